@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+#   pv2_layer(<name> DEPENDS <layers...> LIBS <external libraries...> [RECURSE])
+#
+# Makes the static library pv2_<name> (alias pv2::<name>) of the folder it is called in:
+#   <name>/*.cc            its sources (RECURSE: those of subfolders too)
+#   <name>/include         its public headers, the only ones that other layers see
+#   <name>/                its private headers
+# DEPENDS is the layer's place in the picture: the target sees the public headers of those layers
+# (and of what they stand on) and no others, so an upward include does not compile. LIBS are
+# private: none of them may show in a public header, and the header check below compiles without
+# them.
+function(pv2_layer name)
+  cmake_parse_arguments(arg "RECURSE" "" "DEPENDS;LIBS" ${ARGN})
+  set(here "${CMAKE_CURRENT_SOURCE_DIR}")
+  set(target pv2_${name})
+
+  if(arg_RECURSE)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${here}/*.cc")
+  else()
+    file(GLOB sources CONFIGURE_DEPENDS "${here}/*.cc")
+  endif()
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${here}/include/*.h")
+  if(NOT sources)
+    # A layer of headers alone stays a static library, so that what it links and exports does not
+    # depend on its contents.
+    set(sources "${CMAKE_CURRENT_BINARY_DIR}/${name}_headers_only.cc")
+    file(GENERATE OUTPUT "${sources}" CONTENT "// A layer without sources of its own.\n")
+  endif()
+
+  add_library(${target} STATIC ${sources})
+  add_library(pv2::${name} ALIAS ${target})
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS "${here}/include" FILES ${headers})
+  target_include_directories(${target}
+    PUBLIC "$<BUILD_INTERFACE:${here}/include>" PRIVATE "${here}")
+  list(TRANSFORM arg_DEPENDS PREPEND pv2_)
+  target_link_libraries(${target} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_LIBS})
+  pv2_flags(${target})
+  set_target_properties(${target} PROPERTIES
+    EXPORT_NAME ${name}
+    VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL}
+    POSITION_INDEPENDENT_CODE ON
+    PV2_LIBS "${arg_LIBS}")
+  set_property(GLOBAL APPEND PROPERTY PV2_LAYERS ${name})
+endfunction()
+
+# Lets a test, benchmark or fuzzer of a layer reach what is private to it: headers beside the
+# sources, and the layer's LIBS.
+function(pv2_link_insider target layer)
+  get_target_property(libs pv2_${layer} PV2_LIBS)
+  get_target_property(folder pv2_${layer} SOURCE_DIR)
+  target_include_directories(${target} PRIVATE "${folder}")
+  target_link_libraries(${target} PRIVATE pv2::${layer} ${libs})
+endfunction()
