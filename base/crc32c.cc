@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Two ways to the same number: SSE 4.2's instruction, eight bytes at a time, chosen when the
+// program runs, and Boost.CRC's table.
+
+#include "pv2/base/crc32c.h"
+
+#include <boost/crc.hpp>
+#include <cstring>
+
+#include "crc32c_portable.h"
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
+
+namespace pv2 {
+namespace internal {
+namespace {
+
+std::uint32_t reversed(std::uint32_t bits) noexcept {
+  std::uint32_t result = 0;
+  for (int i = 0; i < 32; ++i, bits >>= 1) result = (result << 1) | (bits & 1);
+  return result;
+}
+
+}  // namespace
+
+std::uint32_t crc32c_portable(std::string_view bytes, std::uint32_t seed) noexcept {
+  // Boost keeps its register the other way round, and inverts only at the end.
+  boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc(reversed(~seed));
+  crc.process_bytes(bytes.data(), bytes.size());
+  return crc.checksum();
+}
+
+}  // namespace internal
+
+#if defined(__x86_64__)
+
+namespace {
+
+__attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(std::string_view bytes,
+                                                             std::uint32_t seed) noexcept {
+  std::uint64_t crc = ~seed;
+  const char* at = bytes.data();
+  std::size_t left = bytes.size();
+  for (; left >= sizeof(std::uint64_t);
+       left -= sizeof(std::uint64_t), at += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, at, sizeof word);
+    crc = _mm_crc32_u64(crc, word);
+  }
+  auto tail = static_cast<std::uint32_t>(crc);
+  for (; left > 0; --left, ++at) tail = _mm_crc32_u8(tail, static_cast<unsigned char>(*at));
+  return ~tail;
+}
+
+}  // namespace
+
+std::uint32_t crc32c(std::string_view bytes, std::uint32_t seed) noexcept {
+  static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
+  return has_instruction ? crc32c_sse42(bytes, seed) : internal::crc32c_portable(bytes, seed);
+}
+
+#else
+
+std::uint32_t crc32c(std::string_view bytes, std::uint32_t seed) noexcept {
+  return internal::crc32c_portable(bytes, seed);
+}
+
+#endif
+
+}  // namespace pv2

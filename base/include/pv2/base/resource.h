@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What procedures lock: resource keys, and lock sets as data. A lock set is the whole of what a
+// procedure asks for, hierarchy included, sorted in the one global order; it is taken all or
+// nothing, persisted, and shown to operators as it is. Nothing here takes a lock: that is the
+// scheduler's lock table.
+
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pv2 {
+
+/// The kinds of things that can be locked, in the global order in which locks are taken. Persisted.
+/// Hosts use the numbers from kHostFirst up for kinds of their own.
+enum class ResourceClass : std::uint8_t {
+  kGlobal = 1,
+  kMeta = 2,
+  kNamespace = 3,
+  kTable = 4,
+  kRegion = 5,
+  kServer = 6,
+  kPeer = 7,
+  kType =
+      8,  ///< A type of procedures, by its name: what limits on types count. Added by the engine.
+  kHostFirst = 64,
+};
+
+[[nodiscard]] std::string to_string(ResourceClass cls);
+
+/// One lockable thing: its class and its name within the class.
+struct ResourceKey {
+  ResourceClass cls = ResourceClass::kGlobal;
+  std::string name;
+
+  friend auto operator<=>(const ResourceKey&, const ResourceKey&) = default;
+};
+
+/// "table ns:t".
+[[nodiscard]] std::string to_string(const ResourceKey& key);
+
+enum class LockMode : std::uint8_t { kShared = 1, kExclusive = 2 };
+
+[[nodiscard]] std::string_view to_string(LockMode mode) noexcept;
+
+/// One entry of a lock set.
+struct LockRequest {
+  ResourceKey key;
+  LockMode mode = LockMode::kShared;
+
+  friend auto operator<=>(const LockRequest&, const LockRequest&) = default;
+};
+
+/// For how long a procedure keeps its lock set. Persisted.
+enum class LockScope : std::uint8_t {
+  kOperation = 1,  ///< From the first step until it ends or is undone, through waits and restarts.
+  kStep = 2,       ///< For one step at a time; given back while it waits.
+};
+
+/// A set of locks in the one global order (class, then name), hierarchy included: asking for a
+/// table also asks for its namespace shared, asking for a region also for its table and namespace
+/// shared. Asking for the same key twice keeps the stronger mode. Const methods may be called
+/// concurrently.
+class LockSet {
+ public:
+  LockSet() = default;
+
+  LockSet& global(std::string_view name, LockMode mode);
+  LockSet& meta(LockMode mode);
+  LockSet& name_space(std::string_view name, LockMode mode);
+  LockSet& table(std::string_view name_space, std::string_view table, LockMode mode);
+  LockSet& region(std::string_view name_space, std::string_view table, std::string_view region,
+                  LockMode mode);
+  LockSet& server(std::string_view name, LockMode mode);
+  LockSet& peer(std::string_view name, LockMode mode);
+  /// A key as it is, without hierarchy; for the host's own classes.
+  LockSet& key(ResourceKey key, LockMode mode);
+
+  /// How long the set is kept; the operation unless said otherwise.
+  LockSet& scope(LockScope scope);
+  [[nodiscard]] LockScope scope() const noexcept { return scope_; }
+
+  [[nodiscard]] bool empty() const noexcept { return requests_.empty(); }
+  /// The requests in the global order, each key once.
+  [[nodiscard]] const std::vector<LockRequest>& requests() const noexcept { return requests_; }
+  /// The entity whose queue its owner waits in: the thing first asked for (for a region, its
+  /// table). A global key of class kGlobal and an empty name when the set is empty.
+  [[nodiscard]] const ResourceKey& primary() const noexcept { return primary_; }
+
+  friend bool operator==(const LockSet&, const LockSet&) = default;
+
+ private:
+  void add(ResourceKey key, LockMode mode);
+  void remember_primary(const ResourceKey& key);
+
+  std::vector<LockRequest> requests_;
+  ResourceKey primary_;
+  LockScope scope_ = LockScope::kOperation;
+};
+
+/// The name of a table's key: "namespace:table".
+[[nodiscard]] std::string table_key_name(std::string_view name_space, std::string_view table);
+
+}  // namespace pv2
