@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Committer: the queue in front of a store and the one place that writes to it. It stamps requests
+// in the order in which they arrive, takes everything that is queued, has it written as one unit,
+// and hands the unit to the sink with nothing locked. There is no timer: a unit is what arrived
+// while the previous one was being synced.
+//
+//     commit() --stamp--> queue --take all--> cut into units --write--> sink
+//
+// How it fails: the first write that fails ends writing for good. That unit and everything after it
+// goes to the sink, in order, with the first failure.
+
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <string>
+#include <thread>
+
+#include "pv2/base/mutex.h"
+#include "pv2/base/status.h"
+#include "pv2/store/commit_request.h"
+#include "pv2/store/procedure_store.h"
+
+namespace pv2 {
+
+/// Makes a unit durable, whole or not at all. Called by one thread at a time, and never again after
+/// a failure.
+class UnitWriter {
+ public:
+  virtual Status write(const CommitList& unit) = 0;
+
+ protected:
+  ~UnitWriter() = default;
+};
+
+/// Thread-safe, except pump(), which one thread calls at a time.
+class Committer {
+ public:
+  enum class Thread {
+    kOwn,     ///< A thread of its own writes.
+    kCaller,  ///< Whoever calls pump() writes.
+  };
+  struct Options {
+    Thread thread = Thread::kOwn;
+    StoreLimits limits;  ///< A request above them fails, and with it everything after it.
+    StoreLimits
+        unit_size;  ///< A unit is cut before it exceeds this; one request may exceed it alone.
+  };
+
+  /// Continues behind `last`. `store_name` is for messages.
+  Committer(std::string store_name, UnitWriter& writer, CommitSink& sink, CommitSequence last,
+            Options options);
+  /// Without close(): what is still queued is dropped, as in a crash, and the sink is not told.
+  ~Committer();
+  Committer(const Committer&) = delete;
+  Committer& operator=(const Committer&) = delete;
+
+  CommitAnswer commit(CommitRequest& request) PV2_EXCLUDES(queue_mutex_);
+  CommitAnswer commit_all(CommitList& requests) PV2_EXCLUDES(queue_mutex_);
+
+  /// Writes at most the first `requests_max` queued requests. False when there was nothing or the
+  /// thread is its own.
+  bool pump(std::size_t requests_max = SIZE_MAX) PV2_EXCLUDES(queue_mutex_);
+
+  /// Refuses new requests, writes what is queued, stops the thread. Idempotent; every caller
+  /// returns after the end.
+  void close() noexcept PV2_EXCLUDES(queue_mutex_);
+
+  [[nodiscard]] std::size_t queued() const PV2_EXCLUDES(queue_mutex_);
+
+ private:
+  enum class State { kOpen, kDraining, kClosed };
+
+  void refuse(CommitRequest& request) const;
+  void run();
+  CommitList wait_for_requests() PV2_EXCLUDES(queue_mutex_);
+  void write_and_publish(CommitList taken);
+  CommitList cut_unit(CommitList& taken) const;
+  Status write(const CommitList& unit);
+
+  const std::string store_name_;
+  UnitWriter& writer_;
+  CommitSink& sink_;
+  const Options options_;
+
+  mutable Mutex queue_mutex_;
+  CondVar wake_;    // for the committer thread
+  CondVar closed_;  // for the second and later callers of close()
+  CommitList queue_ PV2_GUARDED_BY(queue_mutex_);
+  CommitSequence last_sequence_ PV2_GUARDED_BY(queue_mutex_);
+  bool sleeping_ PV2_GUARDED_BY(queue_mutex_) = false;
+  State state_ PV2_GUARDED_BY(queue_mutex_) = State::kOpen;
+
+  std::atomic<bool> dropped_ = false;  // relaxed: the join orders everything else
+  Status failure_;  // owned by whoever writes: the thread, or the caller of pump()
+  std::thread thread_;
+};
+
+}  // namespace pv2

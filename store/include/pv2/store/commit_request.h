@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the engine hands to a store: a batch of row operations inside a request that the store
+// links, stamps and gives back. A request belongs to whoever made it, except between commit() and
+// the moment the sink gets it back; nothing is allocated to pass it along.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "pv2/base/ids.h"
+#include "pv2/base/status.h"
+
+namespace pv2 {
+
+/// The tables of a store. One byte each in the key on disk; persisted, never reused.
+enum class Space : std::uint8_t {
+  kEngine = 'E',     ///< The engine's own facts: the highest procedure id.
+  kHost = 'H',       ///< Rows of the host, committed together with a step.
+  kNonce = 'N',      ///< Nonce -> procedure.
+  kProcedure = 'P',  ///< Procedures: every row of one procedure lies together.
+};
+
+/// One operation on one row.
+enum class RowOperation : std::uint8_t {
+  kInsert = 1,  ///< The row does not exist yet (the memory store checks it).
+  kUpdate = 2,  ///< The row exists (the memory store checks it).
+  kPut = 3,     ///< The row may or may not exist.
+  kDelete = 4,  ///< The row may or may not exist; afterwards it does not.
+};
+
+/// A sequence of row operations that becomes durable whole or not at all. Owned by one thread.
+class RowBatch {
+ public:
+  void insert(Space space, std::string_view key, std::string_view value) {
+    add(RowOperation::kInsert, space, key, value);
+  }
+  void update(Space space, std::string_view key, std::string_view value) {
+    add(RowOperation::kUpdate, space, key, value);
+  }
+  void put(Space space, std::string_view key, std::string_view value) {
+    add(RowOperation::kPut, space, key, value);
+  }
+  void erase(Space space, std::string_view key) { add(RowOperation::kDelete, space, key, {}); }
+
+  void clear() noexcept {
+    bytes_.clear();
+    operations_ = 0;
+    host_operations_ = 0;
+  }
+  [[nodiscard]] bool empty() const noexcept { return operations_ == 0; }
+  [[nodiscard]] std::size_t operations() const noexcept { return operations_; }
+  /// How many of them are on rows of the host: a store that keeps only those need not look further.
+  [[nodiscard]] std::size_t host_operations() const noexcept { return host_operations_; }
+  /// The size of keys and values with their framing, in bytes.
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.size(); }
+
+  /// Calls visit(RowOperation, Space, key, value) for each operation in order.
+  template <class Visitor>
+  void for_each(Visitor&& visit) const {
+    const char* at = bytes_.data();
+    const char* const end = at + bytes_.size();
+    while (at != end) {
+      const auto operation = static_cast<RowOperation>(*at++);
+      const auto space = static_cast<Space>(*at++);
+      const std::string_view key = read_string(at);
+      const std::string_view value = read_string(at);
+      visit(operation, space, key, value);
+    }
+  }
+
+ private:
+  void add(RowOperation operation, Space space, std::string_view key, std::string_view value);
+  static std::string_view read_string(const char*& at) noexcept;
+
+  std::string
+      bytes_;  // per operation: operation, space, 32-bit length + key, 32-bit length + value
+  std::size_t operations_ = 0;
+  std::size_t host_operations_ = 0;
+};
+
+/// A batch on its way to stable storage. Derive from it, or embed it. Owned by its maker; from
+/// commit() until it comes back (through the sink, or because commit() answered kDurable) by the
+/// store.
+class CommitRequest {
+ public:
+  CommitRequest() = default;
+  CommitRequest(const CommitRequest&) = delete;
+  CommitRequest& operator=(const CommitRequest&) = delete;
+
+  RowBatch batch;
+
+  /// Stamped by the store; increasing in the order in which batches become durable.
+  CommitSequence sequence;
+  /// Set when the request comes back. A failure is an unknown outcome: the batch may or may not be
+  /// on disk, and the store accepts nothing after it.
+  Status status;
+
+ protected:
+  ~CommitRequest() = default;  // never deleted through this type
+
+ private:
+  friend class CommitList;
+  CommitRequest* next_ = nullptr;
+};
+
+/// A singly linked list of requests in commit order. Owns nothing. Owned by one thread.
+class CommitList {
+ public:
+  CommitList() = default;
+  CommitList(CommitList&& other) noexcept { *this = static_cast<CommitList&&>(other); }
+  CommitList& operator=(CommitList&& other) noexcept {
+    head_ = other.head_;
+    tail_ = other.tail_;
+    size_ = other.size_;
+    other.head_ = other.tail_ = nullptr;
+    other.size_ = 0;
+    return *this;
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] CommitRequest* front() const noexcept { return head_; }
+
+  void push_back(CommitRequest& request) noexcept {
+    request.next_ = nullptr;
+    (tail_ ? tail_->next_ : head_) = &request;
+    tail_ = &request;
+    ++size_;
+  }
+  /// Removes and returns the first request, or nullptr.
+  CommitRequest* pop_front() noexcept {
+    CommitRequest* const request = head_;
+    if (request == nullptr) return nullptr;
+    head_ = request->next_;
+    if (head_ == nullptr) tail_ = nullptr;
+    request->next_ = nullptr;
+    --size_;
+    return request;
+  }
+  /// Calls visit(CommitRequest&) for each request in order; it must not give the request away.
+  template <class Visitor>
+  void for_each(Visitor&& visit) const {
+    for (CommitRequest* request = head_; request != nullptr; request = request->next_) {
+      visit(*request);
+    }
+  }
+  /// Moves all of `other` behind this list's last request.
+  void splice_back(CommitList&& other) noexcept;
+
+ private:
+  CommitRequest* head_ = nullptr;
+  CommitRequest* tail_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace pv2

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LevelDbProcedureStore: rows in a LevelDB database in one directory, the store of a single process
+// that is to survive crashes. One thread writes; everything that is queued while it syncs goes into
+// the next write. The bytes are described in docs/store-format.md.
+//
+// How it fails: a directory that is not a store, is in use, is damaged or too new is refused before
+// anything in it has changed. The first write that fails is the last of this run. Damage is
+// reported with the file it is in, and never skipped.
+
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pv2/store/procedure_store.h"
+
+namespace leveldb {
+class Env;
+}
+
+namespace pv2 {
+
+struct LevelDbOptions {
+  /// Whether a path where nothing is becomes a new store, or kNotFound.
+  bool create_if_missing = true;
+  /// What LevelDB keeps in memory before it writes a table; also what a restart replays. 4 MiB is
+  /// its own default: larger was slower for random updates.
+  std::size_t write_buffer_bytes = std::size_t{4} << 20;
+  std::size_t block_cache_bytes = std::size_t{8} << 20;
+
+  /// What one request may hold. 65 536 rows take the writer about 50 ms, during which everybody
+  /// waits.
+  StoreLimits limits{.batch_operations = 65'536, .batch_bytes = std::size_t{16} << 20};
+  /// Where queued requests are cut into several syncs. Beyond 4 MiB a sync is bandwidth: a longer
+  /// one only adds delay.
+  StoreLimits unit_size{.batch_operations = 65'536, .batch_bytes = std::size_t{4} << 20};
+
+  enum class Committer {
+    kThread,  ///< The store has a thread that writes.
+    kPump,    ///< pump() writes, on the calling thread: for tests that decide when.
+  };
+  Committer committer = Committer::kThread;
+
+  /// For tests: a file system of their own. It is then also responsible for keeping a second owner
+  /// out.
+  leveldb::Env* env = nullptr;
+  /// For tests, with `env`: makes the entries of a directory durable.
+  std::function<Status(const std::string& directory)> sync_directory = {};
+};
+
+/// Rows in LevelDB. Thread-safe as ProcedureStore states. Destroying it without close() is a crash
+/// for what is still queued: it is dropped, and the sink is not called.
+class LevelDbProcedureStore final : public ProcedureStore {
+ public:
+  /// Touches nothing; recover_lease() opens or creates the directory `path`.
+  explicit LevelDbProcedureStore(std::string path, LevelDbOptions options = {});
+  ~LevelDbProcedureStore() override;
+
+  [[nodiscard]] std::string name() const override;
+  Status recover_lease(CommitSink& sink) override;
+  Status load(const RowVisitor& visit) override;
+  CommitAnswer commit(CommitRequest& request) override;
+  CommitAnswer commit_all(CommitList& requests) override;
+  Result<std::optional<std::string>> get(Space space, std::string_view key) override;
+  Status scan(Space space, std::string_view prefix, const RowVisitor& visit) override;
+  [[nodiscard]] bool keeps_records() const noexcept override { return true; }
+  [[nodiscard]] StoreLimits limits() const noexcept override;
+  bool pump() override;
+  void close() noexcept override;
+
+  /// What salvage() did.
+  struct Salvaged {
+    bool changed = false;      ///< False: nothing was damaged, and nothing was touched.
+    CommitSequence last_kept;  ///< Every commit up to this one is there; every later one is gone.
+    std::string copies;        ///< The directory with the damaged files as they were.
+    std::string report;        ///< The same in words, for the operator.
+  };
+  /// Cuts the damaged end off the write-ahead log of a store that recover_lease() refused, so that
+  /// it opens again. This loses acknowledged commits, which is why nothing does it by itself. The
+  /// files are copied aside first. A damaged table or MANIFEST is beyond it (kNotSupported). The
+  /// store must not be open (kBusy).
+  static Result<Salvaged> salvage(const std::string& path);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A LevelDbProcedureStore in the directory `path`: `.store = pv2::leveldb("orders.db")`.
+[[nodiscard]] std::unique_ptr<ProcedureStore> leveldb(std::string path,
+                                                      LevelDbOptions options = {});
+
+}  // namespace pv2

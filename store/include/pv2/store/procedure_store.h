@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ProcedureStore: where an executor keeps its rows. The contract is asynchronous: commit() queues a
+// batch and returns; one sync makes everything durable that was queued meanwhile; the finished
+// requests come back in commit order, in one list per sync. A store keeps rows and does not know
+// what a procedure is.
+//
+// How it fails: loudly and for good. After the first commit that fails, nothing more is written in
+// this run; every later request comes back with the failure, in order. What is on disk stays
+// consistent, and a new process goes on from it.
+
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pv2/store/commit_request.h"
+
+namespace pv2 {
+
+/// What commit() did with a request.
+enum class CommitAnswer {
+  kQueued,   ///< The sink gets it later, exactly once.
+  kDurable,  ///< It is as durable as this store makes anything; no callback follows. `status` is
+             ///< OK.
+};
+
+/// Receives finished requests. Called by one thread at a time, never under a lock of the store. It
+/// may call commit() again, which only queues.
+class CommitSink {
+ public:
+  virtual ~CommitSink() = default;
+  /// `finished`: every request of one sync, in commit order, each with its status.
+  virtual void on_committed(CommitList finished) noexcept = 0;
+};
+
+/// One row as found at load. The views are valid during the call only.
+struct StoredRow {
+  Space space = Space::kEngine;
+  std::string_view key;
+  std::string_view value;
+  CommitSequence sequence;  ///< Of the batch that wrote this value.
+};
+
+/// Called for each row; a failure ends the load and is returned by it.
+using RowVisitor = std::function<Status(const StoredRow&)>;
+
+/// What one batch may hold.
+struct StoreLimits {
+  std::size_t batch_operations = 0;
+  std::size_t batch_bytes = 0;
+};
+
+/// Life: construct (touches nothing) -> recover_lease -> load -> commit / get -> close.
+class ProcedureStore {
+ public:
+  virtual ~ProcedureStore() = default;
+
+  /// "leveldb at orders.db": for messages.
+  [[nodiscard]] virtual std::string name() const = 0;
+
+  /// Becomes the only owner, or says who owns it (kBusy). Opens or creates what is on disk. `sink`
+  /// is called from now until close() has returned. Not thread-safe; called once.
+  virtual Status recover_lease(CommitSink& sink) = 0;
+
+  /// Visits every row, in order of space and key, before the first commit. Not thread-safe.
+  virtual Status load(const RowVisitor& visit) = 0;
+
+  /// Takes `request` until it is durable or has failed. Thread-safe. Never blocks on the disk.
+  /// Requests become durable in the order in which they were stamped, and a request is durable only
+  /// if every earlier one is.
+  virtual CommitAnswer commit(CommitRequest& request) = 0;
+
+  /// The same for several requests, in order, with one wake of the committer. Takes the whole list;
+  /// either all are kQueued or all are kDurable (and are then left in `requests`).
+  virtual CommitAnswer commit_all(CommitList& requests) = 0;
+
+  /// The value of a row as of the last durable commit; nullopt when there is none. Thread-safe. May
+  /// read the disk.
+  virtual Result<std::optional<std::string>> get(Space space, std::string_view key) = 0;
+
+  /// Visits the rows of one space whose keys begin with `prefix`, in key order, as of some durable
+  /// commit. Thread-safe.
+  virtual Status scan(Space space, std::string_view prefix, const RowVisitor& visit) = 0;
+
+  /// Whether rows in Space::kProcedure, kNonce and kEngine survive (false for Noop: then the engine
+  /// answers everything from memory).
+  [[nodiscard]] virtual bool keeps_records() const noexcept = 0;
+
+  [[nodiscard]] virtual StoreLimits limits() const noexcept = 0;
+
+  /// For a store without a thread of its own (tests, simulations): makes what is queued durable on
+  /// the calling thread and calls the sink. Returns whether it did anything. A store with a
+  /// committer thread returns false.
+  virtual bool pump() { return false; }
+
+  /// Drains what is queued, then gives up ownership. The sink is not called any more once it
+  /// returned. Idempotent. A later commit fails with kStopping (through its status; the answer is
+  /// kDurable).
+  virtual void close() noexcept = 0;
+};
+
+}  // namespace pv2

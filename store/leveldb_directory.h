@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LevelDbDirectory: decides whether a directory may be opened as a store, before LevelDB touches
+// it. LevelDB rewrites a directory while it opens it; so everything that can lead to a refusal is
+// looked at here first, by reading only.
+//
+//     PV2-STORE   "pv2 store", the format version, and whether creation was completed
+//     PV2-LOCK    the lock of the owner, and who that is
+//     the rest    LevelDB's files
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "leveldb_files.h"
+#include "leveldb_manifest.h"
+
+namespace pv2 {
+
+/// The format that this version writes. Persisted; a change that older versions cannot read takes
+/// the next number.
+inline constexpr std::uint32_t kLevelDbStoreFormat = 1;
+
+/// One live write-ahead log as it lies on disk. A value.
+struct LiveLog {
+  std::string file;
+  std::uint64_t number = 0;
+};
+
+/// What is in a store's directory. Owned by one thread.
+class LevelDbDirectory {
+ public:
+  enum class Contents {
+    kMissing,     ///< There is no such directory; its parent exists.
+    kEmpty,       ///< Nothing in it, apart from a lock.
+    kUnfinished,  ///< A store whose creation did not complete: it never acknowledged anything.
+    kStore,       ///< A store in a format that this version reads.
+  };
+
+  LevelDbDirectory(std::string path, LevelDbFiles files);
+
+  /// kFailedPrecondition: something else is there. kNotSupported: a newer format. kNotFound: no
+  /// parent directory.
+  Result<Contents> examine() const;
+
+  Status create() const;           ///< Makes the directory itself durable.
+  Status mark_unfinished() const;  ///< Before LevelDB creates its files,
+  Status mark_complete() const;    ///< and when they are durable.
+
+  /// Whether every file that LevelDB needs is there and undamaged, as far as that can be told
+  /// without reading whole tables: those are verified by load(). A last write that a crash cut
+  /// short is in order. kCorruption names the file.
+  Status verify() const;
+
+  /// The same for tables, block by block. Names the first damaged one; OK when none is.
+  Status verify_tables() const;
+
+  Result<Manifest> manifest() const;
+  /// In the order in which they were written.
+  Result<std::vector<LiveLog>> live_logs(const Manifest& manifest) const;
+
+  [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
+  [[nodiscard]] std::string lock_file() const { return file("PV2-LOCK"); }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] const LevelDbFiles& files() const noexcept { return files_; }
+
+ private:
+  Status refuse_strangers(const std::vector<std::string>& names) const;
+  Status explain_unreadable(const Status& cause) const;
+  Status verify_table_files(const Manifest& manifest) const;
+  Status verify_logs(const Manifest& manifest) const;
+  Result<std::string> table_file(std::uint64_t number) const;
+  Status damaged(const std::string& file, const std::string& what) const;
+
+  const std::string path_;
+  const LevelDbFiles files_;
+};
+
+}  // namespace pv2

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole files through leveldb::Env. Every failure names the file.
+
+#include "leveldb_files.h"
+
+#include <fcntl.h>
+#include <leveldb/slice.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <system_error>
+
+namespace pv2 {
+
+Status translate(const leveldb::Status& status) {
+  if (status.ok()) return Status();
+  std::string message = status.ToString();
+  if (status.IsCorruption()) return Status(StatusCode::kCorruption, std::move(message));
+  if (status.IsNotFound()) return Status(StatusCode::kNotFound, std::move(message));
+  if (status.IsNotSupportedError()) return Status(StatusCode::kNotSupported, std::move(message));
+  if (message.find("No space left on device") != std::string::npos ||
+      message.find("Disk quota exceeded") != std::string::npos) {
+    return Status(StatusCode::kResourceExhausted, std::move(message));
+  }
+  return Status(StatusCode::kIoError, std::move(message));
+}
+
+Status sync_directory(const std::string& directory) {
+  const auto failed = [&](const char* act) {
+    return Status(StatusCode::kIoError, std::string("cannot ") + act + " directory " + directory +
+                                            ": " + std::generic_category().message(errno));
+  };
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return failed("open");
+  const Status status = ::fsync(fd) == 0 ? Status() : failed("sync");
+  ::close(fd);
+  return status;
+}
+
+std::string parent_of(const std::string& path) {
+  const std::size_t last = path.find_last_not_of('/');
+  const std::size_t slash = path.find_last_of('/', last);
+  if (slash == std::string::npos || last == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+Result<std::string> LevelDbFiles::read(const std::string& path) const {
+  std::string text;
+  const Status status = translate(leveldb::ReadFileToString(&env_, path, &text));
+  if (!status.ok()) return status.with_context("reading " + path);
+  return text;
+}
+
+Status LevelDbFiles::replace(const std::string& path, std::string_view text) const {
+  const std::string draft = path + ".new";
+  leveldb::WritableFile* opened = nullptr;
+  leveldb::Status status = env_.NewWritableFile(draft, &opened);
+  if (!status.ok()) return translate(status).with_context("creating " + draft);
+  const std::unique_ptr<leveldb::WritableFile> file(opened);
+  status = file->Append(leveldb::Slice(text.data(), text.size()));
+  if (status.ok()) status = file->Sync();
+  if (status.ok()) status = file->Close();
+  if (status.ok()) status = env_.RenameFile(draft, path);
+  if (!status.ok()) return translate(status).with_context("writing " + path);
+  return sync_(parent_of(path));
+}
+
+Result<std::vector<std::string>> LevelDbFiles::list(const std::string& directory) const {
+  std::vector<std::string> names;
+  const Status status = translate(env_.GetChildren(directory, &names));
+  if (!status.ok()) return status.with_context("listing " + directory);
+  std::erase_if(names, [](const std::string& name) { return name == "." || name == ".."; });
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace pv2

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Small helpers around leveldb::Env, shared by the parts of the LevelDB store: statuses translated,
+// files read and written whole, directories synced. They add no policy.
+
+#pragma once
+
+#include <leveldb/env.h>
+#include <leveldb/status.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pv2/base/status.h"
+
+namespace pv2 {
+
+/// Makes the entries of a directory durable.
+using DirectorySync = std::function<Status(const std::string& directory)>;
+
+/// LevelDB's failure as ours; a full disk becomes kResourceExhausted.
+Status translate(const leveldb::Status& status);
+
+/// fsync on the directory itself: POSIX makes the name of a new file durable in no other way.
+Status sync_directory(const std::string& directory);
+
+/// The directory that holds `path` ("." for a bare name).
+[[nodiscard]] std::string parent_of(const std::string& path);
+
+/// Reads and writes of whole files. Thread-safe as its Env.
+class LevelDbFiles {
+ public:
+  LevelDbFiles(leveldb::Env& env, DirectorySync sync) : env_(env), sync_(std::move(sync)) {}
+
+  [[nodiscard]] leveldb::Env& env() const noexcept { return env_; }
+  Result<std::string> read(const std::string& path) const;
+  /// Replaces `path` by `text` in one step: new file, synced, renamed, directory synced.
+  Status replace(const std::string& path, std::string_view text) const;
+  /// The names in a directory, sorted, without "." and "..".
+  Result<std::vector<std::string>> list(const std::string& directory) const;
+  Status sync_directory(const std::string& directory) const { return sync_(directory); }
+
+ private:
+  leveldb::Env& env_;
+  const DirectorySync sync_;
+};
+
+}  // namespace pv2

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LevelDbProcedureStore: a Committer in front of LevelDB. This file holds what happens between
+// opening and closing; whether a directory may be opened at all is LevelDbDirectory's question.
+
+#include "pv2/store/leveldb_procedure_store.h"
+
+#include <fmt/format.h>
+#include <leveldb/cache.h>
+#include <leveldb/db.h>
+#include <leveldb/env.h>
+#include <leveldb/filter_policy.h>
+#include <leveldb/iterator.h>
+#include <leveldb/write_batch.h>
+
+#include <memory>
+#include <utility>
+
+#include "committer.h"
+#include "leveldb_directory.h"
+#include "leveldb_salvage.h"
+#include "little_endian.h"
+#include "pv2/base/assert.h"
+#include "pv2/base/mutex.h"
+#include "row_table.h"
+#include "store_lock.h"
+
+namespace pv2 {
+namespace {
+
+// The store's own row. Its space is no letter and sorts before all of them, so spaces to come
+// cannot collide with it. Its value is only the sequence that begins every value: that of the last
+// commit of the unit that wrote it.
+constexpr std::string_view kSequenceKey = "!sequence";
+constexpr std::size_t kSequenceBytes = 8;
+
+// A bloom filter of 10 bits per key answers 99 % of the look-ups of nonces that nobody used without
+// reading a table.
+constexpr int kFilterBitsPerKey = 10;
+
+leveldb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
+std::string_view view(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
+
+}  // namespace
+
+class LevelDbProcedureStore::Impl final : public UnitWriter {
+ public:
+  Impl(std::string path, LevelDbOptions options)
+      : options_(std::move(options)),
+        directory_(std::move(path),
+                   LevelDbFiles(options_.env ? *options_.env : *leveldb::Env::Default(),
+                                options_.sync_directory ? options_.sync_directory
+                                                        : DirectorySync(&pv2::sync_directory))) {}
+
+  Status recover_lease(CommitSink& sink);
+  Status load(const RowVisitor& visit);
+  Result<std::optional<std::string>> get(Space space, std::string_view key);
+  Status scan(Space space, std::string_view prefix, const RowVisitor& visit);
+  void close() noexcept;
+  Status write(const CommitList& unit) override;
+
+  [[nodiscard]] std::string name() const { return "leveldb at " + directory_.path(); }
+  [[nodiscard]] Committer& committer() const {
+    PV2_ASSERT(committer_ != nullptr, "a store takes its lease before anything else");
+    return *committer_;
+  }
+  [[nodiscard]] const LevelDbOptions& options() const noexcept { return options_; }
+  [[nodiscard]] CommitSequence last_at_open() const noexcept { return last_at_open_; }
+
+ private:
+  // Keeps the database open while somebody reads; close() waits for the last reader.
+  class Reading {
+   public:
+    explicit Reading(Impl& impl) PV2_EXCLUDES(impl.readers_mutex_) : impl_(impl) {
+      MutexLock lock(impl_.readers_mutex_);
+      if (!impl_.readable_) return;
+      ++impl_.readers_;
+      db_ = impl_.db_.get();
+    }
+    ~Reading() PV2_EXCLUDES(impl_.readers_mutex_) {
+      if (db_ == nullptr) return;
+      MutexLock lock(impl_.readers_mutex_);
+      if (--impl_.readers_ == 0) impl_.no_readers_.notify_all();
+    }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+    [[nodiscard]] leveldb::DB* db() const noexcept { return db_; }
+
+   private:
+    Impl& impl_;
+    leveldb::DB* db_ = nullptr;
+  };
+
+  Status acquire();
+  Status open_database(bool create);
+  Status read_last_sequence();
+  Status visit_rows(leveldb::Iterator& rows, std::string_view prefix,
+                    const RowVisitor& visit) const;
+  Status with_damaged_file(const Status& failure, std::string_view act) const;
+  Status closed() const;
+  Status too_short(std::string_view key) const;
+
+  const LevelDbOptions options_;
+  const LevelDbDirectory directory_;
+  StoreLock lock_;
+  std::unique_ptr<const leveldb::FilterPolicy> filter_;
+  std::unique_ptr<leveldb::Cache> cache_;
+  std::unique_ptr<leveldb::DB> db_;
+  CommitSequence last_at_open_;
+
+  Mutex readers_mutex_;
+  CondVar no_readers_;
+  bool readable_ PV2_GUARDED_BY(readers_mutex_) = false;
+  std::size_t readers_ PV2_GUARDED_BY(readers_mutex_) = 0;
+
+  // Used by write() only, and kept so that a unit allocates nothing once they have grown.
+  leveldb::WriteBatch batch_;
+  std::string key_;
+  std::string value_;
+
+  std::unique_ptr<Committer> committer_;  // last: its thread uses what stands above
+};
+
+Status LevelDbProcedureStore::Impl::recover_lease(CommitSink& sink) {
+  PV2_ASSERT(committer_ == nullptr, "recover_lease is called once");
+  Status status = acquire();
+  if (!status.ok()) {
+    db_.reset();
+    lock_.release();
+    return status;
+  }
+  {
+    MutexLock lock(readers_mutex_);
+    readable_ = true;
+  }
+  const bool pumped = options_.committer == LevelDbOptions::Committer::kPump;
+  committer_ = std::make_unique<Committer>(
+      name(), *this, sink, last_at_open_,
+      Committer::Options{.thread = pumped ? Committer::Thread::kCaller : Committer::Thread::kOwn,
+                         .limits = options_.limits,
+                         .unit_size = options_.unit_size});
+  return status;
+}
+
+// Looks first, locks second, looks again (somebody may have been faster), and changes something
+// only then.
+Status LevelDbProcedureStore::Impl::acquire() {
+  using Contents = LevelDbDirectory::Contents;
+  auto contents = directory_.examine();
+  if (!contents.ok()) return contents.status();
+  const bool nothing = *contents == Contents::kMissing || *contents == Contents::kEmpty;
+  if (nothing && !options_.create_if_missing) {
+    return Status(StatusCode::kNotFound, fmt::format("there is no store at {}", directory_.path()));
+  }
+  if (*contents == Contents::kMissing) {
+    Status status = directory_.create();
+    if (!status.ok()) return status;
+  }
+  if (options_.env == nullptr) {
+    Status status = lock_.acquire(directory_.lock_file(), directory_.path());
+    if (!status.ok()) return status;
+  }
+  contents = directory_.examine();
+  if (!contents.ok()) return contents.status();
+
+  const bool create = *contents != Contents::kStore;
+  Status status = create ? directory_.mark_unfinished() : directory_.verify();
+  if (status.ok() && *contents == Contents::kUnfinished) {
+    leveldb::Options remove;
+    remove.env = &directory_.files().env();
+    status = translate(leveldb::DestroyDB(directory_.path(), remove));
+  }
+  if (status.ok()) status = open_database(create);
+  // LevelDB renames CURRENT without syncing the directory. Without this line a power cut could send
+  // the next start back to the old MANIFEST and the logs before it.
+  if (status.ok()) status = directory_.files().sync_directory(directory_.path());
+  if (status.ok() && create) status = directory_.mark_complete();
+  if (status.ok()) status = read_last_sequence();
+  return status;
+}
+
+Status LevelDbProcedureStore::Impl::open_database(bool create) {
+  filter_.reset(leveldb::NewBloomFilterPolicy(kFilterBitsPerKey));
+  cache_.reset(leveldb::NewLRUCache(options_.block_cache_bytes));
+  leveldb::Options options;
+  options.env = &directory_.files().env();
+  options.create_if_missing = create;
+  options.paranoid_checks = true;
+  options.write_buffer_size = options_.write_buffer_bytes;
+  options.block_cache = cache_.get();
+  options.filter_policy = filter_.get();
+  options.compression = leveldb::kNoCompression;
+
+  leveldb::DB* opened = nullptr;
+  const Status status = translate(leveldb::DB::Open(options, directory_.path(), &opened));
+  db_.reset(opened);
+  const bool locked = status.code() == StatusCode::kIoError &&
+                      status.message().find("/LOCK") != std::string_view::npos;
+  if (locked) {
+    return Status(StatusCode::kBusy, fmt::format("store {} is in use by another program: {}",
+                                                 directory_.path(), status.message()));
+  }
+  return status.with_context("opening store " + directory_.path());
+}
+
+Status LevelDbProcedureStore::Impl::read_last_sequence() {
+  leveldb::ReadOptions options;
+  options.verify_checksums = true;
+  std::string value;
+  const leveldb::Status found = db_->Get(options, slice(kSequenceKey), &value);
+  if (found.IsNotFound()) return Status();  // nothing was ever committed
+  if (!found.ok()) return with_damaged_file(translate(found), "opening");
+  if (value.size() < kSequenceBytes) return too_short(kSequenceKey);
+  last_at_open_.value = read_fixed64(value.data());
+  return Status();
+}
+
+Status LevelDbProcedureStore::Impl::write(const CommitList& unit) {
+  batch_.Clear();
+  CommitSequence last;
+  unit.for_each([&](const CommitRequest& request) {
+    last = request.sequence;
+    value_.clear();
+    append_fixed64(value_, request.sequence.value);
+    request.batch.for_each(
+        [&](RowOperation operation, Space space, std::string_view key, std::string_view value) {
+          key_.assign(1, static_cast<char>(space)).append(key);
+          if (operation == RowOperation::kDelete) {
+            batch_.Delete(key_);
+            return;
+          }
+          value_.resize(kSequenceBytes);
+          value_.append(value);
+          batch_.Put(key_, value_);
+        });
+  });
+  value_.clear();
+  append_fixed64(value_, last.value);
+  batch_.Put(slice(kSequenceKey), value_);
+
+  leveldb::WriteOptions options;
+  options.sync = true;
+  const leveldb::Status written = db_->Write(options, &batch_);
+  if (written.ok()) return Status();
+  return translate(written).with_context(
+      fmt::format("leveldb commit of {} batches to {} failed", unit.size(), directory_.path()));
+}
+
+Status LevelDbProcedureStore::Impl::load(const RowVisitor& visit) {
+  const Reading reading(*this);
+  if (reading.db() == nullptr) return closed();
+  leveldb::ReadOptions options;
+  options.verify_checksums = true;
+  options.fill_cache = false;  // every row is read once
+  const std::unique_ptr<leveldb::Iterator> rows(reading.db()->NewIterator(options));
+  Status status = visit_rows(*rows, {}, visit);
+  const Status read = translate(rows->status());
+  return read.ok() ? status : with_damaged_file(read, "loading");
+}
+
+// LevelDB says that a block is damaged, but not in which file; so every table is read until that is
+// found.
+Status LevelDbProcedureStore::Impl::with_damaged_file(const Status& failure,
+                                                      std::string_view act) const {
+  Status where = failure.code() == StatusCode::kCorruption ? directory_.verify_tables() : Status();
+  return where.ok() ? failure.with_context(fmt::format("{} store {}", act, directory_.path()))
+                    : where;
+}
+
+Status LevelDbProcedureStore::Impl::scan(Space space, std::string_view prefix,
+                                         const RowVisitor& visit) {
+  const Reading reading(*this);
+  if (reading.db() == nullptr) return closed();
+  leveldb::ReadOptions options;
+  options.verify_checksums = true;
+  const std::unique_ptr<leveldb::Iterator> rows(reading.db()->NewIterator(options));
+  const Status status = visit_rows(*rows, full_key(space, prefix), visit);
+  const Status read = translate(rows->status());
+  return read.ok() ? status : read.with_context("scanning store " + directory_.path());
+}
+
+Status LevelDbProcedureStore::Impl::visit_rows(leveldb::Iterator& rows, std::string_view prefix,
+                                               const RowVisitor& visit) const {
+  for (rows.Seek(slice(prefix)); rows.Valid(); rows.Next()) {
+    const std::string_view key = view(rows.key());
+    const std::string_view value = view(rows.value());
+    if (!key.starts_with(prefix)) break;
+    if (value.size() < kSequenceBytes) return too_short(key);
+    if (key == kSequenceKey) continue;
+    Status status =
+        visit(StoredRow{static_cast<Space>(key.front()), key.substr(1),
+                        value.substr(kSequenceBytes), CommitSequence{read_fixed64(value.data())}});
+    if (!status.ok()) return status;
+  }
+  return Status();
+}
+
+Result<std::optional<std::string>> LevelDbProcedureStore::Impl::get(Space space,
+                                                                    std::string_view key) {
+  const Reading reading(*this);
+  if (reading.db() == nullptr) return closed();
+  leveldb::ReadOptions options;
+  options.verify_checksums = true;
+  const std::string full = full_key(space, key);
+  std::string value;
+  const leveldb::Status found = reading.db()->Get(options, full, &value);
+  if (found.IsNotFound()) return std::optional<std::string>();
+  if (!found.ok()) {
+    return translate(found).with_context(
+        fmt::format("reading {} of store {}", describe_key(full), directory_.path()));
+  }
+  if (value.size() < kSequenceBytes) return too_short(full);
+  value.erase(0, kSequenceBytes);
+  return std::optional<std::string>(std::move(value));
+}
+
+void LevelDbProcedureStore::Impl::close() noexcept {
+  if (committer_ == nullptr) return;
+  committer_->close();
+  MutexLock lock(readers_mutex_);
+  readable_ = false;
+  while (readers_ != 0) no_readers_.wait(readers_mutex_);
+  db_.reset();
+  lock_.release();
+}
+
+Status LevelDbProcedureStore::Impl::closed() const {
+  return Status(StatusCode::kStopping,
+                fmt::format("{} is closed: nothing is read any more", name()));
+}
+
+Status LevelDbProcedureStore::Impl::too_short(std::string_view key) const {
+  return Status(StatusCode::kCorruption,
+                fmt::format("store {}: the value of {} is shorter than its commit sequence; it was "
+                            "not written by a store",
+                            directory_.path(), describe_key(key)));
+}
+
+LevelDbProcedureStore::LevelDbProcedureStore(std::string path, LevelDbOptions options)
+    : impl_(std::make_unique<Impl>(std::move(path), std::move(options))) {}
+LevelDbProcedureStore::~LevelDbProcedureStore() = default;
+
+std::string LevelDbProcedureStore::name() const { return impl_->name(); }
+Status LevelDbProcedureStore::recover_lease(CommitSink& sink) { return impl_->recover_lease(sink); }
+Status LevelDbProcedureStore::load(const RowVisitor& visit) { return impl_->load(visit); }
+
+CommitAnswer LevelDbProcedureStore::commit(CommitRequest& request) {
+  return impl_->committer().commit(request);
+}
+CommitAnswer LevelDbProcedureStore::commit_all(CommitList& requests) {
+  return impl_->committer().commit_all(requests);
+}
+
+Result<std::optional<std::string>> LevelDbProcedureStore::get(Space space, std::string_view key) {
+  return impl_->get(space, key);
+}
+Status LevelDbProcedureStore::scan(Space space, std::string_view prefix, const RowVisitor& visit) {
+  return impl_->scan(space, prefix, visit);
+}
+
+StoreLimits LevelDbProcedureStore::limits() const noexcept { return impl_->options().limits; }
+bool LevelDbProcedureStore::pump() { return impl_->committer().pump(); }
+void LevelDbProcedureStore::close() noexcept { impl_->close(); }
+
+Result<LevelDbProcedureStore::Salvaged> LevelDbProcedureStore::salvage(const std::string& path) {
+  const LevelDbDirectory directory(
+      path, LevelDbFiles(*leveldb::Env::Default(), DirectorySync(&pv2::sync_directory)));
+  const auto cut = cut_damaged_logs(directory);
+  if (!cut.ok()) return cut.status();
+  Salvaged salvaged{.changed = cut->changed, .last_kept = {}, .copies = cut->copies, .report = {}};
+  if (!cut->changed) {
+    salvaged.report = fmt::format("store {} needs no salvage: its logs are undamaged", path);
+    return salvaged;
+  }
+
+  class NoSink final : public CommitSink {
+    void on_committed(CommitList) noexcept override {}
+  } sink;
+  LevelDbProcedureStore store(path);
+  Status status = store.recover_lease(sink);
+  if (!status.ok())
+    return status.with_context("after the salvage (copies are in " + cut->copies + ")");
+  salvaged.last_kept = store.impl_->last_at_open();
+  store.close();
+  salvaged.report = fmt::format(
+      "store {}: {}. Every commit up to {} is kept; every later one is gone. The damaged files are "
+      "in {}",
+      path, cut->what, salvaged.last_kept.value, cut->copies);
+  return salvaged;
+}
+
+std::unique_ptr<ProcedureStore> leveldb(std::string path, LevelDbOptions options) {
+  return std::make_unique<LevelDbProcedureStore>(std::move(path), std::move(options));
+}
+
+}  // namespace pv2

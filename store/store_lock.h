@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StoreLock: keeps a second owner away from a directory, and tells it who the first one is. The
+// lock is the kernel's (flock), so it ends with its process however that dies; the text in the file
+// is for people and may be stale.
+
+#pragma once
+
+#include <string>
+
+#include "pv2/base/status.h"
+
+namespace pv2 {
+
+/// An flock on one file. Owned by one thread.
+class StoreLock {
+ public:
+  StoreLock() = default;
+  ~StoreLock() { release(); }
+  StoreLock(const StoreLock&) = delete;
+  StoreLock& operator=(const StoreLock&) = delete;
+
+  /// Takes the lock of `file`, or says who holds it (kBusy). Never waits. `store` is for messages.
+  Status acquire(const std::string& file, const std::string& store);
+  void release() noexcept;
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace pv2
