@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LockingScheduler: what every scheduler of pv2 does alike: it owns the lock table, keeps entries
+// that wait for a lock off the queues, grants in order of arrival, and wakes as many sleeping
+// workers as there is new work. The order among entries that can run is the ReadyQueue's business,
+// which each kind of scheduler brings.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/mutex.h>
+#include <pv2/base/status.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "pv2/scheduler/procedure_scheduler.h"
+#include "pv2/scheduler/scheduler_entry.h"
+
+namespace pv2 {
+
+class LockTable;
+class ReadyQueue;
+enum class ReadySection : std::uint8_t;
+
+/// Thread-safe, all of it. It calls nothing but its clock, and that outside its mutex.
+class LockingScheduler : public ProcedureScheduler {
+ public:
+  ~LockingScheduler() override;
+  LockingScheduler(const LockingScheduler&) = delete;
+  LockingScheduler& operator=(const LockingScheduler&) = delete;
+
+  bool admit(SchedulerEntry& entry) override PV2_EXCLUDES(queues_mutex_);
+  bool try_lock(SchedulerEntry& entry) override PV2_EXCLUDES(queues_mutex_);
+  [[nodiscard]] bool contended(const SchedulerEntry& entry) const override
+      PV2_EXCLUDES(queues_mutex_);
+  Status restore(SchedulerEntry& entry) override PV2_EXCLUDES(queues_mutex_);
+  void settle(EntryList&& batch) override PV2_EXCLUDES(queues_mutex_);
+  std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) override
+      PV2_EXCLUDES(queues_mutex_);
+  std::size_t poll_top(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) override
+      PV2_EXCLUDES(queues_mutex_);
+  bool withdraw(SchedulerEntry& entry) override PV2_EXCLUDES(queues_mutex_);
+  void stop() override PV2_EXCLUDES(queues_mutex_);
+  void set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) override
+      PV2_EXCLUDES(queues_mutex_);
+  void report_wait(SchedulerEntry& waiter, SchedulerEntry& producer) override
+      PV2_EXCLUDES(queues_mutex_);
+  void end_reported_wait(SchedulerEntry& waiter) override PV2_EXCLUDES(queues_mutex_);
+  [[nodiscard]] bool has_new_cycles() const noexcept override;
+  [[nodiscard]] std::vector<WaitCycle> take_new_cycles() override PV2_EXCLUDES(queues_mutex_);
+  [[nodiscard]] std::vector<WaitCycle> cycles() const override PV2_EXCLUDES(queues_mutex_);
+  [[nodiscard]] std::vector<LockInfo> locks() const override PV2_EXCLUDES(queues_mutex_);
+  [[nodiscard]] SchedulerStats stats() const override PV2_EXCLUDES(queues_mutex_);
+
+ protected:
+  /// `clock` dates holds and waits; it outlives the scheduler.
+  LockingScheduler(std::unique_ptr<ReadyQueue> ready, const Clock& clock);
+
+ private:
+  /// Workers that sleep in one of the two kinds of poll().
+  struct Sleepers {
+    std::size_t asleep = 0;  ///< That nobody has signalled yet.
+    /// Signals sent that no worker has consumed; each stands for one worker already taken off
+    /// `asleep`.
+    std::size_t tokens = 0;
+  };
+  /// How many of each kind a critical section has to signal after it.
+  struct Wakes {
+    std::size_t any = 0;
+    std::size_t top = 0;
+  };
+  enum class Work : std::uint8_t { kAny, kTop };
+
+  void know(SchedulerEntry& entry) PV2_REQUIRES(queues_mutex_);
+  void apply(SchedulerEntry& entry, SteadyTime now) PV2_REQUIRES(queues_mutex_);
+  void enqueue(SchedulerEntry& entry, ReadySection section, SteadyTime now)
+      PV2_REQUIRES(queues_mutex_);
+  void unlock(SchedulerEntry& entry, SteadyTime now) PV2_REQUIRES(queues_mutex_);
+  void push_ready(SchedulerEntry& entry, ReadySection section) PV2_REQUIRES(queues_mutex_);
+  void place_changed() PV2_REQUIRES(queues_mutex_);
+  std::size_t poll_for(Work work, std::span<SchedulerEntry*> run,
+                       std::chrono::milliseconds patience) PV2_EXCLUDES(queues_mutex_);
+  std::size_t take(Work work, std::span<SchedulerEntry*> run) PV2_REQUIRES(queues_mutex_);
+  [[nodiscard]] Wakes claim_sleepers() PV2_REQUIRES(queues_mutex_);
+  void signal(const Wakes& wakes) PV2_EXCLUDES(queues_mutex_);
+
+  const Clock& clock_;
+  mutable Mutex queues_mutex_;
+  const std::unique_ptr<LockTable> table_ PV2_PT_GUARDED_BY(queues_mutex_);
+  const std::unique_ptr<ReadyQueue> ready_ PV2_PT_GUARDED_BY(queues_mutex_);
+  CondVar work_arrived_;
+  CondVar top_work_arrived_;
+  Sleepers any_ PV2_GUARDED_BY(queues_mutex_);
+  Sleepers top_ PV2_GUARDED_BY(queues_mutex_);
+  SchedulerStats stats_ PV2_GUARDED_BY(queues_mutex_);
+  /// Entries that became runnable in this critical section: what it may wake workers for.
+  std::size_t fresh_ PV2_GUARDED_BY(queues_mutex_) = 0;
+  /// Entries that became runnable work of the top classes, or became that while runnable.
+  std::size_t fresh_top_ PV2_GUARDED_BY(queues_mutex_) = 0;
+  bool stopped_ PV2_GUARDED_BY(queues_mutex_) = false;
+  /// A hint to look under the mutex; no data is published through it.
+  std::atomic<bool> new_cycles_{false};
+};
+
+}  // namespace pv2

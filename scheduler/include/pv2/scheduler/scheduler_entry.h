@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SchedulerEntry: what a scheduler orders. The engine derives its execution record from it; the
+// scheduler sees an id, an ancestor chain, a lock set and a priority, and does not know what runs.
+// The entry's owner keeps it alive from admit() or restore() until the settle() that completes it
+// has returned.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/ids.h>
+#include <pv2/base/resource.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace pv2 {
+
+class LockTable;
+class LockingScheduler;
+class ReadyLane;
+struct LockRecord;
+
+/// Order among entities of one class; a higher one goes first. The numbers leave room between.
+enum class Priority : std::uint8_t {
+  kLow = 32,
+  kNormal = 64,
+  kHigh = 96,
+  kSystem = 128,
+  kMeta = 160
+};
+
+/// What settle() does with an entry, from the outcome of its last step.
+enum class Disposition : std::uint8_t {
+  kBack,        ///< Queue it behind its equals.
+  kFront,       ///< Queue it before its equals: a holder that goes on, a woken parent, a child.
+  kPark,        ///< Not queued; keeps its locks. It comes back through a later settle().
+  kParkUnlock,  ///< Not queued; its locks are released.
+  kBackUnlock,  ///< Locks released, then queued behind those who waited for them.
+  kComplete,    ///< Locks released, every link forgotten: the scheduler will not touch it again.
+};
+
+/// Identity and links of one schedulable thing. The public part is set before admit() and constant
+/// until it completes, except where said; the private part belongs to the scheduler and its mutex.
+class SchedulerEntry {
+ public:
+  SchedulerEntry() = default;
+  SchedulerEntry(const SchedulerEntry&) = delete;
+  SchedulerEntry& operator=(const SchedulerEntry&) = delete;
+
+  ProcedureId id;
+  /// The entry that spawned this one; locks that an ancestor holds cover it. It outlives this
+  /// entry.
+  SchedulerEntry* parent = nullptr;
+  LockSet locks;
+  Priority priority = Priority::kNormal;
+  /// Set by the engine before settle(), read by it.
+  Disposition disposition = Disposition::kBack;
+
+  /// Whether the lock set is held (always true for an empty one). Stable while the entry is neither
+  /// queued nor parked as a waiter, that is: after a grant, until the next settle().
+  [[nodiscard]] bool holds_locks() const noexcept { return holds_locks_ || locks.empty(); }
+  /// Whether the poll that returned this entry also granted its locks; false after admit(),
+  /// try_lock() and restore(), and after the next settle().
+  [[nodiscard]] bool granted_by_poll() const noexcept { return granted_by_poll_; }
+
+ protected:
+  ~SchedulerEntry() {
+    if (node_count_ > kFewNodes) delete[] many_nodes_;
+  }
+
+ private:
+  friend class EntryList;
+  friend class LockTable;
+  friend class LockingScheduler;
+  friend class ReadyLane;
+
+  /// Where the entry is. Only a queued one (waiting or ready) stands in a line or in a queue.
+  enum class Place : std::uint8_t { kUnknown, kOut, kWaiting, kReady };
+
+  SchedulerEntry* first_child_ = nullptr;  // of those that the scheduler knows
+  SchedulerEntry* next_sibling_ = nullptr;
+  SchedulerEntry* prev_sibling_ = nullptr;
+  SchedulerEntry* next_ = nullptr;  // in an EntryList or, while ready, in its lane
+  SchedulerEntry* prev_ = nullptr;  // in its lane
+  // The lock nodes of locks.requests(), in that order; beyond three they live on the heap. Each is
+  // the address of a LockNode, with the lowest bit set if it is asked for exclusively: so the lock
+  // rules touch the entry and the node, and not the request with its strings.
+  static constexpr std::size_t kFewNodes = 3;
+  union {
+    std::uintptr_t few_nodes_[kFewNodes] = {};
+    std::uintptr_t* many_nodes_;
+  };
+  LockRecord* records_ = nullptr;  // while holding or waiting: a block of one record per key
+  SteadyTime since_;               // holding or waiting since
+  std::uint32_t waiting_descendants_ = 0;
+  std::uint16_t node_count_ = 0;
+  std::uint16_t primary_node_ = 0;
+  // Ranks order entries, class first; a larger one goes first. See ReadyQueue::rank().
+  std::uint16_t own_rank_ = 0;
+  std::uint16_t rank_ = 0;         // its own, or that of whoever waits for it if that is larger
+  std::uint16_t queued_rank_ = 0;  // the one it stands in the ready queue with
+  Place place_ = Place::kUnknown;
+  bool holds_locks_ : 1 = false;
+  bool queued_in_front_ : 1 = false;
+  bool granted_in_queue_ : 1 = false;  // becomes granted_by_poll_ when polled
+  bool granted_by_poll_ : 1 = false;
+};
+
+/// A singly linked list of entries, used to hand batches over. Owns nothing. Owned by one thread.
+class EntryList {
+ public:
+  EntryList() = default;
+  EntryList(EntryList&& other) noexcept
+      : head_(other.head_), tail_(other.tail_), size_(other.size_) {
+    other.head_ = other.tail_ = nullptr;
+    other.size_ = 0;
+  }
+  EntryList& operator=(EntryList&&) = delete;
+
+  [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  /// Appends `entry` and remembers what settle() is to do with it.
+  void push_back(SchedulerEntry& entry, Disposition disposition) noexcept {
+    entry.disposition = disposition;
+    push_back(entry);
+  }
+  void push_back(SchedulerEntry& entry) noexcept {
+    entry.next_ = nullptr;
+    (tail_ ? tail_->next_ : head_) = &entry;
+    tail_ = &entry;
+    ++size_;
+  }
+  SchedulerEntry* pop_front() noexcept {
+    SchedulerEntry* const entry = head_;
+    if (entry == nullptr) return nullptr;
+    head_ = entry->next_;
+    if (head_ == nullptr) tail_ = nullptr;
+    entry->next_ = nullptr;
+    --size_;
+    return entry;
+  }
+
+ private:
+  SchedulerEntry* head_ = nullptr;
+  SchedulerEntry* tail_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace pv2

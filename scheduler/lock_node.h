@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LockNode: one key of the lock table: how often it is held, who waits for it, and the queue of the
+// entity it names. It is counted by the entries that refer to it (holding, waiting, queued or
+// parked), so no key and no queue vanishes under anybody. Plain data; the rules are LockTable's and
+// the order is ReadyQueue's.
+
+#pragma once
+
+#include <pv2/base/resource.h>
+
+#include <algorithm>
+#include <boost/intrusive/list.hpp>
+#include <cstddef>
+#include <cstdint>
+
+#include "entity_queue.h"
+#include "pv2/scheduler/scheduler_entry.h"
+
+namespace pv2 {
+
+/// One entry at one key, the i-th of its lock set in the i-th record of its block: in line for the
+/// key, or holding it. Owned by the table's pool; linked while the entry waits or holds.
+struct LockRecord
+    : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> {
+  SchedulerEntry* entry = nullptr;
+  std::uint64_t ticket : 63 = 0;  ///< Order of arrival over all keys; of a waiter.
+  std::uint64_t exempt : 1 = 0;   ///< Takes no slot of the key's limit; of a holder.
+};
+
+using LockRecordList =
+    boost::intrusive::list<LockRecord, boost::intrusive::constant_time_size<false>>;
+
+/// Whether a waiter has a parent. Those that do may be let past others, so they are looked at one
+/// by one.
+enum class Kin : std::uint8_t { kRoot = 0, kNested = 1 };
+
+struct LockNode;
+
+/// One request of an entry, resolved: a node and a mode in one word, as SchedulerEntry stores it.
+class LockLink {
+ public:
+  explicit LockLink(std::uintptr_t word) noexcept : word_(word) {}
+  LockLink(LockNode& node, LockMode mode) noexcept
+      : word_(reinterpret_cast<std::uintptr_t>(&node) | (mode == LockMode::kExclusive ? 1U : 0U)) {}
+
+  [[nodiscard]] LockNode& node() const noexcept {
+    return *reinterpret_cast<LockNode*>(word_ & ~std::uintptr_t{1});
+  }
+  [[nodiscard]] LockMode mode() const noexcept {
+    return (word_ & 1U) != 0 ? LockMode::kExclusive : LockMode::kShared;
+  }
+  [[nodiscard]] std::uintptr_t word() const noexcept { return word_; }
+
+ private:
+  std::uintptr_t word_;
+};
+
+struct LockNode {
+  static constexpr std::uint32_t kNoLimit = UINT32_MAX;
+
+  [[nodiscard]] LockRecordList& waiters(Kin kin, LockMode mode) noexcept {
+    return waiting[static_cast<int>(kin)][mode == LockMode::kExclusive];
+  }
+  [[nodiscard]] LockRecordList& holders(LockMode mode) noexcept {
+    return holding[mode == LockMode::kExclusive];
+  }
+  [[nodiscard]] std::uint32_t& count(LockMode mode) noexcept {
+    return mode == LockMode::kExclusive ? exclusive : shared;
+  }
+
+  /// Nobody holds it in a way that excludes `mode`.
+  [[nodiscard]] bool free_for(LockMode mode) const noexcept {
+    return exclusive == 0 && (mode == LockMode::kShared || shared == 0);
+  }
+
+  /// The ticket of the first waiter that excludes `mode`, or the largest number.
+  [[nodiscard]] std::uint64_t first_conflict(LockMode mode) const noexcept {
+    std::uint64_t first = UINT64_MAX;
+    if (waiter_count == 0) return first;
+    for (const auto& lists : waiting) {
+      if (!lists[1].empty()) first = std::min<std::uint64_t>(first, lists[1].front().ticket);
+      if (mode == LockMode::kExclusive && !lists[0].empty()) {
+        first = std::min<std::uint64_t>(first, lists[0].front().ticket);
+      }
+    }
+    return first;
+  }
+
+  [[nodiscard]] bool limited() const noexcept { return limit != kNoLimit; }
+  /// Holders that take a slot of the limit.
+  [[nodiscard]] std::uint32_t taken() const noexcept { return exclusive + shared - exempt; }
+  /// How many wait with a smaller ticket, but never more than `most` (counting stops there).
+  [[nodiscard]] std::uint32_t waiters_before(std::uint64_t ticket,
+                                             std::uint32_t most) const noexcept {
+    if (ticket == UINT64_MAX) return std::min(waiter_count, most);
+    std::uint32_t before = 0;
+    for (const auto& lists : waiting) {
+      for (const auto& list : lists) {
+        for (auto at = list.begin(); at != list.end() && at->ticket < ticket; ++at) {
+          if (++before >= most) return most;
+        }
+      }
+    }
+    return before;
+  }
+
+  std::uint32_t references = 0;
+  std::uint32_t exclusive = 0;  ///< Holders; more than one only within a tree.
+  std::uint32_t shared = 0;
+  std::uint32_t waiter_count = 0;
+  std::uint32_t limit =
+      kNoLimit;                  ///< At most so many may hold it at once, each tree counting once.
+  std::uint32_t exempt = 0;      ///< Holders that an ancestor counts for.
+  LockRecordList holding[2];     ///< By mode.
+  LockRecordList waiting[2][2];  ///< By kin and mode, each in the order of the tickets.
+  std::size_t hash = 0;
+  ResourceKey key;
+  EntityQueue queue;
+};
+
+}  // namespace pv2

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LockTable: the lock rules. The rule itself is obstacle(); around it, keys become nodes and sets
+// are taken and given back. Who is asked again after a release is in lock_table_waiters.cc, the
+// listing for people in lock_table_listing.cc.
+
+#include "lock_table.h"
+
+#include <pv2/base/assert.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace pv2 {
+namespace {
+
+// Nobody who waits is ahead of a restored holder; everybody is ahead of a newcomer.
+constexpr std::uint64_t kRestoring = 0;
+constexpr std::uint64_t kNewcomer = UINT64_MAX;
+// Enough that a busy host makes no nodes; 2048 spare ones hold about half a megabyte.
+constexpr std::size_t kSpareNodesMax = 2048;
+
+std::size_t hash_of(const ResourceKey& key) noexcept {
+  return std::hash<std::string_view>()(key.name) +
+         static_cast<std::size_t>(key.cls) * 0x9E3779B97F4A7C15ULL;
+}
+
+}  // namespace
+
+LockTable::~LockTable() {
+  for (LockNode* node : nodes_) {
+    // Entries that hold or wait at the end are their owner's business; their records are ours.
+    for (auto& list : node->holding) list.clear();
+    for (auto& lists : node->waiting) {
+      for (auto& list : lists) list.clear();
+    }
+    delete node;
+  }
+  for (LockRecord* records : many_records_) delete[] records;
+}
+
+// ---- Keys and nodes ----
+
+void LockTable::meet(SchedulerEntry& entry, std::uint16_t own_rank) {
+  const auto& requests = entry.locks.requests();
+  std::uintptr_t* words = entry.few_nodes_;
+  if (requests.size() > SchedulerEntry::kFewNodes) {
+    words = entry.many_nodes_ = new std::uintptr_t[requests.size()];
+  }
+  const ResourceKey& primary = entry.locks.primary();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const ResourceKey& key = requests[i].key;
+    if (key == primary) entry.primary_node_ = static_cast<std::uint16_t>(i);
+    LockNode& node = node_for(key);
+    ++node.references;
+    words[i] = LockLink(node, requests[i].mode).word();
+  }
+  entry.node_count_ = static_cast<std::uint16_t>(requests.size());
+
+  count_rank(own_rank);
+  entry.own_rank_ = entry.rank_ = own_rank;
+  if (SchedulerEntry* const parent = entry.parent) {
+    entry.next_sibling_ = parent->first_child_;
+    if (parent->first_child_ != nullptr) parent->first_child_->prev_sibling_ = &entry;
+    parent->first_child_ = &entry;
+    entry.rank_ = std::max(own_rank, parent->rank_);
+  }
+  if (entry.first_child_ == nullptr) return;
+  lifted_.push_back(&entry);
+  lift_all();
+}
+
+void LockTable::forget(SchedulerEntry& entry) {
+  for (const std::uintptr_t word : links_of(entry)) {
+    LockNode& node = LockLink(word).node();
+    if (--node.references == 0) drop(node);
+  }
+  if (entry.node_count_ > SchedulerEntry::kFewNodes) delete[] entry.many_nodes_;
+  entry.node_count_ = 0;
+
+  uncount_rank(entry.own_rank_);
+  entry.own_rank_ = entry.rank_ = 0;
+  if (!reported_.empty()) {
+    end_reported_wait(entry);
+    boost::unordered::erase_if(reported_,
+                               [&](const auto& wait) { return wait.second.producer == &entry; });
+  }
+  if (entry.parent == nullptr) return;
+  SchedulerEntry*& before = entry.prev_sibling_ != nullptr ? entry.prev_sibling_->next_sibling_
+                                                           : entry.parent->first_child_;
+  before = entry.next_sibling_;
+  if (entry.next_sibling_ != nullptr) entry.next_sibling_->prev_sibling_ = entry.prev_sibling_;
+  entry.next_sibling_ = entry.prev_sibling_ = nullptr;
+}
+
+LockNode& LockTable::node_for(const ResourceKey& key) {
+  const Probe probe{key, hash_of(key)};
+  if (const auto found = nodes_.find(probe); found != nodes_.end()) return **found;
+
+  std::unique_ptr<LockNode> node;
+  if (spare_nodes_.empty()) {
+    node = std::make_unique<LockNode>();
+  } else {
+    node = std::move(spare_nodes_.back());
+    spare_nodes_.pop_back();
+  }
+  node->key = key;
+  node->hash = probe.hash;
+  nodes_.insert(node.get());
+  return *node.release();
+}
+
+void LockTable::drop(LockNode& node) {
+  node.limit = LockNode::kNoLimit;
+  PV2_ASSERT(node.exclusive == 0 && node.shared == 0 && node.waiter_count == 0,
+             "a key that nobody refers to is neither held nor waited for");
+  nodes_.erase(&node);
+  std::unique_ptr<LockNode> owned(&node);
+  if (spare_nodes_.size() < kSpareNodesMax) spare_nodes_.push_back(std::move(owned));
+}
+
+std::span<const std::uintptr_t> LockTable::links_of(const SchedulerEntry& entry) noexcept {
+  const bool few = entry.node_count_ <= SchedulerEntry::kFewNodes;
+  return {few ? entry.few_nodes_ : entry.many_nodes_, entry.node_count_};
+}
+
+LockNode* LockTable::entity(const SchedulerEntry& entry) noexcept {
+  return entry.node_count_ == 0 ? nullptr : &LockLink(links_of(entry)[entry.primary_node_]).node();
+}
+
+// ---- The rule ----
+
+bool LockTable::holds(const SchedulerEntry& entry, const LockNode& node, LockMode mode) noexcept {
+  if (!entry.holds_locks_) return false;
+  for (const std::uintptr_t word : links_of(entry)) {
+    const LockLink link(word);
+    if (&link.node() == &node) return link.mode() >= mode;
+  }
+  return false;
+}
+
+bool LockTable::covered(const SchedulerEntry& entry, const LockNode& node, LockMode mode) noexcept {
+  for (const SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) {
+    if (holds(*a, node, mode)) return true;
+  }
+  return false;
+}
+
+bool LockTable::has_holding_ancestor(const SchedulerEntry& entry) noexcept {
+  for (const SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) {
+    if (a->holds_locks_) return true;
+  }
+  return false;
+}
+
+// The one predicate: the key for which an entry that arrived with `ticket` may not take its set
+// now, or null.
+//
+// A key must be free for the mode asked for, or held by an ancestor in at least that mode. And
+// nobody passes an earlier waiter whose request excludes this one, except a descendant of a holder:
+// the holder's end waits for that descendant, so if the waiter waits for the holder, on any key and
+// over any number of steps, to queue behind it would be a deadlock that we made ourselves. And a
+// key with a limit needs a free place.
+const LockNode* LockTable::obstacle(const SchedulerEntry& entry, std::uint64_t ticket) noexcept {
+  const bool passes_waiters = has_holding_ancestor(entry);
+  for (const std::uintptr_t word : links_of(entry)) {
+    const LockNode& node = LockLink(word).node();
+    const LockMode mode = LockLink(word).mode();
+    if (!node.free_for(mode) && !(passes_waiters && covered(entry, node, mode))) return &node;
+    if (!passes_waiters && node.first_conflict(mode) < ticket) return &node;
+    if (node.limited() && !slot_for(entry, node, ticket, passes_waiters)) return &node;
+  }
+  return nullptr;
+}
+
+// Whether one of the places that `node` is limited to is free for `entry`, those ahead of it having
+// theirs. Who was a holder in the last life stays one, even if the limit is smaller now.
+bool LockTable::slot_for(const SchedulerEntry& entry, const LockNode& node, std::uint64_t ticket,
+                         bool passes_waiters) noexcept {
+  if (ticket == kRestoring) return true;
+  if (passes_waiters && covered(entry, node, LockMode::kShared)) return true;
+  const std::uint32_t taken = node.taken();
+  if (taken >= node.limit) return false;
+  const std::uint32_t places = node.limit - taken;
+  return passes_waiters || node.waiters_before(ticket, places) < places;
+}
+
+// ---- What callers do ----
+
+bool LockTable::take(SchedulerEntry& entry, SteadyTime now) {
+  if (!may_take(entry, kNewcomer)) return false;
+  hold_as_newcomer(entry, now);
+  return true;
+}
+
+Status LockTable::restore(SchedulerEntry& entry, SteadyTime now) {
+  const LockNode* const node = obstacle(entry, kRestoring);
+  if (node == nullptr) {
+    hold_as_newcomer(entry, now);
+    return {};
+  }
+  std::string holder = "nobody";
+  for (const auto& list : node->holding) {
+    if (!list.empty()) holder = "procedure " + std::to_string(list.front().entry->id.value);
+  }
+  return {StatusCode::kFailedPrecondition,
+          "the locks of procedure " + std::to_string(entry.id.value) +
+              " cannot be restored: " + to_string(node->key) + " is held by " + holder +
+              "; one of the two records is wrong, inspect both before going on"};
+}
+
+void LockTable::release(SchedulerEntry& entry, SteadyTime now) {
+  unlink_hold(entry);
+  // Nobody waits for it any more, except its parent and who said so.
+  if (!one_rank() && entry.rank_ > entry.own_rank_) {
+    std::vector<SchedulerEntry*> borrowers{&entry};
+    add_borrowers(borrowers);
+    rank_anew(borrowers);
+  }
+  if (!concerned_.empty()) serve_concerned(now);
+}
+
+void LockTable::unlink_hold(SchedulerEntry& entry) {
+  entry.holds_locks_ = false;
+  const auto links = links_of(entry);
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const LockLink link(links[i]);
+    LockNode& node = link.node();
+    LockRecordList& list = node.holders(link.mode());
+    list.erase(list.iterator_to(entry.records_[i]));
+    node.exempt -= static_cast<std::uint32_t>(entry.records_[i].exempt);
+    // While others hold it in the same mode, nothing that was excluded becomes possible; but a
+    // place may have become free.
+    if (--node.count(link.mode()) == 0 || node.limited()) concern(node, link.mode());
+  }
+  recycle(std::exchange(entry.records_, nullptr), links.size());
+}
+
+void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTime now) {
+  LockNode& node = node_for(key);
+  const bool was_limited = node.limited();
+  std::vector<SchedulerEntry*> borrowers;  // readers lend to readers only where there is a limit
+  for (const auto& lists : node.waiting) {
+    for (const auto& list : lists) {
+      for (const LockRecord& record : list) borrowers.push_back(record.entry);
+    }
+  }
+  add_borrowers(borrowers);
+  node.limit = limit;
+  rank_anew(borrowers);
+  // A limit keeps its key known, also while nobody refers to it.
+  if (node.limited() && !was_limited) ++node.references;
+  if (!node.limited() && was_limited) --node.references;
+  if (node.references == 0) return drop(node);
+  concern(node, LockMode::kExclusive);
+  serve_concerned(now);
+}
+
+// The half of the rule that says who is ahead. A descendant of a holder passes all waiters, so it
+// would get its set back at once: giving way would help nobody.
+bool LockTable::contended(const SchedulerEntry& entry) noexcept {
+  if (has_holding_ancestor(entry)) return false;
+  const auto links = links_of(entry);
+  return std::any_of(links.begin(), links.end(), [](std::uintptr_t word) {
+    const LockLink link(word);
+    return link.node().first_conflict(link.mode()) != UINT64_MAX;
+  });
+}
+
+void LockTable::hold(SchedulerEntry& entry, SteadyTime now) {
+  const auto links = links_of(entry);
+  if (entry.records_ == nullptr && !links.empty()) {
+    entry.records_ = new_records(links.size());
+    for (std::size_t i = 0; i < links.size(); ++i) entry.records_[i].entry = &entry;
+  }
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    PV2_ASSERT(entry.records_ != nullptr, "an entry with locks has a record for each of them");
+    const LockLink link(links[i]);
+    LockNode& node = link.node();
+    LockRecord& record = entry.records_[i];
+    record.exempt = entry.parent != nullptr && covered(entry, node, LockMode::kShared);
+    node.exempt += static_cast<std::uint32_t>(record.exempt);
+    node.holders(link.mode()).push_back(record);
+    ++node.count(link.mode());
+  }
+  entry.holds_locks_ = true;
+  entry.since_ = now;
+}
+
+}  // namespace pv2

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LockTable: who holds what and who waits for what. A lock set is taken all or nothing; whether it
+// may be taken is decided by one predicate, may_take(), and by nothing else. When a lock comes
+// free, the waiters that it may concern are asked again in order of arrival and those that may take
+// their sets get them at once: a waiter is granted, never merely told to try. It knows nothing of
+// queues, and it never blocks. The rules in words: docs/scheduling.md.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/resource.h>
+#include <pv2/base/status.h>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "lock_listing.h"
+#include "lock_node.h"
+#include "pv2/scheduler/procedure_scheduler.h"
+#include "pv2/scheduler/scheduler_entry.h"
+#include "pv2/scheduler/wait_cycle.h"
+
+namespace pv2 {
+
+/// Guarded by its scheduler's mutex. An entry is met before anything else is asked about it.
+class LockTable {
+ public:
+  LockTable() = default;
+  ~LockTable();
+  LockTable(const LockTable&) = delete;
+  LockTable& operator=(const LockTable&) = delete;
+
+  /// Resolves the keys of `entry` to nodes, which live until it is forgotten, and gives it a rank.
+  void meet(SchedulerEntry& entry, std::uint16_t own_rank);
+  /// Drops its nodes. It neither holds nor waits.
+  void forget(SchedulerEntry& entry);
+
+  /// Takes the set of `entry` if it may be taken by a newcomer.
+  bool take(SchedulerEntry& entry, SteadyTime now);
+  /// Takes the set unless somebody holds a part of it; who waits does not matter. Names the
+  /// obstacle.
+  Status restore(SchedulerEntry& entry, SteadyTime now);
+  /// Makes `entry` the last waiter on each of its keys.
+  void wait(SchedulerEntry& entry, SteadyTime now);
+  /// Takes it out of all queues for locks again.
+  void cancel(SchedulerEntry& entry, SteadyTime now);
+  void release(SchedulerEntry& entry, SteadyTime now);
+  /// Whether `entry`, if it gave its set back now, would have to queue for it behind somebody.
+  [[nodiscard]] static bool contended(const SchedulerEntry& entry) noexcept;
+
+  /// Waiters that were granted by the calls above since they were last asked for; the caller
+  /// empties it.
+  [[nodiscard]] EntryList& granted() noexcept { return granted_; }
+  /// Entries in the ready queue whose rank has changed, some perhaps twice; the caller empties it.
+  [[nodiscard]] std::vector<SchedulerEntry*>& reranked() noexcept { return reranked_; }
+
+  /// The node of the entry's primary key; null for an empty set.
+  [[nodiscard]] static LockNode* entity(const SchedulerEntry& entry) noexcept;
+
+  /// At most `limit` holders of `key` at once, LockNode::kNoLimit for any number.
+  void set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTime now);
+
+  /// Says that `waiter` waits for something that `producer` has to do, until it says that it does
+  /// not.
+  void report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, SteadyTime now);
+  void end_reported_wait(SchedulerEntry& waiter);
+
+  /// Cycles that were closed since they were last asked for; the caller empties it.
+  [[nodiscard]] std::vector<WaitCycle>& closed_cycles() noexcept { return closed_cycles_; }
+  /// All cycles that there are.
+  [[nodiscard]] std::vector<WaitCycle> standing_cycles() const;
+
+  void copy_to(LockListing& listing) const;
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
+
+ private:
+  struct Probe {
+    const ResourceKey& key;
+    std::size_t hash;
+  };
+  struct NodeHash {
+    using is_transparent = void;
+    using is_avalanching = void;
+    std::size_t operator()(const LockNode* node) const noexcept { return node->hash; }
+    std::size_t operator()(const Probe& probe) const noexcept { return probe.hash; }
+  };
+  struct NodeEqual {
+    using is_transparent = void;
+    bool operator()(const LockNode* a, const LockNode* b) const noexcept { return a == b; }
+    bool operator()(const Probe& a, const LockNode* b) const noexcept { return a.key == b->key; }
+    bool operator()(const LockNode* a, const Probe& b) const noexcept { return a->key == b.key; }
+  };
+  /// A list of waiters that an event may concern, and how far it has been asked.
+  struct Cursor {
+    LockNode* node;
+    Kin kin;
+    LockMode mode;
+    LockRecordList::iterator at;
+  };
+
+  [[nodiscard]] static std::span<const std::uintptr_t> links_of(
+      const SchedulerEntry& entry) noexcept;
+  [[nodiscard]] static bool waits(const SchedulerEntry& entry) noexcept {
+    return entry.records_ != nullptr && !entry.holds_locks_;
+  }
+  [[nodiscard]] static bool holds(const SchedulerEntry& entry, const LockNode& node,
+                                  LockMode mode) noexcept;
+  [[nodiscard]] static bool covered(const SchedulerEntry& entry, const LockNode& node,
+                                    LockMode mode) noexcept;
+  [[nodiscard]] static bool has_holding_ancestor(const SchedulerEntry& entry) noexcept;
+  [[nodiscard]] static const LockNode* obstacle(const SchedulerEntry& entry,
+                                                std::uint64_t ticket) noexcept;
+  [[nodiscard]] static bool may_take(const SchedulerEntry& entry, std::uint64_t ticket) noexcept {
+    return obstacle(entry, ticket) == nullptr;
+  }
+
+  [[nodiscard]] static bool slot_for(const SchedulerEntry& entry, const LockNode& node,
+                                     std::uint64_t ticket, bool passes_waiters) noexcept;
+
+  LockNode& node_for(const ResourceKey& key);
+  void drop(LockNode& node);
+  void hold(SchedulerEntry& entry, SteadyTime now);
+  void unlink_hold(SchedulerEntry& entry);
+  void hold_as_newcomer(SchedulerEntry& entry, SteadyTime now);
+  [[nodiscard]] static bool at_a_limit(const SchedulerEntry& entry) noexcept;
+  void grant(SchedulerEntry& entry, SteadyTime now);
+  void unlink_waits(SchedulerEntry& entry);
+  void concern(LockNode& node, LockMode mode);
+  [[nodiscard]] static bool exhausted(const Cursor& cursor) noexcept;
+  void serve_concerned(SteadyTime now);
+  void serve_everybody(SteadyTime now);
+  [[nodiscard]] LockRecord* new_records(std::size_t count);
+  void recycle(LockRecord* records, std::size_t count);
+  /// Visits every entry that waits, in no order.
+  template <class Visit>
+  void for_each_waiter(Visit&& visit) const {
+    for (const LockNode* node : nodes_) {
+      for (const auto& lists : node->waiting) {
+        for (const auto& list : lists) {
+          for (const LockRecord& record : list) {
+            if (&record == record.entry->records_) visit(*record.entry);
+          }
+        }
+      }
+    }
+  }
+
+  // Ranks: lock_table_ranks.cc.
+  void count_rank(std::uint16_t rank);
+  void uncount_rank(std::uint16_t rank);
+  void lift(SchedulerEntry& entry, std::uint16_t rank);
+  void lift_all();
+  [[nodiscard]] std::uint16_t rank_lent_to(const SchedulerEntry& entry) const;
+  void lift_those_ahead(const SchedulerEntry& waiter);
+  void add_borrowers(std::vector<SchedulerEntry*>& borrowers) const;
+  void rank_anew(const std::vector<SchedulerEntry*>& entries);
+  /// Whether everybody known has the same rank: then nobody lends anything.
+  [[nodiscard]] bool one_rank() const noexcept { return ranks_.size() <= 1; }
+  void set_rank(SchedulerEntry& entry, std::uint16_t rank);
+
+  class CycleSearch;
+  void find_cycle_through(const SchedulerEntry& waiter);
+
+  boost::unordered_flat_set<LockNode*, NodeHash, NodeEqual> nodes_;
+  std::vector<std::unique_ptr<LockNode>> spare_nodes_;
+  std::uint64_t last_ticket_ = 0;
+  EntryList granted_;
+  std::vector<Cursor> concerned_;
+  // Blocks of kFewNodes records, cut from the chunks; longer ones are made one by one.
+  std::vector<LockRecord*> free_records_;
+  std::vector<std::unique_ptr<LockRecord[]>> record_chunks_;
+  boost::unordered_flat_set<LockRecord*> many_records_;
+  // How many entries have which rank of their own, in order of rank: a handful of pairs.
+  std::vector<std::pair<std::uint16_t, std::size_t>> ranks_;
+  std::vector<SchedulerEntry*> lifted_;  // not looked at yet by lift_all()
+  std::vector<SchedulerEntry*> reranked_;
+  struct ReportedWait {
+    SchedulerEntry* producer;
+    SteadyTime since;
+  };
+  boost::unordered_flat_map<SchedulerEntry*, ReportedWait> reported_;
+  std::vector<WaitCycle> closed_cycles_;
+};
+
+}  // namespace pv2

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LockTable, the part about waiting: the lines before the keys, and who is asked again after an
+// event. It makes no rule: it asks may_take(), and every shortcut here says why nobody else could
+// be concerned.
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "lock_table.h"
+
+namespace pv2 {
+namespace {
+
+// A chunk is 24 KB; what was once needed is kept for the next time.
+constexpr std::size_t kBlocksPerChunk = 256;
+
+// With a million entries waiting, the next in line is not in any cache when the lock comes free;
+// erasing its predecessor has just touched its record, so its address is at hand. An entry spans
+// three or four lines, all of which a grant touches.
+void prefetch(const SchedulerEntry& entry) noexcept {
+  const auto* bytes = reinterpret_cast<const char*>(&entry);
+  for (std::size_t at = 0; at < sizeof(SchedulerEntry); at += 64) __builtin_prefetch(bytes + at, 1);
+  __builtin_prefetch(bytes + sizeof(SchedulerEntry) - 1, 1);
+}
+
+Kin kin_of(const SchedulerEntry& entry) noexcept {
+  return entry.parent == nullptr ? Kin::kRoot : Kin::kNested;
+}
+
+}  // namespace
+
+void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
+  const std::uint64_t ticket = ++last_ticket_;
+  const auto links = links_of(entry);
+  entry.records_ = new_records(links.size());
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const LockLink link(links[i]);
+    LockRecord& record = entry.records_[i];
+    record.entry = &entry;
+    record.ticket = ticket;
+    link.node().waiters(kin_of(entry), link.mode()).push_back(record);
+    ++link.node().waiter_count;
+  }
+  entry.since_ = now;
+  for (SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) ++a->waiting_descendants_;
+  if (!one_rank()) {
+    lifted_.push_back(&entry);
+    lift_all();
+  }
+  find_cycle_through(entry);
+}
+
+void LockTable::cancel(SchedulerEntry& entry, SteadyTime now) {
+  std::vector<SchedulerEntry*> borrowers{&entry};
+  if (!one_rank()) add_borrowers(borrowers);
+  unlink_waits(entry);
+  recycle(std::exchange(entry.records_, nullptr), links_of(entry).size());
+  rank_anew(borrowers);
+  for (const std::uintptr_t word : links_of(entry)) {
+    concern(LockLink(word).node(), LockLink(word).mode());
+  }
+  serve_concerned(now);
+}
+
+void LockTable::hold_as_newcomer(SchedulerEntry& entry, SteadyTime now) {
+  hold(entry, now);
+  // It finds waiters at its keys only if it passed them; they now wait for it.
+  if (!one_rank()) {
+    lift(entry, rank_lent_to(entry));
+    lift_all();
+  }
+  // What an ancestor holds covers them, and they may now pass other waiters.
+  if (entry.waiting_descendants_ != 0) serve_everybody(now);
+}
+
+bool LockTable::at_a_limit(const SchedulerEntry& entry) noexcept {
+  const auto links = links_of(entry);
+  return std::any_of(links.begin(), links.end(),
+                     [](std::uintptr_t word) { return LockLink(word).node().limited(); });
+}
+
+void LockTable::grant(SchedulerEntry& entry, SteadyTime now) {
+  // Nobody is before a root any more, except where there are places for several. A descendant may
+  // pass those who are. In both cases it does not wait for them any longer.
+  std::vector<SchedulerEntry*> borrowers;
+  if (!one_rank() && (entry.parent != nullptr || at_a_limit(entry))) {
+    borrowers.push_back(&entry);
+    add_borrowers(borrowers);
+  }
+  unlink_waits(entry);
+  hold(entry, now);
+  rank_anew(borrowers);
+  granted_.push_back(entry);
+  // Those behind it had counted it as one who will need a place, and it needed none.
+  const auto links = links_of(entry);
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    LockNode& node = LockLink(links[i]).node();
+    if (node.limited() && entry.records_[i].exempt != 0) concern(node, LockMode::kExclusive);
+  }
+}
+
+// Its records stay with it: it goes on to hold, or gives them back.
+void LockTable::unlink_waits(SchedulerEntry& entry) {
+  const auto links = links_of(entry);
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const LockLink link(links[i]);
+    LockRecordList& list = link.node().waiters(kin_of(entry), link.mode());
+    list.erase(list.iterator_to(entry.records_[i]));
+    if (!list.empty()) prefetch(*list.front().entry);
+    --link.node().waiter_count;
+  }
+  for (SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) --a->waiting_descendants_;
+}
+
+// Somebody who held or waited for `node` in `mode` no longer does. Only what that mode excluded is
+// concerned: readers never waited for a reader, except for a place.
+void LockTable::concern(LockNode& node, LockMode mode) {
+  if (node.waiter_count == 0) return;
+  for (const Kin kin : {Kin::kRoot, Kin::kNested}) {
+    for (const LockMode waiting : {LockMode::kExclusive, LockMode::kShared}) {
+      const bool both_read = mode == LockMode::kShared && waiting == LockMode::kShared;
+      if (both_read && !node.limited()) continue;
+      LockRecordList& list = node.waiters(kin, waiting);
+      if (!list.empty()) concerned_.push_back({&node, kin, waiting, list.begin()});
+    }
+  }
+}
+
+bool LockTable::exhausted(const Cursor& cursor) noexcept {
+  LockRecordList& list = cursor.node->waiters(cursor.kin, cursor.mode);
+  // Held again: whoever is covered by an ancestor never waited for this key, all others wait on.
+  if (cursor.at == list.end() || !cursor.node->free_for(cursor.mode)) return true;
+  if (cursor.kin == Kin::kNested) return false;
+  if (cursor.node->limited() && cursor.node->taken() >= cursor.node->limit) return true;
+  // Roots pass nobody, so a root behind a waiter that excludes it need not be asked.
+  if (cursor.mode == LockMode::kExclusive) return cursor.at != list.begin();
+  return cursor.node->first_conflict(cursor.mode) < cursor.at->ticket;
+}
+
+// Asks the waiters of all concerned lists in one merged order of arrival: with several keys
+// released at once, key after key would let a later waiter of the first key pass an earlier one of
+// the second.
+void LockTable::serve_concerned(SteadyTime now) {
+  while (true) {
+    std::erase_if(concerned_, exhausted);
+    if (concerned_.empty()) return;
+    const auto next = std::min_element(
+        concerned_.begin(), concerned_.end(),
+        [](const Cursor& a, const Cursor& b) { return a.at->ticket < b.at->ticket; });
+    SchedulerEntry& entry = *next->at->entry;
+    const std::uint64_t ticket = next->at->ticket;
+    // The grant unlinks all records of the entry, so every cursor that stands on one moves on
+    // first.
+    for (Cursor& cursor : concerned_) {
+      if (cursor.at->ticket == ticket) ++cursor.at;
+    }
+    if (!may_take(entry, ticket)) continue;
+    grant(entry, now);
+    if (entry.waiting_descendants_ != 0) {
+      concerned_.clear();
+      serve_everybody(now);
+      return;
+    }
+  }
+}
+
+// The same without shortcuts, for the rare grant to an ancestor of waiters: after each grant it
+// begins again with the earliest, until nobody may take anything.
+void LockTable::serve_everybody(SteadyTime now) {
+  std::vector<SchedulerEntry*> waiting;
+  for_each_waiter([&](SchedulerEntry& entry) { waiting.push_back(&entry); });
+  std::sort(waiting.begin(), waiting.end(), [](const SchedulerEntry* a, const SchedulerEntry* b) {
+    return a->records_->ticket < b->records_->ticket;
+  });
+  const auto ready = [](const SchedulerEntry* entry) {
+    return may_take(*entry, entry->records_->ticket);
+  };
+  for (auto at = std::find_if(waiting.begin(), waiting.end(), ready); at != waiting.end();
+       at = std::find_if(waiting.begin(), waiting.end(), ready)) {
+    grant(**at, now);
+    waiting.erase(at);
+  }
+  concerned_.clear();  // everybody was asked
+}
+
+// The records of one entry lie side by side: they are written together and erased together, mostly
+// cold.
+LockRecord* LockTable::new_records(std::size_t count) {
+  if (count > SchedulerEntry::kFewNodes) return *many_records_.insert(new LockRecord[count]).first;
+  if (free_records_.empty()) {
+    constexpr std::size_t kSize = SchedulerEntry::kFewNodes;
+    record_chunks_.push_back(std::make_unique<LockRecord[]>(kBlocksPerChunk * kSize));
+    for (std::size_t i = kBlocksPerChunk; i > 0; --i) {
+      free_records_.push_back(&record_chunks_.back()[(i - 1) * kSize]);
+    }
+  }
+  LockRecord* const records = free_records_.back();
+  free_records_.pop_back();
+  return records;
+}
+
+void LockTable::recycle(LockRecord* records, std::size_t count) {
+  if (count <= SchedulerEntry::kFewNodes) {
+    free_records_.push_back(records);
+  } else {
+    many_records_.erase(records);
+    delete[] records;
+  }
+}
+
+}  // namespace pv2

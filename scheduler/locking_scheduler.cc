@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LockingScheduler: one critical section per call. Each follows the same course: read the clock,
+// take the mutex, change the lock table and the queues, count what became runnable, leave the
+// mutex, then signal sleepers. Where an entry belongs is decided in enqueue() and queue_granted()
+// alone.
+
+#include "pv2/scheduler/locking_scheduler.h"
+
+#include <pv2/base/assert.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lock_listing.h"
+#include "lock_table.h"
+#include "ready_queue.h"
+
+namespace pv2 {
+
+LockingScheduler::LockingScheduler(std::unique_ptr<ReadyQueue> ready, const Clock& clock)
+    : clock_(clock), table_(std::make_unique<LockTable>()), ready_(std::move(ready)) {}
+
+LockingScheduler::~LockingScheduler() = default;
+
+bool LockingScheduler::admit(SchedulerEntry& entry) { return try_lock(entry); }
+
+bool LockingScheduler::try_lock(SchedulerEntry& entry) {
+  const SteadyTime now = clock_.steady_now();
+  bool held = false;
+  Wakes sleepers;
+  {
+    MutexLock lock(queues_mutex_);
+    know(entry);
+    held = entry.holds_locks() || table_->take(entry, now);
+    place_changed();
+    sleepers = claim_sleepers();
+  }
+  signal(sleepers);
+  return held;
+}
+
+bool LockingScheduler::contended(const SchedulerEntry& entry) const {
+  if (entry.locks.empty()) return false;
+  MutexLock lock(queues_mutex_);
+  return LockTable::contended(entry);
+}
+
+Status LockingScheduler::restore(SchedulerEntry& entry) {
+  const SteadyTime now = clock_.steady_now();
+  Status status;
+  Wakes sleepers;
+  {
+    MutexLock lock(queues_mutex_);
+    know(entry);
+    if (!entry.holds_locks()) status = table_->restore(entry, now);
+    place_changed();
+    sleepers = claim_sleepers();
+  }
+  signal(sleepers);
+  return status;
+}
+
+void LockingScheduler::settle(EntryList&& batch) {
+  if (batch.empty()) return;
+  const SteadyTime now = clock_.steady_now();
+  Wakes sleepers;
+  {
+    MutexLock lock(queues_mutex_);
+    while (SchedulerEntry* const entry = batch.pop_front()) apply(*entry, now);
+    sleepers = claim_sleepers();
+  }
+  signal(sleepers);
+}
+
+std::size_t LockingScheduler::poll(std::span<SchedulerEntry*> run,
+                                   std::chrono::milliseconds patience) {
+  return poll_for(Work::kAny, run, patience);
+}
+
+std::size_t LockingScheduler::poll_top(std::span<SchedulerEntry*> run,
+                                       std::chrono::milliseconds patience) {
+  return poll_for(Work::kTop, run, patience);
+}
+
+std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run,
+                                       std::chrono::milliseconds patience) {
+  // Patience is real time by contract, whatever clock the host injected: it bounds a thread's
+  // sleep.
+  using RealClock = std::chrono::steady_clock;
+  RealClock::time_point give_up{};
+
+  MutexLock lock(queues_mutex_);
+  Sleepers& sleepers = work == Work::kAny ? any_ : top_;
+  CondVar& arrived = work == Work::kAny ? work_arrived_ : top_work_arrived_;
+  ++stats_.polls;
+  while (!stopped_) {
+    if (const std::size_t taken = take(work, run); taken != 0 || run.empty()) return taken;
+    if (patience <= patience.zero()) break;
+    const auto now = RealClock::now();
+    if (give_up == RealClock::time_point()) give_up = now + patience;
+    if (now >= give_up) break;
+
+    ++sleepers.asleep;
+    arrived.wait_for(queues_mutex_, give_up - now);
+    // A token stands for one worker that a signaller already took off the sleepers; it does not
+    // matter which of them consumes it, only that no signal is counted for a worker that has left.
+    if (sleepers.tokens != 0) {
+      --sleepers.tokens;
+    } else {
+      --sleepers.asleep;
+    }
+  }
+  ++stats_.empty_polls;
+  return 0;
+}
+
+bool LockingScheduler::withdraw(SchedulerEntry& entry) {
+  const SteadyTime now = clock_.steady_now();
+  Wakes sleepers;
+  {
+    MutexLock lock(queues_mutex_);
+    switch (entry.place_) {
+      case SchedulerEntry::Place::kUnknown:
+      case SchedulerEntry::Place::kOut:
+        return false;
+      case SchedulerEntry::Place::kWaiting:
+        entry.place_ = SchedulerEntry::Place::kOut;
+        table_->cancel(entry, now);
+        break;
+      case SchedulerEntry::Place::kReady:
+        entry.place_ = SchedulerEntry::Place::kOut;
+        ready_->remove(entry, LockTable::entity(entry), entry.queued_rank_);
+        --stats_.runnable;
+        if (entry.granted_in_queue_) table_->release(entry, now);
+        entry.granted_in_queue_ = false;
+        break;
+    }
+    --stats_.queued;
+    place_changed();
+    sleepers = claim_sleepers();
+  }
+  signal(sleepers);
+  return true;
+}
+
+void LockingScheduler::stop() {
+  {
+    MutexLock lock(queues_mutex_);
+    stopped_ = true;
+    for (Sleepers* const sleepers : {&any_, &top_}) {
+      sleepers->tokens += std::exchange(sleepers->asleep, 0);
+    }
+  }
+  work_arrived_.notify_all();
+  top_work_arrived_.notify_all();
+}
+
+void LockingScheduler::set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) {
+  const SteadyTime now = clock_.steady_now();
+  Wakes sleepers;
+  {
+    MutexLock lock(queues_mutex_);
+    table_->set_limit(key, limit.value_or(LockNode::kNoLimit), now);
+    place_changed();
+    sleepers = claim_sleepers();
+  }
+  signal(sleepers);
+}
+
+void LockingScheduler::report_wait(SchedulerEntry& waiter, SchedulerEntry& producer) {
+  const SteadyTime now = clock_.steady_now();
+  Wakes sleepers;
+  {
+    MutexLock lock(queues_mutex_);
+    table_->report_wait(waiter, producer, now);
+    place_changed();
+    sleepers = claim_sleepers();
+  }
+  signal(sleepers);
+}
+
+void LockingScheduler::end_reported_wait(SchedulerEntry& waiter) {
+  MutexLock lock(queues_mutex_);
+  table_->end_reported_wait(waiter);
+  place_changed();
+}
+
+bool LockingScheduler::has_new_cycles() const noexcept {
+  return new_cycles_.load(std::memory_order_relaxed);
+}
+
+std::vector<WaitCycle> LockingScheduler::take_new_cycles() {
+  MutexLock lock(queues_mutex_);
+  new_cycles_.store(false, std::memory_order_relaxed);
+  return std::exchange(table_->closed_cycles(), {});
+}
+
+std::vector<WaitCycle> LockingScheduler::cycles() const {
+  MutexLock lock(queues_mutex_);
+  return std::as_const(*table_).standing_cycles();
+}
+
+std::vector<LockInfo> LockingScheduler::locks() const {
+  LockListing listing;
+  std::size_t keys = 0;
+  {
+    MutexLock lock(queues_mutex_);
+    keys = table_->size();
+  }
+  listing.reserve(keys);
+  {
+    MutexLock lock(queues_mutex_);
+    std::as_const(*table_).copy_to(listing);
+  }
+  return std::move(listing).assemble();
+}
+
+SchedulerStats LockingScheduler::stats() const {
+  MutexLock lock(queues_mutex_);
+  SchedulerStats stats = stats_;
+  stats.sleeping = any_.asleep + top_.asleep;
+  return stats;
+}
+
+void LockingScheduler::know(SchedulerEntry& entry) {
+  if (entry.place_ == SchedulerEntry::Place::kUnknown) {
+    entry.place_ = SchedulerEntry::Place::kOut;
+    table_->meet(entry, ready_->rank(entry));
+    if (entry.first_child_ != nullptr) place_changed();  // they have at least its rank from now on
+  }
+  PV2_ASSERT(entry.place_ == SchedulerEntry::Place::kOut,
+             "an entry that is queued belongs to the scheduler until it is polled or withdrawn");
+}
+
+void LockingScheduler::apply(SchedulerEntry& entry, SteadyTime now) {
+  know(entry);
+  entry.granted_by_poll_ = false;
+  switch (entry.disposition) {
+    case Disposition::kBack:
+      enqueue(entry, ReadySection::kBack, now);
+      return;
+    case Disposition::kFront:
+      enqueue(entry, ReadySection::kFront, now);
+      return;
+    case Disposition::kPark:
+      return;
+    case Disposition::kParkUnlock:
+      unlock(entry, now);
+      return;
+    case Disposition::kBackUnlock:
+      unlock(entry, now);
+      enqueue(entry, ReadySection::kBack, now);
+      return;
+    case Disposition::kComplete:
+      unlock(entry, now);
+      table_->forget(entry);
+      entry.place_ = SchedulerEntry::Place::kUnknown;
+      return;
+  }
+}
+
+void LockingScheduler::enqueue(SchedulerEntry& entry, ReadySection section, SteadyTime now) {
+  ++stats_.queued;
+  if (!entry.holds_locks()) {
+    if (!table_->take(entry, now)) {
+      entry.place_ = SchedulerEntry::Place::kWaiting;
+      table_->wait(entry, now);
+      place_changed();
+      return;
+    }
+    entry.granted_in_queue_ = true;
+  }
+  push_ready(entry, section);
+  place_changed();
+}
+
+void LockingScheduler::unlock(SchedulerEntry& entry, SteadyTime now) {
+  if (!entry.holds_locks_) return;
+  table_->release(entry, now);
+  place_changed();
+}
+
+void LockingScheduler::push_ready(SchedulerEntry& entry, ReadySection section) {
+  entry.place_ = SchedulerEntry::Place::kReady;
+  entry.queued_in_front_ = section == ReadySection::kFront;
+  entry.queued_rank_ = entry.rank_;
+  ready_->push(entry, LockTable::entity(entry), section, entry.rank_);
+  ++stats_.runnable;
+  ++fresh_;
+  if (ready_->is_top(entry.rank_)) ++fresh_top_;
+}
+
+// Puts those where they belong whom the lock table has granted their locks or given another rank.
+// Whoever waited goes before those who begin: it arrived earlier than they did.
+void LockingScheduler::place_changed() {
+  while (SchedulerEntry* const entry = table_->granted().pop_front()) {
+    entry->granted_in_queue_ = true;
+    push_ready(*entry, ReadySection::kFront);
+  }
+  auto& reranked = table_->reranked();
+  if (reranked.size() > 1) {  // in an order that does not depend on how the ranks were found
+    std::sort(reranked.begin(), reranked.end(),
+              [](const SchedulerEntry* a, const SchedulerEntry* b) { return a->id < b->id; });
+  }
+  for (SchedulerEntry* const entry : reranked) {
+    if (entry->place_ != SchedulerEntry::Place::kReady || entry->queued_rank_ == entry->rank_) {
+      continue;
+    }
+    LockNode* const entity = LockTable::entity(*entry);
+    ready_->remove(*entry, entity, entry->queued_rank_);
+    if (ready_->is_top(entry->rank_) && !ready_->is_top(entry->queued_rank_)) ++fresh_top_;
+    entry->queued_rank_ = entry->rank_;
+    const auto section = entry->queued_in_front_ ? ReadySection::kFront : ReadySection::kBack;
+    ready_->push(*entry, entity, section, entry->rank_);
+  }
+  reranked.clear();
+  if (!table_->closed_cycles().empty()) new_cycles_.store(true, std::memory_order_relaxed);
+}
+
+std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run) {
+  if (stats_.runnable == 0) return 0;
+  const std::size_t taken = work == Work::kAny ? ready_->take(run) : ready_->take_top(run);
+  for (SchedulerEntry* const entry : run.first(taken)) {
+    entry->place_ = SchedulerEntry::Place::kOut;
+    entry->granted_by_poll_ = entry->granted_in_queue_;
+    entry->granted_in_queue_ = false;
+  }
+  stats_.runnable -= taken;
+  stats_.queued -= taken;
+  return taken;
+}
+
+// Work of the top classes goes to those who are reserved for it as far as they sleep, the rest to
+// anybody.
+LockingScheduler::Wakes LockingScheduler::claim_sleepers() {
+  Wakes wakes;
+  wakes.top = std::min(std::exchange(fresh_top_, 0), top_.asleep);
+  const std::size_t fresh = std::exchange(fresh_, 0);
+  wakes.any = std::min(fresh - std::min(fresh, wakes.top), any_.asleep);
+  top_.asleep -= wakes.top;
+  top_.tokens += wakes.top;
+  any_.asleep -= wakes.any;
+  any_.tokens += wakes.any;
+  stats_.wakes += wakes.top + wakes.any;
+  return wakes;
+}
+
+void LockingScheduler::signal(const Wakes& wakes) {
+  for (std::size_t i = 0; i < wakes.top; ++i) top_work_arrived_.notify_one();
+  for (std::size_t i = 0; i < wakes.any; ++i) work_arrived_.notify_one();
+}
+
+}  // namespace pv2

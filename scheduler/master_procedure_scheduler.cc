@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MasterProcedureScheduler: a FairQueue per class as ReadyQueue. A class listed twice counts where
+// it is listed first. Cannot fail.
+
+#include "pv2/scheduler/master_procedure_scheduler.h"
+
+#include <array>
+#include <memory>
+
+#include "bounded_picker.h"
+#include "fair_queue.h"
+#include "lock_node.h"
+#include "lock_table.h"
+#include "rank.h"
+#include "ready_queue.h"
+
+namespace pv2 {
+namespace {
+
+class ClassQueues final : public ReadyQueue {
+ public:
+  explicit ClassQueues(const MasterSchedulerOptions& options)
+      : top_classes_(options.top_classes), picker_(options.bounded_wait) {
+    slot_of_class_.fill(kUnnamed);
+    for (const ResourceClass cls : options.class_order) {
+      std::uint8_t& slot = slot_of_class_[static_cast<std::uint8_t>(cls)];
+      if (cls == ResourceClass{0} || slot != kUnnamed) continue;
+      slot = static_cast<std::uint8_t>(queues_.size());
+      queues_.push_back(std::make_unique<FairQueue>(options.bounded_wait));
+    }
+    const auto last = static_cast<std::uint8_t>(queues_.size());
+    queues_.push_back(std::make_unique<FairQueue>(options.bounded_wait));
+    for (std::uint8_t& slot : slot_of_class_) {
+      if (slot == kUnnamed) slot = last;
+    }
+    for (const ResourceClass cls : {ResourceClass::kNamespace, ResourceClass::kRegion}) {
+      std::uint8_t& slot = slot_of_class_[static_cast<std::uint8_t>(cls)];
+      if (slot == last) slot = slot_of_class_[static_cast<std::uint8_t>(ResourceClass::kTable)];
+    }
+    last_ = last;
+  }
+
+  [[nodiscard]] std::uint16_t rank(const SchedulerEntry& entry) const override {
+    const bool unlocked = entry.locks.empty();
+    const std::size_t slot =
+        unlocked ? last_ : slot_of_class_[static_cast<std::uint8_t>(entry.locks.primary().cls)];
+    return make_rank(slot, entry.priority);
+  }
+  [[nodiscard]] bool is_top(std::uint16_t rank) const override {
+    return rank_slot(rank) < top_classes_;
+  }
+
+  void push(SchedulerEntry& entry, LockNode* entity, ReadySection section,
+            std::uint16_t rank) override {
+    const std::size_t slot = rank_slot(rank);
+    queues_[slot]->push(entry, queue_of(entity), section, rank);
+    picker_.fill(slot);
+  }
+
+  void remove(SchedulerEntry& entry, LockNode* entity, std::uint16_t rank) override {
+    const std::size_t slot = rank_slot(rank);
+    queues_[slot]->remove(entry, queue_of(entity), rank);
+    if (queues_[slot]->empty()) picker_.drain(slot);
+  }
+
+  std::size_t take(std::span<SchedulerEntry*> run) override {
+    return take_below(run, BoundedPicker::kSlots);
+  }
+  std::size_t take_top(std::span<SchedulerEntry*> run) override {
+    return take_below(run, top_classes_);
+  }
+
+ private:
+  // 0 is no class, so at most 255 are named and the last class always finds a slot.
+  static constexpr std::uint8_t kUnnamed = 255;
+
+  // Only classes before `end`.
+  std::size_t take_below(std::span<SchedulerEntry*> run, std::size_t end) {
+    std::size_t taken = 0;
+    std::size_t slot = 0;
+    while (taken < run.size()) {
+      const std::size_t next = picker_.peek(end);
+      if (next >= end || (taken != 0 && next != slot)) break;  // another class: the next poll
+      slot = next;
+      picker_.served(slot);
+      run[taken++] = &queues_[slot]->pop();
+      if (queues_[slot]->empty()) picker_.drain(slot);
+    }
+    return taken;
+  }
+
+  EntityQueue& queue_of(LockNode* entity) noexcept {
+    return entity == nullptr ? unlocked_ : entity->queue;
+  }
+
+  const std::size_t top_classes_;
+  BoundedPicker picker_;
+  std::array<std::uint8_t, 256> slot_of_class_{};
+  std::vector<std::unique_ptr<FairQueue>> queues_;
+  std::size_t last_ = 0;
+  EntityQueue unlocked_;  // entries that lock nothing, as one entity
+};
+
+}  // namespace
+
+MasterProcedureScheduler::MasterProcedureScheduler(const Clock& clock,
+                                                   MasterSchedulerOptions options)
+    : LockingScheduler(std::make_unique<ClassQueues>(options), clock) {}
+
+}  // namespace pv2

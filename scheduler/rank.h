@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks: the place of an entry in the order of service as one number, so that it can be compared
+// and lent to whoever it waits for: the class above, the priority below, larger goes first. Which
+// class comes first is the scheduler's business, not this file's.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pv2/scheduler/scheduler_entry.h"
+
+namespace pv2 {
+
+/// `slot` is the place of the class in the order of classes, 0 the first.
+[[nodiscard]] constexpr std::uint16_t make_rank(std::size_t slot, Priority priority) noexcept {
+  return static_cast<std::uint16_t>((255 - slot) << 8 | static_cast<std::size_t>(priority));
+}
+[[nodiscard]] constexpr std::size_t rank_slot(std::uint16_t rank) noexcept {
+  return 255 - static_cast<std::size_t>(rank >> 8);
+}
+[[nodiscard]] constexpr std::size_t rank_priority(std::uint16_t rank) noexcept {
+  return rank & 0xFFU;
+}
+
+}  // namespace pv2

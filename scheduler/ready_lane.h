@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ReadyLane: the entries of one queue that can run, in two sections: those that go on before those
+// that begin. Each section is first in, first out. It owns nothing and allocates nothing: the links
+// are in the entries.
+
+#pragma once
+
+#include <pv2/base/assert.h>
+
+#include <cstdint>
+
+#include "pv2/scheduler/scheduler_entry.h"
+
+namespace pv2 {
+
+/// Which part of a lane an entry joins, at its end.
+enum class ReadySection : std::uint8_t {
+  kFront,  ///< A holder that goes on, a woken parent, a child, a waiter that got its locks.
+  kBack,   ///< Whoever begins or yields.
+};
+
+/// Guarded by its scheduler's mutex.
+class ReadyLane {
+ public:
+  [[nodiscard]] bool empty() const noexcept {
+    return front_.head == nullptr && back_.head == nullptr;
+  }
+
+  void push(SchedulerEntry& entry, ReadySection section) noexcept {
+    Section& list = section == ReadySection::kFront ? front_ : back_;
+    entry.next_ = nullptr;
+    entry.prev_ = list.tail;
+    (list.tail != nullptr ? list.tail->next_ : list.head) = &entry;
+    list.tail = &entry;
+  }
+
+  /// The next one: the front first, but after `bounded_wait` of the front in a row one of the back
+  /// (0: never). The lane is not empty.
+  SchedulerEntry& pop(std::uint32_t bounded_wait) noexcept {
+    PV2_ASSERT(!empty(), "only a lane that has something is asked for the next entry");
+    const bool overdue = bounded_wait != 0 && front_run_ >= bounded_wait && back_.head != nullptr;
+    const bool from_front = front_.head != nullptr && !overdue;
+    front_run_ = from_front ? front_run_ + 1 : 0;
+    SchedulerEntry& entry = *(from_front ? front_ : back_).head;
+    remove(entry);
+    return entry;
+  }
+
+  void remove(SchedulerEntry& entry) noexcept {
+    Section& list = front_.head == &entry || front_.tail == &entry ? front_ : back_;
+    (entry.prev_ != nullptr ? entry.prev_->next_ : list.head) = entry.next_;
+    (entry.next_ != nullptr ? entry.next_->prev_ : list.tail) = entry.prev_;
+    entry.next_ = entry.prev_ = nullptr;
+    if (back_.head == nullptr) front_run_ = 0;
+  }
+
+ private:
+  struct Section {
+    SchedulerEntry* head = nullptr;
+    SchedulerEntry* tail = nullptr;
+  };
+  Section front_;
+  Section back_;
+  std::uint32_t front_run_ = 0;  // served from the front in a row while the back waited
+};
+
+}  // namespace pv2
