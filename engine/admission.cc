@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Read submit() top to bottom: encode, check, look for the nonce, reserve, insert.
+
+#include "admission.h"
+
+#include <boost/uuid/name_generator_sha1.hpp>
+#include <cstring>
+#include <utility>
+
+#include "record_codec.h"
+#include "step_run.h"
+
+namespace pv2 {
+namespace {
+
+void answer(InsertCommit::Submitter submitter, Result<Submitted> result, Effects& effects) {
+  auto call = [tell = std::move(submitter.answer), result = std::move(result)] { tell(result); };
+  submitter.on_pool ? effects.pool_tasks.emplace_back(std::move(call))
+                    : effects.answers.emplace_back(std::move(call));
+}
+
+// What the first record will hold, so that it is refused here and not by the store, where it would
+// end the run.
+std::size_t size_of(const Execution& execution) {
+  std::size_t bytes = execution.arguments.size() + execution.image.size() + execution.owner.size() +
+                      execution.name_of_type().size() + execution.locks.primary().name.size();
+  for (const LockRequest& request : execution.locks.requests()) {
+    bytes += request.key.name.size() + 32;  // its class, its mode and their framing
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Fingerprint fingerprint_of(const Execution& execution) {
+  std::string text(execution.name_of_type());
+  text += '\0';
+  text += execution.owner;
+  text += '\0';
+  text += execution.arguments;
+  // A UUID of version 5: SHA-1 over the text, of which 122 bits are kept.
+  const auto uuid =
+      boost::uuids::name_generator_sha1(boost::uuids::ns::oid())(text.data(), text.size());
+  Fingerprint fingerprint;
+  std::memcpy(&fingerprint.high, uuid.begin(), 8);
+  std::memcpy(&fingerprint.low, uuid.begin() + 8, 8);
+  return fingerprint;
+}
+
+Status Admission::check_size(const Execution& execution) const {
+  const std::size_t bytes = size_of(execution);
+  const std::size_t limit = core_.store.limits().batch_bytes / 2;
+  if (bytes <= limit) return Status();
+  return Status(StatusCode::kResourceExhausted,
+                "a " + execution.type->name + " with " + std::to_string(bytes) +
+                    " bytes of fields, owner and locks is too large for " + core_.store.name() +
+                    "; the limit is " + std::to_string(limit));
+}
+
+void Admission::submit(std::string_view type_name, std::unique_ptr<Procedure> procedure,
+                       SubmitOptions options, InsertCommit::Submitter submitter) {
+  auto execution = std::make_unique<Execution>();
+  Status refused;
+  execution->type = core_.options.registry.find(type_name);
+  if (execution->type == nullptr) {
+    refused = Status(StatusCode::kInvalidArgument,
+                     "procedure type '" + std::string(type_name) +
+                         "' is not registered; add it to the ProcedureRegistry before open()");
+  } else {
+    execution->root = execution.get();
+    execution->owner = std::move(options.owner);
+    execution->nonce = options.nonce;
+    execution->step = execution->type->steps.front().number;
+    execution->submitted = core_.clock.wall_now();
+    refused = describe_new(*procedure, *execution);
+    core_.count_for_its_type(*execution);
+  }
+  if (refused.ok() && execution->nonce) execution->fingerprint = fingerprint_of(*execution);
+  if (refused.ok()) refused = check_size(*execution);
+
+  auto commit = std::make_unique<InsertCommit>();
+  Effects effects;
+  std::uint64_t evictions = 0;
+  for (bool asked_store = false; refused.ok();) {
+    {
+      StateLock lock(core_);
+      refused = core_.unavailable();
+      if (!refused.ok()) break;
+      Known known = Known::kNew;
+      if (execution->nonce) known = look_up(*execution, submitter, effects);
+      if (known == Known::kAskStore && asked_store && evictions == core_.state.evictions) {
+        known = Known::kNew;  // the store was asked, and nothing left memory for it since
+      }
+      if (known == Known::kNew) {
+        if (core_.state.live.size() >= core_.options.max_live_procedures) {
+          refused = Status(StatusCode::kResourceExhausted,
+                           std::to_string(core_.state.live.size()) +
+                               " procedures are live, which is the limit (max_live_procedures); "
+                               "try again later");
+          break;
+        }
+        const auto id = core_.allocate_ids(1);
+        if (!id.ok()) {
+          refused = id.status();
+          break;
+        }
+        execution->id = *id;
+        execution->object = std::move(procedure);
+        commit->execution = execution.get();
+        commit->submitters.push_back(std::move(submitter));
+        core_.state.live.emplace(execution->id, execution.get());
+        if (execution->nonce) {
+          core_.state.nonces.insert_or_assign(
+              execution->nonce, NonceEntry{execution->id, execution->fingerprint, commit.get()});
+        }
+        break;
+      }
+      if (known == Known::kAnswered) break;
+      evictions = core_.state.evictions;
+    }
+    asked_store = true;
+    if (look_up_in_store(*execution, submitter, effects) == Known::kAnswered) break;
+  }
+  // It was moved away only if the submission was accepted.
+  if (!refused.ok())
+    answer(std::move(submitter), refused, effects);  // NOLINT(bugprone-use-after-move)
+  publisher_.perform(effects);
+  if (execution->id) insert(std::move(execution), std::move(commit));
+}
+
+void Admission::insert(std::unique_ptr<Execution> owned, std::unique_ptr<InsertCommit> commit) {
+  Execution& execution = *owned.release();  // the table of live executions has it
+  Transition first;
+  first.step = execution.step;
+  first.now = execution.submitted;
+  commit->holds_locks = first.holds_locks = core_.scheduler.admit(execution);
+  std::string row;
+  row.reserve(512);  // a header and a state of ordinary size
+  encode_header(execution, row);
+  commit->batch.insert(Space::kProcedure, procedure_key(execution.id, RowKind::kHeader), row);
+  row.clear();
+  encode_state(execution, first, 0, row);
+  commit->batch.insert(Space::kProcedure, procedure_key(execution.id, RowKind::kState), row);
+  if (execution.nonce) {
+    row.clear();
+    encode_nonce_record({execution.id, execution.fingerprint}, row);
+    commit->batch.insert(Space::kNonce, nonce_key(execution.nonce), row);
+  }
+  Effects effects;
+  effects.commits.push_back(*commit.release());
+  publisher_.perform(effects);
+}
+
+Admission::Known Admission::look_up(const Execution& wanted, InsertCommit::Submitter& submitter,
+                                    Effects& effects) {
+  const auto at = core_.state.nonces.find(wanted.nonce);
+  if (at != core_.state.nonces.end()) {
+    answer_known(wanted, at->second, submitter, effects);
+    return Known::kAnswered;
+  }
+  return core_.state.nonces_on_disk_only > 0 ? Known::kAskStore : Known::kNew;
+}
+
+void Admission::answer_known(const Execution& wanted, const NonceEntry& entry,
+                             InsertCommit::Submitter& submitter, Effects& effects) {
+  if (entry.fingerprint != wanted.fingerprint) {
+    return answer(
+        std::move(submitter),
+        Status(StatusCode::kKeyReused,
+               "nonce " + std::to_string(wanted.nonce.group) + "/" +
+                   std::to_string(wanted.nonce.value) +
+                   " was used before for something else; nothing was started. Use a new nonce"),
+        effects);
+  }
+  submitter.replayed = true;
+  if (entry.pending != nullptr) {
+    entry.pending->submitters.push_back(std::move(submitter));
+    return;
+  }
+  answer(std::move(submitter), Submitted{entry.id, true}, effects);
+}
+
+Admission::Known Admission::look_up_in_store(const Execution& wanted,
+                                             InsertCommit::Submitter& submitter, Effects& effects) {
+  const auto row = core_.store.get(Space::kNonce, nonce_key(wanted.nonce));
+  Status failed = row.status();
+  if (row.ok() && !*row) return Known::kNew;
+  if (row.ok()) {
+    const auto record = decode_nonce_record(**row);
+    if (record.ok()) {
+      StateLock lock(core_);
+      answer_known(wanted, {record->id, record->fingerprint, nullptr}, submitter, effects);
+      return Known::kAnswered;
+    }
+    failed = record.status();
+  }
+  answer(std::move(submitter), failed.with_context("looking for a nonce in " + core_.store.name()),
+         effects);
+  return Known::kAnswered;
+}
+
+}  // namespace pv2

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Admission: from a user's object to a durable first record. Everything that can be refused is
+// refused before anything is reserved; then the id and the nonce are reserved in memory and the
+// insert is queued. Whoever submits the same nonce meanwhile joins that insert and gets its answer:
+// no id that is not durable, nobody parked, no owner that gives up.
+
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "engine_core.h"
+#include "publisher.h"
+
+namespace pv2 {
+
+/// Thread-safe.
+class Admission {
+ public:
+  Admission(EngineCore& core, Publisher& publisher) : core_(core), publisher_(publisher) {}
+
+  /// Answers `submitter` once: with the id when the procedure is durable, or with why it is
+  /// refused.
+  void submit(std::string_view type, std::unique_ptr<Procedure> procedure, SubmitOptions options,
+              InsertCommit::Submitter submitter);
+
+ private:
+  /// What is known of a nonce.
+  enum class Known : std::uint8_t {
+    kNew,       ///< Nobody used it.
+    kAnswered,  ///< A duplicate, or a misuse: the submitter was answered, or joined.
+    kAskStore,  ///< Not in memory, but the store may know it.
+  };
+  Known look_up(const Execution& wanted, InsertCommit::Submitter& submitter, Effects& effects)
+      PV2_REQUIRES(core_.state_mutex);
+  void answer_known(const Execution& wanted, const NonceEntry& entry,
+                    InsertCommit::Submitter& submitter, Effects& effects)
+      PV2_REQUIRES(core_.state_mutex);
+  Known look_up_in_store(const Execution& wanted, InsertCommit::Submitter& submitter,
+                         Effects& effects);
+  [[nodiscard]] Status check_size(const Execution& execution) const;
+  void insert(std::unique_ptr<Execution> execution, std::unique_ptr<InsertCommit> commit);
+
+  EngineCore& core_;
+  Publisher& publisher_;
+};
+
+/// The fingerprint of a submission: type, arguments, owner.
+[[nodiscard]] Fingerprint fingerprint_of(const Execution& execution);
+
+}  // namespace pv2

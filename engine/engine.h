@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Engine: the parts of an executor, put together in the order in which they depend on each other.
+// It has no behaviour of its own.
+
+#pragma once
+
+#include <memory>
+
+#include "admission.h"
+#include "deadlocks.h"
+#include "engine_core.h"
+#include "publisher.h"
+#include "results.h"
+#include "timers.h"
+#include "wake_port.h"
+#include "workers.h"
+
+namespace pv2 {
+
+/// Thread-safe as its parts are.
+class Engine {
+ public:
+  explicit Engine(ExecutorOptions options)
+      : core(std::move(options)),
+        publisher(core),
+        admission(core, publisher),
+        results(core, publisher),
+        timers(core),
+        wake_port(std::make_shared<WakePort>(core)),
+        workers(core, publisher, wake_port) {
+    publisher.set_timers(&timers);
+    core.resolve_deadlocks = [this] { resolve_deadlocks(core, publisher); };
+  }
+
+  EngineCore core;
+  Publisher publisher;
+  Admission admission;
+  Results results;
+  Timers timers;
+  // Shared with completions that may come after the engine is gone.
+  std::shared_ptr<WakePort> wake_port;
+  Workers workers;
+};
+
+}  // namespace pv2

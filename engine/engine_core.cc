@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The small verbs that several parts of the engine need.
+
+#include "engine_core.h"
+
+#include <pv2/scheduler/master_procedure_scheduler.h>
+
+#include <algorithm>
+
+#include "record_codec.h"
+
+namespace pv2 {
+namespace {
+
+ExecutorOptions with_defaults(ExecutorOptions options) {
+  if (!options.clock) options.clock = std::make_shared<SystemClock>();
+  if (!options.scheduler) {
+    options.scheduler = std::make_unique<MasterProcedureScheduler>(*options.clock);
+  }
+  return options;
+}
+
+}  // namespace
+
+EngineCore::EngineCore(ExecutorOptions executor_options)
+    : options(with_defaults(std::move(executor_options))),
+      store(*options.store),
+      scheduler(*options.scheduler),
+      clock(*options.clock),
+      pool(TaskPool::make(options.workers == 0 ? 0 : std::max(1U, options.pool_threads), this)),
+      keeps_records(options.store->keeps_records()),
+      store_name(options.store->name()) {}
+
+Result<ProcedureId> EngineCore::allocate_ids(std::size_t count) {
+  if (state.next_id + count > state.durable_watermark) {
+    return Status(StatusCode::kUnavailable,
+                  "no procedure id is free until " + store_name + " has recorded more; try again");
+  }
+  const ProcedureId first{state.next_id};
+  state.next_id += count;
+  return first;
+}
+
+void EngineCore::reserve_ids(Effects& effects) {
+  if (state.watermark_on_the_way || state.next_id + kIdBlock / 2 < state.durable_watermark) return;
+  write_watermark(state.next_id + kIdBlock, {}, effects);
+}
+
+void EngineCore::write_watermark(std::uint64_t next_id, std::function<void(Status)> answer,
+                                 Effects& effects) {
+  auto commit = std::make_unique<WatermarkCommit>();
+  commit->next_id = next_id;
+  commit->answer = std::move(answer);
+  std::string row;
+  encode_watermark(next_id, row);
+  commit->batch.put(Space::kEngine, kWatermarkKey, row);
+  state.watermark_on_the_way = true;
+  effects.commits.push_back(*commit.release());
+}
+
+Status EngineCore::unavailable() const {
+  if (!state.store_failure.ok()) return state.store_failure;
+  if (state.stopping) {
+    return Status(StatusCode::kStopping, "the executor on " + store_name + " is stopping");
+  }
+  return Status();
+}
+
+Execution* EngineCore::find(ProcedureId id) {
+  const auto at = state.live.find(id);
+  return at == state.live.end() ? nullptr : at->second;
+}
+
+void EngineCore::settle(Execution& execution, Disposition disposition) {
+  state.to_settle.push_back(execution, disposition);
+}
+
+void EngineCore::queue(Execution& execution, Disposition disposition) {
+  execution.phase = Phase::kQueued;
+  settle(execution, disposition);
+}
+
+void EngineCore::flush() {
+  if (!state.to_settle.empty()) scheduler.settle(std::move(state.to_settle));
+}
+
+bool EngineCore::claim_deadlock_task() {
+  if (!scheduler.has_new_cycles() || !state.resolves_deadlocks || state.deadlock_task_posted) {
+    return false;
+  }
+  // A stopped engine leaves them to the next run; asking again and again would never end.
+  if (!unavailable().ok()) return false;
+  return state.deadlock_task_posted = true;
+}
+
+void EngineCore::set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) {
+  if (limit) {
+    state.limits.insert_or_assign(key, *limit);
+  } else {
+    state.limits.erase(key);
+  }
+  if (limit && key.cls == ResourceClass::kType) limits_types.store(true, std::memory_order_relaxed);
+  scheduler.set_limit(key, limit);
+}
+
+void EngineCore::count_for_its_type(Execution& execution) {
+  if (execution.type == nullptr || !limits_types.load(std::memory_order_relaxed)) return;
+  ResourceKey key{ResourceClass::kType, execution.type->name};
+  StateLock lock(*this);
+  if (state.limits.contains(key)) execution.locks.key(std::move(key), LockMode::kShared);
+}
+
+std::unique_ptr<StepCommit> EngineCore::new_commit() {
+  if (state.spare_commits.empty()) return std::make_unique<StepCommit>();
+  auto commit = std::move(state.spare_commits.back());
+  state.spare_commits.pop_back();
+  return commit;
+}
+
+void EngineCore::recycle(StepCommit& commit) {
+  std::unique_ptr<StepCommit> owned(&commit);
+  // 4096: as many as are usually on the way at once. A buffer that grew beyond a page is not kept.
+  if (state.spare_commits.size() >= 4096 || commit.batch.bytes() > 4096) return;
+  commit.reset();
+  state.spare_commits.push_back(std::move(owned));
+}
+
+void EngineCore::abandon_waits(Execution& execution) {
+  state.timers.cancel(execution);
+  ++execution.epoch;
+  execution.wake_pending = false;
+  execution.timed_out = false;
+  if (execution.object) state.dead_objects.push_back(std::move(execution.object));
+  for (auto& slot : execution.slots) state.dead_slots.push_back(std::move(slot));
+  execution.slots.clear();
+  execution.slot_types.clear();
+}
+
+void EngineCore::arm_timer(Execution& execution, Effects& effects) {
+  PV2_ASSERT(execution.deadline.has_value(), "a timer needs a deadline");
+  // After a restart or a jump of the wall clock no wait is longer than it was meant to be, nor
+  // negative.
+  const Duration left = std::clamp(*execution.deadline - clock.wall_now(), Duration::zero(),
+                                   std::max(execution.patience, Duration::zero()));
+  if (state.timers.arm(execution, clock.steady_now() + left)) effects.timers_moved = true;
+}
+
+}  // namespace pv2

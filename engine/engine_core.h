@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// EngineCore: what the parts of the engine share. The parts are Admission, StepRunner (with its
+// Workers), Publisher, Rollback, Results, Recovery and Timers; data flows through them in one
+// direction:
+//
+//     Admission -> store -> Publisher -> scheduler -> Workers/StepRunner -> store -> Publisher ->
+//     ...
+//
+// One mutex guards everything that relates executions to each other. It is held for short batches
+// only, and never while user code, the store or the log is called: what has to be done outside is
+// collected in Effects and done after it was released. Lock order: state_mutex, then the
+// scheduler's own (docs/concurrency.md).
+
+#pragma once
+
+#include <pv2/base/mutex.h>
+
+#include <atomic>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pv2/engine/procedure_executor.h"
+#include "step_commit.h"
+#include "task_pool.h"
+#include "timer_queue.h"
+
+namespace pv2 {
+
+/// What a critical section decided and somebody has to do after it: see Publisher::perform().
+struct Effects {
+  CommitList commits;
+  std::vector<std::unique_ptr<GarbageCommit>> garbage;  ///< Each commits its next chunk.
+  /// Engine code that answers somebody (a latch): runs at once.
+  std::vector<std::function<void()>> answers;
+  /// The host's code: runs on the pool.
+  std::vector<std::function<void()>> pool_tasks;
+  /// The scheduler has forgotten them; nobody points at them any more.
+  std::vector<std::unique_ptr<Execution>> retired;
+  std::vector<std::pair<LogLevel, std::string>> log_lines;
+  /// A timer became the earliest.
+  bool timers_moved = false;
+
+  Effects() = default;
+  Effects(const Effects&) = delete;
+  Effects& operator=(const Effects&) = delete;
+
+  void log(LogLevel level, std::string line) { log_lines.emplace_back(level, std::move(line)); }
+};
+
+/// Who waits for a result, and how he is told.
+struct Waiter {
+  ProcedureExecutor::ResultCallback answer;
+  bool on_pool = true;
+  std::uint64_t ticket = 0;  ///< To withdraw a waiter whose patience ended.
+};
+
+/// A nonce that is known in memory.
+struct NonceEntry {
+  ProcedureId id;
+  Fingerprint fingerprint;
+  InsertCommit* pending = nullptr;  ///< Its insert is on the way: duplicates join it.
+};
+
+/// A finished root whose result is in memory.
+struct Completed {
+  ProcedureResult result;
+  Nonce nonce;
+};
+
+template <class Key, class Value>
+using FlatMap = boost::unordered_flat_map<Key, Value, std::hash<Key>>;
+
+/// Everything that EngineCore::state_mutex guards.
+struct EngineState {
+  FlatMap<ProcedureId, Execution*> live;
+  FlatMap<Nonce, NonceEntry> nonces;
+  FlatMap<ProcedureId, Completed> completed;
+  std::deque<ProcedureId> completed_order;  ///< Oldest first; may name results that are gone.
+  FlatMap<ProcedureId, std::vector<Waiter>> waiters;
+  /// Roots whose descendants' rows are being deleted, with the acknowledgements that wait for the
+  /// end of it.
+  FlatMap<ProcedureId, std::vector<std::function<void(Status)>>> garbage;
+  /// Acknowledgements on the way. One per result: a second one joins it, so that none can delete
+  /// the nonce of a procedure that was submitted after the first.
+  FlatMap<ProcedureId, AcknowledgeCommit*> acknowledging;
+  TimerQueue timers;
+  EntryList to_settle;  ///< For the scheduler, before the mutex is released.
+  std::vector<std::unique_ptr<StepCommit>> spare_commits;
+  /// User objects that ended elsewhere than on a worker: destroyed by the next worker that comes
+  /// by.
+  std::vector<std::unique_ptr<Procedure>> dead_objects;
+  std::vector<std::shared_ptr<AwaitSlot>> dead_slots;
+
+  std::uint64_t next_id = 1;
+  std::uint64_t durable_watermark = 0;  ///< Only ids below it may be issued.
+  bool watermark_on_the_way = false;
+  std::uint64_t next_ticket = 1;
+  std::size_t nonces_on_disk_only = 0;
+  std::uint64_t evictions = 0;
+  bool stopping = false;
+  Status store_failure;
+  /// What ProcedureExecutor::set_limit() has made durable.
+  std::map<ResourceKey, std::uint32_t> limits;
+  bool resolves_deadlocks = false;    ///< Since open() has ended.
+  bool deadlock_task_posted = false;  ///< On the pool, and not begun.
+};
+
+struct EngineCore {
+  explicit EngineCore(ExecutorOptions executor_options);
+
+  ExecutorOptions options;  // immutable after open(), apart from what its members do themselves
+  ProcedureStore& store;
+  ProcedureScheduler& scheduler;
+  Clock& clock;
+  std::unique_ptr<TaskPool> pool;
+  const bool keeps_records;
+  std::function<void()> resolve_deadlocks;  ///< Set once, before anything runs.
+  /// A hint that spares the mutex; the answer is read under it.
+  std::atomic<bool> limits_types{false};
+  const std::string store_name;  ///< For messages that are made under the state mutex.
+
+  Mutex state_mutex;
+  EngineState state PV2_GUARDED_BY(state_mutex);
+
+  /// Takes `count` ids in a row; kUnavailable when they are not covered by the durable watermark
+  /// (yet).
+  Result<ProcedureId> allocate_ids(std::size_t count) PV2_REQUIRES(state_mutex);
+  /// Raises the watermark when less than half a block of ids is left.
+  void reserve_ids(Effects& effects) PV2_REQUIRES(state_mutex);
+  /// Queues a watermark; no id at or above it will be issued by this or any later run before
+  /// another one is durable.
+  void write_watermark(std::uint64_t next_id, std::function<void(Status)> answer, Effects& effects)
+      PV2_REQUIRES(state_mutex);
+  /// Why nothing is accepted any more, or OK.
+  Status unavailable() const PV2_REQUIRES(state_mutex);
+  [[nodiscard]] Execution* find(ProcedureId id) PV2_REQUIRES(state_mutex);
+  /// Tells the scheduler what becomes of an execution, at the latest when the state mutex is
+  /// released (flush): so whoever finds it kQueued under that mutex knows that it is in a queue, or
+  /// polled. At most one settle() of an execution between two flushes.
+  void settle(Execution& execution, Disposition disposition) PV2_REQUIRES(state_mutex);
+  /// The same, and it is kQueued from now on.
+  void queue(Execution& execution, Disposition disposition) PV2_REQUIRES(state_mutex);
+  void flush() PV2_REQUIRES(state_mutex);
+  /// Whether the caller has to post resolve_deadlocks() to the pool, after the mutex was released.
+  [[nodiscard]] bool claim_deadlock_task() PV2_REQUIRES(state_mutex);
+  /// Puts a limit, or the end of one, into effect.
+  void set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit)
+      PV2_REQUIRES(state_mutex);
+  /// Adds its type to the lock set of a new execution if the type has a limit.
+  void count_for_its_type(Execution& execution) PV2_EXCLUDES(state_mutex);
+  /// A StepCommit to fill: a recycled one if there is one.
+  std::unique_ptr<StepCommit> new_commit() PV2_REQUIRES(state_mutex);
+  void recycle(StepCommit& commit) PV2_REQUIRES(state_mutex);
+  /// Forgets its waits, object and timer: what comes for them later is stale.
+  void abandon_waits(Execution& execution) PV2_REQUIRES(state_mutex);
+  /// Arms the timer for execution.deadline.
+  void arm_timer(Execution& execution, Effects& effects) PV2_REQUIRES(state_mutex);
+};
+
+/// Holds the state mutex for a scope and settles with the scheduler at its end.
+class PV2_SCOPED_CAPABILITY StateLock {
+ public:
+  explicit StateLock(EngineCore& core) PV2_ACQUIRE(core.state_mutex) : core_(core) {
+    core_.state_mutex.lock();
+  }
+  ~StateLock() PV2_RELEASE() {
+    core_.flush();
+    const bool look_at_deadlocks = core_.claim_deadlock_task();
+    core_.state_mutex.unlock();
+    if (look_at_deadlocks) core_.pool->post(core_.resolve_deadlocks);
+  }
+  StateLock(const StateLock&) = delete;
+  StateLock& operator=(const StateLock&) = delete;
+
+ private:
+  EngineCore& core_;
+};
+
+/// How many ids one watermark covers. A crash skips at most so many; half of them are left when the
+/// next block is reserved, which is far more than can be issued during one sync.
+inline constexpr std::uint64_t kIdBlock = 1'000'000;
+
+}  // namespace pv2

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Execution: what the engine keeps of one procedure. The user's class never sees it.
+//
+// Who may touch it, by phase:
+//   kInserting                nobody until its record comes back; then the publisher, under the
+//   state mutex kQueued, kWaiting, kIdle  whoever holds the state mutex kInFlight the one worker
+//   that took it, without a lock, until it hands the record to the store; then the
+//                             publisher, under the state mutex
+// The fields under "as of the last durable record" change only when a record is published: durable
+// before visible. A worker that runs a step writes what it wants to change into a Transition.
+
+#pragma once
+
+#include <pv2/base/procedure_state.h>
+#include <pv2/scheduler/scheduler_entry.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pv2/engine/procedure_executor.h"
+#include "pv2/engine/procedure_registry.h"
+
+namespace pv2 {
+
+struct Execution;
+
+/// Where an execution is, in this run. Not persisted: recovery decides anew.
+enum class Phase : std::uint8_t {
+  kInserting,  ///< Its first record is on the way.
+  kQueued,     ///< In the scheduler, or polled and about to be taken.
+  kInFlight,   ///< A worker runs a step, or the step's record is on the way.
+  kWaiting,    ///< For children, a timer or an awaited value.
+  kIdle,       ///< Nothing will happen to it by itself: finished, parked, quarantined, or its tree
+               ///< failed.
+  kDropping,   ///< A worker had polled it when its tree failed; it becomes kIdle when that worker
+               ///< looks.
+};
+
+/// A step to be undone if the tree fails. The sequence orders entries over the whole tree.
+struct UndoEntry {
+  std::uint32_t step = 0;
+  CommitSequence sequence;
+};
+
+/// One step that rollback still has to undo.
+struct UndoTurn {
+  Execution* execution = nullptr;
+  UndoEntry entry;
+};
+
+/// 128 bits over type, arguments and owner of a submission (reference: idempotency 2.3).
+struct Fingerprint {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+  friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
+};
+
+/// A fixed ring of the last entries. 8: enough to see a retry loop, and 100 B in a record.
+class History {
+ public:
+  static constexpr std::size_t kCapacity = 8;
+
+  void add(const HistoryEntry& entry) noexcept {
+    entries_[next_] = entry;
+    next_ = static_cast<std::uint8_t>((next_ + 1) % kCapacity);
+    if (size_ < kCapacity) ++size_;
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// 0 is the oldest.
+  [[nodiscard]] const HistoryEntry& at(std::size_t index) const noexcept {
+    return entries_[(next_ + kCapacity - size_ + index) % kCapacity];
+  }
+
+ private:
+  std::array<HistoryEntry, kCapacity> entries_{};
+  std::uint8_t next_ = 0;
+  std::uint8_t size_ = 0;
+};
+
+/// What a failed, parked or retrying procedure carries; most have none.
+struct Failure {
+  Status error;
+  CommitSequence sequence;  ///< Of the record that failed first; orders the failures of a tree.
+};
+
+/// What its tree is doing; used in roots only.
+struct TreeState {
+  std::uint32_t in_flight = 0;    ///< Members taken by a worker whose record is not published yet.
+  bool failed = false;            ///< Published: from now on nothing of it goes forward.
+  bool parked = false;            ///< Can neither be finished nor undone.
+  bool rolling_back = false;      ///< in_flight reached 0 after the failure: `to_undo` is complete.
+  std::vector<UndoTurn> to_undo;  ///< Oldest first; the last one is undone next.
+  Status cause;  ///< Of the failure that was durable first: the result of the root.
+  std::vector<Execution*> members;  ///< Descendants in order of spawning, finished ones included.
+};
+
+struct Execution final : SchedulerEntry {
+  // --- Identity: set before the insert, constant.
+  const ProcedureType* type = nullptr;  ///< nullptr: not known to this program (quarantined).
+  Execution* root = nullptr;            ///< Itself for a root.
+  std::string type_name;                ///< Only when `type` is nullptr.
+  std::string owner;
+  std::string arguments;  ///< The argument fields, encoded.
+  Nonce nonce;
+  Fingerprint fingerprint;
+  WallTime submitted{};
+  std::uint64_t spawned_at = 0;  ///< The parent's `visits` when it spawned this.
+
+  // --- As of the last durable record.
+  ProcedureState state = ProcedureState::kInitializing;
+  std::uint32_t step = 0;  ///< The next one to run; 0: none, only the end is left.
+  std::uint32_t attempt = 1;
+  std::uint64_t visits = 0;  ///< Steps completed; names the effects of each visit of a step.
+  bool no_return = false;    ///< Past its point of no return.
+  bool parked = false;
+  bool recorded_locks = false;       ///< Its record says that it holds its locks.
+  bool awaits = false;               ///< Its timed wait may also end with something volatile.
+  std::optional<WallTime> deadline;  ///< Of a timed wait or a back-off.
+  Duration patience{};  ///< How long that wait was to be: bounds it after a clock jump.
+  std::vector<UndoEntry> undo;
+  History history;
+  std::unique_ptr<Failure> failure;
+  std::string image;  ///< The state fields, encoded.
+  std::string result;
+  WallTime updated{};
+
+  // --- This run only.
+  Phase phase = Phase::kInserting;
+  bool wake_pending = false;  ///< Something arrived while it ran; it runs again.
+  bool timed_out = false;     ///< Its deadline passed; told to the next run.
+  bool started = false;       ///< The current step was started (or may have been, before a crash).
+  bool quarantined = false;
+  std::uint32_t undo_step = 0;  ///< Not 0: it is this procedure's turn to undo this step.
+  std::uint32_t undo_left = 0;  ///< Its turns that are left, this one included.
+  bool ends_tree = false;       ///< A root in its turn: after it the whole tree is undone.
+  std::uint32_t unfinished_children = 0;
+  std::uint64_t last_spawn = 0;       ///< `spawned_at` of its newest children.
+  std::uint64_t epoch = 0;            ///< Of its waits: a wake that carries an older one is stale.
+  std::unique_ptr<Procedure> object;  ///< nullptr: made from arguments and image when it runs.
+  std::vector<std::shared_ptr<AwaitSlot>> slots;  // shared with the completions out in the world
+  std::vector<const std::type_info*> slot_types;
+  SteadyTime timer_due{};
+  std::size_t timer_index = SIZE_MAX;  ///< Its place in the timer queue; SIZE_MAX: not armed.
+  TreeState tree;
+
+  [[nodiscard]] bool is_root() const noexcept { return root == this; }
+  [[nodiscard]] Execution* parent_execution() const noexcept {
+    return static_cast<Execution*>(parent);
+  }
+  [[nodiscard]] bool is_undone_with_its_tree() const noexcept {
+    return !(state == ProcedureState::kSuccess && type != nullptr && type->final_on_success);
+  }
+  /// Whether its deadline is that of a back-off, not of a wait that its step asked for.
+  [[nodiscard]] bool backs_off() const noexcept {
+    return history.size() != 0 && history.at(history.size() - 1).outcome == Outcome::Kind::kRetry;
+  }
+  [[nodiscard]] std::string_view name_of_type() const noexcept {
+    return type != nullptr ? std::string_view(type->name) : std::string_view(type_name);
+  }
+};
+
+}  // namespace pv2

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Outcome: the one value that a step answers with. It says what comes next and nothing else; the
+// engine makes it durable and then acts on it. An outcome is plain data and cannot fail.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/status.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace pv2 {
+
+/// What a step, or the undoing of one, decided. Made by the helpers of Procedure and
+/// StateMachineProcedure.
+struct [[nodiscard]] Outcome {
+  /// The numbers are persisted in histories.
+  enum class Kind : std::uint8_t {
+    /// This step is done; `next_step` follows, after the children spawned in it, if any.
+    kNext = 0,
+    /// The same step once more, behind others that are ready (children first, if any).
+    kAgain = 1,
+    /// The procedure has succeeded with `result`, once the children spawned now have.
+    kDone = 2,
+    /// Run the same step again when something awaited arrives or `timeout` has passed.
+    kWait = 3,
+    /// It failed for now with `error`: same step again, from the last durable image, after a
+    /// back-off.
+    kRetry = 4,
+    /// It failed for good with `error`: the tree is undone.
+    kFail = 5,
+    /// In rollback: this step is undone.
+    kUndone = 6,
+  };
+
+  Kind kind = Kind::kAgain;
+  std::uint32_t next_step = 0;
+  std::string result{};
+  Status error{};
+  std::optional<Duration> timeout{};
+};
+
+}  // namespace pv2

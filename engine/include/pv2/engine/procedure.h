@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Procedure: what a user writes. A handful of virtuals and the fields that survive a crash; ids,
+// state, locks held, history and queues are the engine's business (its Execution, which a procedure
+// never sees).
+//
+// A derived class declares
+//     static constexpr std::string_view kType = "shop.PlaceOrder";   // persisted: stable across
+//     renames void fields(auto& f) { f.arg(1, "order", order_); f(2, "parcel", parcel_); }
+// and, when a finished one shall stay as it is even if the tree around it is undone (its parent
+// compensates),
+//     static constexpr bool kFinalOnSuccess = true;
+//
+// How it fails: a step that throws fails for good (kInternal names the exception); the object is
+// discarded and whatever follows starts from the last durable image, exactly as after a crash.
+
+#pragma once
+
+#include <pv2/base/resource.h>
+#include <pv2/scheduler/scheduler_entry.h>
+
+#include <string>
+#include <utility>
+
+#include "pv2/engine/outcome.h"
+#include "pv2/engine/step_context.h"
+
+namespace pv2 {
+
+/// One operation. The engine calls it from one thread at a time, on any worker, never under a lock
+/// of its own. Steps must not block: what takes time goes through StepContext::offload() or
+/// await().
+class Procedure {
+ public:
+  virtual ~Procedure() = default;
+
+  /// Does the (next) step and says what follows. May run again after a crash or a retry, even when
+  /// it had already had all its effects: check, act, answer.
+  virtual Outcome execute(StepContext& ctx) = 0;
+
+  /// Undoes what execute() did. May run again, and must cope with steps that were half done.
+  /// Answer undone(), retry() or wait(); fail() parks the tree for an operator.
+  virtual Outcome rollback(StepContext& ctx);
+
+  /// The locks it needs, asked once, at submission, with the arguments in place.
+  [[nodiscard]] virtual LockSet locks() const { return {}; }
+
+  /// Its rank among procedures of its class; asked once, at submission.
+  [[nodiscard]] virtual Priority priority() const { return Priority::kNormal; }
+
+ protected:
+  Procedure() = default;
+  Procedure(const Procedure&) = default;
+  Procedure& operator=(const Procedure&) = default;
+
+  /// The same step once more, after others that are ready had their turn.
+  [[nodiscard]] static Outcome again() { return {.kind = Outcome::Kind::kAgain}; }
+  /// Finished; `result` goes to whoever waits for it, and is kept with the nonce.
+  [[nodiscard]] static Outcome done(std::string result = {}) {
+    return {.kind = Outcome::Kind::kDone, .result = std::move(result)};
+  }
+  /// The same step again as soon as something arrives that it awaits.
+  [[nodiscard]] static Outcome wait() { return {.kind = Outcome::Kind::kWait}; }
+  /// The same, but at the latest after `timeout`; ctx.timed_out() then says so. The deadline is
+  /// durable.
+  [[nodiscard]] static Outcome wait_for(Duration timeout) {
+    return {.kind = Outcome::Kind::kWait, .timeout = timeout};
+  }
+  /// Not now: the same step from the last durable image, after a durable back-off.
+  [[nodiscard]] static Outcome retry(Status error) {
+    return {.kind = Outcome::Kind::kRetry, .error = std::move(error)};
+  }
+  /// Never: the tree is undone; `error` becomes its result.
+  [[nodiscard]] static Outcome fail(Status error) {
+    return {.kind = Outcome::Kind::kFail, .error = std::move(error)};
+  }
+  /// From rollback only: this is undone.
+  [[nodiscard]] static Outcome undone() { return {.kind = Outcome::Kind::kUndone}; }
+};
+
+}  // namespace pv2

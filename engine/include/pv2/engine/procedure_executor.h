@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ProcedureExecutor: accepts procedures, runs them to their end or undoes them, and answers for
+// them. One executor owns one store. Its life: open() takes the store over and loads what the last
+// process left; start() lets the workers run; stop(), or the destructor, ends it. What was accepted
+// and not finished goes on when the store is opened again.
+//
+// How it fails: a store failure ends the run (nothing is written after it, every caller is told,
+// the host's callback is called); a failure of one procedure is its result and nobody else's.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/ids.h>
+#include <pv2/base/log.h>
+#include <pv2/base/procedure_state.h>
+#include <pv2/base/status.h>
+#include <pv2/scheduler/procedure_scheduler.h>
+#include <pv2/store/procedure_store.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pv2/engine/procedure_registry.h"
+
+namespace pv2 {
+
+/// How long a step that answers retry() waits before its next attempt.
+struct RetryPolicy {
+  Duration base = std::chrono::seconds(1);  ///< Before the second attempt; doubles each time.
+  Duration cap = std::chrono::minutes(10);  ///< Never more than this.
+  std::uint32_t jitter_percent = 10;        ///< Up to this much is added, so that a herd spreads.
+  /// An undo that fails so often parks its tree: after a bit more than an hour with the defaults.
+  std::uint32_t undo_attempts = 16;
+};
+
+/// What happens to procedures that wait for each other in a circle.
+enum class DeadlockPolicy : std::uint8_t {
+  kReport,        ///< It is logged and listed by deadlocks(); they wait until somebody acts.
+  kFailYoungest,  ///< It is logged, and the tree with the highest id in it fails and is undone.
+};
+
+/// Everything an executor is made of. `store` and `registry` are required.
+struct ExecutorOptions {
+  std::unique_ptr<ProcedureStore> store;
+  ProcedureRegistry registry;
+  /// MasterProcedureScheduler unless given.
+  std::unique_ptr<ProcedureScheduler> scheduler{};
+  /// Threads that run steps. 0: none; the host's thread runs everything in run_until_idle().
+  unsigned workers = 2;
+  /// So many of them run only work of the scheduler's top classes, and what the top classes wait
+  /// for: however many others run, that work finds a thread. Fewer than `workers`.
+  unsigned reserved_workers = 0;
+  /// kFailYoungest: whoever waits in a circle would wait for ever.
+  DeadlockPolicy deadlock_policy = DeadlockPolicy::kFailYoungest;
+  /// Threads for offloaded work and for callbacks. With workers = 0 they run in run_until_idle()
+  /// too.
+  unsigned pool_threads = 4;
+  /// The system's clock unless given. Shared because the host goes on using it.
+  std::shared_ptr<Clock> clock{};
+  /// Of the jitter and of StepContext::random().
+  std::uint64_t seed = 0x5eed;
+  RetryPolicy retry{};
+  /// Live procedures beyond this are refused (kResourceExhausted). 10 million are about 7 GB.
+  std::size_t max_live_procedures = 10'000'000;
+  /// Finished results kept in memory; the oldest are then read from the store, or, with a store
+  /// that keeps no records, forgotten.
+  std::size_t max_results_in_memory = 100'000;
+  LogSink log = default_log_sink();
+  /// Called once, on a pool thread, when the store fails. The executor has stopped accepting work
+  /// then.
+  std::function<void(const Status&)> on_store_failure{};
+};
+
+/// What goes with a submission.
+struct SubmitOptions {
+  /// Names the submission: the same nonce with the same arguments returns the first procedure's id.
+  Nonce nonce{};
+  /// Who asks; shown in listings.
+  std::string owner{};
+};
+
+/// The answer to a submission.
+struct Submitted {
+  ProcedureId id;
+  bool replayed = false;  ///< The nonce was known: nothing new was started.
+};
+
+/// How a procedure ended.
+struct ProcedureResult {
+  ProcedureId id;
+  ProcedureState state = ProcedureState::kSuccess;  ///< kSuccess or kRolledBack.
+  Status status;                                    ///< Why it was undone; OK for a success.
+  std::string result;                               ///< What it gave to done().
+  WallTime submitted{};
+  WallTime finished{};
+};
+
+/// One entry of a procedure's history: a step that ended (the last 8 are kept in its record).
+struct HistoryEntry {
+  std::uint32_t step = 0;
+  std::uint32_t attempt = 0;
+  Outcome::Kind outcome = Outcome::Kind::kNext;
+  WallTime at{};
+};
+
+/// A live procedure as of its last durable record.
+struct ProcedureInfo {
+  ProcedureId id;
+  ProcedureId parent;
+  ProcedureId root;
+  std::string type;
+  std::string owner;
+  ProcedureState state = ProcedureState::kRunnable;
+  std::uint32_t step = 0;
+  std::string step_name;
+  std::uint32_t attempt = 1;
+  bool parked = false;  ///< Neither finished nor undone: waits for an operator. `error` says why.
+  bool quarantined = false;  ///< Its record cannot be understood by this program. `error` says why.
+  bool holds_locks = false;
+  LockSet locks;
+  Status error;
+  WallTime submitted{};
+  std::vector<HistoryEntry> history;
+};
+
+class Engine;
+
+/// Thread-safe, except that open, start and destruction happen once and not concurrently with other
+/// calls.
+class ProcedureExecutor {
+ public:
+  /// Takes over the store and loads it. Fails when a type is wrong, the store belongs to somebody
+  /// else, or it cannot be read; nothing on disk is changed then.
+  static Result<std::unique_ptr<ProcedureExecutor>> open(ExecutorOptions options);
+
+  /// Stops (see stop()).
+  ~ProcedureExecutor();
+  ProcedureExecutor(const ProcedureExecutor&) = delete;
+  ProcedureExecutor& operator=(const ProcedureExecutor&) = delete;
+
+  /// Lets the workers run what was loaded and what is submitted.
+  void start();
+
+  /// Accepts a procedure for execution and returns its id.
+  ///
+  /// When this returns OK the procedure is on stable storage: it will finish or be undone even if
+  /// the process dies on the next line. Blocks for one store commit. A nonce that was used before
+  /// returns the earlier id, marked as replayed; with another type or other arguments it fails with
+  /// kKeyReused. On a thread of this executor it fails (kFailedPrecondition): a step that blocks
+  /// would stop the engine.
+  template <ProcedureClass P>
+  Result<Submitted> submit(P procedure, SubmitOptions options = {}) {
+    return submit_and_wait(P::kType, std::make_unique<P>(std::move(procedure)), std::move(options));
+  }
+
+  using SubmitCallback = std::function<void(Result<Submitted>)>;
+  /// The same without blocking: `done` is called once, on a pool thread, when the submission is
+  /// durable or refused.
+  template <ProcedureClass P>
+  void submit_async(P procedure, SubmitOptions options, SubmitCallback done) {
+    submit_erased(P::kType, std::make_unique<P>(std::move(procedure)), std::move(options),
+                  std::move(done));
+  }
+
+  /// Waits until the procedure has ended. A procedure that is being undone, or is parked, has not.
+  /// kDeadlineExceeded: it still goes on. kNotFound: there never was one. kExpired: its result was
+  /// forgotten.
+  Result<ProcedureResult> wait(ProcedureId id,
+                               std::optional<std::chrono::milliseconds> timeout = {});
+
+  using ResultCallback = std::function<void(Result<ProcedureResult>)>;
+  /// The same without blocking: `done` is called once, on a pool thread.
+  void wait_async(ProcedureId id, ResultCallback done);
+
+  /// Says that the result of a finished root was received: its rows and its nonce are deleted,
+  /// durably, when `done` is called (kFailedPrecondition while it goes on, kNotFound or kExpired
+  /// when there is none).
+  void acknowledge_async(ProcedureId id, std::function<void(Status)> done);
+  Status acknowledge(ProcedureId id);
+
+  /// A live procedure, as of its last record.
+  [[nodiscard]] Result<ProcedureInfo> describe(ProcedureId id) const;
+  /// All live procedures, in order of id.
+  [[nodiscard]] std::vector<ProcedureInfo> list() const;
+  /// How many are live (submitted and not finished, children included).
+  [[nodiscard]] std::size_t live_procedures() const;
+  /// From now on at most `limit` procedures hold `key` at once, in whatever mode, a tree counting
+  /// once; nullopt ends the limit. Those who hold it already go on. Durable when it returns OK, and
+  /// in force in every later run. Not on a thread of this executor (kFailedPrecondition).
+  Status set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit);
+  /// The same for procedures of one type: counted are those that were submitted or spawned while
+  /// the type had a limit.
+  Status set_type_limit(std::string_view type, std::optional<std::uint32_t> limit);
+
+  /// Procedures that wait for each other in a circle, now.
+  [[nodiscard]] std::vector<WaitCycle> deadlocks() const;
+  /// Everything that is locked, waited for or limited: all holders, and all waiters in the order in
+  /// which they will be served.
+  [[nodiscard]] std::vector<LockInfo> locks() const;
+  /// OK, or why the store failed; then nothing runs any more.
+  [[nodiscard]] Status health() const;
+
+  /// With workers = 0: runs steps, commits, pool tasks and due timers on this thread until none is
+  /// left. Returns how many steps ran. `max_steps` bounds it.
+  std::size_t run_until_idle(std::size_t max_steps = SIZE_MAX);
+
+  /// Refuses new work, lets running steps and queued commits end, answers everybody who waits with
+  /// kStopping, and closes the store. Idempotent. Steps that run for ever make it wait for ever. On
+  /// a thread of the executor itself (a step, a callback) it only logs an error. An asynchronous
+  /// verb that is called afterwards is answered on the thread that calls it.
+  void stop();
+
+ private:
+  explicit ProcedureExecutor(std::unique_ptr<Engine> engine);
+  Result<Submitted> submit_and_wait(std::string_view type, std::unique_ptr<Procedure> procedure,
+                                    SubmitOptions options);
+  void submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
+                     SubmitOptions options, SubmitCallback done);
+
+  template <class Latch>
+  auto await(Latch& latch);
+
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace pv2

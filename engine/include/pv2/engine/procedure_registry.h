@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ProcedureRegistry: the types an executor can run, and how to make one of each again after a
+// crash. A dependency given to add() reaches every object made later, so procedures carry
+// references to services and persist only their fields.
+//
+// How it fails: add() never does; a wrong type (two with one name, two fields with one number) is
+// remembered and makes ProcedureExecutor::open() fail with a message that names it.
+
+#pragma once
+
+#include <pv2/base/fields.h>
+#include <pv2/base/status.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pv2/engine/procedure.h"
+#include "pv2/engine/step_table.h"
+
+namespace pv2 {
+
+/// What the engine knows of a type. Immutable once registered; const methods may be called
+/// concurrently.
+struct ProcedureType {
+  std::string name;
+  std::vector<StepInfo> steps;  ///< One row numbered 1 for a procedure without a table.
+  bool final_on_success = false;
+  std::function<std::unique_ptr<Procedure>()> create;
+  void (*encode)(Procedure&, FieldSelection, std::string& out) = nullptr;
+  Status (*decode)(Procedure&, FieldSelection, std::string_view bytes) = nullptr;
+  std::string (*print)(Procedure&) = nullptr;
+
+  /// The row of step `number`, or nullptr.
+  [[nodiscard]] const StepInfo* find_step(std::uint32_t number) const noexcept;
+};
+
+/// What a class must have to be a procedure of pv2.
+template <class P>
+concept ProcedureClass = std::is_base_of_v<Procedure, P> && requires {
+  { P::kType } -> std::convertible_to<std::string_view>;
+};
+
+/// Filled by one thread, then given to an executor, which keeps a copy. Const methods may be called
+/// concurrently.
+class ProcedureRegistry {
+ public:
+  /// Registers P, and makes one object to look at its fields. After a crash an object is made as
+  /// P(dependencies...), then its fields are decoded; the dependencies must outlive the executor.
+  template <ProcedureClass P, class... Dependencies>
+  ProcedureRegistry& add(Dependencies&... dependencies) {
+    // Not optional: a fields() that is private or misspelt would silently persist nothing.
+    static_assert(
+        HasFields<P>,
+        "a procedure needs a public `void fields(auto& f)`, empty when nothing survives a crash");
+    ProcedureType type;
+    type.name = P::kType;
+    type.create = [&dependencies...]() -> std::unique_ptr<Procedure> {
+      return std::make_unique<P>(dependencies...);
+    };
+    if constexpr (requires { P::kSteps; }) {
+      type.steps.assign(P::kSteps.begin(), P::kSteps.end());
+    } else {
+      type.steps.push_back({1, "EXECUTE", StepKind::kUndoable});
+    }
+    if constexpr (requires { P::kFinalOnSuccess; }) type.final_on_success = P::kFinalOnSuccess;
+    type.encode = [](Procedure& object, FieldSelection which, std::string& out) {
+      encode_fields(static_cast<P&>(object), which, out);
+    };
+    type.decode = [](Procedure& object, FieldSelection which, std::string_view bytes) -> Status {
+      return decode_fields(static_cast<P&>(object), which, bytes);
+    };
+    type.print = [](Procedure& object) -> std::string {
+      return print_fields(static_cast<P&>(object));
+    };
+    add_type(std::move(type),
+             [](Procedure& object) -> Status { return validate_fields(static_cast<P&>(object)); });
+    return *this;
+  }
+
+  /// The type called `name`, or nullptr. Stable for the registry's life.
+  [[nodiscard]] const ProcedureType* find(std::string_view name) const noexcept;
+  /// The first thing that was wrong with an add(), or OK.
+  [[nodiscard]] const Status& status() const noexcept { return status_; }
+
+ private:
+  void add_type(ProcedureType type, Status (*validate)(Procedure&));
+
+  // Shared by the copies of a registry: the types are immutable, and an executor points at them.
+  std::map<std::string, std::shared_ptr<const ProcedureType>, std::less<>> types_;
+  Status status_;
+};
+
+}  // namespace pv2

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepContext: what a step may ask of the engine while it runs. Everything it does takes effect
+// with the record of the step: children, rows, and the next state become visible together, or not
+// at all.
+//
+// await() and offload() are remembered by the order in which a step makes them: when the step runs
+// again it makes the same calls in the same order and gets the answers that have arrived meanwhile.
+// They are volatile: after a crash, a retry or another step they start anew.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/ids.h>
+#include <pv2/base/procedure_state.h>
+#include <pv2/base/random.h>
+#include <pv2/base/status.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+#include "pv2/engine/completion.h"
+
+namespace pv2 {
+
+class Procedure;
+class StepRun;  // the engine's side of one run of a step
+
+/// How one child ended.
+struct ChildOutcome {
+  ProcedureId id;
+  std::string_view type;  ///< Valid during the step.
+  ProcedureState state = ProcedureState::kRunnable;
+  Status error;             ///< OK for a success.
+  std::string_view result;  ///< The bytes it gave to done(); valid during the step.
+};
+
+namespace internal {
+template <class R>
+struct OffloadValue {
+  using type = Result<R>;
+};
+template <>
+struct OffloadValue<void> {
+  using type = Status;
+};
+template <>
+struct OffloadValue<Status> {
+  using type = Status;
+};
+template <class T>
+struct OffloadValue<Result<T>> {
+  using type = Result<T>;
+};
+/// What a thrown exception becomes; call it inside a catch block.
+Status status_of_current_exception(std::string_view what) noexcept;
+}  // namespace internal
+
+/// Owned by the worker that runs the step; valid during the call only. No other thread may touch
+/// it.
+class StepContext {
+ public:
+  explicit StepContext(StepRun& run) : run_(run) {}
+  StepContext(const StepContext&) = delete;
+  StepContext& operator=(const StepContext&) = delete;
+
+  [[nodiscard]] ProcedureId id() const noexcept;
+  /// The procedure that was submitted; the same as id() for it.
+  [[nodiscard]] ProcedureId root_id() const noexcept;
+  /// The number of the current step (1 for a procedure without a table).
+  [[nodiscard]] std::uint32_t step() const noexcept;
+  /// 1 for the first attempt at this step; counts durable retries.
+  [[nodiscard]] std::uint32_t attempt() const noexcept;
+  /// Whether this run was caused by the deadline of the wait before it.
+  [[nodiscard]] bool timed_out() const noexcept;
+  /// Names the effect of this visit of this step: the same over retries, crashes and failover,
+  /// another one for every other visit. For services that deduplicate.
+  [[nodiscard]] std::string effect_key() const;
+  /// The executor's clock and random source.
+  [[nodiscard]] WallTime now() const;
+  [[nodiscard]] Random& random();
+
+  /// Adds a child. It starts when this step's record is durable; this procedure goes on when all
+  /// children spawned by the step have finished. When one fails, the whole tree is undone.
+  template <class P>
+  void spawn(P child) {
+    spawn_erased(P::kType, std::make_unique<P>(std::move(child)));
+  }
+  /// The children that the last spawning step started, in the order in which it did.
+  [[nodiscard]] std::vector<ChildOutcome> children() const;
+
+  /// Starts something that ends elsewhere: `start` gets a Completion<T> and returns at once.
+  /// Returns the value when it has arrived (also when `start` completed it right away), else
+  /// nullptr: answer wait().
+  template <class T, class Start>
+  const T* await(Start&& start) {
+    const std::size_t index = next_slot_++;
+    AwaitSlot* known = slot(index, typeid(T));
+    if (known == nullptr) {
+      auto made = make_slot<T>();
+      known = made.get();
+      add_slot(made, typeid(T));
+      std::forward<Start>(start)(Completion<T>(std::move(made)));
+    }
+    return known->ready() ? &static_cast<AwaitSlotOf<T>*>(known)->value() : nullptr;
+  }
+
+  /// Runs `work` on the pool for blocking work. Its value arrives as Result<R> (Status for void or
+  /// Status, Result<R> as it is); what it throws arrives as a Status. `work` must own what it uses:
+  /// the procedure object may be gone before it ends.
+  template <class Work>
+  auto offload(Work work) {
+    using R = std::invoke_result_t<Work&>;
+    using Value = typename internal::OffloadValue<R>::type;
+    return await<Value>([&](Completion<Value> completion) {
+      run_on_pool([work = std::move(work), completion = std::move(completion)]() mutable {
+        completion([&]() -> Value {
+          try {
+            if constexpr (std::is_void_v<R>) {
+              work();
+              return Status();
+            } else {
+              return Value(work());
+            }
+          } catch (...) {
+            return Value(internal::status_of_current_exception("offloaded work"));
+          }
+        }());
+      });
+    });
+  }
+
+  /// The host's rows in the executor's store. A change is part of this step's record, so it happens
+  /// exactly once however often the step runs.
+  [[nodiscard]] Result<std::optional<std::string>> get_row(std::string_view key) const;
+  void put_row(std::string_view key, std::string_view value);
+  void erase_row(std::string_view key);
+
+ private:
+  template <class T>
+  std::shared_ptr<AwaitSlotOf<T>> make_slot() {
+    return std::make_shared<AwaitSlotOf<T>>(wake_target(), id(), wait_epoch());
+  }
+  void spawn_erased(std::string_view type, std::unique_ptr<Procedure> child);
+  [[nodiscard]] AwaitSlot* slot(std::size_t index, const std::type_info& type);
+  void add_slot(std::shared_ptr<AwaitSlot> slot, const std::type_info& type);
+  [[nodiscard]] std::shared_ptr<WakeTarget> wake_target() const;
+  [[nodiscard]] std::uint64_t wait_epoch() const noexcept;
+  void run_on_pool(std::function<void()> task);
+
+  StepRun& run_;
+  std::size_t next_slot_ = 0;
+};
+
+}  // namespace pv2

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The public face: every verb is one call into the part that does it. Blocking verbs wait on a
+// latch of their own.
+
+#include "pv2/engine/procedure_executor.h"
+
+#include <algorithm>
+#include <memory>
+#include <semaphore>
+#include <utility>
+
+#include "engine.h"
+#include "recovery.h"
+
+namespace pv2 {
+namespace {
+
+// What a blocking call waits for. Shared by the caller and the thread that answers, which may still
+// be inside release() when the caller has gone on.
+template <class T>
+struct Latch {
+  std::binary_semaphore arrived{0};
+  std::optional<T> value;
+
+  void set(T result) {
+    value.emplace(std::move(result));
+    arrived.release();
+  }
+};
+
+Status on_engine_thread(std::string_view verb) {
+  return Status(
+      StatusCode::kFailedPrecondition,
+      std::string(verb) +
+          " would block a thread of the executor, which may be the one that it waits for; use the "
+          "asynchronous form");
+}
+
+ProcedureInfo describe(const Execution& execution) {
+  ProcedureInfo info;
+  info.id = execution.id;
+  info.parent = execution.parent != nullptr ? execution.parent->id : ProcedureId();
+  info.root = execution.root->id;
+  info.type = execution.name_of_type();
+  info.owner = execution.owner;
+  info.state = execution.state;
+  info.step = execution.step;
+  const StepInfo* const step =
+      execution.type != nullptr ? execution.type->find_step(execution.step) : nullptr;
+  if (step != nullptr) info.step_name = step->name;
+  info.attempt = execution.attempt;
+  info.parked = execution.root->tree.parked && !execution.quarantined;
+  info.quarantined = execution.quarantined;
+  info.holds_locks = execution.recorded_locks;
+  info.locks = execution.locks;
+  if (execution.failure) info.error = execution.failure->error;
+  if (info.error.ok() && execution.is_root()) info.error = execution.tree.cause;
+  info.submitted = execution.submitted;
+  for (std::size_t i = 0; i < execution.history.size(); ++i) {
+    info.history.push_back(execution.history.at(i));
+  }
+  return info;
+}
+
+}  // namespace
+
+// Blocks until the answer is there; with a store that has no thread of its own, by doing its work.
+template <class Latch>
+auto ProcedureExecutor::await(Latch& latch) {
+  while (engine_->core.store.pump() && !latch.value) {
+  }
+  latch.arrived.acquire();
+  return *std::move(latch.value);
+}
+
+Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptions options) {
+  if (!options.store) {
+    return Status(StatusCode::kInvalidArgument,
+                  "ExecutorOptions.store is missing; pv2::leveldb(path) or pv2::noop() makes one");
+  }
+  if (!options.registry.status().ok()) return options.registry.status();
+  if (options.reserved_workers != 0 && options.reserved_workers >= options.workers) {
+    return Status(StatusCode::kInvalidArgument,
+                  "ExecutorOptions.reserved_workers is " +
+                      std::to_string(options.reserved_workers) + " of " +
+                      std::to_string(options.workers) +
+                      " workers; at least one has to be left for other work");
+  }
+  auto engine = std::make_unique<Engine>(std::move(options));
+  if (Status status = engine->core.store.recover_lease(engine->publisher); !status.ok())
+    return status;
+  Effects effects;
+  const Status status = Recovery(engine->core).load(effects);
+  std::unique_ptr<ProcedureExecutor> executor(new ProcedureExecutor(std::move(engine)));
+  if (!status.ok()) return status;
+  // Ids are issued only below a durable bound; this also proves that the store can be written,
+  // before anything goes on.
+  const auto latch = std::make_shared<Latch<Status>>();
+  EngineCore& core = executor->engine_->core;
+  Effects bound;
+  {
+    StateLock lock(core);
+    core.write_watermark(
+        core.state.next_id + kIdBlock, [latch](const Status& written) { latch->set(written); },
+        bound);
+  }
+  executor->engine_->publisher.perform(bound);
+  const Status written = executor->await(*latch);
+  // Also when it failed: the store gives back, and so frees, what recovery wants to commit.
+  executor->engine_->publisher.perform(effects);
+  if (!written.ok()) return written;
+  {
+    StateLock lock(core);
+    core.state.resolves_deadlocks = true;
+  }
+  return executor;
+}
+
+ProcedureExecutor::ProcedureExecutor(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+
+ProcedureExecutor::~ProcedureExecutor() {
+  stop();
+  EngineCore& core = engine_->core;
+  std::vector<std::unique_ptr<Execution>> left;
+  {
+    StateLock lock(core);
+    left.reserve(core.state.live.size());
+    for (const auto& [id, execution] : core.state.live) left.emplace_back(execution);
+    core.state.live.clear();
+  }
+  // Children before parents: the scheduler's entries point upwards.
+  std::sort(left.begin(), left.end(), [](const auto& a, const auto& b) { return a->id > b->id; });
+  EntryList entries;
+  for (const auto& execution : left) {
+    core.scheduler.withdraw(*execution);
+    entries.push_back(*execution, Disposition::kComplete);
+  }
+  core.scheduler.settle(std::move(entries));
+}
+
+void ProcedureExecutor::start() {
+  if (engine_->core.options.workers == 0) return;
+  engine_->timers.start();
+  const ExecutorOptions& options = engine_->core.options;
+  engine_->workers.start(options.workers, options.reserved_workers);
+}
+
+Result<Submitted> ProcedureExecutor::submit_and_wait(std::string_view type,
+                                                     std::unique_ptr<Procedure> procedure,
+                                                     SubmitOptions options) {
+  if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread("submit()");
+  const auto latch = std::make_shared<Latch<Result<Submitted>>>();
+  engine_->admission.submit(
+      type, std::move(procedure), std::move(options),
+      {.answer = [latch](Result<Submitted> result) { latch->set(std::move(result)); },
+       .on_pool = false});
+  return await(*latch);
+}
+
+void ProcedureExecutor::submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
+                                      SubmitOptions options, SubmitCallback done) {
+  engine_->admission.submit(type, std::move(procedure), std::move(options),
+                            {.answer = std::move(done)});
+}
+
+Result<ProcedureResult> ProcedureExecutor::wait(ProcedureId id,
+                                                std::optional<std::chrono::milliseconds> timeout) {
+  if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread("wait()");
+  const auto latch = std::make_shared<Latch<Result<ProcedureResult>>>();
+  const std::uint64_t ticket = engine_->results.wait(
+      id, [latch](Result<ProcedureResult> result) { latch->set(std::move(result)); }, false);
+  if (timeout && ticket != 0 && !latch->arrived.try_acquire_for(*timeout)) {
+    if (engine_->results.withdraw(id, ticket)) {
+      return Status(StatusCode::kDeadlineExceeded,
+                    "procedure " + std::to_string(id.value) + " had not ended after " +
+                        std::to_string(timeout->count()) + " ms; it goes on");
+    }
+    latch->arrived.acquire();  // the answer is on its way
+  } else if (!timeout || ticket == 0) {
+    latch->arrived.acquire();
+  }
+  return *std::move(latch->value);
+}
+
+void ProcedureExecutor::wait_async(ProcedureId id, ResultCallback done) {
+  engine_->results.wait(id, std::move(done), true);
+}
+
+void ProcedureExecutor::acknowledge_async(ProcedureId id, std::function<void(Status)> done) {
+  engine_->results.acknowledge(id, [this, done = std::move(done)](const Status& status) {
+    engine_->core.pool->post([done, status] { done(status); });
+  });
+}
+
+Status ProcedureExecutor::acknowledge(ProcedureId id) {
+  if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread("acknowledge()");
+  const auto latch = std::make_shared<Latch<Status>>();
+  engine_->results.acknowledge(id, [latch](const Status& status) { latch->set(status); });
+  return await(*latch);
+}
+
+Result<ProcedureInfo> ProcedureExecutor::describe(ProcedureId id) const {
+  StateLock lock(engine_->core);
+  const Execution* const execution = engine_->core.find(id);
+  if (execution != nullptr) return pv2::describe(*execution);
+  return Status(StatusCode::kNotFound, "procedure " + std::to_string(id.value) + " is not live");
+}
+
+std::vector<ProcedureInfo> ProcedureExecutor::list() const {
+  std::vector<ProcedureInfo> all;
+  {
+    StateLock lock(engine_->core);
+    all.reserve(engine_->core.state.live.size());
+    for (const auto& [id, execution] : engine_->core.state.live) {
+      all.push_back(pv2::describe(*execution));
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const ProcedureInfo& a, const ProcedureInfo& b) { return a.id < b.id; });
+  return all;
+}
+
+std::size_t ProcedureExecutor::live_procedures() const {
+  StateLock lock(engine_->core);
+  return engine_->core.state.live.size();
+}
+
+std::vector<LockInfo> ProcedureExecutor::locks() const {
+  std::vector<LockInfo> infos = engine_->core.scheduler.locks();
+  StateLock lock(engine_->core);
+  for (LockInfo& info : infos) {
+    for (auto* const parties : {&info.holders, &info.waiters}) {
+      for (LockInfo::Party& party : *parties) {
+        const Execution* const execution = engine_->core.find(party.id);
+        if (execution != nullptr) party.type = execution->name_of_type();
+      }
+    }
+  }
+  return infos;
+}
+
+std::vector<WaitCycle> ProcedureExecutor::deadlocks() const {
+  return engine_->core.scheduler.cycles();
+}
+
+Status ProcedureExecutor::set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) {
+  if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread("set_limit()");
+  const auto latch = std::make_shared<Latch<Status>>();
+  auto commit = std::make_unique<LimitCommit>();
+  commit->key = key;
+  commit->limit = limit;
+  commit->answer = [latch](const Status& status) { latch->set(status); };
+  if (limit) {
+    std::string row;
+    encode_limit(*limit, row);
+    commit->batch.put(Space::kEngine, limit_key(key), row);
+  } else {
+    commit->batch.erase(Space::kEngine, limit_key(key));
+  }
+  Effects effects;
+  {
+    StateLock lock(engine_->core);
+    if (Status status = engine_->core.unavailable(); !status.ok()) return status;
+    effects.commits.push_back(*commit.release());
+  }
+  engine_->publisher.perform(effects);
+  return await(*latch);
+}
+
+Status ProcedureExecutor::set_type_limit(std::string_view type,
+                                         std::optional<std::uint32_t> limit) {
+  if (engine_->core.options.registry.find(type) == nullptr) {
+    return Status(StatusCode::kInvalidArgument,
+                  "procedure type '" + std::string(type) + "' is not registered");
+  }
+  return set_limit({ResourceClass::kType, std::string(type)}, limit);
+}
+
+Status ProcedureExecutor::health() const {
+  StateLock lock(engine_->core);
+  return engine_->core.state.store_failure;
+}
+
+std::size_t ProcedureExecutor::run_until_idle(std::size_t max_steps) {
+  PV2_ASSERT(engine_->core.options.workers == 0,
+             "run_until_idle() is for executors without workers");
+  Random random(engine_->core.options.seed);
+  std::size_t steps = 0;
+  for (bool progress = true; progress && steps < max_steps;) {
+    const std::size_t ran = engine_->workers.run_once(max_steps - steps, random);
+    steps += ran;
+    progress = ran != 0;
+    progress = engine_->core.store.pump() || progress;
+    progress = engine_->core.pool->run_one() || progress;
+    progress = engine_->timers.fire_due() != 0 || progress;
+  }
+  engine_->workers.bury();
+  return steps;
+}
+
+void ProcedureExecutor::stop() {
+  EngineCore& core = engine_->core;
+  if (EngineThread::belongs_to(&core)) {
+    log(core.options.log, LogLevel::kError,
+        "stop() was called on a thread of the executor, which it would wait for; call it "
+        "elsewhere");
+    return;
+  }
+  {
+    StateLock lock(core);
+    if (core.state.stopping) return;
+    core.state.stopping = true;
+  }
+  engine_->timers.stop();
+  core.scheduler.stop();
+  engine_->workers.stop();
+  {
+    Effects effects;
+    {
+      StateLock lock(core);
+      if (core.state.store_failure.ok()) core.write_watermark(core.state.next_id, {}, effects);
+    }
+    engine_->publisher.perform(effects);
+  }
+  core.store.close();  // drains: what was handed over is published
+  engine_->results.answer_all(
+      Status(StatusCode::kStopping,
+             "the executor stopped; the procedure goes on when its store is opened again"));
+  engine_->wake_port->close();
+  core.pool->drain_and_stop();
+  engine_->workers.bury();
+}
+
+}  // namespace pv2

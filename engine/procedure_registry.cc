@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Registration: keeps the types by name and remembers the first mistake.
+
+#include "pv2/engine/procedure_registry.h"
+
+#include "guard.h"
+
+namespace pv2 {
+
+const StepInfo* ProcedureType::find_step(std::uint32_t number) const noexcept {
+  for (const StepInfo& step : steps) {
+    if (step.number == number) return &step;
+  }
+  return nullptr;
+}
+
+const ProcedureType* ProcedureRegistry::find(std::string_view name) const noexcept {
+  const auto at = types_.find(name);
+  return at == types_.end() ? nullptr : at->second.get();
+}
+
+void ProcedureRegistry::add_type(ProcedureType type, Status (*validate)(Procedure&)) {
+  if (!status_.ok()) return;
+  if (type.name.empty()) {
+    status_ = Status(StatusCode::kInvalidArgument, "a procedure type has an empty kType");
+    return;
+  }
+  status_ =
+      guarded([&] { return "making a " + type.name; }, [&] { return validate(*type.create()); })
+          .with_context("procedure type '" + type.name + "'");
+  if (!status_.ok()) return;
+  std::string name = type.name;
+  const auto [at, added] =
+      types_.emplace(name, std::make_shared<const ProcedureType>(std::move(type)));
+  if (!added) {
+    status_ = Status(StatusCode::kInvalidArgument,
+                     "two procedure types are called '" + name + "'; kType must be unique");
+  }
+}
+
+}  // namespace pv2

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One critical section per batch of finished requests; everything that must happen outside it is in
+// Effects.
+
+#include "publisher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "record_codec.h"
+#include "results.h"
+#include "timers.h"
+#include "tree.h"
+
+namespace pv2 {
+namespace {
+
+// Rows deleted per batch after a tree has ended: small beside what a sync takes anyway.
+constexpr std::size_t kGarbageChunk = 512;
+
+void apply_undo_change(Execution& execution, const StepCommit& commit, std::uint32_t ran_step) {
+  std::vector<UndoEntry>& undo = execution.undo;
+  const bool repeated = !undo.empty() && undo.back().step == ran_step;
+  switch (commit.next.undo) {
+    case UndoChange::kKeep:
+      break;
+    case UndoChange::kPush:
+      // A repeated step keeps its first place: what it spawned since is undone before it.
+      if (!repeated) undo.push_back({ran_step, commit.sequence});
+      break;
+    case UndoChange::kClear:
+      undo.clear();
+      break;
+    case UndoChange::kPop:
+      if (repeated) undo.pop_back();
+      break;
+  }
+}
+
+// The execution becomes what its record says.
+void apply_transition(Execution& execution, StepCommit& commit) {
+  Transition& next = commit.next;
+  const std::uint32_t ran_step = commit.was_undo ? execution.undo_step : execution.step;
+  apply_undo_change(execution, commit, ran_step);
+  if (!next.error.ok()) {
+    const Failure* const before =
+        execution.state == ProcedureState::kFailed ? execution.failure.get() : nullptr;
+    const CommitSequence first = before != nullptr ? before->sequence : commit.sequence;
+    execution.failure = std::make_unique<Failure>(Failure{std::move(next.error), first});
+  } else if (next.state != ProcedureState::kFailed && next.state != ProcedureState::kRolledBack) {
+    execution.failure.reset();
+  }
+  execution.state = next.state;
+  execution.attempt = next.attempt;
+  execution.no_return = next.no_return;
+  execution.parked = next.parked;
+  execution.awaits = next.awaits;
+  execution.recorded_locks = next.holds_locks;
+  execution.deadline = next.deadline;
+  execution.patience = next.patience;
+  if (next.visited || next.step != execution.step) execution.started = false;
+  execution.step = next.step;
+  if (next.visited) ++execution.visits;
+  if (next.history) execution.history.add(*next.history);
+  if (next.new_image) execution.image.swap(next.image);  // its memory serves the next step
+  if (!next.result.empty()) execution.result = std::move(next.result);
+  execution.updated = next.now;
+  execution.timed_out = false;
+  if (next.ends_waits) {
+    ++execution.epoch;
+    execution.wake_pending = false;
+  }
+}
+
+}  // namespace
+
+void Publisher::on_committed(CommitList finished) noexcept {
+  const EngineThread mark(&core_);
+  publish(std::move(finished));
+}
+
+void Publisher::publish(CommitList finished) {
+  while (!finished.empty()) {
+    Effects effects;
+    {
+      StateLock lock(core_);
+      while (CommitRequest* const request = finished.pop_front()) {
+        apply(static_cast<EngineRequest&>(*request), effects);
+      }
+    }
+    finished = act_on(effects);
+  }
+}
+
+void Publisher::perform(Effects& effects) { publish(act_on(effects)); }
+
+// Returns what the store answered to be durable at once.
+CommitList Publisher::act_on(Effects& effects) {
+  if (effects.timers_moved && timers_ != nullptr) timers_->earliest_moved();
+  for (auto& garbage : effects.garbage) {
+    garbage->batch.clear();
+    const std::size_t chunk =
+        std::min({garbage->left.size(), kGarbageChunk,
+                  std::max<std::size_t>(1, core_.store.limits().batch_operations / 2)});
+    for (std::size_t i = 0; i < chunk; ++i) {
+      const ProcedureId id = garbage->left.back();
+      garbage->left.pop_back();
+      garbage->batch.erase(Space::kProcedure, procedure_key(id, RowKind::kHeader));
+      garbage->batch.erase(Space::kProcedure, procedure_key(id, RowKind::kState));
+    }
+    effects.commits.push_back(*garbage.release());
+  }
+  CommitList durable;
+  if (!effects.commits.empty() &&
+      core_.store.commit_all(effects.commits) == CommitAnswer::kDurable) {
+    durable = std::move(effects.commits);
+  }
+  for (auto& answer : effects.answers) answer();
+  for (auto& task : effects.pool_tasks) core_.pool->post(std::move(task));
+  for (const auto& [level, line] : effects.log_lines) log(core_.options.log, level, line);
+  return durable;
+}
+
+void Publisher::apply(EngineRequest& request, Effects& effects) {
+  if (!request.status.ok()) return store_failed(request, effects);
+  switch (request.kind) {
+    case EngineRequest::Kind::kInsert:
+      return apply_insert(static_cast<InsertCommit&>(request), effects);
+    case EngineRequest::Kind::kStep:
+      return apply_step(static_cast<StepCommit&>(request), effects);
+    case EngineRequest::Kind::kGarbage:
+      return apply_garbage(static_cast<GarbageCommit&>(request), effects);
+    case EngineRequest::Kind::kAcknowledge:
+      return apply_acknowledge(static_cast<AcknowledgeCommit&>(request), effects);
+    case EngineRequest::Kind::kLimit: {
+      const std::unique_ptr<LimitCommit> limit(&static_cast<LimitCommit&>(request));
+      core_.set_limit(limit->key, limit->limit);
+      effects.answers.push_back([answer = std::move(limit->answer)] { answer(Status()); });
+      return;
+    }
+    case EngineRequest::Kind::kWatermark: {
+      const std::unique_ptr<WatermarkCommit> watermark(&static_cast<WatermarkCommit&>(request));
+      core_.state.durable_watermark = watermark->next_id;
+      core_.state.watermark_on_the_way = false;
+      if (watermark->answer) {
+        effects.answers.push_back([answer = std::move(watermark->answer)] { answer(Status()); });
+      }
+      return;
+    }
+  }
+}
+
+void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
+  const std::unique_ptr<InsertCommit> owned(&commit);
+  Execution& execution = *commit.execution;
+  execution.state = ProcedureState::kRunnable;
+  execution.recorded_locks = commit.holds_locks;
+  core_.reserve_ids(effects);
+  if (execution.nonce) {
+    const auto known = core_.state.nonces.find(execution.nonce);
+    PV2_ASSERT(known != core_.state.nonces.end(), "the nonce of a live procedure is known");
+    known->second.pending = nullptr;
+  }
+  core_.queue(execution, Disposition::kBack);
+  for (InsertCommit::Submitter& submitter : commit.submitters) {
+    auto call = [answer = std::move(submitter.answer), id = execution.id,
+                 replayed = submitter.replayed] {
+      answer(Submitted{id, replayed});
+    };
+    submitter.on_pool ? effects.pool_tasks.emplace_back(std::move(call))
+                      : effects.answers.emplace_back(std::move(call));
+  }
+}
+
+void Publisher::apply_step(StepCommit& commit, Effects& effects) {
+  Execution& execution = *commit.execution;
+  Execution& root = *execution.root;
+  commit.is_grant ? void(execution.recorded_locks = true) : apply_transition(execution, commit);
+  for (Execution* child : commit.children) {
+    child->state = ProcedureState::kRunnable;
+    child->phase = Phase::kIdle;
+    core_.state.live.emplace(child->id, child);
+    root.tree.members.push_back(child);
+  }
+  if (!commit.children.empty()) {
+    execution.unfinished_children = static_cast<std::uint32_t>(commit.children.size());
+    execution.last_spawn = execution.visits;
+    core_.reserve_ids(effects);
+  }
+  const bool failed_before = root.tree.failed;
+  const bool ended = is_finished(execution.state) && execution.is_root() && !failed_before;
+  if (ended || (execution.is_root() && execution.state == ProcedureState::kRolledBack)) {
+    finish_root(core_, root, effects);
+  } else if (commit.was_undo && !commit.is_grant) {
+    execution.phase = Phase::kIdle;
+    undo_published(core_, execution, commit, effects);
+    left_flight(core_, root, effects);
+  } else if (failed_before && execution.undo_step == 0) {
+    execution.phase = Phase::kIdle;
+    core_.abandon_waits(execution);
+    if (!commit.next.holds_locks) core_.settle(execution, Disposition::kParkUnlock);
+    left_flight(core_, root, effects);
+  } else {
+    go_on(execution, commit, effects);
+    left_flight(core_, root, effects);
+  }
+  core_.recycle(commit);
+}
+
+// What follows a published step in a tree that goes forward (or the grant for a turn of rollback).
+void Publisher::go_on(Execution& execution, StepCommit& commit, Effects& effects) {
+  const Transition& next = commit.next;
+  const bool unlock = !next.holds_locks;
+  if (commit.is_grant) return core_.queue(execution, Disposition::kFront);
+  switch (next.state) {
+    case ProcedureState::kFailed:
+      execution.phase = Phase::kIdle;
+      fail_tree(core_, *execution.root);
+      return;
+    case ProcedureState::kSuccess:
+      execution.phase = Phase::kIdle;
+      core_.settle(execution, Disposition::kParkUnlock);
+      child_finished(core_, execution, effects);
+      return;
+    case ProcedureState::kWaiting:
+      execution.phase = Phase::kWaiting;
+      if (unlock) core_.settle(execution, Disposition::kParkUnlock);
+      for (Execution* child : commit.children) core_.queue(*child, Disposition::kFront);
+      return;
+    case ProcedureState::kRunnable:
+    case ProcedureState::kWaitingTimeout:
+      break;
+    case ProcedureState::kInitializing:
+    case ProcedureState::kRolledBack:
+      PV2_ASSERT(false, "no step of a live tree ends like this");
+  }
+  if (next.ends_waits && next.state == ProcedureState::kRunnable) {
+    const auto place = next.requeue ? Disposition::kBack : Disposition::kFront;
+    return core_.queue(execution, unlock ? Disposition::kBackUnlock : place);
+  }
+  if (execution.wake_pending) {  // it arrived while the record was on the way
+    execution.wake_pending = false;
+    return core_.queue(execution, unlock ? Disposition::kBackUnlock : Disposition::kFront);
+  }
+  execution.phase = Phase::kWaiting;
+  if (unlock) core_.settle(execution, Disposition::kParkUnlock);
+  if (execution.deadline) core_.arm_timer(execution, effects);
+}
+
+void Publisher::apply_garbage(GarbageCommit& commit, Effects& effects) {
+  std::unique_ptr<GarbageCommit> owned(&commit);
+  if (!commit.left.empty()) {
+    effects.garbage.push_back(std::move(owned));
+    return;
+  }
+  const auto at = core_.state.garbage.find(commit.root);
+  PV2_ASSERT(at != core_.state.garbage.end(), "garbage belongs to a root that is remembered");
+  for (auto& acknowledge : at->second) {
+    effects.answers.push_back([acknowledge = std::move(acknowledge)] { acknowledge(Status()); });
+  }
+  core_.state.garbage.erase(at);
+}
+
+void Publisher::apply_acknowledge(AcknowledgeCommit& commit, Effects& effects) {
+  const std::unique_ptr<AcknowledgeCommit> owned(&commit);
+  core_.state.acknowledging.erase(commit.id);
+  core_.state.completed.erase(commit.id);
+  if (commit.nonce && core_.state.nonces.erase(commit.nonce) == 0 &&
+      core_.state.nonces_on_disk_only > 0) {
+    --core_.state.nonces_on_disk_only;
+  }
+  for (auto& answer : commit.answers) {
+    effects.answers.push_back([answer = std::move(answer)] { answer(Status()); });
+  }
+}
+
+// The first failure ends the run: nobody is told that something is durable from here on.
+void Publisher::store_failed(EngineRequest& request, Effects& effects) {
+  const bool closed = request.status.code() == StatusCode::kStopping;  // by stop(): no failure
+  if (core_.state.store_failure.ok() && !closed) {
+    core_.state.store_failure = request.status.with_context(
+        "the store failed and nothing more is written; restart to go on from what is on disk");
+    core_.scheduler.stop();
+    effects.log(LogLevel::kError, core_.state.store_failure.to_string());
+    if (core_.options.on_store_failure) {
+      effects.pool_tasks.push_back([callback = core_.options.on_store_failure,
+                                    status = core_.state.store_failure] { callback(status); });
+    }
+    for (auto& [id, waiters] : core_.state.waiters) {
+      for (Waiter& waiter : waiters) {
+        answer_waiter(std::move(waiter), core_.state.store_failure, effects);
+      }
+    }
+    core_.state.waiters.clear();
+  }
+  const Status unknown =
+      closed ? request.status
+             : Status(StatusCode::kUnknownOutcome, "whether it is durable is not known: " +
+                                                       std::string(request.status.message()));
+  switch (request.kind) {
+    case EngineRequest::Kind::kInsert: {
+      const std::unique_ptr<InsertCommit> insert(&static_cast<InsertCommit&>(request));
+      insert->execution->phase = Phase::kIdle;
+      if (insert->execution->nonce) core_.state.nonces.erase(insert->execution->nonce);
+      for (InsertCommit::Submitter& submitter : insert->submitters) {
+        auto call = [answer = std::move(submitter.answer), unknown] { answer(unknown); };
+        submitter.on_pool ? effects.pool_tasks.emplace_back(std::move(call))
+                          : effects.answers.emplace_back(std::move(call));
+      }
+      return;
+    }
+    case EngineRequest::Kind::kStep: {
+      auto& step = static_cast<StepCommit&>(request);
+      step.execution->phase = Phase::kIdle;
+      for (Execution* child : step.children) {  // kept so that stop() finds and frees them
+        child->phase = Phase::kIdle;
+        core_.state.live.emplace(child->id, child);
+      }
+      core_.recycle(step);
+      return;
+    }
+    case EngineRequest::Kind::kGarbage:
+      delete &static_cast<GarbageCommit&>(request);
+      return;
+    case EngineRequest::Kind::kWatermark: {
+      const std::unique_ptr<WatermarkCommit> watermark(&static_cast<WatermarkCommit&>(request));
+      if (watermark->answer) {
+        effects.answers.push_back(
+            [answer = std::move(watermark->answer), unknown] { answer(unknown); });
+      }
+      return;
+    }
+    case EngineRequest::Kind::kLimit: {
+      const std::unique_ptr<LimitCommit> limit(&static_cast<LimitCommit&>(request));
+      effects.answers.push_back([answer = std::move(limit->answer), unknown] { answer(unknown); });
+      return;
+    }
+    case EngineRequest::Kind::kAcknowledge: {
+      const std::unique_ptr<AcknowledgeCommit> acknowledge(
+          &static_cast<AcknowledgeCommit&>(request));
+      core_.state.acknowledging.erase(acknowledge->id);
+      for (auto& answer : acknowledge->answers) {
+        effects.answers.push_back([answer = std::move(answer), unknown] { answer(unknown); });
+      }
+      return;
+    }
+  }
+}
+
+}  // namespace pv2

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Publisher: what happens when a record is durable. It applies the transition to the execution and
+// lets the rest of the world see it: counts the join, queues children and next steps, releases
+// locks, answers who waits, starts rollback. It is the sink of the store, so it runs on the
+// committer's thread, or on the thread that committed when the store needs none.
+//
+// How it fails: a request that comes back with an error ends the run of the engine (store_failed);
+// nothing after it is published.
+
+#pragma once
+
+#include "engine_core.h"
+
+namespace pv2 {
+
+class Timers;
+
+/// Thread-safe.
+class Publisher final : public CommitSink {
+ public:
+  explicit Publisher(EngineCore& core) : core_(core) {}
+  /// Whom to tell when a deadline became the earliest. Set once, before anything runs.
+  void set_timers(Timers* timers) { timers_ = timers; }
+
+  void on_committed(CommitList finished) noexcept override;
+
+  /// Publishes requests that are durable (or have failed), and what follows from them.
+  void publish(CommitList finished);
+  /// Does what a critical section decided. Call it without a lock.
+  void perform(Effects& effects);
+
+ private:
+  CommitList act_on(Effects& effects);
+  void apply(EngineRequest& request, Effects& effects) PV2_REQUIRES(core_.state_mutex);
+  void apply_insert(InsertCommit& commit, Effects& effects) PV2_REQUIRES(core_.state_mutex);
+  void apply_step(StepCommit& commit, Effects& effects) PV2_REQUIRES(core_.state_mutex);
+  void apply_garbage(GarbageCommit& commit, Effects& effects) PV2_REQUIRES(core_.state_mutex);
+  void apply_acknowledge(AcknowledgeCommit& commit, Effects& effects)
+      PV2_REQUIRES(core_.state_mutex);
+  void store_failed(EngineRequest& request, Effects& effects) PV2_REQUIRES(core_.state_mutex);
+  void go_on(Execution& execution, StepCommit& commit, Effects& effects)
+      PV2_REQUIRES(core_.state_mutex);
+
+  EngineCore& core_;
+  Timers* timers_ = nullptr;
+};
+
+}  // namespace pv2

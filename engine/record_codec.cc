@@ -1,0 +1,579 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Encoding writes each protobuf message straight into its frame. Decoding trusts nothing: a wrong
+// number, a torn message or a state that does not exist is a Status that says what, never an
+// assertion.
+
+#include "record_codec.h"
+
+#include <pv2/base/frame.h>
+#include <pv2/base/wire.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace pv2 {
+namespace {
+
+// Field numbers, persisted (docs/store-format.md). Retired ones are not used again.
+namespace header_field {
+enum : std::uint32_t {
+  kId = 1,
+  kParent = 2,
+  kRoot = 3,
+  kType = 4,
+  kNonceGroup = 5,
+  kNonceValue = 6,
+  kFingerprintHigh = 7,
+  kFingerprintLow = 8,
+  kSubmitted = 9,
+  kOwner = 10,
+  kLock = 11,
+  kLockScope = 12,
+  kPriority = 13,
+  kSpawnedAt = 14,
+  kPrimaryClass = 15,
+  kPrimaryName = 16,
+};
+}  // namespace header_field
+namespace lock_field {
+enum : std::uint32_t { kClass = 1, kName = 2, kMode = 3 };
+}  // namespace lock_field
+namespace state_field {
+enum : std::uint32_t {
+  kState = 1,
+  kStep = 2,
+  kAttempt = 3,
+  kVisits = 4,
+  kFlags = 5,
+  kDeadline = 6,
+  kPatience = 7,
+  kUndo = 8,
+  kHistory = 9,
+  kErrorCode = 10,
+  kErrorMessage = 11,
+  kFailureSequence = 12,
+  kUpdated = 13,
+  kResult = 14,
+};
+}  // namespace state_field
+constexpr std::uint64_t kHoldsLocks = 1;
+constexpr std::uint64_t kNoReturn = 2;
+constexpr std::uint64_t kParked = 4;
+constexpr std::uint64_t kAwaits = 8;
+
+void write_big_endian(char* out, std::uint64_t value) {
+  for (int shift = 56; shift >= 0; shift -= 8) *out++ = static_cast<char>(value >> shift);
+}
+
+std::uint64_t read_big_endian(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (int i = 0; i < 8; ++i)
+    value = (value << 8) | static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]);
+  return value;
+}
+
+std::int64_t micros(WallTime time) { return time.time_since_epoch().count(); }
+WallTime wall_time(std::int64_t micros) { return WallTime(Duration(micros)); }
+
+// The numeric fields of a record, collected on the stack so that they cost one append. 512: ten
+// fields of at most 12 bytes, and a full history of 24 varints.
+class SmallFields {
+ public:
+  void varint(std::uint32_t number, std::uint64_t value) noexcept {
+    put(make_tag(number, WireType::kVarint));
+    put(value);
+  }
+  void sint(std::uint32_t number, std::int64_t value) noexcept { varint(number, zigzag(value)); }
+  void fixed64(std::uint32_t number, std::uint64_t value) noexcept {
+    put(make_tag(number, WireType::kFixed64));
+    std::memcpy(bytes_ + size_, &value, sizeof value);  // little-endian, as everything stored
+    size_ += sizeof value;
+  }
+  // A packed list of varints: open, put each, close. Two length bytes hold up to 16 KiB.
+  void open_list(std::uint32_t number) noexcept {
+    put(make_tag(number, WireType::kBytes));
+    list_ = size_;
+    size_ += 2;
+  }
+  void put(std::uint64_t value) noexcept {
+    while (value >= 0x80) {
+      bytes_[size_++] = static_cast<char>(value | 0x80);
+      value >>= 7;
+    }
+    bytes_[size_++] = static_cast<char>(value);
+  }
+  void close_list() noexcept {
+    const std::size_t length = size_ - list_ - 2;
+    bytes_[list_] = static_cast<char>((length & 0x7F) | 0x80);
+    bytes_[list_ + 1] = static_cast<char>(length >> 7);
+  }
+  void append_to(std::string& out) const {
+    PV2_ASSERT(size_ <= sizeof bytes_, "the small fields of a record fit their buffer");
+    out.append(bytes_, size_);
+  }
+
+ private:
+  char bytes_[512];  // NOLINT: filled before it is read
+  std::size_t size_ = 0;
+  std::size_t list_ = 0;
+};
+
+// Pairs: step, sequence of the record that added the entry (0: this record).
+void encode_undo_list(std::string& out, const Execution& execution, const Transition& next,
+                      std::uint32_t ran_step) {
+  if (next.undo == UndoChange::kClear) return;
+  std::size_t kept = execution.undo.size();
+  const bool repeated = kept != 0 && execution.undo.back().step == ran_step;
+  if (next.undo == UndoChange::kPop && repeated) --kept;
+  const bool push = next.undo == UndoChange::kPush && !repeated;
+  if (kept == 0 && !push) return;
+  std::string list;
+  for (std::size_t i = 0; i < kept; ++i) {
+    append_varint(list, execution.undo[i].step);
+    append_varint(list, execution.undo[i].sequence.value);
+  }
+  if (push) {
+    append_varint(list, ran_step);
+    append_varint(list, 0);
+  }
+  append_length_delimited(out, state_field::kUndo, list);
+}
+
+// Triples, oldest first: step, attempt * 16 + outcome, how long before this record (zigzag,
+// microseconds).
+void encode_history(SmallFields& fields, const History& history, const Transition& next) {
+  if (history.size() == 0 && !next.history) return;
+  const auto add = [&](const HistoryEntry& entry) {
+    fields.put(entry.step);
+    fields.put((std::uint64_t{entry.attempt} << 4) | static_cast<std::uint64_t>(entry.outcome));
+    fields.put(zigzag((next.now - entry.at).count()));
+  };
+  fields.open_list(state_field::kHistory);
+  const bool drops_oldest = next.history && history.size() == History::kCapacity;
+  for (std::size_t i = drops_oldest ? 1 : 0; i < history.size(); ++i) add(history.at(i));
+  if (next.history) add(*next.history);
+  fields.close_list();
+}
+
+// The error of this record, or, while it is being undone, the one that it failed with first.
+void encode_error(std::string& out, const Execution& execution, const Transition& next) {
+  const Failure* const before =
+      execution.state == ProcedureState::kFailed ? execution.failure.get() : nullptr;
+  const Status& error = next.error.ok() && before != nullptr ? before->error : next.error;
+  if (error.ok()) return;
+  append_varint_field(out, state_field::kErrorCode, static_cast<std::uint64_t>(error.code()));
+  append_length_delimited(out, state_field::kErrorMessage, error.message());
+  if (before != nullptr) {
+    append_varint_field(out, state_field::kFailureSequence, before->sequence.value);
+  }
+}
+
+Status malformed(std::string_view what, const WireReader& reader) {
+  return reader.status().with_context(what);
+}
+
+Status decode_undo_list(std::string_view bytes, CommitSequence own, std::vector<UndoEntry>& undo) {
+  WireReader reader(bytes);
+  while (reader.remaining() != 0) {
+    std::uint64_t step = 0;
+    std::uint64_t sequence = 0;
+    if (!reader.take_varint(step) || !reader.take_varint(sequence)) {
+      return malformed("undo list", reader);
+    }
+    undo.push_back(
+        {static_cast<std::uint32_t>(step), sequence == 0 ? own : CommitSequence{sequence}});
+  }
+  return Status();
+}
+
+Status decode_history(std::string_view bytes, WallTime updated, History& history) {
+  WireReader reader(bytes);
+  while (reader.remaining() != 0) {
+    std::uint64_t step = 0;
+    std::uint64_t attempt_and_outcome = 0;
+    std::uint64_t before = 0;
+    if (!reader.take_varint(step) || !reader.take_varint(attempt_and_outcome) ||
+        !reader.take_varint(before)) {
+      return malformed("history", reader);
+    }
+    history.add({static_cast<std::uint32_t>(step),
+                 static_cast<std::uint32_t>(attempt_and_outcome >> 4),
+                 static_cast<Outcome::Kind>(attempt_and_outcome & 15),
+                 updated - Duration(unzigzag(before))});
+  }
+  return Status();
+}
+
+Result<LockRequest> decode_lock(std::string_view bytes) {
+  LockRequest request;
+  WireReader reader(bytes);
+  while (reader.next()) {
+    switch (reader.number()) {
+      case lock_field::kClass:
+        request.key.cls = static_cast<ResourceClass>(reader.varint());
+        break;
+      case lock_field::kName:
+        request.key.name = reader.bytes();
+        break;
+      case lock_field::kMode:
+        request.mode = static_cast<LockMode>(reader.varint());
+        break;
+      default:
+        break;
+    }
+  }
+  if (!reader.ok()) return malformed("lock", reader);
+  if (request.mode != LockMode::kShared && request.mode != LockMode::kExclusive) {
+    return Status(StatusCode::kCorruption, "lock of unknown mode on " + to_string(request.key));
+  }
+  return request;
+}
+
+// Takes the engine's frame off a row, and the user's into `user_bytes`.
+Result<std::string_view> split_row(std::string_view row, std::string& user_bytes,
+                                   PartStatus& user) {
+  const auto engine = read_frame(row);
+  if (!engine) {
+    return Status(StatusCode::kCorruption, "the engine's part does not match its checksum");
+  }
+  const auto user_frame = read_frame(row);
+  user = user_frame ? PartStatus::kIntact : PartStatus::kDamaged;
+  if (user_frame) user_bytes.assign(*user_frame);
+  return *engine;
+}
+
+}  // namespace
+
+std::string procedure_key(ProcedureId id, RowKind kind) {
+  std::string key(9, static_cast<char>(kind));  // short enough not to allocate
+  write_big_endian(key.data(), id.value);
+  return key;
+}
+
+std::optional<ProcedureKey> parse_procedure_key(std::string_view key) {
+  if (key.size() != 9) return std::nullopt;
+  const auto kind = static_cast<RowKind>(key[8]);
+  if (kind != RowKind::kHeader && kind != RowKind::kState) return std::nullopt;
+  return ProcedureKey{ProcedureId{read_big_endian(key)}, kind};
+}
+
+std::string nonce_key(const Nonce& nonce) {
+  std::string key(16, '\0');
+  write_big_endian(key.data(), nonce.group);
+  write_big_endian(key.data() + 8, nonce.value);
+  return key;
+}
+
+std::optional<Nonce> parse_nonce_key(std::string_view key) {
+  if (key.size() != 16) return std::nullopt;
+  return Nonce{read_big_endian(key), read_big_endian(key.substr(8))};
+}
+
+void encode_nonce_record(const NonceRecord& record, std::string& out) {
+  FrameWriter frame(out);
+  append_varint_field(out, 1, record.id.value);
+  append_fixed64_field(out, 2, record.fingerprint.high);
+  append_fixed64_field(out, 3, record.fingerprint.low);
+  frame.finish();
+}
+
+Result<NonceRecord> decode_nonce_record(std::string_view row) {
+  const auto bytes = read_frame(row);
+  if (!bytes) return Status(StatusCode::kCorruption, "nonce row does not match its checksum");
+  NonceRecord record;
+  WireReader reader(*bytes);
+  while (reader.next()) {
+    switch (reader.number()) {
+      case 1:
+        record.id = ProcedureId{reader.varint()};
+        break;
+      case 2:
+        record.fingerprint.high = reader.fixed64();
+        break;
+      case 3:
+        record.fingerprint.low = reader.fixed64();
+        break;
+      default:
+        break;
+    }
+  }
+  if (!reader.ok()) return malformed("nonce row", reader);
+  return record;
+}
+
+std::string limit_key(const ResourceKey& key) {
+  return std::string(kLimitKeyPrefix) + static_cast<char>(key.cls) + key.name;
+}
+
+std::optional<ResourceKey> parse_limit_key(std::string_view row_key) {
+  if (!row_key.starts_with(kLimitKeyPrefix) || row_key.size() == kLimitKeyPrefix.size()) {
+    return std::nullopt;
+  }
+  row_key.remove_prefix(kLimitKeyPrefix.size());
+  return ResourceKey{static_cast<ResourceClass>(row_key.front()), std::string(row_key.substr(1))};
+}
+
+void encode_limit(std::uint32_t limit, std::string& out) {
+  FrameWriter frame(out);
+  append_varint_field(out, 1, limit);
+  frame.finish();
+}
+
+Result<std::uint32_t> decode_limit(std::string_view row) {
+  const auto bytes = read_frame(row);
+  if (!bytes) return Status(StatusCode::kCorruption, "limit does not match its checksum");
+  std::uint64_t limit = 0;
+  WireReader reader(*bytes);
+  while (reader.next()) {
+    if (reader.number() == 1) limit = reader.varint();
+  }
+  if (!reader.ok()) return malformed("limit", reader);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(limit, UINT32_MAX - 1));
+}
+
+void encode_watermark(std::uint64_t next_id, std::string& out) {
+  FrameWriter frame(out);
+  append_varint_field(out, 1, next_id);
+  frame.finish();
+}
+
+Result<std::uint64_t> decode_watermark(std::string_view row) {
+  const auto bytes = read_frame(row);
+  if (!bytes) return Status(StatusCode::kCorruption, "id watermark does not match its checksum");
+  std::uint64_t next_id = 0;
+  WireReader reader(*bytes);
+  while (reader.next()) {
+    if (reader.number() == 1) next_id = reader.varint();
+  }
+  if (!reader.ok()) return malformed("id watermark", reader);
+  return next_id;
+}
+
+void encode_header(const Execution& execution, std::string& out) {
+  FrameWriter frame(out);
+  SmallFields fields;
+  fields.varint(header_field::kId, execution.id.value);
+  if (execution.parent != nullptr) fields.varint(header_field::kParent, execution.parent->id.value);
+  fields.varint(header_field::kRoot, execution.root->id.value);
+  if (execution.nonce) {
+    fields.varint(header_field::kNonceGroup, execution.nonce.group);
+    fields.varint(header_field::kNonceValue, execution.nonce.value);
+    fields.fixed64(header_field::kFingerprintHigh, execution.fingerprint.high);
+    fields.fixed64(header_field::kFingerprintLow, execution.fingerprint.low);
+  }
+  fields.sint(header_field::kSubmitted, micros(execution.submitted));
+  fields.varint(header_field::kPriority, static_cast<std::uint64_t>(execution.priority));
+  if (execution.spawned_at != 0) fields.varint(header_field::kSpawnedAt, execution.spawned_at);
+  if (!execution.locks.empty()) {
+    fields.varint(header_field::kLockScope, static_cast<std::uint64_t>(execution.locks.scope()));
+    fields.varint(header_field::kPrimaryClass,
+                  static_cast<std::uint64_t>(execution.locks.primary().cls));
+  }
+  fields.append_to(out);
+  append_length_delimited(out, header_field::kType, execution.name_of_type());
+  if (!execution.owner.empty()) append_length_delimited(out, header_field::kOwner, execution.owner);
+  if (!execution.locks.empty()) {
+    append_length_delimited(out, header_field::kPrimaryName, execution.locks.primary().name);
+  }
+  std::string lock;
+  for (const LockRequest& request : execution.locks.requests()) {
+    lock.clear();
+    append_varint_field(lock, lock_field::kClass, static_cast<std::uint64_t>(request.key.cls));
+    append_length_delimited(lock, lock_field::kName, request.key.name);
+    append_varint_field(lock, lock_field::kMode, static_cast<std::uint64_t>(request.mode));
+    append_length_delimited(out, header_field::kLock, lock);
+  }
+  frame.finish();
+  append_frame(out, execution.arguments);
+}
+
+void encode_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
+                  std::string& out) {
+  FrameWriter frame(out);
+  SmallFields fields;
+  fields.varint(state_field::kState, static_cast<std::uint64_t>(next.state));
+  fields.varint(state_field::kStep, next.step);
+  fields.varint(state_field::kAttempt, next.attempt);
+  fields.varint(state_field::kVisits, execution.visits + (next.visited ? 1 : 0));
+  fields.varint(state_field::kFlags, (next.holds_locks ? kHoldsLocks : 0) |
+                                         (next.no_return ? kNoReturn : 0) |
+                                         (next.parked ? kParked : 0) | (next.awaits ? kAwaits : 0));
+  if (next.deadline) {
+    fields.sint(state_field::kDeadline, micros(*next.deadline));
+    fields.sint(state_field::kPatience, next.patience.count());
+  }
+  fields.sint(state_field::kUpdated, micros(next.now));
+  encode_history(fields, execution.history, next);
+  fields.append_to(out);
+  encode_undo_list(out, execution, next, ran_step);
+  encode_error(out, execution, next);
+  if (!next.result.empty()) append_length_delimited(out, state_field::kResult, next.result);
+  frame.finish();
+  append_frame(out, next.new_image ? next.image : execution.image);
+}
+
+Status decode_header(std::string_view row, Execution& execution, ProcedureId& parent,
+                     ProcedureId& root, std::string& type_name, PartStatus& user) {
+  const auto engine = split_row(row, execution.arguments, user);
+  if (!engine.ok()) return engine.status();
+  std::vector<LockRequest> locks;
+  ResourceKey primary;
+  auto scope = LockScope::kOperation;
+  WireReader reader(*engine);
+  while (reader.next()) {
+    switch (reader.number()) {
+      case header_field::kId:
+        execution.id = ProcedureId{reader.varint()};
+        break;
+      case header_field::kParent:
+        parent = ProcedureId{reader.varint()};
+        break;
+      case header_field::kRoot:
+        root = ProcedureId{reader.varint()};
+        break;
+      case header_field::kType:
+        type_name = reader.bytes();
+        break;
+      case header_field::kNonceGroup:
+        execution.nonce.group = reader.varint();
+        break;
+      case header_field::kNonceValue:
+        execution.nonce.value = reader.varint();
+        break;
+      case header_field::kFingerprintHigh:
+        execution.fingerprint.high = reader.fixed64();
+        break;
+      case header_field::kFingerprintLow:
+        execution.fingerprint.low = reader.fixed64();
+        break;
+      case header_field::kSubmitted:
+        execution.submitted = wall_time(reader.sint());
+        break;
+      case header_field::kOwner:
+        execution.owner = reader.bytes();
+        break;
+      case header_field::kLock: {
+        auto lock = decode_lock(reader.bytes());
+        if (!lock.ok()) return lock.status();
+        locks.push_back(*std::move(lock));
+        break;
+      }
+      case header_field::kLockScope:
+        scope = static_cast<LockScope>(reader.varint());
+        break;
+      case header_field::kPrimaryClass:
+        primary.cls = static_cast<ResourceClass>(reader.varint());
+        break;
+      case header_field::kPrimaryName:
+        primary.name = reader.bytes();
+        break;
+      case header_field::kPriority:
+        execution.priority = static_cast<Priority>(reader.varint());
+        break;
+      case header_field::kSpawnedAt:
+        execution.spawned_at = reader.varint();
+        break;
+      default:
+        break;
+    }
+  }
+  if (!reader.ok()) return malformed("header", reader);
+  if (!execution.id || !root) {
+    return Status(StatusCode::kCorruption, "header names no procedure or no root");
+  }
+  // The set is built again through its own verbs; the primary key goes first so that it stays
+  // primary.
+  if (!locks.empty()) {
+    for (const LockRequest& request : locks) {
+      if (request.key == primary) execution.locks.key(request.key, request.mode);
+    }
+    for (const LockRequest& request : locks) execution.locks.key(request.key, request.mode);
+    execution.locks.scope(scope);
+  }
+  return Status();
+}
+
+Status decode_state(std::string_view row, CommitSequence sequence, Execution& execution,
+                    bool& holds_locks, PartStatus& user) {
+  const auto engine = split_row(row, execution.image, user);
+  if (!engine.ok()) return engine.status();
+  std::uint64_t state = 0;
+  std::uint64_t flags = 0;
+  auto error_code = StatusCode::kOk;
+  std::string error_message;
+  std::string_view undo;
+  std::string_view history;
+  CommitSequence failure_sequence = sequence;
+  WireReader reader(*engine);
+  while (reader.next()) {
+    switch (reader.number()) {
+      case state_field::kState:
+        state = reader.varint();
+        break;
+      case state_field::kStep:
+        execution.step = static_cast<std::uint32_t>(reader.varint());
+        break;
+      case state_field::kAttempt:
+        execution.attempt = static_cast<std::uint32_t>(reader.varint());
+        break;
+      case state_field::kVisits:
+        execution.visits = reader.varint();
+        break;
+      case state_field::kFlags:
+        flags = reader.varint();
+        break;
+      case state_field::kDeadline:
+        execution.deadline = wall_time(reader.sint());
+        break;
+      case state_field::kPatience:
+        execution.patience = Duration(reader.sint());
+        break;
+      case state_field::kUndo:
+        undo = reader.bytes();
+        break;
+      case state_field::kHistory:
+        history = reader.bytes();
+        break;
+      case state_field::kErrorCode:
+        error_code = static_cast<StatusCode>(reader.varint());
+        break;
+      case state_field::kErrorMessage:
+        error_message = reader.bytes();
+        break;
+      case state_field::kFailureSequence:
+        failure_sequence = CommitSequence{reader.varint()};
+        break;
+      case state_field::kUpdated:
+        execution.updated = wall_time(reader.sint());
+        break;
+      case state_field::kResult:
+        execution.result = reader.bytes();
+        break;
+      default:
+        break;
+    }
+  }
+  if (!reader.ok()) return malformed("state", reader);
+  Status list = decode_undo_list(undo, sequence, execution.undo);
+  if (list.ok()) list = decode_history(history, execution.updated, execution.history);
+  if (!list.ok()) return list;
+  if (state < static_cast<std::uint64_t>(ProcedureState::kRunnable) ||
+      state > static_cast<std::uint64_t>(ProcedureState::kFailed)) {
+    return Status(StatusCode::kCorruption,
+                  "state number " + std::to_string(state) + " is none that is ever stored");
+  }
+  execution.state = static_cast<ProcedureState>(state);
+  holds_locks = (flags & kHoldsLocks) != 0;
+  execution.no_return = (flags & kNoReturn) != 0;
+  execution.parked = (flags & kParked) != 0;
+  execution.awaits = (flags & kAwaits) != 0;
+  if (error_code != StatusCode::kOk) {
+    execution.failure = std::make_unique<Failure>(
+        Failure{Status(error_code, std::move(error_message)), failure_sequence});
+  }
+  return Status();
+}
+
+}  // namespace pv2

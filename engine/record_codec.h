@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rows of a procedure: a header, written once, and a state, written by every step. Each is two
+// frames: the engine's part, then the user's fields. So the identity and the locks of a procedure
+// can be read even when its user part cannot. The byte format is docs/store-format.md; protobuf
+// messages inside.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "execution.h"
+#include "step_commit.h"
+
+namespace pv2 {
+
+/// The last byte of a row's key in Space::kProcedure.
+enum class RowKind : char { kHeader = 1, kState = 2 };
+
+/// 8 bytes id, big-endian so that rows sort by id, then the kind.
+[[nodiscard]] std::string procedure_key(ProcedureId id, RowKind kind);
+/// Splits such a key; nullopt when it is none.
+struct ProcedureKey {
+  ProcedureId id;
+  RowKind kind;
+};
+[[nodiscard]] std::optional<ProcedureKey> parse_procedure_key(std::string_view key);
+
+/// 8 bytes group, 8 bytes value, big-endian.
+[[nodiscard]] std::string nonce_key(const Nonce& nonce);
+[[nodiscard]] std::optional<Nonce> parse_nonce_key(std::string_view key);
+
+/// What a nonce row says.
+struct NonceRecord {
+  ProcedureId id;
+  Fingerprint fingerprint;
+};
+void encode_nonce_record(const NonceRecord& record, std::string& out);
+[[nodiscard]] Result<NonceRecord> decode_nonce_record(std::string_view row);
+
+/// The one row of Space::kEngine: no id at or above it was ever issued.
+inline constexpr std::string_view kWatermarkKey = "next_id";
+void encode_watermark(std::uint64_t next_id, std::string& out);
+[[nodiscard]] Result<std::uint64_t> decode_watermark(std::string_view row);
+
+/// The rows of Space::kEngine that limit a key: this, the class as one byte, the name.
+inline constexpr std::string_view kLimitKeyPrefix = "limit:";
+[[nodiscard]] std::string limit_key(const ResourceKey& key);
+/// nullopt when `row_key` is not the key of a limit.
+[[nodiscard]] std::optional<ResourceKey> parse_limit_key(std::string_view row_key);
+void encode_limit(std::uint32_t limit, std::string& out);
+[[nodiscard]] Result<std::uint32_t> decode_limit(std::string_view row);
+
+/// Appends the header row of `execution` to `out`.
+void encode_header(const Execution& execution, std::string& out);
+
+/// Appends the state row as it will be after `next` (the new record's own undo entry has sequence
+/// 0: the sequence that the store stamps).
+void encode_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
+                  std::string& out);
+
+/// What was found of one part of a row.
+enum class PartStatus { kIntact, kDamaged };
+
+/// Fills the identity of `execution`. A failure means that the engine's part is unreadable; a
+/// damaged user part is reported through `user`.
+Status decode_header(std::string_view row, Execution& execution, ProcedureId& parent,
+                     ProcedureId& root, std::string& type_name, PartStatus& user);
+
+/// Fills the durable fields of `execution` from its state row, which was written by batch
+/// `sequence`.
+Status decode_state(std::string_view row, CommitSequence sequence, Execution& execution,
+                    bool& holds_locks, PartStatus& user);
+
+}  // namespace pv2

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Read load() first. Ids grow from parent to child, so "in order of id" is "ancestors first"
+// everywhere below.
+
+#include "recovery.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "record_codec.h"
+#include "tree.h"
+
+namespace pv2 {
+namespace {
+
+std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
+
+}  // namespace
+
+Status Recovery::load(Effects& effects) {
+  Status status = core_.store.load([this](const StoredRow& row) { return read(row); });
+  if (status.ok()) status = finish_reading();
+  if (!status.ok()) return status.with_context("loading " + core_.store.name());
+  StateLock lock(core_);
+  // Every id below the watermark may have been issued, and be in somebody's log.
+  core_.state.next_id =
+      std::max({highest_id_ + 1, core_.state.durable_watermark, std::uint64_t{1}});
+  link(effects);
+  core_.state.nonces_on_disk_only = nonces_ - core_.state.nonces.size();
+  restore_locks(effects);
+  queue_all(effects);
+  return Status();
+}
+
+Status Recovery::read(const StoredRow& row) {
+  switch (row.space) {
+    case Space::kEngine: {
+      if (const auto key = parse_limit_key(row.key)) {
+        const auto limit = decode_limit(row.value);
+        if (!limit.ok()) return limit.status();
+        StateLock lock(core_);
+        core_.set_limit(*key, *limit);
+        return Status();
+      }
+      if (row.key != kWatermarkKey) return Status();
+      const auto next_id = decode_watermark(row.value);
+      if (!next_id.ok()) return next_id.status();
+      StateLock lock(core_);
+      core_.state.durable_watermark = *next_id;
+      return Status();
+    }
+    case Space::kNonce:
+      ++nonces_;
+      return Status();
+    case Space::kHost:
+      return Status();
+    case Space::kProcedure:
+      break;
+  }
+  const auto key = parse_procedure_key(row.key);
+  if (!key) return Status(StatusCode::kCorruption, "a row of a procedure has a malformed key");
+  highest_id_ = std::max(highest_id_, key->id.value);
+  return read_procedure(row, *key).with_context("record of " + procedure(key->id) + " (commit " +
+                                                std::to_string(row.sequence.value) + ")");
+}
+
+// The header of a procedure comes before its state.
+Status Recovery::read_procedure(const StoredRow& row, const ProcedureKey& key) {
+  PartStatus user = PartStatus::kIntact;
+  if (key.kind == RowKind::kHeader) {
+    Status status = finish_reading();
+    if (!status.ok()) return status;
+    Loaded loaded;
+    loaded.execution = std::make_unique<Execution>();
+    Execution& execution = *loaded.execution;
+    std::string type_name;
+    status = decode_header(row.value, execution, loaded.parent, loaded.root, type_name, user);
+    if (!status.ok()) return status;
+    if (execution.id != key.id) {
+      return Status(StatusCode::kCorruption, "it says that it is " + procedure(execution.id));
+    }
+    execution.type = core_.options.registry.find(type_name);
+    if (execution.type == nullptr) {
+      loaded.problem = Status(StatusCode::kNotSupported,
+                              "its type '" + type_name + "' is not registered in this program");
+      execution.type_name = std::move(type_name);
+    }
+    if (user == PartStatus::kDamaged) {
+      loaded.problem = Status(StatusCode::kCorruption, "its arguments do not match their checksum");
+    }
+    loaded_.push_back(std::move(loaded));
+    return Status();
+  }
+  if (loaded_.empty() || loaded_.back().execution->id != key.id || loaded_.back().has_state) {
+    return Status(StatusCode::kCorruption, "there is a state but no header");
+  }
+  Loaded& loaded = loaded_.back();
+  Execution& execution = *loaded.execution;
+  const Status status = decode_state(row.value, row.sequence, execution, loaded.held_locks, user);
+  if (!status.ok()) return status;
+  loaded.has_state = true;
+  if (user == PartStatus::kDamaged) {
+    loaded.problem =
+        Status(StatusCode::kCorruption, "its state fields do not match their checksum");
+  }
+  if (execution.type != nullptr && execution.step != 0 &&
+      execution.type->find_step(execution.step) == nullptr) {
+    loaded.problem = Status(StatusCode::kNotSupported,
+                            "it is at step " + std::to_string(execution.step) + ", which " +
+                                execution.type->name + " of this program does not have");
+  }
+  if (loaded.root == execution.id && is_finished(execution.state)) {
+    ended_roots_.emplace(execution.id, true);  // its result stays in the store
+    loaded_.pop_back();
+  }
+  return Status();
+}
+
+// Called before the next procedure begins, and at the end.
+Status Recovery::finish_reading() {
+  if (loaded_.empty() || loaded_.back().has_state) return Status();
+  return Status(StatusCode::kCorruption,
+                procedure(loaded_.back().execution->id) + " has a header but no state");
+}
+
+void Recovery::link(Effects& effects) {
+  std::vector<Loaded> linked;
+  linked.reserve(loaded_.size());
+  for (Loaded& loaded : loaded_) {
+    if (ended_roots_.contains(loaded.root)) {  // the crash came before its rows were deleted
+      garbage_[loaded.root].push_back(loaded.execution->id);
+      continue;
+    }
+    core_.state.live.emplace(loaded.execution->id, loaded.execution.get());
+    linked.push_back(std::move(loaded));
+  }
+  loaded_ = std::move(linked);
+  for (Loaded& loaded : loaded_) {
+    Execution& execution = *loaded.execution;
+    Execution* const root = core_.find(loaded.root);
+    Execution* const parent = loaded.parent ? core_.find(loaded.parent) : nullptr;
+    execution.phase = Phase::kIdle;
+    // Its step may have been, before the crash; but not without the locks that it keeps to its end.
+    execution.started =
+        loaded.held_locks || execution.locks.empty() || execution.locks.scope() == LockScope::kStep;
+    if (root == nullptr || (loaded.parent && parent == nullptr)) {
+      loaded.problem =
+          Status(StatusCode::kCorruption,
+                 "it belongs to " + procedure(root == nullptr ? loaded.root : loaded.parent) +
+                     ", of which there is no record");
+    }
+    execution.root = root != nullptr ? root : &execution;
+    // Without its parent it still belongs to its root, whose whole tree is frozen with it.
+    if (root != nullptr && loaded.parent) execution.parent = parent != nullptr ? parent : root;
+    if (execution.is_root()) {
+      roots_.push_back(&execution);
+      if (execution.nonce) {
+        core_.state.nonces.emplace(execution.nonce,
+                                   NonceEntry{execution.id, execution.fingerprint, nullptr});
+      }
+      continue;
+    }
+    execution.root->tree.members.push_back(&execution);
+    Execution& above = *execution.parent_execution();
+    above.last_spawn = std::max(above.last_spawn, execution.spawned_at);
+    if (execution.state != ProcedureState::kSuccess) ++above.unfinished_children;
+  }
+  for (auto& [root, ids] : garbage_) {
+    auto garbage = std::make_unique<GarbageCommit>();
+    garbage->root = root;
+    garbage->left = std::move(ids);
+    core_.state.garbage.try_emplace(root);
+    effects.garbage.push_back(std::move(garbage));
+  }
+}
+
+void Recovery::restore_locks(Effects& effects) {
+  for (Loaded& loaded : loaded_) {
+    Execution& execution = *loaded.execution.release();  // the table of live executions has it
+    execution.recorded_locks = loaded.held_locks;
+    if (loaded.held_locks && !execution.locks.empty()) {
+      const Status status = core_.scheduler.restore(execution);
+      if (!status.ok()) loaded.problem = status.with_context("restoring its locks");
+    }
+    if (loaded.problem.ok()) continue;
+    quarantine_tree(core_, *execution.root, loaded.problem.with_context(procedure(execution.id)),
+                    effects);
+  }
+}
+
+void Recovery::queue_all(Effects& effects) {
+  std::stable_partition(roots_.begin(), roots_.end(),
+                        [](const Execution* root) { return root->holds_locks(); });
+  for (Execution* root : roots_) queue_tree(*root, effects);
+}
+
+void Recovery::queue_tree(Execution& root, Effects& effects) {
+  bool failed = root.state == ProcedureState::kFailed;
+  bool parked = root.parked;
+  for (const Execution* member : root.tree.members) {
+    failed = failed || member->state == ProcedureState::kFailed ||
+             member->state == ProcedureState::kRolledBack;
+    parked = parked || member->parked;
+  }
+  if (root.quarantined) return;
+  if (failed) {
+    root.tree.failed = true;
+    root.tree.parked = parked;
+    begin_rollback(core_, root, effects);  // of a parked tree only the plan is made
+    return;
+  }
+  go_on(root, effects);
+  for (Execution* member : root.tree.members) go_on(*member, effects);
+}
+
+void Recovery::go_on(Execution& execution, Effects& effects) {
+  switch (execution.state) {
+    case ProcedureState::kWaiting:
+      if (execution.unfinished_children > 0) {
+        execution.phase = Phase::kWaiting;
+        execution.started = false;
+      } else {  // the crash came between the last child's record and the parent's
+        children_finished(core_, execution, effects);
+      }
+      return;
+    case ProcedureState::kRunnable:
+      core_.queue(execution, Disposition::kBack);
+      return;
+    case ProcedureState::kWaitingTimeout:
+      if (execution.awaits) return core_.queue(execution, Disposition::kBack);
+      execution.phase = Phase::kWaiting;
+      core_.arm_timer(execution, effects);
+      return;
+    case ProcedureState::kSuccess:
+      return;  // a finished child: kept for its parent and for rollback
+    case ProcedureState::kInitializing:
+    case ProcedureState::kFailed:
+    case ProcedureState::kRolledBack:
+      return;
+  }
+}
+
+}  // namespace pv2

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a question about an ended procedure is answered: from memory, from the store, or not at
+// all.
+
+#include "results.h"
+
+#include <utility>
+
+#include "record_codec.h"
+
+namespace pv2 {
+namespace {
+
+std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
+
+ProcedureResult result_of(const Execution& root) {
+  return {.id = root.id,
+          .state = root.state,
+          .status = root.failure ? root.failure->error : Status(),
+          .result = root.result,
+          .submitted = root.submitted,
+          .finished = root.updated};
+}
+
+Status never_issued(ProcedureId id) {
+  return Status(StatusCode::kNotFound, "there is no " + procedure(id) + " and there never was");
+}
+
+Status forgotten(ProcedureId id) {
+  return Status(StatusCode::kExpired,
+                procedure(id) + " has ended and its result was acknowledged or forgotten");
+}
+
+// Results beyond the limit leave memory, oldest first; the store still has them, unless it keeps
+// none.
+void evict_old_results(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
+  while (core.state.completed_order.size() > core.options.max_results_in_memory) {
+    const auto at = core.state.completed.find(core.state.completed_order.front());
+    core.state.completed_order.pop_front();
+    if (at == core.state.completed.end()) continue;
+    if (at->second.nonce) {
+      core.state.nonces.erase(at->second.nonce);
+      if (core.keeps_records) ++core.state.nonces_on_disk_only;
+    }
+    core.state.completed.erase(at);
+    ++core.state.evictions;
+  }
+}
+
+}  // namespace
+
+void answer_waiter(Waiter waiter, Result<ProcedureResult> result, Effects& effects) {
+  auto call = [answer = std::move(waiter.answer), result = std::move(result)] { answer(result); };
+  waiter.on_pool ? effects.pool_tasks.emplace_back(std::move(call))
+                 : effects.answers.emplace_back(std::move(call));
+}
+
+void keep_result(EngineCore& core, Execution& root, Effects& effects) {
+  ProcedureResult result = result_of(root);
+  const auto waiters = core.state.waiters.find(root.id);
+  if (waiters != core.state.waiters.end()) {
+    for (Waiter& waiter : waiters->second) answer_waiter(std::move(waiter), result, effects);
+    core.state.waiters.erase(waiters);
+  }
+  core.state.completed.insert_or_assign(root.id, Completed{std::move(result), root.nonce});
+  core.state.completed_order.push_back(root.id);
+  evict_old_results(core);
+}
+
+std::uint64_t Results::wait(ProcedureId id, ProcedureExecutor::ResultCallback answer,
+                            bool on_pool) {
+  Effects effects;
+  std::uint64_t ticket = 0;
+  bool look_in_store = false;
+  Waiter waiter{std::move(answer), on_pool};
+  {
+    StateLock lock(core_);
+    const auto completed = core_.state.completed.find(id);
+    const Execution* const live = core_.find(id);
+    if (completed != core_.state.completed.end()) {
+      answer_waiter(std::move(waiter), completed->second.result, effects);
+    } else if (live != nullptr && !live->is_root()) {
+      answer_waiter(
+          std::move(waiter),
+          Status(StatusCode::kInvalidArgument,
+                 procedure(id) + " is a child; wait for its root, " + procedure(live->root->id)),
+          effects);
+    } else if (live != nullptr) {
+      if (const Status status = core_.unavailable(); !status.ok()) {
+        answer_waiter(std::move(waiter), status, effects);
+      } else {
+        ticket = waiter.ticket = core_.state.next_ticket++;
+        core_.state.waiters[id].push_back(std::move(waiter));
+      }
+    } else if (!id || id.value >= core_.state.next_id) {
+      answer_waiter(std::move(waiter), never_issued(id), effects);
+    } else if (!core_.keeps_records) {
+      answer_waiter(std::move(waiter), forgotten(id), effects);
+    } else {
+      look_in_store = true;
+    }
+  }
+  if (look_in_store) {
+    Nonce nonce;
+    // NOLINTNEXTLINE(bugprone-use-after-move): what looks in the store was not answered above
+    answer_waiter(std::move(waiter), read_stored(id, nonce), effects);
+  }
+  publisher_.perform(effects);
+  return ticket;
+}
+
+bool Results::withdraw(ProcedureId id, std::uint64_t ticket) {
+  StateLock lock(core_);
+  const auto at = core_.state.waiters.find(id);
+  if (at == core_.state.waiters.end()) return false;
+  const bool found =
+      std::erase_if(at->second, [&](const Waiter& waiter) { return waiter.ticket == ticket; }) != 0;
+  if (at->second.empty()) core_.state.waiters.erase(at);
+  return found;
+}
+
+void Results::acknowledge(ProcedureId id, std::function<void(Status)> done) {
+  auto commit = std::make_unique<AcknowledgeCommit>();
+  commit->id = id;
+  bool in_memory = false;
+  Status refused;
+  {
+    StateLock lock(core_);
+    const auto on_the_way = core_.state.acknowledging.find(id);
+    const auto garbage = core_.state.garbage.find(id);
+    const auto completed = core_.state.completed.find(id);
+    in_memory = completed != core_.state.completed.end();
+    refused = core_.unavailable();
+    if (!refused.ok()) {
+    } else if (on_the_way != core_.state.acknowledging.end()) {
+      on_the_way->second->answers.push_back(std::move(done));
+      return;
+    } else if (garbage != core_.state.garbage.end()) {
+      // Its descendants' rows go first: rows without their root would look like a torn tree.
+      garbage->second.push_back([this, id, done = std::move(done)](const Status& status) {
+        status.ok() ? acknowledge(id, done) : done(status);
+      });
+      return;
+    } else if (core_.find(id) != nullptr) {
+      refused = Status(StatusCode::kFailedPrecondition,
+                       procedure(id) + " still goes on; only a result can be acknowledged");
+    } else if (!id || id.value >= core_.state.next_id) {
+      refused = never_issued(id);
+    } else if (in_memory) {
+      commit->nonce = completed->second.nonce;
+    } else if (!core_.keeps_records) {
+      refused = forgotten(id);
+    }
+    if (refused.ok()) {
+      commit->answers.push_back(std::move(done));
+      core_.state.acknowledging.emplace(id, commit.get());
+    }
+  }
+  // NOLINTNEXTLINE(bugprone-use-after-move): moved away only when nothing refuses it
+  if (!refused.ok()) return done(refused);
+  if (!in_memory) refused = read_stored(id, commit->nonce).status();
+  if (!refused.ok()) {
+    {
+      StateLock lock(core_);
+      core_.state.acknowledging.erase(id);
+    }
+    for (auto& answer : commit->answers) answer(refused);
+    return;
+  }
+  commit->batch.erase(Space::kProcedure, procedure_key(id, RowKind::kHeader));
+  commit->batch.erase(Space::kProcedure, procedure_key(id, RowKind::kState));
+  if (commit->nonce) commit->batch.erase(Space::kNonce, nonce_key(commit->nonce));
+  Effects effects;
+  effects.commits.push_back(*commit.release());
+  publisher_.perform(effects);
+}
+
+void Results::answer_all(const Status& status) {
+  Effects effects;
+  {
+    StateLock lock(core_);
+    for (auto& [id, waiters] : core_.state.waiters) {
+      for (Waiter& waiter : waiters) answer_waiter(std::move(waiter), status, effects);
+    }
+    core_.state.waiters.clear();
+    for (auto& [root, acknowledgements] : core_.state.garbage) {
+      for (auto& answer : acknowledgements) {
+        effects.answers.push_back([answer = std::move(answer), status] { answer(status); });
+      }
+      acknowledgements.clear();
+    }
+  }
+  publisher_.perform(effects);
+}
+
+Result<ProcedureResult> Results::read_stored(ProcedureId id, Nonce& nonce) {
+  const auto header = core_.store.get(Space::kProcedure, procedure_key(id, RowKind::kHeader));
+  const auto state = core_.store.get(Space::kProcedure, procedure_key(id, RowKind::kState));
+  if (!header.ok()) return header.status();
+  if (!state.ok()) return state.status();
+  if (!*header || !*state) return forgotten(id);
+  Execution stored;
+  ProcedureId parent;
+  ProcedureId root;
+  bool holds_locks = false;
+  PartStatus user = PartStatus::kIntact;
+  Status status = decode_header(**header, stored, parent, root, stored.type_name, user);
+  if (status.ok()) status = decode_state(**state, {}, stored, holds_locks, user);
+  if (!status.ok()) return status.with_context("record of " + procedure(id));
+  if (root != id || !is_finished(stored.state)) return forgotten(id);
+  nonce = stored.nonce;
+  return result_of(stored);
+}
+
+}  // namespace pv2

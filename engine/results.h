@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Results: who waits for the end of a procedure, and what is known of those that have ended. Recent
+// results are in memory; older ones are read from the store; acknowledged or forgotten ones are
+// recognisable as such.
+
+#pragma once
+
+#include "engine_core.h"
+#include "publisher.h"
+
+namespace pv2 {
+
+/// Keeps the result of a root that has ended, and answers everybody who waits for it.
+void keep_result(EngineCore& core, Execution& root, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
+/// Queues an answer where it belongs: the host's code goes to the pool.
+void answer_waiter(Waiter waiter, Result<ProcedureResult> result, Effects& effects);
+
+/// Thread-safe.
+class Results {
+ public:
+  Results(EngineCore& core, Publisher& publisher) : core_(core), publisher_(publisher) {}
+
+  /// Returns a ticket for withdraw(), or 0 when the answer was given at once.
+  std::uint64_t wait(ProcedureId id, ProcedureExecutor::ResultCallback answer, bool on_pool);
+  /// Takes a waiter back; false when its answer is already on the way.
+  bool withdraw(ProcedureId id, std::uint64_t ticket);
+  /// `done` is engine code: it runs on whichever thread knows the answer.
+  void acknowledge(ProcedureId id, std::function<void(Status)> done);
+  /// Answers everybody who still waits with `status`.
+  void answer_all(const Status& status);
+
+ private:
+  Result<ProcedureResult> read_stored(ProcedureId id, Nonce& nonce);
+
+  EngineCore& core_;
+  Publisher& publisher_;
+};
+
+}  // namespace pv2

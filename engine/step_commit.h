@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The requests that the engine sends to its store, one struct per kind, each carrying what has to
+// be published when it is durable. Owned by the code that makes them until commit, by the publisher
+// afterwards.
+
+#pragma once
+
+#include <pv2/store/commit_request.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "execution.h"
+
+namespace pv2 {
+
+/// What happens to the undo list with a record.
+enum class UndoChange : std::uint8_t {
+  kKeep,
+  kPush,   ///< The step that ran can be undone from now on.
+  kClear,  ///< The point of no return was passed.
+  kPop,    ///< Rollback: the step that ran is undone.
+};
+
+/// What one run of a step changes. Applied to the Execution when its record is published, not
+/// before.
+struct Transition {
+  ProcedureState state = ProcedureState::kRunnable;
+  std::uint32_t step = 0;
+  std::uint32_t attempt = 1;
+  bool visited = false;  ///< The visit of this step is over: visits + 1.
+  bool no_return = false;
+  bool parked = false;
+  bool awaits =
+      false;  ///< The wait ends with something volatile too: after a restart it runs at once.
+  bool holds_locks = true;
+  bool ends_waits = true;  ///< What was awaited is forgotten: the next run starts anew.
+  bool requeue = false;    ///< Runs again at once (again()).
+  bool new_image = false;  ///< `image` replaces the durable one.
+  UndoChange undo = UndoChange::kKeep;
+  std::optional<WallTime> deadline;
+  Duration patience{};
+  std::optional<HistoryEntry> history;
+  Status error;  ///< Not OK: becomes the failure that the record carries.
+  std::string image;
+  std::string result;
+  WallTime now{};
+};
+
+/// Base of the engine's requests.
+struct EngineRequest : CommitRequest {
+  enum class Kind : std::uint8_t { kInsert, kStep, kGarbage, kAcknowledge, kWatermark, kLimit };
+  explicit EngineRequest(Kind request_kind) : kind(request_kind) {}
+  const Kind kind;
+
+ protected:
+  ~EngineRequest() = default;
+};
+
+/// A root's first record.
+struct InsertCommit final : EngineRequest {
+  InsertCommit() : EngineRequest(Kind::kInsert) {}
+  Execution* execution = nullptr;
+  bool holds_locks = false;  ///< The grant rides on the insert.
+  /// The submitter, and duplicates that arrived meanwhile.
+  struct Submitter {
+    std::function<void(Result<Submitted>)> answer;
+    bool on_pool = true;
+    bool replayed = false;
+  };
+  std::vector<Submitter> submitters;
+};
+
+/// The record of a step, of the undoing of one, or of a lock grant.
+struct StepCommit final : EngineRequest {
+  StepCommit() : EngineRequest(Kind::kStep) {}
+  Execution* execution = nullptr;
+  bool is_grant = false;     ///< Only makes a lock grant durable; the step follows.
+  bool needs_record = true;  ///< False: a wait that changes nothing durable.
+  bool was_undo = false;
+  Transition next;
+  std::vector<Execution*> children;
+  std::string row;  ///< Where rows are encoded; keeps its memory from step to step.
+
+  /// Ready for the next step; buffers keep their memory.
+  void reset() {
+    std::string image = std::move(next.image);
+    image.clear();
+    batch.clear();
+    sequence = {};
+    status = {};
+    execution = nullptr;
+    is_grant = was_undo = false;
+    needs_record = true;
+    next = {};
+    next.image = std::move(image);
+    children.clear();
+  }
+};
+
+/// Deletes the rows of an ended root's descendants, a bounded chunk at a time.
+struct GarbageCommit final : EngineRequest {
+  GarbageCommit() : EngineRequest(Kind::kGarbage) {}
+  ProcedureId root;
+  std::vector<ProcedureId> left;  ///< Not deleted yet.
+};
+
+/// Deletes everything of a finished root whose result was received.
+struct AcknowledgeCommit final : EngineRequest {
+  AcknowledgeCommit() : EngineRequest(Kind::kAcknowledge) {}
+  ProcedureId id;
+  Nonce nonce;
+  std::vector<std::function<void(Status)>> answers;
+};
+
+/// Raises the durable bound of the ids that may be issued. At most one is on the way.
+struct WatermarkCommit final : EngineRequest {
+  WatermarkCommit() : EngineRequest(Kind::kWatermark) {}
+  std::uint64_t next_id = 0;
+  std::function<void(Status)> answer;  ///< Engine code; may be empty.
+};
+
+/// Makes a limit durable, or its end.
+struct LimitCommit final : EngineRequest {
+  LimitCommit() : EngineRequest(Kind::kLimit) {}
+  ResourceKey key;
+  std::optional<std::uint32_t> limit;
+  std::function<void(Status)> answer;  ///< Engine code.
+};
+
+}  // namespace pv2

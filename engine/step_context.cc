@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepContext forwards to the run it belongs to. Only children() and rows reach outside it, under
+// the state mutex or through the store.
+
+#include "pv2/engine/step_context.h"
+
+#include <stdexcept>
+
+#include "step_run.h"
+
+namespace pv2 {
+
+ProcedureId StepContext::id() const noexcept { return run_.execution_.id; }
+ProcedureId StepContext::root_id() const noexcept { return run_.execution_.root->id; }
+std::uint32_t StepContext::step() const noexcept { return run_.step_; }
+std::uint32_t StepContext::attempt() const noexcept { return run_.execution_.attempt; }
+bool StepContext::timed_out() const noexcept {
+  return run_.execution_.timed_out && !run_.execution_.backs_off();
+}
+WallTime StepContext::now() const { return run_.now_; }
+Random& StepContext::random() { return run_.random_; }
+
+std::string StepContext::effect_key() const {
+  std::string key = "p" + std::to_string(id().value) + ".s" + std::to_string(step()) + ".v" +
+                    std::to_string(run_.execution_.visits);
+  if (run_.undo_) key += ".undo";
+  return key;
+}
+
+std::vector<ChildOutcome> StepContext::children() const {
+  const Execution& self = run_.execution_;
+  std::vector<ChildOutcome> outcomes;
+  StateLock lock(run_.core_);  // siblings elsewhere in the tree may be spawning
+  for (const Execution* member : self.root->tree.members) {
+    if (member->parent != &self || member->spawned_at != self.last_spawn) continue;
+    outcomes.push_back({.id = member->id,
+                        .type = member->name_of_type(),
+                        .state = member->state,
+                        .error = member->failure ? member->failure->error : Status(),
+                        .result = member->result});
+  }
+  return outcomes;
+}
+
+void StepContext::spawn_erased(std::string_view type, std::unique_ptr<Procedure> child) {
+  const ProcedureType* const known = run_.core_.options.registry.find(type);
+  if (known == nullptr) {
+    throw std::invalid_argument("cannot spawn a '" + std::string(type) +
+                                "': the type is not in the executor's ProcedureRegistry");
+  }
+  run_.spawned_.push_back({known, std::move(child)});
+}
+
+AwaitSlot* StepContext::slot(std::size_t index, const std::type_info& type) {
+  if (index >= run_.execution_.slots.size()) return nullptr;
+  if (*run_.execution_.slot_types[index] != type) {
+    throw std::logic_error("a step that runs again has to await the same things in the same order");
+  }
+  return run_.execution_.slots[index].get();
+}
+
+void StepContext::add_slot(std::shared_ptr<AwaitSlot> slot, const std::type_info& type) {
+  run_.execution_.slots.push_back(std::move(slot));
+  run_.execution_.slot_types.push_back(&type);
+}
+
+std::shared_ptr<WakeTarget> StepContext::wake_target() const { return run_.wake_target_; }
+std::uint64_t StepContext::wait_epoch() const noexcept { return run_.execution_.epoch; }
+
+void StepContext::run_on_pool(std::function<void()> task) {
+  run_.core_.pool->post(std::move(task));
+}
+
+Result<std::optional<std::string>> StepContext::get_row(std::string_view key) const {
+  std::optional<std::optional<std::string>> own;  // what this step itself wrote comes first
+  run_.rows_.for_each(
+      [&](RowOperation operation, Space, std::string_view row, std::string_view value) {
+        if (row != key) return;
+        own = operation == RowOperation::kDelete ? std::nullopt
+                                                 : std::optional<std::string>(std::string(value));
+      });
+  if (own) return *own;
+  return run_.core_.store.get(Space::kHost, key);
+}
+
+void StepContext::put_row(std::string_view key, std::string_view value) {
+  run_.rows_.put(Space::kHost, key, value);
+}
+
+void StepContext::erase_row(std::string_view key) { run_.rows_.erase(Space::kHost, key); }
+
+}  // namespace pv2

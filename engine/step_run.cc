@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the user's answer to the record. Read run() first; decide() is the one place where an
+// Outcome becomes a state.
+
+#include "step_run.h"
+
+#include <pv2/scheduler/lock_upgrade.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "guard.h"
+#include "record_codec.h"
+
+namespace pv2 {
+namespace {
+
+// A loop over undoable steps would otherwise grow its record without bound.
+constexpr std::size_t kUndoEntriesMax = 1024;
+// What a later record of the same procedure may need beyond this one: a grant's flags, an error,
+// times.
+constexpr std::size_t kLaterRecords = 4096;
+// An error message travels in every later record of its procedure.
+constexpr std::size_t kErrorMessageMax = 2048;
+
+Status bounded(Status error) {
+  if (error.message().size() <= kErrorMessageMax) return error;
+  return Status(error.code(), std::string(error.message().substr(0, kErrorMessageMax)) + "...");
+}
+
+}  // namespace
+
+Duration backoff_delay(const RetryPolicy& policy, std::uint32_t attempt, Random& random) {
+  Duration delay = policy.base;
+  for (std::uint32_t i = 1; i < attempt && delay < policy.cap; ++i) delay *= 2;
+  delay = std::min(delay, policy.cap);
+  const auto spread = static_cast<std::uint64_t>(delay.count()) * policy.jitter_percent / 100;
+  return delay + Duration(spread == 0 ? 0 : static_cast<std::int64_t>(random.below(spread + 1)));
+}
+
+Status describe_new(Procedure& object, Execution& execution) {
+  const ProcedureType& type = *execution.type;
+  return guarded([&] { return "fields(), locks() or priority() of " + type.name; },
+                 [&] {
+                   type.encode(object, FieldSelection::kArguments, execution.arguments);
+                   type.encode(object, FieldSelection::kState, execution.image);
+                   execution.locks = object.locks();
+                   execution.priority = object.priority();
+                 });
+}
+
+StepRun::StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Random& random,
+                 const std::shared_ptr<WakeTarget>& wake_target)
+    : core_(core),
+      execution_(execution),
+      commit_(commit),
+      random_(random),
+      wake_target_(wake_target),
+      now_(core.clock.wall_now()),
+      step_(execution.undo_step != 0 ? execution.undo_step : execution.step),
+      undo_(execution.undo_step != 0) {
+  commit_.execution = &execution;
+  commit_.was_undo = undo_;
+  Transition& next = commit_.next;
+  next.state = execution.state;
+  next.step = execution.step;
+  next.attempt = execution.attempt;
+  next.no_return = execution.no_return;
+  next.parked = execution.parked;
+  next.holds_locks = true;  // the scheduler hands out only what holds its locks
+  next.now = now_;
+}
+
+StepRun::~StepRun() = default;
+
+bool StepRun::run() {
+  if (!execution_.object && !make_object()) return false;
+  execution_.started = true;
+  decide(call_user_code());
+  if (!commit_.needs_record) return true;
+  encode_record();
+  StoreLimits limits = core_.store.limits();
+  limits.batch_bytes -= std::min(limits.batch_bytes / 8, kLaterRecords);
+  if (commit_.batch.operations() > limits.batch_operations ||
+      commit_.batch.bytes() > limits.batch_bytes) {
+    Status error(StatusCode::kResourceExhausted,
+                 "step " + step_name() + " of procedure " + std::to_string(execution_.id.value) +
+                     " writes " + std::to_string(commit_.batch.operations()) + " rows, " +
+                     std::to_string(commit_.batch.bytes()) + " bytes; " + core_.store.name() +
+                     " takes " + std::to_string(limits.batch_operations) + " rows, " +
+                     std::to_string(limits.batch_bytes) + " bytes in one batch");
+    abandon_children();
+    undo_ ? park(std::move(error)) : fail(std::move(error));
+    encode_record();
+  }
+  return true;
+}
+
+bool StepRun::make_object() {
+  const ProcedureType& type = *execution_.type;
+  error_ = guarded(
+      [&] { return "making a " + type.name + " from its record"; },
+      [&]() -> Status {
+        auto object = type.create();
+        if (Status s = type.decode(*object, FieldSelection::kArguments, execution_.arguments);
+            !s.ok())
+          return s;
+        if (Status s = type.decode(*object, FieldSelection::kState, execution_.image); !s.ok())
+          return s;
+        execution_.object = std::move(object);
+        return Status();
+      });
+  return error_.ok();
+}
+
+Outcome StepRun::call_user_code() {
+  StepContext context(*this);
+  auto outcome = guarded([&] { return "step " + step_name() + " of " + execution_.type->name; },
+                         [&] {
+                           return undo_ ? execution_.object->rollback(context)
+                                        : execution_.object->execute(context);
+                         });
+  if (outcome.ok()) return *std::move(outcome);
+  // A forward step that throws is a defect and fails for good; an undo has to end, so it is tried
+  // again.
+  return {.kind = undo_ ? Outcome::Kind::kRetry : Outcome::Kind::kFail, .error = outcome.status()};
+}
+
+void StepRun::decide(Outcome outcome) {
+  commit_.next.history = HistoryEntry{step_, commit_.next.attempt, outcome.kind, now_};
+  undo_ ? decide_undo(outcome) : decide_forward(outcome);
+}
+
+void StepRun::decide_forward(Outcome& outcome) {
+  using Kind = Outcome::Kind;
+  if (outcome.kind == Kind::kWait && !spawned_.empty()) {
+    return fail(Status(
+        StatusCode::kInternal,
+        "step " + step_name() + " spawned children but answered wait(); next() waits for them"));
+  }
+  switch (outcome.kind) {
+    case Kind::kNext:
+      if (execution_.type->find_step(outcome.next_step) == nullptr) {
+        return fail(Status(StatusCode::kInternal, "step " + step_name() + " answered next(" +
+                                                      std::to_string(outcome.next_step) +
+                                                      "), which is not in kSteps of " +
+                                                      execution_.type->name));
+      }
+      return advance_to(outcome.next_step);
+    case Kind::kAgain:
+      commit_.next.requeue = true;
+      return advance_to(step_);
+    case Kind::kDone:
+      commit_.next.result = std::move(outcome.result);
+      return advance_to(0);
+    case Kind::kWait:
+      return wait_for(outcome);
+    case Kind::kRetry:
+      return back_off(outcome);
+    case Kind::kFail:
+      return fail(std::move(outcome.error));
+    case Kind::kUndone:
+      return fail(Status(StatusCode::kInternal,
+                         "step " + step_name() + " answered undone() but is not being undone"));
+  }
+}
+
+// The step is done. Its children, if any, come before whatever follows.
+void StepRun::advance_to(std::uint32_t step) {
+  if (!encode_image() || !adopt_children()) {
+    if (error_.code() != StatusCode::kUnavailable) return fail(error_);
+    return back_off({.kind = Outcome::Kind::kRetry, .error = error_});
+  }
+  Transition& next = commit_.next;
+  next.step = step;
+  next.attempt = 1;
+  next.visited = true;
+  const StepKind kind = execution_.type->find_step(step_)->kind;
+  if (kind == StepKind::kUndoable && !execution_.no_return) {
+    if (execution_.undo.size() >= kUndoEntriesMax) {
+      abandon_children();
+      return fail(Status(StatusCode::kResourceExhausted,
+                         execution_.type->name + " has " + std::to_string(kUndoEntriesMax) +
+                             " steps to undo and may not add another"));
+    }
+    next.undo = UndoChange::kPush;
+  } else if (kind == StepKind::kPointOfNoReturn && step != step_) {
+    next.undo = UndoChange::kClear;
+    next.no_return = true;
+  }
+  const bool waits = !commit_.children.empty();
+  if (step == 0 && !waits) {
+    become(ProcedureState::kSuccess);
+    release_object();
+    return;
+  }
+  become(waits ? ProcedureState::kWaiting : ProcedureState::kRunnable);
+  execution_.slots.clear();  // on this thread, because the values in them are the user's
+  execution_.slot_types.clear();
+}
+
+void StepRun::wait_for(const Outcome& outcome) {
+  Transition& next = commit_.next;
+  if (execution_.slots.empty() && !outcome.timeout) {
+    return fail(
+        Status(StatusCode::kInternal,
+               "step " + step_name() + " answered wait() but awaits nothing and has no timeout"));
+  }
+  next.ends_waits = false;
+  next.awaits = !execution_.slots.empty();
+  bool new_deadline = false;
+  if (outcome.timeout) {
+    // The deadline counts from the first wait of this visit: being woken does not move it.
+    const bool waited_before =
+        execution_.deadline && !execution_.timed_out && !execution_.backs_off();
+    next.patience =
+        waited_before ? execution_.patience : std::max(*outcome.timeout, Duration::zero());
+    next.deadline = waited_before ? *execution_.deadline : now_ + next.patience;
+    new_deadline = !waited_before;
+  }
+  if (!encode_image()) return undo_ ? park(error_) : fail(error_);
+  if (!undo_) become(outcome.timeout ? ProcedureState::kWaitingTimeout : ProcedureState::kRunnable);
+  // Locks that a record says are held may only be given back by another record: a later holder's
+  // would contradict it.
+  const bool gives_locks_back = execution_.recorded_locks && !next.holds_locks;
+  commit_.needs_record =
+      new_deadline || gives_locks_back || next.image != execution_.image || !rows_.empty();
+  if (!commit_.needs_record) next.history.reset();  // the listing shows what is durable
+}
+
+void StepRun::back_off(const Outcome& outcome) {
+  Transition& next = commit_.next;
+  forget_effects();
+  next.patience = backoff_delay(core_.options.retry, next.attempt, random_);
+  next.deadline = now_ + next.patience;
+  ++next.attempt;
+  next.error = bounded(outcome.error.ok() ? Status(StatusCode::kUnavailable,
+                                                   "step " + step_name() + " asked for a retry")
+                                          : outcome.error);
+  if (!undo_) become(ProcedureState::kWaitingTimeout);
+  release_object();
+}
+
+void StepRun::fail(Status error) {
+  Transition& next = commit_.next;
+  forget_effects();
+  next.error = bounded(
+      error.ok() ? Status(StatusCode::kInternal, "step " + step_name() + " failed without an error")
+                 : std::move(error));
+  next.attempt = 1;
+  next.step = 0;
+  next.requeue = false;
+  next.visited = false;
+  next.result.clear();
+  next.deadline.reset();
+  next.no_return = execution_.no_return;
+  const StepInfo* const info = execution_.type->find_step(step_);
+  const bool undoable =
+      info != nullptr && info->kind == StepKind::kUndoable && !execution_.no_return;
+  next.undo = undoable ? UndoChange::kPush : UndoChange::kKeep;
+  next.ends_waits = true;
+  commit_.needs_record = true;
+  if (next.history) next.history->outcome = Outcome::Kind::kFail;
+  become(ProcedureState::kFailed);
+  release_object();
+}
+
+void StepRun::decide_undo(Outcome& outcome) {
+  Transition& next = commit_.next;
+  next.state = ProcedureState::kFailed;
+  if (!spawned_.empty()) {
+    return park(Status(StatusCode::kNotSupported,
+                       "the undoing of step " + step_name() + " spawned children"));
+  }
+  using Kind = Outcome::Kind;
+  switch (outcome.kind) {
+    case Kind::kUndone:
+    case Kind::kDone: {
+      if (!encode_image()) return park(error_);
+      next.undo = UndoChange::kPop;
+      next.attempt = 1;
+      next.step = 0;
+      if (execution_.undo_left > 1) break;
+      next.state = ProcedureState::kRolledBack;  // that was its last one
+      next.holds_locks = execution_.is_root() && !execution_.ends_tree;
+      if (execution_.is_root() && !execution_.ends_tree) next.state = ProcedureState::kFailed;
+      if (execution_.ends_tree) next.error = execution_.tree.cause;
+      break;
+    }
+    case Kind::kWait:
+      return wait_for(outcome);
+    case Kind::kRetry:
+      if (next.attempt >= core_.options.retry.undo_attempts) {
+        return park(outcome.error.with_context(std::to_string(next.attempt) +
+                                               " attempts to undo step " + step_name()));
+      }
+      back_off(outcome);
+      next.error = Status();  // the record keeps the error that the tree failed with
+      return;
+    case Kind::kFail:
+      return park(std::move(outcome.error));
+    case Kind::kNext:
+    case Kind::kAgain:
+      return park(
+          Status(StatusCode::kInternal, "the undoing of step " + step_name() +
+                                            " answered next() or again(); undone() was meant?"));
+  }
+  release_object();
+}
+
+void StepRun::park(Status error) {
+  Transition& next = commit_.next;
+  forget_effects();
+  next.state = ProcedureState::kFailed;
+  next.parked = true;
+  next.undo = UndoChange::kKeep;
+  next.deadline.reset();
+  next.ends_waits = true;
+  next.holds_locks = true;
+  next.error = bounded(
+      error.ok() ? Status(StatusCode::kInternal, "the undoing of step " + step_name() + " failed")
+                 : error.with_context("cannot undo step " + step_name()));
+  commit_.needs_record = true;
+  release_object();
+}
+
+// A failed attempt leaves no trace but its record.
+void StepRun::forget_effects() {
+  abandon_children();
+  rows_.clear();
+  commit_.next.new_image = false;
+}
+
+void StepRun::become(ProcedureState state) {
+  PV2_ASSERT(is_legal_transition(execution_.state, state),
+             "a step moves along the table of states");
+  Transition& next = commit_.next;
+  next.state = state;
+  next.holds_locks = state != ProcedureState::kSuccess && !gives_way(state);
+}
+
+// Locks that are held per step go back when it waits or somebody waits for them; otherwise the
+// grant for the next step rides on this record.
+bool StepRun::gives_way(ProcedureState state) const {
+  if (execution_.locks.scope() != LockScope::kStep || state == ProcedureState::kFailed) {
+    return false;
+  }
+  const bool goes_on = state == ProcedureState::kRunnable && commit_.next.ends_waits;
+  return !goes_on || core_.scheduler.contended(execution_);
+}
+
+bool StepRun::encode_image() {
+  Transition& next = commit_.next;
+  next.image.clear();
+  error_ = guarded(
+      [&] { return "fields() of " + execution_.type->name; },
+      [&] { execution_.type->encode(*execution_.object, FieldSelection::kState, next.image); });
+  next.new_image = error_.ok();
+  return error_.ok();
+}
+
+// Children get ids, locks and records here; they are visible to nobody until the record is durable.
+bool StepRun::adopt_children() {
+  for (Spawned& spawned : spawned_) {
+    auto child = std::make_unique<Execution>();
+    child->type = spawned.type;
+    child->root = execution_.root;
+    child->parent = &execution_;
+    child->owner = execution_.owner;
+    child->submitted = now_;
+    child->spawned_at = execution_.visits + 1;
+    child->step = spawned.type->steps.front().number;
+    error_ = describe_new(*spawned.object, *child);
+    if (!error_.ok()) {
+      abandon_children();
+      return false;
+    }
+    core_.count_for_its_type(*child);
+    child->object = std::move(spawned.object);
+    commit_.children.push_back(child.release());
+  }
+  spawned_.clear();
+  if (commit_.children.empty()) return true;
+  {
+    StateLock lock(core_);
+    const auto first_id = core_.allocate_ids(commit_.children.size());
+    error_ = first_id.status();
+    for (std::size_t i = 0; error_.ok() && i < commit_.children.size(); ++i) {
+      commit_.children[i]->id = ProcedureId{first_id->value + i};
+    }
+  }
+  for (std::size_t i = 0; error_.ok() && i < commit_.children.size(); ++i) {
+    error_ = check_no_upgrade(*commit_.children[i]);
+  }
+  if (!error_.ok()) {
+    abandon_children();
+    return false;
+  }
+  Transition first;
+  first.now = now_;
+  std::string& row = commit_.row;
+  for (Execution* child : commit_.children) {
+    child->recorded_locks = first.holds_locks = core_.scheduler.admit(*child);
+    first.step = child->step;
+    first.image.clear();
+    row.clear();
+    encode_header(*child, row);
+    commit_.batch.insert(Space::kProcedure, procedure_key(child->id, RowKind::kHeader), row);
+    row.clear();
+    encode_state(*child, first, 0, row);
+    commit_.batch.insert(Space::kProcedure, procedure_key(child->id, RowKind::kState), row);
+  }
+  return true;
+}
+
+void StepRun::abandon_children() {
+  spawned_.clear();
+  commit_.batch.clear();
+  for (Execution* child : commit_.children) {
+    const std::unique_ptr<Execution> owned(child);
+    if (child->id) {
+      EntryList one;
+      one.push_back(*child, Disposition::kComplete);
+      core_.scheduler.settle(std::move(one));
+    }
+    child->object.reset();
+  }
+  commit_.children.clear();
+}
+
+void StepRun::encode_record() {
+  std::string& row = commit_.row;
+  row.clear();
+  encode_state(execution_, commit_.next, step_, row);
+  commit_.batch.update(Space::kProcedure, procedure_key(execution_.id, RowKind::kState), row);
+  rows_.for_each(
+      [&](RowOperation operation, Space space, std::string_view key, std::string_view value) {
+        operation == RowOperation::kDelete ? commit_.batch.erase(space, key)
+                                           : commit_.batch.put(space, key, value);
+      });
+}
+
+// The user's object and the values it awaited end on a worker, where user code belongs.
+void StepRun::release_object() {
+  execution_.object.reset();
+  execution_.slots.clear();
+  execution_.slot_types.clear();
+}
+
+std::string StepRun::step_name() const {
+  const StepInfo* const info = execution_.type->find_step(step_);
+  return info != nullptr ? std::string(info->name) : std::to_string(step_);
+}
+
+}  // namespace pv2

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepRun: one run of one step, from the object to the record. It calls the user's code through one
+// guard, outside every lock, and turns its answer into a StepCommit. Nothing that it decides is
+// visible to anybody else until that is published; if the record cannot be made (a field that
+// throws, a batch beyond the limits) the step fails instead.
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine_core.h"
+
+namespace pv2 {
+
+/// Owned by the worker that runs it.
+class StepRun {
+ public:
+  StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Random& random,
+          const std::shared_ptr<WakeTarget>& wake_target);
+  ~StepRun();
+  StepRun(const StepRun&) = delete;
+  StepRun& operator=(const StepRun&) = delete;
+
+  /// Runs the step (or undoes one) and fills the commit. False: the object could not be made from
+  /// its record; `error()` says why, and the tree is to be quarantined.
+  bool run();
+  [[nodiscard]] const Status& error() const noexcept { return error_; }
+
+ private:
+  friend class StepContext;
+
+  bool make_object();
+  Outcome call_user_code();
+  void decide(Outcome outcome);
+  void decide_forward(Outcome& outcome);
+  void decide_undo(Outcome& outcome);
+  void become(ProcedureState state);
+  [[nodiscard]] bool gives_way(ProcedureState state) const;
+  void advance_to(std::uint32_t step);
+  void wait_for(const Outcome& outcome);
+  void back_off(const Outcome& outcome);
+  void fail(Status error);
+  void park(Status error);
+  void forget_effects();
+  bool encode_image();
+  void encode_record();
+  bool adopt_children();
+  void abandon_children();
+  void release_object();
+  [[nodiscard]] std::string step_name() const;
+
+  EngineCore& core_;
+  Execution& execution_;
+  StepCommit& commit_;
+  Random& random_;
+  const std::shared_ptr<WakeTarget>& wake_target_;
+  WallTime now_;
+  std::uint32_t step_;
+  bool undo_;
+  Status error_;
+  struct Spawned {
+    const ProcedureType* type;
+    std::unique_ptr<Procedure> object;
+  };
+  std::vector<Spawned> spawned_;
+  RowBatch rows_;  // the host's rows, as far as this run changed them
+};
+
+/// Sets up an execution for a new object: fields encoded, locks and priority asked. Calls user
+/// code.
+Status describe_new(Procedure& object, Execution& execution);
+
+/// The delay before attempt `attempt` + 1: base * 2^(attempt - 1), at most cap, plus jitter.
+[[nodiscard]] Duration backoff_delay(const RetryPolicy& policy, std::uint32_t attempt,
+                                     Random& random);
+
+}  // namespace pv2

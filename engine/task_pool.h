@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TaskPool: where blocking work of steps and the host's callbacks run, away from workers, committer
+// and timer. Either threads of its own, or none: then the host's thread runs what is queued
+// (run_one), in order.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+
+namespace pv2 {
+
+/// Thread-safe. Tasks must not throw; what they throw is swallowed.
+class TaskPool {
+ public:
+  virtual ~TaskPool() = default;
+  virtual void post(std::function<void()> task) = 0;
+  /// Runs the oldest queued task on this thread; false when there is none, or when threads do it.
+  virtual bool run_one() { return false; }
+  /// Runs what is queued to its end; a task posted afterwards runs on the thread that posts it, so
+  /// that whoever asks a stopped engine is answered. Idempotent.
+  virtual void drain_and_stop() = 0;
+
+  /// `threads` of 0 makes one without threads.
+  static std::unique_ptr<TaskPool> make(unsigned threads, const void* engine);
+};
+
+/// Marks the calling thread as one of `engine`'s, where blocking on that engine would stop it.
+class EngineThread {
+ public:
+  explicit EngineThread(const void* engine) noexcept;
+  ~EngineThread();
+  EngineThread(const EngineThread&) = delete;
+  EngineThread& operator=(const EngineThread&) = delete;
+  [[nodiscard]] static bool belongs_to(const void* engine) noexcept;
+
+ private:
+  const void* before_;
+};
+
+}  // namespace pv2

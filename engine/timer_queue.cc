@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A binary heap with back pointers (Execution::timer_index).
+
+#include "timer_queue.h"
+
+#include <utility>
+
+namespace pv2 {
+
+bool TimerQueue::arm(Execution& execution, SteadyTime due) {
+  cancel(execution);
+  execution.timer_due = due;
+  heap_.push_back(&execution);
+  execution.timer_index = heap_.size() - 1;
+  sift_up(execution.timer_index);
+  return heap_.front() == &execution;
+}
+
+void TimerQueue::cancel(Execution& execution) noexcept {
+  const std::size_t index = execution.timer_index;
+  if (index == SIZE_MAX) return;
+  PV2_ASSERT(index < heap_.size() && heap_[index] == &execution, "a timer knows its place");
+  execution.timer_index = SIZE_MAX;
+  Execution* const last = heap_.back();
+  heap_.pop_back();
+  if (last == &execution) return;
+  place(index, last);
+  sift_up(index);
+  sift_down(last->timer_index);
+}
+
+Execution* TimerQueue::pop_due(SteadyTime now) noexcept {
+  if (heap_.empty() || heap_.front()->timer_due > now) return nullptr;
+  Execution* const execution = heap_.front();
+  cancel(*execution);
+  return execution;
+}
+
+std::optional<SteadyTime> TimerQueue::earliest() const noexcept {
+  if (heap_.empty()) return std::nullopt;
+  return heap_.front()->timer_due;
+}
+
+void TimerQueue::place(std::size_t index, Execution* execution) noexcept {
+  heap_[index] = execution;
+  execution->timer_index = index;
+}
+
+void TimerQueue::sift_up(std::size_t index) noexcept {
+  Execution* const moving = heap_[index];
+  while (index > 0) {
+    const std::size_t parent = (index - 1) / 2;
+    if (heap_[parent]->timer_due <= moving->timer_due) break;
+    place(index, heap_[parent]);
+    index = parent;
+  }
+  place(index, moving);
+}
+
+void TimerQueue::sift_down(std::size_t index) noexcept {
+  Execution* const moving = heap_[index];
+  for (;;) {
+    std::size_t child = 2 * index + 1;
+    if (child >= heap_.size()) break;
+    if (child + 1 < heap_.size() && heap_[child + 1]->timer_due < heap_[child]->timer_due) ++child;
+    if (moving->timer_due <= heap_[child]->timer_due) break;
+    place(index, heap_[child]);
+    index = child;
+  }
+  place(index, moving);
+}
+
+}  // namespace pv2

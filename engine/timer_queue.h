@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TimerQueue: the deadlines of all waiting executions, earliest first. A binary heap of pointers
+// whose entries know their place, so a timer is cancelled or moved without a search and arming
+// allocates nothing but the heap's growth. It has no clock and no thread: its owner asks what is
+// due.
+
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "execution.h"
+
+namespace pv2 {
+
+/// Guarded by the engine's state mutex.
+class TimerQueue {
+ public:
+  /// Arms, or moves, the timer of `execution`. Returns whether it is now the earliest of all.
+  bool arm(Execution& execution, SteadyTime due);
+  /// Disarms it, if it is armed.
+  void cancel(Execution& execution) noexcept;
+  /// Removes and returns an execution whose time has come, or nullptr.
+  Execution* pop_due(SteadyTime now) noexcept;
+
+  [[nodiscard]] std::optional<SteadyTime> earliest() const noexcept;
+  [[nodiscard]] std::size_t size() const noexcept { return heap_.size(); }
+
+ private:
+  void place(std::size_t index, Execution* execution) noexcept;
+  void sift_up(std::size_t index) noexcept;
+  void sift_down(std::size_t index) noexcept;
+
+  std::vector<Execution*> heap_;
+};
+
+}  // namespace pv2

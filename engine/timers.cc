@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The timer thread is an asio context with one steady_timer. It is armed anew whenever somebody's
+// deadline became the earliest.
+
+#include "timers.h"
+
+#include <algorithm>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <optional>
+#include <thread>
+
+namespace pv2 {
+
+class Timers::Thread {
+ public:
+  explicit Thread(Timers& timers)
+      : timers_(timers),
+        alarm_(context_),
+        work_(boost::asio::make_work_guard(context_)),
+        subscription_(timers.core_.clock.subscribe([this] { look(); })),
+        thread_([this] { run(); }) {
+    look();
+  }
+  ~Thread() { stop(); }
+
+  // The object stays: whoever still reports an earlier deadline posts into a context that nobody
+  // runs.
+  void stop() {
+    if (!thread_.joinable()) return;
+    timers_.core_.clock.unsubscribe(subscription_);
+    context_.stop();
+    thread_.join();
+  }
+
+  void look() {
+    boost::asio::post(context_, [this] { fire_and_rearm(); });
+  }
+
+ private:
+  void run() {
+    const EngineThread mark(&timers_.core_);
+    context_.run();
+  }
+
+  void fire_and_rearm() {
+    timers_.fire_due();
+    std::optional<SteadyTime> earliest;
+    {
+      StateLock lock(timers_.core_);
+      earliest = timers_.core_.state.timers.earliest();
+    }
+    Clock& clock = timers_.core_.clock;
+    if (!earliest || clock.is_manual()) return;  // a manual clock calls look() when it moves
+    alarm_.expires_after(std::max(*earliest - clock.steady_now(), Duration::zero()));
+    alarm_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) fire_and_rearm();
+    });
+  }
+
+  Timers& timers_;
+  boost::asio::io_context context_{1};
+  boost::asio::steady_timer alarm_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  std::uint64_t subscription_;
+  std::thread thread_;
+};
+
+Timers::Timers(EngineCore& core) : core_(core) {}
+Timers::~Timers() { stop(); }
+
+void Timers::start() { thread_ = std::make_unique<Thread>(*this); }
+void Timers::stop() {
+  if (thread_) thread_->stop();
+}
+
+void Timers::earliest_moved() {
+  if (thread_) thread_->look();
+}
+
+std::size_t Timers::fire_due() {
+  const SteadyTime now = core_.clock.steady_now();
+  std::size_t fired = 0;
+  StateLock lock(core_);
+  while (Execution* const execution = core_.state.timers.pop_due(now)) {
+    PV2_ASSERT(execution->phase == Phase::kWaiting,
+               "a timer is armed only while its procedure waits");
+    execution->timed_out = true;
+    core_.queue(*execution, execution->holds_locks() ? Disposition::kFront : Disposition::kBack);
+    ++fired;
+  }
+  return fired;
+}
+
+}  // namespace pv2

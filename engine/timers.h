@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Timers: fires the deadlines of the timer queue, on one thread of its own, or when the host's
+// thread asks. A timer that fires only queues its procedure; no user code runs here. Real time
+// passes in one asio timer for the next deadline; a manual clock says when it was moved.
+
+#pragma once
+
+#include <memory>
+
+#include "engine_core.h"
+
+namespace pv2 {
+
+/// Thread-safe.
+class Timers {
+ public:
+  explicit Timers(EngineCore& core);
+  ~Timers();
+
+  /// Starts the thread.
+  void start();
+  /// No timer fires after this has returned. Idempotent.
+  void stop();
+
+  /// The earliest deadline is another one than before.
+  void earliest_moved();
+  /// Queues every execution whose deadline has passed; returns how many.
+  std::size_t fire_due();
+
+ private:
+  class Thread;
+
+  EngineCore& core_;
+  std::unique_ptr<Thread> thread_;
+};
+
+}  // namespace pv2

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Join, failure, rollback and end of a tree. Every function here runs under the state mutex and is
+// short, except that a failure looks at every member of its tree once.
+
+#include "tree.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "record_codec.h"
+#include "results.h"
+
+namespace pv2 {
+namespace {
+
+// Newer than any entry that is durable: the step that a member was in the middle of is undone
+// first.
+constexpr CommitSequence kUnfinished{UINT64_MAX};
+
+// A root and all its descendants, for range-for.
+class TreeMembers {
+ public:
+  explicit TreeMembers(Execution& root) : root_(root) {}
+
+  struct Iterator {
+    Execution& root;
+    std::size_t index;
+    Execution& operator*() const { return index == 0 ? root : *root.tree.members[index - 1]; }
+    Iterator& operator++() {
+      ++index;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return index != other.index; }
+  };
+  [[nodiscard]] Iterator begin() const { return {root_, 0}; }
+  [[nodiscard]] Iterator end() const { return {root_, root_.tree.members.size() + 1}; }
+
+ private:
+  Execution& root_;
+};
+
+bool was_left_in_the_middle(const Execution& member) {
+  if (!member.started || member.step == 0 || member.type == nullptr || member.no_return)
+    return false;
+  if (member.state != ProcedureState::kRunnable &&
+      member.state != ProcedureState::kWaitingTimeout) {
+    return false;
+  }
+  if (!member.undo.empty() && member.undo.back().step == member.step) return false;
+  const StepInfo* const info = member.type->find_step(member.step);
+  return info != nullptr && info->kind == StepKind::kUndoable;
+}
+
+// Whether something in the tree can be neither finished nor undone, and if so what.
+const Execution* beyond_return(Execution& root) {
+  const Execution* found = nullptr;
+  for (Execution& member : TreeMembers(root)) {
+    if (member.no_return && member.is_undone_with_its_tree()) found = &member;
+  }
+  return found;
+}
+
+void park_tree(EngineCore& core, Execution& root, const std::string& why, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  root.tree.parked = true;
+  for (Execution& member : TreeMembers(root)) core.state.timers.cancel(member);
+  effects.log(LogLevel::kError, "procedure " + std::to_string(root.id.value) + " (" +
+                                    std::string(root.name_of_type()) +
+                                    ") is parked with its locks: " + why);
+}
+
+Status find_cause(Execution& root) {
+  const Failure* first = nullptr;
+  for (Execution& member : TreeMembers(root)) {
+    const Failure* const failure = member.failure.get();
+    // The one that failed may be undone already, when a restart comes in the middle of a rollback.
+    const bool failed =
+        member.state == ProcedureState::kFailed || member.state == ProcedureState::kRolledBack;
+    if (failure == nullptr || !failed) continue;
+    if (first == nullptr || failure->sequence < first->sequence) first = failure;
+  }
+  return first != nullptr ? first->error
+                          : Status(StatusCode::kInternal, "a member failed without an error");
+}
+
+void plan_rollback(Execution& root) {
+  std::vector<UndoTurn>& turns = root.tree.to_undo;
+  root.tree.cause = find_cause(root);
+  root.result.clear();  // of a done() that was waiting for its children: nothing came of it
+  for (Execution& member : TreeMembers(root)) {
+    if (!member.is_undone_with_its_tree() || member.state == ProcedureState::kRolledBack) continue;
+    member.undo_left = 0;
+    for (const UndoEntry& entry : member.undo) {
+      turns.push_back({&member, entry});
+      ++member.undo_left;
+    }
+    if (was_left_in_the_middle(member)) {
+      turns.push_back({&member, {member.step, kUnfinished}});
+      ++member.undo_left;
+    }
+    if (member.state == ProcedureState::kFailed) continue;
+    // Whatever it had to say about earlier attempts is not why the tree failed.
+    member.state = ProcedureState::kFailed;
+    member.failure.reset();
+    member.deadline.reset();
+    member.attempt = 1;
+  }
+  std::stable_sort(turns.begin(), turns.end(), [](const UndoTurn& a, const UndoTurn& b) {
+    return std::pair(a.entry.sequence, a.execution->id) <
+           std::pair(b.entry.sequence, b.execution->id);
+  });
+}
+
+// Makes the last record of a procedure that has no step left to run: no user code is needed for it.
+void commit_last_record(EngineCore& core, Execution& execution, ProcedureState state,
+                        Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  auto commit = core.new_commit();
+  commit->execution = &execution;
+  Transition& last = commit->next;
+  last.state = state;
+  last.attempt = execution.attempt;
+  last.no_return = execution.no_return;
+  last.holds_locks = false;
+  last.now = core.clock.wall_now();
+  if (state == ProcedureState::kSuccess) last.result = execution.result;
+  if (state == ProcedureState::kRolledBack) last.error = execution.tree.cause;
+  std::string row;
+  encode_state(execution, last, 0, row);
+  commit->batch.update(Space::kProcedure, procedure_key(execution.id, RowKind::kState), row);
+  execution.phase = Phase::kInFlight;
+  ++execution.root->tree.in_flight;
+  effects.commits.push_back(*commit.release());
+}
+
+void take_next_turn(EngineCore& core, Execution& root, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  TreeState& tree = root.tree;
+  if (tree.parked) return;
+  if (tree.to_undo.empty()) {
+    return commit_last_record(core, root, ProcedureState::kRolledBack, effects);
+  }
+  const UndoTurn& turn = tree.to_undo.back();
+  Execution& member = *turn.execution;
+  member.undo_step = turn.entry.step;
+  member.ends_tree = member.is_root() && tree.to_undo.size() == 1;
+  // A back-off between two attempts to undo, or a wait for time alone; what was awaited beside it
+  // is asked for anew.
+  if (member.deadline && !member.awaits) {
+    member.phase = Phase::kWaiting;
+    core.arm_timer(member, effects);
+    return;
+  }
+  core.queue(member, member.holds_locks() ? Disposition::kFront : Disposition::kBack);
+}
+
+void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex) {
+  switch (member.phase) {
+    case Phase::kQueued:
+      if (core.scheduler.withdraw(member)) {
+        member.phase = Phase::kIdle;
+      } else {  // a worker has polled it and is about to look
+        member.phase = Phase::kDropping;
+        ++member.root->tree.in_flight;
+      }
+      core.abandon_waits(member);
+      break;
+    case Phase::kWaiting:
+      member.phase = Phase::kIdle;
+      core.abandon_waits(member);
+      break;
+    case Phase::kInserting:
+    case Phase::kInFlight:  // in flight: counted already
+    case Phase::kDropping:
+    case Phase::kIdle:
+      break;
+  }
+}
+
+}  // namespace
+
+bool can_be_undone(Execution& root) { return beyond_return(root) == nullptr; }
+
+void begin_rollback(EngineCore& core, Execution& root, Effects& effects) {
+  root.tree.rolling_back = true;
+  core.flush();  // the last one in flight may just have given its locks back, and be the first to
+                 // be undone
+  if (const Execution* const member = beyond_return(root)) {
+    root.tree.cause = find_cause(root);
+    return park_tree(core, root,
+                     "it failed (" + root.tree.cause.to_string() + ") after procedure " +
+                         std::to_string(member->id.value) + " had passed its point of no return",
+                     effects);
+  }
+  plan_rollback(root);
+  take_next_turn(core, root, effects);
+}
+
+void child_finished(EngineCore& core, Execution& child, Effects& effects) {
+  Execution& parent = *child.parent_execution();
+  PV2_ASSERT(parent.unfinished_children > 0, "a parent waits for every child that finishes");
+  if (--parent.unfinished_children == 0 && parent.phase == Phase::kWaiting) {
+    children_finished(core, parent, effects);
+  }
+}
+
+void children_finished(EngineCore& core, Execution& parent, Effects& effects) {
+  // Not written: after a crash, waiting with no unfinished child means runnable.
+  parent.state = ProcedureState::kRunnable;
+  if (parent.step == 0) {  // it was done, but for its children
+    return commit_last_record(core, parent, ProcedureState::kSuccess, effects);
+  }
+  core.queue(parent, parent.holds_locks() ? Disposition::kFront : Disposition::kBack);
+}
+
+void fail_tree(EngineCore& core, Execution& root) {
+  if (root.tree.failed) return;
+  root.tree.failed = true;
+  core.flush();  // so that every kQueued member is in a queue, or polled
+  for (Execution& member : TreeMembers(root)) stop_member(core, member);
+}
+
+void left_flight(EngineCore& core, Execution& root, Effects& effects) {
+  TreeState& tree = root.tree;
+  PV2_ASSERT(tree.in_flight > 0, "what leaves flight was in flight");
+  if (--tree.in_flight > 0 || !tree.failed) return;
+  if (!tree.rolling_back && !tree.parked) begin_rollback(core, root, effects);
+}
+
+void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, Effects& effects) {
+  Execution& root = *execution.root;
+  TreeState& tree = root.tree;
+  const Transition& done = commit.next;
+  if (done.parked) {
+    execution.phase = Phase::kIdle;
+    return park_tree(core, root, done.error.to_string(), effects);
+  }
+  if (done.undo != UndoChange::kPop) {  // a wait or a back-off inside the turn
+    if (execution.wake_pending && !done.ends_waits) {
+      execution.wake_pending = false;
+      return core.queue(execution, Disposition::kFront);
+    }
+    execution.phase = Phase::kWaiting;
+    if (execution.deadline) core.arm_timer(execution, effects);
+    return;
+  }
+  execution.phase = Phase::kIdle;
+  execution.undo_step = 0;
+  --execution.undo_left;
+  tree.to_undo.pop_back();
+  if (execution.is_root() && execution.ends_tree) return finish_root(core, root, effects);
+  if (execution.undo_left == 0 && !execution.is_root()) {
+    core.settle(execution, Disposition::kParkUnlock);
+  }
+  take_next_turn(core, root, effects);
+}
+
+void finish_root(EngineCore& core, Execution& root, Effects& effects) {
+  core.flush();
+  keep_result(core, root, effects);
+  std::unique_ptr<GarbageCommit> garbage;
+  if (!root.tree.members.empty() && core.keeps_records) {
+    garbage = std::make_unique<GarbageCommit>();
+    garbage->root = root.id;
+    core.state.garbage.try_emplace(root.id);
+  }
+  for (Execution& member : TreeMembers(root)) {
+    core.abandon_waits(member);
+    core.settle(member, Disposition::kComplete);
+    core.state.live.erase(member.id);
+    if (garbage && !member.is_root()) garbage->left.push_back(member.id);
+  }
+  core.flush();
+  std::vector<Execution*> members = std::move(root.tree.members);
+  for (Execution* member : members) effects.retired.emplace_back(member);
+  effects.retired.emplace_back(&root);
+  if (garbage) effects.garbage.push_back(std::move(garbage));
+}
+
+void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Effects& effects) {
+  if (root.quarantined) return;
+  fail_tree(core, root);
+  root.quarantined = true;
+  root.tree.parked = true;
+  for (Execution& member : TreeMembers(root)) member.quarantined = true;
+  root.tree.cause = reason;
+  effects.log(LogLevel::kError, "procedure " + std::to_string(root.id.value) + " (" +
+                                    std::string(root.name_of_type()) +
+                                    ") is quarantined with its locks: " + reason.to_string());
+}
+
+}  // namespace pv2

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the members of one tree mean to each other: the join of a parent with its children, the
+// failure of the whole, its rollback, and its end. Free functions over executions, all under the
+// state mutex; they decide, and leave the doing to Effects.
+//
+// The rule of failure: it takes effect when the failing record is published. A member is in flight
+// from being taken by a worker until its record is published; rollback begins when nobody is. So no
+// step runs beside an undo.
+
+#pragma once
+
+#include "engine_core.h"
+
+namespace pv2 {
+
+/// A child has succeeded (published): its parent goes on if it was the last one.
+void child_finished(EngineCore& core, Execution& child, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
+/// A parent that waits has no unfinished child (any more): it goes on, or ends if only its children
+/// were missing.
+void children_finished(EngineCore& core, Execution& parent, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
+/// A member has failed (published): from now on nothing of its tree goes forward.
+void fail_tree(EngineCore& core, Execution& root) PV2_REQUIRES(core.state_mutex);
+
+/// One member less is in flight. In a failed tree the last one starts the rollback, or its next
+/// turn.
+void left_flight(EngineCore& core, Execution& root, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
+/// An undo was published: the turn is over (`commit` says how).
+void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
+/// Whether nothing in it is past its point of no return.
+[[nodiscard]] bool can_be_undone(Execution& root);
+
+/// Starts, or after a restart continues, the rollback of a failed tree of which nobody is in
+/// flight.
+void begin_rollback(EngineCore& core, Execution& root, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
+/// The final record of a root is durable: keeps its result, answers who waits, lets go of the tree.
+void finish_root(EngineCore& core, Execution& root, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
+/// Freezes a tree that this program does not understand; its locks stay held.
+void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
+}  // namespace pv2
