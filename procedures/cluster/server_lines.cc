@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lines to region servers, and what their answers mean.
+
+#include "cluster/server_lines.h"
+
+#include <sstream>
+
+namespace pv2 {
+
+std::string open_line(const RegionCall& call) {
+  return "OPEN " + to_string(call.server) + ' ' + call.effect_key + ' ' + call.region.id + ' ' +
+         std::to_string(call.last_sequence);
+}
+
+std::string close_line(const RegionCall& call) {
+  return "CLOSE " + to_string(call.server) + ' ' + call.effect_key + ' ' + call.region.id;
+}
+
+CallOutcome classify(const LineAnswer& answer) {
+  switch (answer.kind) {
+    case LineAnswer::Kind::kNotSent:
+      return {CallOutcome::Kind::kNotSent, 0, answer.text};
+    case LineAnswer::Kind::kLost:
+    case LineAnswer::Kind::kSilent:
+      return {CallOutcome::Kind::kUnknown, 0, answer.text};
+    case LineAnswer::Kind::kAnswered:
+      break;
+  }
+  std::istringstream words(answer.text);
+  std::string verdict;
+  words >> verdict;
+  if (verdict == "DONE") {
+    CallOutcome done{CallOutcome::Kind::kDone, 0, ""};
+    words >> done.open_sequence;
+    return done;
+  }
+  if (verdict == "REFUSED") return {CallOutcome::Kind::kRefused, 0, answer.text};
+  // The port belongs to another server now; ours never saw the request.
+  if (verdict == "STRANGER") return {CallOutcome::Kind::kNotSent, 0, answer.text};
+  return {CallOutcome::Kind::kUnknown, 0, "the answer makes no sense: " + answer.text};
+}
+
+bool has_stopped(const LineAnswer& answer) {
+  // Nobody listens, or somebody else does, or the connection ended with the process. A silence is
+  // no proof.
+  return answer.kind != LineAnswer::Kind::kSilent;
+}
+
+}  // namespace pv2

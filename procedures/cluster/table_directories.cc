@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writing and reading table directories. Names come from procedures that have checked them: no
+// separator, no leading dot.
+
+#include "cluster/table_directories.h"
+
+#include <pv2/base/fields.h>
+#include <pv2/base/frame.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cluster/disk.h"
+
+namespace pv2 {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class T>
+std::string framed(T value) {
+  std::string bytes;
+  FrameWriter frame(bytes);
+  encode_fields(value, FieldSelection::kAll, bytes);
+  frame.finish();
+  return bytes;
+}
+
+/// Leaves a file alone that holds these bytes already. `made` tells whether it had to write.
+Status ensure_file(const fs::path& path, const std::string& bytes,
+                   const std::function<void()>& made) {
+  const Result<std::string> there = internal::read_file(path);
+  if (there.ok() && *there == bytes) return {};
+  if (Status bad = internal::write_file(path, bytes); !bad.ok()) return bad;
+  made();
+  return {};
+}
+
+std::vector<fs::path> subdirectories(const fs::path& path) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    if (entry.is_directory()) found.push_back(entry.path());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+}  // namespace
+
+fs::path TableDirectories::directory(const TableName& name) const {
+  return root_ / name.name_space / name.table;
+}
+
+Status TableDirectories::write_layout(const TableDescriptor& descriptor,
+                                      const std::vector<RegionInfo>& regions,
+                                      const std::function<void()>& made) const {
+  const fs::path table = directory(descriptor.name);
+  if (Status bad = internal::make_directory(table.parent_path()); !bad.ok()) return bad;
+  if (Status bad = internal::make_directory(table); !bad.ok()) return bad;
+  if (Status bad = ensure_file(table / "descriptor", framed(descriptor), made); !bad.ok())
+    return bad;
+
+  std::set<std::string> wanted;
+  for (const RegionInfo& region : regions) {
+    const fs::path folder = table / region.id;
+    if (Status bad = internal::make_directory(folder); !bad.ok()) return bad;
+    if (Status bad = ensure_file(folder / "region", framed(region), made); !bad.ok()) return bad;
+    wanted.insert(region.id);
+  }
+  bool removed = false;
+  for (const fs::path& folder : subdirectories(table)) {
+    if (wanted.contains(folder.filename())) continue;
+    std::error_code error;
+    fs::remove_all(folder, error);
+    if (error)
+      return {StatusCode::kIoError, "cannot remove " + folder.string() + ": " + error.message()};
+    removed = true;
+  }
+  return removed ? internal::sync_directory(table) : Status();
+}
+
+Result<TableDescriptor> TableDirectories::read_descriptor(const TableName& name) const {
+  const fs::path path = directory(name) / "descriptor";
+  Result<std::string> bytes = internal::read_file(path);
+  if (!bytes.ok()) return bytes.status();
+  std::string_view input = *bytes;
+  const auto frame = read_frame(input);
+  if (!frame) return Status(StatusCode::kCorruption, path.string() + " is damaged");
+  TableDescriptor descriptor;
+  if (Status bad = decode_fields(descriptor, FieldSelection::kAll, *frame); !bad.ok()) return bad;
+  return descriptor;
+}
+
+Result<std::vector<ClusterSnapshot::Directory>> TableDirectories::list() const {
+  std::vector<ClusterSnapshot::Directory> found;
+  for (const fs::path& name_space : subdirectories(root_)) {
+    for (const fs::path& table : subdirectories(name_space)) {
+      Result<TableDescriptor> descriptor =
+          read_descriptor({name_space.filename().string(), table.filename().string()});
+      // A directory without a descriptor is one that is only just being made.
+      if (descriptor.status().code() == StatusCode::kNotFound) continue;
+      if (!descriptor.ok()) return descriptor.status();
+      found.push_back({std::move(*descriptor), {}});
+      for (const fs::path& region : subdirectories(table)) {
+        if (fs::exists(region / "region")) found.back().regions.push_back(region.filename());
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace pv2

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TableDirectories: the table directories of the small cluster:
+//
+//     <root>/<namespace>/<table>/descriptor          one frame: the TableDescriptor
+//     <root>/<namespace>/<table>/<region id>/region  one frame: the RegionInfo
+//
+// Every file appears whole or not at all, but a layout is many files: a crash leaves a part of
+// them, and the next write_layout() completes it. Thread-safe as far as two callers work on
+// different tables.
+
+#pragma once
+
+#include <pv2/base/status.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "pv2/procedures/cluster_snapshot.h"
+#include "pv2/procedures/region.h"
+#include "pv2/procedures/table.h"
+
+namespace pv2 {
+
+class TableDirectories {
+ public:
+  /// `root` exists.
+  explicit TableDirectories(std::filesystem::path root) : root_(std::move(root)) {}
+
+  /// See TableFiles::write_layout(). `made` is called after each thing that it made.
+  Status write_layout(const TableDescriptor& descriptor, const std::vector<RegionInfo>& regions,
+                      const std::function<void()>& made) const;
+
+  [[nodiscard]] Result<TableDescriptor> read_descriptor(const TableName& name) const;
+
+  /// Every table directory with a descriptor, in order of name.
+  [[nodiscard]] Result<std::vector<ClusterSnapshot::Directory>> list() const;
+
+ private:
+  [[nodiscard]] std::filesystem::path directory(const TableName& name) const;
+
+  std::filesystem::path root_;
+};
+
+}  // namespace pv2

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ClusterPorts: everything that a procedure may know of the cluster, in one dependency. What is
+// behind the ports (memory, processes on one machine, a real cluster) is not a procedure's business
+// and may change without it.
+
+#pragma once
+
+#include <pv2/engine/procedure_registry.h>
+
+#include "pv2/procedures/catalogue.h"
+#include "pv2/procedures/descriptor_cache.h"
+#include "pv2/procedures/server_calls.h"
+#include "pv2/procedures/table_files.h"
+
+namespace pv2 {
+
+/// The ports of one cluster, which outlive whoever holds this. Const methods may be called
+/// concurrently.
+struct ClusterPorts {
+  Catalogue& catalogue;
+  TableFiles& files;
+  ServerCalls& servers;
+  DescriptorCache& descriptors;
+};
+
+/// Registers CreateTable, AssignRegion and ServerCrash. `ports` outlives the executor.
+void add_cluster_procedures(ProcedureRegistry& registry, ClusterPorts& ports);
+
+}  // namespace pv2

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a region server is to the cluster: its identity and what the catalogue says of it. A server
+// process that is started again is another server: it has another start code.
+
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace pv2 {
+
+/// Names one run of one region server. An empty host means "no server". A plain value.
+struct ServerName {
+  std::string host;
+  std::uint64_t start_code = 0;
+
+  void fields(auto& f) {
+    f(1, "host", host);
+    f(2, "start_code", start_code);
+  }
+  [[nodiscard]] bool empty() const noexcept { return host.empty(); }
+  friend auto operator<=>(const ServerName&, const ServerName&) = default;
+};
+
+/// "rs1,1700000000"; also the name of its lock.
+[[nodiscard]] std::string to_string(const ServerName& name);
+/// The inverse; an empty name when the text is not one.
+[[nodiscard]] ServerName parse_server_name(std::string_view text);
+
+/// Persisted. A server without a row is online as far as the catalogue knows.
+enum class ServerState : std::uint8_t {
+  kOnline = 1,
+  kCrashed = 2,  ///< Serves nothing any more; no region is recorded on it from here on.
+  kRetired = 3,  ///< Also nothing is left to move. The row stays: it refuses what comes late.
+};
+
+[[nodiscard]] std::string_view to_string(ServerState state) noexcept;
+
+/// One server in the catalogue. A plain value.
+struct ServerRow {
+  ServerName name;
+  ServerState state = ServerState::kOnline;
+
+  void fields(auto& f) {
+    f(1, "name", name);
+    f(2, "state", state);
+  }
+  friend bool operator==(const ServerRow&, const ServerRow&) = default;
+};
+
+}  // namespace pv2

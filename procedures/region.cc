@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a key space is divided into regions and what they are called. Nothing here can fail.
+
+#include "pv2/procedures/region.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "stable_hash.h"
+
+namespace pv2 {
+
+std::string_view to_string(RegionState state) noexcept {
+  switch (state) {
+    case RegionState::kClosed:
+      return "CLOSED";
+    case RegionState::kOpening:
+      return "OPENING";
+    case RegionState::kOpen:
+      return "OPEN";
+    case RegionState::kClosing:
+      return "CLOSING";
+    case RegionState::kAbnormallyClosed:
+      return "ABNORMALLY_CLOSED";
+  }
+  return "UNKNOWN";
+}
+
+std::vector<RegionInfo> regions_of(const TableName& table, std::vector<std::string> split_keys,
+                                   std::uint64_t salt) {
+  std::ranges::sort(split_keys);
+  std::vector<RegionInfo> regions;
+  std::string start;
+  for (std::size_t i = 0; i <= split_keys.size(); ++i) {
+    std::string end = i < split_keys.size() ? std::move(split_keys[i]) : std::string();
+    const std::uint64_t id = internal::stable_hash(to_string(table) + '\0' + start, salt);
+    regions.push_back({table, fmt::format("{:016x}", id), std::move(start), end});
+    start = std::move(end);
+  }
+  return regions;
+}
+
+std::vector<std::string> even_split_keys(std::size_t regions) {
+  constexpr std::size_t kKeys = 65536;  // what two bytes can tell apart
+  regions = std::clamp<std::size_t>(regions, 1, kKeys);
+  std::vector<std::string> keys;
+  for (std::size_t i = 1; i < regions; ++i) {
+    const std::size_t at = i * kKeys / regions;
+    keys.push_back({static_cast<char>(at >> 8), static_cast<char>(at & 0xFF)});
+  }
+  return keys;
+}
+
+}  // namespace pv2

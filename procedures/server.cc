@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The words for servers, their states and the ends of calls to them. Nothing here can fail.
+
+#include "pv2/procedures/server.h"
+
+#include <charconv>
+
+#include "pv2/procedures/server_calls.h"
+
+namespace pv2 {
+
+std::string to_string(const ServerName& name) {
+  return name.host + ',' + std::to_string(name.start_code);
+}
+
+ServerName parse_server_name(std::string_view text) {
+  const std::size_t comma = text.rfind(',');
+  if (comma == std::string_view::npos) return {};
+  ServerName name{.host = std::string(text.substr(0, comma)), .start_code = 0};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data() + comma + 1, end, name.start_code);
+  return error == std::errc() && stop == end ? name : ServerName{};
+}
+
+std::string_view to_string(ServerState state) noexcept {
+  switch (state) {
+    case ServerState::kOnline:
+      return "ONLINE";
+    case ServerState::kCrashed:
+      return "CRASHED";
+    case ServerState::kRetired:
+      return "RETIRED";
+  }
+  return "UNKNOWN";
+}
+
+std::string_view to_string(CallOutcome::Kind kind) noexcept {
+  switch (kind) {
+    case CallOutcome::Kind::kDone:
+      return "done";
+    case CallOutcome::Kind::kRefused:
+      return "refused";
+    case CallOutcome::Kind::kNotSent:
+      return "not sent";
+    case CallOutcome::Kind::kUnknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+}  // namespace pv2
