@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ExecutorClient: the demo's side of the executor's process. Every call may find it dead, which is
+// the point of the demo; then it says nullopt, and what the client knew before is all it knows. A
+// client that asks again uses the same words, nonce included.
+
+#pragma once
+
+#include <pv2/procedures/server.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "child_process.h"
+#include "kill_point.h"
+#include "options.h"
+
+namespace demo {
+
+/// Owned by one thread.
+class ExecutorClient {
+ public:
+  /// A procedure that the executor found in its store.
+  struct Found {
+    std::uint64_t id = 0;
+    std::string type;
+    std::string step;
+  };
+  struct Accepted {
+    std::uint64_t id = 0;
+    bool replayed = false;
+  };
+  struct Ended {
+    std::string state;
+    std::string result;
+  };
+
+  /// Starts the process and waits until it is ready, or dead.
+  ExecutorClient(const std::string& directory, const KillPoint& kill_point);
+
+  [[nodiscard]] pid_t pid() const { return process_.pid(); }
+  [[nodiscard]] bool dead() const { return dead_; }
+  [[nodiscard]] const std::vector<Found>& found() const { return found_; }
+  /// What the process said when it ended itself; empty when it was killed from outside.
+  [[nodiscard]] const std::string& last_words() const { return last_words_; }
+  /// What it refused, if anything.
+  [[nodiscard]] const std::string& refusal() const { return refusal_; }
+
+  std::optional<Accepted> submit(const std::string& command);
+  std::optional<Ended> wait(std::uint64_t id);
+  /// A kill at a time that has not come yet does not happen any more.
+  void spare() {
+    kill_at_.reset();
+    kill_after_.reset();
+  }
+  /// Ends it in good order.
+  void finish() { process_.finish(); }
+
+ private:
+  std::optional<std::string> hear();
+
+  ChildProcess process_;
+  std::optional<std::chrono::steady_clock::time_point> kill_at_;
+  std::optional<std::chrono::microseconds> kill_after_;  ///< Counted from the first submission.
+  std::vector<Found> found_;
+  std::string last_words_;
+  std::string refusal_;
+  bool dead_ = false;
+};
+
+[[nodiscard]] std::string create_command(const Options& options, std::uint64_t group,
+                                         std::uint64_t nonce);
+[[nodiscard]] std::string crash_command(const pv2::ServerName& server);
+
+}  // namespace demo

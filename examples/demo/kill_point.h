@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// KillPoint: the moment at which the demo ends the executor's process with SIGKILL. It is written
+// as text, so that a round that failed can be run again: a step ("WRITE_FS_LAYOUT": in the middle
+// of its work), a number ("17": at the 17th moment that the cluster passes), a time ("3500us": so
+// long after the submission), "random" or "none".
+
+#pragma once
+
+#include <pv2/base/random.h>
+#include <pv2/base/status.h>
+#include <pv2/procedures/cluster_call.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace demo {
+
+struct KillPoint {
+  enum class Kind : std::uint8_t { kNone, kStep, kMoment, kTime, kRandom };
+  Kind kind = Kind::kNone;
+  std::string step;          ///< kStep.
+  std::uint64_t number = 0;  ///< kMoment: counted from 1. kTime: microseconds.
+};
+
+/// Which of the two procedures of the story is meant.
+enum class Act : std::uint8_t { kCreateTable, kServerCrash };
+
+pv2::Result<KillPoint> parse_kill_point(std::string_view text);
+[[nodiscard]] std::string to_string(const KillPoint& point);
+/// The procedure to which a step belongs; CreateTable for everything that is not a step.
+[[nodiscard]] Act act_of(const KillPoint& point);
+/// A moment or a time that is likely to lie within the act.
+[[nodiscard]] KillPoint random_kill_point(Act act, pv2::Random& random);
+/// The names that parse_kill_point() takes as steps, for the usage text.
+[[nodiscard]] std::string known_steps();
+
+/// Lives in the executor's process and watches its cluster. Thread-safe as a ClusterProbe needs it.
+class KillSwitch {
+ public:
+  explicit KillSwitch(KillPoint point) : point_(std::move(point)) {}
+  /// Says on stdout what was going on and ends the process, if this is the moment.
+  void pass(const pv2::ClusterMoment& moment);
+
+ private:
+  KillPoint point_;
+  // Moments come from two threads of the cluster; each of them may be the one that counts.
+  std::atomic<std::uint64_t> passed_{0};
+  std::atomic<std::uint64_t> of_the_step_{0};
+};
+
+}  // namespace demo
