@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Procedures that wait for each other in a circle: found when the circle closes, named, and, unless
+// the host only wants to hear of it, opened by undoing the youngest. And the lock sets that could
+// never be granted, which are refused before anything is written.
+
+#include <algorithm>
+
+#include "support/engine_world.h"
+
+namespace pv2::testing {
+namespace {
+
+LockSet orders(LockMode mode = LockMode::kExclusive) {
+  return LockSet().table("shop", "orders", mode);
+}
+LockSet goods() { return LockSet().table("shop", "goods", LockMode::kExclusive); }
+
+// "older" holds orders and spawns a child that wants goods; "younger" the other way round.
+void script_a_circle(World& world) {
+  world.scripts["older"] = {.children = {"older child"}, .locks = orders()};
+  world.scripts["older child"] = {.steps = 1, .locks = goods()};
+  world.scripts["younger"] = {.children = {"younger child"}, .locks = goods()};
+  world.scripts["younger child"] = {.steps = 1, .locks = orders()};
+}
+
+bool logged(const EngineWorld& engine, const std::string& part) {
+  return std::any_of(engine.log_lines.begin(), engine.log_lines.end(),
+                     [&](const auto& line) { return line.find(part) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("of two trees that wait for each other the younger is undone and the older finishes") {
+  EngineWorld engine;
+  script_a_circle(engine.world);
+  engine.open();
+  const ProcedureId older = engine.submit("older");
+  const ProcedureId younger = engine.submit("younger");
+  engine.run_to_the_end();
+
+  CHECK(engine.result(older).state == ProcedureState::kSuccess);
+  const ProcedureResult undone = engine.result(younger);
+  CHECK(undone.state == ProcedureState::kRolledBack);
+  CHECK(undone.status.code() == StatusCode::kAborted);
+  CHECK(undone.status.message().find("waits for table shop:orders, held by procedure " +
+                                     std::to_string(older.value)) != std::string::npos);
+  CHECK(engine.world.journal.count("undo younger.1") == 1);
+  CHECK(engine.world.journal.count("do younger child.1") == 0);
+  CHECK(engine.executor().deadlocks().empty());
+  CHECK(engine.executor().locks().empty());
+}
+
+TEST_CASE("a host that only wants to hear of deadlocks finds them listed, and nothing is undone") {
+  EngineWorld engine;
+  script_a_circle(engine.world);
+  auto options = engine.options();
+  options.deadlock_policy = DeadlockPolicy::kReport;
+  engine.open(std::move(options));
+  const ProcedureId older = engine.submit("older");
+  const ProcedureId younger = engine.submit("younger");
+  engine.run();
+
+  REQUIRE(engine.executor().deadlocks().size() == 1);
+  const WaitCycle cycle = engine.executor().deadlocks().front();
+  CHECK(cycle.links.size() == 4);
+  CHECK(to_string(cycle).find("waits for its child") != std::string::npos);
+  CHECK(logged(engine, "deadlock: procedure"));
+  CHECK(engine.describe(older).state == ProcedureState::kWaiting);
+  CHECK(engine.describe(younger).state == ProcedureState::kWaiting);
+}
+
+TEST_CASE("a deadlock that a crash left behind is found and ended by the next run") {
+  EngineWorld engine;
+  script_a_circle(engine.world);
+  auto options = engine.options();
+  options.deadlock_policy = DeadlockPolicy::kReport;
+  engine.open(std::move(options));
+  const ProcedureId older = engine.submit("older");
+  const ProcedureId younger = engine.submit("younger");
+  engine.run();
+  engine.crash_and_open();
+  engine.run_to_the_end();
+
+  CHECK(engine.result(older).state == ProcedureState::kSuccess);
+  CHECK(engine.result(younger).state == ProcedureState::kRolledBack);
+}
+
+TEST_CASE("an executor that is stopped before it looked at a deadlock leaves it to the next run") {
+  EngineWorld engine;
+  script_a_circle(engine.world);
+  auto options = engine.options();
+  options.deadlock_policy = DeadlockPolicy::kReport;
+  engine.open(std::move(options));
+  const ProcedureId older = engine.submit("older");
+  engine.submit("younger");
+  engine.run();
+  engine.crash_and_open();
+
+  engine.close();
+
+  engine.open();
+  engine.run_to_the_end();
+  CHECK(engine.result(older).state == ProcedureState::kSuccess);
+}
+
+TEST_CASE("a tree past its point of no return is not given up for a deadlock") {
+  EngineWorld engine;
+  script_a_circle(engine.world);
+  engine.world.scripts["younger"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+                                       if (run.step == 4) run.spawn("younger child");
+                                       return std::nullopt;
+                                     },
+                                     .locks = goods()};
+  engine.world.scripts["younger"].steps = 5;
+  engine.open();
+  engine.world.scripts["older"].run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 1 && run.ctx.attempt() == 1) return Say::retry("later");
+    return std::nullopt;
+  };
+  const ProcedureId older = engine.submit("older");
+  const ProcedureId younger = engine.submit<CommittingJob>("younger");
+  engine.run_to_the_end();
+
+  CHECK(engine.result(older).state == ProcedureState::kRolledBack);
+  CHECK(engine.result(younger).state == ProcedureState::kSuccess);
+}
+
+TEST_CASE("a child that asks exclusively for what its parent shares fails the spawning step") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"c"}, .locks = orders(LockMode::kShared)};
+  engine.world.scripts["c"] = {.steps = 1, .locks = orders()};
+  engine.open();
+  const ProcedureId id = engine.submit("p");
+  engine.run_to_the_end();
+
+  const ProcedureResult result = engine.result(id);
+  CHECK(result.state == ProcedureState::kRolledBack);
+  CHECK(result.status.code() == StatusCode::kInvalidArgument);
+  CHECK(result.status.message().find("locks are not upgraded") != std::string::npos);
+  CHECK(engine.world.journal.count("do c.1") == 0);
+  CHECK(engine.faults().rows(Space::kProcedure, RowOperation::kInsert) == 2);  // of the parent
+}
+
+}  // namespace pv2::testing

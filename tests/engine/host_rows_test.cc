@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of the host: they change together with the step that changed them, or not at all. (Locks on
+// row prefixes are not built yet.)
+
+#include "support/engine_world.h"
+
+namespace pv2::testing {
+namespace {
+
+std::optional<Outcome> usual() { return std::nullopt; }
+
+std::optional<std::string> row(EngineWorld& engine, std::string_view key) {
+  return engine.disk->get(Space::kHost, key);
+}
+
+}  // namespace
+
+TEST_CASE("a step reads durable rows and what it wrote itself") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.run = [](JobRun& run) {
+    if (run.step == 1) {
+      CHECK(*run.ctx.get_row("k") == std::nullopt);
+      run.ctx.put_row("k", "one");
+      CHECK(*run.ctx.get_row("k") == "one");
+      run.ctx.put_row("k", "two");
+      CHECK(*run.ctx.get_row("k") == "two");
+    } else if (run.step == 2) {
+      CHECK(*run.ctx.get_row("k") == "two");
+      run.ctx.erase_row("k");
+      CHECK(*run.ctx.get_row("k") == std::nullopt);
+      run.ctx.put_row("empty", "");
+      CHECK(*run.ctx.get_row("empty") == "");
+    }
+    return usual();
+  }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.executor().run_until_idle(1);
+  CHECK(row(engine, "k") == "two");
+  engine.run();
+  CHECK(engine.result(id).status.ok());
+  CHECK(row(engine, "k") == std::nullopt);
+  CHECK(row(engine, "empty") == "");
+}
+
+TEST_CASE("rows are durable with their step and never before") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.run = [](JobRun& run) {
+    run.ctx.put_row("step", std::to_string(run.step));
+    return usual();
+  }};
+  engine.open();
+  engine.submit("a");
+  engine.faults().hold_commit(engine.faults().commits() + 2);
+  engine.run();
+  CHECK(engine.world.journal.count("do a.2") == 1);
+  CHECK(row(engine, "step") == "1");
+  engine.faults().release();
+  engine.run();
+  CHECK(row(engine, "step") == "3");
+}
+
+TEST_CASE("what a step that fails wrote is dropped, and its undo may write") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.run =
+                                   [](JobRun& run) {
+                                     run.ctx.put_row("made by " + run.label(), "x");
+                                     return run.step == 3 ? std::optional(Say::fail("no"))
+                                                          : usual();
+                                   },
+                               .undo =
+                                   [](JobRun& run) {
+                                     run.ctx.erase_row("made by " + run.label());
+                                     run.ctx.put_row("undone " + run.label(), "x");
+                                     return usual();
+                                   }};
+  engine.open();
+  engine.submit("a");
+  engine.run();
+  for (const char* step : {"a.1", "a.2", "a.3"}) {
+    CHECK(row(engine, std::string("made by ") + step) == std::nullopt);
+    CHECK(row(engine, std::string("undone ") + step) == "x");
+  }
+}
+
+TEST_CASE("a wait writes the rows of its step, forward and in rollback") {
+  EngineWorld engine;
+  const bool undo = GENERATE(false, true);
+  const auto waits = [](JobRun& run) -> std::optional<Outcome> {
+    run.ctx.put_row("asked", "yes");
+    const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+    return value == nullptr ? std::optional(Say::wait()) : usual();
+  };
+  if (undo) {
+    engine.world.scripts["a"] = {.run = [](JobRun&) { return std::optional(Say::fail("no")); },
+                                 .undo = waits};
+  } else {
+    engine.world.scripts["a"] = {.steps = 1, .run = waits};
+  }
+  engine.open();
+  engine.submit("a");
+  engine.run();
+  CHECK(engine.executor().live_procedures() == 1);
+  CHECK(row(engine, "asked") == "yes");
+}
+
+TEST_CASE("rows of the host survive their procedure and its acknowledgement") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) {
+                                 run.ctx.put_row("kept", "by the host");
+                                 return usual();
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  REQUIRE(engine.executor().acknowledge(id).ok());
+  engine.crash_and_open();
+  CHECK(row(engine, "kept") == "by the host");
+  CHECK(engine.disk->rows() == 2);
+}
+
+}  // namespace pv2::testing

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JobStory: a CrashStory of scripted jobs, each submitted by a client who repeats himself with the
+// same nonce until he has seen the result. It knows what has to be true whatever was crashed: a
+// nonce keeps its procedure, and a result its bytes; every effect happens, and at most once more
+// per crash; none happens after it was undone; what is left in the store is the results.
+
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/catch.h"
+#include "support/crash_everywhere.h"
+#include "support/scripted_job.h"
+
+namespace pv2::testing {
+
+/// What one client submits, and expects.
+struct JobRoot {
+  std::string name;
+  bool succeeds = true;
+  enum class Type { kJob, kFinalJob, kCommittingJob } type = Type::kJob;
+};
+
+/// The script of a story; immutable while it is played.
+struct JobPlot {
+  std::map<std::string, JobScript> scripts;
+  std::vector<JobRoot> roots;
+  /// Each client acknowledges his result; then nothing is left of it.
+  bool acknowledges = false;
+  /// How often an effect may happen without any crash.
+  std::size_t repeats = 1;
+  /// What else has to be true. `row` reads a row of the host.
+  using Row = std::function<std::optional<std::string>(std::string_view key)>;
+  std::function<void(const std::vector<std::string>& journal, const Row& row)> check = {};
+};
+
+class JobStory final : public CrashStory {
+ public:
+  explicit JobStory(const JobPlot& plot) : plot_(plot) {
+    world_.scripts = plot.scripts;
+    for (const JobRoot& root : plot.roots) {
+      clients_.push_back({.root = &root, .nonce = {9, clients_.size() + 1}});
+    }
+  }
+
+  void add_types(ProcedureRegistry& registry) override { add_job_types(registry, world_); }
+
+  void begin_life(ProcedureExecutor& executor) override {
+    for (Client& client : clients_) {
+      client.told = client.acknowledging = false;
+      if (client.acknowledged) continue;
+      if (plot_.acknowledges && client.result) {
+        ask_for_result(executor, client);
+      } else {
+        submit(executor, client);
+      }
+    }
+  }
+
+  bool stir(ProcedureExecutor& executor) override {
+    bool stirred = world_.answer_one("the answer");
+    for (Client& client : clients_) {
+      if (!plot_.acknowledges || !client.told || client.acknowledged || client.acknowledging) {
+        continue;
+      }
+      client.acknowledging = stirred = true;
+      executor.acknowledge_async(client.id, [&client](const Status& status) {
+        client.acknowledging = false;
+        if (status.ok()) client.acknowledged = true;
+      });
+    }
+    return stirred;
+  }
+
+  void check_end(ProcedureExecutor& executor, ProcedureStore& store, std::size_t crashes) override {
+    REQUIRE(executor.live_procedures() == 0);
+    for (const Client& client : clients_) {
+      INFO("client of " << client.root->name);
+      REQUIRE(client.trouble.empty());
+      if (plot_.acknowledges) {
+        REQUIRE(client.acknowledged);
+        continue;
+      }
+      REQUIRE(client.result.has_value());
+      const ProcedureResult& result = *client.result;
+      REQUIRE(result.state ==
+              (client.root->succeeds ? ProcedureState::kSuccess : ProcedureState::kRolledBack));
+      REQUIRE(result.status.ok() == client.root->succeeds);
+      REQUIRE(result.result == (client.root->succeeds ? client.root->name + " done" : ""));
+    }
+    check_rows(store);
+    check_effects(crashes);
+    if (plot_.check) {
+      plot_.check(world_.journal.entries(), [&](std::string_view key) {
+        auto row = store.get(Space::kHost, key);
+        REQUIRE(row.ok());
+        return *std::move(row);
+      });
+    }
+  }
+
+ private:
+  struct Client {
+    const JobRoot* root = nullptr;
+    Nonce nonce;
+    ProcedureId id{};  ///< Set once he was told that it is durable.
+    std::optional<ProcedureResult> result{};
+    bool told = false;  ///< The result, in this life.
+    bool acknowledging = false;
+    bool acknowledged = false;
+    std::string trouble{};
+  };
+
+  void submit(ProcedureExecutor& executor, Client& client) {
+    auto told = [this, &executor, &client](const Result<Submitted>& answer) {
+      if (!answer.ok()) return blame_the_crash(client, answer.status());
+      if (client.id && answer->id != client.id) client.trouble = "another id for the same nonce";
+      if (client.id && !answer->replayed) client.trouble = "a second run for the same nonce";
+      client.id = answer->id;
+      ask_for_result(executor, client);
+    };
+    const SubmitOptions options{.nonce = client.nonce, .owner = "client"};
+    switch (client.root->type) {
+      case JobRoot::Type::kJob:
+        return executor.submit_async(Job(world_, client.root->name), options, told);
+      case JobRoot::Type::kFinalJob:
+        return executor.submit_async(FinalJob(world_, client.root->name), options, told);
+      case JobRoot::Type::kCommittingJob:
+        return executor.submit_async(CommittingJob(world_, client.root->name), options, told);
+    }
+  }
+
+  void ask_for_result(ProcedureExecutor& executor, Client& client) {
+    executor.wait_async(client.id, [this, &client](const Result<ProcedureResult>& answer) {
+      if (!answer.ok()) {
+        // The acknowledgement of the life before was durable, though nobody could say so.
+        client.acknowledged = client.result && answer.status().code() == StatusCode::kExpired;
+        if (!client.acknowledged) blame_the_crash(client, answer.status());
+        return;
+      }
+      client.told = true;
+      if (client.result &&
+          (client.result->result != answer->result || client.result->status != answer->status ||
+           client.result->finished != answer->finished)) {
+        client.trouble = "another result than before";
+      }
+      client.result = *answer;
+    });
+  }
+
+  void blame_the_crash(Client& client, const Status& status) {
+    client.acknowledging = false;
+    const StatusCode code = status.code();
+    if (code == StatusCode::kUnknownOutcome || code == StatusCode::kIoError ||
+        code == StatusCode::kStopping) {
+      return;
+    }
+    client.trouble = status.to_string();
+  }
+
+  void check_rows(ProcedureStore& store) {
+    const auto count = [&](Space space) {
+      std::size_t rows = 0;
+      REQUIRE(store
+                  .scan(space, "",
+                        [&](const StoredRow&) {
+                          ++rows;
+                          return Status();
+                        })
+                  .ok());
+      return rows;
+    };
+    const std::size_t kept = plot_.acknowledges ? 0 : clients_.size();
+    REQUIRE(count(Space::kProcedure) == 2 * kept);  // header and state
+    REQUIRE(count(Space::kNonce) == kept);
+  }
+
+  void check_effects(std::size_t crashes) {
+    struct Effect {
+      std::size_t done = 0;
+      std::size_t undone = 0;
+    };
+    std::map<std::string, Effect> effects;
+    for (const std::string& entry : world_.journal.entries()) {
+      INFO(entry);
+      if (entry.starts_with("do ")) {
+        Effect& effect = effects[entry.substr(3)];
+        ++effect.done;
+        REQUIRE(effect.undone == 0);
+      } else if (entry.starts_with("undo ")) {
+        ++effects[entry.substr(5)].undone;
+      }
+    }
+    for (const auto& [step, effect] : effects) {
+      INFO(step << " was done " << effect.done << " times, undone " << effect.undone
+                << " times, in " << crashes << " crashes");
+      REQUIRE(effect.done <= plot_.repeats + crashes);
+      REQUIRE(effect.undone <= plot_.repeats + crashes);
+    }
+  }
+
+  const JobPlot& plot_;
+  World world_;
+  std::vector<Client> clients_;
+};
+
+/// Plays `plot` with a crash at every commit.
+inline std::size_t crash_everywhere(const JobPlot& plot, const CrashPlan& plan = {}) {
+  return crash_everywhere([&plot] { return std::make_unique<JobStory>(plot); }, plan);
+}
+
+inline std::size_t count(const std::vector<std::string>& journal, std::string_view entry) {
+  return static_cast<std::size_t>(std::count(journal.begin(), journal.end(), entry));
+}
+
+/// Every step that was begun was undone last of all, or never begun.
+inline void check_all_undone(const std::vector<std::string>& journal) {
+  std::map<std::string, bool> undone;
+  for (const std::string& entry : journal) {
+    if (entry.starts_with("do ")) undone[entry.substr(3)] = false;
+    if (entry.starts_with("undo ")) undone[entry.substr(5)] = true;
+  }
+  for (const auto& [step, was_undone] : undone) {
+    INFO(step);
+    REQUIRE(was_undone);
+  }
+}
+
+/// The undo of `later` had ended before the undo of `earlier` began.
+inline void check_undone_before(const std::vector<std::string>& journal, const std::string& later,
+                                const std::string& earlier) {
+  const auto last_later = std::find(journal.rbegin(), journal.rend(), "undo " + later).base();
+  const auto first_earlier = std::find(journal.begin(), journal.end(), "undo " + earlier);
+  INFO("undo " << later << " comes before undo " << earlier);
+  REQUIRE(last_later <= first_earlier);
+}
+
+}  // namespace pv2::testing

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The life of an executor: opened, started, stopped at any moment, twice, or not at all; and what
+// is refused. (Rows 7, 67, 121 and item 6 of the engine's promises: failure of the ground.)
+
+#include <pv2/store/noop_procedure_store.h>
+
+#include <atomic>
+#include <latch>
+#include <thread>
+
+#include "support/engine_world.h"
+
+namespace pv2::testing {
+namespace {
+
+struct Wrong final : Procedure {
+  static constexpr std::string_view kType = "test.Wrong";
+  void fields(auto& f) { f(1, "a", a), f(1, "b", b); }
+  Outcome execute(StepContext&) override { return done(); }
+  int a = 0;
+  int b = 0;
+};
+
+struct Quick final : Procedure {
+  static constexpr std::string_view kType = "test.Quick";
+  void fields(auto& /*f*/) {}
+  Outcome execute(StepContext&) override { return done("quick"); }
+};
+
+// What throws, and where, is a job of its own.
+enum class Place { kNowhere, kConstructor, kFields, kLocks, kPriority, kExecute, kRollback };
+struct Thrower final : Procedure {
+  static constexpr std::string_view kType = "test.Thrower";
+  explicit Thrower(Place& place) : place_(place) { throw_at(Place::kConstructor); }
+  void fields(auto& f) {
+    throw_at(Place::kFields);
+    f.arg(1, "unused", unused_);
+  }
+  LockSet locks() const override {
+    throw_at(Place::kLocks);
+    return {};
+  }
+  Priority priority() const override {
+    throw_at(Place::kPriority);
+    return Priority::kNormal;
+  }
+  Outcome execute(StepContext&) override {
+    throw_at(Place::kExecute);
+    if (place_ == Place::kRollback) return fail(Status(StatusCode::kAborted, "undo it"));
+    return done();
+  }
+  Outcome rollback(StepContext&) override {
+    throw_at(Place::kRollback);
+    return undone();
+  }
+  void throw_at(Place place) const {
+    if (place_ == place) throw std::runtime_error("thrown by the test");
+  }
+  Place& place_;
+  std::uint64_t unused_ = 0;
+};
+
+std::unique_ptr<ProcedureExecutor> open_with_threads(World& world,
+                                                     std::unique_ptr<ProcedureStore> store) {
+  ExecutorOptions options;
+  options.store = std::move(store);
+  options.registry.add<Quick>();
+  add_job_types(options.registry, world);
+  options.log = {};
+  auto opened = ProcedureExecutor::open(std::move(options));
+  REQUIRE(opened.status().to_string() == "OK");
+  return *std::move(opened);
+}
+
+std::unique_ptr<ProcedureStore> threaded(std::shared_ptr<MemoryDisk> disk) {
+  return memory(std::move(disk), {.mode = MemoryStoreOptions::Mode::kThread});
+}
+
+}  // namespace
+
+TEST_CASE("an empty store opens, stops and opens again") {
+  EngineWorld engine;  // row 7
+  engine.open();
+  engine.run();
+  engine.open();
+  CHECK(engine.executor().list().empty());
+  CHECK(engine.executor().health().ok());
+}
+
+TEST_CASE("what cannot work is refused by open, in words, and nothing on disk is changed") {
+  const auto disk = std::make_shared<MemoryDisk>();
+  ExecutorOptions options;
+  CHECK_THAT(ProcedureExecutor::open(std::move(options)).status().to_string(),
+             ContainsSubstring("store is missing"));
+
+  options = {};
+  options.store = memory(disk);
+  options.registry.add<Wrong>();
+  CHECK_THAT(ProcedureExecutor::open(std::move(options)).status().to_string(),
+             ContainsSubstring("test.Wrong"));
+
+  options = {};
+  options.store = memory(disk);
+  options.registry.add<Quick>().add<Quick>();
+  CHECK_THAT(ProcedureExecutor::open(std::move(options)).status().to_string(),
+             ContainsSubstring("test.Quick"));
+  CHECK(disk->rows() == 0);
+}
+
+TEST_CASE(
+    "a type that was not registered is refused when it is submitted, and when it is spawned") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    run.ctx.spawn(Quick());
+    return std::nullopt;
+  }};
+  engine.open();
+  const auto refused = engine.executor().submit(Quick());
+  CHECK(refused.status().code() == StatusCode::kInvalidArgument);
+  CHECK_THAT(refused.status().to_string(), ContainsSubstring("test.Quick"));
+
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("test.Quick"));
+}
+
+TEST_CASE("what is submitted before start runs after it") {
+  World world;
+  const auto executor = open_with_threads(world, threaded(std::make_shared<MemoryDisk>()));
+  const auto submitted = executor->submit(Quick());
+  REQUIRE(submitted.ok());
+  CHECK(executor->wait(submitted->id, std::chrono::milliseconds(0)).status().code() ==
+        StatusCode::kDeadlineExceeded);
+  executor->start();
+  CHECK(executor->wait(submitted->id)->result == "quick");
+}
+
+TEST_CASE("an executor that was never started can be left, and stopped") {
+  World world;
+  const auto disk = std::make_shared<MemoryDisk>();
+  const bool stop = GENERATE(false, true);
+  auto executor = open_with_threads(world, threaded(disk));
+  REQUIRE(executor->submit(Quick()).ok());
+  if (stop) executor->stop();
+  executor.reset();
+  executor = open_with_threads(world, threaded(disk));
+  CHECK(executor->live_procedures() == 1);
+}
+
+TEST_CASE("stop answers everybody who waits, refuses what is new, and can be repeated") {
+  World world;
+  world.scripts["asks"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+    return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
+  }};
+  const auto executor = open_with_threads(world, threaded(std::make_shared<MemoryDisk>()));
+  executor->start();
+  const auto ended = executor->submit(Quick());
+  REQUIRE(executor->wait(ended->id).ok());
+  const auto waiting = executor->submit(Job(world, "asks"));
+  REQUIRE(waiting.ok());
+  std::vector<std::thread> waiters;
+  std::atomic<int> told_to_go = 0;
+  for (int i = 0; i < 3; ++i) {
+    waiters.emplace_back([&] {
+      const auto answer = executor->wait(waiting->id);
+      if (answer.status().code() == StatusCode::kStopping) ++told_to_go;
+    });
+  }
+  std::latch called(1);
+  StatusCode async_code = StatusCode::kOk;
+  executor->wait_async(waiting->id, [&](const Result<ProcedureResult>& answer) {
+    async_code = answer.status().code();
+    called.count_down();
+  });
+
+  executor->stop();
+  for (std::thread& waiter : waiters) waiter.join();
+  called.wait();
+  CHECK(told_to_go == 3);
+  CHECK(async_code == StatusCode::kStopping);
+
+  executor->stop();
+  CHECK(executor->submit(Quick()).status().code() == StatusCode::kStopping);
+  CHECK(executor->wait(waiting->id).status().code() == StatusCode::kStopping);
+  CHECK(executor->wait(ended->id)->result == "quick");
+  CHECK(executor->acknowledge(ended->id).code() == StatusCode::kStopping);
+  CHECK(executor->live_procedures() == 1);
+  CHECK(executor->health().ok());
+}
+
+TEST_CASE("an asynchronous verb after stop is answered too") {
+  World world;
+  const bool threads = GENERATE(true, false);
+  EngineWorld engine;
+  std::unique_ptr<ProcedureExecutor> threaded_executor;
+  ProcedureExecutor* executor = nullptr;
+  if (threads) {
+    threaded_executor = open_with_threads(world, threaded(std::make_shared<MemoryDisk>()));
+    threaded_executor->start();
+    executor = threaded_executor.get();
+  } else {
+    executor = &engine.open();
+  }
+  executor->stop();
+  std::latch answered(3);
+  StatusCode submitted = StatusCode::kOk;
+  StatusCode waited = StatusCode::kOk;
+  StatusCode acknowledged = StatusCode::kOk;
+  engine.world.scripts["a"] = {};
+  world.scripts["a"] = {};
+  executor->submit_async(Job(threads ? world : engine.world, "a"), {},
+                         [&](const Result<Submitted>& answer) {
+                           submitted = answer.status().code();
+                           answered.count_down();
+                         });
+  executor->wait_async(ProcedureId{77}, [&](const Result<ProcedureResult>& answer) {
+    waited = answer.status().code();
+    answered.count_down();
+  });
+  executor->acknowledge_async(ProcedureId{77}, [&](const Status& answer) {
+    acknowledged = answer.code();
+    answered.count_down();
+  });
+
+  REQUIRE(answered.try_wait());  // there is no pool any more that could do it later
+  CHECK(submitted == StatusCode::kStopping);
+  CHECK(waited == StatusCode::kNotFound);
+  CHECK(acknowledged == StatusCode::kStopping);
+}
+
+TEST_CASE("a blocking verb on a thread of the executor is an error, not a standstill") {
+  World world;
+  ProcedureExecutor* running = nullptr;
+  std::atomic<int> refused = 0;
+  std::atomic<int> others = 0;
+  const auto block = [&] {
+    const StatusCode codes[] = {running->submit(Quick()).status().code(),
+                                running->wait(ProcedureId{1}).status().code(),
+                                running->acknowledge(ProcedureId{1}).code()};
+    for (const StatusCode code : codes) {
+      ++(code == StatusCode::kFailedPrecondition ? refused : others);
+    }
+  };
+  world.scripts["blocks"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                               block();
+                               const auto* value = run.ctx.offload([&] {
+                                 block();
+                                 return 1;
+                               });
+                               return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
+                             }};
+  const auto executor = open_with_threads(world, threaded(std::make_shared<MemoryDisk>()));
+  running = executor.get();
+  executor->start();
+  std::latch called(1);
+  executor->submit_async(Job(world, "blocks"), {}, [&](const Result<Submitted>& submitted) {
+    executor->wait_async(submitted->id, [&](const Result<ProcedureResult>&) {
+      block();
+      called.count_down();
+    });
+  });
+  called.wait();
+
+  CHECK(refused >= 9);  // in a step, on the pool and in a callback
+  CHECK(others == 0);
+}
+
+TEST_CASE("what throws at submission is refused with the reason") {
+  Place place = Place::kNowhere;
+  EngineWorld engine;
+  ExecutorOptions options = engine.options();
+  options.registry.add<Thrower>(place);
+  engine.open(std::move(options));
+  for (const Place where : {Place::kFields, Place::kLocks, Place::kPriority}) {
+    Thrower thrower(place);
+    place = where;
+    const auto refused = engine.executor().submit(std::move(thrower));
+    place = Place::kNowhere;
+    CHECK(refused.status().code() == StatusCode::kInternal);
+    CHECK_THAT(refused.status().to_string(), ContainsSubstring("thrown by the test"));
+    CHECK_THAT(refused.status().to_string(), ContainsSubstring("test.Thrower"));
+  }
+  CHECK(engine.executor().live_procedures() == 0);
+}
+
+TEST_CASE("a step that throws fails for good, and an undo that throws is tried again") {
+  Place place = Place::kExecute;
+  EngineWorld engine;  // X3, X15
+  ExecutorOptions options = engine.options();
+  options.registry.add<Thrower>(place);
+  engine.open(std::move(options));
+  const Place where = GENERATE(Place::kExecute, Place::kRollback);
+  place = Place::kNowhere;
+  Thrower thrower(place);
+  place = where;
+  const auto submitted = engine.executor().submit(std::move(thrower));
+  REQUIRE(submitted.ok());
+  engine.run();
+  if (where == Place::kRollback) {
+    CHECK(engine.executor().live_procedures() == 1);
+    place = Place::kNowhere;
+    engine.run_to_the_end();
+  }
+
+  const ProcedureResult result = engine.result(submitted->id);
+  CHECK(result.state == ProcedureState::kRolledBack);
+  CHECK_THAT(result.status.to_string(),
+             ContainsSubstring(where == Place::kExecute ? "thrown by the test" : "undo it"));
+}
+
+TEST_CASE("a callback that throws, and a log that throws, harm nobody") {
+  EngineWorld engine;
+  ExecutorOptions options = engine.options();
+  options.log = [](LogLevel, std::string_view) { throw std::runtime_error("no log"); };
+  options.on_store_failure = [](const Status&) { throw std::runtime_error("no host"); };
+  engine.world.scripts["a"] = {};
+  engine.open(std::move(options));
+  for (int i = 0; i < 2; ++i) {
+    engine.executor().submit_async(Job(engine.world, "a"), {}, [](const Result<Submitted>&) {
+      throw std::runtime_error("no callback");
+    });
+    engine.run();
+    engine.faults().fail_commit(engine.faults().commits() + 1, Status(StatusCode::kIoError, "x"));
+  }
+  CHECK_FALSE(engine.executor().health().ok());
+  CHECK(engine.world.journal.count("do a.3") == 1);
+}
+
+TEST_CASE("beyond the limit of live procedures submissions are refused, and nothing else is") {
+  EngineWorld engine;
+  engine.max_live_procedures = 2;
+  engine.world.scripts["p"] = {.children = {"c", "c", "c"}};
+  engine.world.scripts["c"] = {.steps = 1};
+  engine.open();
+  const ProcedureId first = engine.submit("p");
+  engine.submit("c");
+  CHECK(engine.executor().submit(Job(engine.world, "c")).status().code() ==
+        StatusCode::kResourceExhausted);
+  engine.run();
+  CHECK(engine.result(first).status.ok());  // its children were never in question
+  CHECK(engine.executor().submit(Job(engine.world, "c")).ok());
+}
+
+TEST_CASE("an executor without threads runs as many steps as it is told") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 5};
+  engine.open();
+  engine.submit("a");
+  CHECK(engine.executor().run_until_idle(2) == 2);
+  CHECK(engine.world.journal.count("do a.2") == 1);
+  CHECK(engine.world.journal.count("do a.3") == 0);
+  CHECK(engine.executor().run_until_idle() == 3);
+  CHECK(engine.executor().run_until_idle() == 0);
+}
+
+TEST_CASE("on a store that keeps no records everything works but the memory of it") {
+  EngineWorld engine;
+  engine.max_results_in_memory = 1;
+  ExecutorOptions options = engine.options();
+  options.store = noop();
+  engine.world.scripts["p"] = {.children = {"c"}};
+  engine.world.scripts["c"] = {.steps = 1};
+  engine.open(std::move(options));
+  const auto first = engine.executor().submit(Job(engine.world, "p"), {.nonce = {1, 1}});
+  engine.run();
+  CHECK(engine.executor().wait(first->id)->result == "p done");
+  CHECK(engine.executor().submit(Job(engine.world, "p"), {.nonce = {1, 1}})->id == first->id);
+  const auto second = engine.executor().submit(Job(engine.world, "c"));
+  engine.run();
+  CHECK(engine.executor().wait(second->id)->result == "c done");
+  CHECK(engine.executor().wait(first->id).status().code() == StatusCode::kExpired);
+}
+
+}  // namespace pv2::testing

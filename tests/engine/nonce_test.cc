@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A nonce names one submission: the same one gets the same procedure, whatever happens; nothing is
+// kept of one that was refused; and what was forgotten is recognisable. (Rows 29-33, X7, X8.)
+
+#include "support/engine_world.h"
+
+namespace pv2::testing {
+namespace {
+
+constexpr SubmitOptions keyed() { return {.nonce = {7, 1}}; }
+
+struct Answers {
+  std::vector<Result<Submitted>> all;
+  auto callback() {
+    return [this](Result<Submitted> answer) { all.push_back(std::move(answer)); };
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a nonce whose procedure has ended gets its id and its result, also after a restart") {
+  EngineWorld engine;  // row 29
+  const bool succeeds = GENERATE(true, false);
+  engine.world.scripts["a"] = {.run = [succeeds](JobRun& run) {
+    return run.step == 3 && !succeeds ? std::optional(Say::fail("no")) : std::nullopt;
+  }};
+  engine.open();
+  const ProcedureId id = engine.submit("a", keyed());
+  engine.run();
+  const ProcedureResult before = engine.result(id);
+  const Entries journal = engine.journal();
+
+  for (int life = 0; life < 3; ++life) {
+    const auto again = engine.executor().submit(Job(engine.world, "a"), keyed());
+    REQUIRE(again.ok());
+    CHECK(again->replayed);
+    CHECK(again->id == id);
+    engine.run();
+    const ProcedureResult result = engine.result(id);
+    CHECK(result.state == before.state);
+    CHECK(result.status == before.status);
+    CHECK(result.result == before.result);
+    CHECK(result.submitted == before.submitted);
+    CHECK(result.finished == before.finished);
+    engine.clock->advance(std::chrono::hours(1));
+    engine.open();
+  }
+  CHECK(engine.journal() == journal);
+}
+
+TEST_CASE("a nonce whose procedure runs gets its id, before and after a restart") {
+  EngineWorld engine;  // row 30
+  engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 2) return std::nullopt;
+    const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+    return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
+  }};
+  engine.open();
+  const ProcedureId id = engine.submit("a", keyed());
+  engine.run();
+  CHECK(engine.submit("a", keyed()) == id);
+  engine.crash_and_open();
+  CHECK(engine.submit("a", keyed()) == id);
+  engine.run();
+  while (engine.world.answer_one("x")) engine.run();
+
+  CHECK(engine.result(id).status.ok());
+  CHECK(engine.world.journal.count("do a.1") == 1);
+}
+
+TEST_CASE("a duplicate of a submission that is not durable yet joins it and gets the same answer") {
+  EngineWorld engine;  // row 32
+  engine.world.scripts["a"] = {};
+  engine.open();
+  Answers answers;
+  for (int i = 0; i < 3; ++i) {
+    engine.executor().submit_async(Job(engine.world, "a"), keyed(), answers.callback());
+  }
+  CHECK(answers.all.empty());
+
+  SECTION("when it becomes durable") {
+    engine.run();
+    REQUIRE(answers.all.size() == 3);
+    for (const auto& answer : answers.all) {
+      REQUIRE(answer.ok());
+      CHECK(answer->id == answers.all.front()->id);
+    }
+    CHECK_FALSE(answers.all[0]->replayed);
+    CHECK(answers.all[1]->replayed);
+    CHECK(answers.all[2]->replayed);
+    CHECK(engine.world.journal.count("do a.1") == 1);
+  }
+}
+
+TEST_CASE("a duplicate of a submission whose record fails is told so too, and may find out") {
+  EngineWorld engine;  // row 33, X7
+  engine.world.scripts["a"] = {};
+  engine.open();
+  engine.faults().fail_commit(engine.faults().commits() + 1, Status(StatusCode::kIoError, "gone"));
+  Answers answers;
+  for (int i = 0; i < 2; ++i) {
+    engine.executor().submit_async(Job(engine.world, "a"), keyed(), answers.callback());
+  }
+  engine.run();
+
+  REQUIRE(answers.all.size() == 2);
+  for (const auto& answer : answers.all) {
+    CHECK(answer.status().code() == StatusCode::kUnknownOutcome);
+  }
+}
+
+TEST_CASE("the same nonce with another argument, type or owner is an error and starts nothing") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = engine.world.scripts["b"] = {};
+  engine.open();
+  const ProcedureId id = engine.submit("a", keyed());
+  for (int life = 0; life < 2; ++life) {
+    auto& executor = engine.executor();
+    const Result<Submitted> answers[] = {
+        executor.submit(Job(engine.world, "b"), keyed()),
+        executor.submit(FinalJob(engine.world, "a"), keyed()),
+        executor.submit(Job(engine.world, "a"), {.nonce = {7, 1}, .owner = "somebody else"})};
+    for (const auto& answer : answers) {
+      CHECK(answer.status().code() == StatusCode::kKeyReused);
+      CHECK_THAT(std::string(answer.status().message()), ContainsSubstring("7/1"));
+    }
+    engine.run();
+    engine.crash_and_open();
+  }
+  CHECK(engine.result(id).status.ok());
+  CHECK(engine.world.journal.count("do b.1") == 0);
+}
+
+TEST_CASE("nonces of another group are other nonces, and no nonce is no name") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {};
+  engine.open();
+  const ProcedureId ids[] = {
+      engine.submit("a", {.nonce = {1, 5}}), engine.submit("a", {.nonce = {2, 5}}),
+      engine.submit("a", {.nonce = {1, 0}}), engine.submit("a", {.nonce = {1, 0}})};
+  CHECK(ids[0] != ids[1]);
+  CHECK(ids[2] != ids[3]);
+}
+
+TEST_CASE("of a submission that was refused nothing is kept, and its nonce may try again") {
+  EngineWorld engine;
+  engine.max_live_procedures = 1;
+  engine.world.scripts["a"] = {};
+  engine.open();
+  engine.submit("a");
+  const std::size_t rows = engine.disk->rows();
+
+  const auto refused = engine.executor().submit(Job(engine.world, "a"), keyed());
+  CHECK(refused.status().code() == StatusCode::kResourceExhausted);
+  CHECK(engine.disk->rows() == rows);
+
+  engine.run();
+  const auto accepted = engine.executor().submit(Job(engine.world, "a"), keyed());
+  REQUIRE(accepted.ok());
+  CHECK_FALSE(accepted->replayed);
+}
+
+TEST_CASE("a nonce lives as long as its result: both are gone once it is acknowledged") {
+  EngineWorld engine;  // X8
+  engine.world.scripts["a"] = {};
+  engine.open();
+  const ProcedureId first = engine.submit("a", keyed());
+  CHECK(engine.executor().acknowledge(first).code() == StatusCode::kFailedPrecondition);
+  engine.run();
+  REQUIRE(engine.executor().acknowledge(first).ok());
+  CHECK(engine.disk->rows() == 1);
+  engine.crash_and_open();
+
+  CHECK(engine.executor().wait(first).status().code() == StatusCode::kExpired);
+  CHECK(engine.executor().acknowledge(first).code() == StatusCode::kExpired);
+  const auto second = engine.executor().submit(Job(engine.world, "a"), keyed());
+  REQUIRE(second.ok());
+  CHECK_FALSE(second->replayed);
+  CHECK(second->id != first);
+}
+
+TEST_CASE("old nonces are looked up on the disk, not kept in memory") {
+  EngineWorld engine;
+  engine.max_results_in_memory = 2;
+  engine.world.scripts["a"] = engine.world.scripts["b"] = {};
+  engine.open();
+  std::vector<ProcedureId> ids;
+  for (std::uint64_t i = 1; i <= 5; ++i) {
+    ids.push_back(engine.submit("a", {.nonce = {1, i}}));
+    engine.run();
+  }
+  for (int life = 0; life < 2; ++life) {
+    for (std::uint64_t i = 1; i <= 5; ++i) {
+      const auto again = engine.executor().submit(Job(engine.world, "a"), {.nonce = {1, i}});
+      REQUIRE(again.ok());
+      CHECK(again->id == ids[i - 1]);
+      CHECK(again->replayed);
+      CHECK(engine.result(again->id).result == "a done");
+    }
+    CHECK(engine.executor().submit(Job(engine.world, "b"), {.nonce = {1, 1}}).status().code() ==
+          StatusCode::kKeyReused);
+    engine.open();
+  }
+}
+
+TEST_CASE("two acknowledgements of one result do not touch the nonce's next procedure") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {};
+  engine.open();
+  const ProcedureId first = engine.submit("a", keyed());
+  engine.run();
+  std::vector<Status> acknowledged;
+  const auto note = [&](const Status& status) { acknowledged.push_back(status); };
+  engine.executor().acknowledge_async(first, note);
+  engine.executor().acknowledge_async(first, note);
+  engine.store().pump_some(1);
+  Answers answers;
+  engine.executor().submit_async(Job(engine.world, "a"), keyed(), answers.callback());
+  engine.executor().run_until_idle();
+
+  REQUIRE(acknowledged.size() == 2);
+  CHECK(acknowledged[0].ok());
+  REQUIRE(answers.all.size() == 1);
+  REQUIRE(answers.all[0].ok());
+  engine.open();
+  const auto again = engine.executor().submit(Job(engine.world, "a"), keyed());
+  REQUIRE(again.ok());
+  CHECK(again->id == answers.all[0]->id);
+  CHECK(again->replayed == !answers.all[0]->replayed);
+}
+
+TEST_CASE("an id is never issued twice, whatever crashed and was deleted") {
+  EngineWorld engine;  // row 76
+  engine.world.scripts["a"] = {};
+  engine.open();
+  ProcedureId highest;
+  for (int life = 0; life < 4; ++life) {
+    const ProcedureId id = engine.submit("a");
+    CHECK(id > highest);
+    highest = id;
+    engine.run();
+    REQUIRE(engine.executor().acknowledge(id).ok());
+    life % 2 == 0 ? engine.crash_and_open() : engine.open();
+    CHECK(engine.executor().wait(highest).status().code() == StatusCode::kExpired);
+  }
+}
+
+}  // namespace pv2::testing

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Records that cannot be understood: their tree is frozen with its locks, listed with the reason,
+// never deleted, and everything else runs. If even the engine's part is unreadable, open refuses
+// and names the record. (Rows 71-73, 79, 85 and X10, in terms of our records.)
+
+#include "record_codec.h"
+#include "support/engine_world.h"
+
+namespace pv2::testing {
+namespace {
+
+const auto kOrders = LockSet().table("shop", "orders", LockMode::kExclusive);
+
+JobScript asks() {
+  return {.run = [](JobRun& run) -> std::optional<Outcome> {
+            if (run.step != 2) return std::nullopt;
+            const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+            return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
+          },
+          .locks = kOrders};
+}
+
+std::string row(const MemoryDisk& disk, ProcedureId id, RowKind kind) {
+  return disk.get(Space::kProcedure, procedure_key(id, kind)).value();
+}
+void put_row(MemoryDisk& disk, ProcedureId id, RowKind kind, const std::string& value) {
+  disk.put(Space::kProcedure, procedure_key(id, kind), value);
+}
+
+// test.Job as a program has it that knows its first step only.
+struct Shorter : JobKind {
+  static constexpr auto kSteps = steps(step(JobStep::kOne, "ONE", kUndoable));
+};
+
+// Opens without one of the types.
+void open_without_final_jobs(EngineWorld& engine) {
+  ExecutorOptions options = engine.options();
+  options.registry = ProcedureRegistry();
+  options.registry.add<Job>(engine.world);
+  engine.open(std::move(options));
+}
+
+Status open_fails(EngineWorld& engine) {
+  engine.close();
+  return ProcedureExecutor::open(engine.options()).status();
+}
+
+}  // namespace
+
+TEST_CASE("an unknown type is quarantined with its locks, and goes on with a build that knows it") {
+  EngineWorld engine;
+  engine.world.scripts["final"] = asks();
+  engine.world.scripts["same table"] = {.locks = kOrders};
+  engine.world.scripts["free"] = {};
+  engine.open();
+  const ProcedureId id = engine.submit<FinalJob>("final", {.nonce = {1, 1}, .owner = "alice"});
+  engine.run();
+  open_without_final_jobs(engine);
+  const ProcedureId blocked = engine.submit("same table");
+  const ProcedureId free = engine.submit("free");
+  engine.run();
+
+  CHECK(engine.result(free).status.ok());
+  CHECK(engine.world.journal.count("do same table.1") == 0);
+  const ProcedureInfo info = engine.describe(id);
+  CHECK(info.quarantined);
+  CHECK_FALSE(info.parked);
+  CHECK(info.type == "test.FinalJob");
+  CHECK(info.owner == "alice");
+  CHECK(info.holds_locks);
+  CHECK_THAT(info.error.to_string(), ContainsSubstring("'test.FinalJob' is not registered"));
+  REQUIRE_FALSE(engine.log_lines.empty());
+  CHECK_THAT(engine.log_lines.back(), ContainsSubstring("quarantined"));
+  CHECK(engine.executor().wait(id, std::chrono::milliseconds(0)).status().code() ==
+        StatusCode::kDeadlineExceeded);
+
+  engine.open();
+  engine.run();
+  CHECK_FALSE(engine.describe(id).quarantined);
+  while (engine.world.answer_one("go on")) engine.run();
+  CHECK(engine.result(id).status.ok());
+  CHECK(engine.result(blocked).status.ok());
+}
+
+TEST_CASE("a child of an unknown type freezes its whole tree, and no other") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 2) return std::nullopt;
+    run.ctx.spawn(FinalJob(run.world, "final"));
+    run.spawn("sibling");
+    return std::nullopt;
+  }};
+  engine.world.scripts["final"] = asks();
+  engine.world.scripts["sibling"] = {.steps = 5};
+  engine.world.scripts["other"] = {};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  const ProcedureId other = engine.submit("other");
+  engine.executor().run_until_idle(5);
+  open_without_final_jobs(engine);
+  const Entries journal = engine.journal();
+  engine.run();
+
+  for (const ProcedureInfo& info : engine.executor().list()) {
+    CHECK(info.quarantined == (info.root == root));
+  }
+  CHECK(engine.world.journal.count("do sibling.5") ==
+        static_cast<std::size_t>(std::count(journal.begin(), journal.end(), "do sibling.5")));
+  CHECK(engine.result(other).status.ok());
+  engine.open();
+  engine.run();
+  while (engine.world.answer_one("go on")) engine.run();
+  CHECK(engine.result(root).status.ok());
+}
+
+TEST_CASE("damaged user bytes quarantine their tree; its nonce, locks and identity stay") {
+  EngineWorld engine;
+  const auto kind = GENERATE(RowKind::kHeader, RowKind::kState);
+  engine.world.scripts["a"] = asks();
+  engine.world.scripts["other"] = {};
+  engine.open();
+  const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
+  engine.run();
+  engine.close();
+  const std::string good = row(*engine.disk, id, kind);
+  std::string bad = good;
+  bad.back() = static_cast<char>(bad.back() ^ 1);  // the last byte belongs to the user's frame
+  put_row(*engine.disk, id, kind, bad);
+  engine.open();
+  const ProcedureId other = engine.submit("other");
+  engine.run();
+
+  CHECK(engine.describe(id).quarantined);
+  CHECK(engine.describe(id).holds_locks);
+  CHECK_THAT(engine.describe(id).error.to_string(), ContainsSubstring("checksum"));
+  CHECK(engine.result(other).status.ok());
+  CHECK(row(*engine.disk, id, kind) == bad);
+
+  engine.close();
+  put_row(*engine.disk, id, kind, good);
+  engine.open();
+  CHECK(engine.submit("a", {.nonce = {1, 1}}) == id);
+  engine.run();
+  while (engine.world.answer_one("go on")) engine.run();
+  CHECK(engine.result(id).status.ok());
+}
+
+TEST_CASE(
+    "whatever single byte of a record is damaged, open quarantines or refuses, and names it") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = asks();
+  engine.world.scripts["other"] = {};
+  engine.open();
+  const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
+  engine.run();
+  engine.close();
+  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
+    const std::string good = row(*engine.disk, id, kind);
+    for (std::size_t at = 0; at < good.size(); ++at) {
+      CAPTURE(static_cast<int>(kind), at);
+      const auto disk = engine.disk->clone();
+      std::string bad = good;
+      bad[at] = static_cast<char>(bad[at] ^ 0x10);
+      put_row(*disk, id, kind, bad);
+      ExecutorOptions options = engine.options();
+      options.store = memory(disk);
+      auto opened = ProcedureExecutor::open(std::move(options));
+      if (opened.ok()) {
+        (*opened)->run_until_idle();
+        REQUIRE((*opened)->describe(id)->quarantined);
+      } else {
+        REQUIRE(opened.status().code() == StatusCode::kCorruption);
+        REQUIRE_THAT(opened.status().to_string(),
+                     ContainsSubstring("procedure " + std::to_string(id.value)));
+      }
+    }
+  }
+}
+
+TEST_CASE("a torn record is quarantined or refused, at whatever length it was torn") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = asks();
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  engine.close();
+  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
+    const std::string good = row(*engine.disk, id, kind);
+    for (std::size_t size = 0; size < good.size(); ++size) {
+      CAPTURE(static_cast<int>(kind), size);
+      const auto disk = engine.disk->clone();
+      put_row(*disk, id, kind, good.substr(0, size));
+      ExecutorOptions options = engine.options();
+      options.store = memory(disk);
+      auto opened = ProcedureExecutor::open(std::move(options));
+      if (opened.ok()) {
+        REQUIRE((*opened)->describe(id)->quarantined);
+      } else {
+        REQUIRE(opened.status().code() == StatusCode::kCorruption);
+      }
+    }
+  }
+}
+
+TEST_CASE("a header without a state, or a state without a header, is refused by name") {
+  EngineWorld engine;
+  const auto kind = GENERATE(RowKind::kHeader, RowKind::kState);
+  engine.world.scripts["a"] = {};
+  engine.open();
+  engine.submit("a");
+  const ProcedureId id = engine.submit("a");
+  engine.close();
+  engine.disk->erase(Space::kProcedure, procedure_key(id, kind));
+  const Status refused = open_fails(engine);
+  CHECK(refused.code() == StatusCode::kCorruption);
+  CHECK_THAT(refused.to_string(), ContainsSubstring("procedure " + std::to_string(id.value)));
+}
+
+TEST_CASE("children whose root has no record are quarantined alone, and other trees run") {
+  EngineWorld engine;  // rows 71-73, 85
+  engine.world.scripts["p"] = {.children = {"c", "c"}};
+  engine.world.scripts["c"] = asks();
+  engine.world.scripts["c"].locks = {};
+  engine.world.scripts["other"] = {.steps = 5};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  const ProcedureId other = engine.submit("other");
+  engine.executor().run_until_idle(4);
+  engine.close();
+  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
+    engine.disk->erase(Space::kProcedure, procedure_key(root, kind));
+  }
+  engine.open();
+  engine.run();
+
+  CHECK(engine.result(other).status.ok());
+  const auto listed = engine.executor().list();
+  REQUIRE(listed.size() == 2);
+  for (const ProcedureInfo& info : listed) {
+    CHECK(info.quarantined);
+    CHECK_THAT(info.error.to_string(),
+               ContainsSubstring("procedure " + std::to_string(root.value)));
+  }
+}
+
+TEST_CASE("a record at a step that this program does not have is quarantined") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 5};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.executor().run_until_idle(3);
+
+  ExecutorOptions options = engine.options();
+  options.registry = ProcedureRegistry();
+  options.registry.add<ScriptedJob<Shorter>>(engine.world);
+  engine.open(std::move(options));
+  engine.run();
+  CHECK(engine.describe(id).quarantined);
+  CHECK_THAT(engine.describe(id).error.to_string(), ContainsSubstring("step 4"));
+}
+
+TEST_CASE("a lock that cannot be restored is reported, not taken twice") {
+  EngineWorld engine;  // X10
+  engine.world.scripts["a"] = asks();
+  engine.open();
+  const ProcedureId first = engine.submit("a");
+  engine.run();
+
+  EngineWorld elsewhere;  // a second holder of the same table, with the next id
+  elsewhere.world.scripts["a"] = asks();
+  elsewhere.world.scripts["nothing"] = {.steps = 1};
+  elsewhere.open();
+  elsewhere.submit("nothing");
+  elsewhere.run();
+  const ProcedureId second = elsewhere.submit("a");
+  elsewhere.run();
+  REQUIRE(second != first);
+  engine.close();
+  elsewhere.close();
+  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
+    put_row(*engine.disk, second, kind, row(*elsewhere.disk, second, kind));
+  }
+  engine.open();
+  engine.run();
+
+  CHECK_FALSE(engine.describe(first).quarantined);
+  CHECK(engine.describe(second).quarantined);
+  CHECK_THAT(engine.describe(second).error.to_string(), ContainsSubstring("locks"));
+  while (engine.world.answer_one("go on")) engine.run();
+  CHECK(engine.result(first).status.ok());
+}
+
+}  // namespace pv2::testing

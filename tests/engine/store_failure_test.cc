@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A store failure is loud and final: nothing is written after it, everybody is told, the host once,
+// and the next run goes on from what is on the disk. (Row 134, row 84's counterpart in the engine.)
+
+#include "support/engine_world.h"
+
+namespace pv2::testing {
+namespace {
+
+const Status kGone(StatusCode::kIoError, "the disk is gone");
+
+void fill_with_work(World& world) {
+  world.scripts["p"] = {.children = {"c", "c"}};
+  world.scripts["c"] = {.steps = 2};
+  world.scripts["f"] = {.run = [](JobRun& run) {
+    return run.step == 3 ? std::optional(Say::fail("as it was told")) : std::nullopt;
+  }};
+}
+
+}  // namespace
+
+TEST_CASE(
+    "whichever commit fails, everybody is told, nothing more happens, and a restart goes on") {
+  std::size_t commits = 0;
+  {
+    EngineWorld engine;
+    fill_with_work(engine.world);
+    engine.open();
+    engine.submit("p");
+    engine.submit("f");
+    engine.run();
+    commits = engine.faults().commits();
+    REQUIRE(engine.executor().live_procedures() == 0);
+  }
+  for (std::size_t n = 2; n <= commits; ++n) {  // the first one is that of open()
+    CAPTURE(n);
+    EngineWorld engine;
+    fill_with_work(engine.world);
+    engine.open();
+    engine.faults().fail_commit(n, kGone);
+    std::vector<Status> answers;
+    std::size_t asked = 0;
+    for (const char* name : {"p", "f"}) {
+      ++asked;
+      engine.executor().submit_async(
+          Job(engine.world, name), {.nonce = {1, asked}}, [&](const Result<Submitted>& submitted) {
+            answers.push_back(submitted.status());
+            if (!submitted.ok()) return;
+            ++asked;
+            engine.executor().wait_async(submitted->id, [&](const Result<ProcedureResult>& result) {
+              answers.push_back(result.ok() ? Status() : result.status());
+            });
+          });
+    }
+    while (engine.executor().health().ok()) REQUIRE(engine.executor().run_until_idle(1) <= 1);
+
+    const Entries journal = engine.journal();
+    const std::size_t passed = engine.faults().trace().size();
+    engine.run();
+    engine.clock->advance(std::chrono::hours(1));
+    engine.run();
+
+    CHECK(engine.journal() == journal);
+    CHECK(engine.faults().trace().size() == passed);
+    CHECK(engine.store_failures.size() == 1);
+    CHECK_THAT(engine.executor().health().to_string(), ContainsSubstring("the disk is gone"));
+    CHECK(answers.size() == asked);
+    const auto refused = engine.executor().submit(Job(engine.world, "p"));
+    CHECK_THAT(refused.status().to_string(), ContainsSubstring("the disk is gone"));
+    CHECK(engine.faults().trace().size() == passed);
+
+    engine.open();
+    for (std::uint64_t nonce : {1, 2}) {
+      engine.submit(nonce == 1 ? "p" : "f", {.nonce = {1, nonce}});
+    }
+    engine.run_to_the_end();
+    CHECK(engine.disk->rows() == 1 + 2 * 3);
+  }
+}
+
+TEST_CASE("a commit that fails is an unknown outcome, and a duplicate finds out") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {};
+  engine.open();
+  const bool written = GENERATE(false, true);
+  const std::size_t next = engine.faults().commits() + 1;
+  written ? engine.faults().crash_after(next, FaultStore::AfterCrash::kFail)
+          : engine.faults().crash_before(next, FaultStore::AfterCrash::kFail);
+  const SubmitOptions keyed{.nonce = {1, 1}};
+
+  const auto unknown = engine.executor().submit(Job(engine.world, "a"), keyed);
+  CHECK(unknown.status().code() == StatusCode::kUnknownOutcome);
+
+  engine.open();
+  const auto again = engine.executor().submit(Job(engine.world, "a"), keyed);
+  REQUIRE(again.ok());
+  CHECK(again->replayed == written);
+  engine.run();
+  CHECK(engine.result(again->id).status.ok());
+}
+
+TEST_CASE("results that were durable before the failure are still told") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  engine.faults().fail_commit(engine.faults().commits() + 1, kGone);
+  CHECK_FALSE(engine.executor().submit(Job(engine.world, "a")).ok());
+
+  CHECK(engine.executor().wait(id)->result == "a done");
+}
+
+TEST_CASE("an acknowledgement whose commit fails says that nobody knows") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  engine.faults().fail_commit(engine.faults().commits() + 1, kGone);
+
+  CHECK(engine.executor().acknowledge(id).code() == StatusCode::kUnknownOutcome);
+}
+
+TEST_CASE("who was fenced by another owner stops, and does no harm to what the other one writes") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+
+  EngineWorld other;
+  other.disk = engine.disk;
+  other.world.scripts["a"] = {};
+  other.open();
+  engine.run();
+  CHECK_FALSE(engine.executor().health().ok());
+  CHECK(engine.store_failures.size() == 1);
+  other.run();
+
+  CHECK(other.result(id).status.ok());
+  engine.close();
+  CHECK(other.executor().health().ok());
+}
+
+}  // namespace pv2::testing

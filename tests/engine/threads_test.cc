@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The engine under real workers, a real committer and real pool threads: for the sanitizers first
+// of all, and for what only races can show. Thousands of procedures with trees, failures, retries,
+// waits answered from other threads, locks and duplicates; stopped in the middle, and opened again.
+// Nothing here measures time. (Rows 32, 62, 64, 65, 88, 110, X1.)
+
+#include <pv2/store/noop_procedure_store.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <latch>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "support/engine_world.h"
+
+namespace pv2::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Something outside the engine that answers questions from a thread of its own, until it is
+// closed.
+class Service {
+ public:
+  Service() : thread_([this] { answer_all(); }) {}
+  ~Service() {
+    {
+      const std::scoped_lock lock(questions_mutex_);
+      closed_ = true;
+    }
+    arrived_.notify_one();
+    thread_.join();
+  }
+  void ask(Completion<std::string> completion) {
+    {
+      const std::scoped_lock lock(questions_mutex_);
+      questions_.push_back(std::move(completion));
+    }
+    arrived_.notify_one();
+  }
+
+ private:
+  void answer_all() {
+    for (;;) {
+      std::vector<Completion<std::string>> questions;
+      {
+        std::unique_lock lock(questions_mutex_);
+        arrived_.wait(lock, [this] { return closed_ || !questions_.empty(); });
+        if (questions_.empty()) return;
+        questions.swap(questions_);
+      }
+      for (const auto& completion : questions) completion("answered");
+    }
+  }
+
+  std::mutex questions_mutex_;
+  std::condition_variable arrived_;
+  std::vector<Completion<std::string>> questions_;
+  bool closed_ = false;
+  std::thread thread_;  // last: it uses what stands above
+};
+
+constexpr std::size_t kTables = 4;
+
+// The kinds of work that are mixed below; a submission picks one by number.
+constexpr const char* kKinds[] = {
+    "plain",   "parent",     "failing parent", "retrying", "asking",   "early",      "offloading",
+    "patient", "exclusive0", "exclusive1",     "shared0",  "by step2", "grandparent"};
+bool succeeds(std::string_view kind) { return kind != "failing parent"; }
+
+// A world of work for threads: everything it holds outlives the executors.
+struct BusyWorld {
+  World world;
+  Service service;
+  std::atomic<int> inside[kTables] = {};  // how many hold the table exclusively
+  std::atomic<int> overlaps = 0;
+
+  BusyWorld() {
+    auto& scripts = world.scripts;
+    scripts["plain"] = {.steps = 3};
+    scripts["leaf"] = {.steps = 2};
+    scripts["parent"] = {.children = {"leaf", "leaf", "asking"}};
+    scripts["grandparent"] = {.children = {"parent", "parent"}};
+    scripts["bad leaf"] = {.run = [](JobRun& run) {
+      return run.step == 2 ? std::optional(Say::fail("bad")) : std::nullopt;
+    }};
+    scripts["failing parent"] = {.children = {"leaf", "bad leaf", "asking", "bad leaf", "leaf"}};
+    scripts["retrying"] = {.run = [](JobRun& run) {
+      return run.step == 2 && run.ctx.attempt() < 4 ? std::optional(Say::retry("again"))
+                                                    : std::nullopt;
+    }};
+    scripts["asking"] = {.run = [this](JobRun& run) -> std::optional<Outcome> {
+      if (run.step != 2) return std::nullopt;
+      const auto* value = run.ctx.await<std::string>([this](auto c) { service.ask(std::move(c)); });
+      if (value == nullptr) return Say::wait();
+      return std::nullopt;
+    }};
+    scripts["early"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+      const auto* value = run.ctx.await<int>([](const auto& completion) { completion(7); });
+      return value == nullptr ? std::optional(Say::fail("it was there")) : std::nullopt;
+    }};
+    scripts["offloading"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+      const auto* one = run.ctx.offload([] { return 1; });
+      const auto* two = run.ctx.offload([]() -> Status { throw std::runtime_error("thrown"); });
+      if (one == nullptr || two == nullptr) return Say::wait();
+      return two->ok() ? std::optional(Say::fail("what is thrown arrives")) : std::nullopt;
+    }};
+    scripts["patient"] = {.run = [this](JobRun& run) -> std::optional<Outcome> {
+      if (run.step != 2 || run.ctx.timed_out()) return std::nullopt;
+      const auto* value = run.ctx.await<std::string>([this](auto c) { service.ask(std::move(c)); });
+      return value == nullptr ? std::optional(Say::wait_for(1us)) : std::nullopt;
+    }};
+    for (std::size_t table = 0; table < kTables; ++table) {
+      const std::string name = std::to_string(table);
+      scripts["exclusive" + name] = {.run = [this, table](JobRun&) { return work_on(table); },
+                                     .locks = lock_on(table, LockMode::kExclusive)};
+      scripts["shared" + name] = {.run = [this, table](JobRun&) -> std::optional<Outcome> {
+                                    if (inside[table] != 0) ++overlaps;
+                                    return std::nullopt;
+                                  },
+                                  .locks = lock_on(table, LockMode::kShared)};
+      scripts["by step" + name] = {
+          .run = [this, table](JobRun&) { return work_on(table); },
+          .locks = lock_on(table, LockMode::kExclusive).scope(LockScope::kStep)};
+    }
+  }
+
+  static LockSet lock_on(std::size_t table, LockMode mode) {
+    return LockSet().table("busy", std::to_string(table), mode);
+  }
+  std::optional<Outcome> work_on(std::size_t table) {
+    if (inside[table].fetch_add(1) != 0) ++overlaps;
+    inside[table].fetch_sub(1);
+    return std::nullopt;
+  }
+
+  std::unique_ptr<ProcedureExecutor> open(std::unique_ptr<ProcedureStore> store, unsigned workers) {
+    ExecutorOptions options;
+    options.store = std::move(store);
+    add_job_types(options.registry, world);
+    options.workers = workers;
+    options.pool_threads = 2;
+    options.retry = {.base = 20us, .cap = 100us};
+    options.log = {};
+    auto opened = ProcedureExecutor::open(std::move(options));
+    REQUIRE(opened.status().to_string() == "OK");
+    (*opened)->start();
+    return *std::move(opened);
+  }
+};
+
+// What clients saw, over several executors. Thread-safe.
+struct Clients {
+  std::mutex seen_mutex;
+  std::map<std::uint64_t, ProcedureId> ids;
+  std::map<std::uint64_t, ProcedureResult> results;
+  std::vector<std::string> troubles;
+
+  void submitted(std::uint64_t key, const Result<Submitted>& answer) {
+    const std::scoped_lock lock(seen_mutex);
+    if (!answer.ok()) {
+      if (answer.status().code() != StatusCode::kStopping) {
+        troubles.push_back(answer.status().to_string());
+      }
+      return;
+    }
+    const auto [at, first] = ids.emplace(key, answer->id);
+    if (at->second != answer->id) troubles.push_back("two ids for nonce " + std::to_string(key));
+  }
+  void ended(std::uint64_t key, const Result<ProcedureResult>& answer) {
+    const std::scoped_lock lock(seen_mutex);
+    if (!answer.ok()) {
+      if (answer.status().code() != StatusCode::kStopping) {
+        troubles.push_back(answer.status().to_string());
+      }
+      return;
+    }
+    const auto [at, first] = results.emplace(key, *answer);
+    if (at->second.result != answer->result) troubles.push_back("two results");
+  }
+};
+
+const char* kind_of(std::uint64_t key) { return kKinds[key % std::size(kKinds)]; }
+
+}  // namespace
+
+TEST_CASE("thousands of procedures from several threads all end as they should") {
+  const bool durable = GENERATE(true, false);
+  const unsigned workers = GENERATE(1U, 2U, 4U);
+  CAPTURE(durable, workers);
+  BusyWorld busy;
+  Clients clients;
+  auto executor = busy.open(
+      durable ? memory(std::make_shared<MemoryDisk>(), {.mode = MemoryStoreOptions::Mode::kThread})
+              : noop(),
+      workers);
+
+  constexpr std::uint64_t kKeys = 2000;
+  std::vector<std::thread> threads;
+  for (unsigned thread = 0; thread < 3; ++thread) {
+    threads.emplace_back([&, thread] {  // every key is submitted by two of the three
+      for (std::uint64_t key = 1; key <= kKeys; ++key) {
+        if (key % 3 == thread) continue;
+        const auto answer =
+            executor->submit(Job(busy.world, kind_of(key)), {.nonce = {1, key}, .owner = "t"});
+        clients.submitted(key, answer);
+        if (answer.ok()) clients.ended(key, executor->wait(answer->id));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  CHECK(clients.troubles.empty());
+  CHECK(clients.ids.size() == kKeys);
+  REQUIRE(clients.results.size() == kKeys);
+  for (const auto& [key, result] : clients.results) {
+    INFO(kind_of(key));
+    CHECK(result.status.ok() == succeeds(kind_of(key)));
+  }
+  CHECK(busy.overlaps == 0);
+  CHECK(executor->live_procedures() == 0);
+  CHECK(executor->locks().empty());
+}
+
+TEST_CASE("stopped in the middle of everything, and opened again, everything ends") {
+  const unsigned workers = GENERATE(1U, 3U);
+  BusyWorld busy;
+  Clients clients;
+  const auto disk = std::make_shared<MemoryDisk>();
+  constexpr std::uint64_t kKeys = 1000;
+  for (std::uint64_t until : {1, 100, 501, 0}) {  // so many results, then stop; 0: all of them
+    CAPTURE(until);
+    auto executor = busy.open(memory(disk, {.mode = MemoryStoreOptions::Mode::kThread}), workers);
+    std::latch enough(static_cast<std::ptrdiff_t>(until == 0 ? kKeys : until));
+    std::atomic<std::ptrdiff_t> left = static_cast<std::ptrdiff_t>(until == 0 ? kKeys : until);
+    for (std::uint64_t key = 1; key <= kKeys; ++key) {
+      executor->submit_async(Job(busy.world, kind_of(key)), {.nonce = {1, key}},
+                             [&, key, running = executor.get()](Result<Submitted> answer) {
+                               clients.submitted(key, answer);
+                               if (!answer.ok()) return;
+                               running->wait_async(answer->id,
+                                                   [&, key](Result<ProcedureResult> result) {
+                                                     clients.ended(key, result);
+                                                     if (result.ok() && left.fetch_sub(1) > 0)
+                                                       enough.count_down();
+                                                   });
+                             });
+    }
+    enough.wait();
+    if (until % 2 == 0) executor->stop();
+    executor.reset();  // stops it, if nobody has
+  }
+
+  CHECK(clients.troubles.empty());
+  REQUIRE(clients.results.size() == kKeys);
+  for (const auto& [key, result] : clients.results) {
+    INFO(kind_of(key));
+    CHECK(result.status.ok() == succeeds(kind_of(key)));
+  }
+  CHECK(busy.overlaps == 0);
+  CHECK(disk->rows() == 1 + 3 * kKeys);  // the watermark; header, result and nonce of each
+}
+
+TEST_CASE(
+    "a store that fails in the middle of everything answers everybody, and all goes on later") {
+  BusyWorld busy;
+  Clients clients;
+  const auto disk = std::make_shared<MemoryDisk>();
+  constexpr std::uint64_t kKeys = 600;
+  for (const std::size_t commits : {2, 7, 90, 1500, 0}) {
+    CAPTURE(commits);
+    auto faults =
+        std::make_unique<FaultStore>(memory(disk, {.mode = MemoryStoreOptions::Mode::kThread}));
+    if (commits != 0)
+      faults->fail_commit(commits, Status(StatusCode::kIoError, "the disk is gone"));
+    auto executor = busy.open(std::move(faults), 3);
+    std::latch answered(static_cast<std::ptrdiff_t>(kKeys));
+    std::atomic<std::size_t> told = 0;
+    for (std::uint64_t key = 1; key <= kKeys; ++key) {
+      executor->submit_async(Job(busy.world, kind_of(key)), {.nonce = {1, key}},
+                             [&, key, running = executor.get()](Result<Submitted> answer) {
+                               if (!answer.ok()) {
+                                 answered.count_down();
+                                 return;
+                               }
+                               clients.submitted(key, answer);
+                               running->wait_async(answer->id,
+                                                   [&, key](Result<ProcedureResult> result) {
+                                                     if (result.ok()) {
+                                                       clients.ended(key, result);
+                                                       ++told;
+                                                     }
+                                                     answered.count_down();
+                                                   });
+                             });
+    }
+    answered.wait();
+    CHECK(executor->health().ok() == (commits == 0));
+    if (commits == 0) CHECK(told == kKeys);
+  }
+  CHECK(clients.troubles.empty());
+  CHECK(clients.results.size() == kKeys);
+}
+
+TEST_CASE("answers that come while an executor goes, and after it has gone, do no harm") {
+  BusyWorld busy;
+  std::vector<Completion<std::string>> late;
+  std::mutex late_mutex;
+  std::latch asked(64);
+  busy.world.scripts["late"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    const auto* value = run.ctx.await<std::string>([&](auto completion) {
+      const std::scoped_lock lock(late_mutex);
+      late.push_back(std::move(completion));
+      if (late.size() <= 64) asked.count_down();
+    });
+    return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
+  }};
+  auto executor = busy.open(memory(), 2);
+  // memory() pumps; a thread of this test does it.
+  executor.reset();
+  const auto disk = std::make_shared<MemoryDisk>();
+  executor = busy.open(memory(disk, {.mode = MemoryStoreOptions::Mode::kThread}), 2);
+  for (int i = 0; i < 64; ++i) {
+    executor->submit_async(Job(busy.world, "late"), {}, [](Result<Submitted>) {});
+  }
+  asked.wait();
+
+  std::vector<Completion<std::string>> taken;
+  {
+    const std::scoped_lock lock(late_mutex);
+    taken = late;
+  }
+  std::thread answering([&taken] {
+    for (const auto& completion : taken) completion("late");
+  });
+  executor.reset();
+  answering.join();
+  for (const auto& completion : taken) completion("too late");
+
+  // The late jobs wait again in the next life, where nobody answers: it can be left all the same.
+  executor = busy.open(memory(disk, {.mode = MemoryStoreOptions::Mode::kThread}), 2);
+  executor.reset();
+}
+
+TEST_CASE("a listing, a description and the locks can be read while everything runs") {
+  BusyWorld busy;
+  auto executor = busy.open(
+      memory(std::make_shared<MemoryDisk>(), {.mode = MemoryStoreOptions::Mode::kThread}), 2);
+  constexpr int kJobs = 300;
+  std::latch ended(kJobs);
+  std::atomic<bool> over = false;
+  std::thread reader([&] {
+    while (!over) {
+      for (const ProcedureInfo& info : executor->list()) {
+        const auto again = executor->describe(info.id);
+        if (again.ok() && again->type != info.type) std::abort();
+      }
+      (void)executor->locks();
+      (void)executor->live_procedures();
+    }
+  });
+  for (std::uint64_t key = 0; key < kJobs; ++key) {
+    executor->submit_async(Job(busy.world, kind_of(key)), {}, [&](Result<Submitted> answer) {
+      executor->wait_async(answer->id, [&](const Result<ProcedureResult>&) { ended.count_down(); });
+    });
+  }
+  ended.wait();
+  over = true;
+  reader.join();
+  CHECK(executor->live_procedures() == 0);
+}
+
+TEST_CASE("a wait with a timeout is answered once, whichever comes first") {
+  BusyWorld busy;
+  auto executor = busy.open(
+      memory(std::make_shared<MemoryDisk>(), {.mode = MemoryStoreOptions::Mode::kThread}), 2);
+  for (std::uint64_t key = 0; key < 300; ++key) {
+    const auto submitted = executor->submit(Job(busy.world, kind_of(key)));
+    REQUIRE(submitted.ok());
+    const auto early = executor->wait(submitted->id, 0ms);
+    if (!early.ok()) CHECK(early.status().code() == StatusCode::kDeadlineExceeded);
+    CHECK(executor->wait(submitted->id).ok());
+  }
+}
+
+}  // namespace pv2::testing

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Waiting: for an answer, for the pool, for a deadline, for a turn. A procedure that waits costs no
+// thread and keeps its locks; an answer is never lost and never reaches the wrong wait.
+// (Rows 5, 24-28, 64; X4, X12.)
+
+#include "support/engine_world.h"
+
+namespace pv2::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string* ask(JobRun& run) {
+  return run.ctx.await<std::string>([&](auto completion) { run.world.ask(completion); });
+}
+
+// A script whose step `step` asks, and waits as `waiting` says.
+JobScript asks_in(std::uint32_t step, Outcome waiting) {
+  return {.run = [step, waiting](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != step) return std::nullopt;
+    run.world.journal.note(run.ctx.timed_out() ? "run late" : "run");
+    if (run.ctx.timed_out()) return std::nullopt;
+    const std::string* const value = ask(run);
+    if (value == nullptr) return waiting;
+    run.note = *value;
+    run.world.journal.note("heard " + *value);
+    return std::nullopt;
+  }};
+}
+
+}  // namespace
+
+TEST_CASE(
+    "an answer reaches the step that waits, whether it comes before, during or after the wait") {
+  EngineWorld engine;
+  engine.world.scripts["before"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    const auto* value = run.ctx.await<int>([](const auto& completion) { completion(1); });
+    return value != nullptr && *value == 1 ? std::nullopt : std::optional(Say::fail("not there"));
+  }};
+  engine.world.scripts["during"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (ask(run) != nullptr) return std::nullopt;
+    run.world.answer_one("while the step still runs");
+    return Say::wait();
+  }};
+  engine.world.scripts["after"] = asks_in(2, Say::wait());
+  engine.open();
+  const ProcedureId before = engine.submit("before");
+  const ProcedureId during = engine.submit("during");
+  engine.run();
+  const ProcedureId after = engine.submit("after");
+  engine.run();
+  CHECK(engine.executor().live_procedures() == 1);
+  engine.world.answer_one("later");
+  engine.run();
+
+  for (const ProcedureId id : {before, during, after}) CHECK(engine.result(id).status.ok());
+}
+
+TEST_CASE("an answer that comes while the record of the wait is on its way is not lost") {
+  EngineWorld engine;  // X4's kind
+  engine.world.scripts["a"] = asks_in(1, Say::wait_for(1h));
+  engine.open();
+  engine.faults().hold_commit(engine.faults().commits() +
+                              2);  // the insert passes, the wait is held
+  engine.submit("a");
+  engine.run();
+  REQUIRE(engine.faults().held() == 1);
+  engine.world.answer_one("early");
+  engine.run();
+  CHECK(engine.world.journal.count("heard early") == 0);
+  engine.faults().release();
+  engine.run();
+
+  CHECK(engine.world.journal.count("heard early") == 1);
+  CHECK(engine.executor().live_procedures() == 0);
+}
+
+TEST_CASE("a deadline that passes while its own record is on its way is not lost either") {
+  EngineWorld engine;  // X4
+  engine.world.scripts["a"] = asks_in(1, Say::wait_for(10s));
+  engine.open();
+  engine.faults().hold_commit(engine.faults().commits() + 2);
+  engine.submit("a");
+  engine.run();
+  engine.advance(1h);
+  CHECK(engine.world.journal.count("run late") == 0);
+  engine.faults().release();
+  engine.run();
+
+  CHECK(engine.world.journal.count("run late") == 1);
+  CHECK(engine.world.journal.count("run") == 1);
+}
+
+TEST_CASE("whichever comes first ends a wait, and what comes second is dropped") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = asks_in(2, Say::wait_for(10s));
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+
+  SECTION("the answer") {
+    engine.world.answer_one("in time");
+    engine.advance(1h);
+    CHECK(engine.world.journal.count("heard in time") == 1);
+    CHECK(engine.world.journal.count("run late") == 0);
+  }
+  SECTION("the deadline") {
+    engine.advance(10s - 1us);
+    CHECK(engine.world.journal.count("run late") == 0);
+    engine.advance(1us);
+    CHECK(engine.world.journal.count("run late") == 1);
+    engine.world.answer_one("too late");
+    engine.run();
+    CHECK(engine.world.journal.count("heard too late") == 0);
+  }
+  CHECK(engine.result(id).status.ok());
+  CHECK(engine.world.journal.count("do a.3") == 1);
+}
+
+TEST_CASE("an answer for a wait that is over does not end the next one") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 1 && run.ctx.timed_out()) return std::nullopt;
+    if (run.step == 3) return std::nullopt;
+    run.world.journal.note("run " + run.label());
+    const auto* value = ask(run);
+    if (value == nullptr) return run.step == 1 ? Say::wait_for(1s) : Say::wait();
+    run.world.journal.note(run.label() + " heard " + *value);
+    return std::nullopt;
+  }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  engine.advance(2s);
+  REQUIRE(engine.world.asked() == 2);
+  engine.world.answer_one("for step 1");
+  engine.run();
+  CHECK(engine.world.journal.count("run a.2") == 1);
+  engine.world.answer_one("for step 2");
+  engine.run();
+
+  CHECK(engine.world.journal.count("a.2 heard for step 2") == 1);
+  CHECK(engine.result(id).status.ok());
+}
+
+TEST_CASE("being woken does not move the deadline") {
+  EngineWorld engine;
+  const bool undo = GENERATE(false, true);
+  const auto waits_for_two = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.ctx.timed_out()) {
+      run.world.journal.note("late");
+      return std::nullopt;
+    }
+    const auto* one = ask(run);
+    const auto* two = ask(run);
+    return one == nullptr || two == nullptr ? std::optional(Say::wait_for(10s)) : std::nullopt;
+  };
+  if (undo) {
+    engine.world.scripts["a"] = {
+        .run = [](JobRun&) { return std::optional(Say::fail("to be undone")); },
+        .undo = waits_for_two};
+  } else {
+    engine.world.scripts["a"] = {.steps = 1, .run = waits_for_two};
+  }
+  engine.open();
+  engine.submit("a");
+  engine.run();
+  engine.advance(6s);
+  engine.world.answer_one("the first of two");
+  engine.run();
+  CHECK(engine.world.journal.count("late") == 0);
+  engine.advance(4s);
+
+  CHECK(engine.world.journal.count("late") == 1);
+  CHECK(engine.executor().live_procedures() == 0);
+}
+
+TEST_CASE("after a restart a waiting step asks again at once, and keeps its deadline") {
+  EngineWorld engine;
+  const bool undo = GENERATE(false, true);
+  const auto script = asks_in(1, Say::wait_for(10s));
+  if (undo) {
+    engine.world.scripts["a"] = {
+        .run = [](JobRun&) { return std::optional(Say::fail("to be undone")); },
+        .undo = script.run};
+  } else {
+    engine.world.scripts["a"] = script;
+  }
+  engine.open();
+  engine.submit("a");
+  engine.run();
+  REQUIRE(engine.world.asked() == 1);
+  engine.advance(6s);
+  engine.crash_and_open();
+  engine.run();
+  CHECK(engine.world.journal.count("run") == 2);
+  REQUIRE(engine.world.asked() == 2);
+
+  SECTION("the old answer goes nowhere, the new one arrives") {
+    engine.world.answer_one("from the old life");
+    engine.run();
+    CHECK(engine.world.journal.count("heard from the old life") == 0);
+    engine.world.answer_one("from the new life");
+    engine.run();
+    CHECK(engine.world.journal.count("heard from the new life") == 1);
+  }
+  SECTION("the deadline passes when it would have") {
+    engine.advance(4s - 1us);
+    CHECK(engine.world.journal.count("run late") == 0);
+    engine.advance(1us);
+    CHECK(engine.world.journal.count("run late") == 1);
+  }
+  engine.run_to_the_end();
+}
+
+TEST_CASE(
+    "a jump of the wall clock never makes a wait longer than it was to be, nor early in one run") {
+  EngineWorld engine;
+  const auto jump = GENERATE(Duration(-24h), Duration(24h));
+  const bool restart = GENERATE(false, true);
+  engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                 if (!run.ctx.timed_out()) return Say::wait_for(10s);
+                                 return std::nullopt;
+                               }};
+  engine.open();
+  engine.submit("a");
+  engine.run();
+  engine.clock->jump_wall(jump);
+  if (restart) engine.crash_and_open();
+  engine.run();
+  // Only a restart has to believe the wall clock.
+  CHECK(engine.executor().live_procedures() == (restart && jump > 0s ? 0 : 1));
+  engine.advance(10s);
+  CHECK(engine.executor().live_procedures() == 0);
+}
+
+TEST_CASE("a timeout of nothing runs the step again, later than those that are ready") {
+  EngineWorld engine;
+  const auto timeout = GENERATE(Duration(0), Duration(-1h));
+  engine.world.scripts["a"] = {.steps = 1, .run = [timeout](JobRun& run) {
+                                 return run.ctx.timed_out() ? std::nullopt
+                                                            : std::optional(Say::wait_for(timeout));
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK(engine.result(id).status.ok());
+}
+
+TEST_CASE("a step may wait for one deadline after the other, and each passes once") {
+  EngineWorld engine;  // rows 24-26
+  engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.ctx.timed_out()) run.note += "x";
+                                 run.world.journal.note("note " + run.note);
+                                 if (run.note.size() == 3) return Say::fail("enough");
+                                 return Say::wait_for(1s);
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  for (int i = 0; i < 3; ++i) {
+    CHECK(engine.executor().live_procedures() == 1);
+    engine.advance(1s);
+  }
+  CHECK(engine.result(id).status.message() == "enough");
+  CHECK(engine.world.journal.count("note ") == 1);
+  CHECK(engine.world.journal.count("note xx") == 1);
+}
+
+TEST_CASE("a wait for nothing is an error") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.run = [](JobRun&) { return std::optional(Say::wait()); }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("awaits nothing"));
+}
+
+TEST_CASE("a step that asks for other things when it runs again is told so") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.world.asked() == 0) {
+      ask(run);
+      run.ctx.offload([] { return 1; });
+    } else {
+      run.ctx.await<int>([](const auto&) {});
+    }
+    return Say::wait();
+  }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("same order"));
+}
+
+TEST_CASE("waiting adds nothing to undo, and what a wait left half done is undone once") {
+  EngineWorld engine;  // X12
+  engine.world.scripts["p"] = {.children = {"waits", "fails"}};
+  engine.world.scripts["waits"] = asks_in(2, Say::wait());
+  engine.world.scripts["fails"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 2) return std::nullopt;
+    const auto* value = ask(run);
+    return value == nullptr ? Say::wait() : Say::fail("answered with " + *value);
+  }};
+  engine.open();
+  const ProcedureId id = engine.submit("p");
+  engine.run();
+  REQUIRE(engine.world.asked() == 2);
+  // Both are answered; the one that waits for the second answer hears of the failure first.
+  engine.world.answer_one("1");
+  engine.run();
+  while (engine.world.answer_one("2")) engine.run();
+
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK(engine.world.journal.count("undo waits.1") == 1);
+  CHECK(engine.world.journal.count("undo waits.2") == 1);
+  CHECK(engine.world.journal.count("undo fails.2") == 1);
+}
+
+TEST_CASE("who waits keeps his locks: others with the same key wait, those with another run") {
+  EngineWorld engine;  // row 27
+  const auto table = [](const char* name) {
+    return LockSet().table("shop", name, LockMode::kExclusive);
+  };
+  engine.world.scripts["holder"] = asks_in(2, Say::wait());
+  engine.world.scripts["holder"].locks = table("orders");
+  engine.world.scripts["same"] = {.locks = table("orders")};
+  engine.world.scripts["other"] = {.locks = table("parcels")};
+  engine.open();
+  const ProcedureId holder = engine.submit("holder");
+  engine.run();
+  const ProcedureId same = engine.submit("same");
+  const ProcedureId other = engine.submit("other");
+  engine.run();
+
+  CHECK(engine.executor().describe(other).status().code() == StatusCode::kNotFound);  // it ended
+  CHECK(engine.world.journal.count("do same.1") == 0);
+  CHECK(engine.describe(holder).holds_locks);
+  CHECK_FALSE(engine.describe(same).holds_locks);
+  const auto locks = engine.executor().locks();
+  const auto orders = std::find_if(locks.begin(), locks.end(), [](const LockInfo& lock) {
+    return lock.key.name == table_key_name("shop", "orders");
+  });
+  REQUIRE(orders != locks.end());
+  REQUIRE(orders->holders.size() == 1);
+  CHECK(orders->holders[0].id == holder);
+  REQUIRE(orders->waiters.size() == 1);
+  CHECK(orders->waiters[0].id == same);
+
+  engine.world.answer_one("go on");
+  engine.run();
+  CHECK(engine.result(same).status.ok());
+}
+
+TEST_CASE("a hundred turns given to others keep the lock") {
+  EngineWorld engine;  // row 28
+  const auto table = LockSet().table("shop", "orders", LockMode::kExclusive);
+  engine.world.scripts["yields"] = {.steps = 1,
+                                    .run = [](JobRun& run) -> std::optional<Outcome> {
+                                      run.note += "x";
+                                      if (run.note.size() <= 100) return Say::again();
+                                      return std::nullopt;
+                                    },
+                                    .locks = table};
+  engine.world.scripts["other"] = {.steps = 1, .locks = table};
+  engine.world.scripts["free"] = {.steps = 1};
+  engine.open();
+  engine.submit("yields");
+  engine.submit("other");
+  engine.submit("free");
+  engine.run();
+
+  const Entries journal = engine.journal();
+  CHECK(journal == Entries{"do free.1", "do yields.1", "do other.1"});
+}
+
+TEST_CASE("a lock for a step is given back while its procedure waits, and taken again") {
+  EngineWorld engine;
+  auto locks = LockSet().table("shop", "orders", LockMode::kExclusive);
+  locks.scope(LockScope::kStep);
+  engine.world.scripts["a"] = asks_in(2, Say::wait_for(1h));
+  engine.world.scripts["a"].locks = locks;
+  engine.world.scripts["b"] = {.locks = locks};
+  engine.open();
+  const ProcedureId a = engine.submit("a");
+  engine.run();
+  const ProcedureId b = engine.submit("b");
+  engine.run();
+  CHECK(engine.result(b).status.ok());
+  engine.world.answer_one("now");
+  engine.run();
+  CHECK(engine.result(a).status.ok());
+  CHECK(engine.executor().locks().empty());
+}
+
+}  // namespace pv2::testing

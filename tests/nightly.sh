@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Spends a given time on what a test run has no time for: half on the fuzzers, a third on the tests
+# with new random seeds, the rest on rounds of the demo. It runs whatever of these exists. Ends with
+# status 1 at the first finding, having printed what repeats it.
+#
+#   tests/nightly.sh --minutes 60
+#
+# Randomised tests learn their seeds through tests/support/seeds.h.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() {
+  echo "usage: tests/nightly.sh --minutes N   (N is a whole number, at least 1)" >&2
+  exit 2
+}
+[[ $# -eq 2 && $1 == --minutes && $2 =~ ^[1-9][0-9]*$ ]] || usage
+seconds=$(($2 * 60))
+
+cmake/install_packages.sh --ci
+cmake/build_preset.sh release all
+cmake/build_preset.sh fuzz fuzzers
+# Building is not testing: the clock starts here.
+SECONDS=0
+
+shopt -s nullglob
+fuzzers=()
+for file in build/fuzz/fuzz/*_fuzz; do
+  if [[ -x $file ]]; then fuzzers+=("$file"); fi
+done
+if ((${#fuzzers[@]} > 0)); then
+  each=$((seconds / 2 / ${#fuzzers[@]}))
+  for fuzzer in "${fuzzers[@]}"; do
+    name=${fuzzer##*/}
+    corpus=build/fuzz/corpus/$name  # Kept, so that the next night begins where this one ended.
+    mkdir -p "$corpus" build/fuzz/findings
+    inputs=("$corpus")
+    if [[ -d tests/fuzz/corpus/$name ]]; then inputs+=("tests/fuzz/corpus/$name"); fi
+    echo "== fuzzing $name for $each s"
+    "$fuzzer" -max_total_time="$((each > 0 ? each : 1))" -print_final_stats=1 -verbosity=0 \
+      -artifact_prefix="build/fuzz/findings/$name-" "${inputs[@]}"
+  done
+fi
+
+# A round of this size takes a minute or two, so the budget is overrun by no more than that.
+seeds=50
+rounds=0
+seed=$((RANDOM * 32768 + RANDOM))
+until ((SECONDS >= seconds * 5 / 6)); do
+  echo "== tests with seeds $seed to $((seed + seeds - 1))"
+  if ! PV2_TEST_SEED=$seed PV2_TEST_SEEDS=$seeds ctest --preset release -LE once \
+    >build/nightly_tests.log 2>&1; then
+    cat build/nightly_tests.log
+    echo "nightly: repeat with PV2_TEST_SEED=$seed PV2_TEST_SEEDS=$seeds ./test.sh --rerun-failed"
+    exit 1
+  fi
+  seed=$((seed + seeds))
+  rounds=$((rounds + 1))
+done
+
+demos=0
+if [[ -x build/release/examples/pv2_demo ]]; then
+  while :; do
+    if ! build/release/examples/pv2_demo >build/nightly_demo.log 2>&1; then
+      tail -n 100 build/nightly_demo.log
+      echo "nightly: the demo failed; the end of its output is above"
+      exit 1
+    fi
+    demos=$((demos + 1))
+    if ((SECONDS >= seconds)); then break; fi
+  done
+fi
+printf 'nightly: nothing found in %d minutes (fuzzers %d, rounds of %d seeds %d, demos %d)\n' \
+  "$((SECONDS / 60))" "${#fuzzers[@]}" "$seeds" "$rounds" "$demos"

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// AssignRegion against servers that refuse, are not reached, do not answer, or die: which server
+// gets the region, and that no two ever have it.
+
+#include <pv2/procedures/assign_region.h>
+#include <pv2/procedures/create_table.h>
+#include <pv2/procedures/server_crash.h>
+
+#include <algorithm>
+
+#include "deterministic_executor.h"
+
+namespace {
+
+using namespace pv2;
+using namespace pv2::testing;
+
+/// One table of one region is being created on two servers, rs1 before rs2.
+struct OneRegion {
+  MemoryCluster cluster;
+  ServerName rs1 = cluster.add_server("rs1");
+  ServerName rs2 = cluster.add_server("rs2");
+  DeterministicExecutor executor{cluster};
+  ProcedureId id;
+
+  OneRegion() { executor.open(); }
+
+  void begin() {
+    const auto submitted = executor.submit(CreateTable(cluster.ports(), table_t()));
+    REQUIRE(submitted.ok());
+    id = *submitted;
+    executor.settle();
+  }
+  [[nodiscard]] ServerName home() const { return cluster.snapshot().regions.at(0).server; }
+  [[nodiscard]] RegionState state() const { return cluster.snapshot().regions.at(0).state; }
+  [[nodiscard]] std::size_t servers_that_have_it() const {
+    const ClusterSnapshot snapshot = cluster.snapshot();
+    return static_cast<std::size_t>(std::ranges::count_if(
+        snapshot.open, [](const auto& server) { return !server.second.empty(); }));
+  }
+  void check_end() const {
+    CHECK(executor.result(id).state == ProcedureState::kSuccess);
+    CHECK(disorder(cluster).empty());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a server that refuses the region is left for another at once") {
+  OneRegion story;
+  story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kRefuse);
+
+  story.begin();
+
+  CHECK(story.home() == story.rs2);
+  story.check_end();
+}
+
+TEST_CASE("a server that the first call did not reach is left for another at once") {
+  OneRegion story;
+  story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kFail);
+
+  story.begin();
+
+  CHECK(story.home() == story.rs2);
+  story.check_end();
+}
+
+TEST_CASE("after a lost reply the same server is asked again and opens the region once") {
+  OneRegion story;
+  story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kLoseReply, 3);
+
+  story.begin();
+  story.executor.run();
+
+  CHECK(story.home() == story.rs1);
+  CHECK(story.cluster.calls(ClusterCall::kOpenRegion) == 4);
+  story.check_end();
+}
+
+TEST_CASE("after a lost request the same server is asked again") {
+  OneRegion story;
+  story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kLoseRequest, 3);
+
+  story.begin();
+  story.executor.run();
+
+  CHECK(story.home() == story.rs1);
+  story.check_end();
+}
+
+TEST_CASE("a server that may have the region is not left because a later call does not reach it") {
+  OneRegion story;
+  story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kLoseReply);
+  story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kFail, 5);
+
+  story.begin();
+  story.executor.advance(std::chrono::seconds(5));
+
+  CHECK(story.servers_that_have_it() == 1);
+  story.executor.run();
+  CHECK(story.home() == story.rs1);
+  story.check_end();
+}
+
+TEST_CASE("a server that may have the region is left once it is recorded as crashed") {
+  OneRegion story;
+  story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kLoseReply);
+  story.begin();
+  story.cluster.kill_server(story.rs1);
+  story.executor.advance(std::chrono::seconds(60));
+  CHECK(story.home() == story.rs1);
+  CHECK(story.state() == RegionState::kOpening);
+
+  const auto crash = story.executor.submit(ServerCrash(story.cluster.ports(), story.rs1));
+  story.executor.run();
+
+  CHECK(story.home() == story.rs2);
+  CHECK(story.executor.result(*crash).state == ProcedureState::kSuccess);
+  story.check_end();
+}
+
+TEST_CASE("a restart between the call and its record keeps to the server that was called") {
+  OneRegion story;
+  // The first life reaches the server and dies of the record that says so; the second one finds
+  // nobody.
+  story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kLoseReply);
+  story.begin();
+  story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kFail, 3);
+  story.executor.crash();
+  story.executor.open();
+
+  story.executor.advance(std::chrono::seconds(2));
+  CHECK(story.home() == story.rs1);
+  CHECK(story.servers_that_have_it() == 1);
+
+  story.executor.run();
+  CHECK(story.home() == story.rs1);
+  story.check_end();
+}
+
+TEST_CASE("when every server has refused, all are asked again after a pause") {
+  OneRegion story;
+  story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kRefuse, 4);
+
+  story.begin();
+  CHECK(story.cluster.calls(ClusterCall::kOpenRegion) == 2);
+  story.executor.advance(std::chrono::seconds(1));
+  CHECK(story.cluster.calls(ClusterCall::kOpenRegion) == 4);
+  story.executor.advance(std::chrono::seconds(1));
+
+  CHECK(story.cluster.calls(ClusterCall::kOpenRegion) == 5);
+  story.check_end();
+}
+
+TEST_CASE("without a live server it waits, says why, and goes on when one joins") {
+  MemoryCluster cluster;
+  DeterministicExecutor executor(cluster);
+  executor.open();
+  const auto id = executor.submit(CreateTable(cluster.ports(), table_t()));
+  for (int second = 0; second < 30; ++second) executor.advance(std::chrono::seconds(1));
+  const auto live = executor->list();
+  REQUIRE(live.size() == 2);
+  CHECK(live[1].step_name == "CHOOSE_SERVER");
+  CHECK(live[1].attempt > 5);
+  CHECK_THAT(std::string(live[1].error.message()), ContainsSubstring("no live region server"));
+
+  cluster.add_server("rs1");
+  executor.run();
+
+  CHECK(executor.result(*id).state == ProcedureState::kSuccess);
+  CHECK(disorder(cluster).empty());
+}
+
+TEST_CASE("a region that is not in the catalogue cannot be assigned") {
+  MemoryCluster cluster;
+  cluster.add_server("rs1");
+  DeterministicExecutor executor(cluster);
+  executor.open();
+  const RegionInfo stray{{"default", "t"}, "00000000000000aa", "", ""};
+
+  const auto id = executor.submit(AssignRegion(cluster.ports(), stray, 0));
+  executor.run();
+
+  CHECK(executor.result(*id).status.code() == StatusCode::kNotFound);
+}
+
+TEST_CASE("assigning a region that is open already changes nothing") {
+  OneRegion story;
+  story.begin();
+  const RegionRow before = story.cluster.snapshot().regions.at(0);
+
+  const auto id = story.executor.submit(AssignRegion(story.cluster.ports(), before.region, 1));
+  story.executor.run();
+
+  CHECK(story.executor.result(*id).result == to_string(before.server));
+  CHECK(story.cluster.snapshot().regions.at(0) == before);
+  CHECK(story.cluster.calls(ClusterCall::kOpenRegion) == 1);
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The checker of clusters is itself checked: a good cluster is found good, and each thing that can
+// be wrong is found. Otherwise every test that relies on it would prove nothing.
+
+#include <pv2/procedures/cluster_snapshot.h>
+
+#include <functional>
+#include <string>
+
+#include "support/catch.h"
+
+namespace {
+
+using namespace pv2;
+
+const ServerName kA{"a", 1};
+const ServerName kB{"b", 2};
+
+ClusterSnapshot good() {
+  const TableDescriptor t{{"default", "t"}, {"f"}};
+  const RegionInfo first{t.name, "01", "", "m"};
+  const RegionInfo second{t.name, "02", "m", ""};
+  ClusterSnapshot world;
+  world.tables = {{t, TableState::kEnabled}};
+  world.regions = {{first, RegionState::kOpen, kA, 1}, {second, RegionState::kOpen, kB, 3}};
+  world.directories = {{t, {"01", "02"}}};
+  world.cached = {t.name};
+  world.open = {{kA, {{"01", 1}}}, {kB, {{"02", 3}}}};
+  world.effects = {{"open 01", 1}};
+  return world;
+}
+
+}  // namespace
+
+TEST_CASE("a cluster in order is found in order") { CHECK(find_disorder(good()).empty()); }
+
+TEST_CASE("each kind of disorder is found and named") {
+  struct Damage {
+    std::function<void(ClusterSnapshot&)> inflict;
+    std::string finding;
+  };
+  const std::vector<Damage> damages{
+      {[](auto& w) { w.tables[0].state = TableState::kEnabling; }, "table default:t is ENABLING"},
+      {[](auto& w) { w.directories.clear(); }, "has no directory"},
+      {[](auto& w) { w.directories[0].regions.pop_back(); },
+       "directory of table default:t holds 1"},
+      {[](auto& w) { w.directories[0].descriptor.families = {"g"}; }, "another descriptor"},
+      {[](auto& w) { w.tables.clear(); }, "a directory but no row"},
+      {[](auto& w) { w.tables.clear(); }, "region 01 belongs to no table"},
+      {[](auto& w) { w.cached.clear(); }, "not in the descriptor cache"},
+      {[](auto& w) { w.regions[1].region.start_key = "n"; }, "hole or an overlap before region 02"},
+      {[](auto& w) { w.regions[1].region.end_key = "z"; }, "does not cover the end"},
+      {[](auto& w) { w.regions[0].state = RegionState::kOpening; }, "region 01 of enabled table"},
+      {[](auto& w) { w.open[kA].clear(); }, "recorded on a,1, which does not have it"},
+      {[](auto& w) { w.open.erase(kA); }, "recorded on a,1, which does not live"},
+      {[](auto& w) { w.open[kA]["01"] = 2; }, "has open sequence 1 in the catalogue and 2"},
+      {[](auto& w) { w.open[kB]["01"] = 1; }, "server b,2 has region 01 open"},
+      {[](auto& w) {
+         w.servers = {{kA, ServerState::kCrashed}};
+       },
+       "was not retired"},
+      {[](auto& w) {
+         w.servers = {{kA, ServerState::kRetired}};
+       },
+       "still recorded on dead server"},
+      {[](auto& w) {
+         w.servers = {{kA, ServerState::kRetired}};
+       },
+       "although it was declared dead"},
+      {[](auto& w) { w.effects["open 01"] = 2; }, "effect open 01 took place 2 times"},
+  };
+  for (const Damage& damage : damages) {
+    ClusterSnapshot world = good();
+    damage.inflict(world);
+    std::string all;
+    for (const std::string& finding : find_disorder(world)) all += finding + '\n';
+    CHECK_THAT(all, ContainsSubstring(damage.finding));
+  }
+}

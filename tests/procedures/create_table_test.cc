@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CreateTable on a cluster in memory: what it leaves behind, what it refuses, and how it gets
+// through each kind of failure behind the point of no return.
+
+#include <pv2/procedures/create_table.h>
+
+#include <algorithm>
+
+#include "deterministic_executor.h"
+
+namespace {
+
+using namespace pv2;
+using namespace pv2::testing;
+
+CreateTable create(MemoryCluster& cluster, TableDescriptor descriptor = table_t(),
+                   std::size_t regions = 3) {
+  return CreateTable(cluster.ports(), std::move(descriptor), even_split_keys(regions));
+}
+
+}  // namespace
+
+TEST_CASE("CreateTable makes the directory, the rows, and opens every region on a live server") {
+  const Delivery delivery = GENERATE(Delivery::kInline, Delivery::kQueued);
+  MemoryCluster cluster(delivery);
+  cluster.add_server("rs1");
+  cluster.add_server("rs2");
+  DeterministicExecutor executor(cluster);
+  executor.open();
+
+  const auto id = executor.submit(create(cluster));
+  REQUIRE(id.ok());
+  executor.run();
+
+  const ProcedureResult result = executor.result(*id);
+  CHECK(result.state == ProcedureState::kSuccess);
+  CHECK(result.result == "default:t");
+  const ClusterSnapshot after = cluster.snapshot();
+  CHECK(disorder(after).empty());
+  REQUIRE(after.tables.size() == 1);
+  CHECK(after.tables[0].descriptor == table_t());
+  REQUIRE(after.regions.size() == 3);
+  for (const RegionRow& row : after.regions) CHECK(row.open_sequence == 1);
+  CHECK(after.open.begin()->second.size() == 2);  // three regions over two servers
+}
+
+TEST_CASE("an uncontended machine of N steps makes N + 1 records") {
+  MemoryCluster cluster;
+  cluster.add_server("rs1");
+  DeterministicExecutor executor(cluster);
+  executor.open();
+
+  const auto id = executor.submit(create(cluster, table_t(), 1));
+  executor.run();
+  REQUIRE(executor.result(*id).state == ProcedureState::kSuccess);
+
+  // CreateTable: 6 steps and its insert. Its one AssignRegion: 3 steps; its insert is part of its
+  // parent's step.
+  CHECK(executor.records() == (6 + 1) + 3);
+}
+
+TEST_CASE("waiting for an answer of the cluster makes no record") {
+  MemoryCluster cluster(Delivery::kQueued);
+  cluster.add_server("rs1");
+  DeterministicExecutor executor(cluster);
+  executor.open();
+
+  const auto id = executor.submit(create(cluster, table_t(), 1));
+  executor.run();
+  REQUIRE(executor.result(*id).state == ProcedureState::kSuccess);
+
+  CHECK(executor.records() == (6 + 1) + 3);
+}
+
+TEST_CASE("CreateTable refuses what it cannot make, and changes nothing") {
+  MemoryCluster cluster;
+  cluster.add_server("rs1");
+  DeterministicExecutor executor(cluster);
+  executor.open();
+  struct Refused {
+    TableDescriptor descriptor;
+    std::vector<std::string> split_keys;
+    std::string why;
+  };
+  const Refused refused = GENERATE(values<Refused>({
+      {{{"default", ""}, {"f1"}}, {}, "table '' is not a legal name"},
+      {{{"default", "../t"}, {"f1"}}, {}, "table '../t' is not a legal name"},
+      {{{"default", ".t"}, {"f1"}}, {}, "not a legal name"},
+      {{{"a:b", "t"}, {"f1"}}, {}, "namespace 'a:b' is not a legal name"},
+      {{{"default", std::string(201, 'x')}, {"f1"}}, {}, "not a legal name"},
+      {{{"default", "t"}, {}}, {}, "default:t has no column family"},
+      {{{"default", "t"}, {"f/1"}}, {}, "column family 'f/1' is not a legal name"},
+      {{{"default", "t"}, {"f1", "f2", "f1"}}, {}, "names column family 'f1' twice"},
+      {{{"default", "t"}, {"f1"}}, {"k", "k"}, "must not be empty and not repeat"},
+      {{{"default", "t"}, {"f1"}}, {""}, "must not be empty and not repeat"},
+  }));
+
+  const auto id =
+      executor.submit(CreateTable(cluster.ports(), refused.descriptor, refused.split_keys));
+  REQUIRE(id.ok());
+  executor.run();
+
+  const ProcedureResult result = executor.result(*id);
+  CHECK(result.state == ProcedureState::kRolledBack);
+  CHECK(result.status.code() == StatusCode::kInvalidArgument);
+  CHECK_THAT(std::string(result.status.message()), ContainsSubstring(refused.why));
+  CHECK(cluster.snapshot().effects.empty());
+  CHECK(executor->locks().empty());
+}
+
+TEST_CASE("of two CreateTables of one table the second finds that it exists") {
+  MemoryCluster cluster(Delivery::kQueued);
+  cluster.add_server("rs1");
+  DeterministicExecutor executor(cluster);
+  executor.open();
+
+  const auto first = executor.submit(create(cluster));
+  const auto second = executor.submit(create(cluster));
+  executor.run();
+
+  CHECK(executor.result(*first).state == ProcedureState::kSuccess);
+  CHECK(executor.result(*second).state == ProcedureState::kRolledBack);
+  CHECK(executor.result(*second).status.code() == StatusCode::kAlreadyExists);
+  CHECK(disorder(cluster).empty());
+}
+
+TEST_CASE("a call that fails for a while is asked again until it answers, and happens once") {
+  const ClusterCall call =
+      GENERATE(ClusterCall::kReadTable, ClusterCall::kWriteLayout, ClusterCall::kWrite,
+               ClusterCall::kReadRegion, ClusterCall::kLiveServers, ClusterCall::kRefresh);
+  const ClusterFault fault =
+      GENERATE(ClusterFault::kFail, ClusterFault::kLoseRequest, ClusterFault::kLoseReply);
+  const unsigned times = GENERATE(1u, 7u);
+  CAPTURE(to_string(call), static_cast<int>(fault), times);
+  MemoryCluster cluster;
+  cluster.add_server("rs1");
+  cluster.add_server("rs2");
+  cluster.fail_next(call, fault, times);
+  DeterministicExecutor executor(cluster);
+  executor.open();
+
+  const auto id = executor.submit(create(cluster));
+  executor.run();
+
+  CHECK(executor.result(*id).state == ProcedureState::kSuccess);
+  CHECK(disorder(cluster).empty());
+}
+
+TEST_CASE("a layout that was half written is completed") {
+  MemoryCluster cluster;
+  cluster.add_server("rs1");
+  cluster.fail_next(ClusterCall::kWriteLayout, ClusterFault::kHalf, 2);
+  DeterministicExecutor executor(cluster);
+  executor.open();
+
+  const auto id = executor.submit(create(cluster, table_t(), 5));
+  executor.run();
+
+  CHECK(executor.result(*id).state == ProcedureState::kSuccess);
+  CHECK(cluster.calls(ClusterCall::kWriteLayout) == 3);
+  CHECK(disorder(cluster).empty());
+}
+
+TEST_CASE("the same nonce names the same CreateTable, also after a restart") {
+  MemoryCluster cluster;
+  cluster.add_server("rs1");
+  DeterministicExecutor executor(cluster);
+  executor.open();
+  const Nonce nonce{7, 42};
+  const auto id = executor.submit(create(cluster), nonce);
+  executor.run();
+  executor.crash();
+
+  executor.open();
+  const auto again = executor.submit(create(cluster), nonce);
+  executor.run();
+
+  CHECK(*again == *id);
+  CHECK(executor.result(*again).state == ProcedureState::kSuccess);
+  CHECK(disorder(cluster).empty());
+}
+
+TEST_CASE("after a restart the regions have the ids that were decided before") {
+  MemoryCluster cluster;
+  cluster.add_server("rs1");
+  DeterministicExecutor executor(cluster);
+  executor.open();
+  cluster.fail_next(ClusterCall::kWriteLayout, ClusterFault::kHalf);
+  const auto id = executor.submit(create(cluster));
+  executor.settle();
+  REQUIRE(executor->describe(*id)->step_name == "WRITE_FS_LAYOUT");
+  const std::vector<std::string> half = cluster.snapshot().directories.at(0).regions;
+
+  executor.crash();
+  executor.open();
+  executor.run();
+
+  const std::vector<std::string> whole = cluster.snapshot().directories.at(0).regions;
+  CHECK(whole.size() == 3);
+  for (const std::string& region : half) {
+    CHECK(std::ranges::find(whole, region) != whole.end());
+  }
+  CHECK(disorder(cluster).empty());
+}

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The lock rules as short stories, the acceptance list of the original in our terms: who may hold
+// together, who waits, who inherits. Every story holds for both schedulers.
+
+#include <pv2/scheduler/master_procedure_scheduler.h>
+#include <pv2/scheduler/simple_procedure_scheduler.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "support/catch.h"
+#include "test_entry.h"
+
+using namespace pv2;
+using namespace pv2::test;
+
+namespace {
+
+constexpr LockMode kShared = LockMode::kShared;
+constexpr LockMode kExclusive = LockMode::kExclusive;
+
+struct Simple {
+  static std::unique_ptr<ProcedureScheduler> make(const Clock& clock) {
+    return std::make_unique<SimpleProcedureScheduler>(clock);
+  }
+};
+struct Master {
+  static std::unique_ptr<ProcedureScheduler> make(const Clock& clock) {
+    return std::make_unique<MasterProcedureScheduler>(clock);
+  }
+};
+
+template <class Kind>
+struct Fixture {
+  SystemClock clock;
+  std::unique_ptr<ProcedureScheduler> made = Kind::make(clock);
+  ProcedureScheduler& scheduler = *made;
+};
+
+ResourceKey table_key(const std::string& name) {
+  return {ResourceClass::kTable, table_key_name("ns", name)};
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "an exclusive lock admits all descendants of its holder and no ancestor",
+                          "[row63]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  std::vector<std::unique_ptr<TestEntry>> chain;
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    chain.push_back(std::make_unique<TestEntry>(i + 1, table("t", kExclusive),
+                                                i == 0 ? nullptr : chain.back().get()));
+  }
+
+  REQUIRE(scheduler.admit(*chain[4]));
+
+  for (std::size_t i = 5; i < 10; ++i) CHECK(scheduler.admit(*chain[i]));
+  for (std::size_t i = 0; i < 4; ++i) CHECK_FALSE(scheduler.admit(*chain[i]));
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture, "a key stays known while it is queued for, held or waited for",
+                          "[row90][row91][F13]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry reader_one(1, table("t", kShared)), reader_two(2, table("t", kShared));
+  TestEntry writer(3, table("t", kExclusive));
+  submit(scheduler, {&reader_one, &reader_two, &writer});
+  CHECK(poll_all(scheduler) == Ids{1, 2});
+
+  complete(scheduler, reader_one);
+  CHECK(ids_of(lock_on(scheduler, table_key("t")).holders) == Ids{2});
+  CHECK(ids_of(lock_on(scheduler, table_key("t")).waiters) == Ids{3});
+  complete(scheduler, reader_two);
+  CHECK(poll_all(scheduler) == Ids{3});
+  complete(scheduler, writer);
+
+  CHECK(scheduler.locks().empty());
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "writers run alone, readers between them together, in order of arrival",
+                          "[row92]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry x1(1, table("t", kExclusive)), s2(2, table("t", kShared)), s3(3, table("t", kShared));
+  TestEntry x4(4, table("t", kExclusive)), s5(5, table("t", kShared)), s6(6, table("t", kShared));
+  submit(scheduler, {&x1, &s2, &s3, &x4, &s5, &s6});
+
+  CHECK(poll_all(scheduler) == Ids{1});
+  complete(scheduler, x1);
+  CHECK(poll_all(scheduler) == Ids{2, 3});
+  complete(scheduler, s2);
+  CHECK(poll_all(scheduler).empty());
+  complete(scheduler, s3);
+  CHECK(poll_all(scheduler) == Ids{4});
+  complete(scheduler, x4);
+  CHECK(poll_all(scheduler) == Ids{5, 6});
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture, "a namespace lock keeps out the tables of that namespace only",
+                          "[row93][row94]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry ns_op(1, name_space("ns", kExclusive));
+  TestEntry inside(2, table("t", kExclusive));
+  TestEntry outside(3, std::move(LockSet().table("other", "t", kExclusive)));
+  submit(scheduler, {&ns_op, &inside, &outside});
+
+  CHECK(poll_all(scheduler) == Ids{1, 3});
+  complete(scheduler, ns_op);
+  CHECK(poll_all(scheduler) == Ids{2});
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "a table writer waits for a running region operation and the reverse",
+                          "[row95]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry region_op(1, region("t", "a")), writer(2, table("t", kExclusive));
+  TestEntry late_region_op(3, region("t", "b"));
+  submit(scheduler, {&region_op, &writer, &late_region_op});
+
+  CHECK(poll_all(scheduler) == Ids{1});
+  complete(scheduler, region_op);
+  CHECK(poll_all(scheduler) == Ids{2});
+  complete(scheduler, writer);
+  CHECK(poll_all(scheduler) == Ids{3});
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "a merge makes operations on both of its regions wait and no other",
+                          "[row96]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry merge(
+      1,
+      std::move(LockSet().region("ns", "t", "a", kExclusive).region("ns", "t", "b", kExclusive)));
+  TestEntry a(2, region("t", "a")), b(3, region("t", "b")), c(4, region("t", "c"));
+  submit(scheduler, {&merge, &a, &b, &c});
+
+  CHECK(poll_all(scheduler) == Ids{1, 4});
+  complete(scheduler, merge);
+  CHECK(poll_all(scheduler) == Ids{2, 3});
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture, "region children run under their parent's exclusive table lock",
+                          "[row97][row108]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry parent(1, table("t", kExclusive));
+  TestEntry a(2, region("t", "a"), &parent), b(3, region("t", "b"), &parent);
+  TestEntry same_as_a(4, region("t", "a"), &parent);
+  submit(scheduler, parent);
+  CHECK(poll_all(scheduler) == Ids{1});
+  settle(scheduler, parent, Disposition::kPark);
+
+  submit(scheduler, {&a, &b, &same_as_a});
+
+  // What the parent does not hold itself excludes siblings as it excludes anybody.
+  CHECK(poll_all(scheduler) == Ids{2, 3});
+  complete(scheduler, a);
+  CHECK(poll_all(scheduler) == Ids{4});
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture, "an outsider waits until the last of the tree has let go",
+                          "[row98][row100][row101]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry root(1, region("t", "a")), child(2, region("t", "a"), &root);
+  TestEntry grandchild(3, table("t", kShared), &child), outsider(4, region("t", "a"));
+  TestEntry writer(5, table("t", kExclusive));
+  submit(scheduler, root);
+  CHECK(poll_all(scheduler) == Ids{1});
+  settle(scheduler, root, Disposition::kPark);
+  submit(scheduler, {&outsider, &writer, &child, &grandchild});
+
+  CHECK(poll_all(scheduler) == Ids{2, 3});
+  complete(scheduler, root);
+  CHECK(poll_all(scheduler).empty());
+  complete(scheduler, child);
+  CHECK(poll_all(scheduler) == Ids{4});
+  complete(scheduler, outsider);
+  CHECK(poll_all(scheduler).empty());
+  complete(scheduler, grandchild);
+  CHECK(poll_all(scheduler) == Ids{5});
+}
+
+TEMPLATE_TEST_CASE_METHOD(
+    Fixture, "children and grandchildren may take exclusively what an ancestor holds so",
+    "[row102][row103][F7]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry root(1, table("t", kExclusive)), lockless(2, {}, &root);
+  TestEntry child(3, table("t", kExclusive), &root), sibling(4, table("t", kExclusive), &root);
+  TestEntry grandchild(5, table("t", kExclusive), &lockless);
+  submit(scheduler, root);
+  CHECK(poll_all(scheduler) == Ids{1});
+  settle(scheduler, root, Disposition::kPark);
+
+  submit(scheduler, {&child, &sibling, &grandchild});
+
+  CHECK(poll_all(scheduler).size() == 3);
+  CHECK(ids_of(lock_on(scheduler, table_key("t")).holders) == Ids{1, 3, 4, 5});
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture, "a holder that yields is polled again, whoever waits",
+                          "[row104][row105]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  const LockMode mode = GENERATE(kShared, kExclusive);
+  TestEntry holder(1, table("t", mode)), writer(2, table("t", kExclusive));
+  submit(scheduler, {&holder, &writer});
+
+  for (int turn = 0; turn < 3; ++turn) {
+    CHECK(poll_all(scheduler) == Ids{1});
+    settle(scheduler, holder, Disposition::kBack);
+  }
+  CHECK(poll_all(scheduler) == Ids{1});
+  settle(scheduler, holder, Disposition::kBackUnlock);
+
+  CHECK(poll_all(scheduler) == Ids{2});
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture, "what is parked is not polled until it is settled again",
+                          "[row99][row116]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry suspended(1, table("t", kExclusive)), other(2, table("t", kExclusive));
+  submit(scheduler, suspended);
+  CHECK(poll_all(scheduler) == Ids{1});
+
+  settle(scheduler, suspended, Disposition::kPark);
+  submit(scheduler, other);
+  CHECK(poll_all(scheduler).empty());
+  settle(scheduler, suspended, Disposition::kParkUnlock);
+  CHECK(poll_all(scheduler) == Ids{2});
+  complete(scheduler, other);
+  CHECK(poll_all(scheduler).empty());
+  CHECK_FALSE(suspended.holds_locks());
+
+  settle(scheduler, suspended, Disposition::kFront);
+  CHECK(poll_all(scheduler) == Ids{1});
+  CHECK(suspended.granted_by_poll());
+  CHECK(scheduler.stats().queued == 0);
+}
+
+TEMPLATE_TEST_CASE_METHOD(
+    Fixture, "a child's shared request under its parent's shared lock passes a waiting writer",
+    "[row113]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry parent(1, table("t", kShared)), child(2, table("t", kShared), &parent);
+  TestEntry writer(3, table("t", kExclusive)), reader(4, table("t", kShared));
+  submit(scheduler, parent);
+  CHECK(poll_all(scheduler) == Ids{1});
+  settle(scheduler, parent, Disposition::kPark);
+
+  submit(scheduler, {&writer, &child, &reader});
+
+  CHECK(poll_all(scheduler) == Ids{2});
+  complete(scheduler, child);
+  complete(scheduler, parent);
+  CHECK(poll_all(scheduler) == Ids{3});
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "a child does not queue behind one that waits for its parent, on any key",
+                          "[fairness]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry parent(1, table("t", kExclusive)), waits_for_parent(2, region("t", "a"));
+  TestEntry child(3, region("t", "a"), &parent);
+  submit(scheduler, {&parent, &waits_for_parent});
+  CHECK(poll_all(scheduler) == Ids{1});
+  settle(scheduler, parent, Disposition::kPark);
+
+  submit(scheduler, child);
+
+  CHECK(poll_all(scheduler) == Ids{3});
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture, "a child may not take exclusively what its parent only shares",
+                          "[upgrade]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry parent(1, table("t", kShared)), child(2, table("t", kExclusive), &parent);
+  REQUIRE(scheduler.admit(parent));
+
+  CHECK_FALSE(scheduler.admit(child));
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "a stream of readers does not starve a writer, nor writers a reader",
+                          "[X13]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry r1(1, table("t", kShared)), r2(2, table("t", kShared));
+  TestEntry writer(3, table("t", kExclusive)), second_writer(4, table("t", kExclusive));
+  submit(scheduler, {&r1, &writer, &r2, &second_writer});
+  CHECK(poll_all(scheduler) == Ids{1});
+
+  settle(scheduler, r1, Disposition::kBackUnlock);
+  CHECK(poll_all(scheduler) == Ids{3});
+  settle(scheduler, writer, Disposition::kBackUnlock);
+  CHECK(poll_all(scheduler) == Ids{2});
+  complete(scheduler, r2);
+  CHECK(poll_all(scheduler) == Ids{4});
+  complete(scheduler, second_writer);
+  CHECK(poll_all(scheduler) == Ids{1});
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "the listing shows the hierarchy, all holders and all waiters in order",
+                          "[row106][row107][X14]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry holder(1, region("t", "a")), writer(2, table("t", kExclusive));
+  TestEntry reader(3, table("t", kShared));
+  submit(scheduler, {&holder, &writer, &reader});
+  CHECK(poll_all(scheduler) == Ids{1});
+  CHECK(scheduler.try_lock(holder));  // held already: nothing is taken twice
+
+  const std::vector<LockInfo> locks = scheduler.locks();
+  REQUIRE(locks.size() == 3);
+  CHECK(locks[0].key == ResourceKey{ResourceClass::kNamespace, "ns"});
+  CHECK(locks[0].holders[0].mode == kShared);
+  CHECK(ids_of(locks[0].waiters) == Ids{2, 3});
+  CHECK(locks[1].key == table_key("t"));
+  CHECK(ids_of(locks[1].holders) == Ids{1});
+  CHECK(ids_of(locks[1].waiters) == Ids{2, 3});
+  CHECK(locks[1].waiters[0].mode == kExclusive);
+  CHECK(locks[1].waiters[1].mode == kShared);
+  CHECK(to_string(locks[2].key) == "region ns:t,a");
+  CHECK(locks[2].holders[0].mode == kExclusive);
+}
+
+TEMPLATE_TEST_CASE_METHOD(
+    Fixture, "servers, peers, globals, meta and keys of the host exclude only themselves",
+    "[row106]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  const auto same = GENERATE(0, 1, 2, 3, 4);
+  const auto set = [&](const char* name) -> LockSet {
+    switch (same) {
+      case 0:
+        return server(name);
+      case 1:
+        return peer(name);
+      case 2:
+        return std::move(LockSet().global(name, kExclusive));
+      case 3:
+        return std::move(LockSet().meta(kExclusive));
+      default:
+        return std::move(LockSet().key({ResourceClass{70}, name}, kExclusive));
+    }
+  };
+  TestEntry first(1, set("one")), second(2, set("one"));
+  TestEntry elsewhere(3, table("t", kExclusive));
+  submit(scheduler, {&first, &second, &elsewhere});
+
+  Ids ran = poll_all(scheduler);
+  std::sort(ran.begin(), ran.end());  // the order of classes is not the matter here
+  CHECK(ran == Ids{1, 3});
+  CHECK(scheduler.locks().size() == 3);
+  complete(scheduler, first);
+  CHECK(poll_all(scheduler) == Ids{2});
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "restored holders run before those that waited, whatever their ids",
+                          "[row112][F8][F10]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry waiter(1, table("t", kExclusive)), holder(2, table("t", kShared));
+  REQUIRE(scheduler.restore(holder).ok());
+  submit(scheduler, {&waiter, &holder});
+
+  CHECK(poll_all(scheduler) == Ids{2});
+  CHECK_FALSE(holder.granted_by_poll());
+  complete(scheduler, holder);
+  CHECK(poll_all(scheduler) == Ids{1});
+}
+
+TEMPLATE_TEST_CASE_METHOD(
+    Fixture, "a lock that cannot be restored names the key and its holder, and takes nothing",
+    "[F8]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry first(7, table("t", kExclusive)), second(8, region("t", "a"));
+  REQUIRE(scheduler.restore(first).ok());
+
+  const Status status = scheduler.restore(second);
+
+  CHECK(status.code() == StatusCode::kFailedPrecondition);
+  CHECK_THAT(std::string(status.message()), ContainsSubstring("table ns:t is held by procedure 7"));
+  CHECK(scheduler.locks().size() == 2);
+  CHECK_FALSE(second.holds_locks());
+}
+
+TEMPLATE_TEST_CASE_METHOD(
+    Fixture, "only one exclusive operation per table is in progress, its children passing",
+    "[row114][F11][F12]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry server_crash(1, server("s1"));
+  TestEntry table_op(2, table("t", kExclusive), &server_crash);
+  TestEntry next_op(3, table("t", kExclusive));
+  submit(scheduler, server_crash);
+  CHECK(poll_all(scheduler) == Ids{1});
+  settle(scheduler, server_crash, Disposition::kPark);
+  submit(scheduler, {&table_op, &next_op});
+  CHECK(poll_all(scheduler) == Ids{2});
+
+  settle(scheduler, table_op,
+         Disposition::kPark);  // waits for something: still the one in progress
+  CHECK(poll_all(scheduler).empty());
+  complete(scheduler, table_op);
+
+  CHECK(poll_all(scheduler) == Ids{3});
+}
+
+TEMPLATE_TEST_CASE_METHOD(
+    Fixture, "a withdrawn waiter holds up nobody, and a withdrawn holder keeps its locks",
+    "[withdraw]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry reader(1, table("t", kShared)), writer(2, table("t", kExclusive));
+  TestEntry late_reader(3, table("t", kShared));
+  submit(scheduler, {&reader, &writer, &late_reader});
+
+  CHECK(scheduler.withdraw(writer));
+  CHECK_FALSE(scheduler.withdraw(writer));
+  CHECK(scheduler.withdraw(reader));
+
+  CHECK(reader.holds_locks());
+  CHECK_FALSE(writer.holds_locks());
+  CHECK(poll_all(scheduler) == Ids{3});
+  // Not queued and not waiting, a parked writer has no place in the line either.
+  CHECK(ids_of(lock_on(scheduler, table_key("t")).holders) == Ids{1, 3});
+  CHECK(lock_on(scheduler, table_key("t")).waiters.empty());
+}
+
+TEMPLATE_TEST_CASE_METHOD(
+    Fixture, "locks that were granted in the queue are given back when it is withdrawn",
+    "[withdraw]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry first(1, table("t", kExclusive)), second(2, table("t", kExclusive));
+  TestEntry third(3, table("t", kExclusive));
+  submit(scheduler, {&first, &second, &third});
+  CHECK(poll_all(scheduler) == Ids{1});
+  complete(scheduler, first);
+
+  CHECK(scheduler.withdraw(second));
+
+  CHECK_FALSE(second.holds_locks());
+  CHECK(poll_all(scheduler) == Ids{3});
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "a parked entry tries its whole lock set and waits for nobody meanwhile",
+                          "[try_lock]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry parked(1, region("t", "a")), holder(2, region("t", "a"));
+  TestEntry other_region(3, region("t", "b"));
+  REQUIRE(scheduler.admit(holder));
+
+  CHECK_FALSE(scheduler.try_lock(parked));
+  CHECK(scheduler.admit(other_region));
+  complete(scheduler, holder);
+
+  CHECK(scheduler.try_lock(parked));
+  CHECK_FALSE(parked.granted_by_poll());
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture, "a holder is asked to give way only if somebody waits for it",
+                          "[contended]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry reader(1, table("t", kShared)), other_reader(2, table("t", kShared));
+  TestEntry child(3, region("t", "r"), &reader);
+  submit(scheduler, {&reader, &other_reader});
+  CHECK(poll_all(scheduler) == Ids{1, 2});
+  CHECK_FALSE(scheduler.contended(reader));
+
+  TestEntry elsewhere(4, table("u", kExclusive)), waits_elsewhere(5, table("u", kExclusive));
+  submit(scheduler, {&elsewhere, &waits_elsewhere, &child});
+  CHECK_FALSE(scheduler.contended(reader));
+  CHECK(scheduler.contended(elsewhere));
+
+  TestEntry writer(6, table("t", kExclusive));
+  submit(scheduler, writer);
+  CHECK(scheduler.contended(reader));
+  CHECK(scheduler.contended(other_reader));
+  CHECK_FALSE(scheduler.contended(child));  // it would pass the writer anyway
+}
+
+TEMPLATE_TEST_CASE_METHOD(Fixture, "a lock set of many keys is taken all or nothing", "[many]",
+                          Simple, Master) {
+  auto& scheduler = this->scheduler;
+  LockSet many;
+  for (const char* name : {"a", "b", "c", "d", "e"}) many.region("ns", "t", name, kExclusive);
+  TestEntry one(1, region("t", "e")), all(2, std::move(many)), late(3, region("t", "a"));
+  submit(scheduler, {&one, &all, &late});
+
+  CHECK(poll_all(scheduler) == Ids{1});
+  complete(scheduler, one);
+  CHECK(poll_all(scheduler) == Ids{2});
+  complete(scheduler, all);
+  CHECK(poll_all(scheduler) == Ids{3});
+}
+
+TEST_CASE("an entry that waits for locks costs its owner no more than 200 bytes") {
+  CHECK(sizeof(TestEntry) <= 200);
+}

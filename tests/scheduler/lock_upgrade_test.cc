@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// check_no_upgrade: what is refused, with which words, and what only looks like an upgrade.
+
+#include <pv2/scheduler/lock_upgrade.h>
+
+#include "support/catch.h"
+#include "test_entry.h"
+
+using namespace pv2;
+using namespace pv2::test;
+
+TEST_CASE("asking exclusively for what an ancestor shares is an error that says so") {
+  TestEntry root(1, table("t", LockMode::kShared)), middle(2, {}, &root);
+  TestEntry child(3, table("t", LockMode::kExclusive), &middle);
+
+  const Status status = check_no_upgrade(child);
+
+  CHECK(status.code() == StatusCode::kInvalidArgument);
+  CHECK_THAT(std::string(status.message()),
+             ContainsSubstring("procedure 3 asks for table ns:t exclusively") &&
+                 ContainsSubstring("ancestor 1 only shares"));
+}
+
+TEST_CASE("it is no upgrade when an ancestor further up holds it exclusively") {
+  TestEntry root(1, table("t", LockMode::kExclusive));
+  TestEntry middle(2, table("t", LockMode::kShared), &root);
+  TestEntry child(3, table("t", LockMode::kExclusive), &middle);
+
+  CHECK(check_no_upgrade(child).ok());
+}
+
+TEST_CASE("it is no upgrade when the ancestor lets go while it waits") {
+  LockSet per_step = table("t", LockMode::kShared);
+  per_step.scope(LockScope::kStep);
+  TestEntry root(1, per_step), child(2, table("t", LockMode::kExclusive), &root);
+
+  CHECK(check_no_upgrade(child).ok());
+}
+
+TEST_CASE("a namespace taken exclusively under a parent's table lock is an upgrade") {
+  TestEntry root(1, table("t", LockMode::kExclusive));
+  TestEntry child(2, name_space("ns", LockMode::kExclusive), &root);
+
+  CHECK(check_no_upgrade(child).code() == StatusCode::kInvalidArgument);
+}

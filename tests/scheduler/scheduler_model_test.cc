@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random operations on a scheduler and on the model of it, compared after every one: who was
+// polled, in which order, who holds, who waits, and what every call answered. PV2_TEST_SEEDS=<n>
+// runs more seeds; a failure prints the seed, and PV2_TEST_SEED=<seed> repeats it alone.
+
+#include "scheduler_model.h"
+
+#include <pv2/base/random.h>
+#include <pv2/scheduler/master_procedure_scheduler.h>
+#include <pv2/scheduler/simple_procedure_scheduler.h>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "support/catch.h"
+
+using namespace pv2;
+using namespace pv2::test;
+
+namespace {
+
+std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+class Story {
+ public:
+  Story(SchedulerModel::Kind kind, std::uint64_t seed)
+      : random_(seed), bound_(static_cast<std::uint32_t>(random_.below(5))), model_(kind, bound_) {
+    if (kind == SchedulerModel::Kind::kSimple) {
+      real_ = std::make_unique<SimpleProcedureScheduler>(
+          clock_, SimpleSchedulerOptions{.bounded_wait = bound_});
+    } else {
+      MasterSchedulerOptions options;
+      options.bounded_wait = bound_;
+      real_ = std::make_unique<MasterProcedureScheduler>(clock_, options);
+    }
+    key_count_ = 1 + random_.below(3);
+    member_max_ = 4 + random_.below(20);
+    trees_ = random_.below(3);  // 0: roots only
+    limits_ = random_.below(2) == 0;
+  }
+
+  // Returns what differs, or nothing.
+  std::string run(int steps) {
+    for (int i = 0; i < steps; ++i) {
+      if (!step()) return difference_ + " after step " + std::to_string(i);
+    }
+    return finish() ? "" : difference_;
+  }
+
+ private:
+  bool step() {
+    const std::uint64_t choice = random_.below(limits_ ? 17 : 16);
+    if (entries_.size() < member_max_ && choice < 4) add_entry();
+    if (entries_.empty()) return true;
+    if (choice == 16) {
+      set_some_limit();
+    } else if (choice < 10) {
+      settle_some();
+    } else if (choice < 13) {
+      if (!poll(1 + random_.below(5))) return false;
+    } else if (!ask_one(choice)) {
+      return false;
+    }
+    return same();
+  }
+
+  bool ask_one(std::uint64_t choice) {
+    ModelEntry& e = *entries_[random_.below(entries_.size())];
+    const bool out = e.where == Where::kUnknown || e.where == Where::kOut;
+    if (choice == 13 && out) return agree("try_lock", real_->try_lock(*e.real), model_.try_lock(e));
+    if (choice == 14 && out) {
+      return agree("restore", real_->restore(*e.real).ok(), model_.restore(e));
+    }
+    return agree("withdraw", real_->withdraw(*e.real), model_.withdraw(e));
+  }
+
+  void set_some_limit() {
+    const std::string name(1, static_cast<char>('a' + random_.below(key_count_)));
+    const ResourceKey keys[] = {{ResourceClass::kTable, table_key_name("ns", name)},
+                                {ResourceClass::kNamespace, "ns"},
+                                {ResourceClass::kServer, name}};
+    const ResourceKey& key = keys[random_.below(3)];
+    std::optional<std::uint32_t> limit;
+    if (random_.below(3) != 0) limit = static_cast<std::uint32_t>(random_.below(4));
+    limited_.insert(key);
+    real_->set_limit(key, limit);
+    model_.set_limit(key, limit);
+  }
+
+  LockSet random_locks() {
+    LockSet locks;
+    for (std::uint64_t parts = random_.below(5) == 0 ? 2 : 1; parts > 0; --parts) {
+      const LockMode mode = random_.below(2) == 0 ? LockMode::kShared : LockMode::kExclusive;
+      const std::string name(1, static_cast<char>('a' + random_.below(key_count_)));
+      const std::string part(1, static_cast<char>('a' + random_.below(key_count_)));
+      switch (random_.below(10)) {
+        case 0:
+          break;
+        case 1:
+          locks.name_space("ns", mode);
+          break;
+        case 2:
+          locks.server(name, mode);
+          break;
+        case 3:
+          locks.peer(name, mode);
+          break;
+        case 4:
+          locks.key({ResourceClass::kHostFirst, name}, mode);
+          break;
+        case 5:
+          locks.global(name, mode);
+          break;
+        case 6:
+          locks.meta(mode);
+          break;
+        case 7:
+          locks.region("ns", name, part, mode).region("ns", name, "b", mode);
+          break;
+        case 8:
+          locks.region("ns", name, part, mode);
+          break;
+        default:
+          locks.table("ns", name, mode);
+          break;
+      }
+    }
+    return locks;
+  }
+
+  void add_entry() {
+    auto entry = std::make_unique<ModelEntry>();
+    if (trees_ != 0 && !entries_.empty() && random_.below(3) < trees_) {
+      entry->parent = entries_[random_.below(entries_.size())].get();
+      ++entry->parent->live_children;
+    }
+    static constexpr Priority kPriorities[] = {Priority::kLow, Priority::kNormal, Priority::kNormal,
+                                               Priority::kMeta};
+    entry->real = std::make_unique<TestEntry>(
+        ++last_id_, random_locks(), entry->parent != nullptr ? entry->parent->real.get() : nullptr,
+        kPriorities[random_.below(4)]);
+    model_.add(*entry);
+    entries_.push_back(std::move(entry));
+  }
+
+  void settle_some() {
+    EntryList batch;
+    std::vector<std::pair<ModelEntry*, Disposition>> plan;
+    for (std::uint64_t n = 1 + random_.below(3); n > 0; --n) {
+      ModelEntry* e = entries_[random_.below(entries_.size())].get();
+      const bool planned =
+          std::any_of(plan.begin(), plan.end(), [&](auto& item) { return item.first == e; });
+      if (planned || e->where == Where::kWaiting || e->where == Where::kReady) continue;
+      auto disposition = static_cast<Disposition>(random_.below(6));
+      if (disposition == Disposition::kComplete && e->live_children != 0) {
+        disposition = Disposition::kPark;
+      }
+      plan.emplace_back(e, disposition);
+      batch.push_back(*e->real, disposition);
+    }
+    real_->settle(std::move(batch));
+    for (auto& [e, disposition] : plan) {
+      model_.settle(*e, disposition);
+      if (disposition == Disposition::kComplete) bury(*e);
+    }
+  }
+
+  void bury(ModelEntry& dead) {
+    if (dead.parent != nullptr) --dead.parent->live_children;
+    std::erase_if(entries_, [&](const auto& e) { return e.get() == &dead; });
+  }
+
+  bool poll(std::size_t limit) {
+    std::vector<SchedulerEntry*> run(limit);
+    run.resize(real_->poll(run, std::chrono::milliseconds(0)));
+    const auto expected = model_.poll(limit);
+    Ids got, want;
+    for (SchedulerEntry* e : run) got.push_back(e->id.value);
+    for (ModelEntry* e : expected) want.push_back(e->real->id.value);
+    return agree("poll", got, want);
+  }
+
+  bool same() {
+    for (const auto& e : entries_) {
+      if (e->where != Where::kOut) continue;
+      const std::string who = " of " + std::to_string(e->real->id.value);
+      if (!agree("holds_locks" + who, e->real->holds_locks(), e->holds || e->real->locks.empty()) ||
+          !agree("granted_by_poll" + who, e->real->granted_by_poll(), e->granted_by_poll)) {
+        return false;
+      }
+    }
+    const SchedulerStats stats = real_->stats();
+    std::map<ResourceKey, std::pair<Ids, Ids>> locks;
+    for (const LockInfo& info : real_->locks()) {
+      if (info.holders.empty() && info.waiters.empty()) continue;  // only limited
+      locks[info.key] = {ids_of(info.holders), ids_of(info.waiters)};
+    }
+    return agree("runnable", stats.runnable, model_.count(Where::kReady)) &&
+           agree("queued", stats.queued,
+                 model_.count(Where::kReady) + model_.count(Where::kWaiting)) &&
+           agree("locks", locks, model_.locks()) &&
+           agree("stands still", !real_->cycles().empty(), model_.stands_still());
+  }
+
+  // Everybody is taken out and completed, children first; nothing may be left.
+  bool finish() {
+    while (!entries_.empty()) {
+      for (const auto& e : entries_) {
+        if (e->live_children != 0) continue;
+        real_->withdraw(*e->real);
+        model_.withdraw(*e);
+        settle(*real_, *e->real, Disposition::kComplete);
+        model_.settle(*e, Disposition::kComplete);
+        bury(*e);
+        break;
+      }
+      if (!same()) return false;
+    }
+    for (const ResourceKey& key : limited_) real_->set_limit(key, {});
+    return agree("locks left", real_->locks().size(), std::size_t{0}) &&
+           agree("queued left", real_->stats().queued, std::size_t{0});
+  }
+
+  template <class T>
+  bool agree(const std::string& what, const T& real, const T& model) {
+    if (real == model) return true;
+    difference_ = what;
+    if constexpr (requires { Catch::Detail::stringify(real); }) {
+      difference_ += ": scheduler " + Catch::Detail::stringify(real) + ", model " +
+                     Catch::Detail::stringify(model);
+    }
+    return false;
+  }
+
+  Random random_;
+  std::uint32_t bound_;
+  SystemClock clock_;
+  SchedulerModel model_;
+  std::unique_ptr<ProcedureScheduler> real_;
+  std::vector<std::unique_ptr<ModelEntry>> entries_;
+  std::uint64_t last_id_ = 0;
+  std::uint64_t key_count_ = 0;
+  std::uint64_t member_max_ = 0;
+  std::uint64_t trees_ = 0;
+  bool limits_ = false;
+  std::set<ResourceKey> limited_;
+  std::string difference_;
+};
+
+void compare(SchedulerModel::Kind kind) {
+  const std::uint64_t first = number_from_environment("PV2_TEST_SEED", 1);
+  const bool one = std::getenv("PV2_TEST_SEED") != nullptr;
+  const std::uint64_t seeds = one ? 1 : number_from_environment("PV2_TEST_SEEDS", 2000);
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    const std::string difference = Story(kind, seed).run(120);
+    if (difference.empty()) continue;
+    FAIL("seed " << seed << ": " << difference);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the simple scheduler does what its model does, whatever happens to it") {
+  compare(SchedulerModel::Kind::kSimple);
+}
+
+TEST_CASE("the master scheduler does what its model does, whatever happens to it") {
+  compare(SchedulerModel::Kind::kMaster);
+}

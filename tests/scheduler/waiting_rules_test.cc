@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What waiting means beyond its own line, as short stories: who waits in a circle, who is hurried
+// because somebody urgent waits for him, how many may hold a key at once, and what is kept free for
+// the top classes. The same rules at random: scheduler_model_test.cc.
+
+#include <pv2/scheduler/master_procedure_scheduler.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "support/catch.h"
+#include "test_entry.h"
+
+using namespace pv2;
+using namespace pv2::test;
+
+namespace {
+
+constexpr LockMode kShared = LockMode::kShared;
+constexpr LockMode kExclusive = LockMode::kExclusive;
+
+struct Fixture {
+  SystemClock clock;
+  MasterProcedureScheduler scheduler{clock};
+};
+
+ResourceKey table_key(const std::string& name) {
+  return {ResourceClass::kTable, table_key_name("ns", name)};
+}
+
+LockSet two_tables(const std::string& a, const std::string& b) {
+  return std::move(LockSet().table("ns", a, kExclusive).table("ns", b, kExclusive));
+}
+
+std::vector<WaitLink::Why> reasons(const WaitCycle& cycle) {
+  std::vector<WaitLink::Why> reasons;
+  for (const WaitLink& link : cycle.links) reasons.push_back(link.why);
+  return reasons;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture,
+                 "a circle over two holders and their children is found as it closes "
+                 "[X14][cycle]") {
+  TestEntry first(1, table("a", kExclusive)), second(2, table("b", kExclusive));
+  TestEntry child_of_first(3, table("b", kShared), &first);
+  TestEntry child_of_second(4, table("a", kShared), &second);
+  submit(scheduler, {&first, &second});
+  REQUIRE(poll_all(scheduler) == Ids{1, 2});
+
+  submit(scheduler, child_of_first);
+  CHECK_FALSE(scheduler.has_new_cycles());
+  submit(scheduler, child_of_second);
+
+  REQUIRE(scheduler.has_new_cycles());
+  const std::vector<WaitCycle> cycles = scheduler.take_new_cycles();
+  CHECK_FALSE(scheduler.has_new_cycles());
+  REQUIRE(cycles.size() == 1);
+  CHECK(to_string(cycles[0]) ==
+        "procedure 4 waits for table ns:a, held by procedure 1; procedure 1 waits for its child 3; "
+        "procedure 3 waits for table ns:b, held by procedure 2; procedure 2 waits for its child 4");
+  CHECK(scheduler.cycles().size() == 1);
+  scheduler.withdraw(child_of_second);
+  CHECK(scheduler.cycles().empty());
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a child that passes those who wait for its parent closes no circle [cycle]") {
+  TestEntry holder(1, table("a", kExclusive)), other(2, table("c", kShared));
+  TestEntry in_line(3, two_tables("a", "b"));
+  TestEntry child(4, table("b", kExclusive), &holder);
+  TestEntry stranger(5, table("b", kShared));
+  submit(scheduler, {&holder, &other, &stranger});
+  submit(scheduler, in_line);  // waits for 1 and for 5
+  REQUIRE(poll_all(scheduler) == Ids{1, 2, 5});
+
+  submit(scheduler, child);  // passes 3 and waits for 5 alone
+
+  CHECK(scheduler.cycles().empty());
+  complete(scheduler, stranger);
+  CHECK(poll_all(scheduler) == Ids{4});
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a child that wants exclusively what its parent shares waits for it in a "
+                 "circle [cycle]") {
+  TestEntry parent(1, table("a", kShared)), child(2, table("a", kExclusive), &parent);
+  submit(scheduler, {&parent, &child});
+
+  REQUIRE(scheduler.cycles().size() == 1);
+  CHECK(reasons(scheduler.cycles()[0]) ==
+        std::vector{WaitLink::Why::kHolder, WaitLink::Why::kChild});
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a circle through a limit stands only when all who have a place are in "
+                 "it [cycle][limit]") {
+  const ResourceKey rack{ResourceClass::kHostFirst, "rack"};
+  scheduler.set_limit(rack, 2);
+  TestEntry holder(1, table("a", kExclusive));
+  TestEntry one(2, std::move(LockSet().key(rack, kShared)));
+  TestEntry two(3, std::move(LockSet().key(rack, kShared)));
+  TestEntry one_needs(4, table("a", kShared), &one), two_needs(5, table("a", kShared), &two);
+  TestEntry child(6, std::move(LockSet().key(rack, kShared)), &holder);
+  submit(scheduler, {&holder, &one, &two, &one_needs, &child});
+
+  CHECK(scheduler.cycles().empty());  // 3 goes on and gives its place back
+  submit(scheduler, two_needs);
+  CHECK(scheduler.cycles().size() == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "a wait that its owner reports is part of the circle [cycle]") {
+  TestEntry producer(1, table("a", kExclusive)), waiter(2, table("b", kExclusive));
+  TestEntry child(3, table("b", kShared), &producer);
+  submit(scheduler, {&producer, &waiter, &child});
+  CHECK(scheduler.cycles().empty());
+
+  scheduler.report_wait(waiter, producer);
+
+  REQUIRE(scheduler.take_new_cycles().size() == 1);
+  CHECK(scheduler.cycles().size() == 1);
+  scheduler.end_reported_wait(waiter);
+  CHECK(scheduler.cycles().empty());
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "what urgent work waits for goes before its equals until the wait ends "
+                 "[inheritance]") {
+  TestEntry low(1, table("a", kExclusive), nullptr, Priority::kLow);
+  TestEntry other(2, table("b", kExclusive), nullptr, Priority::kNormal);
+  TestEntry urgent(3, table("a", kExclusive), nullptr, Priority::kMeta);
+  submit(scheduler, {&other, &low, &urgent});
+
+  CHECK(poll(scheduler) == &low);
+  settle(scheduler, low, Disposition::kFront);
+  REQUIRE(scheduler.withdraw(urgent));
+  CHECK(poll(scheduler) == &other);  // nobody waits for 1 any more
+  CHECK(poll(scheduler) == &low);
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a class is lent as well: what a server's recovery waits for runs with "
+                 "the servers [inheritance][F1]") {
+  TestEntry table_work(1, table("a", kExclusive)), more(2, table("b", kExclusive));
+  TestEntry peers(3, peer("p"));
+  LockSet recovery = server("s");
+  recovery.table("ns", "a", kShared);
+  TestEntry crash(4, std::move(recovery));
+  submit(scheduler, {&more, &table_work, &peers, &crash});
+
+  CHECK(poll_all(scheduler) == Ids{1, 3, 2});
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "ranks are lent over several locks and to all descendants "
+                 "[inheritance]") {
+  TestEntry far(1, table("a", kExclusive), nullptr, Priority::kLow);
+  TestEntry child_of_far(2, LockSet(), &far, Priority::kLow);
+  TestEntry middle(3, two_tables("a", "b"), nullptr, Priority::kLow);
+  TestEntry stranger(4, table("c", kExclusive), nullptr, Priority::kHigh);
+  TestEntry urgent(5, table("b", kExclusive), nullptr, Priority::kMeta);
+  submit(scheduler, far);
+  REQUIRE(poll(scheduler) == &far);
+  submit(scheduler, {&stranger, &child_of_far, &middle});
+
+  submit(scheduler, urgent);  // waits for 3, which waits for 1, which waits for its child
+
+  CHECK(poll_all(scheduler) == Ids{2, 4});
+}
+
+TEST_CASE_METHOD(Fixture, "at most so many hold a limited key, first come, first served [limit]") {
+  scheduler.set_limit(table_key("a"), 2);
+  std::vector<std::unique_ptr<TestEntry>> readers;
+  for (std::uint64_t id = 1; id <= 4; ++id) {
+    readers.push_back(std::make_unique<TestEntry>(id, table("a", kShared)));
+    submit(scheduler, *readers.back());
+  }
+  CHECK(poll_all(scheduler) == Ids{1, 2});
+  const LockInfo info = lock_on(scheduler, table_key("a"));
+  CHECK(info.limit == 2U);
+  CHECK(ids_of(info.waiters) == Ids{3, 4});
+
+  complete(scheduler, *readers[1]);
+  CHECK(poll_all(scheduler) == Ids{3});
+  scheduler.set_limit(table_key("a"), std::nullopt);
+  CHECK(poll_all(scheduler) == Ids{4});
+}
+
+TEST_CASE_METHOD(Fixture, "a limit is taken all or nothing with the rest of the set [limit]") {
+  scheduler.set_limit(table_key("a"), 1);
+  TestEntry reader(1, table("a", kShared));
+  LockSet both = table("a", kShared);
+  both.table("ns", "b", kExclusive);
+  TestEntry wants_both(2, std::move(both));
+  TestEntry elsewhere(3, table("b", kExclusive));
+  submit(scheduler, {&reader, &wants_both});
+
+  CHECK_FALSE(scheduler.admit(elsewhere));  // 2 is ahead of it, though it holds nothing yet
+  CHECK(ids_of(lock_on(scheduler, table_key("b")).holders).empty());
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "whoever holds more than a lowered limit allows keeps it, also after a "
+                 "restart [limit]") {
+  TestEntry one(1, table("a", kShared)), two(2, table("a", kShared)), three(3, table("a", kShared));
+  scheduler.set_limit(table_key("a"), 1);
+  CHECK(scheduler.restore(one).ok());
+  CHECK(scheduler.restore(two).ok());
+  submit(scheduler, three);
+
+  complete(scheduler, one);
+  CHECK(poll(scheduler) == nullptr);
+  complete(scheduler, two);
+  CHECK(poll(scheduler) == &three);
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a reserved worker takes the work of the top classes and nothing else "
+                 "[reserved]") {
+  TestEntry ordinary(1, table("a", kExclusive));
+  TestEntry meta(2, std::move(LockSet().meta(kExclusive)));
+  submit(scheduler, {&ordinary, &meta});
+  std::array<SchedulerEntry*, 4> run{};
+
+  CHECK(scheduler.poll_top(run, std::chrono::milliseconds(0)) == 1);
+  CHECK(run[0] == &meta);
+  CHECK(scheduler.poll_top(run, std::chrono::milliseconds(0)) == 0);
+  CHECK(scheduler.poll(run, std::chrono::milliseconds(0)) == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "a reserved worker takes what the top classes wait for [reserved]") {
+  LockSet both = table("a", kShared);
+  TestEntry ordinary(1, table("a", kExclusive));
+  LockSet meta_and_table = std::move(LockSet().meta(kExclusive));
+  meta_and_table.table("ns", "a", kShared);
+  TestEntry meta(2, std::move(meta_and_table));
+  submit(scheduler, ordinary);
+  std::array<SchedulerEntry*, 4> run{};
+  CHECK(scheduler.poll_top(run, std::chrono::milliseconds(0)) == 0);
+
+  submit(scheduler, meta);
+
+  CHECK(scheduler.poll_top(run, std::chrono::milliseconds(0)) == 1);
+  CHECK(run[0] == &ordinary);
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "top work wakes a reserved worker that sleeps, other work does not "
+                 "[reserved][X16]") {
+  TestEntry ordinary(1, table("a", kExclusive));
+  TestEntry meta(2, std::move(LockSet().meta(kExclusive)));
+  std::atomic<std::uint64_t> served{0};
+  std::thread reserved([&] {
+    std::array<SchedulerEntry*, 4> run{};
+    if (scheduler.poll_top(run, std::chrono::hours(1)) == 1) served = run[0]->id.value;
+  });
+  while (scheduler.stats().sleeping != 1) std::this_thread::yield();
+
+  submit(scheduler, ordinary);
+  CHECK(scheduler.stats().wakes == 0);
+  submit(scheduler, meta);
+  reserved.join();
+
+  CHECK(served == 2);
+  CHECK(scheduler.stats().wakes == 1);
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The FaultStore itself: what other tests build on has to be right first.
+
+#include "support/fault_store.h"
+
+#include <deque>
+
+#include "store_fixture.h"
+#include "support/catch.h"
+
+namespace pv2::testing {
+namespace {
+
+using Numbers = std::vector<int>;
+
+// A FaultStore over a memory store or the noop store, and five requests.
+class Bench {
+ public:
+  explicit Bench(std::unique_ptr<ProcedureStore> inner) : faults(std::move(inner)) {
+    REQUIRE(faults.recover_lease(sink).ok());
+    for (int i = 0; i < 5; ++i) {
+      requests[static_cast<std::size_t>(i)].number = i + 1;
+      requests[static_cast<std::size_t>(i)].batch.insert(Space::kHost, std::to_string(i + 1), "v");
+    }
+  }
+  void commit_all_five() {
+    for (Request& request : requests) faults.commit(request);
+    while (faults.pump()) {
+    }
+  }
+  [[nodiscard]] Numbers heard(bool ok) const {
+    Numbers numbers;
+    for (const RecordingSink::Answer& answer : sink.answers()) {
+      if (answer.status.ok() == ok) numbers.push_back(answer.number);
+    }
+    return numbers;
+  }
+
+  RecordingSink sink;
+  std::deque<Request> requests{5};
+  FaultStore faults;
+};
+
+TEST_CASE("without a fault everything passes, is counted and traced") {
+  Bench bench(memory());
+  bench.commit_all_five();
+
+  REQUIRE(bench.heard(true) == Numbers{1, 2, 3, 4, 5});
+  REQUIRE(bench.sink.lists() == 1);
+  REQUIRE(bench.faults.commits() == 5);
+  REQUIRE(bench.faults.rows(Space::kHost, RowOperation::kInsert) == 5);
+  REQUIRE(bench.faults.rows(Space::kHost, RowOperation::kPut) == 0);
+  REQUIRE(bench.faults.trace()[2].commit == 3);
+  REQUIRE(bench.faults.trace()[2].key == "3");
+}
+
+TEST_CASE("a failing commit and all behind it come back in order and are not written") {
+  const auto disk = std::make_shared<MemoryDisk>();
+  Bench bench(memory(disk));
+  bench.faults.fail_commit(3, Status(StatusCode::kIoError, "no disk"));
+  bench.commit_all_five();
+
+  REQUIRE(bench.heard(true) == Numbers{1, 2});
+  REQUIRE(bench.heard(false) == Numbers{3, 4, 5});
+  REQUIRE(bench.requests[4].status == Status(StatusCode::kIoError, "no disk"));
+  REQUIRE(bench.requests[4].sequence > bench.requests[3].sequence);
+  REQUIRE(disk->rows() == 2);
+}
+
+TEST_CASE("a held commit and all behind it wait for the release and keep their order") {
+  Bench bench(memory());
+  bench.faults.hold_commit(2);
+  bench.commit_all_five();
+  REQUIRE(bench.heard(true) == Numbers{1});
+  REQUIRE(bench.faults.held() == 4);
+
+  bench.faults.release();
+  REQUIRE(bench.faults.pump());
+  REQUIRE(bench.heard(true) == Numbers{1, 2, 3, 4, 5});
+}
+
+TEST_CASE("a crash before a commit leaves the disk without it, and nobody hears of it") {
+  const auto disk = std::make_shared<MemoryDisk>();
+  Bench bench(memory(disk));
+  bench.faults.crash_before(3);
+  bench.commit_all_five();
+
+  REQUIRE(bench.faults.crashed());
+  REQUIRE(bench.heard(true) == Numbers{1, 2});
+  REQUIRE(bench.heard(false).empty());
+  REQUIRE(disk->rows() == 2);
+}
+
+TEST_CASE("a crash after a commit leaves the disk with it, and nobody hears of it") {
+  const auto disk = std::make_shared<MemoryDisk>();
+  Bench bench(memory(disk));
+  bench.faults.crash_after(3);
+  bench.commit_all_five();
+
+  REQUIRE(bench.faults.crashed());
+  REQUIRE(bench.heard(true) == Numbers{1, 2});
+  REQUIRE(bench.heard(false).empty());
+  REQUIRE(disk->rows() == 3);
+}
+
+TEST_CASE("after a crash that is to be heard of, later commits come back with a failure") {
+  Bench bench(memory());
+  bench.faults.crash_before(4, FaultStore::AfterCrash::kFail);
+  CommitList list;
+  for (Request& request : bench.requests) list.push_back(request);
+
+  REQUIRE(bench.faults.commit_all(list) == CommitAnswer::kQueued);
+  REQUIRE(list.empty());
+  bench.faults.pump();
+
+  REQUIRE(bench.heard(true) == Numbers{1, 2, 3});
+  REQUIRE(bench.heard(false) == Numbers{4, 5});
+}
+
+TEST_CASE("over the noop store answers stay immediate, failures included") {
+  Bench bench(noop());
+  bench.faults.fail_commit(2, Status(StatusCode::kIoError, "no disk"));
+
+  REQUIRE(bench.faults.commit(bench.requests[0]) == CommitAnswer::kDurable);
+  REQUIRE(bench.requests[0].status.ok());
+  REQUIRE(bench.faults.commit(bench.requests[1]) == CommitAnswer::kDurable);
+  REQUIRE(bench.requests[1].status.code() == StatusCode::kIoError);
+  REQUIRE(bench.sink.answers().empty());
+}
+
+TEST_CASE("over the noop store a held commit is answered through the sink when it is released") {
+  Bench bench(noop());
+  bench.faults.hold_commit(1);
+  REQUIRE(bench.faults.commit(bench.requests[0]) == CommitAnswer::kQueued);
+  bench.faults.release();
+
+  REQUIRE(bench.heard(true) == Numbers{1});
+}
+
+TEST_CASE("with a committer thread the answers before a failure come first") {
+  Bench bench(memory(std::make_shared<MemoryDisk>(), {.mode = MemoryStoreOptions::Mode::kThread}));
+  bench.faults.fail_commit(3, Status(StatusCode::kIoError, "no disk"));
+  bench.commit_all_five();
+  bench.sink.wait_for(5, bench.faults);
+
+  REQUIRE(bench.heard(true) == Numbers{1, 2});
+  REQUIRE(bench.heard(false) == Numbers{3, 4, 5});
+  bench.faults.close();
+}
+
+}  // namespace
+}  // namespace pv2::testing

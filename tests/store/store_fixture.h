@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the store tests share: a request with a number, a sink that remembers, temporary
+// directories, and the list of stores that the conformance suite runs on. Nothing here checks
+// anything by itself.
+
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pv2/base/mutex.h"
+#include "pv2/store/leveldb_procedure_store.h"
+#include "pv2/store/memory_procedure_store.h"
+#include "pv2/store/noop_procedure_store.h"
+#include "support/crash_env.h"
+
+namespace pv2::testing {
+
+/// A request that knows its number.
+struct Request : CommitRequest {
+  int number = 0;
+};
+
+/// Remembers what came back. Thread-safe.
+class RecordingSink final : public CommitSink {
+ public:
+  struct Answer {
+    int number = 0;
+    CommitSequence sequence;
+    Status status;
+  };
+
+  void on_committed(CommitList finished) noexcept override {
+    std::vector<Answer> answers;
+    while (CommitRequest* const request = finished.pop_front()) {
+      auto& numbered = static_cast<Request&>(*request);
+      answers.push_back({numbered.number, numbered.sequence, numbered.status});
+      if (then) then(numbered);
+    }
+    MutexLock lock(answers_mutex_);
+    ++lists_;
+    answers_.insert(answers_.end(), answers.begin(), answers.end());
+    arrived_.notify_all();
+  }
+
+  /// Waits until `count` answers are there; with a store that is pumped, pumps it.
+  std::vector<Answer> wait_for(std::size_t count, ProcedureStore& store) {
+    for (;;) {
+      if (store.pump()) continue;
+      MutexLock lock(answers_mutex_);
+      if (answers_.size() >= count) return answers_;
+      arrived_.wait(answers_mutex_);
+    }
+  }
+  [[nodiscard]] std::vector<Answer> answers() const {
+    MutexLock lock(answers_mutex_);
+    return answers_;
+  }
+  [[nodiscard]] std::size_t lists() const {
+    MutexLock lock(answers_mutex_);
+    return lists_;
+  }
+
+  /// Called for each request that comes back, with nothing locked. Set before the first commit.
+  std::function<void(Request&)> then;
+
+ private:
+  mutable Mutex answers_mutex_;
+  CondVar arrived_;
+  std::vector<Answer> answers_ PV2_GUARDED_BY(answers_mutex_);
+  std::size_t lists_ PV2_GUARDED_BY(answers_mutex_) = 0;
+};
+
+/// A directory that goes away with the object.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "pv2-store-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  [[nodiscard]] std::string path(std::string_view name) const {
+    return path_ + "/" + std::string(name);
+  }
+
+ private:
+  std::string path_;
+};
+
+/// A place where stores of one kind can be opened one after the other, each finding what the last
+/// one left.
+struct StorePlace {
+  std::string kind;
+  std::function<std::unique_ptr<ProcedureStore>(StoreLimits limits)> open;
+};
+
+inline constexpr StoreLimits kTestLimits{.batch_operations = 5'000, .batch_bytes = 4 << 20};
+
+inline StorePlace memory_place(MemoryStoreOptions::Mode mode) {
+  const bool pumped = mode == MemoryStoreOptions::Mode::kPump;
+  auto disk = std::make_shared<MemoryDisk>();
+  return {pumped ? "memory, pumped" : "memory, threaded", [disk, mode](StoreLimits limits) {
+            return memory(disk, {.mode = mode, .limits = limits});
+          }};
+}
+
+inline StorePlace leveldb_place(LevelDbOptions::Committer committer) {
+  const bool pumped = committer == LevelDbOptions::Committer::kPump;
+  auto directory = std::make_shared<TemporaryDirectory>();
+  return {pumped ? "leveldb, pumped" : "leveldb, threaded",
+          [directory, committer](StoreLimits limits) {
+            return leveldb(directory->path("store"), {.limits = limits, .committer = committer});
+          }};
+}
+
+inline StorePlace crash_env_place(LevelDbOptions::Committer committer) {
+  const bool pumped = committer == LevelDbOptions::Committer::kPump;
+  auto env = std::make_shared<CrashEnv>();
+  return {pumped ? "leveldb on CrashEnv, pumped" : "leveldb on CrashEnv, threaded",
+          [env, committer](StoreLimits limits) {
+            return leveldb("store", {.limits = limits,
+                                     .committer = committer,
+                                     .env = env.get(),
+                                     .sync_directory = env->directory_sync()});
+          }};
+}
+
+/// Every store that keeps records, each on an empty place.
+inline std::vector<StorePlace> all_places() {
+  using Memory = MemoryStoreOptions::Mode;
+  using LevelDb = LevelDbOptions::Committer;
+  return {memory_place(Memory::kPump),     memory_place(Memory::kThread),
+          leveldb_place(LevelDb::kPump),   leveldb_place(LevelDb::kThread),
+          crash_env_place(LevelDb::kPump), crash_env_place(LevelDb::kThread)};
+}
+
+/// "P:key=value@sequence" of every row, in the order of load().
+inline std::vector<std::string> load_rows(ProcedureStore& store) {
+  std::vector<std::string> rows;
+  const Status status = store.load([&](const StoredRow& row) {
+    rows.push_back(std::string(1, static_cast<char>(row.space)) + ":" + std::string(row.key) + "=" +
+                   std::string(row.value) + "@" + std::to_string(row.sequence.value));
+    return Status();
+  });
+  if (!status.ok()) rows.push_back("failed: " + status.to_string());
+  return rows;
+}
+
+inline std::vector<std::string> scan_rows(ProcedureStore& store, Space space,
+                                          std::string_view prefix) {
+  std::vector<std::string> rows;
+  const Status status = store.scan(space, prefix, [&](const StoredRow& row) {
+    rows.push_back(std::string(row.key) + "=" + std::string(row.value));
+    return Status();
+  });
+  if (!status.ok()) rows.push_back("failed: " + status.to_string());
+  return rows;
+}
+
+}  // namespace pv2::testing

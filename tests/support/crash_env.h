@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CrashEnv: a file system in memory that forgets, at crash(), everything that nobody synced.
+// SIGKILL cannot show a missing sync, because the kernel keeps what was written; this can. It is a
+// leveldb::Env, and only what LevelDB and the store use of one is there.
+//
+// What survives a crash:
+//   - of a file's bytes: those before its last Sync. TornTail::kRandom adds a random part of what
+//   follows.
+//   - of names (created, renamed, removed): what a sync of the directory made durable, and what
+//   happened before. A MANIFEST's
+//     Sync also syncs its directory, as in LevelDB's own Env. And the Sync of a file makes that
+//     file's own name durable: POSIX does not promise it, but ext4, XFS and btrfs do, and
+//     LevelDB 1.23 relies on it when it starts a new log. Nothing else becomes durable that way: a
+//     rename that precedes it may still be forgotten. TornTail::kRandom lets the oldest few of the
+//     forgotten changes of names survive, because a kernel may write back what nobody asked for.
+//
+// After crash() every operation of the old life fails, until reboot().
+
+#pragma once
+
+#include <leveldb/env.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pv2/base/random.h"
+#include "pv2/base/status.h"
+
+namespace pv2::testing {
+
+/// Thread-safe.
+class CrashEnv final : public leveldb::EnvWrapper {
+ public:
+  enum class TornTail { kNone, kRandom };
+  enum class Operation { kAppend, kSync, kCreate, kRename, kRemove };
+
+  explicit CrashEnv(std::uint64_t seed = 1);
+  ~CrashEnv() override;
+
+  /// Cuts the power. What is open stays open and fails.
+  void crash(TornTail torn = TornTail::kNone);
+  /// Lets a new life begin on what is durable.
+  void reboot();
+
+  /// The power is cut by itself before the n-th operation from now that changes anything (0: the
+  /// next one).
+  void crash_before_operation(std::size_t operations, TornTail torn = TornTail::kNone);
+  /// How many operations that change something there have been.
+  [[nodiscard]] std::size_t operations() const;
+
+  /// Asked before each operation that changes something; a failure it returns is injected. Called
+  /// with nothing locked.
+  using Fault = std::function<leveldb::Status(Operation, const std::string& file)>;
+  void set_fault(Fault fault);
+  /// Total bytes that all files may have; an append that exceeds it is cut short and fails like a
+  /// full disk.
+  void set_space(std::size_t bytes);
+
+  /// For LevelDbOptions::sync_directory.
+  [[nodiscard]] std::function<Status(const std::string&)> directory_sync();
+
+  /// Direct access, past all faults: how a test damages a file.
+  [[nodiscard]] std::string contents(const std::string& file) const;
+  void set_contents(const std::string& file, std::string bytes);
+  [[nodiscard]] std::vector<std::string> files() const;
+
+  // leveldb::Env
+  leveldb::Status NewSequentialFile(const std::string& file,
+                                    leveldb::SequentialFile** result) override;
+  leveldb::Status NewRandomAccessFile(const std::string& file,
+                                      leveldb::RandomAccessFile** result) override;
+  leveldb::Status NewWritableFile(const std::string& file, leveldb::WritableFile** result) override;
+  leveldb::Status NewAppendableFile(const std::string& file,
+                                    leveldb::WritableFile** result) override;
+  bool FileExists(const std::string& file) override;
+  leveldb::Status GetChildren(const std::string& directory,
+                              std::vector<std::string>* result) override;
+  leveldb::Status RemoveFile(const std::string& file) override;
+  leveldb::Status CreateDir(const std::string& directory) override;
+  leveldb::Status RemoveDir(const std::string& directory) override;
+  leveldb::Status GetFileSize(const std::string& file, std::uint64_t* size) override;
+  leveldb::Status RenameFile(const std::string& from, const std::string& to) override;
+  leveldb::Status LockFile(const std::string& file, leveldb::FileLock** lock) override;
+  leveldb::Status UnlockFile(leveldb::FileLock* lock) override;
+  leveldb::Status NewLogger(const std::string& file, leveldb::Logger** result) override;
+
+ private:
+  class Writable;
+  struct File;
+  struct State;
+  using FilePointer = std::shared_ptr<File>;
+
+  /// One operation that changes something: counts it, crashes when it is its turn, and asks for a
+  /// fault.
+  leveldb::Status begin(Operation operation, const std::string& file, std::uint64_t life);
+  leveldb::Status append(const FilePointer& to, const std::string& name, std::uint64_t life,
+                         std::string_view bytes);
+  leveldb::Status sync(const FilePointer& file, const std::string& name, std::uint64_t life);
+  leveldb::Status open_writable(const std::string& file, bool keep, leveldb::WritableFile** result);
+  [[nodiscard]] std::uint64_t life() const;
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace pv2::testing

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// EngineWorld: a machine that a test owns entirely. The executor has no threads, the clock stands
+// still until it is told to move, the store is a memory store behind a FaultStore, and the disk,
+// the clock and the World of scripted jobs outlive every crash. A failed expectation about the
+// helper itself fails the test that uses it.
+
+#pragma once
+
+#include <pv2/store/memory_procedure_store.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/catch.h"
+#include "support/fault_store.h"
+#include "support/listing_words.h"
+#include "support/scripted_job.h"
+
+namespace pv2::testing {
+
+/// Owned by one thread.
+class EngineWorld {
+ public:
+  World world;
+  std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
+  std::shared_ptr<MemoryDisk> disk = std::make_shared<MemoryDisk>();
+  /// Changed before open(), for a test that wants something else.
+  RetryPolicy retry{};
+  std::size_t max_live_procedures = 1000;
+  std::size_t max_results_in_memory = 1000;
+  MemoryStoreOptions store_options;
+  std::vector<std::string> log_lines;
+  std::vector<Status> store_failures;  ///< What the host was told.
+
+  /// What open() gives the executor. Its store is put behind a FaultStore.
+  [[nodiscard]] ExecutorOptions options() {
+    ExecutorOptions options;
+    auto faults = std::make_unique<FaultStore>(memory(disk, store_options));
+    faults_ = faults.get();
+    options.store = std::move(faults);
+    add_job_types(options.registry, world);
+    options.workers = 0;
+    options.clock = clock;
+    options.retry = retry;
+    options.max_live_procedures = max_live_procedures;
+    options.max_results_in_memory = max_results_in_memory;
+    options.log = [this](LogLevel, std::string_view line) { log_lines.emplace_back(line); };
+    options.on_store_failure = [this](const Status& status) { store_failures.push_back(status); };
+    return options;
+  }
+  ProcedureExecutor& open() { return open(options()); }
+  ProcedureExecutor& open(ExecutorOptions options) {
+    close();
+    auto opened = ProcedureExecutor::open(std::move(options));
+    REQUIRE(opened.status().to_string() == "OK");
+    executor_ = *std::move(opened);
+    executor_->start();
+    return *executor_;
+  }
+  /// Ends the executor as a host would: what is queued for the store is written.
+  void close() { executor_.reset(); }
+  /// What is not on the disk now is lost, and a new life begins on the rest.
+  ProcedureExecutor& crash_and_open() {
+    faults_->crash_before(faults_->commits() + 1, FaultStore::AfterCrash::kFail);
+    return open();
+  }
+
+  [[nodiscard]] ProcedureExecutor& executor() { return *executor_; }
+  [[nodiscard]] FaultStore& faults() { return *faults_; }
+  [[nodiscard]] MemoryProcedureStore& store() {
+    return static_cast<MemoryProcedureStore&>(faults_->inner());
+  }
+
+  template <class J = Job>
+  ProcedureId submit(const std::string& name, SubmitOptions options = {}) {
+    auto submitted = executor_->submit(J(world, name), std::move(options));
+    REQUIRE(submitted.status().to_string() == "OK");
+    return submitted->id;
+  }
+  /// Everything that can happen without time passing.
+  void run() { executor_->run_until_idle(); }
+  void advance(Duration step) {
+    clock->advance(step);
+    run();
+  }
+  /// Lets time pass, ten minutes at once, until nothing is live.
+  void run_to_the_end() {
+    run();
+    for (int i = 0; i < 100 && executor_->live_procedures() != 0; ++i) {
+      advance(std::chrono::minutes(10));
+    }
+    REQUIRE(executor_->live_procedures() == 0);
+  }
+  /// The result of a procedure that has ended.
+  ProcedureResult result(ProcedureId id) {
+    std::optional<Result<ProcedureResult>> answer;
+    executor_->wait_async(id, [&](Result<ProcedureResult> r) { answer.emplace(std::move(r)); });
+    run();
+    REQUIRE(answer.has_value());
+    REQUIRE(answer->status().to_string() == "OK");
+    return **answer;
+  }
+  [[nodiscard]] ProcedureInfo describe(ProcedureId id) {
+    auto info = executor_->describe(id);
+    REQUIRE(info.status().to_string() == "OK");
+    return *std::move(info);
+  }
+  [[nodiscard]] std::vector<std::string> journal() const { return world.journal.entries(); }
+
+ private:
+  FaultStore* faults_ = nullptr;  // in executor_
+  std::unique_ptr<ProcedureExecutor> executor_;
+};
+
+}  // namespace pv2::testing

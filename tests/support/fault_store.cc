@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FaultStore. All decisions are in pass(); the way back is in on_committed().
+
+#include "fault_store.h"
+
+#include <algorithm>
+
+namespace pv2::testing {
+
+struct FaultStore::Stand final : CommitRequest {
+  Stand(CommitRequest& request, Status why) : stands_for(request), failure(std::move(why)) {}
+  CommitRequest& stands_for;
+  const Status failure;
+};
+
+FaultStore::FaultStore(std::unique_ptr<ProcedureStore> inner) : inner_(std::move(inner)) {}
+FaultStore::~FaultStore() = default;
+
+void FaultStore::fail_commit(std::size_t n, Status failure) {
+  MutexLock lock(faults_mutex_);
+  fail_from_ = n;
+  failure_ = std::move(failure);
+}
+
+void FaultStore::hold_commit(std::size_t n) {
+  MutexLock lock(faults_mutex_);
+  hold_from_ = n;
+}
+
+void FaultStore::release() {
+  CommitList answered;
+  {
+    MutexLock lock(faults_mutex_);
+    hold_from_ = SIZE_MAX;
+    while (CommitRequest* const request = held_.pop_front()) {
+      if (pass(*request) == CommitAnswer::kDurable) answered.push_back(*request);
+    }
+  }
+  // The inner store answers at once, but the caller was told "queued" when the request was held.
+  if (!answered.empty()) sink_->on_committed(std::move(answered));
+}
+
+void FaultStore::crash_before(std::size_t n, AfterCrash then) {
+  MutexLock lock(faults_mutex_);
+  crash_from_ = n;
+  after_crash_ = then;
+}
+
+void FaultStore::crash_after(std::size_t n, AfterCrash then) {
+  MutexLock lock(faults_mutex_);
+  silent_ = n;
+  crash_from_ = n + 1;
+  after_crash_ = then;
+}
+
+bool FaultStore::crashed() const {
+  MutexLock lock(faults_mutex_);
+  return crashed_;
+}
+
+std::size_t FaultStore::commits() const {
+  MutexLock lock(faults_mutex_);
+  return commits_;
+}
+
+std::size_t FaultStore::held() const {
+  MutexLock lock(faults_mutex_);
+  return held_.size();
+}
+
+std::size_t FaultStore::rows(Space space, RowOperation operation) const {
+  MutexLock lock(faults_mutex_);
+  return static_cast<std::size_t>(std::count_if(
+      trace_.begin(), trace_.end(),
+      [&](const Passed& row) { return row.space == space && row.operation == operation; }));
+}
+
+std::vector<FaultStore::Passed> FaultStore::trace() const {
+  MutexLock lock(faults_mutex_);
+  return trace_;
+}
+
+Status FaultStore::recover_lease(CommitSink& sink) {
+  sink_ = &sink;
+  return inner_->recover_lease(*this);
+}
+
+CommitAnswer FaultStore::commit(CommitRequest& request) {
+  MutexLock lock(faults_mutex_);
+  if (commits_ + held_.size() + 1 >= hold_from_) {
+    held_.push_back(request);
+    return CommitAnswer::kQueued;
+  }
+  return pass(request);
+}
+
+CommitAnswer FaultStore::commit_all(CommitList& requests) {
+  MutexLock lock(faults_mutex_);
+  if (commits_ + held_.size() + requests.size() >= hold_from_) {
+    held_.splice_back(std::move(requests));
+    return CommitAnswer::kQueued;
+  }
+  const std::size_t last = commits_ + requests.size();
+  if (last < std::min({fail_from_, crash_from_, silent_})) {
+    requests.for_each([this](CommitRequest& request) PV2_NO_THREAD_SAFETY_ANALYSIS {
+      ++commits_;
+      note(request);
+    });
+    return inner_->commit_all(requests);
+  }
+
+  CommitList durable;
+  while (CommitRequest* const request = requests.pop_front()) {
+    if (pass(*request) == CommitAnswer::kDurable) durable.push_back(*request);
+  }
+  if (durable.empty()) return CommitAnswer::kQueued;
+  requests = std::move(durable);
+  return CommitAnswer::kDurable;
+}
+
+CommitAnswer FaultStore::pass(CommitRequest& request) {
+  const std::size_t n = ++commits_;
+  if (n >= crash_from_) {
+    crashed_ = true;
+    if (after_crash_ == AfterCrash::kDrop) return CommitAnswer::kQueued;
+    return pass_failing(request, Status(StatusCode::kIoError, "the store has crashed"));
+  }
+  if (n >= fail_from_) return pass_failing(request, failure_);
+  note(request);
+  if (n == silent_) {
+    silenced_ = &request;
+    // A store that answers at once has no way back on which the answer could be lost.
+    if (inner_->commit(request) == CommitAnswer::kDurable) crashed_ = true;
+    return CommitAnswer::kQueued;
+  }
+  return inner_->commit(request);
+}
+
+CommitAnswer FaultStore::pass_failing(CommitRequest& request, const Status& failure) {
+  auto stand = std::make_unique<Stand>(request, failure);
+  CommitRequest& in_place = *stand;
+  stands_.emplace(&in_place, std::move(stand));
+  const CommitAnswer answer = inner_->commit(in_place);
+  if (answer == CommitAnswer::kDurable) {
+    request.status = failure;
+    stands_.erase(&in_place);
+  }
+  return answer;
+}
+
+// The analysis does not look into a lambda; the caller holds the mutex.
+void FaultStore::note(const CommitRequest& request) PV2_NO_THREAD_SAFETY_ANALYSIS {
+  request.batch.for_each([this](RowOperation operation, Space space, std::string_view key,
+                                std::string_view value) PV2_NO_THREAD_SAFETY_ANALYSIS {
+    trace_.push_back({commits_, operation, space, std::string(key), value.size()});
+  });
+}
+
+void FaultStore::on_committed(CommitList finished) noexcept {
+  CommitList heard;
+  {
+    MutexLock lock(faults_mutex_);
+    while (CommitRequest* const request = finished.pop_front()) {
+      if (request == silenced_ && request->status.ok()) {
+        crashed_ = true;
+        if (after_crash_ == AfterCrash::kDrop) continue;
+        request->status = Status(StatusCode::kIoError, "the store has crashed");
+      }
+      const auto stand = stands_.find(request);
+      if (stand == stands_.end()) {
+        heard.push_back(*request);
+        continue;
+      }
+      CommitRequest& original = stand->second->stands_for;
+      original.sequence = request->sequence;
+      original.status = request->status.ok() ? stand->second->failure : request->status;
+      heard.push_back(original);
+      stands_.erase(stand);
+    }
+  }
+  if (!heard.empty()) sink_->on_committed(std::move(heard));
+}
+
+}  // namespace pv2::testing

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FaultStore: wraps any store and makes the n-th commit fail, wait, or be the last thing before a
+// crash. It counts what passes and keeps a trace. Except for what it was told to spoil it keeps the
+// contract: order, one list per sync, answers at once where the inner store gives them. A failing
+// request travels through the inner store as an empty batch, so its failure comes back where its
+// success would have.
+
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pv2/base/mutex.h"
+#include "pv2/store/procedure_store.h"
+
+namespace pv2::testing {
+
+/// Thread-safe. Commits are numbered from 1, over the life of this object.
+class FaultStore final : public ProcedureStore, private CommitSink {
+ public:
+  /// What happens to requests after the crash point.
+  enum class AfterCrash {
+    kDrop,  ///< Nobody hears of them again, as when the process is gone.
+    kFail,  ///< They come back, in order, with a failure.
+  };
+  /// One row operation that passed.
+  struct Passed {
+    std::size_t commit = 0;
+    RowOperation operation{};
+    Space space{};
+    std::string key;
+    std::size_t value_bytes = 0;
+  };
+
+  explicit FaultStore(std::unique_ptr<ProcedureStore> inner);
+  ~FaultStore() override;
+
+  /// Commit `n` and all later ones fail and are not written.
+  void fail_commit(std::size_t n, Status failure);
+  /// Commit `n` and all later ones wait here until release().
+  void hold_commit(std::size_t n);
+  void release();
+  /// Commit `n` and all later ones are not written.
+  void crash_before(std::size_t n, AfterCrash then = AfterCrash::kDrop);
+  /// Commit `n` is written and nobody learns of it (with kFail it comes back with a failure all the
+  /// same, as an unknown outcome does); all later ones are not written.
+  void crash_after(std::size_t n, AfterCrash then = AfterCrash::kDrop);
+
+  [[nodiscard]] bool crashed() const;
+  [[nodiscard]] std::size_t commits() const;
+  [[nodiscard]] std::size_t held() const;
+  [[nodiscard]] std::size_t rows(Space space, RowOperation operation) const;
+  [[nodiscard]] std::vector<Passed> trace() const;
+  [[nodiscard]] ProcedureStore& inner() noexcept { return *inner_; }
+
+  // ProcedureStore
+  [[nodiscard]] std::string name() const override { return inner_->name(); }
+  Status recover_lease(CommitSink& sink) override;
+  Status load(const RowVisitor& visit) override { return inner_->load(visit); }
+  CommitAnswer commit(CommitRequest& request) override;
+  CommitAnswer commit_all(CommitList& requests) override;
+  Result<std::optional<std::string>> get(Space space, std::string_view key) override {
+    return inner_->get(space, key);
+  }
+  Status scan(Space space, std::string_view prefix, const RowVisitor& visit) override {
+    return inner_->scan(space, prefix, visit);
+  }
+  [[nodiscard]] bool keeps_records() const noexcept override { return inner_->keeps_records(); }
+  [[nodiscard]] StoreLimits limits() const noexcept override { return inner_->limits(); }
+  bool pump() override { return inner_->pump(); }
+  void close() noexcept override { inner_->close(); }
+
+ private:
+  struct Stand;  // takes the place of a failing request in the inner store
+
+  void on_committed(CommitList finished) noexcept override;
+  CommitAnswer pass(CommitRequest& request) PV2_REQUIRES(faults_mutex_);
+  CommitAnswer pass_failing(CommitRequest& request, const Status& failure)
+      PV2_REQUIRES(faults_mutex_);
+  void note(const CommitRequest& request) PV2_REQUIRES(faults_mutex_);
+
+  CommitSink* sink_ = nullptr;
+
+  // Held across the inner commit(), which only queues: numbers and order must agree.
+  mutable Mutex faults_mutex_;
+  std::size_t commits_ PV2_GUARDED_BY(faults_mutex_) = 0;
+  std::size_t fail_from_ PV2_GUARDED_BY(faults_mutex_) = SIZE_MAX;
+  Status failure_ PV2_GUARDED_BY(faults_mutex_);
+  std::size_t hold_from_ PV2_GUARDED_BY(faults_mutex_) = SIZE_MAX;
+  std::size_t crash_from_ PV2_GUARDED_BY(faults_mutex_) = SIZE_MAX;  // the first one not written
+  std::size_t silent_ PV2_GUARDED_BY(faults_mutex_) = SIZE_MAX;      // written, answer lost
+  AfterCrash after_crash_ PV2_GUARDED_BY(faults_mutex_) = AfterCrash::kDrop;
+  bool crashed_ PV2_GUARDED_BY(faults_mutex_) = false;
+  const CommitRequest* silenced_ PV2_GUARDED_BY(faults_mutex_) = nullptr;
+  CommitList held_ PV2_GUARDED_BY(faults_mutex_);
+  std::vector<Passed> trace_ PV2_GUARDED_BY(faults_mutex_);
+  std::map<const CommitRequest*, std::unique_ptr<Stand>> stands_ PV2_GUARDED_BY(faults_mutex_);
+
+  std::unique_ptr<ProcedureStore> inner_;  // last: its thread uses what stands above
+};
+
+}  // namespace pv2::testing

@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Keeps the small promises of the style, so that reviews can talk about ideas. It reads text line by
+# line and understands no C++: what needs a compiler is asked of the build, what needs a parser of
+# clang-tidy. Prints each breach as file:line: what is wrong, and fails if there was one. Needs only
+# bash, find, grep and awk.
+#
+#   tidy_test.sh <root of the tree>      check that tree
+#   tidy_test.sh --self-test             check that every rule below still finds its breach
+set -euo pipefail
+
+layers=(base store scheduler engine procedures)
+products=(testing server tools examples bench tests)
+# The includes that a layer is allowed, beside its own.
+declare -A below=([base]='' [store]='base' [scheduler]='base' [engine]='base|store|scheduler'
+  [procedures]='base|store|scheduler|engine')
+
+# Each rule prints breaches as file:line: text. `code` is the list of C++ files, `scripts` that of
+# CMake and shell files.
+no_leftovers() {
+  grep -nHE '\b(TO''DO|FIX''ME|XX''X|HA''CK)\b' "${code[@]}" "${scripts[@]}" | say 'leftover note'
+}
+no_tabs() { grep -nHP '\t' "${code[@]}" | say 'tab'; }
+no_trailing_blanks() {
+  grep -nHE ' +$' "${code[@]}" "${scripts[@]}" | say 'blank at the end of the line'
+}
+no_direct_catch() {
+  grep -nHE '#include <catch2/' "${code[@]}" | grep -v 'tests/support/catch\.h:' |
+    say 'include "support/catch.h" instead'
+}
+no_sleeps_in_tests() {
+  grep -nHE '\b(sleep_for|sleep_until|usleep|nanosleep)\b' "${code[@]}" | grep -E '^tests/' |
+    say 'sleep in a test'
+}
+no_long_lines() {
+  # Bytes that continue a UTF-8 character are not columns.
+  LC_ALL=C awk '
+    { line = $0; gsub(/[\200-\277]/, "", line) }
+    length(line) > 100 { print FILENAME ":" FNR ": over 100 columns" }
+  ' "${code[@]}" "${scripts[@]}"
+}
+header_paragraph() {
+  LC_ALL=C awk '
+    FNR == 1 && $0 != "// SPDX-License-Identifier: Apache-2.0" { print FILENAME ":1: no SPDX line" }
+    FNR == 1 { words = 0; open = 1; next }
+    open && /^\/\// { words += NF - 1; if (words >= 6) { open = 0; told[FILENAME] = 1 } next }
+    open { open = 0 }
+    END {
+      for (i = 1; i < ARGC; i++)
+        if (!(ARGV[i] in told)) print ARGV[i] ":2: no paragraph that says what this file is"
+    }
+  ' "${code[@]}"
+}
+pragma_once() {
+  local file
+  for file in "${code[@]}"; do
+    if [[ $file == *.h ]] && ! grep -q '^#pragma once$' "$file"; then
+      echo "$file:1: no #pragma once"
+    fi
+  done
+}
+includes_point_down() {
+  local layer
+  for layer in "${layers[@]}"; do
+    grep -rnHE --include='*.h' --include='*.cc' "#include [<\"]pv2/[a-z_]+/" "$layer" 2>/dev/null |
+      grep -vE "#include [<\"]pv2/($layer|${below[$layer]:-$layer})/" |
+        say "$layer may not see this layer"
+  done
+}
+public_headers_are_clean() {
+  local layer
+  for layer in base store scheduler engine; do
+    grep -rnHE --include='*.h' '#include [<"](boost|leveldb|fmt|google)/' \
+      "$layer/include" 2>/dev/null |
+      say 'a dependency shows in a public header'
+  done
+}
+folders_have_a_map() {
+  local folder
+  for folder in "${layers[@]}" "${products[@]}" docs cmake; do
+    if [[ -d $folder && ! -f $folder/README.md ]]; then echo "$folder:1: no README.md"; fi
+  done
+}
+rules=(no_leftovers no_tabs no_trailing_blanks no_direct_catch no_sleeps_in_tests no_long_lines
+  header_paragraph pragma_once includes_point_down public_headers_are_clean folders_have_a_map)
+
+# Shortens grep's file:line:text to what a reader clicks on, with the reason in front of the text.
+say() {
+  awk -F: -v why="$1" '
+    { text = $0; sub(/^[^:]*:[^:]*:/, "", text); print $1 ":" $2 ": " why ": " text }
+  '
+}
+
+list_files() {
+  mapfile -t code < <(find "${layers[@]}" "${products[@]}" \( -name '*.h' -o -name '*.cc' \) \
+    2>/dev/null | sort)
+  mapfile -t scripts < <(find "${layers[@]}" "${products[@]}" cmake CMakeLists.txt ./*.sh .ci/run \
+    -type f \( -name CMakeLists.txt -o -name '*.cmake' -o -name '*.sh' -o -path .ci/run \) \
+    2>/dev/null | sort)
+  # An empty list would make grep and awk read the terminal.
+  code+=(/dev/null)
+  scripts+=(/dev/null)
+}
+
+self_test() {
+  local failed=0 rule
+  tree=$(mktemp -d)  # Not local: the trap runs after this function.
+  trap 'rm -rf "$tree"' EXIT
+  cd "$tree"
+  mkdir -p base/include/pv2/base tests
+  printf '#include <boost/asio.hpp>\n#include <pv2/engine/x.h>\n' >base/include/pv2/base/bad.h
+  {
+    printf '// TO''DO\n\tint x; \n#include <catch2/catch.hpp>\nvoid f() { sleep_for(1s); }\n'
+    printf '//%0120d\n' 0
+  } >tests/bad_test.cc
+  list_files
+  for rule in "${rules[@]}"; do
+    if [[ -z $("$rule" || true) ]]; then
+      echo "self-test: $rule did not find its breach"
+      failed=1
+    fi
+  done
+  return "$failed"
+}
+
+if [[ ${1:-} == --self-test ]]; then
+  self_test
+  exit
+fi
+cd "$1"
+list_files
+breaches=$(for rule in "${rules[@]}"; do "$rule" || true; done | grep -v '^/dev/null' || true)
+if [[ -n $breaches ]]; then
+  printf '%s\n' "$breaches"
+  printf '%d breaches of the style\n' "$(wc -l <<<"$breaches")"
+  exit 1
+fi
+printf 'tidy: %d files keep the small promises\n' "$((${#code[@]} + ${#scripts[@]} - 2))"
