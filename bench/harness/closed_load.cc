@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Read submit(), submitted(), ended(): the life of one procedure as its client sees it.
+
+#include "harness/closed_load.h"
+
+#include "harness/machine.h"
+#include "harness/work_folder.h"
+
+namespace pv2::bench {
+
+void ClosedLoad::start(unsigned in_flight) {
+  for (unsigned i = 0; i < in_flight; ++i) submit();
+}
+
+void ClosedLoad::submit() {
+  const std::uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
+  under_way_.fetch_add(1, std::memory_order_relaxed);
+  submit_(executor_, number, [this](Result<Submitted> answer) { submitted(answer); });
+}
+
+void ClosedLoad::submitted(const Result<Submitted>& answer) {
+  must(answer.status(), "submitting");
+  executor_.wait_async(answer->id, [this](Result<ProcedureResult> result) { ended(result); });
+}
+
+void ClosedLoad::ended(const Result<ProcedureResult>& answer) {
+  must(answer.status(), "waiting");
+  must(answer->status, "running");
+  remember_this_thread();
+  ended_.fetch_add(1, std::memory_order_relaxed);
+  executor_.acknowledge_async(answer->id, [this](const Status& status) {
+    must(status, "acknowledging");
+    leave();
+  });
+  if (!stopping_.load(std::memory_order_relaxed)) submit();
+}
+
+void ClosedLoad::leave() {
+  if (under_way_.fetch_sub(1, std::memory_order_acq_rel) == 1) under_way_.notify_all();
+}
+
+void ClosedLoad::stop() {
+  stopping_.store(true, std::memory_order_relaxed);
+  for (std::uint64_t left = under_way_.load(std::memory_order_acquire); left != 0;
+       left = under_way_.load(std::memory_order_acquire)) {
+    under_way_.wait(left, std::memory_order_acquire);
+  }
+}
+
+void ClosedLoad::remember_this_thread() {
+  thread_local const ClosedLoad* known_to = nullptr;
+  if (known_to == this) return;
+  known_to = this;
+  MutexLock lock(threads_mutex_);
+  threads_.push_back(this_thread());
+}
+
+double ClosedLoad::pool_cpu_seconds() const {
+  MutexLock lock(threads_mutex_);
+  double seconds = 0;
+  for (const pid_t thread : threads_) seconds += thread_cpu_seconds(thread);
+  return seconds;
+}
+
+}  // namespace pv2::bench

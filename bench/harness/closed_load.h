@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ClosedLoad: keeps a number of procedures in flight. For each that ended it acknowledges the
+// result and submits another, so the number between submission and known end stays the same. It has
+// no thread: everything happens in the executor's callbacks, on its pool, and nothing ever blocks
+// for a procedure. What the load costs is therefore part of every figure; pool_cpu_seconds() says
+// how much at most, for the pool also runs the admission of the engine.
+
+#pragma once
+
+#include <pv2/base/mutex.h>
+#include <pv2/engine/procedure_executor.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace pv2::bench {
+
+/// Thread-safe. Its executor outlives it.
+class ClosedLoad {
+ public:
+  /// Submits the procedure of this number, under a nonce of its own, with submit_async.
+  using Submit =
+      std::function<void(ProcedureExecutor&, std::uint64_t, ProcedureExecutor::SubmitCallback)>;
+
+  ClosedLoad(ProcedureExecutor& executor, Submit submit)
+      : executor_(executor), submit_(std::move(submit)) {}
+  ~ClosedLoad() { stop(); }
+  ClosedLoad(const ClosedLoad&) = delete;
+  ClosedLoad& operator=(const ClosedLoad&) = delete;
+
+  void start(unsigned in_flight);
+  /// Submits nothing any more and waits until all have ended and were acknowledged.
+  void stop();
+
+  /// How many have ended since the beginning.
+  [[nodiscard]] std::uint64_t ended() const noexcept {
+    return ended_.load(std::memory_order_relaxed);
+  }
+  /// Processor time of the pool's threads since the beginning of each.
+  [[nodiscard]] double pool_cpu_seconds() const;
+
+ private:
+  void submit();
+  void submitted(const Result<Submitted>& answer);
+  void ended(const Result<ProcedureResult>& answer);
+  void leave();
+  void remember_this_thread();
+
+  ProcedureExecutor& executor_;
+  const Submit submit_;
+  std::atomic<std::uint64_t> next_{1};   // relaxed: numbers have to differ, nothing else
+  std::atomic<std::uint64_t> ended_{0};  // relaxed: a count
+  std::atomic<bool> stopping_{false};    // relaxed: one submission more or less does not matter
+  // Procedures whose end, and acknowledgements whose answer, is not known yet; stop() waits for 0.
+  std::atomic<std::uint64_t> under_way_{0};
+
+  mutable Mutex threads_mutex_;
+  std::vector<pid_t> threads_ PV2_GUARDED_BY(threads_mutex_);
+};
+
+}  // namespace pv2::bench

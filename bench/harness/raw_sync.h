@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RawSync: the unit of everything durable. 256 bytes appended to a file that was filled with zeros
+// before (so that neither its size nor its blocks change), then fdatasync; one thread, one record
+// at a time. Measured beside every durable figure, because a disk is not the same from one second
+// to the next.
+
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "harness/samples.h"
+
+namespace pv2::bench {
+
+/// What one measurement found. A value.
+struct RawSyncs {
+  double per_second = 0;
+  double p50_us = 0;
+  double p99_us = 0;
+};
+
+/// Owned by one thread.
+class RawSync {
+ public:
+  /// Makes the file at `path` and fills it.
+  explicit RawSync(const std::string& path);
+  ~RawSync();
+  RawSync(const RawSync&) = delete;
+  RawSync& operator=(const RawSync&) = delete;
+
+  RawSyncs measure(std::chrono::milliseconds window);
+
+ private:
+  int file_ = -1;
+  off_t next_ = 0;
+};
+
+}  // namespace pv2::bench

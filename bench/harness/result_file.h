@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads back what ResultRow printed: a file of JSON lines. A line that is none ends the program,
+// for a table made of half the results would look like a whole one.
+
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace pv2::bench {
+
+/// One line. A value.
+class ResultLine {
+ public:
+  using Value = std::variant<double, std::string>;
+  explicit ResultLine(std::map<std::string, Value, std::less<>> fields)
+      : fields_(std::move(fields)) {}
+
+  /// The number in `field`; nothing when there is none, or null.
+  [[nodiscard]] std::optional<double> number(std::string_view field) const;
+  [[nodiscard]] bool has(std::string_view field, const Value& value) const;
+
+ private:
+  std::map<std::string, Value, std::less<>> fields_;
+};
+
+[[nodiscard]] std::vector<ResultLine> read_results(const std::string& path);
+
+}  // namespace pv2::bench

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rounds: the same thing measured several times, and the one figure that stands for it. The rule is
+// that of every figure of this folder: the median over the quiet rounds, those in which the rest of
+// the machine used at most 0.3 cores; over all rounds when none was quiet. The filter looks at the
+// other programs, never at the value. How many rounds were quiet is part of the result, for one is
+// not a median.
+
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/result_row.h"
+
+namespace pv2::bench {
+
+/// One measurement: its figures by name, and how busy the rest of the machine was. A value.
+struct Round {
+  std::map<std::string, double, std::less<>> values;
+  double other_cores = 0;
+};
+
+/// Owned by one thread.
+class Rounds {
+ public:
+  void add(Round round) { rounds_.push_back(std::move(round)); }
+
+  /// The one added last.
+  [[nodiscard]] const Round& newest() const { return rounds_.back(); }
+
+  /// Over the rounds that count.
+  [[nodiscard]] double median_of(std::string_view name) const;
+
+  /// Puts the median of every figure into `row`, with the least and the greatest of `main`, how
+  /// many rounds there were, how many were quiet, and the median of what others used.
+  void fill(ResultRow& row, std::string_view main) const;
+
+ private:
+  [[nodiscard]] std::vector<const Round*> counting() const;
+  [[nodiscard]] std::size_t quiet() const;
+
+  std::vector<Round> rounds_;
+};
+
+}  // namespace pv2::bench

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// memory_steps_bench: steps per second when nothing has to become durable: the engine itself. The
+// Noop store drops what it is given, but every record is encoded. One and two workers, both
+// schedulers, steps that do nothing and steps that compute for 2 us. The load runs on the pool's
+// one thread, which is a core that the workers do not have. With procedures of 500 steps in place
+// of five (memory_long_steps) the load hardly counts.
+//
+//   memory_steps_bench [--scheduler=simple|master] [--user-work=0|2] [--steps=5|500]
+//                      [--workers=1|2] [--quick] ...
+//
+// The options choose one thing to measure, for a profiler.
+
+#include <fmt/format.h>
+#include <pv2/store/noop_procedure_store.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "harness/closed_load.h"
+#include "harness/engine.h"
+#include "harness/five_steps.h"
+#include "harness/long_run.h"
+#include "harness/machine.h"
+#include "harness/options.h"
+#include "harness/rounds.h"
+
+namespace pv2::bench {
+namespace {
+
+constexpr unsigned kInFlight = 4096;
+// A LongRun takes its turns with the others, so many of them would hardly ever end in a window.
+constexpr unsigned kLongInFlight = 64;
+
+enum class Kind { kFiveSteps, kLongRun };
+
+/// What is measured, without the number of workers. A value.
+struct Subject {
+  Kind kind = Kind::kFiveSteps;
+  SchedulerKind scheduler = SchedulerKind::kSimple;
+  unsigned user_work_us = 0;
+  friend auto operator<=>(const Subject&, const Subject&) = default;
+
+  [[nodiscard]] unsigned in_flight() const {
+    return kind == Kind::kLongRun ? kLongInFlight : kInFlight;
+  }
+  [[nodiscard]] unsigned steps() const {
+    return kind == Kind::kLongRun ? kStepsPerLongRun : kStepsPerProcedure;
+  }
+};
+
+/// Which of them to measure; nothing set: all. A value.
+struct Choice {
+  std::optional<std::string_view> scheduler;
+  std::optional<unsigned> user_work_us;
+  std::optional<unsigned> steps;
+  std::optional<unsigned> workers;
+
+  [[nodiscard]] bool has(const Subject& subject) const {
+    return scheduler.value_or(to_string(subject.scheduler)) == to_string(subject.scheduler) &&
+           user_work_us.value_or(subject.user_work_us) == subject.user_work_us &&
+           steps.value_or(subject.steps()) == subject.steps();
+  }
+  bool set(std::string_view name, std::string_view value) {
+    const auto number = static_cast<unsigned>(number_in(value));
+    if (name == "--scheduler") scheduler = value;
+    if (name == "--user-work") user_work_us = number;
+    if (name == "--steps") steps = number;
+    if (name == "--workers") workers = number;
+    return name == "--scheduler" || name == "--user-work" || name == "--steps" ||
+           name == "--workers";
+  }
+};
+
+class MemorySteps {
+ public:
+  MemorySteps(Options options, const Choice& choice)
+      : options_(std::move(options)),
+        workers_(choice.workers),
+        two_us_(std::chrono::microseconds(2)) {
+    for (const SchedulerKind scheduler : {SchedulerKind::kSimple, SchedulerKind::kMaster}) {
+      for (const Subject& subject :
+           {Subject{Kind::kFiveSteps, scheduler, 0}, Subject{Kind::kFiveSteps, scheduler, 2},
+            Subject{Kind::kLongRun, scheduler, 0}}) {
+        if (choice.has(subject)) subjects_.push_back(subject);
+      }
+    }
+  }
+
+  void run() {
+    for (unsigned round = 0; round < options_.runs; ++round) {
+      progress(fmt::format("steps in memory, round {} of {}", round + 1, options_.runs));
+      for (const Subject& subject : subjects_) {
+        for (const unsigned workers : {1U, 2U}) {
+          if (workers_.value_or(workers) != workers) continue;
+          rounds_[{subject, workers}].add(measure(subject, workers));
+        }
+        if (!workers_) add_scaling(subject);
+      }
+    }
+    print();
+  }
+
+ private:
+  // Of the two that were measured one after the other.
+  void add_scaling(const Subject& subject) {
+    const Round& one = rounds_[{subject, 1}].newest();
+    const Round& two = rounds_[{subject, 2}].newest();
+    scaling_[subject].add(
+        {.values = {{"ratio", two.values.at("steps_per_s") / one.values.at("steps_per_s")}},
+         .other_cores = std::max(one.other_cores, two.other_cores)});
+  }
+
+  Round measure(const Subject& subject, unsigned workers) const {
+    const UserWork& work = subject.user_work_us == 0 ? no_work_ : two_us_;
+    ProcedureRegistry registry;
+    registry.add<FiveSteps>(work).add<LongRun>();
+    const auto executor = open_engine(noop(), std::move(registry),
+                                      {.scheduler = subject.scheduler, .workers = workers});
+    ClosedLoad load(*executor, subject.kind == Kind::kLongRun
+                                   ? ClosedLoad::Submit(submit_long_run)
+                                   : std::bind_front(submit_five_steps, std::cref(work)));
+    load.start(subject.in_flight());
+    std::this_thread::sleep_for(options_.warm_up);
+    const double pool_before = load.pool_cpu_seconds();
+    const std::uint64_t ended_before = load.ended();
+    const UsageMeter meter;
+    std::this_thread::sleep_for(options_.window);
+    const double steps = static_cast<double>((load.ended() - ended_before) * subject.steps());
+    const Usage usage = meter.stop();
+    Round round;
+    round.other_cores = usage.other_cores;
+    round.values = {
+        {"steps_per_s", steps / usage.seconds},
+        {"cpu_us_per_step", usage.cpu_seconds / steps * 1e6},
+        {"pool_cpu_us_per_step", (load.pool_cpu_seconds() - pool_before) / steps * 1e6},
+        {"cores", usage.cpu_seconds / usage.seconds},
+    };
+    return round;
+  }
+
+  void print() const {
+    for (const auto& [key, rounds] : rounds_) {
+      const auto& [subject, workers] = key;
+      ResultRow row = row_of("steps", subject);
+      row.set("workers", workers);
+      rounds.fill(row, "steps_per_s");
+      row.print();
+    }
+    for (const auto& [subject, rounds] : scaling_) {
+      ResultRow row = row_of("scaling", subject);
+      row.set("workers", 2);
+      rounds.fill(row, "ratio");
+      row.print();
+    }
+  }
+
+  static ResultRow row_of(std::string_view what, const Subject& subject) {
+    ResultRow row(fmt::format("memory_{}{}", subject.kind == Kind::kLongRun ? "long_" : "", what));
+    row.set("in_flight", subject.in_flight()).set("store", "noop");
+    row.set("scheduler", to_string(subject.scheduler)).set("user_work_us", subject.user_work_us);
+    return row;
+  }
+
+  const Options options_;
+  const std::optional<unsigned> workers_;
+  const UserWork no_work_{};
+  const UserWork two_us_;
+  std::vector<Subject> subjects_;
+  std::map<std::pair<Subject, unsigned>, Rounds> rounds_;
+  std::map<Subject, Rounds> scaling_;
+};
+
+}  // namespace
+}  // namespace pv2::bench
+
+int main(int argc, char** argv) {
+  using namespace pv2::bench;
+  Choice choice;
+  Options options = parse_options(
+      argc, argv,
+      "memory_steps_bench [--scheduler=simple|master] [--user-work=0|2] [--steps=5|500] "
+      "[--workers=1|2]",
+      [&](std::string_view name, std::string_view value) { return choice.set(name, value); });
+  MemorySteps(std::move(options), choice).run();
+}

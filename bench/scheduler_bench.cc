@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// scheduler_bench: the workload with which the original measures its scheduler: 10 M operations by
+// 10 threads on 5 tables of 10 regions, first added at the back, then polled, locked and released.
+// Half of the operations lock a region, half read a table. Prints operations per second of each
+// phase; it measures no engine and no store.
+//
+//   scheduler_bench [--quick] [--json] [--operations=N] [--threads=N] [--batch=N] [--simple]
+//   [--distinct]
+
+#include <fmt/format.h>
+#include <pv2/base/clock.h>
+#include <pv2/scheduler/master_procedure_scheduler.h>
+#include <pv2/scheduler/simple_procedure_scheduler.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace {
+
+struct Options {
+  std::uint64_t operations = 10'000'000;
+  unsigned threads = 10;
+  // Outcomes are published, and work is taken, in runs of 16 by the engine; 1 is how the original
+  // does it.
+  std::size_t batch = 16;
+  bool json = false;
+  bool simple = false;
+  bool distinct =
+      false;  // a table of its own for each operation: nothing is contended but the mutex
+};
+
+constexpr int kTables = 5;
+constexpr int kRegions = 10;
+constexpr std::uint64_t kRoundMax = 1'000'000;  // operations alive at once: about half a gigabyte
+
+class Operation final : public pv2::SchedulerEntry {};
+
+using Seconds = std::chrono::duration<double>;
+
+class Bench {
+ public:
+  explicit Bench(const Options& options) : options_(options) {
+    if (options.simple) {
+      scheduler_ = std::make_unique<pv2::SimpleProcedureScheduler>(clock_);
+    } else {
+      scheduler_ = std::make_unique<pv2::MasterProcedureScheduler>(clock_);
+    }
+    const std::uint64_t round = std::min(options.operations, kRoundMax);
+    operations_ = std::vector<Operation>(round);
+    for (std::uint64_t i = 0; i < round; ++i) prepare(operations_[i], i);
+  }
+
+  void run() {
+    for (std::uint64_t done = 0; done < options_.operations; done += operations_.size()) {
+      add_ += timed([&](unsigned thread) { add(thread); });
+      left_ = operations_.size();
+      serve_ += timed([&](unsigned) { serve(); });
+      total_ += operations_.size();
+    }
+  }
+
+  // What the engine pays per procedure and per step when nothing is contended, on one thread.
+  void run_alone() {
+    constexpr int kRepeats = 200'000;
+    Operation one;
+    one.id = pv2::ProcedureId{1};
+    one.locks.table("ns", "table", pv2::LockMode::kExclusive);
+    auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < kRepeats; ++i) {
+      scheduler_->admit(one);
+      pv2::EntryList batch;
+      batch.push_back(one, pv2::Disposition::kComplete);
+      scheduler_->settle(std::move(batch));
+    }
+    admit_complete_ = (std::chrono::steady_clock::now() - begin) / kRepeats;
+
+    constexpr std::size_t kRun = 16;
+    std::vector<Operation> holders(kRun);
+    pv2::EntryList first;
+    for (std::size_t i = 0; i < kRun; ++i) {
+      holders[i].id = pv2::ProcedureId{i + 1};
+      holders[i].locks.table("ns", "table" + std::to_string(i), pv2::LockMode::kExclusive);
+      first.push_back(holders[i], pv2::Disposition::kBack);
+    }
+    scheduler_->settle(std::move(first));
+    std::vector<pv2::SchedulerEntry*> run(kRun);
+    begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < kRepeats; ++i) cycle(run, pv2::Disposition::kFront);
+    poll_front_ = (std::chrono::steady_clock::now() - begin) / (kRepeats * kRun);
+    cycle(run, pv2::Disposition::kComplete);
+  }
+
+  void print() const {
+    const double add = static_cast<double>(total_) / add_.count();
+    const double serve = static_cast<double>(total_) / serve_.count();
+    if (options_.json) {
+      fmt::print(R"({{"bench":"scheduler","operations":{},"threads":{},"batch":{},)", total_,
+                 options_.threads, options_.batch);
+      fmt::print(R"("add_per_s":{:.0f},"poll_lock_release_per_s":{:.0f},)", add, serve);
+      fmt::print(R"("admit_complete_ns":{},"poll_settle_front_ns":{}}})", admit_complete_.count(),
+                 poll_front_.count());
+      fmt::print("\n");
+      return;
+    }
+    fmt::print("{} operations, {} threads, batches of {}{}{}\n", total_, options_.threads,
+               options_.batch, options_.simple ? ", simple" : "",
+               options_.distinct ? ", distinct tables" : "");
+    fmt::print("  add to back            {:8.2f} M/s\n", add / 1e6);
+    fmt::print("  poll + lock + release  {:8.2f} M/s\n", serve / 1e6);
+    fmt::print("  alone: admit + complete{:8} ns, poll + settle(kFront) in runs of 16 {} ns each\n",
+               admit_complete_.count(), poll_front_.count());
+  }
+
+ private:
+  void prepare(Operation& operation, std::uint64_t number) const {
+    operation.id = pv2::ProcedureId{number + 1};
+    if (options_.distinct) {
+      operation.locks.table("ns", "table" + std::to_string(number), pv2::LockMode::kExclusive);
+      return;
+    }
+    const std::uint64_t spread = number * 0x9E3779B97F4A7C15ULL >> 32;
+    const std::string table = "table" + std::to_string(spread % kTables);
+    if (spread / kTables % 2 == 0) {
+      operation.locks.table("ns", table, pv2::LockMode::kShared);
+    } else {
+      operation.locks.region("ns", table, "r" + std::to_string(spread / kTables / 2 % kRegions),
+                             pv2::LockMode::kExclusive);
+    }
+  }
+
+  std::size_t cycle(std::vector<pv2::SchedulerEntry*>& run, pv2::Disposition disposition) {
+    const std::size_t taken = scheduler_->poll(run, std::chrono::milliseconds(1));
+    pv2::EntryList batch;
+    for (std::size_t i = 0; i < taken; ++i) batch.push_back(*run[i], disposition);
+    scheduler_->settle(std::move(batch));
+    return taken;
+  }
+
+  template <class Work>
+  Seconds timed(Work work) {
+    std::barrier start(static_cast<std::ptrdiff_t>(options_.threads) + 1);
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < options_.threads; ++i) {
+      threads.emplace_back([&start, &work, i] {
+        start.arrive_and_wait();
+        work(i);
+      });
+    }
+    start.arrive_and_wait();
+    const auto begin = std::chrono::steady_clock::now();
+    for (std::thread& thread : threads) thread.join();
+    return std::chrono::steady_clock::now() - begin;
+  }
+
+  void add(unsigned thread) {
+    const std::size_t begin = operations_.size() * thread / options_.threads;
+    const std::size_t end = operations_.size() * (thread + 1) / options_.threads;
+    for (std::size_t i = begin; i < end;) {
+      pv2::EntryList batch;
+      for (; batch.size() < options_.batch && i < end; ++i) {
+        batch.push_back(operations_[i], pv2::Disposition::kBack);
+      }
+      scheduler_->settle(std::move(batch));
+    }
+  }
+
+  void serve() {
+    std::vector<pv2::SchedulerEntry*> run(options_.batch);
+    while (left_.load(std::memory_order_relaxed) != 0) {
+      const std::size_t taken = cycle(run, pv2::Disposition::kComplete);
+      left_.fetch_sub(taken,
+                      std::memory_order_relaxed);  // a count; nothing is published through it
+    }
+  }
+
+  const Options options_;
+  pv2::SystemClock clock_;
+  std::unique_ptr<pv2::ProcedureScheduler> scheduler_;
+  std::vector<Operation> operations_;
+  std::atomic<std::uint64_t> left_{0};
+  std::uint64_t total_ = 0;
+  Seconds add_{0};
+  Seconds serve_{0};
+  std::chrono::nanoseconds admit_complete_{0};
+  std::chrono::nanoseconds poll_front_{0};
+};
+
+std::uint64_t number_in(std::string_view argument) {
+  return std::strtoull(argument.substr(argument.find('=') + 1).data(), nullptr, 10);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--quick") {
+      options.operations = 200'000;
+    } else if (argument == "--json") {
+      options.json = true;
+    } else if (argument == "--simple") {
+      options.simple = true;
+    } else if (argument == "--distinct") {
+      options.distinct = true;
+    } else if (argument.starts_with("--operations=")) {
+      options.operations = std::max<std::uint64_t>(1, number_in(argument));
+    } else if (argument.starts_with("--threads=")) {
+      options.threads = static_cast<unsigned>(std::max<std::uint64_t>(1, number_in(argument)));
+    } else if (argument.starts_with("--batch=")) {
+      options.batch = std::max<std::uint64_t>(1, number_in(argument));
+    } else {
+      fmt::print(stderr,
+                 "scheduler_bench: what is '{}'? See the head of bench/scheduler_bench.cc.\n",
+                 argument);
+      return 2;
+    }
+  }
+  Bench bench(options);
+  bench.run();
+  bench.run_alone();
+  bench.print();
+}
