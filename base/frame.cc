@@ -33,6 +33,12 @@ void append_frame(std::string& out, std::string_view bytes) {
   frame.finish();
 }
 
+void seal_frame(char* frame, std::size_t size) noexcept {
+  PV2_ASSERT(size <= std::numeric_limits<std::uint32_t>::max(), "a frame holds less than 4 GiB");
+  store_word(frame + kWord, static_cast<std::uint32_t>(size));
+  store_word(frame, crc32c({frame + kWord, kWord + size}));
+}
+
 std::optional<std::string_view> read_frame(std::string_view& input) noexcept {
   if (input.size() < kFrameHeaderBytes) return std::nullopt;
   const std::size_t size = load_word(input.data() + kWord);
@@ -55,10 +61,7 @@ void FrameWriter::finish() {
   PV2_ASSERT(!finished_, "a frame is finished once");
   PV2_ASSERT(out_.size() >= start_ + kFrameHeaderBytes, "nothing cuts into a frame being built");
   const std::size_t size = out_.size() - start_ - kFrameHeaderBytes;
-  PV2_ASSERT(size <= std::numeric_limits<std::uint32_t>::max(), "a frame holds less than 4 GiB");
-  char* const frame = out_.data() + start_;
-  store_word(frame + kWord, static_cast<std::uint32_t>(size));
-  store_word(frame, crc32c({frame + kWord, kWord + size}));
+  seal_frame(out_.data() + start_, size);
   finished_ = true;
 }
 

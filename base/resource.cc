@@ -59,10 +59,11 @@ LockSet& LockSet::name_space(std::string_view name, LockMode mode) {
 }
 
 LockSet& LockSet::table(std::string_view name_space, std::string_view table, LockMode mode) {
-  ResourceKey table_key{ResourceClass::kTable, table_key_name(name_space, table)};
-  remember_primary(table_key);
+  const bool first = requests_.empty();
+  if (first) requests_.reserve(2);
   add({ResourceClass::kNamespace, std::string(name_space)}, LockMode::kShared);
-  add(std::move(table_key), mode);
+  const std::uint32_t at = add({ResourceClass::kTable, table_key_name(name_space, table)}, mode);
+  if (first) primary_ = at;
   return *this;
 }
 
@@ -85,8 +86,9 @@ LockSet& LockSet::peer(std::string_view name, LockMode mode) {
 }
 
 LockSet& LockSet::key(ResourceKey key, LockMode mode) {
-  remember_primary(key);
-  add(std::move(key), mode);
+  const bool first = requests_.empty();
+  const std::uint32_t at = add(std::move(key), mode);
+  if (first) primary_ = at;
   return *this;
 }
 
@@ -95,19 +97,23 @@ LockSet& LockSet::scope(LockScope scope) {
   return *this;
 }
 
-void LockSet::remember_primary(const ResourceKey& key) {
-  if (requests_.empty()) primary_ = key;
+const ResourceKey& LockSet::primary() const noexcept {
+  static const ResourceKey nothing;
+  return requests_.empty() ? nothing : requests_[primary_].key;
 }
 
-void LockSet::add(ResourceKey key, LockMode mode) {
+std::uint32_t LockSet::add(ResourceKey key, LockMode mode) {
   const auto at = std::lower_bound(
       requests_.begin(), requests_.end(), key,
       [](const LockRequest& request, const ResourceKey& wanted) { return request.key < wanted; });
+  const auto index = static_cast<std::uint32_t>(at - requests_.begin());
   if (at != requests_.end() && at->key == key) {
     at->mode = std::max(at->mode, mode);
-    return;
+    return index;
   }
+  if (!requests_.empty() && index <= primary_) ++primary_;
   requests_.insert(at, {std::move(key), mode});
+  return index;
 }
 
 }  // namespace pv2

@@ -36,9 +36,9 @@ std::size_t size_of(const Execution& execution) {
 Fingerprint fingerprint_of(const Execution& execution) {
   std::string text(execution.name_of_type());
   text += '\0';
-  text += execution.owner;
+  text += execution.owner.view();
   text += '\0';
-  text += execution.arguments;
+  text += execution.arguments.view();
   // A UUID of version 5: SHA-1 over the text, of which 122 bits are kept.
   const auto uuid =
       boost::uuids::name_generator_sha1(boost::uuids::ns::oid())(text.data(), text.size());
@@ -69,11 +69,13 @@ void Admission::submit(std::string_view type_name, std::unique_ptr<Procedure> pr
                          "' is not registered; add it to the ProcedureRegistry before open()");
   } else {
     execution->root = execution.get();
-    execution->owner = std::move(options.owner);
+    execution->owner = options.owner;
     execution->nonce = options.nonce;
     execution->step = execution->type->steps.front().number;
     execution->submitted = core_.clock.wall_now();
-    refused = describe_new(*procedure, *execution);
+    std::string scratch;
+    scratch.reserve(256);  // fields of ordinary size
+    refused = describe_new(*procedure, *execution, scratch);
     core_.count_for_its_type(*execution);
   }
   if (refused.ok() && execution->nonce) execution->fingerprint = fingerprint_of(*execution);
@@ -135,17 +137,13 @@ void Admission::insert(std::unique_ptr<Execution> owned, std::unique_ptr<InsertC
   first.step = execution.step;
   first.now = execution.submitted;
   commit->holds_locks = first.holds_locks = core_.scheduler.admit(execution);
-  std::string row;
-  row.reserve(512);  // a header and a state of ordinary size
-  encode_header(execution, row);
-  commit->batch.insert(Space::kProcedure, procedure_key(execution.id, RowKind::kHeader), row);
-  row.clear();
-  encode_state(execution, first, 0, row);
-  commit->batch.insert(Space::kProcedure, procedure_key(execution.id, RowKind::kState), row);
+  RowBatch& batch = commit->batch;
+  batch.reserve(512);  // a header and a state of ordinary size
+  insert_rows(execution, first, batch);
   if (execution.nonce) {
-    row.clear();
-    encode_nonce_record({execution.id, execution.fingerprint}, row);
-    commit->batch.insert(Space::kNonce, nonce_key(execution.nonce), row);
+    batch.insert_with(Space::kNonce, nonce_key(execution.nonce), [&](std::string& out) {
+      encode_nonce_record({execution.id, execution.fingerprint}, out);
+    });
   }
   Effects effects;
   effects.commits.push_back(*commit.release());

@@ -55,9 +55,7 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
   last.error = Status(StatusCode::kAborted,
                       "given up to end a deadlock, as the youngest in it: " + why +
                           "; submit it again, or let all of them take their locks in one order");
-  std::string row;
-  encode_state(member, last, member.step, row);
-  commit->batch.update(Space::kProcedure, procedure_key(member.id, RowKind::kState), row);
+  update_state(member, last, member.step, commit->batch);
   member.phase = Phase::kInFlight;
   ++member.root->tree.in_flight;
   effects.commits.push_back(*commit.release());

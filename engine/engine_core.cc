@@ -134,7 +134,6 @@ void EngineCore::abandon_waits(Execution& execution) {
   if (execution.object) state.dead_objects.push_back(std::move(execution.object));
   for (auto& slot : execution.slots) state.dead_slots.push_back(std::move(slot));
   execution.slots.clear();
-  execution.slot_types.clear();
 }
 
 void EngineCore::arm_timer(Execution& execution, Effects& effects) {

@@ -16,12 +16,14 @@
 #include <pv2/scheduler/scheduler_entry.h>
 
 #include <array>
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "compact_bytes.h"
 #include "pv2/engine/procedure_executor.h"
 #include "pv2/engine/procedure_registry.h"
 
@@ -60,24 +62,42 @@ struct Fingerprint {
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 };
 
-/// A fixed ring of the last entries. 8: enough to see a retry loop, and 100 B in a record.
+/// A ring of the last entries, made when the first is added. 8: enough to see a retry loop, and 100
+/// B in a record.
 class History {
  public:
   static constexpr std::size_t kCapacity = 8;
 
-  void add(const HistoryEntry& entry) noexcept {
-    entries_[next_] = entry;
+  void add(const HistoryEntry& entry) {
+    if (!ring_) ring_ = std::make_unique<Ring>();
+    Packed& packed = (*ring_)[next_];
+    packed.at = entry.at;
+    packed.step = entry.step;
+    packed.attempt = entry.attempt & kAttemptMax;
+    packed.outcome = entry.outcome;
     next_ = static_cast<std::uint8_t>((next_ + 1) % kCapacity);
     if (size_ < kCapacity) ++size_;
   }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   /// 0 is the oldest.
-  [[nodiscard]] const HistoryEntry& at(std::size_t index) const noexcept {
-    return entries_[(next_ + kCapacity - size_ + index) % kCapacity];
+  [[nodiscard]] HistoryEntry at(std::size_t index) const noexcept {
+    const Packed& packed = (*ring_)[(next_ + kCapacity - size_ + index) % kCapacity];
+    return {packed.step, packed.attempt, packed.outcome, packed.at};
   }
 
  private:
-  std::array<HistoryEntry, kCapacity> entries_{};
+  // 268 million attempts are more than a procedure makes in a year of retries.
+  static constexpr std::uint32_t kAttemptMax = (1U << 28) - 1;
+  struct Packed {
+    WallTime at{};
+    std::uint32_t step = 0;
+    std::uint32_t attempt : 28 = 0;
+    Outcome::Kind outcome : 4 = Outcome::Kind::kNext;
+  };
+  static_assert(sizeof(Packed) == 16);
+  using Ring = std::array<Packed, kCapacity>;
+
+  std::unique_ptr<Ring> ring_;
   std::uint8_t next_ = 0;
   std::uint8_t size_ = 0;
 };
@@ -103,9 +123,9 @@ struct Execution final : SchedulerEntry {
   // --- Identity: set before the insert, constant.
   const ProcedureType* type = nullptr;  ///< nullptr: not known to this program (quarantined).
   Execution* root = nullptr;            ///< Itself for a root.
-  std::string type_name;                ///< Only when `type` is nullptr.
-  std::string owner;
-  std::string arguments;  ///< The argument fields, encoded.
+  CompactBytes type_name;               ///< Only when `type` is nullptr.
+  CompactBytes owner;
+  CompactBytes arguments;  ///< The argument fields, encoded.
   Nonce nonce;
   Fingerprint fingerprint;
   WallTime submitted{};
@@ -125,8 +145,8 @@ struct Execution final : SchedulerEntry {
   std::vector<UndoEntry> undo;
   History history;
   std::unique_ptr<Failure> failure;
-  std::string image;  ///< The state fields, encoded.
-  std::string result;
+  CompactBytes image;  ///< The state fields, encoded.
+  CompactBytes result;
   WallTime updated{};
 
   // --- This run only.
@@ -142,8 +162,8 @@ struct Execution final : SchedulerEntry {
   std::uint64_t last_spawn = 0;       ///< `spawned_at` of its newest children.
   std::uint64_t epoch = 0;            ///< Of its waits: a wake that carries an older one is stale.
   std::unique_ptr<Procedure> object;  ///< nullptr: made from arguments and image when it runs.
-  std::vector<std::shared_ptr<AwaitSlot>> slots;  // shared with the completions out in the world
-  std::vector<const std::type_info*> slot_types;
+  // Shared with the completions out in the world. Most steps await one thing.
+  boost::container::small_vector<std::shared_ptr<AwaitSlot>, 1> slots;
   SteadyTime timer_due{};
   std::size_t timer_index = SIZE_MAX;  ///< Its place in the timer queue; SIZE_MAX: not armed.
   TreeState tree;
@@ -160,7 +180,7 @@ struct Execution final : SchedulerEntry {
     return history.size() != 0 && history.at(history.size() - 1).outcome == Outcome::Kind::kRetry;
   }
   [[nodiscard]] std::string_view name_of_type() const noexcept {
-    return type != nullptr ? std::string_view(type->name) : std::string_view(type_name);
+    return type != nullptr ? std::string_view(type->name) : type_name.view();
   }
 };
 

@@ -43,7 +43,7 @@ ProcedureInfo describe(const Execution& execution) {
   info.parent = execution.parent != nullptr ? execution.parent->id : ProcedureId();
   info.root = execution.root->id;
   info.type = execution.name_of_type();
-  info.owner = execution.owner;
+  info.owner = execution.owner.view();
   info.state = execution.state;
   info.step = execution.step;
   const StepInfo* const step =

@@ -63,8 +63,8 @@ void apply_transition(Execution& execution, StepCommit& commit) {
   execution.step = next.step;
   if (next.visited) ++execution.visits;
   if (next.history) execution.history.add(*next.history);
-  if (next.new_image) execution.image.swap(next.image);  // its memory serves the next step
-  if (!next.result.empty()) execution.result = std::move(next.result);
+  if (next.new_image) execution.image = next.image;
+  if (!next.result.empty()) execution.result = next.result;
   execution.updated = next.now;
   execution.timed_out = false;
   if (next.ends_waits) {

@@ -77,10 +77,38 @@ std::uint64_t read_big_endian(std::string_view bytes) {
 std::int64_t micros(WallTime time) { return time.time_since_epoch().count(); }
 WallTime wall_time(std::int64_t micros) { return WallTime(Duration(micros)); }
 
-// The numeric fields of a record, collected on the stack so that they cost one append. 512: ten
-// fields of at most 12 bytes, and a full history of 24 varints.
-class SmallFields {
+// Writes a row at the end of a string that was made long enough for the largest it can be, so that
+// nothing is appended field by field. What was not needed is cut off at the end.
+class RowWriter {
  public:
+  // What a number, or the frame of a string or list, takes at most: a tag of two bytes and a
+  // varint.
+  static constexpr std::size_t kFieldMax = 2 + kVarintBytesMax;
+
+  RowWriter(std::string& out, std::size_t bytes_max) : out_(out) {
+    const std::size_t start = out.size();
+    out.resize(start + bytes_max);
+    at_ = out.data() + start;
+  }
+  ~RowWriter() {
+    const auto size = static_cast<std::size_t>(at_ - out_.data());
+    PV2_ASSERT(size <= out_.size(), "a row fits the room that was made for it");
+    out_.resize(size);
+  }
+  RowWriter(const RowWriter&) = delete;
+  RowWriter& operator=(const RowWriter&) = delete;
+
+  void put(std::uint64_t value) noexcept {
+    while (value >= 0x80) {
+      *at_++ = static_cast<char>(value | 0x80);
+      value >>= 7;
+    }
+    *at_++ = static_cast<char>(value);
+  }
+  void put_raw(std::string_view bytes) noexcept {
+    if (!bytes.empty()) std::memcpy(at_, bytes.data(), bytes.size());
+    at_ += bytes.size();
+  }
   void varint(std::uint32_t number, std::uint64_t value) noexcept {
     put(make_tag(number, WireType::kVarint));
     put(value);
@@ -88,40 +116,44 @@ class SmallFields {
   void sint(std::uint32_t number, std::int64_t value) noexcept { varint(number, zigzag(value)); }
   void fixed64(std::uint32_t number, std::uint64_t value) noexcept {
     put(make_tag(number, WireType::kFixed64));
-    std::memcpy(bytes_ + size_, &value, sizeof value);  // little-endian, as everything stored
-    size_ += sizeof value;
+    std::memcpy(at_, &value, sizeof value);  // little-endian, as everything stored
+    at_ += sizeof value;
   }
-  // A packed list of varints: open, put each, close. Two length bytes hold up to 16 KiB.
-  void open_list(std::uint32_t number) noexcept {
+  void bytes(std::uint32_t number, std::string_view value) noexcept {
     put(make_tag(number, WireType::kBytes));
-    list_ = size_;
-    size_ += 2;
+    put(value.size());
+    put_raw(value);
   }
-  void put(std::uint64_t value) noexcept {
-    while (value >= 0x80) {
-      bytes_[size_++] = static_cast<char>(value | 0x80);
-      value >>= 7;
-    }
-    bytes_[size_++] = static_cast<char>(value);
+
+  // A packed list of varints: open, put each, close. Two length bytes hold up to 16 KiB.
+  [[nodiscard]] char* open_list(std::uint32_t number) noexcept {
+    put(make_tag(number, WireType::kBytes));
+    at_ += 2;
+    return at_;
   }
-  void close_list() noexcept {
-    const std::size_t length = size_ - list_ - 2;
-    bytes_[list_] = static_cast<char>((length & 0x7F) | 0x80);
-    bytes_[list_ + 1] = static_cast<char>(length >> 7);
+  void close_list(char* list) noexcept {
+    const auto length = static_cast<std::size_t>(at_ - list);
+    PV2_ASSERT(length < (1U << 14), "the lists of a record are bounded");
+    list[-2] = static_cast<char>((length & 0x7F) | 0x80);
+    list[-1] = static_cast<char>(length >> 7);
   }
-  void append_to(std::string& out) const {
-    PV2_ASSERT(size_ <= sizeof bytes_, "the small fields of a record fit their buffer");
-    out.append(bytes_, size_);
+
+  [[nodiscard]] char* open_frame() noexcept {
+    char* const frame = at_;
+    at_ += kFrameHeaderBytes;
+    return frame;
+  }
+  void close_frame(char* frame) noexcept {
+    seal_frame(frame, static_cast<std::size_t>(at_ - frame) - kFrameHeaderBytes);
   }
 
  private:
-  char bytes_[512];  // NOLINT: filled before it is read
-  std::size_t size_ = 0;
-  std::size_t list_ = 0;
+  std::string& out_;
+  char* at_;
 };
 
 // Pairs: step, sequence of the record that added the entry (0: this record).
-void encode_undo_list(std::string& out, const Execution& execution, const Transition& next,
+void encode_undo_list(RowWriter& row, const Execution& execution, const Transition& next,
                       std::uint32_t ran_step) {
   if (next.undo == UndoChange::kClear) return;
   std::size_t kept = execution.undo.size();
@@ -129,44 +161,53 @@ void encode_undo_list(std::string& out, const Execution& execution, const Transi
   if (next.undo == UndoChange::kPop && repeated) --kept;
   const bool push = next.undo == UndoChange::kPush && !repeated;
   if (kept == 0 && !push) return;
-  std::string list;
+  char* const list = row.open_list(state_field::kUndo);
   for (std::size_t i = 0; i < kept; ++i) {
-    append_varint(list, execution.undo[i].step);
-    append_varint(list, execution.undo[i].sequence.value);
+    row.put(execution.undo[i].step);
+    row.put(execution.undo[i].sequence.value);
   }
   if (push) {
-    append_varint(list, ran_step);
-    append_varint(list, 0);
+    row.put(ran_step);
+    row.put(0);
   }
-  append_length_delimited(out, state_field::kUndo, list);
+  row.close_list(list);
 }
 
 // Triples, oldest first: step, attempt * 16 + outcome, how long before this record (zigzag,
 // microseconds).
-void encode_history(SmallFields& fields, const History& history, const Transition& next) {
+void encode_history(RowWriter& row, const History& history, const Transition& next) {
   if (history.size() == 0 && !next.history) return;
   const auto add = [&](const HistoryEntry& entry) {
-    fields.put(entry.step);
-    fields.put((std::uint64_t{entry.attempt} << 4) | static_cast<std::uint64_t>(entry.outcome));
-    fields.put(zigzag((next.now - entry.at).count()));
+    row.put(entry.step);
+    row.put((std::uint64_t{entry.attempt} << 4) | static_cast<std::uint64_t>(entry.outcome));
+    row.put(zigzag((next.now - entry.at).count()));
   };
-  fields.open_list(state_field::kHistory);
+  char* const list = row.open_list(state_field::kHistory);
   const bool drops_oldest = next.history && history.size() == History::kCapacity;
   for (std::size_t i = drops_oldest ? 1 : 0; i < history.size(); ++i) add(history.at(i));
   if (next.history) add(*next.history);
-  fields.close_list();
+  row.close_list(list);
 }
 
-// The error of this record, or, while it is being undone, the one that it failed with first.
-void encode_error(std::string& out, const Execution& execution, const Transition& next) {
-  const Failure* const before =
-      execution.state == ProcedureState::kFailed ? execution.failure.get() : nullptr;
-  const Status& error = next.error.ok() && before != nullptr ? before->error : next.error;
+// The failure that the row still tells of: while it is being undone, the one that it failed with
+// first.
+const Failure* lasting_failure(const Execution& execution) {
+  return execution.state == ProcedureState::kFailed ? execution.failure.get() : nullptr;
+}
+
+// The error of this record, or the one before.
+const Status& error_of(const Execution& execution, const Transition& next) {
+  const Failure* const before = lasting_failure(execution);
+  return next.error.ok() && before != nullptr ? before->error : next.error;
+}
+
+void encode_error(RowWriter& row, const Execution& execution, const Transition& next) {
+  const Status& error = error_of(execution, next);
   if (error.ok()) return;
-  append_varint_field(out, state_field::kErrorCode, static_cast<std::uint64_t>(error.code()));
-  append_length_delimited(out, state_field::kErrorMessage, error.message());
-  if (before != nullptr) {
-    append_varint_field(out, state_field::kFailureSequence, before->sequence.value);
+  row.varint(state_field::kErrorCode, static_cast<std::uint64_t>(error.code()));
+  row.bytes(state_field::kErrorMessage, error.message());
+  if (const Failure* const before = lasting_failure(execution)) {
+    row.varint(state_field::kFailureSequence, before->sequence.value);
   }
 }
 
@@ -232,7 +273,7 @@ Result<LockRequest> decode_lock(std::string_view bytes) {
 }
 
 // Takes the engine's frame off a row, and the user's into `user_bytes`.
-Result<std::string_view> split_row(std::string_view row, std::string& user_bytes,
+Result<std::string_view> split_row(std::string_view row, CompactBytes& user_bytes,
                                    PartStatus& user) {
   const auto engine = read_frame(row);
   if (!engine) {
@@ -240,7 +281,7 @@ Result<std::string_view> split_row(std::string_view row, std::string& user_bytes
   }
   const auto user_frame = read_frame(row);
   user = user_frame ? PartStatus::kIntact : PartStatus::kDamaged;
-  if (user_frame) user_bytes.assign(*user_frame);
+  if (user_frame) user_bytes = *user_frame;
   return *engine;
 }
 
@@ -352,66 +393,95 @@ Result<std::uint64_t> decode_watermark(std::string_view row) {
 }
 
 void encode_header(const Execution& execution, std::string& out) {
-  FrameWriter frame(out);
-  SmallFields fields;
-  fields.varint(header_field::kId, execution.id.value);
-  if (execution.parent != nullptr) fields.varint(header_field::kParent, execution.parent->id.value);
-  fields.varint(header_field::kRoot, execution.root->id.value);
+  const bool has_locks = !execution.locks.empty();
+  const std::string_view primary =
+      has_locks ? std::string_view(execution.locks.primary().name) : std::string_view();
+  std::size_t bytes_max = 2 * kFrameHeaderBytes + 16 * RowWriter::kFieldMax + primary.size() +
+                          execution.name_of_type().size() + execution.owner.size() +
+                          execution.arguments.size();
+  for (const LockRequest& request : execution.locks.requests()) {
+    bytes_max += 4 * RowWriter::kFieldMax + request.key.name.size();
+  }
+  RowWriter row(out, bytes_max);
+  char* const frame = row.open_frame();
+  row.varint(header_field::kId, execution.id.value);
+  if (execution.parent != nullptr) row.varint(header_field::kParent, execution.parent->id.value);
+  row.varint(header_field::kRoot, execution.root->id.value);
   if (execution.nonce) {
-    fields.varint(header_field::kNonceGroup, execution.nonce.group);
-    fields.varint(header_field::kNonceValue, execution.nonce.value);
-    fields.fixed64(header_field::kFingerprintHigh, execution.fingerprint.high);
-    fields.fixed64(header_field::kFingerprintLow, execution.fingerprint.low);
+    row.varint(header_field::kNonceGroup, execution.nonce.group);
+    row.varint(header_field::kNonceValue, execution.nonce.value);
+    row.fixed64(header_field::kFingerprintHigh, execution.fingerprint.high);
+    row.fixed64(header_field::kFingerprintLow, execution.fingerprint.low);
   }
-  fields.sint(header_field::kSubmitted, micros(execution.submitted));
-  fields.varint(header_field::kPriority, static_cast<std::uint64_t>(execution.priority));
-  if (execution.spawned_at != 0) fields.varint(header_field::kSpawnedAt, execution.spawned_at);
-  if (!execution.locks.empty()) {
-    fields.varint(header_field::kLockScope, static_cast<std::uint64_t>(execution.locks.scope()));
-    fields.varint(header_field::kPrimaryClass,
-                  static_cast<std::uint64_t>(execution.locks.primary().cls));
+  row.sint(header_field::kSubmitted, micros(execution.submitted));
+  row.varint(header_field::kPriority, static_cast<std::uint64_t>(execution.priority));
+  if (execution.spawned_at != 0) row.varint(header_field::kSpawnedAt, execution.spawned_at);
+  if (has_locks) {
+    row.varint(header_field::kLockScope, static_cast<std::uint64_t>(execution.locks.scope()));
+    row.varint(header_field::kPrimaryClass,
+               static_cast<std::uint64_t>(execution.locks.primary().cls));
   }
-  fields.append_to(out);
-  append_length_delimited(out, header_field::kType, execution.name_of_type());
-  if (!execution.owner.empty()) append_length_delimited(out, header_field::kOwner, execution.owner);
-  if (!execution.locks.empty()) {
-    append_length_delimited(out, header_field::kPrimaryName, execution.locks.primary().name);
-  }
+  row.bytes(header_field::kType, execution.name_of_type());
+  if (!execution.owner.empty()) row.bytes(header_field::kOwner, execution.owner);
+  if (has_locks) row.bytes(header_field::kPrimaryName, primary);
   std::string lock;
   for (const LockRequest& request : execution.locks.requests()) {
     lock.clear();
     append_varint_field(lock, lock_field::kClass, static_cast<std::uint64_t>(request.key.cls));
     append_length_delimited(lock, lock_field::kName, request.key.name);
     append_varint_field(lock, lock_field::kMode, static_cast<std::uint64_t>(request.mode));
-    append_length_delimited(out, header_field::kLock, lock);
+    row.bytes(header_field::kLock, lock);
   }
-  frame.finish();
-  append_frame(out, execution.arguments);
+  row.close_frame(frame);
+  char* const arguments = row.open_frame();
+  row.put_raw(execution.arguments);
+  row.close_frame(arguments);
 }
 
 void encode_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   std::string& out) {
-  FrameWriter frame(out);
-  SmallFields fields;
-  fields.varint(state_field::kState, static_cast<std::uint64_t>(next.state));
-  fields.varint(state_field::kStep, next.step);
-  fields.varint(state_field::kAttempt, next.attempt);
-  fields.varint(state_field::kVisits, execution.visits + (next.visited ? 1 : 0));
-  fields.varint(state_field::kFlags, (next.holds_locks ? kHoldsLocks : 0) |
-                                         (next.no_return ? kNoReturn : 0) |
-                                         (next.parked ? kParked : 0) | (next.awaits ? kAwaits : 0));
+  const std::string_view image =
+      next.new_image ? std::string_view(next.image) : execution.image.view();
+  // Fifteen fields, three numbers per entry of the history and two per step to undo.
+  const std::size_t numbers_max =
+      15 + 3 * (History::kCapacity + 1) + 2 * (execution.undo.size() + 1);
+  RowWriter row(out, 2 * kFrameHeaderBytes + numbers_max * RowWriter::kFieldMax +
+                         error_of(execution, next).message().size() + next.result.size() +
+                         image.size());
+  char* const frame = row.open_frame();
+  row.varint(state_field::kState, static_cast<std::uint64_t>(next.state));
+  row.varint(state_field::kStep, next.step);
+  row.varint(state_field::kAttempt, next.attempt);
+  row.varint(state_field::kVisits, execution.visits + (next.visited ? 1 : 0));
+  row.varint(state_field::kFlags, (next.holds_locks ? kHoldsLocks : 0) |
+                                      (next.no_return ? kNoReturn : 0) |
+                                      (next.parked ? kParked : 0) | (next.awaits ? kAwaits : 0));
   if (next.deadline) {
-    fields.sint(state_field::kDeadline, micros(*next.deadline));
-    fields.sint(state_field::kPatience, next.patience.count());
+    row.sint(state_field::kDeadline, micros(*next.deadline));
+    row.sint(state_field::kPatience, next.patience.count());
   }
-  fields.sint(state_field::kUpdated, micros(next.now));
-  encode_history(fields, execution.history, next);
-  fields.append_to(out);
-  encode_undo_list(out, execution, next, ran_step);
-  encode_error(out, execution, next);
-  if (!next.result.empty()) append_length_delimited(out, state_field::kResult, next.result);
-  frame.finish();
-  append_frame(out, next.new_image ? next.image : execution.image);
+  row.sint(state_field::kUpdated, micros(next.now));
+  encode_history(row, execution.history, next);
+  encode_undo_list(row, execution, next, ran_step);
+  encode_error(row, execution, next);
+  if (!next.result.empty()) row.bytes(state_field::kResult, next.result);
+  row.close_frame(frame);
+  char* const user = row.open_frame();
+  row.put_raw(image);
+  row.close_frame(user);
+}
+
+void insert_rows(const Execution& execution, const Transition& first, RowBatch& batch) {
+  batch.insert_with(Space::kProcedure, procedure_key(execution.id, RowKind::kHeader),
+                    [&](std::string& out) { encode_header(execution, out); });
+  batch.insert_with(Space::kProcedure, procedure_key(execution.id, RowKind::kState),
+                    [&](std::string& out) { encode_state(execution, first, 0, out); });
+}
+
+void update_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
+                  RowBatch& batch) {
+  batch.update_with(Space::kProcedure, procedure_key(execution.id, RowKind::kState),
+                    [&](std::string& out) { encode_state(execution, next, ran_step, out); });
 }
 
 Status decode_header(std::string_view row, Execution& execution, ProcedureId& parent,

@@ -61,6 +61,12 @@ void encode_header(const Execution& execution, std::string& out);
 void encode_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   std::string& out);
 
+/// Adds both rows of a new procedure.
+void insert_rows(const Execution& execution, const Transition& first, RowBatch& batch);
+/// Adds the state row as it will be after `next`.
+void update_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
+                  RowBatch& batch);
+
 /// What was found of one part of a row.
 enum class PartStatus { kIntact, kDamaged };
 

@@ -84,7 +84,7 @@ Status Recovery::read_procedure(const StoredRow& row, const ProcedureKey& key) {
     if (execution.type == nullptr) {
       loaded.problem = Status(StatusCode::kNotSupported,
                               "its type '" + type_name + "' is not registered in this program");
-      execution.type_name = std::move(type_name);
+      execution.type_name = type_name;
     }
     if (user == PartStatus::kDamaged) {
       loaded.problem = Status(StatusCode::kCorruption, "its arguments do not match their checksum");

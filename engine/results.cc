@@ -18,7 +18,7 @@ ProcedureResult result_of(const Execution& root) {
   return {.id = root.id,
           .state = root.state,
           .status = root.failure ? root.failure->error : Status(),
-          .result = root.result,
+          .result = std::string(root.result.view()),
           .submitted = root.submitted,
           .finished = root.updated};
 }
@@ -203,9 +203,10 @@ Result<ProcedureResult> Results::read_stored(ProcedureId id, Nonce& nonce) {
   Execution stored;
   ProcedureId parent;
   ProcedureId root;
+  std::string type_name;
   bool holds_locks = false;
   PartStatus user = PartStatus::kIntact;
-  Status status = decode_header(**header, stored, parent, root, stored.type_name, user);
+  Status status = decode_header(**header, stored, parent, root, type_name, user);
   if (status.ok()) status = decode_state(**state, {}, stored, holds_locks, user);
   if (!status.ok()) return status.with_context("record of " + procedure(id));
   if (root != id || !is_finished(stored.state)) return forgotten(id);

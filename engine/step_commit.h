@@ -84,7 +84,7 @@ struct StepCommit final : EngineRequest {
   bool was_undo = false;
   Transition next;
   std::vector<Execution*> children;
-  std::string row;  ///< Where rows are encoded; keeps its memory from step to step.
+  std::string scratch;  ///< For fields of children; keeps its memory from step to step.
 
   /// Ready for the next step; buffers keep their memory.
   void reset() {

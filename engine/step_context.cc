@@ -38,7 +38,7 @@ std::vector<ChildOutcome> StepContext::children() const {
                         .type = member->name_of_type(),
                         .state = member->state,
                         .error = member->failure ? member->failure->error : Status(),
-                        .result = member->result});
+                        .result = member->result.view()});
   }
   return outcomes;
 }
@@ -54,15 +54,14 @@ void StepContext::spawn_erased(std::string_view type, std::unique_ptr<Procedure>
 
 AwaitSlot* StepContext::slot(std::size_t index, const std::type_info& type) {
   if (index >= run_.execution_.slots.size()) return nullptr;
-  if (*run_.execution_.slot_types[index] != type) {
+  if (run_.execution_.slots[index]->type() != type) {
     throw std::logic_error("a step that runs again has to await the same things in the same order");
   }
   return run_.execution_.slots[index].get();
 }
 
-void StepContext::add_slot(std::shared_ptr<AwaitSlot> slot, const std::type_info& type) {
+void StepContext::add_slot(std::shared_ptr<AwaitSlot> slot) {
   run_.execution_.slots.push_back(std::move(slot));
-  run_.execution_.slot_types.push_back(&type);
 }
 
 std::shared_ptr<WakeTarget> StepContext::wake_target() const { return run_.wake_target_; }

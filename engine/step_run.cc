@@ -39,12 +39,16 @@ Duration backoff_delay(const RetryPolicy& policy, std::uint32_t attempt, Random&
   return delay + Duration(spread == 0 ? 0 : static_cast<std::int64_t>(random.below(spread + 1)));
 }
 
-Status describe_new(Procedure& object, Execution& execution) {
+Status describe_new(Procedure& object, Execution& execution, std::string& scratch) {
   const ProcedureType& type = *execution.type;
   return guarded([&] { return "fields(), locks() or priority() of " + type.name; },
                  [&] {
-                   type.encode(object, FieldSelection::kArguments, execution.arguments);
-                   type.encode(object, FieldSelection::kState, execution.image);
+                   scratch.clear();
+                   type.encode(object, FieldSelection::kArguments, scratch);
+                   execution.arguments = scratch;
+                   scratch.clear();
+                   type.encode(object, FieldSelection::kState, scratch);
+                   execution.image = scratch;
                    execution.locks = object.locks();
                    execution.priority = object.priority();
                  });
@@ -197,7 +201,6 @@ void StepRun::advance_to(std::uint32_t step) {
   }
   become(waits ? ProcedureState::kWaiting : ProcedureState::kRunnable);
   execution_.slots.clear();  // on this thread, because the values in them are the user's
-  execution_.slot_types.clear();
 }
 
 void StepRun::wait_for(const Outcome& outcome) {
@@ -225,7 +228,7 @@ void StepRun::wait_for(const Outcome& outcome) {
   // would contradict it.
   const bool gives_locks_back = execution_.recorded_locks && !next.holds_locks;
   commit_.needs_record =
-      new_deadline || gives_locks_back || next.image != execution_.image || !rows_.empty();
+      new_deadline || gives_locks_back || next.image != execution_.image.view() || !rows_.empty();
   if (!commit_.needs_record) next.history.reset();  // the listing shows what is durable
 }
 
@@ -367,11 +370,11 @@ bool StepRun::adopt_children() {
     child->type = spawned.type;
     child->root = execution_.root;
     child->parent = &execution_;
-    child->owner = execution_.owner;
+    child->owner = execution_.owner.view();
     child->submitted = now_;
     child->spawned_at = execution_.visits + 1;
     child->step = spawned.type->steps.front().number;
-    error_ = describe_new(*spawned.object, *child);
+    error_ = describe_new(*spawned.object, *child, commit_.scratch);
     if (!error_.ok()) {
       abandon_children();
       return false;
@@ -399,17 +402,10 @@ bool StepRun::adopt_children() {
   }
   Transition first;
   first.now = now_;
-  std::string& row = commit_.row;
   for (Execution* child : commit_.children) {
     child->recorded_locks = first.holds_locks = core_.scheduler.admit(*child);
     first.step = child->step;
-    first.image.clear();
-    row.clear();
-    encode_header(*child, row);
-    commit_.batch.insert(Space::kProcedure, procedure_key(child->id, RowKind::kHeader), row);
-    row.clear();
-    encode_state(*child, first, 0, row);
-    commit_.batch.insert(Space::kProcedure, procedure_key(child->id, RowKind::kState), row);
+    insert_rows(*child, first, commit_.batch);
   }
   return true;
 }
@@ -430,10 +426,7 @@ void StepRun::abandon_children() {
 }
 
 void StepRun::encode_record() {
-  std::string& row = commit_.row;
-  row.clear();
-  encode_state(execution_, commit_.next, step_, row);
-  commit_.batch.update(Space::kProcedure, procedure_key(execution_.id, RowKind::kState), row);
+  update_state(execution_, commit_.next, step_, commit_.batch);
   rows_.for_each(
       [&](RowOperation operation, Space space, std::string_view key, std::string_view value) {
         operation == RowOperation::kDelete ? commit_.batch.erase(space, key)
@@ -445,7 +438,6 @@ void StepRun::encode_record() {
 void StepRun::release_object() {
   execution_.object.reset();
   execution_.slots.clear();
-  execution_.slot_types.clear();
 }
 
 std::string StepRun::step_name() const {

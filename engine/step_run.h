@@ -70,9 +70,9 @@ class StepRun {
   RowBatch rows_;  // the host's rows, as far as this run changed them
 };
 
-/// Sets up an execution for a new object: fields encoded, locks and priority asked. Calls user
-/// code.
-Status describe_new(Procedure& object, Execution& execution);
+/// Sets up an execution for a new object: fields encoded (in `scratch` first), locks and priority
+/// asked. Calls user code.
+Status describe_new(Procedure& object, Execution& execution, std::string& scratch);
 
 /// The delay before attempt `attempt` + 1: base * 2^(attempt - 1), at most cap, plus jitter.
 [[nodiscard]] Duration backoff_delay(const RetryPolicy& policy, std::uint32_t attempt,

@@ -123,11 +123,9 @@ void commit_last_record(EngineCore& core, Execution& execution, ProcedureState s
   last.no_return = execution.no_return;
   last.holds_locks = false;
   last.now = core.clock.wall_now();
-  if (state == ProcedureState::kSuccess) last.result = execution.result;
+  if (state == ProcedureState::kSuccess) last.result = execution.result.view();
   if (state == ProcedureState::kRolledBack) last.error = execution.tree.cause;
-  std::string row;
-  encode_state(execution, last, 0, row);
-  commit->batch.update(Space::kProcedure, procedure_key(execution.id, RowKind::kState), row);
+  update_state(execution, last, 0, commit->batch);
   execution.phase = Phase::kInFlight;
   ++execution.root->tree.in_flight;
   effects.commits.push_back(*commit.release());

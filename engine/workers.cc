@@ -31,13 +31,11 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
   same.awaits = execution.awaits;
   same.deadline = execution.deadline;
   same.patience = execution.patience;
-  same.result = execution.result;
+  same.result = execution.result.view();
   same.holds_locks = true;
   same.now = core.clock.wall_now();
   if (execution.failure) same.error = execution.failure->error;
-  std::string row;
-  encode_state(execution, same, 0, row);
-  commit.batch.update(Space::kProcedure, procedure_key(execution.id, RowKind::kState), row);
+  update_state(execution, same, 0, commit.batch);
 }
 
 }  // namespace

@@ -32,6 +32,13 @@ void RowBatch::add(RowOperation operation, Space space, std::string_view key,
   if (space == Space::kHost) ++host_operations_;
 }
 
+// The last value begins at `value` and ends with the batch; its length stands before it.
+void RowBatch::set_last_length(std::size_t value) {
+  PV2_ASSERT(bytes_.size() - value <= UINT32_MAX, "a value of a batch is below 4 GiB");
+  const auto size = static_cast<std::uint32_t>(bytes_.size() - value);
+  std::memcpy(bytes_.data() + value - sizeof size, &size, sizeof size);
+}
+
 std::string_view RowBatch::read_string(const char*& at) noexcept {
   std::uint32_t size = 0;
   std::memcpy(&size, at, sizeof size);

@@ -89,16 +89,16 @@ class LockSet {
   [[nodiscard]] const std::vector<LockRequest>& requests() const noexcept { return requests_; }
   /// The entity whose queue its owner waits in: the thing first asked for (for a region, its
   /// table). A global key of class kGlobal and an empty name when the set is empty.
-  [[nodiscard]] const ResourceKey& primary() const noexcept { return primary_; }
+  [[nodiscard]] const ResourceKey& primary() const noexcept;
 
   friend bool operator==(const LockSet&, const LockSet&) = default;
 
  private:
-  void add(ResourceKey key, LockMode mode);
-  void remember_primary(const ResourceKey& key);
+  /// Returns where it is.
+  std::uint32_t add(ResourceKey key, LockMode mode);
 
   std::vector<LockRequest> requests_;
-  ResourceKey primary_;
+  std::uint32_t primary_ = 0;  // its place in requests_
   LockScope scope_ = LockScope::kOperation;
 };
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <typeinfo>
 #include <utility>
 
 namespace pv2 {
@@ -38,6 +39,8 @@ class AwaitSlot {
   /// Whether the value is there. Acquire: pairs with the release in arrived(), so the value is
   /// visible.
   [[nodiscard]] bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
+  /// Of the value.
+  [[nodiscard]] virtual const std::type_info& type() const noexcept = 0;
 
  protected:
   /// True for the first caller only, who then sets the value and calls arrived().
@@ -70,6 +73,7 @@ class AwaitSlotOf final : public AwaitSlot {
     arrived();
   }
   [[nodiscard]] const T& value() const { return *value_; }
+  [[nodiscard]] const std::type_info& type() const noexcept override { return typeid(T); }
 
  private:
   std::optional<T> value_;

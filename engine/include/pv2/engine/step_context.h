@@ -109,7 +109,7 @@ class StepContext {
     if (known == nullptr) {
       auto made = make_slot<T>();
       known = made.get();
-      add_slot(made, typeid(T));
+      add_slot(made);
       std::forward<Start>(start)(Completion<T>(std::move(made)));
     }
     return known->ready() ? &static_cast<AwaitSlotOf<T>*>(known)->value() : nullptr;
@@ -153,7 +153,7 @@ class StepContext {
   }
   void spawn_erased(std::string_view type, std::unique_ptr<Procedure> child);
   [[nodiscard]] AwaitSlot* slot(std::size_t index, const std::type_info& type);
-  void add_slot(std::shared_ptr<AwaitSlot> slot, const std::type_info& type);
+  void add_slot(std::shared_ptr<AwaitSlot> slot);
   [[nodiscard]] std::shared_ptr<WakeTarget> wake_target() const;
   [[nodiscard]] std::uint64_t wait_epoch() const noexcept;
   void run_on_pool(std::function<void()> task);

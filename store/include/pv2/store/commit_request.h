@@ -46,6 +46,19 @@ class RowBatch {
   }
   void erase(Space space, std::string_view key) { add(RowOperation::kDelete, space, key, {}); }
 
+  /// The same with a value that is made in its place: `write(std::string& out)` appends it to what
+  /// it is given, touches nothing before, and does not throw.
+  template <class Write>
+  void insert_with(Space space, std::string_view key, Write&& write) {
+    add_with(RowOperation::kInsert, space, key, write);
+  }
+  template <class Write>
+  void update_with(Space space, std::string_view key, Write&& write) {
+    add_with(RowOperation::kUpdate, space, key, write);
+  }
+
+  /// Makes room for so many bytes().
+  void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
   void clear() noexcept {
     bytes_.clear();
     operations_ = 0;
@@ -74,6 +87,14 @@ class RowBatch {
 
  private:
   void add(RowOperation operation, Space space, std::string_view key, std::string_view value);
+  template <class Write>
+  void add_with(RowOperation operation, Space space, std::string_view key, Write& write) {
+    add(operation, space, key, {});
+    const std::size_t value = bytes_.size();
+    write(bytes_);
+    set_last_length(value);
+  }
+  void set_last_length(std::size_t value);
   static std::string_view read_string(const char*& at) noexcept;
 
   std::string
