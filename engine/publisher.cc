@@ -320,9 +320,19 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
       core_.recycle(step);
       return;
     }
-    case EngineRequest::Kind::kGarbage:
-      delete &static_cast<GarbageCommit&>(request);
+    case EngineRequest::Kind::kGarbage: {
+      const std::unique_ptr<GarbageCommit> garbage(&static_cast<GarbageCommit&>(request));
+      const auto at = core_.state.garbage.find(garbage->root);
+      if (at == core_.state.garbage.end()) return;
+      // Nothing of what they asked for was written: that is known.
+      const Status failed = closed ? request.status : core_.state.store_failure;
+      for (auto& acknowledge : at->second) {
+        effects.answers.push_back(
+            [acknowledge = std::move(acknowledge), failed] { acknowledge(failed); });
+      }
+      at->second.clear();
       return;
+    }
     case EngineRequest::Kind::kWatermark: {
       const std::unique_ptr<WatermarkCommit> watermark(&static_cast<WatermarkCommit&>(request));
       if (watermark->answer) {

@@ -123,6 +123,39 @@ TEST_CASE("an acknowledgement whose commit fails says that nobody knows") {
   CHECK(engine.executor().acknowledge(id).code() == StatusCode::kUnknownOutcome);
 }
 
+TEST_CASE("an acknowledgement that waits for its tree's rows to go is told when the store fails") {
+  std::size_t last = 0;
+  {
+    EngineWorld engine;
+    fill_with_work(engine.world);
+    engine.open();
+    engine.submit("p");
+    engine.run();
+    last = engine.faults().commits();  // deletes the rows of the children
+  }
+  EngineWorld engine;
+  fill_with_work(engine.world);
+  engine.open();
+  engine.faults().hold_commit(last);
+  const ProcedureId id = engine.submit("p");
+  engine.run();
+  REQUIRE(engine.result(id).status.ok());
+  std::vector<Status> answers;
+  engine.executor().acknowledge_async(id, [&](const Status& s) { answers.push_back(s); });
+  engine.run();
+  REQUIRE(answers.empty());
+
+  engine.faults().fail_commit(last, kGone);
+  engine.faults().release();
+  engine.run();
+
+  REQUIRE(answers.size() == 1);
+  CHECK_THAT(answers.front().to_string(), ContainsSubstring("the disk is gone"));
+  engine.open();
+  CHECK(engine.result(id).status.ok());
+  CHECK(engine.executor().acknowledge(id).ok());
+}
+
 TEST_CASE("who was fenced by another owner stops, and does no harm to what the other one writes") {
   EngineWorld engine;
   engine.world.scripts["a"] = {};
