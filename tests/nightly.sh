@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Spends a given time on what a test run has no time for: half on the fuzzers, a third on the tests
-# with new random seeds, the rest on rounds of the demo. It runs whatever of these exists. Ends with
-# status 1 at the first finding, having printed what repeats it.
+# Does what a test run has no time for. First a thousand crashes under load of each kind, however
+# long they take; then it spends a given time, half on the fuzzers, a third on the tests with new
+# random seeds, the rest on rounds of the demo. It runs whatever of these exists. Ends with status 1
+# at the first finding, having printed what repeats it.
 #
 #   tests/nightly.sh --minutes 60
 #
@@ -21,10 +22,21 @@ seconds=$(($2 * 60))
 cmake/install_packages.sh --ci
 cmake/build_preset.sh release all
 cmake/build_preset.sh fuzz fuzzers
-# Building is not testing: the clock starts here.
+shopt -s nullglob
+if [[ -x build/release/tests/crash_tests ]]; then
+  seed=$((RANDOM * 32768 + RANDOM))
+  echo "== a thousand crashes of each kind, from seed $seed"
+  export PV2_CRASH_ROUNDS=1000
+  if ! PV2_TEST_SEED=$seed build/release/tests/crash_tests; then
+    echo "nightly: repeat with PV2_TEST_SEED=$seed PV2_CRASH_ROUNDS=1000 and crash_tests"
+    exit 1
+  fi
+  unset PV2_CRASH_ROUNDS
+fi
+
+# Building is not testing, and the crashes are counted, not timed: the clock starts here.
 SECONDS=0
 
-shopt -s nullglob
 fuzzers=()
 for file in build/fuzz/fuzz/*_fuzz; do
   if [[ -x $file ]]; then fuzzers+=("$file"); fi

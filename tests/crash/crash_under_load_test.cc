@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Crashes of the whole engine on LevelDB while several threads submit: a process that is killed,
+// and a machine that loses power on a file system that forgets what nobody synced. After each crash
+// the ledger is compared with what is found. The moment of a crash is a number of events, not a
+// time.
+//
+// PV2_CRASH_ROUNDS says how many rounds (tests/nightly.sh: 1000), PV2_TEST_SEED where their seeds
+// begin. A seed repeats the choices, not the interleaving.
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include "ledger.h"
+#include "pv2/base/random.h"
+#include "pv2/store/leveldb_procedure_store.h"
+#include "support/catch.h"
+#include "support/crash_env.h"
+#include "support/seeds.h"
+
+extern char** environ;
+
+namespace pv2::testing {
+namespace {
+
+constexpr int kReportEnd = 3;  // the descriptor to which a life writes its events
+constexpr const char* kLife = "one life of a process that is killed";
+// Small, so that tables are written and logs are switched under load.
+constexpr std::size_t kWriteBuffer = 64 << 10;
+
+std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// A killed process takes nothing back that it had written, so what lies below decides only how long
+// a sync takes: a few rounds run in memory, many where TMPDIR says.
+struct TemporaryStore {
+  explicit TemporaryStore(std::uint64_t rounds) {
+    const std::filesystem::path memory = "/dev/shm";
+    std::error_code ignored;
+    const bool here = rounds < 100 && std::filesystem::is_directory(memory, ignored);
+    const auto parent = here ? memory : std::filesystem::temp_directory_path();
+    std::string pattern = (parent / "pv2-crash-XXXXXX").string();
+    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
+    directory = pattern;
+  }
+  ~TemporaryStore() {
+    std::error_code ignored;
+    std::filesystem::remove_all(directory, ignored);
+  }
+  TemporaryStore(const TemporaryStore&) = delete;
+  TemporaryStore& operator=(const TemporaryStore&) = delete;
+  [[nodiscard]] std::string path() const { return directory + "/store"; }
+
+  std::string directory;
+};
+
+std::unique_ptr<ProcedureStore> store_at(const std::string& path) {
+  return leveldb(path, {.write_buffer_bytes = kWriteBuffer});
+}
+
+// This program again, running one life only; killed when this object goes.
+class LifeProcess {
+ public:
+  LifeProcess(const std::string& path, KeyRange keys, std::uint64_t seed) {
+    int ends[2] = {-1, -1};
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    reading_ = ends[0];
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    // dup2 onto itself would leave the descriptor to be closed by exec.
+    const int writing = ends[1] == kReportEnd ? ::fcntl(ends[1], F_DUPFD_CLOEXEC, 10) : ends[1];
+    ::posix_spawn_file_actions_adddup2(&actions, writing, kReportEnd);
+    std::vector<std::string> settings = {
+        "PV2_LIFE_STORE=" + path, "PV2_LIFE_FIRST=" + std::to_string(keys.first),
+        "PV2_LIFE_NEXT=" + std::to_string(keys.next), "PV2_LIFE_SEED=" + std::to_string(seed)};
+    std::vector<char*> environment;
+    for (char** each = environ; *each != nullptr; ++each) environment.push_back(*each);
+    for (std::string& setting : settings) environment.push_back(setting.data());
+    environment.push_back(nullptr);
+    std::string program = "crash_tests";
+    std::string test = kLife;
+    char* arguments[] = {program.data(), test.data(), nullptr};
+    const int error =
+        ::posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, arguments, environment.data());
+    ::posix_spawn_file_actions_destroy(&actions);
+    ::close(ends[1]);
+    if (writing != ends[1]) ::close(writing);
+    REQUIRE(error == 0);
+  }
+  ~LifeProcess() {
+    kill();
+    ::waitpid(pid_, nullptr, 0);
+    ::close(reading_);
+  }
+  LifeProcess(const LifeProcess&) = delete;
+  LifeProcess& operator=(const LifeProcess&) = delete;
+
+  void kill() const { ::kill(pid_, SIGKILL); }
+  // The next event; false when the process is gone and everything that it said was read.
+  bool read(Event& event) const { return ::read(reading_, &event, sizeof event) == sizeof event; }
+
+ private:
+  pid_t pid_ = -1;
+  int reading_ = -1;
+};
+
+}  // namespace
+
+TEST_CASE("one life of a process that is killed", "[.][life]") {
+  const char* const path = std::getenv("PV2_LIFE_STORE");
+  if (path == nullptr) return;  // asked for by hand
+  const Report report = [](const Event& event) {
+    // One piece: a pipe takes up to 4096 bytes whole.
+    if (::write(kReportEnd, &event, sizeof event) != sizeof event) std::abort();
+  };
+  report(event(Event::Kind::kAlive, 0));
+  auto opened = open_for_load(store_at(path), report);
+  if (!opened.ok()) {
+    report(event(Event::Kind::kTrouble, 0, 0, false, opened.status().to_string()));
+    return;
+  }
+  report(event(Event::Kind::kOpened, 0));
+  (*opened)->start();
+  run_clients(
+      **opened, report,
+      {number_from_environment("PV2_LIFE_FIRST", 1), number_from_environment("PV2_LIFE_NEXT", 1)},
+      number_from_environment("PV2_LIFE_SEED", 1), 200);
+}
+
+TEST_CASE("a process killed at any moment under load loses nothing and does nothing twice") {
+  const std::uint64_t rounds = number_from_environment("PV2_CRASH_ROUNDS", 30);
+  const std::uint64_t first = seeds_from_environment(1).first;
+  TemporaryStore place(rounds);
+  const MakeStore make_store = [&place] { return store_at(place.path()); };
+  Ledger ledger;
+
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    INFO("round " << round << ", PV2_TEST_SEED=" << first + round);
+    Random random(first + round);
+    {
+      const LifeProcess life(place.path(), ledger.keys(), first + round);
+      // Some die while they open and replay, some when they have almost done everything.
+      std::uint64_t left = 1 + random.below(random.below(4) == 0 ? 4 : 1200);
+      Event event;
+      while (life.read(event)) {
+        ledger.note(event);
+        if (--left == 0) life.kill();
+        if (left == 0) left = UINT64_MAX;  // read on what it had said before it died
+      }
+    }
+    ledger.check_found(make_store);
+    if (random.below(3) == 0 || round + 1 == rounds) ledger.check_ended(make_store);
+    REQUIRE(ledger.troubles() == std::vector<std::string>());
+  }
+  if (rounds > 100) {
+    std::cout << rounds << " rounds of SIGKILL: " << ledger.submitted() << " submissions answered, "
+              << ledger.runs() << " steps run\n";
+  }
+  REQUIRE(ledger.submitted() > 0);
+}
+
+TEST_CASE("a machine that loses power at any moment under load loses nothing that was synced") {
+  const std::uint64_t rounds = number_from_environment("PV2_CRASH_ROUNDS", 30);
+  const std::uint64_t first = seeds_from_environment(1).first;
+  CrashEnv env(first);
+  const MakeStore make_store = [&env] {
+    return leveldb(
+        "store",
+        {.write_buffer_bytes = kWriteBuffer, .env = &env, .sync_directory = env.directory_sync()});
+  };
+  Ledger ledger;
+  const Report report = [&ledger](const Event& event) { ledger.note(event); };
+
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    INFO("round " << round << ", PV2_TEST_SEED=" << first + round);
+    Random random(first + round);
+    const auto torn =
+        random.below(2) == 0 ? CrashEnv::TornTail::kNone : CrashEnv::TornTail::kRandom;
+    env.crash_before_operation(random.below(random.below(4) == 0 ? 20 : 400), torn);
+    auto opened = open_for_load(make_store(), report);
+    if (opened.ok()) {
+      (*opened)->start();
+      run_clients(**opened, report, ledger.keys(), first + round, 200);
+    } else {
+      REQUIRE_THAT(opened.status().to_string(), ContainsSubstring("the power is off"));
+    }
+    env.crash(torn);  // before the executor goes, which would write
+    if (opened.ok()) opened->reset();
+    env.reboot();
+
+    ledger.check_found(make_store);
+    if (random.below(3) == 0 || round + 1 == rounds) ledger.check_ended(make_store);
+    REQUIRE(ledger.troubles() == std::vector<std::string>());
+  }
+  if (rounds > 100) {
+    std::cout << rounds << " power cuts: " << ledger.submitted() << " submissions answered, "
+              << ledger.runs() << " steps run\n";
+  }
+  REQUIRE(ledger.submitted() > 0);
+}
+
+}  // namespace pv2::testing

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The load under which the crash tests crash: jobs of eight kinds (plain, with locks, trees,
+// retries, offloaded work, failures) whose only effects are counters in rows of the host, and
+// clients that submit them from several threads, repeat themselves, and acknowledge. Everything
+// that a client is told, and every run of a step, is reported as an Event at once, so that it is
+// known even when the process dies on the next line. What a key does follows from its number alone.
+
+#pragma once
+
+#include <pv2/engine/procedure_executor.h>
+#include <pv2/engine/state_machine_procedure.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace pv2::testing {
+
+/// One thing that happened. Trivially copyable and of one size: it is written to a pipe in one
+/// piece.
+struct Event {
+  enum class Kind : std::uint32_t {
+    kAlive = 1,     ///< A life has begun; nothing was opened yet.
+    kOpened,        ///< The store was opened and replayed.
+    kSubmits,       ///< A client is about to submit `key`.
+    kSubmitted,     ///< ... and was told `id`.
+    kRan,           ///< A step or an undo of `key` ran.
+    kEnded,         ///< A client was told how `key` ended: `ok` and `text`.
+    kAcknowledges,  ///< A client is about to acknowledge `key`.
+    kAcknowledged,  ///< ... and was told that it is.
+    kTrouble,       ///< Something that must not be: `text`.
+  };
+  Kind kind = Kind::kAlive;
+  std::uint32_t ok = 0;
+  std::uint64_t key = 0;
+  std::uint64_t id = 0;
+  std::array<char, 96> text{};
+
+  [[nodiscard]] std::string_view said() const { return text.data(); }
+};
+
+/// Takes an event; called from any thread.
+using Report = std::function<void(const Event&)>;
+
+[[nodiscard]] Event event(Event::Kind kind, std::uint64_t key, std::uint64_t id = 0,
+                          bool ok = false, std::string_view text = {});
+
+/// What `key` does.
+[[nodiscard]] bool succeeds(std::uint64_t key);
+/// Whether the client that submits `key` acknowledges its result, and nobody submits it twice.
+[[nodiscard]] bool is_acknowledged_by_its_client(std::uint64_t key);
+/// How many children it has.
+[[nodiscard]] std::uint32_t children_of(std::uint64_t key);
+/// The table that it locks, and whose counter it counts up, once per step; -1: none.
+[[nodiscard]] int table_of(std::uint64_t key);
+
+inline constexpr std::uint32_t kLoadSteps = 3;
+inline constexpr int kLoadTables = 3;
+
+/// The row in which a member notes the steps that it has done (a digit: one bit for each).
+[[nodiscard]] std::string steps_row(std::uint64_t key, std::uint32_t child);
+/// The row that counts the steps done on a table.
+[[nodiscard]] std::string counter_row(int table);
+
+enum class LoadStep : std::uint32_t { kOne = 1, kTwo, kThree };
+
+/// A job, and with child != 0 a child of one.
+class LoadJob final : public StateMachineProcedure<LoadStep> {
+ public:
+  static constexpr std::string_view kType = "crash.LoadJob";
+  static constexpr auto kSteps =
+      steps(step(LoadStep::kOne, "ONE", kUndoable), step(LoadStep::kTwo, "TWO", kUndoable),
+            step(LoadStep::kThree, "THREE", kUndoable));
+
+  explicit LoadJob(const Report& report, std::uint64_t key = 0, std::uint32_t child = 0)
+      : report_(report), key_(key), child_(child) {}
+  void fields(auto& f) {
+    f.arg(1, "key", key_);
+    f.arg(2, "child", child_);
+  }
+  LockSet locks() const override;
+  Flow execute_from_state(LoadStep step, StepContext& ctx) override;
+  Flow rollback_state(LoadStep step, StepContext& ctx) override;
+
+ private:
+  void count(LoadStep step, StepContext& ctx, bool forward);
+
+  const Report& report_;
+  std::uint64_t key_;
+  std::uint32_t child_;
+};
+
+/// Keys that clients may submit: those from `first` on. Those below `next` were begun before.
+struct KeyRange {
+  std::uint64_t first = 1;
+  std::uint64_t next = 1;
+};
+
+/// An executor for LoadJobs with real threads. `report` outlives it.
+[[nodiscard]] Result<std::unique_ptr<ProcedureExecutor>> open_for_load(
+    std::unique_ptr<ProcedureStore> store, const Report& report, unsigned workers = 2);
+
+/// Lets clients of three threads work until the executor refuses them, or `keys_max` new keys were
+/// begun. Returns when the clients have stopped.
+void run_clients(ProcedureExecutor& executor, const Report& report, KeyRange keys,
+                 std::uint64_t seed, std::uint64_t keys_max);
+
+/// How clients submit `key`: the same in every life.
+void submit_key(ProcedureExecutor& executor, const Report& report, std::uint64_t key,
+                ProcedureExecutor::SubmitCallback done);
+
+}  // namespace pv2::testing
