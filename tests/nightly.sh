@@ -8,7 +8,7 @@
 #
 #   tests/nightly.sh --minutes 60
 #
-# Randomised tests learn their seeds through tests/support/seeds.h.
+# Randomised tests learn their seeds through testing/include/pv2/testing/seeds.h.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

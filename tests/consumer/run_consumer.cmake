@@ -15,6 +15,12 @@ else()
 endif()
 execute_process(COMMAND "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${work}/build" -G "${GENERATOR}"
   "-DCMAKE_CXX_COMPILER=${COMPILER}" "${how}" COMMAND_ERROR_IS_FATAL ANY)
-execute_process(COMMAND "${CMAKE_COMMAND}" --build "${work}/build" --target consumer
+set(programs consumer)
+if(WAY STREQUAL "find_package")
+  list(APPEND programs consumer_test)
+endif()
+execute_process(COMMAND "${CMAKE_COMMAND}" --build "${work}/build" --target ${programs}
   COMMAND_ERROR_IS_FATAL ANY)
-execute_process(COMMAND "${work}/build/consumer" COMMAND_ERROR_IS_FATAL ANY)
+foreach(program IN LISTS programs)
+  execute_process(COMMAND "${work}/build/${program}" COMMAND_ERROR_IS_FATAL ANY)
+endforeach()

@@ -80,8 +80,8 @@ class JobStory final : public CrashStory {
     return stirred;
   }
 
-  void check_end(ProcedureExecutor& executor, ProcedureStore& store, std::size_t crashes) override {
-    REQUIRE(executor.live_procedures() == 0);
+  void check_end(CrashEnd& end) override {
+    REQUIRE(end.executor.live_procedures() == 0);
     for (const Client& client : clients_) {
       INFO("client of " << client.root->name);
       REQUIRE(client.trouble.empty());
@@ -96,11 +96,11 @@ class JobStory final : public CrashStory {
       REQUIRE(result.status.ok() == client.root->succeeds);
       REQUIRE(result.result == (client.root->succeeds ? client.root->name + " done" : ""));
     }
-    check_rows(store);
-    check_effects(crashes);
+    check_rows(end.store);
+    check_effects(end.crashes);
     if (plot_.check) {
       plot_.check(world_.journal.entries(), [&](std::string_view key) {
-        auto row = store.get(Space::kHost, key);
+        auto row = end.store.get(Space::kHost, key);
         REQUIRE(row.ok());
         return *std::move(row);
       });
@@ -213,8 +213,8 @@ class JobStory final : public CrashStory {
 };
 
 /// Plays `plot` with a crash at every commit.
-inline std::size_t crash_everywhere(const JobPlot& plot, const CrashPlan& plan = {}) {
-  return crash_everywhere([&plot] { return std::make_unique<JobStory>(plot); }, plan);
+inline std::size_t crash_everywhere(const JobPlot& plot, const StoryPlan& plan = {}) {
+  return check_everywhere([&plot] { return std::make_unique<JobStory>(plot); }, plan);
 }
 
 inline std::size_t count(const std::vector<std::string>& journal, std::string_view entry) {

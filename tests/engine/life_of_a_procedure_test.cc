@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "support/catch.h"
-#include "support/fault_store.h"
+#include "pv2/testing/fault_store.h"
 
 namespace {
 

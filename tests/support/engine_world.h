@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "pv2/testing/fault_store.h"
+#include "pv2/testing/listing_words.h"
 #include "support/catch.h"
-#include "support/fault_store.h"
-#include "support/listing_words.h"
 #include "support/scripted_job.h"
 
 namespace pv2::testing {

@@ -4,11 +4,12 @@
 // crash. It counts what passes and keeps a trace. Except for what it was told to spoil it keeps the
 // contract: order, one list per sync, answers at once where the inner store gives them. A failing
 // request travels through the inner store as an empty batch, so its failure comes back where its
-// success would have.
+// success would have. Part of pv2::testing: users wrap their own store with it.
 
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -53,6 +54,11 @@ class FaultStore final : public ProcedureStore, private CommitSink {
   /// same, as an unknown outcome does); all later ones are not written.
   void crash_after(std::size_t n, AfterCrash then = AfterCrash::kDrop);
 
+  /// Calls `observer` with every commit from now on, before anything becomes of it, on the thread
+  /// that commits. It must not commit, and must not call this store.
+  using Observer = std::function<void(std::size_t n, const RowBatch& batch)>;
+  void observe(Observer observer);
+
   [[nodiscard]] bool crashed() const;
   [[nodiscard]] std::size_t commits() const;
   [[nodiscard]] std::size_t held() const;
@@ -84,12 +90,14 @@ class FaultStore final : public ProcedureStore, private CommitSink {
   CommitAnswer pass(CommitRequest& request) PV2_REQUIRES(faults_mutex_);
   CommitAnswer pass_failing(CommitRequest& request, const Status& failure)
       PV2_REQUIRES(faults_mutex_);
+  std::size_t number(const CommitRequest& request) PV2_REQUIRES(faults_mutex_);
   void note(const CommitRequest& request) PV2_REQUIRES(faults_mutex_);
 
   CommitSink* sink_ = nullptr;
 
   // Held across the inner commit(), which only queues: numbers and order must agree.
   mutable Mutex faults_mutex_;
+  Observer observer_ PV2_GUARDED_BY(faults_mutex_);
   std::size_t commits_ PV2_GUARDED_BY(faults_mutex_) = 0;
   std::size_t fail_from_ PV2_GUARDED_BY(faults_mutex_) = SIZE_MAX;
   Status failure_ PV2_GUARDED_BY(faults_mutex_);

@@ -2,11 +2,11 @@
 //
 // The FaultStore itself: what other tests build on has to be right first.
 
-#include "support/fault_store.h"
+#include "pv2/testing/fault_store.h"
 
 #include <deque>
 
-#include "store_fixture.h"
+#include "store/store_fixture.h"
 #include "support/catch.h"
 
 namespace pv2::testing {

@@ -2,7 +2,7 @@
 //
 // FaultStore. All decisions are in pass(); the way back is in on_committed().
 
-#include "fault_store.h"
+#include "pv2/testing/fault_store.h"
 
 #include <algorithm>
 
@@ -52,6 +52,11 @@ void FaultStore::crash_after(std::size_t n, AfterCrash then) {
   silent_ = n;
   crash_from_ = n + 1;
   after_crash_ = then;
+}
+
+void FaultStore::observe(Observer observer) {
+  MutexLock lock(faults_mutex_);
+  observer_ = std::move(observer);
 }
 
 bool FaultStore::crashed() const {
@@ -104,7 +109,7 @@ CommitAnswer FaultStore::commit_all(CommitList& requests) {
   const std::size_t last = commits_ + requests.size();
   if (last < std::min({fail_from_, crash_from_, silent_})) {
     requests.for_each([this](CommitRequest& request) PV2_NO_THREAD_SAFETY_ANALYSIS {
-      ++commits_;
+      number(request);
       note(request);
     });
     return inner_->commit_all(requests);
@@ -120,7 +125,7 @@ CommitAnswer FaultStore::commit_all(CommitList& requests) {
 }
 
 CommitAnswer FaultStore::pass(CommitRequest& request) {
-  const std::size_t n = ++commits_;
+  const std::size_t n = number(request);
   if (n >= crash_from_) {
     crashed_ = true;
     if (after_crash_ == AfterCrash::kDrop) return CommitAnswer::kQueued;
@@ -147,6 +152,12 @@ CommitAnswer FaultStore::pass_failing(CommitRequest& request, const Status& fail
     stands_.erase(&in_place);
   }
   return answer;
+}
+
+std::size_t FaultStore::number(const CommitRequest& request) {
+  ++commits_;
+  if (observer_) observer_(commits_, request.batch);
+  return commits_;
 }
 
 // The analysis does not look into a lambda; the caller holds the mutex.

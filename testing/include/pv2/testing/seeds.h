@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which seeds a randomised test runs: one convention for all of them, so that one command repeats
-// any failure and tests/nightly.sh can ask for more. PV2_TEST_SEED is the first seed, and the only
+// any failure and a nightly run can ask for more. PV2_TEST_SEED is the first seed, and the only
 // one unless PV2_TEST_SEEDS says how many. Not a source of randomness. A value that is no number
 // counts as 0.
 #pragma once
