@@ -21,9 +21,9 @@
 #include "ledger.h"
 #include "pv2/base/random.h"
 #include "pv2/store/leveldb_procedure_store.h"
+#include "pv2/testing/seeds.h"
 #include "support/catch.h"
 #include "support/crash_env.h"
-#include "support/seeds.h"
 
 extern char** environ;
 
