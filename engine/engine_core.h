@@ -98,6 +98,7 @@ struct EngineState {
   std::vector<std::unique_ptr<Procedure>> dead_objects;
   std::vector<std::shared_ptr<AwaitSlot>> dead_slots;
 
+  bool loaded = false;  ///< The store was read whole, so `next_id` is true and may be written.
   std::uint64_t next_id = 1;
   std::uint64_t durable_watermark = 0;  ///< Only ids below it may be issued.
   bool watermark_on_the_way = false;

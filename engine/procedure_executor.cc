@@ -319,7 +319,9 @@ void ProcedureExecutor::stop() {
     Effects effects;
     {
       StateLock lock(core);
-      if (core.state.store_failure.ok()) core.write_watermark(core.state.next_id, {}, effects);
+      if (core.state.loaded && core.state.store_failure.ok()) {
+        core.write_watermark(core.state.next_id, {}, effects);
+      }
     }
     engine_->publisher.perform(effects);
   }

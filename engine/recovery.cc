@@ -26,6 +26,7 @@ Status Recovery::load(Effects& effects) {
   // Every id below the watermark may have been issued, and be in somebody's log.
   core_.state.next_id =
       std::max({highest_id_ + 1, core_.state.durable_watermark, std::uint64_t{1}});
+  core_.state.loaded = true;
   link(effects);
   core_.state.nonces_on_disk_only = nonces_ - core_.state.nonces.size();
   restore_locks(effects);

@@ -217,6 +217,28 @@ TEST_CASE("a header without a state, or a state without a header, is refused by 
   CHECK_THAT(refused.to_string(), ContainsSubstring("procedure " + std::to_string(id.value)));
 }
 
+TEST_CASE("an open that is refused writes nothing: ids go on behind those of before") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {};
+  engine.open();
+  const ProcedureId kept = engine.submit("a");
+  engine.run();
+  const ProcedureId forgotten = engine.submit("a");
+  engine.run();
+  REQUIRE(engine.executor().acknowledge(forgotten).ok());
+  engine.close();
+  const auto watermark = engine.disk->get(Space::kEngine, kWatermarkKey);
+  const std::string good = row(*engine.disk, kept, RowKind::kHeader);
+  put_row(*engine.disk, kept, RowKind::kHeader, "damaged");
+
+  CHECK(open_fails(engine).code() == StatusCode::kCorruption);
+
+  CHECK(engine.disk->get(Space::kEngine, kWatermarkKey) == watermark);
+  put_row(*engine.disk, kept, RowKind::kHeader, good);
+  engine.open();
+  CHECK(engine.submit("a").value > forgotten.value);
+}
+
 TEST_CASE("children whose root has no record are quarantined alone, and other trees run") {
   EngineWorld engine;  // rows 71-73, 85
   engine.world.scripts["p"] = {.children = {"c", "c"}};
