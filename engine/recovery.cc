@@ -16,6 +16,39 @@ namespace {
 
 std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
 
+// What a record of this procedure cannot say, although its checksum is right: nobody could go on
+// from there.
+Status contradiction(const Execution& execution) {
+  const ProcedureState state = execution.state;
+  const bool runs = state == ProcedureState::kRunnable || state == ProcedureState::kWaitingTimeout;
+  if (runs && execution.step == 0) {
+    return Status(StatusCode::kCorruption,
+                  "it is " + std::string(to_string(state)) + " but has no step left to run");
+  }
+  if (state == ProcedureState::kWaitingTimeout && !execution.deadline) {
+    return Status(StatusCode::kCorruption, "it waits for a deadline but has none");
+  }
+  return Status();
+}
+
+// Every step that the record names has to be in the table of this program.
+Status unknown_step(const Execution& execution) {
+  const ProcedureType& type = *execution.type;
+  const auto missing = [&type](const char* what, std::uint32_t step) {
+    return Status(StatusCode::kNotSupported, std::string(what) + std::to_string(step) + ", which " +
+                                                 type.name + " of this program does not have");
+  };
+  if (execution.step != 0 && type.find_step(execution.step) == nullptr) {
+    return missing("it is at step ", execution.step);
+  }
+  for (const UndoEntry& entry : execution.undo) {
+    if (type.find_step(entry.step) == nullptr) {
+      return missing("it may have to undo step ", entry.step);
+    }
+  }
+  return Status();
+}
+
 }  // namespace
 
 Status Recovery::load(Effects& effects) {
@@ -105,11 +138,11 @@ Status Recovery::read_procedure(const StoredRow& row, const ProcedureKey& key) {
     loaded.problem =
         Status(StatusCode::kCorruption, "its state fields do not match their checksum");
   }
-  if (execution.type != nullptr && execution.step != 0 &&
-      execution.type->find_step(execution.step) == nullptr) {
-    loaded.problem = Status(StatusCode::kNotSupported,
-                            "it is at step " + std::to_string(execution.step) + ", which " +
-                                execution.type->name + " of this program does not have");
+  if (Status nonsense = contradiction(execution); !nonsense.ok()) {
+    loaded.problem = std::move(nonsense);
+  } else if (execution.type != nullptr) {
+    if (Status unknown = unknown_step(execution); !unknown.ok())
+      loaded.problem = std::move(unknown);
   }
   if (loaded.root == execution.id && is_finished(execution.state)) {
     ended_roots_.emplace(execution.id, true);  // its result stays in the store
@@ -139,13 +172,17 @@ void Recovery::link(Effects& effects) {
   loaded_ = std::move(linked);
   for (Loaded& loaded : loaded_) {
     Execution& execution = *loaded.execution;
-    Execution* const root = core_.find(loaded.root);
-    Execution* const parent = loaded.parent ? core_.find(loaded.parent) : nullptr;
+    // Ids grow from parent to child, so a relative that counts was linked before.
+    Execution* root = loaded.root < execution.id ? core_.find(loaded.root) : nullptr;
+    if (root != nullptr && !root->is_root()) root = nullptr;
+    Execution* parent = loaded.parent < execution.id ? core_.find(loaded.parent) : nullptr;
+    if (parent != nullptr && parent->root != root) parent = nullptr;
     execution.phase = Phase::kIdle;
     // Its step may have been, before the crash; but not without the locks that it keeps to its end.
     execution.started =
         loaded.held_locks || execution.locks.empty() || execution.locks.scope() == LockScope::kStep;
-    if (root == nullptr || (loaded.parent && parent == nullptr)) {
+    const bool is_root = loaded.root == execution.id && !loaded.parent;
+    if (!is_root && (root == nullptr || parent == nullptr)) {
       loaded.problem =
           Status(StatusCode::kCorruption,
                  "it belongs to " + procedure(root == nullptr ? loaded.root : loaded.parent) +
@@ -153,7 +190,7 @@ void Recovery::link(Effects& effects) {
     }
     execution.root = root != nullptr ? root : &execution;
     // Without its parent it still belongs to its root, whose whole tree is frozen with it.
-    if (root != nullptr && loaded.parent) execution.parent = parent != nullptr ? parent : root;
+    if (root != nullptr) execution.parent = parent != nullptr ? parent : root;
     if (execution.is_root()) {
       roots_.push_back(&execution);
       if (execution.nonce) {
@@ -205,6 +242,7 @@ void Recovery::queue_tree(Execution& root, Effects& effects) {
     parked = parked || member->parked;
   }
   if (root.quarantined) return;
+  if (!failed && !joins_make_sense(root, effects)) return;
   if (failed) {
     root.tree.failed = true;
     root.tree.parked = parked;
@@ -213,6 +251,23 @@ void Recovery::queue_tree(Execution& root, Effects& effects) {
   }
   go_on(root, effects);
   for (Execution* member : root.tree.members) go_on(*member, effects);
+}
+
+// Who has children that are not done waits for them, in a tree that goes forward.
+bool Recovery::joins_make_sense(Execution& root, Effects& effects) {
+  const auto make_sense = [&](const Execution& parent) PV2_REQUIRES(core_.state_mutex) {
+    if (parent.unfinished_children == 0 || parent.state == ProcedureState::kWaiting) return true;
+    quarantine_tree(core_, root,
+                    Status(StatusCode::kCorruption, procedure(parent.id) + " is " +
+                                                        std::string(to_string(parent.state)) +
+                                                        ", but it has children that are not done"),
+                    effects);
+    return false;
+  };
+  if (!make_sense(root)) return false;
+  return std::all_of(root.tree.members.begin(), root.tree.members.end(),
+                     [&](const Execution* member)
+                         PV2_REQUIRES(core_.state_mutex) { return make_sense(*member); });
 }
 
 void Recovery::go_on(Execution& execution, Effects& effects) {

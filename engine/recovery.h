@@ -32,6 +32,7 @@ class Recovery {
   void restore_locks(Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void queue_all(Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void queue_tree(Execution& root, Effects& effects) PV2_REQUIRES(core_.state_mutex);
+  bool joins_make_sense(Execution& root, Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void go_on(Execution& execution, Effects& effects) PV2_REQUIRES(core_.state_mutex);
 
   struct Loaded {

@@ -41,6 +41,47 @@ void open_without_final_jobs(EngineWorld& engine) {
   engine.open(std::move(options));
 }
 
+// Writes a record again, with a right checksum, as it would never have been written.
+template <class Change>
+void change_state(MemoryDisk& disk, ProcedureId id, const Change& change) {
+  Execution execution;
+  bool holds_locks = false;
+  PartStatus user = PartStatus::kIntact;
+  REQUIRE(
+      decode_state(row(disk, id, RowKind::kState), CommitSequence{1}, execution, holds_locks, user)
+          .ok());
+  execution.root = &execution;
+  Transition next;
+  next.state = execution.state;
+  next.step = execution.step;
+  next.holds_locks = holds_locks;
+  change(execution, next);
+  std::string bytes;
+  encode_state(execution, next, 1, bytes);
+  put_row(disk, id, RowKind::kState, bytes);
+}
+
+void change_relatives(MemoryDisk& disk, ProcedureId id, ProcedureId parent_id,
+                      ProcedureId root_id) {
+  Execution execution;
+  ProcedureId ignored;
+  std::string type;
+  PartStatus user = PartStatus::kIntact;
+  REQUIRE(
+      decode_header(row(disk, id, RowKind::kHeader), execution, ignored, ignored, type, user).ok());
+  Execution parent;
+  Execution root;
+  parent.id = parent_id;
+  root.id = root_id;
+  execution.parent = &parent;
+  execution.root = &root;
+  execution.type_name = type;
+  std::string bytes;
+  encode_header(execution, bytes);
+  put_row(disk, id, RowKind::kHeader, bytes);
+  execution.parent = nullptr;
+}
+
 Status open_fails(EngineWorld& engine) {
   engine.close();
   return ProcedureExecutor::open(engine.options()).status();
@@ -280,6 +321,62 @@ TEST_CASE("a record at a step that this program does not have is quarantined") {
   engine.run();
   CHECK(engine.describe(id).quarantined);
   CHECK_THAT(engine.describe(id).error.to_string(), ContainsSubstring("step 4"));
+}
+
+TEST_CASE(
+    "a record that contradicts itself or its tree is quarantined, whatever its checksum says") {
+  EngineWorld engine;  // found by fuzzing
+  engine.world.scripts["p"] = {.children = {"c", "c"}};
+  engine.world.scripts["c"] = asks();
+  engine.world.scripts["c"].locks = {};
+  engine.world.scripts["other"] = {.steps = 5};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  const ProcedureId child{root.value + 1};
+  const ProcedureId sibling{root.value + 2};
+  engine.run();
+  const ProcedureId other = engine.submit("other");
+  engine.executor().run_until_idle(1);
+  engine.close();
+
+  SECTION("it runs, but no step is left") {
+    change_state(*engine.disk, child, [](Execution&, Transition& next) { next.step = 0; });
+  }
+  SECTION("it waits for a deadline and has none") {
+    change_state(*engine.disk, child, [](Execution&, Transition& next) {
+      next.state = ProcedureState::kWaitingTimeout;
+    });
+  }
+  SECTION("it may have to undo a step that its type does not have") {
+    change_state(*engine.disk, child, [](Execution& execution, Transition&) {
+      execution.undo.push_back({77, CommitSequence{1}});
+    });
+  }
+  SECTION("it goes on although its children are not done") {
+    change_state(*engine.disk, root,
+                 [](Execution&, Transition& next) { next.state = ProcedureState::kRunnable; });
+  }
+  SECTION("its root is somebody's child") { change_relatives(*engine.disk, sibling, child, child); }
+  SECTION("it is a root and has a parent") {
+    change_relatives(*engine.disk, sibling, child, sibling);
+  }
+  SECTION("its parent belongs to another tree") {
+    change_relatives(*engine.disk, other, sibling, other);
+  }
+  SECTION("its parent is younger than it is") {
+    change_relatives(*engine.disk, child, sibling, root);
+  }
+  const std::size_t rows = engine.disk->rows();
+  engine.open();
+  engine.run();
+
+  std::size_t quarantined = 0;
+  for (const ProcedureInfo& info : engine.executor().list()) quarantined += info.quarantined;
+  CHECK(quarantined >= 1);
+  CHECK(engine.disk->rows() == rows);
+  CHECK(std::any_of(engine.log_lines.begin(), engine.log_lines.end(), [](const std::string& line) {
+    return line.find("is quarantined with its locks") != std::string::npos;
+  }));
 }
 
 TEST_CASE("a lock that cannot be restored is reported, not taken twice") {
