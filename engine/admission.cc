@@ -4,8 +4,8 @@
 
 #include "admission.h"
 
-#include <boost/uuid/name_generator_sha1.hpp>
-#include <cstring>
+#include <pv2/base/hash128.h>
+
 #include <utility>
 
 #include "record_codec.h"
@@ -33,19 +33,14 @@ std::size_t size_of(const Execution& execution) {
 
 }  // namespace
 
-Fingerprint fingerprint_of(const Execution& execution) {
-  std::string text(execution.name_of_type());
-  text += '\0';
-  text += execution.owner.view();
-  text += '\0';
-  text += execution.arguments.view();
-  // A UUID of version 5: SHA-1 over the text, of which 122 bits are kept.
-  const auto uuid =
-      boost::uuids::name_generator_sha1(boost::uuids::ns::oid())(text.data(), text.size());
-  Fingerprint fingerprint;
-  std::memcpy(&fingerprint.high, uuid.begin(), 8);
-  std::memcpy(&fingerprint.low, uuid.begin() + 8, 8);
-  return fingerprint;
+Fingerprint fingerprint_of(const Execution& execution, std::string& scratch) {
+  scratch.assign(execution.name_of_type());
+  scratch += '\0';
+  scratch += execution.owner.view();
+  scratch += '\0';
+  scratch += execution.arguments.view();
+  const Hash128 hash = hash128(scratch);
+  return {hash.first, hash.second};
 }
 
 Status Admission::check_size(const Execution& execution) const {
@@ -74,14 +69,14 @@ void Admission::submit(std::string_view type_name, std::unique_ptr<Procedure> pr
     execution->step = execution->type->steps.front().number;
     execution->submitted = core_.clock.wall_now();
     std::string scratch;
-    scratch.reserve(256);  // fields of ordinary size
+    scratch.reserve(256);  // for fields of ordinary size
     refused = describe_new(*procedure, *execution, scratch);
     core_.count_for_its_type(*execution);
+    if (execution->nonce) execution->fingerprint = fingerprint_of(*execution, scratch);
   }
-  if (refused.ok() && execution->nonce) execution->fingerprint = fingerprint_of(*execution);
   if (refused.ok()) refused = check_size(*execution);
 
-  auto commit = std::make_unique<InsertCommit>();
+  std::unique_ptr<InsertCommit> commit;
   Effects effects;
   std::uint64_t evictions = 0;
   for (bool asked_store = false; refused.ok();) {
@@ -109,6 +104,7 @@ void Admission::submit(std::string_view type_name, std::unique_ptr<Procedure> pr
         }
         execution->id = *id;
         execution->object = std::move(procedure);
+        commit = core_.state.spare_inserts.take();
         commit->execution = execution.get();
         commit->submitters.push_back(std::move(submitter));
         core_.state.live.emplace(execution->id, execution.get());
@@ -127,27 +123,26 @@ void Admission::submit(std::string_view type_name, std::unique_ptr<Procedure> pr
   // It was moved away only if the submission was accepted.
   if (!refused.ok())
     answer(std::move(submitter), refused, effects);  // NOLINT(bugprone-use-after-move)
+  if (execution->id) insert(std::move(execution), std::move(commit), effects);
   publisher_.perform(effects);
-  if (execution->id) insert(std::move(execution), std::move(commit));
 }
 
-void Admission::insert(std::unique_ptr<Execution> owned, std::unique_ptr<InsertCommit> commit) {
+void Admission::insert(std::unique_ptr<Execution> owned, std::unique_ptr<InsertCommit> commit,
+                       Effects& effects) {
   Execution& execution = *owned.release();  // the table of live executions has it
   Transition first;
   first.step = execution.step;
   first.now = execution.submitted;
   commit->holds_locks = first.holds_locks = core_.scheduler.admit(execution);
   RowBatch& batch = commit->batch;
-  batch.reserve(512);  // a header and a state of ordinary size
+  batch.reserve(1024);  // a header and a state of ordinary size
   insert_rows(execution, first, batch);
   if (execution.nonce) {
     batch.insert_with(Space::kNonce, nonce_key(execution.nonce), [&](std::string& out) {
       encode_nonce_record({execution.id, execution.fingerprint}, out);
     });
   }
-  Effects effects;
   effects.commits.push_back(*commit.release());
-  publisher_.perform(effects);
 }
 
 Admission::Known Admission::look_up(const Execution& wanted, InsertCommit::Submitter& submitter,

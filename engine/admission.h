@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "engine_core.h"
@@ -40,13 +41,14 @@ class Admission {
   Known look_up_in_store(const Execution& wanted, InsertCommit::Submitter& submitter,
                          Effects& effects);
   [[nodiscard]] Status check_size(const Execution& execution) const;
-  void insert(std::unique_ptr<Execution> execution, std::unique_ptr<InsertCommit> commit);
+  void insert(std::unique_ptr<Execution> execution, std::unique_ptr<InsertCommit> commit,
+              Effects& effects);
 
   EngineCore& core_;
   Publisher& publisher_;
 };
 
-/// The fingerprint of a submission: type, arguments, owner.
-[[nodiscard]] Fingerprint fingerprint_of(const Execution& execution);
+/// The fingerprint of a submission: type, arguments, owner, put together in `scratch`.
+[[nodiscard]] Fingerprint fingerprint_of(const Execution& execution, std::string& scratch);
 
 }  // namespace pv2

@@ -43,7 +43,7 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
   core.flush();
   if (!core.scheduler.withdraw(member)) return;  // it was granted: the cycle is open
   core.abandon_waits(member);
-  auto commit = core.new_commit();
+  auto commit = core.state.spare_steps.take();
   commit->execution = &member;
   Transition& last = commit->next;
   last.state = ProcedureState::kFailed;

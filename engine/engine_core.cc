@@ -111,21 +111,6 @@ void EngineCore::count_for_its_type(Execution& execution) {
   if (state.limits.contains(key)) execution.locks.key(std::move(key), LockMode::kShared);
 }
 
-std::unique_ptr<StepCommit> EngineCore::new_commit() {
-  if (state.spare_commits.empty()) return std::make_unique<StepCommit>();
-  auto commit = std::move(state.spare_commits.back());
-  state.spare_commits.pop_back();
-  return commit;
-}
-
-void EngineCore::recycle(StepCommit& commit) {
-  std::unique_ptr<StepCommit> owned(&commit);
-  // 4096: as many as are usually on the way at once. A buffer that grew beyond a page is not kept.
-  if (state.spare_commits.size() >= 4096 || commit.batch.bytes() > 4096) return;
-  commit.reset();
-  state.spare_commits.push_back(std::move(owned));
-}
-
 void EngineCore::abandon_waits(Execution& execution) {
   state.timers.cancel(execution);
   ++execution.epoch;

@@ -38,9 +38,9 @@ struct Effects {
   CommitList commits;
   std::vector<std::unique_ptr<GarbageCommit>> garbage;  ///< Each commits its next chunk.
   /// Engine code that answers somebody (a latch): runs at once.
-  std::vector<std::function<void()>> answers;
+  std::vector<Task> answers;
   /// The host's code: runs on the pool.
-  std::vector<std::function<void()>> pool_tasks;
+  std::vector<Task> pool_tasks;
   /// The scheduler has forgotten them; nobody points at them any more.
   std::vector<std::unique_ptr<Execution>> retired;
   std::vector<std::pair<LogLevel, std::string>> log_lines;
@@ -92,7 +92,9 @@ struct EngineState {
   FlatMap<ProcedureId, AcknowledgeCommit*> acknowledging;
   TimerQueue timers;
   EntryList to_settle;  ///< For the scheduler, before the mutex is released.
-  std::vector<std::unique_ptr<StepCommit>> spare_commits;
+  SpareCommits<StepCommit> spare_steps;
+  SpareCommits<InsertCommit> spare_inserts;
+  SpareCommits<AcknowledgeCommit> spare_acknowledges;
   /// User objects that ended elsewhere than on a worker: destroyed by the next worker that comes
   /// by.
   std::vector<std::unique_ptr<Procedure>> dead_objects;
@@ -156,9 +158,6 @@ struct EngineCore {
       PV2_REQUIRES(state_mutex);
   /// Adds its type to the lock set of a new execution if the type has a limit.
   void count_for_its_type(Execution& execution) PV2_EXCLUDES(state_mutex);
-  /// A StepCommit to fill: a recycled one if there is one.
-  std::unique_ptr<StepCommit> new_commit() PV2_REQUIRES(state_mutex);
-  void recycle(StepCommit& commit) PV2_REQUIRES(state_mutex);
   /// Forgets its waits, object and timer: what comes for them later is stale.
   void abandon_waits(Execution& execution) PV2_REQUIRES(state_mutex);
   /// Arms the timer for execution.deadline.

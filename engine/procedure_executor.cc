@@ -188,15 +188,14 @@ void ProcedureExecutor::wait_async(ProcedureId id, ResultCallback done) {
 }
 
 void ProcedureExecutor::acknowledge_async(ProcedureId id, std::function<void(Status)> done) {
-  engine_->results.acknowledge(id, [this, done = std::move(done)](const Status& status) {
-    engine_->core.pool->post([done, status] { done(status); });
-  });
+  engine_->results.acknowledge(id, {.answer = std::move(done)});
 }
 
 Status ProcedureExecutor::acknowledge(ProcedureId id) {
   if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread("acknowledge()");
   const auto latch = std::make_shared<Latch<Status>>();
-  engine_->results.acknowledge(id, [latch](const Status& status) { latch->set(status); });
+  engine_->results.acknowledge(
+      id, {.answer = [latch](const Status& status) { latch->set(status); }, .on_pool = false});
   return await(*latch);
 }
 

@@ -27,7 +27,9 @@ void apply_undo_change(Execution& execution, const StepCommit& commit, std::uint
       break;
     case UndoChange::kPush:
       // A repeated step keeps its first place: what it spawned since is undone before it.
-      if (!repeated) undo.push_back({ran_step, commit.sequence});
+      if (repeated) break;
+      if (undo.empty()) undo.reserve(execution.type->steps.size());  // once
+      undo.push_back({ran_step, commit.sequence});
       break;
     case UndoChange::kClear:
       undo.clear();
@@ -116,8 +118,8 @@ CommitList Publisher::act_on(Effects& effects) {
       core_.store.commit_all(effects.commits) == CommitAnswer::kDurable) {
     durable = std::move(effects.commits);
   }
-  for (auto& answer : effects.answers) answer();
-  for (auto& task : effects.pool_tasks) core_.pool->post(std::move(task));
+  for (Task& answer : effects.answers) answer();
+  if (!effects.pool_tasks.empty()) core_.pool->post_all(std::move(effects.pool_tasks));
   for (const auto& [level, line] : effects.log_lines) log(core_.options.log, level, line);
   return durable;
 }
@@ -152,7 +154,6 @@ void Publisher::apply(EngineRequest& request, Effects& effects) {
 }
 
 void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
-  const std::unique_ptr<InsertCommit> owned(&commit);
   Execution& execution = *commit.execution;
   execution.state = ProcedureState::kRunnable;
   execution.recorded_locks = commit.holds_locks;
@@ -171,6 +172,7 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
     submitter.on_pool ? effects.pool_tasks.emplace_back(std::move(call))
                       : effects.answers.emplace_back(std::move(call));
   }
+  core_.state.spare_inserts.give_back(std::unique_ptr<InsertCommit>(&commit));
 }
 
 void Publisher::apply_step(StepCommit& commit, Effects& effects) {
@@ -205,7 +207,7 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     go_on(execution, commit, effects);
     left_flight(core_, root, effects);
   }
-  core_.recycle(commit);
+  core_.state.spare_steps.give_back(std::unique_ptr<StepCommit>(&commit));
 }
 
 // What follows a published step in a tree that goes forward (or the grant for a turn of rollback).
@@ -263,16 +265,14 @@ void Publisher::apply_garbage(GarbageCommit& commit, Effects& effects) {
 }
 
 void Publisher::apply_acknowledge(AcknowledgeCommit& commit, Effects& effects) {
-  const std::unique_ptr<AcknowledgeCommit> owned(&commit);
   core_.state.acknowledging.erase(commit.id);
   core_.state.completed.erase(commit.id);
   if (commit.nonce && core_.state.nonces.erase(commit.nonce) == 0 &&
       core_.state.nonces_on_disk_only > 0) {
     --core_.state.nonces_on_disk_only;
   }
-  for (auto& answer : commit.answers) {
-    effects.answers.push_back([answer = std::move(answer)] { answer(Status()); });
-  }
+  for (Acknowledger& who : commit.answers) answer_acknowledger(std::move(who), Status(), effects);
+  core_.state.spare_acknowledges.give_back(std::unique_ptr<AcknowledgeCommit>(&commit));
 }
 
 // The first failure ends the run: nobody is told that something is durable from here on.
@@ -317,7 +317,7 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
         child->phase = Phase::kIdle;
         core_.state.live.emplace(child->id, child);
       }
-      core_.recycle(step);
+      core_.state.spare_steps.give_back(std::unique_ptr<StepCommit>(&step));
       return;
     }
     case EngineRequest::Kind::kGarbage: {
@@ -350,8 +350,8 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
       const std::unique_ptr<AcknowledgeCommit> acknowledge(
           &static_cast<AcknowledgeCommit&>(request));
       core_.state.acknowledging.erase(acknowledge->id);
-      for (auto& answer : acknowledge->answers) {
-        effects.answers.push_back([answer = std::move(answer), unknown] { answer(unknown); });
+      for (Acknowledger& who : acknowledge->answers) {
+        answer_acknowledger(std::move(who), unknown, effects);
       }
       return;
     }

@@ -64,7 +64,8 @@ constexpr std::uint64_t kParked = 4;
 constexpr std::uint64_t kAwaits = 8;
 
 void write_big_endian(char* out, std::uint64_t value) {
-  for (int shift = 56; shift >= 0; shift -= 8) *out++ = static_cast<char>(value >> shift);
+  value = __builtin_bswap64(value);
+  std::memcpy(out, &value, sizeof value);
 }
 
 std::uint64_t read_big_endian(std::string_view bytes) {
@@ -211,6 +212,18 @@ void encode_error(RowWriter& row, const Execution& execution, const Transition& 
   }
 }
 
+// A message of one digit's tags: its length is known before it is written.
+void encode_lock(RowWriter& row, const LockRequest& request) {
+  const std::string_view name = request.key.name;
+  const auto cls = static_cast<std::uint64_t>(request.key.cls);
+  const auto mode = static_cast<std::uint64_t>(request.mode);
+  row.put(make_tag(header_field::kLock, WireType::kBytes));
+  row.put(3 + varint_size(cls) + varint_size(name.size()) + name.size() + varint_size(mode));
+  row.varint(lock_field::kClass, cls);
+  row.bytes(lock_field::kName, name);
+  row.varint(lock_field::kMode, mode);
+}
+
 Status malformed(std::string_view what, const WireReader& reader) {
   return reader.status().with_context(what);
 }
@@ -287,9 +300,10 @@ Result<std::string_view> split_row(std::string_view row, CompactBytes& user_byte
 
 }  // namespace
 
-std::string procedure_key(ProcedureId id, RowKind kind) {
-  std::string key(9, static_cast<char>(kind));  // short enough not to allocate
-  write_big_endian(key.data(), id.value);
+FixedKey<9> procedure_key(ProcedureId id, RowKind kind) noexcept {
+  FixedKey<9> key;
+  write_big_endian(key.bytes.data(), id.value);
+  key.bytes[8] = static_cast<char>(kind);
   return key;
 }
 
@@ -300,10 +314,10 @@ std::optional<ProcedureKey> parse_procedure_key(std::string_view key) {
   return ProcedureKey{ProcedureId{read_big_endian(key)}, kind};
 }
 
-std::string nonce_key(const Nonce& nonce) {
-  std::string key(16, '\0');
-  write_big_endian(key.data(), nonce.group);
-  write_big_endian(key.data() + 8, nonce.value);
+FixedKey<16> nonce_key(const Nonce& nonce) noexcept {
+  FixedKey<16> key;
+  write_big_endian(key.bytes.data(), nonce.group);
+  write_big_endian(key.bytes.data() + 8, nonce.value);
   return key;
 }
 
@@ -424,14 +438,7 @@ void encode_header(const Execution& execution, std::string& out) {
   row.bytes(header_field::kType, execution.name_of_type());
   if (!execution.owner.empty()) row.bytes(header_field::kOwner, execution.owner);
   if (has_locks) row.bytes(header_field::kPrimaryName, primary);
-  std::string lock;
-  for (const LockRequest& request : execution.locks.requests()) {
-    lock.clear();
-    append_varint_field(lock, lock_field::kClass, static_cast<std::uint64_t>(request.key.cls));
-    append_length_delimited(lock, lock_field::kName, request.key.name);
-    append_varint_field(lock, lock_field::kMode, static_cast<std::uint64_t>(request.mode));
-    row.bytes(header_field::kLock, lock);
-  }
+  for (const LockRequest& request : execution.locks.requests()) encode_lock(row, request);
   row.close_frame(frame);
   char* const arguments = row.open_frame();
   row.put_raw(execution.arguments);

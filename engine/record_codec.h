@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,8 +20,15 @@ namespace pv2 {
 /// The last byte of a row's key in Space::kProcedure.
 enum class RowKind : char { kHeader = 1, kState = 2 };
 
+/// The key of a row that has a fixed length, without memory of its own.
+template <std::size_t kSize>
+struct FixedKey {
+  std::array<char, kSize> bytes;
+  operator std::string_view() const noexcept { return {bytes.data(), kSize}; }
+};
+
 /// 8 bytes id, big-endian so that rows sort by id, then the kind.
-[[nodiscard]] std::string procedure_key(ProcedureId id, RowKind kind);
+[[nodiscard]] FixedKey<9> procedure_key(ProcedureId id, RowKind kind) noexcept;
 /// Splits such a key; nullopt when it is none.
 struct ProcedureKey {
   ProcedureId id;
@@ -29,7 +37,7 @@ struct ProcedureKey {
 [[nodiscard]] std::optional<ProcedureKey> parse_procedure_key(std::string_view key);
 
 /// 8 bytes group, 8 bytes value, big-endian.
-[[nodiscard]] std::string nonce_key(const Nonce& nonce);
+[[nodiscard]] FixedKey<16> nonce_key(const Nonce& nonce) noexcept;
 [[nodiscard]] std::optional<Nonce> parse_nonce_key(std::string_view key);
 
 /// What a nonce row says.

@@ -56,6 +56,12 @@ void answer_waiter(Waiter waiter, Result<ProcedureResult> result, Effects& effec
                  : effects.answers.emplace_back(std::move(call));
 }
 
+void answer_acknowledger(Acknowledger who, Status status, Effects& effects) {
+  auto call = [answer = std::move(who.answer), status = std::move(status)] { answer(status); };
+  who.on_pool ? effects.pool_tasks.emplace_back(std::move(call))
+              : effects.answers.emplace_back(std::move(call));
+}
+
 void keep_result(EngineCore& core, Execution& root, Effects& effects) {
   ProcedureResult result = result_of(root);
   const auto waiters = core.state.waiters.find(root.id);
@@ -120,9 +126,10 @@ bool Results::withdraw(ProcedureId id, std::uint64_t ticket) {
   return found;
 }
 
-void Results::acknowledge(ProcedureId id, std::function<void(Status)> done) {
-  auto commit = std::make_unique<AcknowledgeCommit>();
-  commit->id = id;
+void Results::acknowledge(ProcedureId id, Acknowledger who) {
+  Effects effects;
+  std::unique_ptr<AcknowledgeCommit> commit;
+  Nonce nonce;
   bool in_memory = false;
   Status refused;
   {
@@ -134,12 +141,15 @@ void Results::acknowledge(ProcedureId id, std::function<void(Status)> done) {
     refused = core_.unavailable();
     if (!refused.ok()) {
     } else if (on_the_way != core_.state.acknowledging.end()) {
-      on_the_way->second->answers.push_back(std::move(done));
+      on_the_way->second->answers.push_back(std::move(who));
       return;
     } else if (garbage != core_.state.garbage.end()) {
       // Its descendants' rows go first: rows without their root would look like a torn tree.
-      garbage->second.push_back([this, id, done = std::move(done)](const Status& status) {
-        status.ok() ? acknowledge(id, done) : done(status);
+      garbage->second.push_back([this, id, who = std::move(who)](const Status& status) {
+        if (status.ok()) return acknowledge(id, who);
+        Effects answer;
+        answer_acknowledger(who, status, answer);
+        publisher_.perform(answer);
       });
       return;
     } else if (core_.find(id) != nullptr) {
@@ -148,30 +158,38 @@ void Results::acknowledge(ProcedureId id, std::function<void(Status)> done) {
     } else if (!id || id.value >= core_.state.next_id) {
       refused = never_issued(id);
     } else if (in_memory) {
-      commit->nonce = completed->second.nonce;
+      nonce = completed->second.nonce;
     } else if (!core_.keeps_records) {
       refused = forgotten(id);
     }
     if (refused.ok()) {
-      commit->answers.push_back(std::move(done));
+      commit = core_.state.spare_acknowledges.take();
+      commit->id = id;
+      commit->nonce = nonce;
+      commit->answers.push_back(std::move(who));
       core_.state.acknowledging.emplace(id, commit.get());
     }
   }
-  // NOLINTNEXTLINE(bugprone-use-after-move): moved away only when nothing refuses it
-  if (!refused.ok()) return done(refused);
+  if (!refused.ok()) {
+    // NOLINTNEXTLINE(bugprone-use-after-move): moved away only when nothing refuses it
+    answer_acknowledger(std::move(who), refused, effects);
+    return publisher_.perform(effects);
+  }
   if (!in_memory) refused = read_stored(id, commit->nonce).status();
   if (!refused.ok()) {
     {
       StateLock lock(core_);
       core_.state.acknowledging.erase(id);
     }
-    for (auto& answer : commit->answers) answer(refused);
-    return;
+    for (Acknowledger& each : commit->answers) {
+      answer_acknowledger(std::move(each), refused, effects);
+    }
+    return publisher_.perform(effects);
   }
+  commit->batch.reserve(128);  // three keys
   commit->batch.erase(Space::kProcedure, procedure_key(id, RowKind::kHeader));
   commit->batch.erase(Space::kProcedure, procedure_key(id, RowKind::kState));
   if (commit->nonce) commit->batch.erase(Space::kNonce, nonce_key(commit->nonce));
-  Effects effects;
   effects.commits.push_back(*commit.release());
   publisher_.perform(effects);
 }

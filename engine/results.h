@@ -17,6 +17,8 @@ void keep_result(EngineCore& core, Execution& root, Effects& effects)
 
 /// Queues an answer where it belongs: the host's code goes to the pool.
 void answer_waiter(Waiter waiter, Result<ProcedureResult> result, Effects& effects);
+/// The same for an acknowledgement.
+void answer_acknowledger(Acknowledger who, Status status, Effects& effects);
 
 /// Thread-safe.
 class Results {
@@ -27,8 +29,7 @@ class Results {
   std::uint64_t wait(ProcedureId id, ProcedureExecutor::ResultCallback answer, bool on_pool);
   /// Takes a waiter back; false when its answer is already on the way.
   bool withdraw(ProcedureId id, std::uint64_t ticket);
-  /// `done` is engine code: it runs on whichever thread knows the answer.
-  void acknowledge(ProcedureId id, std::function<void(Status)> done);
+  void acknowledge(ProcedureId id, Acknowledger who);
   /// Answers everybody who still waits with `status`.
   void answer_all(const Status& status);
 

@@ -73,6 +73,16 @@ struct InsertCommit final : EngineRequest {
     bool replayed = false;
   };
   std::vector<Submitter> submitters;
+
+  /// Ready for the next submission; buffers keep their memory.
+  void reset() {
+    batch.clear();
+    sequence = {};
+    status = {};
+    execution = nullptr;
+    holds_locks = false;
+    submitters.clear();
+  }
 };
 
 /// The record of a step, of the undoing of one, or of a lock grant.
@@ -109,12 +119,27 @@ struct GarbageCommit final : EngineRequest {
   std::vector<ProcedureId> left;  ///< Not deleted yet.
 };
 
+/// Who acknowledged a result, and how he is told.
+struct Acknowledger {
+  std::function<void(Status)> answer;
+  bool on_pool = true;
+};
+
 /// Deletes everything of a finished root whose result was received.
 struct AcknowledgeCommit final : EngineRequest {
   AcknowledgeCommit() : EngineRequest(Kind::kAcknowledge) {}
   ProcedureId id;
   Nonce nonce;
-  std::vector<std::function<void(Status)>> answers;
+  std::vector<Acknowledger> answers;  ///< The first who asked, and those who joined.
+
+  /// Ready for the next acknowledgement; buffers keep their memory.
+  void reset() {
+    batch.clear();
+    sequence = {};
+    status = {};
+    nonce = {};
+    answers.clear();
+  }
 };
 
 /// Raises the durable bound of the ids that may be issued. At most one is on the way.
@@ -130,6 +155,28 @@ struct LimitCommit final : EngineRequest {
   ResourceKey key;
   std::optional<std::uint32_t> limit;
   std::function<void(Status)> answer;  ///< Engine code.
+};
+
+/// Requests that came back, to be filled again. Guarded by whoever owns it.
+template <class Commit>
+class SpareCommits {
+ public:
+  std::unique_ptr<Commit> take() {
+    if (spare_.empty()) return std::make_unique<Commit>();
+    auto commit = std::move(spare_.back());
+    spare_.pop_back();
+    return commit;
+  }
+  void give_back(std::unique_ptr<Commit> commit) {
+    if (spare_.size() >= kSpareMax || commit->batch.bytes() > kBytesMax) return;
+    commit->reset();
+    spare_.push_back(std::move(commit));
+  }
+
+ private:
+  static constexpr std::size_t kSpareMax = 4096;  // as many as are usually on the way at once
+  static constexpr std::size_t kBytesMax = 4096;  // what grew beyond a page is not kept
+  std::vector<std::unique_ptr<Commit>> spare_;
 };
 
 }  // namespace pv2

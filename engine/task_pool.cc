@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The threads are an asio thread pool; the variant without threads is a queue.
+// One queue; threads that take from it one by one, or a host that does.
 
 #include "task_pool.h"
 
 #include <pv2/base/mutex.h>
 
-#include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
+#include <algorithm>
 #include <deque>
+#include <thread>
+#include <utility>
 
 namespace pv2 {
 namespace {
 
 thread_local const void* current_engine = nullptr;
 
-void run_guarded(const void* engine, const std::function<void()>& task) noexcept {
+void run_guarded(const void* engine, Task& task) noexcept {
   const EngineThread mark(engine);
   try {
     task();
@@ -26,39 +27,94 @@ void run_guarded(const void* engine, const std::function<void()>& task) noexcept
 
 class ThreadedPool final : public TaskPool {
  public:
-  ThreadedPool(unsigned threads, const void* engine) : engine_(engine), pool_(threads) {}
+  ThreadedPool(unsigned threads, const void* engine) : engine_(engine) {
+    for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  }
   ~ThreadedPool() override { drain_and_stop(); }
 
-  void post(std::function<void()> task) override {
+  void post(Task task) override {
+    bool wake = false;
     {
-      MutexLock lock(stopped_mutex_);  // so that join() sees every task that was posted before it
+      MutexLock lock(tasks_mutex_);
       if (!stopped_) {
-        boost::asio::post(pool_, [this, task = std::move(task)] { run_guarded(engine_, task); });
-        return;
+        tasks_.push_back(std::move(task));
+        wake = claim_sleepers(1) != 0;
       }
     }
-    run_guarded(engine_, task);
+    if (wake) arrived_.notify_one();
+    if (task) run_guarded(engine_, task);  // NOLINT(bugprone-use-after-move): stopped, still here
+  }
+  void post_all(std::vector<Task> tasks) override {
+    std::size_t wakes = 0;
+    bool taken = false;
+    {
+      MutexLock lock(tasks_mutex_);
+      taken = !stopped_;
+      if (taken) {
+        for (Task& task : tasks) tasks_.push_back(std::move(task));
+        wakes = claim_sleepers(tasks.size());
+      }
+    }
+    for (; wakes != 0; --wakes) arrived_.notify_one();
+    if (taken) return;
+    for (Task& task : tasks) run_guarded(engine_, task);
   }
   void drain_and_stop() override {
     {
-      MutexLock lock(stopped_mutex_);
+      MutexLock lock(tasks_mutex_);
       stopped_ = true;
     }
-    pool_.join();
+    arrived_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
   }
 
  private:
+  // One task at a time: it may block, and those behind it are for the other threads then.
+  void work() {
+    for (;;) {
+      Task task;
+      {
+        MutexLock lock(tasks_mutex_);
+        while (tasks_.empty() && !stopped_) {
+          ++sleeping_;
+          arrived_.wait(tasks_mutex_);
+          // Whoever signals takes a sleeper off the count, so that nobody is signalled twice.
+          if (signalled_ != 0) {
+            --signalled_;
+          } else {
+            --sleeping_;
+          }
+        }
+        if (tasks_.empty()) return;
+        task = std::move(tasks_.front());
+        tasks_.pop_front();
+      }
+      run_guarded(engine_, task);
+    }
+  }
+  std::size_t claim_sleepers(std::size_t tasks) PV2_REQUIRES(tasks_mutex_) {
+    const std::size_t claimed = std::min(tasks, sleeping_);
+    sleeping_ -= claimed;
+    signalled_ += claimed;
+    return claimed;
+  }
+
   const void* engine_;
-  Mutex stopped_mutex_;
-  bool stopped_ PV2_GUARDED_BY(stopped_mutex_) = false;
-  boost::asio::thread_pool pool_;  // last: its tasks use what stands above
+  Mutex tasks_mutex_;
+  CondVar arrived_;
+  std::deque<Task> tasks_ PV2_GUARDED_BY(tasks_mutex_);
+  std::size_t sleeping_ PV2_GUARDED_BY(tasks_mutex_) = 0;
+  std::size_t signalled_ PV2_GUARDED_BY(tasks_mutex_) = 0;
+  bool stopped_ PV2_GUARDED_BY(tasks_mutex_) = false;
+  std::vector<std::thread> threads_;  // last: they use what stands above
 };
 
 class ManualPool final : public TaskPool {
  public:
   explicit ManualPool(const void* engine) : engine_(engine) {}
 
-  void post(std::function<void()> task) override {
+  void post(Task task) override {
     {
       MutexLock lock(tasks_mutex_);
       if (!stopped_) {
@@ -68,8 +124,11 @@ class ManualPool final : public TaskPool {
     }
     run_guarded(engine_, task);
   }
+  void post_all(std::vector<Task> tasks) override {
+    for (Task& task : tasks) post(std::move(task));
+  }
   bool run_one() override {
-    std::function<void()> task;
+    Task task;
     {
       MutexLock lock(tasks_mutex_);
       if (tasks_.empty()) return false;
@@ -91,7 +150,7 @@ class ManualPool final : public TaskPool {
  private:
   const void* engine_;
   Mutex tasks_mutex_;
-  std::deque<std::function<void()>> tasks_ PV2_GUARDED_BY(tasks_mutex_);
+  std::deque<Task> tasks_ PV2_GUARDED_BY(tasks_mutex_);
   bool stopped_ PV2_GUARDED_BY(tasks_mutex_) = false;
 };
 

@@ -6,8 +6,10 @@
 
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <vector>
+
+#include "task.h"
 
 namespace pv2 {
 
@@ -15,7 +17,9 @@ namespace pv2 {
 class TaskPool {
  public:
   virtual ~TaskPool() = default;
-  virtual void post(std::function<void()> task) = 0;
+  virtual void post(Task task) = 0;
+  /// The same for several, in order.
+  virtual void post_all(std::vector<Task> tasks) = 0;
   /// Runs the oldest queued task on this thread; false when there is none, or when threads do it.
   virtual bool run_one() { return false; }
   /// Runs what is queued to its end; a task posted afterwards runs on the thread that posts it, so

@@ -115,7 +115,7 @@ void plan_rollback(Execution& root) {
 // Makes the last record of a procedure that has no step left to run: no user code is needed for it.
 void commit_last_record(EngineCore& core, Execution& execution, ProcedureState state,
                         Effects& effects) PV2_REQUIRES(core.state_mutex) {
-  auto commit = core.new_commit();
+  auto commit = core.state.spare_steps.take();
   commit->execution = &execution;
   Transition& last = commit->next;
   last.state = state;

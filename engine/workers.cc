@@ -121,7 +121,7 @@ std::size_t Workers::take(std::span<SchedulerEntry*> polled, std::span<Job> jobs
       execution.phase = Phase::kInFlight;
       execution.wake_pending = false;
       ++execution.root->tree.in_flight;
-      jobs[taken++] = {&execution, core_.new_commit()};
+      jobs[taken++] = {&execution, core_.state.spare_steps.take()};
     }
   }
   return taken;

@@ -219,10 +219,10 @@ TEST_CASE("a reader written from the page reads what submit leaves") {
   const Message nonce(*take_frame(nonce_row));
   CHECK(nonce_row.empty());
   CHECK(hex(rows.at("N" + big_endian(7) + big_endian(9)).value) ==  // as on the page
-        "a7722a4c14000000"
+        "fa9434c514000000"
         "0801"
-        "112934886ef87f55cc"
-        "19bb858f44f562e962");
+        "11f778c1f410dd976f"
+        "19b8a25f1b56af2535");
   CHECK(nonce.number(1) == id.value);
   CHECK(nonce.number(2) == header.engine.number(7));
   CHECK(nonce.number(3) == header.engine.number(8));

@@ -41,6 +41,11 @@ inline constexpr std::size_t kVarintBytesMax = 10;
   return (static_cast<std::uint64_t>(number) << 3) | static_cast<std::uint64_t>(type);
 }
 
+/// How many bytes the varint of `value` has.
+[[nodiscard]] constexpr std::size_t varint_size(std::uint64_t value) noexcept {
+  return (static_cast<std::size_t>(std::bit_width(value | 1)) + 6) / 7;
+}
+
 namespace internal {
 
 /// Collects a tag and what follows it, so that one append reaches the string. Owned by one thread.
