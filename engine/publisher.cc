@@ -277,7 +277,8 @@ void Publisher::apply_acknowledge(AcknowledgeCommit& commit, Effects& effects) {
 
 // The first failure ends the run: nobody is told that something is durable from here on.
 void Publisher::store_failed(EngineRequest& request, Effects& effects) {
-  const bool closed = request.status.code() == StatusCode::kStopping;  // by stop(): no failure
+  // By stop(): no failure. A store that anybody else has closed is one.
+  const bool closed = core_.state.stopping && request.status.code() == StatusCode::kStopping;
   if (core_.state.store_failure.ok() && !closed) {
     core_.state.store_failure = request.status.with_context(
         "the store failed and nothing more is written; restart to go on from what is on disk");

@@ -156,6 +156,35 @@ TEST_CASE("an acknowledgement that waits for its tree's rows to go is told when 
   CHECK(engine.executor().acknowledge(id).ok());
 }
 
+TEST_CASE("a store that somebody else closes is a failure like any other, not a stop") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 2) return std::nullopt;
+    const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+    return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
+  }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  std::vector<Status> answers;
+  engine.executor().wait_async(
+      id, [&](const Result<ProcedureResult>& r) { answers.push_back(r.status()); });
+  engine.run();
+
+  engine.store().close();
+  engine.world.answer_one("go on");
+  engine.run();
+
+  CHECK_FALSE(engine.executor().health().ok());
+  CHECK(engine.store_failures.size() == 1);
+  REQUIRE(answers.size() == 1);
+  CHECK_THAT(answers.front().to_string(), ContainsSubstring("the store failed"));
+  CHECK_FALSE(engine.executor().submit(Job(engine.world, "a")).ok());
+  engine.open();
+  engine.run();
+  while (engine.world.answer_one("go on")) engine.run();
+  CHECK(engine.result(id).status.ok());
+}
+
 TEST_CASE("who was fenced by another owner stops, and does no harm to what the other one writes") {
   EngineWorld engine;
   engine.world.scripts["a"] = {};
