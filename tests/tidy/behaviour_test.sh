@@ -1,49 +1,90 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every test that docs/behaviour.md names exists: its name is the beginning of the title of a test
-# case somewhere under tests/. Says nothing about whether that test passes. Prints the rows that
-# name a test that does not exist, and fails.
+# docs/behaviour.md and docs/known-failures.md hold every row of the requirements' lists, once,
+# and every test that a row names exists: its name is the beginning of the title of a test case
+# somewhere under tests/. A row without a test has "-" for it and says in its second column why,
+# beginning with "Does not apply: " or "Cannot happen: ". Says nothing about whether a test passes.
+# Prints what is wrong, and fails.
 #
 #   behaviour_test.sh <source tree>
-#   behaviour_test.sh --self-test <source tree>   does a row without a test make it fail?
+#   behaviour_test.sh --self-test <source tree>   is each of these faults found?
 set -euo pipefail
-page=docs/behaviour.md
+
+# The rows that have to be there: <prefix><first>-<last>.
+required='1-13 15-39 46-54 62-67 71-76 79-79 83-84 86-86 88-88 121-123 126-126'
+required+=' X1-4 X6-8 X10-16 F1-1 F3-30 F32-40'
+
+# check <page>...: prints what is wrong with the rows of all pages together.
+check() {
+  # A title may be spread over several literals, so the sources are joined to one line first.
+  find tests -name '*_test.cc' -print0 | xargs -0 cat | tr '\n' ' ' | sed 's/"  *"//g' |
+    awk -F'|' -v required="$required" '
+      function trim(text) { gsub(/^ +| +$/, "", text); return text }
+      FILENAME == "-" { titles = titles $0; next }
+      !/^\|/ { next }
+      {
+        row = trim($2); why = trim($3); tests = trim($4)
+        if (row == "row" || row == "---") next
+        ++rows
+        if (seen[row]++) print FILENAME ": row " row " stands there twice"
+        if (tests == "-") {
+          if (why !~ /^(Does not apply|Cannot happen): /) {
+            print FILENAME ": row " row " has no test and does not say why"
+          }
+          next
+        }
+        if (why ~ /^(Does not apply|Cannot happen): /) {
+          print FILENAME ": row " row " says why there is no test, and names one"
+        }
+        count = split(tests, names, ";")
+        if (count == 0) print FILENAME ": row " row " has no third column"
+        for (i = 1; i <= count; ++i) {
+          name = trim(names[i])
+          if (name == "" || index(titles, "\"" name) == 0) {
+            print FILENAME ": row " row ": there is no test \"" name "\""
+          }
+        }
+      }
+      END {
+        parts = split(required, ranges, " ")
+        for (i = 1; i <= parts; ++i) {
+          prefix = substr(ranges[i], 1, 1) ~ /[A-Z]/ ? substr(ranges[i], 1, 1) : ""
+          split(substr(ranges[i], length(prefix) + 1), ends, "-")
+          for (n = ends[1]; n <= ends[2]; ++n) {
+            if (!seen[prefix n]) print "row " prefix n " is missing"
+          }
+        }
+      }' - "$@"
+}
+
 if [[ $1 == --self-test ]]; then
-  shift
+  cd "$2"
   page=$(mktemp)
   trap 'rm -f "$page"' EXIT
-  printf '| row | behaviour | test |\n| 1 | b | there is no test of this %s |\n' name >"$page"
-  if bash "$0" "$1" "$page" >/dev/null; then
-    echo "a row that names no test went unnoticed"
-    exit 1
-  fi
+  # must_find <what is printed> <row>
+  must_find() {
+    printf '| row | behaviour | test |\n| --- | --- | --- |\n%s\n' "$2" >"$page"
+    if ! check "$page" | grep -qF -- "$1"; then
+      echo "not found: $1"
+      exit 1
+    fi
+  }
+  here='every test that a row names exists'  # no title of a test case
+  must_find "there is no test \"$here\"" "| 1 | b | $here |"
+  must_find 'row 1 stands there twice' $'| 1 | Does not apply: x | - |\n| 1 | b | - |'
+  must_find 'row 1 has no test and does not say why' '| 1 | it works | - |'
+  must_find 'row 1 says why there is no test, and names one' "| 1 | Does not apply: x | $here |"
+  must_find 'row 2 is missing' '| 1 | Does not apply: x | - |'
+  must_find 'row X16 is missing' '| 1 | Does not apply: x | - |'
+  must_find 'row 1 has no third column' '| 1 | b | |'
   exit 0
 fi
-page=${2:-$page}
+
 cd "$1"
-
-# A title may be spread over several literals, so the sources are joined to one line first.
-titles=$(find tests -name '*_test.cc' -print0 | xargs -0 cat | tr '\n' ' ' | sed 's/"  *"//g')
-
-rows=0
-missing=0
-while IFS='|' read -r _ row _ tests _; do
-  row=$(xargs <<<"$row")
-  case $row in row | ---) continue ;; esac
-  rows=$((rows + 1))
-  while IFS= read -r name; do
-    name=$(sed 's/^ *//; s/ *$//' <<<"$name")
-    if [[ -z $name ]] || ! grep -qF "\"$name" <<<"$titles"; then
-      echo "$page: row $row: there is no test \"$name\""
-      missing=$((missing + 1))
-    fi
-  done < <(tr ';' '\n' <<<"$tests")
-done < <(grep -E '^\|' "$page")
-
-if ((rows == 0)); then
-  echo "$page: no rows were found"
+wrong=$(check docs/behaviour.md docs/known-failures.md)
+if [[ -n $wrong ]]; then
+  echo "$wrong"
   exit 1
 fi
-if ((missing != 0)); then exit 1; fi
-echo "behaviour: $rows rows name tests that exist"
+echo "behaviour: every row is there, and names tests that exist"
