@@ -10,6 +10,7 @@
 #include "admission.h"
 #include "deadlocks.h"
 #include "engine_core.h"
+#include "messages.h"
 #include "publisher.h"
 #include "results.h"
 #include "timers.h"
@@ -26,6 +27,7 @@ class Engine {
         publisher(core),
         admission(core, publisher),
         results(core, publisher),
+        messages(core, publisher, results),
         timers(core),
         wake_port(std::make_shared<WakePort>(core)),
         workers(core, publisher, wake_port) {
@@ -37,6 +39,7 @@ class Engine {
   Publisher publisher;
   Admission admission;
   Results results;
+  Messages messages;
   Timers timers;
   // Shared with completions that may come after the engine is gone.
   std::shared_ptr<WakePort> wake_port;

@@ -87,6 +87,8 @@ struct EngineState {
   /// Roots whose descendants' rows are being deleted, with the acknowledgements that wait for the
   /// end of it.
   FlatMap<ProcedureId, std::vector<std::function<void(Status)>>> garbage;
+  /// Aborts on the way, by root. One per tree: a second one joins it.
+  FlatMap<ProcedureId, MessageCommit*> aborting;
   /// Acknowledgements on the way. One per result: a second one joins it, so that none can delete
   /// the nonce of a procedure that was submitted after the first.
   FlatMap<ProcedureId, AcknowledgeCommit*> acknowledging;

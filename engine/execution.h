@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "compact_bytes.h"
+#include "inbox.h"
 #include "pv2/engine/procedure_executor.h"
 #include "pv2/engine/procedure_registry.h"
 
@@ -114,6 +115,7 @@ struct TreeState {
   bool failed = false;            ///< Published: from now on nothing of it goes forward.
   bool parked = false;            ///< Can neither be finished nor undone.
   bool rolling_back = false;      ///< in_flight reached 0 after the failure: `to_undo` is complete.
+  bool abort_accepted = false;    ///< An abort is on the way: nothing passes a point of no return.
   std::vector<UndoTurn> to_undo;  ///< Oldest first; the last one is undone next.
   Status cause;  ///< Of the failure that was durable first: the result of the root.
   std::vector<Execution*> members;  ///< Descendants in order of spawning, finished ones included.
@@ -148,6 +150,7 @@ struct Execution final : SchedulerEntry {
   CompactBytes image;  ///< The state fields, encoded.
   CompactBytes result;
   WallTime updated{};
+  std::unique_ptr<Inbox> inbox;  ///< Most have none.
 
   // --- This run only.
   Phase phase = Phase::kInserting;
@@ -173,7 +176,9 @@ struct Execution final : SchedulerEntry {
     return static_cast<Execution*>(parent);
   }
   [[nodiscard]] bool is_undone_with_its_tree() const noexcept {
-    return !(state == ProcedureState::kSuccess && type != nullptr && type->final_on_success);
+    // A root has no parent that would compensate for it.
+    return is_root() ||
+           !(state == ProcedureState::kSuccess && type != nullptr && type->final_on_success);
   }
   /// Whether its deadline is that of a back-off, not of a wait that its step asked for.
   [[nodiscard]] bool backs_off() const noexcept {

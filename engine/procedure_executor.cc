@@ -199,6 +199,22 @@ Status ProcedureExecutor::acknowledge(ProcedureId id) {
   return await(*latch);
 }
 
+Status ProcedureExecutor::abort(ProcedureId id, AbortOptions options) {
+  if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread("abort()");
+  const auto latch = std::make_shared<Latch<Status>>();
+  engine_->messages.abort(id, std::move(options),
+                          [latch](const Status& status) { latch->set(status); });
+  return await(*latch);
+}
+
+void ProcedureExecutor::abort_async(ProcedureId id, AbortOptions options,
+                                    std::function<void(Status)> done) {
+  engine_->messages.abort(id, std::move(options),
+                          [this, done = std::move(done)](const Status& status) {
+                            engine_->core.pool->post([done, status] { done(status); });
+                          });
+}
+
 Result<ProcedureInfo> ProcedureExecutor::describe(ProcedureId id) const {
   StateLock lock(engine_->core);
   const Execution* const execution = engine_->core.find(id);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "messages.h"
 #include "record_codec.h"
 #include "results.h"
 #include "timers.h"
@@ -37,6 +38,21 @@ void apply_undo_change(Execution& execution, const StepCommit& commit, std::uint
     case UndoChange::kPop:
       if (repeated) undo.pop_back();
       break;
+  }
+}
+
+// Deletes the next rows of what is left: `chunk` procedures or messages.
+void fill_chunk(GarbageCommit& garbage, std::size_t chunk) {
+  garbage.batch.clear();
+  for (; chunk > 0 && !garbage.rows.empty(); --chunk) {
+    garbage.batch.erase(Space::kProcedure, garbage.rows.back());
+    garbage.rows.pop_back();
+  }
+  for (; chunk > 0 && !garbage.left.empty(); --chunk) {
+    const ProcedureId id = garbage.left.back();
+    garbage.left.pop_back();
+    garbage.batch.erase(Space::kProcedure, procedure_key(id, RowKind::kHeader));
+    garbage.batch.erase(Space::kProcedure, procedure_key(id, RowKind::kState));
   }
 }
 
@@ -101,16 +117,9 @@ void Publisher::perform(Effects& effects) { publish(act_on(effects)); }
 CommitList Publisher::act_on(Effects& effects) {
   if (effects.timers_moved && timers_ != nullptr) timers_->earliest_moved();
   for (auto& garbage : effects.garbage) {
-    garbage->batch.clear();
-    const std::size_t chunk =
-        std::min({garbage->left.size(), kGarbageChunk,
-                  std::max<std::size_t>(1, core_.store.limits().batch_operations / 2)});
-    for (std::size_t i = 0; i < chunk; ++i) {
-      const ProcedureId id = garbage->left.back();
-      garbage->left.pop_back();
-      garbage->batch.erase(Space::kProcedure, procedure_key(id, RowKind::kHeader));
-      garbage->batch.erase(Space::kProcedure, procedure_key(id, RowKind::kState));
-    }
+    fill_chunk(*garbage,
+               std::min(kGarbageChunk,
+                        std::max<std::size_t>(1, core_.store.limits().batch_operations / 2)));
     effects.commits.push_back(*garbage.release());
   }
   CommitList durable;
@@ -135,6 +144,8 @@ void Publisher::apply(EngineRequest& request, Effects& effects) {
       return apply_garbage(static_cast<GarbageCommit&>(request), effects);
     case EngineRequest::Kind::kAcknowledge:
       return apply_acknowledge(static_cast<AcknowledgeCommit&>(request), effects);
+    case EngineRequest::Kind::kMessage:
+      return message_published(core_, static_cast<MessageCommit&>(request), effects);
     case EngineRequest::Kind::kLimit: {
       const std::unique_ptr<LimitCommit> limit(&static_cast<LimitCommit&>(request));
       core_.set_limit(limit->key, limit->limit);
@@ -252,10 +263,11 @@ void Publisher::go_on(Execution& execution, StepCommit& commit, Effects& effects
 
 void Publisher::apply_garbage(GarbageCommit& commit, Effects& effects) {
   std::unique_ptr<GarbageCommit> owned(&commit);
-  if (!commit.left.empty()) {
+  if (!commit.left.empty() || !commit.rows.empty()) {
     effects.garbage.push_back(std::move(owned));
     return;
   }
+  if (!commit.root) return;
   const auto at = core_.state.garbage.find(commit.root);
   PV2_ASSERT(at != core_.state.garbage.end(), "garbage belongs to a root that is remembered");
   for (auto& acknowledge : at->second) {
@@ -345,6 +357,14 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
     case EngineRequest::Kind::kLimit: {
       const std::unique_ptr<LimitCommit> limit(&static_cast<LimitCommit&>(request));
       effects.answers.push_back([answer = std::move(limit->answer), unknown] { answer(unknown); });
+      return;
+    }
+    case EngineRequest::Kind::kMessage: {
+      const std::unique_ptr<MessageCommit> message(&static_cast<MessageCommit&>(request));
+      core_.state.aborting.erase(message->to);
+      for (auto& answer : message->answers) {
+        effects.answers.push_back([answer = std::move(answer), unknown] { answer(unknown); });
+      }
       return;
     }
     case EngineRequest::Kind::kAcknowledge: {

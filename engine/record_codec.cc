@@ -307,9 +307,20 @@ FixedKey<9> procedure_key(ProcedureId id, RowKind kind) noexcept {
   return key;
 }
 
+std::string inbox_key(ProcedureId id, std::uint64_t number) {
+  std::string key(17, static_cast<char>(RowKind::kInbox));
+  write_big_endian(key.data(), id.value);
+  write_big_endian(key.data() + 9, number);
+  return key;
+}
+
 std::optional<ProcedureKey> parse_procedure_key(std::string_view key) {
-  if (key.size() != 9) return std::nullopt;
+  if (key.size() != 9 && key.size() != 17) return std::nullopt;
   const auto kind = static_cast<RowKind>(key[8]);
+  if (key.size() == 17) {
+    if (kind != RowKind::kInbox) return std::nullopt;
+    return ProcedureKey{ProcedureId{read_big_endian(key)}, kind, read_big_endian(key.substr(9))};
+  }
   if (kind != RowKind::kHeader && kind != RowKind::kState) return std::nullopt;
   return ProcedureKey{ProcedureId{read_big_endian(key)}, kind};
 }

@@ -18,7 +18,7 @@
 namespace pv2 {
 
 /// The last byte of a row's key in Space::kProcedure.
-enum class RowKind : char { kHeader = 1, kState = 2 };
+enum class RowKind : char { kHeader = 1, kState = 2, kInbox = 3 };
 
 /// The key of a row that has a fixed length, without memory of its own.
 template <std::size_t kSize>
@@ -29,10 +29,14 @@ struct FixedKey {
 
 /// 8 bytes id, big-endian so that rows sort by id, then the kind.
 [[nodiscard]] FixedKey<9> procedure_key(ProcedureId id, RowKind kind) noexcept;
+/// The same with the number of a message behind it, big-endian: a procedure's messages follow its
+/// state in their order.
+[[nodiscard]] std::string inbox_key(ProcedureId id, std::uint64_t number);
 /// Splits such a key; nullopt when it is none.
 struct ProcedureKey {
   ProcedureId id;
   RowKind kind;
+  std::uint64_t number = 0;  ///< Of a message.
 };
 [[nodiscard]] std::optional<ProcedureKey> parse_procedure_key(std::string_view key);
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "inbox_codec.h"
 #include "record_codec.h"
 #include "tree.h"
 
@@ -95,6 +96,10 @@ Status Recovery::read(const StoredRow& row) {
   const auto key = parse_procedure_key(row.key);
   if (!key) return Status(StatusCode::kCorruption, "a row of a procedure has a malformed key");
   highest_id_ = std::max(highest_id_, key->id.value);
+  if (key->kind == RowKind::kInbox) {
+    read_message(row, *key);
+    return Status();
+  }
   return read_procedure(row, *key).with_context("record of " + procedure(key->id) + " (commit " +
                                                 std::to_string(row.sequence.value) + ")");
 }
@@ -134,6 +139,7 @@ Status Recovery::read_procedure(const StoredRow& row, const ProcedureKey& key) {
   const Status status = decode_state(row.value, row.sequence, execution, loaded.held_locks, user);
   if (!status.ok()) return status;
   loaded.has_state = true;
+  loaded.state_sequence = row.sequence;
   if (user == PartStatus::kDamaged) {
     loaded.problem =
         Status(StatusCode::kCorruption, "its state fields do not match their checksum");
@@ -144,18 +150,57 @@ Status Recovery::read_procedure(const StoredRow& row, const ProcedureKey& key) {
     if (Status unknown = unknown_step(execution); !unknown.ok())
       loaded.problem = std::move(unknown);
   }
-  if (loaded.root == execution.id && is_finished(execution.state)) {
-    ended_roots_.emplace(execution.id, true);  // its result stays in the store
-    loaded_.pop_back();
-  }
   return Status();
+}
+
+// The messages of a procedure come after its state.
+void Recovery::read_message(const StoredRow& row, const ProcedureKey& key) {
+  Loaded* const loaded =
+      !loaded_.empty() && loaded_.back().execution->id == key.id && loaded_.back().has_state
+          ? &loaded_.back()
+          : nullptr;
+  // It was on its way when the procedure ended, or its procedure is deleted.
+  if (loaded == nullptr ||
+      (is_finished(loaded->execution->state) && loaded->state_sequence < row.sequence)) {
+    orphans_.emplace_back(row.key);
+    return;
+  }
+  auto message = decode_message(row.value);
+  if (message.ok() && message->number != key.number) {
+    message = Status(StatusCode::kCorruption,
+                     "it says that it is number " + std::to_string(message->number));
+  }
+  if (!message.ok()) {
+    loaded->problem = message.status().with_context("message " + std::to_string(key.number));
+    loaded->ended_after_message = true;
+    return;
+  }
+  message->sequence = row.sequence;
+  if (message->kind == InboxMessage::Kind::kAbort) loaded->ended_after_message = true;
+  auto& inbox = loaded->execution->inbox;
+  if (!inbox) inbox = std::make_unique<Inbox>();
+  inbox->add(std::make_unique<InboxMessage>(*std::move(message)));
 }
 
 // Called before the next procedure begins, and at the end.
 Status Recovery::finish_reading() {
-  if (loaded_.empty() || loaded_.back().has_state) return Status();
-  return Status(StatusCode::kCorruption,
-                procedure(loaded_.back().execution->id) + " has a header but no state");
+  if (loaded_.empty()) return Status();
+  const Loaded& last = loaded_.back();
+  const Execution& execution = *last.execution;
+  if (!last.has_state) {
+    return Status(StatusCode::kCorruption, procedure(execution.id) + " has a header but no state");
+  }
+  if (last.root != execution.id || !is_finished(execution.state)) return Status();
+  // An abort that was durable before the success takes it back; it was told to nobody.
+  if (execution.state == ProcedureState::kSuccess && last.ended_after_message) return Status();
+  ended_roots_.emplace(execution.id, true);  // its result stays in the store
+  if (execution.inbox) {
+    for (const auto& message : execution.inbox->messages) {
+      orphans_.push_back(inbox_key(execution.id, message->number));
+    }
+  }
+  loaded_.pop_back();
+  return Status();
 }
 
 void Recovery::link(Effects& effects) {
@@ -164,6 +209,10 @@ void Recovery::link(Effects& effects) {
   for (Loaded& loaded : loaded_) {
     if (ended_roots_.contains(loaded.root)) {  // the crash came before its rows were deleted
       garbage_[loaded.root].push_back(loaded.execution->id);
+      if (!loaded.execution->inbox) continue;
+      for (const auto& message : loaded.execution->inbox->messages) {
+        orphans_.push_back(inbox_key(loaded.execution->id, message->number));
+      }
       continue;
     }
     core_.state.live.emplace(loaded.execution->id, loaded.execution.get());
@@ -204,6 +253,11 @@ void Recovery::link(Effects& effects) {
     above.last_spawn = std::max(above.last_spawn, execution.spawned_at);
     if (execution.state != ProcedureState::kSuccess) ++above.unfinished_children;
   }
+  if (!orphans_.empty()) {
+    auto garbage = std::make_unique<GarbageCommit>();
+    garbage->rows = std::move(orphans_);
+    effects.garbage.push_back(std::move(garbage));
+  }
   for (auto& [root, ids] : garbage_) {
     auto garbage = std::make_unique<GarbageCommit>();
     garbage->root = root;
@@ -234,7 +288,7 @@ void Recovery::queue_all(Effects& effects) {
 }
 
 void Recovery::queue_tree(Execution& root, Effects& effects) {
-  bool failed = root.state == ProcedureState::kFailed;
+  bool failed = root.state == ProcedureState::kFailed || (root.inbox && root.inbox->abort());
   bool parked = root.parked;
   for (const Execution* member : root.tree.members) {
     failed = failed || member->state == ProcedureState::kFailed ||

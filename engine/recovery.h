@@ -27,6 +27,7 @@ class Recovery {
  private:
   Status read(const StoredRow& row);
   Status read_procedure(const StoredRow& row, const ProcedureKey& key);
+  void read_message(const StoredRow& row, const ProcedureKey& key);
   Status finish_reading();
   void link(Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void restore_locks(Effects& effects) PV2_REQUIRES(core_.state_mutex);
@@ -41,13 +42,16 @@ class Recovery {
     ProcedureId root;
     bool has_state = false;
     bool held_locks = false;
-    Status problem;  ///< Why its tree has to be quarantined.
+    Status problem;                    ///< Why its tree has to be quarantined.
+    CommitSequence state_sequence;     ///< Of the batch that wrote its state.
+    bool ended_after_message = false;  ///< It succeeded after an abort, or after what may be one.
   };
 
   EngineCore& core_;
   std::vector<Loaded> loaded_;  // in order of id, as the store gives them
   FlatMap<ProcedureId, bool> ended_roots_;
   FlatMap<ProcedureId, std::vector<ProcedureId>> garbage_;
+  std::vector<std::string> orphans_;  // keys of messages to whom nobody is left
   std::vector<Execution*> roots_;
   std::uint64_t highest_id_ = 0;
   std::size_t nonces_ = 0;

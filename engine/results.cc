@@ -194,6 +194,19 @@ void Results::acknowledge(ProcedureId id, Acknowledger who) {
   publisher_.perform(effects);
 }
 
+Status Results::why_not_live(ProcedureId id) {
+  const Status ended(StatusCode::kFailedPrecondition, procedure(id) + " has ended already");
+  {
+    StateLock lock(core_);
+    if (core_.state.completed.contains(id)) return ended;
+    if (!id || id.value >= core_.state.next_id) return never_issued(id);
+    if (!core_.keeps_records) return forgotten(id);
+  }
+  Nonce nonce;
+  const auto stored = read_stored(id, nonce);
+  return stored.ok() ? ended : stored.status();
+}
+
 void Results::answer_all(const Status& status) {
   Effects effects;
   {

@@ -30,6 +30,9 @@ class Results {
   /// Takes a waiter back; false when its answer is already on the way.
   bool withdraw(ProcedureId id, std::uint64_t ticket);
   void acknowledge(ProcedureId id, Acknowledger who);
+  /// Why nothing can be done to `id`, which is not live: it has ended (kFailedPrecondition), is
+  /// forgotten (kExpired), or never was (kNotFound). May read the store.
+  [[nodiscard]] Status why_not_live(ProcedureId id);
   /// Answers everybody who still waits with `status`.
   void answer_all(const Status& status);
 

@@ -53,7 +53,15 @@ struct Transition {
 
 /// Base of the engine's requests.
 struct EngineRequest : CommitRequest {
-  enum class Kind : std::uint8_t { kInsert, kStep, kGarbage, kAcknowledge, kWatermark, kLimit };
+  enum class Kind : std::uint8_t {
+    kInsert,
+    kStep,
+    kGarbage,
+    kAcknowledge,
+    kWatermark,
+    kLimit,
+    kMessage
+  };
   explicit EngineRequest(Kind request_kind) : kind(request_kind) {}
   const Kind kind;
 
@@ -112,11 +120,21 @@ struct StepCommit final : EngineRequest {
   }
 };
 
-/// Deletes the rows of an ended root's descendants, a bounded chunk at a time.
+/// Deletes the rows of an ended root's descendants, and messages that nobody will consume, a
+/// bounded chunk at a time.
 struct GarbageCommit final : EngineRequest {
   GarbageCommit() : EngineRequest(Kind::kGarbage) {}
-  ProcedureId root;
+  ProcedureId root;               ///< 0: no acknowledgement waits for it.
   std::vector<ProcedureId> left;  ///< Not deleted yet.
+  std::vector<std::string> rows;  ///< Keys of messages that are not deleted yet.
+};
+
+/// A message on its way into the inbox of a procedure.
+struct MessageCommit final : EngineRequest {
+  MessageCommit() : EngineRequest(Kind::kMessage) {}
+  ProcedureId to;
+  std::unique_ptr<InboxMessage> message;
+  std::vector<std::function<void(Status)>> answers;  ///< Engine code.
 };
 
 /// Who acknowledged a result, and how he is told.

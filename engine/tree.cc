@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "messages.h"
 #include "record_codec.h"
 #include "results.h"
 
@@ -52,6 +53,15 @@ bool was_left_in_the_middle(const Execution& member) {
   return info != nullptr && info->kind == StepKind::kUndoable;
 }
 
+// Whether the step that it is at is its point of no return, and may have had effects. The record
+// says so if the step was retried, waited or repeated itself.
+bool has_begun_no_return(const Execution& member) {
+  if (!stands_before_no_return(member)) return false;
+  if (member.phase == Phase::kInFlight || member.started) return true;
+  const std::size_t steps = member.history.size();
+  return steps != 0 && member.history.at(steps - 1).step == member.step;
+}
+
 // Whether something in the tree can be neither finished nor undone, and if so what.
 const Execution* beyond_return(Execution& root) {
   const Execution* found = nullptr;
@@ -70,6 +80,7 @@ void park_tree(EngineCore& core, Execution& root, const std::string& why, Effect
                                     ") is parked with its locks: " + why);
 }
 
+// The failure, or the abort, that was durable first.
 Status find_cause(Execution& root) {
   const Failure* first = nullptr;
   for (Execution& member : TreeMembers(root)) {
@@ -80,8 +91,24 @@ Status find_cause(Execution& root) {
     if (failure == nullptr || !failed) continue;
     if (first == nullptr || failure->sequence < first->sequence) first = failure;
   }
+  const InboxMessage* const abort = root.inbox ? root.inbox->abort() : nullptr;
+  if (abort != nullptr && (first == nullptr || abort->sequence < first->sequence)) {
+    return error_of(*abort);
+  }
   return first != nullptr ? first->error
                           : Status(StatusCode::kInternal, "a member failed without an error");
+}
+
+// The rows of all messages that nobody in the tree has consumed.
+std::vector<std::string> message_rows(Execution& root) {
+  std::vector<std::string> rows;
+  for (Execution& member : TreeMembers(root)) {
+    if (!member.inbox) continue;
+    for (const auto& message : member.inbox->messages) {
+      rows.push_back(inbox_key(member.id, message->number));
+    }
+  }
+  return rows;
 }
 
 void plan_rollback(Execution& root) {
@@ -218,6 +245,44 @@ void fail_tree(EngineCore& core, Execution& root) {
   for (Execution& member : TreeMembers(root)) stop_member(core, member);
 }
 
+void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
+  fail_tree(core, root);
+  TreeState& tree = root.tree;
+  if (tree.in_flight == 0 && !tree.rolling_back && !tree.parked) {
+    begin_rollback(core, root, effects);
+  }
+}
+
+Status why_not_abortable(Execution& root) {
+  const std::string name = "procedure " + std::to_string(root.id.value);
+  const auto refused = [&](const std::string& why) {
+    return Status(StatusCode::kFailedPrecondition, name + " cannot be aborted: " + why);
+  };
+  if (root.phase == Phase::kInserting) {
+    return Status(StatusCode::kUnavailable, name + " is just being submitted; try again");
+  }
+  if (root.quarantined) return refused("it is quarantined");
+  if (root.tree.parked) return refused("it is parked, and can be neither finished nor undone");
+  if (root.tree.failed) return refused("it has failed already and is being undone");
+  if (const Execution* const beyond = beyond_return(root)) {
+    return refused("procedure " + std::to_string(beyond->id.value) +
+                   " has passed its point of no return");
+  }
+  for (Execution& member : TreeMembers(root)) {
+    if (!has_begun_no_return(member)) continue;
+    return refused("procedure " + std::to_string(member.id.value) +
+                   " has begun its point of no return, step " +
+                   std::string(member.type->find_step(member.step)->name));
+  }
+  return Status();
+}
+
+bool stands_before_no_return(const Execution& member) {
+  if (member.undo_step != 0 || member.type == nullptr) return false;
+  const StepInfo* const info = member.type->find_step(member.step);
+  return info != nullptr && info->kind == StepKind::kPointOfNoReturn;
+}
+
 void left_flight(EngineCore& core, Execution& root, Effects& effects) {
   TreeState& tree = root.tree;
   PV2_ASSERT(tree.in_flight > 0, "what leaves flight was in flight");
@@ -257,9 +322,11 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects) {
   core.flush();
   keep_result(core, root, effects);
   std::unique_ptr<GarbageCommit> garbage;
-  if (!root.tree.members.empty() && core.keeps_records) {
+  std::vector<std::string> rows = message_rows(root);
+  if ((!root.tree.members.empty() || !rows.empty()) && core.keeps_records) {
     garbage = std::make_unique<GarbageCommit>();
     garbage->root = root.id;
+    garbage->rows = std::move(rows);
     core.state.garbage.try_emplace(root.id);
   }
   for (Execution& member : TreeMembers(root)) {

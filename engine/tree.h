@@ -26,6 +26,17 @@ void children_finished(EngineCore& core, Execution& parent, Effects& effects)
 /// A member has failed (published): from now on nothing of its tree goes forward.
 void fail_tree(EngineCore& core, Execution& root) PV2_REQUIRES(core.state_mutex);
 
+/// The whole tree is to be undone, for a reason that is durable (published). Rollback begins at
+/// once if nobody of it is in flight.
+void abort_tree(EngineCore& core, Execution& root, Effects& effects) PV2_REQUIRES(core.state_mutex);
+
+/// Why an abort has to be refused, or OK: something in the tree is past its point of no return, or
+/// may be about to pass it, or nothing in it goes forward any more.
+[[nodiscard]] Status why_not_abortable(Execution& root);
+
+/// Whether `member` is about to begin the step that is its point of no return.
+[[nodiscard]] bool stands_before_no_return(const Execution& member);
+
 /// One member less is in flight. In a failed tree the last one starts the rollback, or its next
 /// turn.
 void left_flight(EngineCore& core, Execution& root, Effects& effects)

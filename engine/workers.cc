@@ -118,6 +118,11 @@ std::size_t Workers::take(std::span<SchedulerEntry*> polled, std::span<Job> jobs
       }
       PV2_ASSERT(execution.phase == Phase::kQueued, "what is polled was queued");
       if (halted) continue;  // it stays as its last record says
+      if (execution.root->tree.abort_accepted && stands_before_no_return(execution)) {
+        execution.phase = Phase::kWaiting;  // for the abort, which ends all its waits
+        if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
+        continue;
+      }
       execution.phase = Phase::kInFlight;
       execution.wake_pending = false;
       ++execution.root->tree.in_flight;

@@ -12,6 +12,9 @@
 namespace pv2::testing {
 namespace {
 
+// The key of a message is that of a record with its number behind it.
+constexpr std::size_t kRecordKeyBytes = 9;
+
 ProcedureId id_in(std::string_view key) {
   ProcedureId id;
   for (std::size_t i = 0; i < 8 && i < key.size(); ++i) {
@@ -26,8 +29,13 @@ void CommitNarrator::note(std::size_t n, const RowBatch& batch) {
   std::set<std::uint64_t> inserted;
   std::set<std::uint64_t> deleted;
   ProcedureId updated;
+  ProcedureId message_to;
   batch.for_each([&](RowOperation operation, Space space, std::string_view key, std::string_view) {
     if (space != Space::kProcedure) return;
+    if (key.size() > kRecordKeyBytes) {
+      if (operation == RowOperation::kInsert) message_to = id_in(key);
+      return;
+    }
     if (operation == RowOperation::kInsert) inserted.insert(id_in(key).value);
     if (operation == RowOperation::kUpdate) updated = id_in(key);
     if (operation == RowOperation::kDelete) deleted.insert(id_in(key).value);
@@ -36,6 +44,10 @@ void CommitNarrator::note(std::size_t n, const RowBatch& batch) {
       updated || inserted.empty() ? updated : ProcedureId{*inserted.begin()};
   const auto before = executor_.describe(subject);
   std::string& words = words_[n];
+  if (message_to) {
+    words = fmt::format("a message to procedure {}", message_to.value);
+    return;
+  }
   if (!before.ok()) {
     words = deleted.empty() ? "a fact of the engine" : "rows that are not needed any more";
     return;

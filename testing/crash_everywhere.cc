@@ -194,6 +194,7 @@ class Play {
       for (const auto& [n, words] : narrator_->all()) narration_.insert_or_assign(n, words);
       if (!executor_->health().ok()) return false;
       if (compare_each_turn) compare_with_reload();
+      story_->after_turn(*executor_);
       if (ran != 0 || story_->stir(*executor_)) continue;
       if (executor_->live_procedures() == 0) return true;
       clock_->advance(kIdleTurn);

@@ -25,8 +25,10 @@ namespace pv2::testing {
 /// What one client submits, and expects.
 struct JobRoot {
   std::string name;
-  bool succeeds = true;
+  std::optional<bool> succeeds = true;  ///< nullopt: either, but always the same.
   enum class Type { kJob, kFinalJob, kCommittingJob } type = Type::kJob;
+  /// The client aborts it when the journal has so many entries, until he is answered.
+  std::size_t aborts_at = SIZE_MAX;
 };
 
 /// The script of a story; immutable while it is played.
@@ -55,13 +57,25 @@ class JobStory final : public CrashStory {
 
   void begin_life(ProcedureExecutor& executor) override {
     for (Client& client : clients_) {
-      client.told = client.acknowledging = false;
+      client.told = client.acknowledging = client.aborting = false;
       if (client.acknowledged) continue;
       if (plot_.acknowledges && client.result) {
         ask_for_result(executor, client);
       } else {
         submit(executor, client);
       }
+    }
+  }
+
+  void after_turn(ProcedureExecutor& executor) override {
+    for (Client& client : clients_) {
+      if (!client.id || client.aborting || client.abort_answered) continue;
+      if (world_.journal.entries().size() < client.root->aborts_at) continue;
+      client.aborting = true;
+      executor.abort_async(client.id, {.reason = "too late"}, [&client](const Status& status) {
+        client.abort_accepted = status.ok();
+        client.abort_answered = status.ok() || status.code() == StatusCode::kFailedPrecondition;
+      });
     }
   }
 
@@ -91,10 +105,11 @@ class JobStory final : public CrashStory {
       }
       REQUIRE(client.result.has_value());
       const ProcedureResult& result = *client.result;
-      REQUIRE(result.state ==
-              (client.root->succeeds ? ProcedureState::kSuccess : ProcedureState::kRolledBack));
-      REQUIRE(result.status.ok() == client.root->succeeds);
-      REQUIRE(result.result == (client.root->succeeds ? client.root->name + " done" : ""));
+      const bool succeeded = client.root->succeeds.value_or(result.status.ok());
+      REQUIRE(result.state == (succeeded ? ProcedureState::kSuccess : ProcedureState::kRolledBack));
+      REQUIRE(result.status.ok() == succeeded);
+      REQUIRE(result.result == (succeeded ? client.root->name + " done" : ""));
+      if (client.abort_accepted) REQUIRE(result.status.code() == StatusCode::kAborted);
     }
     check_rows(end.store);
     check_effects(end.crashes);
@@ -116,6 +131,9 @@ class JobStory final : public CrashStory {
     bool told = false;  ///< The result, in this life.
     bool acknowledging = false;
     bool acknowledged = false;
+    bool aborting = false;
+    bool abort_accepted = false;
+    bool abort_answered = false;
     std::string trouble{};
   };
 

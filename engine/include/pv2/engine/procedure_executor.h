@@ -87,6 +87,14 @@ struct SubmitOptions {
   std::string owner{};
 };
 
+/// What goes with an abort.
+struct AbortOptions {
+  /// Why, for the result and the log. Cut at 1 KiB.
+  std::string reason{};
+  /// Who asks; named in the result. Cut at 256 bytes.
+  std::string who{};
+};
+
 /// The answer to a submission.
 struct Submitted {
   ProcedureId id;
@@ -185,6 +193,20 @@ class ProcedureExecutor {
   /// when there is none).
   void acknowledge_async(ProcedureId id, std::function<void(Status)> done);
   Status acknowledge(ProcedureId id);
+
+  /// Has the tree of a root undone as if a step of it had failed, whatever it waits for. When this
+  /// returns OK the abort is on stable storage: the tree is undone even if the process dies on the
+  /// next line, and its result is kAborted with who and why. Another abort of the same tree returns
+  /// OK and changes nothing.
+  ///
+  /// kFailedPrecondition: it has ended, failed, or is parked or quarantined; something in it has
+  /// begun or passed its point of no return; or it ended while the abort was on its way. The
+  /// message says which, and nothing was changed. kInvalidArgument: it is a child; the message
+  /// names the root. kNotFound: there never was one. kExpired: it has ended and is forgotten. Not
+  /// on a thread of this executor (kFailedPrecondition).
+  Status abort(ProcedureId id, AbortOptions options = {});
+  /// The same without blocking: `done` is called once, on a pool thread.
+  void abort_async(ProcedureId id, AbortOptions options, std::function<void(Status)> done);
 
   /// A live procedure, as of its last record.
   [[nodiscard]] Result<ProcedureInfo> describe(ProcedureId id) const;

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decoding trusts nothing, as in record_codec.cc.
+
+#include "inbox_codec.h"
+
+#include <pv2/base/frame.h>
+#include <pv2/base/wire.h>
+
+namespace pv2 {
+namespace {
+
+// Field numbers, persisted (docs/store-format.md). Retired ones are not used again.
+enum : std::uint32_t { kKind = 1, kNumber = 2, kAt = 3, kWho = 4, kPayload = 5 };
+
+}  // namespace
+
+void encode_message(const InboxMessage& message, std::string& out) {
+  FrameWriter frame(out);
+  append_varint_field(out, kKind, static_cast<std::uint64_t>(message.kind));
+  append_varint_field(out, kNumber, message.number);
+  append_sint_field(out, kAt, message.at.time_since_epoch().count());
+  if (!message.who.empty()) append_length_delimited(out, kWho, message.who);
+  if (!message.payload.empty()) append_length_delimited(out, kPayload, message.payload);
+  frame.finish();
+}
+
+Result<InboxMessage> decode_message(std::string_view row) {
+  const auto bytes = read_frame(row);
+  if (!bytes) return Status(StatusCode::kCorruption, "it does not match its checksum");
+  InboxMessage message;
+  std::uint64_t kind = 0;
+  WireReader reader(*bytes);
+  while (reader.next()) {
+    switch (reader.number()) {
+      case kKind:
+        kind = reader.varint();
+        break;
+      case kNumber:
+        message.number = reader.varint();
+        break;
+      case kAt:
+        message.at = WallTime(Duration(reader.sint()));
+        break;
+      case kWho:
+        message.who = reader.bytes();
+        break;
+      case kPayload:
+        message.payload = reader.bytes();
+        break;
+      default:
+        break;
+    }
+  }
+  if (!reader.ok()) return reader.status();
+  if (kind != static_cast<std::uint64_t>(InboxMessage::Kind::kAbort)) {
+    return Status(StatusCode::kNotSupported,
+                  "it is of kind " + std::to_string(kind) + ", which this program does not know");
+  }
+  message.kind = static_cast<InboxMessage::Kind>(kind);
+  return message;
+}
+
+}  // namespace pv2

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each verb: check under the mutex, number, encode, commit. message_published() is the other end.
+
+#include "messages.h"
+
+#include <utility>
+
+#include "inbox_codec.h"
+#include "record_codec.h"
+#include "tree.h"
+
+namespace pv2 {
+namespace {
+
+constexpr std::size_t kReasonMax = 1024;
+constexpr std::size_t kWhoMax = 256;
+
+std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
+
+std::string cut(std::string text, std::size_t most) {
+  if (text.size() > most) text.resize(most);
+  return text;
+}
+
+// The commit of `message`, numbered for `to` and encoded.
+std::unique_ptr<MessageCommit> make_commit(EngineCore& core, Execution& to,
+                                           std::unique_ptr<InboxMessage> message)
+    PV2_REQUIRES(core.state_mutex) {
+  if (!to.inbox) to.inbox = std::make_unique<Inbox>();
+  message->number = to.inbox->next_number++;
+  message->at = core.clock.wall_now();
+  auto commit = std::make_unique<MessageCommit>();
+  commit->to = to.id;
+  std::string row;
+  encode_message(*message, row);
+  commit->batch.insert(Space::kProcedure, inbox_key(to.id, message->number), row);
+  commit->message = std::move(message);
+  return commit;
+}
+
+}  // namespace
+
+Status error_of(const InboxMessage& abort) {
+  std::string text = "aborted";
+  if (!abort.who.empty()) text += " by " + abort.who;
+  if (!abort.payload.empty()) text += ": " + abort.payload;
+  return Status(StatusCode::kAborted, std::move(text));
+}
+
+void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(Status)> done) {
+  auto message = std::make_unique<InboxMessage>();
+  message->kind = InboxMessage::Kind::kAbort;
+  message->who = cut(std::move(options.who), kWhoMax);
+  message->payload = cut(std::move(options.reason), kReasonMax);
+  Effects effects;
+  Status answer;
+  bool live = true;
+  {
+    StateLock lock(core_);
+    Execution* const root = core_.find(id);
+    const auto on_the_way = core_.state.aborting.find(id);
+    live = root != nullptr;
+    answer = core_.unavailable();
+    if (!answer.ok() || !live) {
+    } else if (!root->is_root()) {
+      answer = Status(StatusCode::kInvalidArgument,
+                      procedure(id) + " is a child; abort its root, " + procedure(root->root->id));
+    } else if (on_the_way != core_.state.aborting.end()) {
+      on_the_way->second->answers.push_back(std::move(done));
+      return;
+    } else if (root->inbox && root->inbox->abort() != nullptr && !root->tree.parked) {
+      // It was aborted before, and is being undone.
+    } else if (answer = why_not_abortable(*root); answer.ok()) {
+      root->tree.abort_accepted = true;
+      auto commit = make_commit(core_, *root, std::move(message));
+      commit->answers.push_back(std::move(done));
+      core_.state.aborting.emplace(id, commit.get());
+      effects.commits.push_back(*commit.release());
+    }
+  }
+  if (!effects.commits.empty()) return publisher_.perform(effects);
+  // NOLINTNEXTLINE(bugprone-use-after-move): moved away only together with a commit
+  done(live || !answer.ok() ? answer : results_.why_not_live(id));
+}
+
+void message_published(EngineCore& core, MessageCommit& commit, Effects& effects) {
+  const std::unique_ptr<MessageCommit> owned(&commit);
+  InboxMessage& message = *commit.message;
+  message.sequence = commit.sequence;
+  if (message.kind == InboxMessage::Kind::kAbort) core.state.aborting.erase(commit.to);
+  Execution* const to = core.find(commit.to);
+  Status answer;
+  if (to == nullptr || is_finished(to->state)) {
+    answer = Status(StatusCode::kFailedPrecondition,
+                    procedure(commit.to) + " ended before the message was durable");
+    if (core.keeps_records) {
+      auto garbage = std::make_unique<GarbageCommit>();
+      garbage->rows.push_back(inbox_key(commit.to, message.number));
+      effects.garbage.push_back(std::move(garbage));
+    }
+  } else {
+    to->inbox->add(std::move(commit.message));
+    if (message.kind == InboxMessage::Kind::kAbort) abort_tree(core, *to, effects);
+  }
+  for (auto& tell : commit.answers) {
+    effects.answers.push_back([tell = std::move(tell), answer] { tell(answer); });
+  }
+}
+
+}  // namespace pv2

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages: what is sent to a live procedure from outside. A message is checked and numbered under
+// the state mutex, written as a row of its own, and answered when that is durable; only then it has
+// its effect. The order of commits decides every race: a message that is durable after its
+// procedure's end is answered as too late, and its row is deleted.
+//
+// An abort needs one thing more: from its acceptance on no member of the tree begins its point of
+// no return (Workers sets such members aside), so that what was accepted can be carried out.
+
+#pragma once
+
+#include "engine_core.h"
+#include "publisher.h"
+#include "results.h"
+
+namespace pv2 {
+
+/// Thread-safe. `done` is engine code: it runs on whichever thread knows the answer.
+class Messages {
+ public:
+  Messages(EngineCore& core, Publisher& publisher, Results& results)
+      : core_(core), publisher_(publisher), results_(results) {}
+
+  void abort(ProcedureId id, AbortOptions options, std::function<void(Status)> done);
+
+ private:
+  EngineCore& core_;
+  Publisher& publisher_;
+  Results& results_;
+};
+
+/// A message is durable: it takes effect, or is too late.
+void message_published(EngineCore& core, MessageCommit& commit, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
+/// What a tree that was aborted by `abort` failed with.
+[[nodiscard]] Status error_of(const InboxMessage& abort);
+
+}  // namespace pv2
