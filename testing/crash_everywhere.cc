@@ -110,7 +110,8 @@ class Play {
     if (!ended) {
       ++crashes_;
       // What this life knew is on the disk; after a crash behind a commit there is one thing more.
-      if (executor_ && point.kind == CrashPoint::Kind::kBefore && steps_per_turn_ == 1) {
+      if (executor_ && point.kind == CrashPoint::Kind::kBefore && steps_per_turn_ == 1 &&
+          !interfered_) {  // a step may be on its way beside what came from outside
         left_.emplace(*executor_);
       }
       ground_->crash();
@@ -186,6 +187,7 @@ class Play {
 
   bool go_on(bool compare_each_turn) {
     story_->begin_life(*executor_);
+    interfered_ = false;
     std::size_t steps = 0;
     for (int idle = 0; idle < kIdleTurnsMax && steps < kStepsMax && findings_.empty();) {
       const std::size_t ran = executor_->run_until_idle(steps_per_turn_);
@@ -194,7 +196,7 @@ class Play {
       for (const auto& [n, words] : narrator_->all()) narration_.insert_or_assign(n, words);
       if (!executor_->health().ok()) return false;
       if (compare_each_turn) compare_with_reload();
-      story_->after_turn(*executor_);
+      interfered_ = story_->after_turn(*executor_);
       if (ran != 0 || story_->stir(*executor_)) continue;
       if (executor_->live_procedures() == 0) return true;
       clock_->advance(kIdleTurn);
@@ -243,6 +245,7 @@ class Play {
   std::optional<CommitNarrator> narrator_;
   Narration narration_;
   std::optional<Listing> left_;  // what the life before listed at its end
+  bool interfered_ = false;      // by after_turn(), before the last turn
   EndState end_state_;
   std::size_t commits_ = 0;
   std::size_t crashes_ = 0;

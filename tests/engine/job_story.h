@@ -67,16 +67,18 @@ class JobStory final : public CrashStory {
     }
   }
 
-  void after_turn(ProcedureExecutor& executor) override {
+  bool after_turn(ProcedureExecutor& executor) override {
+    bool sent = false;
     for (Client& client : clients_) {
       if (!client.id || client.aborting || client.abort_answered) continue;
       if (world_.journal.entries().size() < client.root->aborts_at) continue;
-      client.aborting = true;
+      client.aborting = sent = true;
       executor.abort_async(client.id, {.reason = "too late"}, [&client](const Status& status) {
         client.abort_accepted = status.ok();
         client.abort_answered = status.ok() || status.code() == StatusCode::kFailedPrecondition;
       });
     }
+    return sent;
   }
 
   bool stir(ProcedureExecutor& executor) override {

@@ -2,7 +2,7 @@
 //
 // Undoing a tree that failed: in reverse order of its durable steps, children before the step that
 // spawned them, only what was begun, and only once nobody is in flight. (Rows 1, 3, 6, 10, 17-20,
-// 60, 122; X1, X6. Abort is not built yet, so rows that abort use a step that fails.)
+// 60, 122; X1, X6. Rows that abort have their own stories in abort_test.cc; here a step fails.)
 
 #include "support/engine_world.h"
 

@@ -340,6 +340,38 @@ TEST_CASE("a reader written from the page reads a tree that is undone") {
   CHECK_THAT(parked.engine.text(11), ContainsSubstring("stuck"));
 }
 
+TEST_CASE("a reader written from the page reads the message of an abort") {
+  EngineWorld w;
+  w.world.scripts["a"] = {
+      .run = [](JobRun&) -> std::optional<Outcome> { return Say::wait_for(1h); },
+      .undo = [](JobRun& run) -> std::optional<Outcome> {
+        return run.ctx.timed_out() ? std::nullopt : std::optional(Say::wait_for(1h));
+      }};
+  w.open();
+  const ProcedureId id = w.submit("a");
+  w.run();
+  w.advance(1s);
+  const auto accepted = w.clock->wall_now();
+  REQUIRE(w.executor().abort(id, {.reason = "no wood", .who = "anna"}).ok());
+  w.run();
+
+  const auto rows = rows_of(w.disk);
+  const auto at = rows.find("P" + big_endian(id.value) + '\x03' + big_endian(1));
+  REQUIRE(at != rows.end());
+  std::string_view row = at->second.value;
+  const Message message(*take_frame(row));
+  CHECK(row.empty());
+  CHECK(message.number(1) == 1);
+  CHECK(message.number(2) == 1);
+  CHECK(message.sint(3) == accepted.time_since_epoch().count());
+  CHECK(message.text(4) == "anna");
+  CHECK(message.text(5) == "no wood");
+
+  w.advance(1h);
+  CHECK(w.result(id).status.code() == StatusCode::kAborted);
+  CHECK(rows_of(w.disk).size() == 3);  // the message is gone
+}
+
 TEST_CASE("a reader written from the page sees a point of no return, and damage") {
   EngineWorld w;
   w.world.scripts["m"] = {.steps = 5};

@@ -57,8 +57,9 @@ class CrashStory {
   virtual void begin_life(ProcedureExecutor& executor) = 0;
   /// Nothing moves but time. What lies outside the engine answers now; true if something did.
   virtual bool stir(ProcedureExecutor& /*executor*/) { return false; }
-  /// After every turn: what somebody outside does at that moment. With asynchronous verbs only.
-  virtual void after_turn(ProcedureExecutor& /*executor*/) {}
+  /// After every turn: what somebody outside does at that moment, with asynchronous verbs only.
+  /// True if something is on its way to the store now.
+  virtual bool after_turn(ProcedureExecutor& /*executor*/) { return false; }
   /// Everything has ended. What is wrong goes to end.findings.
   virtual void check_end(CrashEnd& end) = 0;
   /// Asked after check_end().
