@@ -158,9 +158,19 @@ struct Bench {
   }
 };
 
+// Counts made with one compiler are compared with others of the same.
+int print_compiler() {
+#ifdef __clang__
+  std::printf("clang %d\n", __clang_major__);
+#else
+  std::printf("g++ %d\n", __GNUC__);
+#endif
+  return 0;
+}
+
 int usage() {
   std::fprintf(stderr,
-               "usage: instruction_paths PATH COUNT\n"
+               "usage: instruction_paths PATH COUNT | --compiler\n"
                "paths: noop_master noop_simple memory retry wait children\n");
   return 2;
 }
@@ -168,8 +178,9 @@ int usage() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string_view path = argc > 1 ? argv[1] : "";
+  if (argc == 2 && path == "--compiler") return print_compiler();
   if (argc != 3) return usage();
-  const std::string_view path = argv[1];
   const auto count = static_cast<std::uint32_t>(std::strtoul(argv[2], nullptr, 10));
   if (path == "noop_master") {
     Bench(pv2::noop()).lives(count);

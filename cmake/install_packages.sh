@@ -6,7 +6,7 @@
 # system without dpkg it changes nothing and leaves it to CMake to say what it cannot find.
 #
 #   cmake/install_packages.sh          what ./demo.sh and ./test.sh need
-#   cmake/install_packages.sh --ci     also clang and its tools, for the lanes of .ci/run
+#   cmake/install_packages.sh --ci     also clang and its tools, and valgrind, for the lanes of .ci/run
 set -euo pipefail
 
 # a|b: either will do, the first one that the system offers is installed.
@@ -19,7 +19,10 @@ packages=(
 case "${1:-}" in
   '') ;;
   # llvm brings the symbolizer, without which a sanitizer's report is a list of addresses.
-  --ci) packages+=(clang clang-tidy clang-format llvm 'libclang-rt-14-dev|libclang-rt-19-dev') ;;
+  # valgrind counts the instructions of the engine's main paths.
+  --ci)
+    packages+=(clang clang-tidy clang-format llvm 'libclang-rt-14-dev|libclang-rt-19-dev' valgrind)
+    ;;
   *) echo "install_packages.sh: unknown argument '$1'; it takes --ci or nothing" >&2; exit 2 ;;
 esac
 
