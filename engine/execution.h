@@ -25,6 +25,7 @@
 
 #include "compact_bytes.h"
 #include "inbox.h"
+#include "lazy_vector.h"
 #include "pv2/engine/procedure_executor.h"
 #include "pv2/engine/procedure_registry.h"
 
@@ -71,18 +72,19 @@ class History {
 
   void add(const HistoryEntry& entry) {
     if (!ring_) ring_ = std::make_unique<Ring>();
-    Packed& packed = (*ring_)[next_];
+    Packed& packed = ring_->entries[ring_->next];
     packed.at = entry.at;
     packed.step = entry.step;
     packed.attempt = entry.attempt & kAttemptMax;
     packed.outcome = entry.outcome;
-    next_ = static_cast<std::uint8_t>((next_ + 1) % kCapacity);
-    if (size_ < kCapacity) ++size_;
+    ring_->next = static_cast<std::uint8_t>((ring_->next + 1) % kCapacity);
+    if (ring_->size < kCapacity) ++ring_->size;
   }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t size() const noexcept { return ring_ ? ring_->size : 0; }
   /// 0 is the oldest.
   [[nodiscard]] HistoryEntry at(std::size_t index) const noexcept {
-    const Packed& packed = (*ring_)[(next_ + kCapacity - size_ + index) % kCapacity];
+    const Packed& packed =
+        ring_->entries[(ring_->next + kCapacity - ring_->size + index) % kCapacity];
     return {packed.step, packed.attempt, packed.outcome, packed.at};
   }
 
@@ -96,11 +98,13 @@ class History {
     Outcome::Kind outcome : 4 = Outcome::Kind::kNext;
   };
   static_assert(sizeof(Packed) == 16);
-  using Ring = std::array<Packed, kCapacity>;
+  struct Ring {
+    std::array<Packed, kCapacity> entries;
+    std::uint8_t next = 0;
+    std::uint8_t size = 0;
+  };
 
   std::unique_ptr<Ring> ring_;
-  std::uint8_t next_ = 0;
-  std::uint8_t size_ = 0;
 };
 
 /// What a failed, parked or retrying procedure carries; most have none.
@@ -111,14 +115,14 @@ struct Failure {
 
 /// What its tree is doing; used in roots only.
 struct TreeState {
-  std::uint32_t in_flight = 0;    ///< Members taken by a worker whose record is not published yet.
-  bool failed = false;            ///< Published: from now on nothing of it goes forward.
-  bool parked = false;            ///< Can neither be finished nor undone.
-  bool rolling_back = false;      ///< in_flight reached 0 after the failure: `to_undo` is complete.
-  bool abort_accepted = false;    ///< An abort is on the way: nothing passes a point of no return.
-  std::vector<UndoTurn> to_undo;  ///< Oldest first; the last one is undone next.
-  Status cause;  ///< Of the failure that was durable first: the result of the root.
-  std::vector<Execution*> members;  ///< Descendants in order of spawning, finished ones included.
+  std::uint32_t in_flight = 0;   ///< Members taken by a worker whose record is not published yet.
+  bool failed = false;           ///< Published: from now on nothing of it goes forward.
+  bool parked = false;           ///< Can neither be finished nor undone.
+  bool rolling_back = false;     ///< in_flight reached 0 after the failure: `to_undo` is complete.
+  bool abort_accepted = false;   ///< An abort is on the way: nothing passes a point of no return.
+  LazyVector<UndoTurn> to_undo;  ///< Oldest first; the last one is undone next.
+  Status cause;                  ///< Of the failure that was durable first: the result of the root.
+  LazyVector<Execution*> members;  ///< Descendants in order of spawning, finished ones included.
 };
 
 struct Execution final : SchedulerEntry {
@@ -134,14 +138,7 @@ struct Execution final : SchedulerEntry {
   std::uint64_t spawned_at = 0;  ///< The parent's `visits` when it spawned this.
 
   // --- As of the last durable record.
-  ProcedureState state = ProcedureState::kInitializing;
-  std::uint32_t step = 0;  ///< The next one to run; 0: none, only the end is left.
-  std::uint32_t attempt = 1;
   std::uint64_t visits = 0;  ///< Steps completed; names the effects of each visit of a step.
-  bool no_return = false;    ///< Past its point of no return.
-  bool parked = false;
-  bool recorded_locks = false;       ///< Its record says that it holds its locks.
-  bool awaits = false;               ///< Its timed wait may also end with something volatile.
   std::optional<WallTime> deadline;  ///< Of a timed wait or a back-off.
   Duration patience{};  ///< How long that wait was to be: bounds it after a clock jump.
   std::vector<UndoEntry> undo;
@@ -151,25 +148,35 @@ struct Execution final : SchedulerEntry {
   CompactBytes result;
   WallTime updated{};
   std::unique_ptr<Inbox> inbox;  ///< Most have none.
+  std::uint32_t step = 0;        ///< The next one to run; 0: none, only the end is left.
+  std::uint32_t attempt = 1;
+  ProcedureState state = ProcedureState::kInitializing;
+  bool no_return = false;  ///< Past its point of no return.
+  bool parked = false;
+  bool recorded_locks = false;  ///< Its record says that it holds its locks.
+  bool awaits = false;          ///< Its timed wait may also end with something volatile.
 
-  // --- This run only.
+  // --- This run only. The small ones first: they share words with those above.
   Phase phase = Phase::kInserting;
   bool wake_pending = false;  ///< Something arrived while it ran; it runs again.
   bool timed_out = false;     ///< Its deadline passed; told to the next run.
   bool started = false;       ///< The current step was started (or may have been, before a crash).
   bool quarantined = false;
+  bool ends_tree = false;       ///< A root in its turn: after it the whole tree is undone.
   std::uint32_t undo_step = 0;  ///< Not 0: it is this procedure's turn to undo this step.
   std::uint32_t undo_left = 0;  ///< Its turns that are left, this one included.
-  bool ends_tree = false;       ///< A root in its turn: after it the whole tree is undone.
   std::uint32_t unfinished_children = 0;
-  std::uint64_t last_spawn = 0;       ///< `spawned_at` of its newest children.
-  std::uint64_t epoch = 0;            ///< Of its waits: a wake that carries an older one is stale.
-  std::unique_ptr<Procedure> object;  ///< nullptr: made from arguments and image when it runs.
+  std::uint32_t timer_index = kNoTimer;  ///< Its place in the timer queue.
+  SteadyTime timer_due{};
+  std::uint64_t last_spawn = 0;  ///< `spawned_at` of its newest children.
+  std::uint64_t epoch = 0;       ///< Of its waits: a wake that carries an older one is stale.
+  /// nullptr: made from arguments and image when it runs. So it is while it waits.
+  std::unique_ptr<Procedure> object;
   // Shared with the completions out in the world. Most steps await one thing.
   boost::container::small_vector<std::shared_ptr<AwaitSlot>, 1> slots;
-  SteadyTime timer_due{};
-  std::size_t timer_index = SIZE_MAX;  ///< Its place in the timer queue; SIZE_MAX: not armed.
   TreeState tree;
+
+  static constexpr std::uint32_t kNoTimer = UINT32_MAX;
 
   [[nodiscard]] bool is_root() const noexcept { return root == this; }
   [[nodiscard]] Execution* parent_execution() const noexcept {

@@ -200,6 +200,7 @@ void StepRun::advance_to(std::uint32_t step) {
     return;
   }
   become(waits ? ProcedureState::kWaiting : ProcedureState::kRunnable);
+  if (waits) execution_.object.reset();
   execution_.slots.clear();  // on this thread, because the values in them are the user's
 }
 
@@ -230,6 +231,7 @@ void StepRun::wait_for(const Outcome& outcome) {
   commit_.needs_record =
       new_deadline || gives_locks_back || next.image != execution_.image.view() || !rows_.empty();
   if (!commit_.needs_record) next.history.reset();  // the listing shows what is durable
+  execution_.object.reset();  // a wait may be long: its fields are kept, as over a crash
 }
 
 void StepRun::back_off(const Outcome& outcome) {

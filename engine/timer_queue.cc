@@ -12,16 +12,16 @@ bool TimerQueue::arm(Execution& execution, SteadyTime due) {
   cancel(execution);
   execution.timer_due = due;
   heap_.push_back(&execution);
-  execution.timer_index = heap_.size() - 1;
+  execution.timer_index = static_cast<std::uint32_t>(heap_.size() - 1);
   sift_up(execution.timer_index);
   return heap_.front() == &execution;
 }
 
 void TimerQueue::cancel(Execution& execution) noexcept {
   const std::size_t index = execution.timer_index;
-  if (index == SIZE_MAX) return;
+  if (index == Execution::kNoTimer) return;
   PV2_ASSERT(index < heap_.size() && heap_[index] == &execution, "a timer knows its place");
-  execution.timer_index = SIZE_MAX;
+  execution.timer_index = Execution::kNoTimer;
   Execution* const last = heap_.back();
   heap_.pop_back();
   if (last == &execution) return;
@@ -44,7 +44,7 @@ std::optional<SteadyTime> TimerQueue::earliest() const noexcept {
 
 void TimerQueue::place(std::size_t index, Execution* execution) noexcept {
   heap_[index] = execution;
-  execution->timer_index = index;
+  execution->timer_index = static_cast<std::uint32_t>(index);
 }
 
 void TimerQueue::sift_up(std::size_t index) noexcept {

@@ -112,7 +112,7 @@ std::vector<std::string> message_rows(Execution& root) {
 }
 
 void plan_rollback(Execution& root) {
-  std::vector<UndoTurn>& turns = root.tree.to_undo;
+  LazyVector<UndoTurn>& turns = root.tree.to_undo;
   root.tree.cause = find_cause(root);
   root.result.clear();  // of a done() that was waiting for its children: nothing came of it
   for (Execution& member : TreeMembers(root)) {
@@ -336,7 +336,7 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects) {
     if (garbage && !member.is_root()) garbage->left.push_back(member.id);
   }
   core.flush();
-  std::vector<Execution*> members = std::move(root.tree.members);
+  const LazyVector<Execution*> members = std::move(root.tree.members);
   for (Execution* member : members) effects.retired.emplace_back(member);
   effects.retired.emplace_back(&root);
   if (garbage) effects.garbage.push_back(std::move(garbage));

@@ -394,4 +394,58 @@ TEST_CASE("a lock for a step is given back while its procedure waits, and taken 
   CHECK(engine.executor().locks().empty());
 }
 
+namespace {
+
+// Waits for one answer, and keeps beside its field something that is none.
+class Sleeper final : public Procedure {
+ public:
+  static constexpr std::string_view kType = "test.Sleeper";
+  explicit Sleeper(World& world) : world_(world) { ++alive; }
+  Sleeper(const Sleeper& other) : Procedure(other), world_(other.world_) { ++alive; }
+  ~Sleeper() override { --alive; }
+  void fields(auto& f) { f(1, "field", field_); }
+
+  Outcome execute(StepContext& ctx) override {
+    const auto* answer =
+        ctx.await<std::string>([this](auto completion) { world_.ask(std::move(completion)); });
+    if (answer != nullptr) return done(field_ + ", " + (member_.empty() ? "gone" : member_));
+    field_ = "kept";
+    member_ = "kept too";
+    return wait();
+  }
+
+  static inline int alive = 0;
+
+ private:
+  World& world_;
+  std::string field_;
+  std::string member_;
+};
+
+}  // namespace
+
+TEST_CASE("while a procedure waits its fields are kept and its object is not") {
+  World world;
+  ExecutorOptions options;
+  options.store = memory();
+  options.workers = 0;
+  options.registry.add<Sleeper>(world);
+  auto executor = ProcedureExecutor::open(std::move(options)).value();
+  std::optional<ProcedureId> id;
+  executor->submit_async(Sleeper(world), {}, [&](const Result<Submitted>& s) { id = s->id; });
+  executor->run_until_idle();
+  REQUIRE(id.has_value());
+  CHECK(executor->live_procedures() == 1);
+  CHECK(Sleeper::alive == 0);
+
+  world.answer_one("now");
+  executor->run_until_idle();
+
+  std::string result;
+  executor->wait_async(*id, [&](const Result<ProcedureResult>& r) { result = r->result; });
+  executor->run_until_idle();
+  CHECK(result == "kept, gone");
+  CHECK(Sleeper::alive == 0);
+}
+
 }  // namespace pv2::testing

@@ -30,6 +30,10 @@ namespace pv2 {
 /// One operation. The engine calls it from one thread at a time, on any worker, never under a lock
 /// of its own. Steps must not block: what takes time goes through StepContext::offload() or
 /// await().
+///
+/// An object lives while steps follow one another. When one waits, fails for now, or the process
+/// ends, another object is made for the next run and its fields are decoded: a member that is not a
+/// field starts anew.
 class Procedure {
  public:
   virtual ~Procedure() = default;
