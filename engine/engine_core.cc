@@ -30,6 +30,7 @@ EngineCore::EngineCore(ExecutorOptions executor_options)
       clock(*options.clock),
       pool(TaskPool::make(options.workers == 0 ? 0 : std::max(1U, options.pool_threads), this)),
       keeps_records(options.store->keeps_records()),
+      running(std::max(1U, options.workers)),
       store_name(options.store->name()) {}
 
 Result<ProcedureId> EngineCore::allocate_ids(std::size_t count) {

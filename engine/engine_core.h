@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "pv2/engine/procedure_executor.h"
+#include "running_steps.h"
 #include "step_commit.h"
 #include "task_pool.h"
 #include "timer_queue.h"
@@ -109,6 +110,7 @@ struct EngineState {
   std::uint64_t next_ticket = 1;
   std::size_t nonces_on_disk_only = 0;
   std::uint64_t evictions = 0;
+  bool started = false;  ///< Somebody takes what is queued.
   bool stopping = false;
   Status store_failure;
   /// What ProcedureExecutor::set_limit() has made durable.
@@ -126,6 +128,7 @@ struct EngineCore {
   Clock& clock;
   std::unique_ptr<TaskPool> pool;
   const bool keeps_records;
+  RunningSteps running;  ///< One per worker; with workers = 0 that of the host's thread.
   std::function<void()> resolve_deadlocks;  ///< Set once, before anything runs.
   /// A hint that spares the mutex; the answer is read under it.
   std::atomic<bool> limits_types{false};

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine.h"
+#include "explain.h"
 #include "recovery.h"
 
 namespace pv2 {
@@ -140,6 +141,10 @@ ProcedureExecutor::~ProcedureExecutor() {
 }
 
 void ProcedureExecutor::start() {
+  {
+    StateLock lock(engine_->core);
+    engine_->core.state.started = true;
+  }
   if (engine_->core.options.workers == 0) return;
   engine_->timers.start();
   const ExecutorOptions& options = engine_->core.options;
@@ -234,6 +239,10 @@ std::vector<ProcedureInfo> ProcedureExecutor::list() const {
   std::sort(all.begin(), all.end(),
             [](const ProcedureInfo& a, const ProcedureInfo& b) { return a.id < b.id; });
   return all;
+}
+
+Result<Explanation> ProcedureExecutor::explain(ProcedureId id) const {
+  return pv2::explain(engine_->core, id);
 }
 
 std::size_t ProcedureExecutor::live_procedures() const {

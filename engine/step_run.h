@@ -29,6 +29,10 @@ class StepRun {
   /// its record; `error()` says why, and the tree is to be quarantined.
   bool run();
   [[nodiscard]] const Status& error() const noexcept { return error_; }
+  /// The step that it runs or undoes, and when it began.
+  [[nodiscard]] std::uint32_t step() const noexcept { return step_; }
+  [[nodiscard]] bool is_undo() const noexcept { return undo_; }
+  [[nodiscard]] WallTime now() const noexcept { return now_; }
 
  private:
   friend class StepContext;

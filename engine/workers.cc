@@ -43,7 +43,7 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
 void Workers::start(unsigned count, unsigned reserved) {
   for (unsigned i = 0; i < count; ++i) {
     threads_.emplace_back(
-        [this, seed = core_.options.seed + i, top = i < reserved] { work(seed, top); });
+        [this, i, top = i < reserved] { work(core_.options.seed + i, top, core_.running.of(i)); });
   }
 }
 
@@ -52,7 +52,7 @@ void Workers::stop() {
   threads_.clear();
 }
 
-void Workers::work(std::uint64_t seed, bool reserved) {
+void Workers::work(std::uint64_t seed, bool reserved, WorkerActivity& activity) {
   const EngineThread mark(&core_);
   Random random(seed);
   std::array<SchedulerEntry*, kRun> polled{};
@@ -60,7 +60,7 @@ void Workers::work(std::uint64_t seed, bool reserved) {
     const std::size_t count = reserved ? core_.scheduler.poll_top(polled, kPatience)
                                        : core_.scheduler.poll(polled, kPatience);
     if (count != 0) {
-      run(std::span(polled).first(count), random);
+      run(std::span(polled).first(count), random, activity);
       continue;
     }
     bury();
@@ -75,22 +75,25 @@ std::size_t Workers::run_once(std::size_t max_steps, Random& random) {
   const std::size_t limit = std::min(max_steps, kRun);
   const std::size_t count =
       core_.scheduler.poll(std::span(polled).first(limit), std::chrono::milliseconds(0));
-  return count == 0 ? 0 : run(std::span(polled).first(count), random);
+  return count == 0 ? 0 : run(std::span(polled).first(count), random, core_.running.of(0));
 }
 
-std::size_t Workers::run(std::span<SchedulerEntry*> polled, Random& random) {
+std::size_t Workers::run(std::span<SchedulerEntry*> polled, Random& random,
+                         WorkerActivity& activity) {
   Effects effects;
   std::array<Job, kRun> jobs;
-  const std::size_t taken = take(polled, jobs, effects);
+  const std::size_t taken = take(polled, jobs, effects, activity);
   publisher_.perform(effects);
 
   CommitList with_record;
   CommitList without_record;
-  for (Job& job : std::span(jobs).first(taken)) {
-    if (!fill(job, random)) continue;
+  for (std::size_t i = 0; i < taken; ++i) {
+    Job& job = jobs[i];
+    if (!fill(job, random, activity, i)) continue;
     StepCommit& commit = *job.commit.release();
     (commit.needs_record ? with_record : without_record).push_back(commit);
   }
+  activity.handed_over();
   if (!with_record.empty() && core_.store.commit_all(with_record) == CommitAnswer::kDurable) {
     publisher_.publish(std::move(with_record));
   }
@@ -98,8 +101,8 @@ std::size_t Workers::run(std::span<SchedulerEntry*> polled, Random& random) {
   return taken;
 }
 
-std::size_t Workers::take(std::span<SchedulerEntry*> polled, std::span<Job> jobs,
-                          Effects& effects) {
+std::size_t Workers::take(std::span<SchedulerEntry*> polled, std::span<Job> jobs, Effects& effects,
+                          WorkerActivity& activity) {
   std::vector<std::unique_ptr<Procedure>> dead_objects;
   std::vector<std::shared_ptr<AwaitSlot>> dead_slots;
   std::size_t taken = 0;
@@ -126,13 +129,14 @@ std::size_t Workers::take(std::span<SchedulerEntry*> polled, std::span<Job> jobs
       execution.phase = Phase::kInFlight;
       execution.wake_pending = false;
       ++execution.root->tree.in_flight;
+      activity.took(taken, execution.id);
       jobs[taken++] = {&execution, core_.state.spare_steps.take()};
     }
   }
   return taken;
 }
 
-bool Workers::fill(Job& job, Random& random) {
+bool Workers::fill(Job& job, Random& random, WorkerActivity& activity, std::size_t index) {
   Execution& execution = *job.execution;
   StepCommit& commit = *job.commit;
   commit.execution = &execution;
@@ -140,7 +144,10 @@ bool Workers::fill(Job& job, Random& random) {
     fill_grant(core_, execution, commit);
   } else {
     StepRun step(core_, execution, commit, random, wake_target_);
-    if (!step.run()) {
+    activity.begin(index, *execution.type, step.step(), step.is_undo(), step.now());
+    const bool made = step.run();
+    activity.end();
+    if (!made) {
       Effects effects;
       {
         StateLock lock(core_);

@@ -39,20 +39,19 @@ class Workers {
   void bury();
 
  private:
-  // A worker that drains 16 steps holds nothing back for longer than a few microseconds, and pays
-  // the locks once.
-  static constexpr std::size_t kRun = 16;
+  static constexpr std::size_t kRun = WorkerActivity::kRun;
 
   struct Job {
     Execution* execution = nullptr;
     std::unique_ptr<StepCommit> commit;
   };
 
-  void work(std::uint64_t seed, bool reserved);
-  std::size_t run(std::span<SchedulerEntry*> polled, Random& random);
-  std::size_t take(std::span<SchedulerEntry*> polled, std::span<Job> jobs, Effects& effects);
+  void work(std::uint64_t seed, bool reserved, WorkerActivity& activity);
+  std::size_t run(std::span<SchedulerEntry*> polled, Random& random, WorkerActivity& activity);
+  std::size_t take(std::span<SchedulerEntry*> polled, std::span<Job> jobs, Effects& effects,
+                   WorkerActivity& activity);
   /// False: the record does not become a step; its tree was quarantined.
-  bool fill(Job& job, Random& random);
+  bool fill(Job& job, Random& random, WorkerActivity& activity, std::size_t index);
 
   EngineCore& core_;
   Publisher& publisher_;

@@ -77,6 +77,9 @@ class LockTable {
   /// All cycles that there are.
   [[nodiscard]] std::vector<WaitCycle> standing_cycles() const;
 
+  /// Adds to `place` whom `entry` waits for, at most `most`: lock_table_blockers.cc.
+  void blockers_of(const SchedulerEntry& entry, std::size_t most, QueuePlace& place) const;
+
   void copy_to(LockListing& listing) const;
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
 

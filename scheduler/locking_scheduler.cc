@@ -201,6 +201,27 @@ std::vector<WaitCycle> LockingScheduler::cycles() const {
   return std::as_const(*table_).standing_cycles();
 }
 
+QueuePlace LockingScheduler::place_of(const SchedulerEntry& entry, std::size_t most) const {
+  QueuePlace place;
+  MutexLock lock(queues_mutex_);
+  place.runnable = stats_.runnable;
+  switch (entry.place_) {
+    case SchedulerEntry::Place::kUnknown:
+      return place;
+    case SchedulerEntry::Place::kReady:
+      place.where = QueuePlace::Where::kReady;
+      place.ahead = ReadyLane::count_ahead(entry, QueuePlace::kAheadMax);
+      return place;
+    case SchedulerEntry::Place::kWaiting:
+      place.where = QueuePlace::Where::kWaiting;
+      break;
+    case SchedulerEntry::Place::kOut:
+      break;
+  }
+  std::as_const(*table_).blockers_of(entry, most, place);
+  return place;
+}
+
 std::vector<LockInfo> LockingScheduler::locks() const {
   LockListing listing;
   std::size_t keys = 0;

@@ -8,6 +8,7 @@
 
 #include <pv2/base/assert.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "pv2/scheduler/scheduler_entry.h"
@@ -53,6 +54,16 @@ class ReadyLane {
     (entry.next_ != nullptr ? entry.next_->prev_ : list.tail) = entry.prev_;
     entry.next_ = entry.prev_ = nullptr;
     if (back_.head == nullptr) front_run_ = 0;
+  }
+
+  /// How many stand before `entry` in its section, counted up to `most`.
+  [[nodiscard]] static std::size_t count_ahead(const SchedulerEntry& entry,
+                                               std::size_t most) noexcept {
+    std::size_t ahead = 0;
+    for (const SchedulerEntry* at = entry.prev_; at != nullptr && ahead < most; at = at->prev_) {
+      ++ahead;
+    }
+    return ahead;
   }
 
  private:

@@ -28,6 +28,7 @@ class Prober {
     executor_->acknowledge_async(ProcedureId{999'999}, [](const Status&) {});
     if (submit) submit(*executor_);
     (void)executor_->locks();
+    (void)executor_->explain(ProcedureId{1});
     (void)executor_->live_procedures();
     (void)executor_->health();
     busy_ = false;

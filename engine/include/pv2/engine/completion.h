@@ -33,6 +33,10 @@ class AwaitSlot {
   AwaitSlot(std::shared_ptr<WakeTarget> target, ProcedureId id, std::uint64_t epoch)
       : target_(std::move(target)), id_(id), epoch_(epoch) {}
   virtual ~AwaitSlot() = default;
+  /// Where its value comes from; for those who ask why a procedure waits.
+  enum class Source : std::uint8_t { kCompletion, kOffload };
+  void set_source(Source source) noexcept { source_ = source; }
+  [[nodiscard]] Source source() const noexcept { return source_; }
   AwaitSlot(const AwaitSlot&) = delete;
   AwaitSlot& operator=(const AwaitSlot&) = delete;
 
@@ -59,6 +63,7 @@ class AwaitSlot {
   std::uint64_t epoch_;
   std::atomic<bool> claimed_{false};
   std::atomic<bool> ready_{false};
+  Source source_ = Source::kCompletion;  // before the slot is shared, constant then
 };
 
 /// A slot with its value. Thread-safe: value() may be read once ready() was true.

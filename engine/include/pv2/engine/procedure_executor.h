@@ -28,6 +28,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pv2/engine/explanation.h"
 #include "pv2/engine/procedure_registry.h"
 
 namespace pv2 {
@@ -210,6 +211,10 @@ class ProcedureExecutor {
 
   /// A live procedure, as of its last record.
   [[nodiscard]] Result<ProcedureInfo> describe(ProcedureId id) const;
+  /// Why a procedure does not go on, and why those do not that it waits for, up to the root causes.
+  /// The answer is of one moment and bounded, and finding it stops nobody for longer than about a
+  /// millisecond. kNotFound: it is not live, and its result is not in memory.
+  [[nodiscard]] Result<Explanation> explain(ProcedureId id) const;
   /// All live procedures, in order of id.
   [[nodiscard]] std::vector<ProcedureInfo> list() const;
   /// How many are live (submitted and not finished, children included).

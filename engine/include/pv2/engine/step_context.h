@@ -104,15 +104,7 @@ class StepContext {
   /// nullptr: answer wait().
   template <class T, class Start>
   const T* await(Start&& start) {
-    const std::size_t index = next_slot_++;
-    AwaitSlot* known = slot(index, typeid(T));
-    if (known == nullptr) {
-      auto made = make_slot<T>();
-      known = made.get();
-      add_slot(made);
-      std::forward<Start>(start)(Completion<T>(std::move(made)));
-    }
-    return known->ready() ? &static_cast<AwaitSlotOf<T>*>(known)->value() : nullptr;
+    return await_from<T>(AwaitSlot::Source::kCompletion, std::forward<Start>(start));
   }
 
   /// Runs `work` on the pool for blocking work. Its value arrives as Result<R> (Status for void or
@@ -122,7 +114,7 @@ class StepContext {
   auto offload(Work work) {
     using R = std::invoke_result_t<Work&>;
     using Value = typename internal::OffloadValue<R>::type;
-    return await<Value>([&](Completion<Value> completion) {
+    return await_from<Value>(AwaitSlot::Source::kOffload, [&](Completion<Value> completion) {
       run_on_pool([work = std::move(work), completion = std::move(completion)]() mutable {
         completion([&]() -> Value {
           try {
@@ -147,6 +139,19 @@ class StepContext {
   void erase_row(std::string_view key);
 
  private:
+  template <class T, class Start>
+  const T* await_from(AwaitSlot::Source source, Start&& start) {
+    const std::size_t index = next_slot_++;
+    AwaitSlot* known = slot(index, typeid(T));
+    if (known == nullptr) {
+      auto made = make_slot<T>();
+      known = made.get();
+      known->set_source(source);
+      add_slot(made);
+      std::forward<Start>(start)(Completion<T>(std::move(made)));
+    }
+    return known->ready() ? &static_cast<AwaitSlotOf<T>*>(known)->value() : nullptr;
+  }
   template <class T>
   std::shared_ptr<AwaitSlotOf<T>> make_slot() {
     return std::make_shared<AwaitSlotOf<T>>(wake_target(), id(), wait_epoch());

@@ -56,6 +56,8 @@ class LockingScheduler : public ProcedureScheduler {
   [[nodiscard]] bool has_new_cycles() const noexcept override;
   [[nodiscard]] std::vector<WaitCycle> take_new_cycles() override PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] std::vector<WaitCycle> cycles() const override PV2_EXCLUDES(queues_mutex_);
+  [[nodiscard]] QueuePlace place_of(const SchedulerEntry& entry, std::size_t most) const override
+      PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] std::vector<LockInfo> locks() const override PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] SchedulerStats stats() const override PV2_EXCLUDES(queues_mutex_);
 

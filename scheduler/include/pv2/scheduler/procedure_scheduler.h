@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "pv2/scheduler/queue_place.h"
 #include "pv2/scheduler/scheduler_entry.h"
 #include "pv2/scheduler/wait_cycle.h"
 
@@ -115,6 +116,11 @@ class ProcedureScheduler {
   [[nodiscard]] virtual std::vector<WaitCycle> take_new_cycles() = 0;
   /// All cycles that there are now.
   [[nodiscard]] virtual std::vector<WaitCycle> cycles() const = 0;
+
+  /// Where `entry`, which is known to the scheduler, stands, with at most `most` of those that it
+  /// waits for. Short, however many stand there.
+  [[nodiscard]] virtual QueuePlace place_of(const SchedulerEntry& entry,
+                                            std::size_t most) const = 0;
 
   /// Every key that is held, waited for or limited, with all holders and all waiters.
   [[nodiscard]] virtual std::vector<LockInfo> locks() const = 0;

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Read run(), then reasons_of(): the one place where what the engine knows of a procedure becomes a
+// reason. Facts of queues and locks come from the scheduler, whose mutex is inside the state mutex.
+
+#include "explain.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace pv2 {
+namespace {
+
+// An answer with more procedures is read by nobody.
+constexpr std::size_t kProceduresMax = 64;
+// How many one reason names; each of them gets reasons of its own.
+constexpr std::size_t kNamesMax = 8;
+// Tree members that one explanation looks at, about 0.5 ms of the state mutex.
+constexpr std::size_t kMembersMax = 16'384;
+
+// What one worker is in the middle of, seen from one of the procedures that it took.
+struct WorkerView {
+  WorkerActivity::Look look;
+  std::size_t index = 0;
+};
+
+class Explainer {
+ public:
+  explicit Explainer(EngineCore& core)
+      : core_(core), wall_(core.clock.wall_now()), steady_(core.clock.steady_now()) {}
+
+  Explanation run(Execution& first) PV2_REQUIRES(core_.state_mutex) {
+    wanted_.push_back(&first);
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      Execution& execution = *wanted_[i];
+      Explanation::Procedure procedure;
+      procedure.id = execution.id;
+      procedure.type = execution.name_of_type();
+      procedure.state = execution.state;
+      const bool undoes = execution.undo_step != 0;
+      procedure.step = undoes ? execution.undo_step : execution.step;
+      const StepInfo* const step =
+          execution.type != nullptr ? execution.type->find_step(procedure.step) : nullptr;
+      if (step != nullptr) procedure.step_name = step->name;
+      reasons_ = &procedure.reasons;
+      reasons_of(execution);
+      follow(procedure.reasons);
+      answer_.procedures.push_back(std::move(procedure));
+    }
+    return std::move(answer_);
+  }
+
+ private:
+  using Kind = WaitReason::Kind;
+
+  WaitReason& add(Kind kind) {
+    WaitReason& reason = reasons_->emplace_back();
+    reason.kind = kind;
+    return reason;
+  }
+
+  static void name(WaitReason& reason, ProcedureId id) {
+    if (std::find(reason.on.begin(), reason.on.end(), id) != reason.on.end()) return;
+    reason.on.size() < kNamesMax ? reason.on.push_back(id) : void(++reason.more);
+  }
+
+  // Whom these reasons name is explained too, as far as there is room.
+  void follow(const std::vector<WaitReason>& reasons) PV2_REQUIRES(core_.state_mutex) {
+    for (const WaitReason& reason : reasons) {
+      for (const ProcedureId id : reason.on) {
+        Execution* const next = core_.find(id);
+        if (next == nullptr || std::find(wanted_.begin(), wanted_.end(), next) != wanted_.end()) {
+          continue;
+        }
+        wanted_.size() < kProceduresMax ? wanted_.push_back(next) : void(++answer_.left_out);
+      }
+    }
+  }
+
+  void reasons_of(Execution& execution) PV2_REQUIRES(core_.state_mutex) {
+    const Execution& root = *execution.root;
+    if (execution.quarantined) {
+      add(Kind::kQuarantined).error = root.tree.cause;
+    } else if (root.tree.parked || execution.parked) {
+      parked(execution);
+    } else if (const Status stopped = standstill(); !stopped.ok()) {
+      add(Kind::kStopped).error = stopped;
+    } else if (root.tree.failed && execution.undo_step == 0 && !is_on_the_move(execution)) {
+      stopped_by_failure(execution);
+    } else {
+      by_phase(execution);
+    }
+  }
+
+  [[nodiscard]] Status standstill() const PV2_REQUIRES(core_.state_mutex) {
+    Status stopped = core_.unavailable();
+    if (stopped.ok() && core_.options.workers != 0 && !core_.state.started) {
+      stopped = Status(StatusCode::kFailedPrecondition, "start() was not called, so nothing runs");
+    }
+    return stopped;
+  }
+
+  static bool is_on_the_move(const Execution& execution) {
+    return execution.phase == Phase::kInFlight || execution.phase == Phase::kInserting;
+  }
+
+  void by_phase(Execution& execution) PV2_REQUIRES(core_.state_mutex) {
+    switch (execution.phase) {
+      case Phase::kInserting:
+        add(Kind::kSubmitting).age = age_of(execution.submitted);
+        return;
+      case Phase::kQueued:
+        return queued(execution);
+      case Phase::kInFlight:
+        return in_flight(execution);
+      case Phase::kWaiting:
+        return waiting(execution);
+      case Phase::kIdle:
+      case Phase::kDropping:
+        finished(execution);
+        return;
+    }
+  }
+
+  void queued(const Execution& execution) PV2_REQUIRES(core_.state_mutex) {
+    const QueuePlace place = core_.scheduler.place_of(execution, kNamesMax);
+    if (place.where == QueuePlace::Where::kWaiting) return blockers(place);
+    if (place.where == QueuePlace::Where::kOut) {  // polled: a worker is about to take it
+      add(Kind::kQueued);
+      return;
+    }
+    WaitReason& reason = add(Kind::kQueued);
+    reason.ahead = place.ahead;
+    reason.count = place.runnable;
+  }
+
+  // One reason per key and kind.
+  void blockers(const QueuePlace& place) {
+    for (const WaitLink& link : place.blockers) {
+      const Kind kind = kind_of(link.why);
+      auto at = std::find_if(reasons_->begin(), reasons_->end(), [&](const WaitReason& reason) {
+        return reason.kind == kind && reason.key == link.key;
+      });
+      WaitReason& reason = at != reasons_->end() ? *at : add(kind);
+      reason.key = link.key;
+      reason.age = std::max(Duration::zero(), steady_ - link.since);
+      if (link.awaited) name(reason, link.awaited);
+    }
+    if (reasons_->empty()) add(Kind::kQueued);  // it is granted at this moment
+    reasons_->back().more += place.more;
+  }
+
+  static Kind kind_of(WaitLink::Why why) {
+    switch (why) {
+      case WaitLink::Why::kHolder:
+        return Kind::kLock;
+      case WaitLink::Why::kAhead:
+        return Kind::kLine;
+      case WaitLink::Why::kLimit:
+        return Kind::kLimit;
+      case WaitLink::Why::kChild:
+        return Kind::kChildren;
+      case WaitLink::Why::kReported:
+        return Kind::kProducer;
+    }
+    return Kind::kLock;
+  }
+
+  void in_flight(const Execution& execution) PV2_REQUIRES(core_.state_mutex) {
+    for (std::size_t worker = 0; worker < core_.running.size(); ++worker) {
+      const WorkerActivity::Look look = core_.running.look(worker);
+      const auto taken = std::span(look.taken).first(look.count);
+      if (std::find(taken.begin(), taken.end(), execution.id) == taken.end()) continue;
+      if (look.running && look.running->id == execution.id) {
+        add(Kind::kRunning).age = age_of(look.running->since);
+        return;
+      }
+      if (!look.running) break;
+      const auto place_of = [&](ProcedureId id) {
+        return std::find(taken.begin(), taken.end(), id);
+      };
+      const bool before = place_of(execution.id) < place_of(look.running->id);
+      name(add(before ? Kind::kRun : Kind::kTaken), look.running->id);
+      return;
+    }
+    add(Kind::kCommitting);
+  }
+
+  void waiting(const Execution& execution) PV2_REQUIRES(core_.state_mutex) {
+    if (execution.unfinished_children != 0 && execution.undo_step == 0) {
+      return children(execution);
+    }
+    const bool only_time = execution.slots.empty();
+    if (only_time) {
+      const bool again = execution.backs_off();
+      WaitReason& reason = add(again ? Kind::kBackOff : Kind::kTimer);
+      set_deadline(reason, execution);
+      reason.attempt = execution.attempt;
+      if (execution.failure) reason.error = execution.failure->error;
+      return;
+    }
+    awaited(execution);
+  }
+
+  void awaited(const Execution& execution) PV2_REQUIRES(core_.state_mutex) {
+    for (const auto& slot : execution.slots) {
+      if (slot->ready()) continue;
+      const Kind kind =
+          slot->source() == AwaitSlot::Source::kOffload ? Kind::kOffload : Kind::kValue;
+      auto at = std::find_if(reasons_->begin(), reasons_->end(),
+                             [&](const WaitReason& reason) { return reason.kind == kind; });
+      WaitReason& reason = at != reasons_->end() ? *at : add(kind);
+      ++reason.count;
+      set_deadline(reason, execution);
+    }
+    const QueuePlace place = core_.scheduler.place_of(execution, kNamesMax);
+    if (!place.blockers.empty()) blockers(place);
+    if (reasons_->empty()) add(Kind::kQueued);  // all has arrived: it is woken at this moment
+  }
+
+  void children(const Execution& execution) PV2_REQUIRES(core_.state_mutex) {
+    WaitReason& reason = add(Kind::kChildren);
+    reason.count = execution.unfinished_children;
+    reason.age = age_of(execution.updated);
+    const auto& members = execution.root->tree.members;
+    std::size_t found = 0;
+    for (auto at = members.rbegin(); at != members.rend() && look_at_one_more(); ++at) {
+      const Execution& member = **at;
+      if (member.parent != &execution || member.state == ProcedureState::kSuccess) continue;
+      name(reason, member.id);
+      if (++found == std::min<std::size_t>(reason.count, kNamesMax)) break;
+    }
+    std::reverse(reason.on.begin(), reason.on.end());
+    reason.more = reason.count - std::min(reason.count, reason.on.size());
+  }
+
+  void stopped_by_failure(const Execution& execution) PV2_REQUIRES(core_.state_mutex) {
+    const TreeState& tree = execution.root->tree;
+    if (execution.state == ProcedureState::kRolledBack || !execution.is_undone_with_its_tree()) {
+      finished(execution);
+      return;
+    }
+    if (!tree.rolling_back) {
+      WaitReason& reason = add(Kind::kTreeInFlight);
+      for_each_member(*execution.root, [&](const Execution& member) {
+        if (member.phase == Phase::kInFlight || member.phase == Phase::kDropping) {
+          name(reason, member.id);
+        }
+      });
+      return;
+    }
+    WaitReason& reason = add(Kind::kTurn);
+    name(reason, tree.to_undo.empty() ? execution.root->id : tree.to_undo.back().execution->id);
+  }
+
+  void parked(const Execution& execution) PV2_REQUIRES(core_.state_mutex) {
+    WaitReason& reason = add(Kind::kParked);
+    const Execution* culprit = execution.parked ? &execution : nullptr;
+    for_each_member(*execution.root, [&](const Execution& member) {
+      if (culprit == nullptr && member.parked) culprit = &member;
+    });
+    if (culprit != nullptr && culprit != &execution) name(reason, culprit->id);
+    reason.error = culprit != nullptr && culprit->failure ? culprit->failure->error
+                                                          : execution.root->tree.cause;
+  }
+
+  void finished(const Execution& execution) {
+    WaitReason& reason = add(Kind::kFinished);
+    if (execution.state != ProcedureState::kSuccess && execution.failure) {
+      reason.error = execution.failure->error;
+    }
+  }
+
+  template <class Visit>
+  void for_each_member(const Execution& root, Visit&& visit) {
+    visit(root);
+    for (const Execution* member : root.tree.members) {
+      if (!look_at_one_more()) return;
+      visit(*member);
+    }
+  }
+
+  bool look_at_one_more() { return members_looked_at_++ < kMembersMax; }
+
+  void set_deadline(WaitReason& reason, const Execution& execution) {
+    if (!execution.deadline) return;
+    reason.deadline = execution.deadline;
+    reason.left = std::clamp(*execution.deadline - wall_, Duration::zero(),
+                             std::max(execution.patience, Duration::zero()));
+  }
+
+  [[nodiscard]] Duration age_of(WallTime since) const {
+    return std::max(Duration::zero(), wall_ - since);
+  }
+
+  EngineCore& core_;
+  const WallTime wall_;
+  const SteadyTime steady_;
+  Explanation answer_;
+  std::vector<Execution*> wanted_;              // explained, or to be: in the order of the answer
+  std::vector<WaitReason>* reasons_ = nullptr;  // of the one that is being explained
+  std::size_t members_looked_at_ = 0;
+};
+
+// Circles and root causes, of a finished answer: needs no lock.
+class WaitGraph {
+ public:
+  explicit WaitGraph(Explanation& answer) : answer_(answer), marks_(answer.procedures.size()) {}
+
+  void complete() {
+    for (const Explanation::Procedure& procedure : answer_.procedures) {
+      bool waits_for_somebody = false;
+      for (const WaitReason& reason : procedure.reasons) {
+        for (const ProcedureId id : reason.on) {
+          if (answer_.find(id) != nullptr) waits_for_somebody = true;
+        }
+      }
+      if (!waits_for_somebody) answer_.root_causes.push_back(procedure.id);
+    }
+    for (std::size_t i = 0; i < marks_.size(); ++i) visit(i);
+  }
+
+ private:
+  enum class Mark : std::uint8_t { kNew, kOnPath, kDone };
+
+  // Depth first; as deep as there are procedures, of which there are few.
+  void visit(std::size_t index) {
+    if (marks_[index] != Mark::kNew) return;
+    marks_[index] = Mark::kOnPath;
+    path_.push_back(index);
+    for (const WaitReason& reason : answer_.procedures[index].reasons) {
+      for (const ProcedureId id : reason.on) {
+        const Explanation::Procedure* const next = answer_.find(id);
+        if (next == nullptr) continue;
+        const auto at = static_cast<std::size_t>(next - answer_.procedures.data());
+        if (marks_[at] == Mark::kOnPath) close(at);
+        visit(at);
+      }
+    }
+    path_.pop_back();
+    marks_[index] = Mark::kDone;
+  }
+
+  void close(std::size_t start) {
+    auto& cycle = answer_.cycles.emplace_back();
+    for (auto at = std::find(path_.begin(), path_.end(), start); at != path_.end(); ++at) {
+      cycle.push_back(answer_.procedures[*at].id);
+    }
+  }
+
+  Explanation& answer_;
+  std::vector<Mark> marks_;
+  std::vector<std::size_t> path_;
+};
+
+// A root that has ended and whose result is in memory.
+Explanation ended(const ProcedureResult& result) {
+  Explanation answer;
+  auto& procedure = answer.procedures.emplace_back();
+  procedure.id = result.id;
+  procedure.state = result.state;
+  WaitReason& reason = procedure.reasons.emplace_back();
+  reason.kind = WaitReason::Kind::kFinished;
+  reason.error = result.status;
+  return answer;
+}
+
+}  // namespace
+
+Result<Explanation> explain(EngineCore& core, ProcedureId id) {
+  Explanation answer;
+  {
+    StateLock lock(core);
+    Execution* const execution = core.find(id);
+    if (execution != nullptr) {
+      core.flush();  // so that who is said to be queued is in a queue
+      answer = Explainer(core).run(*execution);
+    } else if (const auto at = core.state.completed.find(id); at != core.state.completed.end()) {
+      answer = ended(at->second.result);
+    } else {
+      const bool issued = id && id.value < core.state.next_id;
+      return Status(StatusCode::kNotFound,
+                    "procedure " + std::to_string(id.value) +
+                        (issued ? " is not live: it has ended; wait() knows its result"
+                                : " does not exist and never did"));
+    }
+  }
+  WaitGraph(answer).complete();
+  return answer;
+}
+
+}  // namespace pv2

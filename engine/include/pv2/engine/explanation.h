@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Explanation: the answer to "why is it not moving?", as data, and in words. It begins with the
+// procedure that was asked about and follows what it waits for, from procedure to procedure, to
+// what waits for nobody: the root causes. It says what was so at one moment; nothing is held for it
+// and nothing changes.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/ids.h>
+#include <pv2/base/procedure_state.h>
+#include <pv2/base/resource.h>
+#include <pv2/base/status.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pv2 {
+
+/// One thing that a procedure waits for. Which members mean something depends on the kind.
+struct WaitReason {
+  enum class Kind : std::uint8_t {
+    kSubmitting,    ///< Its first record is on its way to the store.
+    kQueued,        ///< It can run, and waits for a worker: `ahead` others stand before it.
+    kLock,          ///< `on` hold `key`, in a mode that excludes it.
+    kLine,          ///< `on` stand before it in the line for `key`.
+    kLimit,         ///< `on` have the places that `key` is limited to. None: the limit is 0.
+    kProducer,      ///< `on` has to do something first; so it was reported to the scheduler.
+    kChildren,      ///< `count` children have not finished; `on` are some of them.
+    kTimer,         ///< It waits until `deadline`, in `left`.
+    kBackOff,       ///< The same, before attempt `attempt`, because the one before failed: `error`.
+    kValue,         ///< It awaits `count` values that somebody completes; until `deadline`, if any.
+    kOffload,       ///< It awaits the end of `count` pieces of offloaded work.
+    kRunning,       ///< A worker runs its step, for `age` now.
+    kTaken,         ///< A worker has taken it and runs a step of `on` before it.
+    kRun,           ///< Its step has ended; its record waits for the step of `on`, taken together.
+    kCommitting,    ///< Its record is on its way to the store.
+    kTreeInFlight,  ///< Its tree failed; `on` have to end their step before the rollback begins.
+    kTurn,          ///< Its tree is undone, one step at a time; it is the turn of `on`.
+    kParked,        ///< Neither finished nor undone: waits for an operator. `error` says why.
+    kQuarantined,   ///< Its tree cannot be read by this program. `error` says why.
+    kStopped,       ///< The executor has stopped, or was never started: `error`.
+    kFinished,      ///< It waits for nothing: it has ended. `error` if it was undone.
+  };
+
+  Kind kind = Kind::kQueued;
+  std::vector<ProcedureId> on;  ///< Whom it waits for; each has its own reasons.
+  std::size_t more = 0;         ///< At least so many more, which are not named.
+  ResourceKey key;
+  std::size_t ahead = 0;
+  std::size_t count = 0;
+  std::uint32_t attempt = 0;
+  Duration age{};  ///< For so long already; 0 when that is not known.
+  std::optional<WallTime> deadline;
+  Duration left{};  ///< Until the deadline.
+  Status error;
+};
+
+/// Why a procedure does not go on, and why those do not that it waits for.
+struct Explanation {
+  struct Procedure {
+    ProcedureId id;
+    std::string type;
+    ProcedureState state = ProcedureState::kRunnable;
+    std::uint32_t step = 0;
+    std::string step_name;
+    std::vector<WaitReason> reasons;  ///< At least one.
+  };
+
+  /// The one that was asked about, then those that it waits for, and so on; each of them once.
+  std::vector<Procedure> procedures;
+  /// Those that wait for no other procedure (that is listed): where to look first.
+  std::vector<ProcedureId> root_causes;
+  /// Circles: each waits for the next, and the last for the first.
+  std::vector<std::vector<ProcedureId>> cycles;
+  /// The answer is bounded; so many that are waited for have no entry of their own.
+  std::size_t left_out = 0;
+
+  [[nodiscard]] const Procedure* find(ProcedureId id) const noexcept;
+};
+
+[[nodiscard]] std::string_view to_string(WaitReason::Kind kind) noexcept;
+/// One reason, in words: "waits for table shop:orders, held by procedure 3".
+[[nodiscard]] std::string to_string(const WaitReason& reason);
+/// All of it: one line per procedure and reason, those that it waits for indented below it.
+[[nodiscard]] std::string to_string(const Explanation& explanation);
+
+}  // namespace pv2

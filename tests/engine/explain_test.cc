@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// explain(): every kind of wait is named with what there is to know of it, and followed to the
+// procedure that waits for nobody. (Section 10 of the reference: "why is it not moving?")
+
+#include <atomic>
+#include <future>
+#include <latch>
+#include <thread>
+
+#include "support/engine_world.h"
+
+namespace pv2::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = WaitReason::Kind;
+
+const auto kOrders = LockSet().table("shop", "orders", LockMode::kExclusive);
+const auto kReadsOrders = LockSet().table("shop", "orders", LockMode::kShared);
+
+// Answers `outcome` in step `step` each time; other steps have their effect.
+JobScript stays_in(std::uint32_t step, Outcome outcome, LockSet locks = {}) {
+  return {.run = [step, outcome](JobRun& run) -> std::optional<Outcome> {
+            if (run.step != step) return std::nullopt;
+            return outcome;
+          },
+          .locks = std::move(locks)};
+}
+
+JobScript asks_in(std::uint32_t step, LockSet locks = {}) {
+  return {.run = [step](JobRun& run) -> std::optional<Outcome> {
+            if (run.step != step) return std::nullopt;
+            const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+            return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
+          },
+          .locks = std::move(locks)};
+}
+
+Explanation explain(ProcedureExecutor& executor, ProcedureId id) {
+  auto answer = executor.explain(id);
+  REQUIRE(answer.status().to_string() == "OK");
+  REQUIRE_FALSE(answer->procedures.empty());
+  REQUIRE(answer->procedures.front().id == id);
+  return *std::move(answer);
+}
+
+// The reasons of one procedure of an explanation.
+std::vector<WaitReason> reasons(const Explanation& explanation, ProcedureId id) {
+  const Explanation::Procedure* const procedure = explanation.find(id);
+  REQUIRE(procedure != nullptr);
+  REQUIRE_FALSE(procedure->reasons.empty());
+  return procedure->reasons;
+}
+
+WaitReason only_reason(const Explanation& explanation, ProcedureId id) {
+  const auto all = reasons(explanation, id);
+  REQUIRE(all.size() == 1);
+  return all.front();
+}
+
+using Ids = std::vector<ProcedureId>;
+
+// Two workers, and a store with a thread of its own.
+std::unique_ptr<ProcedureExecutor> open_with_threads(EngineWorld& engine) {
+  ExecutorOptions options = engine.options();
+  options.workers = 2;
+  options.store = memory(engine.disk, {.mode = MemoryStoreOptions::Mode::kThread});
+  options.clock = nullptr;
+  options.log = {};
+  auto opened = ProcedureExecutor::open(std::move(options));
+  REQUIRE(opened.status().to_string() == "OK");
+  (*opened)->start();
+  return *std::move(opened);
+}
+
+}  // namespace
+
+TEST_CASE("who waits for a lock is explained by its holder, and that by what the holder awaits") {
+  EngineWorld engine;
+  engine.world.scripts["holder"] = asks_in(2, kOrders);
+  engine.world.scripts["waiter"] = {.locks = kOrders};
+  engine.open();
+  const ProcedureId holder = engine.submit("holder");
+  engine.run();
+  const ProcedureId waiter = engine.submit("waiter");
+  engine.run();
+  engine.clock->advance(90s);
+
+  const Explanation why = explain(engine.executor(), waiter);
+  const WaitReason lock = only_reason(why, waiter);
+  CHECK(lock.kind == Kind::kLock);
+  CHECK(to_string(lock.key) == "table shop:orders");
+  CHECK(lock.on == Ids{holder});
+  CHECK(lock.age == 90s);
+  const WaitReason value = only_reason(why, holder);
+  CHECK(value.kind == Kind::kValue);
+  CHECK(value.count == 1);
+  CHECK(why.root_causes == Ids{holder});
+  CHECK(why.cycles.empty());
+  CHECK(to_string(why) ==
+        "procedure 2 (test.Job, step ONE) waits for table shop:orders, held by procedure 1, for "
+        "90.0 s\n"
+        "  procedure 1 (test.Job, step TWO) awaits 1 value");
+
+  engine.world.answer_one("go on");
+  engine.run();
+  CHECK(only_reason(explain(engine.executor(), holder), holder).kind == Kind::kFinished);
+}
+
+TEST_CASE(
+    "a reader behind a waiting writer is in line, and the line leads to the reader that holds") {
+  EngineWorld engine;
+  engine.world.scripts["reads"] = asks_in(2, kReadsOrders);
+  engine.world.scripts["writes"] = {.locks = kOrders};
+  engine.world.scripts["reads too"] = {.locks = kReadsOrders};
+  engine.open();
+  const ProcedureId reader = engine.submit("reads");
+  engine.run();
+  const ProcedureId writer = engine.submit("writes");
+  const ProcedureId second = engine.submit("reads too");
+  engine.run();
+
+  const Explanation why = explain(engine.executor(), second);
+  CHECK(only_reason(why, second).kind == Kind::kLine);
+  CHECK(only_reason(why, second).on == Ids{writer});
+  CHECK(only_reason(why, writer).kind == Kind::kLock);
+  CHECK(only_reason(why, writer).on == Ids{reader});
+  CHECK(why.root_causes == Ids{reader});
+}
+
+TEST_CASE("a place at a limited key is explained by those who have the places") {
+  EngineWorld engine;
+  const ResourceKey rack{ResourceClass::kHostFirst, "rack 7"};
+  engine.world.scripts["first"] = asks_in(1, LockSet().key(rack, LockMode::kShared));
+  engine.world.scripts["second"] = {.locks = LockSet().key(rack, LockMode::kShared)};
+  engine.open();
+  const std::uint32_t limit = GENERATE(0U, 1U);
+  REQUIRE(engine.executor().set_limit(rack, limit).ok());
+  const ProcedureId first = engine.submit("first");
+  engine.run();
+  const ProcedureId second = engine.submit("second");
+  engine.run();
+
+  const Explanation why = explain(engine.executor(), second);
+  const WaitReason reason = only_reason(why, second);
+  CHECK(reason.kind == Kind::kLimit);
+  CHECK(reason.key == rack);
+  if (limit == 1) {
+    CHECK(reason.on == Ids{first});
+  } else {
+    CHECK(why.root_causes == Ids{second});
+    CHECK_THAT(to_string(why), ContainsSubstring("none is to be had"));
+  }
+}
+
+TEST_CASE("a parent is explained by its children, and a child by its back-off and its last error") {
+  EngineWorld engine;
+  engine.retry = {.base = 10s, .cap = 60s, .jitter_percent = 0};
+  engine.world.scripts["parent"] = {.children = {"quick", "retries"}};
+  engine.world.scripts["quick"] = {.steps = 1};
+  engine.world.scripts["retries"] = stays_in(1, Say::retry("the shop is closed"));
+  engine.open();
+  const ProcedureId parent = engine.submit("parent");
+  engine.run();
+  engine.advance(10s);
+  engine.clock->advance(5s);
+
+  const Explanation why = explain(engine.executor(), parent);
+  const WaitReason children = only_reason(why, parent);
+  CHECK(children.kind == Kind::kChildren);
+  CHECK(children.count == 1);
+  REQUIRE(children.on.size() == 1);
+  const WaitReason retry = only_reason(why, children.on[0]);
+  CHECK(retry.kind == Kind::kBackOff);
+  CHECK(retry.attempt == 3);
+  CHECK(retry.left == 15s);
+  CHECK(retry.error.message() == "the shop is closed");
+  CHECK(why.root_causes == children.on);
+}
+
+TEST_CASE(
+    "a wait for time says how long, one for offloaded work or a value by when at the latest") {
+  EngineWorld engine;
+  Explanation why;
+  engine.world.scripts["timer"] = stays_in(1, Say::wait_for(1h));
+  engine.world.scripts["both"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    (void)run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+    (void)run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+    (void)run.ctx.offload([&, id = run.ctx.id()] {
+      engine.clock->advance(30min);
+      why = *engine.executor().explain(id);
+    });
+    return Say::wait_for(2h);
+  }};
+  engine.open();
+  const ProcedureId timer = engine.submit("timer");
+  const ProcedureId both = engine.submit("both");
+  engine.run();
+
+  const WaitReason time = only_reason(explain(engine.executor(), timer), timer);
+  CHECK(time.kind == Kind::kTimer);
+  CHECK(time.left == 30min);
+  CHECK(time.deadline == engine.clock->wall_now() + 30min);
+  const auto two = reasons(why, both);
+  REQUIRE(two.size() == 2);
+  CHECK(two[0].kind == Kind::kValue);
+  CHECK(two[0].count == 2);
+  CHECK(two[0].left == 90min);
+  CHECK(two[1].kind == Kind::kOffload);
+  CHECK(two[1].count == 1);
+}
+
+TEST_CASE("inside a worker's run: this one runs, one waits for it, one waits with its record") {
+  EngineWorld engine;
+  Explanation first;
+  Explanation second;
+  Explanation third;
+  engine.world.scripts["first"] = {.steps = 1};
+  engine.world.scripts["third"] = {.steps = 1};
+  engine.world.scripts["second"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                      engine.clock->advance(20s);
+                                      const ProcedureId id = run.ctx.id();
+                                      first = *engine.executor().explain({id.value - 1});
+                                      second = *engine.executor().explain(id);
+                                      third = *engine.executor().explain({id.value + 1});
+                                      return std::nullopt;
+                                    }};
+  engine.open();
+  const ProcedureId a = engine.submit("first");
+  const ProcedureId b = engine.submit("second");
+  const ProcedureId c = engine.submit("third");
+  engine.run();
+
+  CHECK(only_reason(second, b).kind == Kind::kRunning);
+  CHECK(only_reason(second, b).age == 20s);
+  CHECK(only_reason(first, a).kind == Kind::kRun);
+  CHECK(only_reason(first, a).on == Ids{b});
+  CHECK(only_reason(third, c).kind == Kind::kTaken);
+  CHECK(only_reason(third, c).on == Ids{b});
+  CHECK(third.root_causes == Ids{b});
+}
+
+TEST_CASE("queued, being submitted and being committed are told apart") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1};
+  engine.world.scripts["b"] = {.steps = 1};
+  engine.open();
+  SECTION("queued") {
+    engine.submit("a");
+    const ProcedureId b = engine.submit("b");
+    const WaitReason reason = only_reason(explain(engine.executor(), b), b);
+    CHECK(reason.kind == Kind::kQueued);
+    CHECK(reason.ahead == 1);
+    CHECK(reason.count == 2);
+  }
+  SECTION("being committed") {
+    engine.faults().hold_commit(engine.faults().commits() + 2);
+    const ProcedureId a = engine.submit("a");
+    engine.run();
+    CHECK(only_reason(explain(engine.executor(), a), a).kind == Kind::kCommitting);
+    engine.faults().release();
+  }
+  SECTION("being submitted") {
+    engine.faults().hold_commit(engine.faults().commits() + 1);
+    engine.executor().submit_async(Job(engine.world, "a"), {}, [](const Result<Submitted>&) {});
+    engine.run();
+    CHECK(only_reason(explain(engine.executor(), {1}), {1}).kind == Kind::kSubmitting);
+    engine.faults().release();
+  }
+  engine.run();
+}
+
+TEST_CASE("in a rollback one member is in turn, and the others wait for it") {
+  EngineWorld engine;
+  engine.retry = {.base = 10s, .cap = 60s, .jitter_percent = 0};
+  engine.world.scripts["parent"] = {.children = {"sticks", "fails"}};
+  engine.world.scripts["sticks"] = {
+      .steps = 1, .undo = [](JobRun&) -> std::optional<Outcome> { return Say::retry("not yet"); }};
+  engine.world.scripts["fails"] = stays_in(1, Say::fail("out of stock"));
+  engine.open();
+  const ProcedureId parent = engine.submit("parent");
+  engine.run();
+
+  const Explanation why = explain(engine.executor(), parent);
+  const WaitReason turn = only_reason(why, parent);
+  CHECK(turn.kind == Kind::kTurn);
+  REQUIRE(turn.on.size() == 1);
+  CHECK(why.root_causes == turn.on);
+  const WaitReason undo = only_reason(why, turn.on[0]);
+  CHECK(undo.kind == Kind::kBackOff);
+  CHECK(undo.attempt == 2);
+}
+
+TEST_CASE("a failed tree whose member is in flight says whose step it waits for") {
+  EngineWorld engine;
+  std::promise<Completion<std::string>> slow_asked;
+  std::promise<Completion<std::string>> fails_asked;
+  std::promise<ProcedureId> slow_runs;
+  std::latch slow_may_end(1);
+  engine.world.scripts["parent"] = {.children = {"slow", "fails"}};
+  engine.world.scripts["slow"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    if (run.ctx.await<std::string>([&](auto c) { slow_asked.set_value(c); }) == nullptr) {
+      return Say::wait();
+    }
+    slow_runs.set_value(run.ctx.id());
+    slow_may_end.wait();
+    return std::nullopt;
+  }};
+  engine.world.scripts["fails"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    const auto* value = run.ctx.await<std::string>([&](auto c) { fails_asked.set_value(c); });
+    return value == nullptr ? Say::wait() : Say::fail("out of stock");
+  }};
+  const auto executor = open_with_threads(engine);
+  const ProcedureId parent = executor->submit(Job(engine.world, "parent"))->id;
+  slow_asked.get_future().get()("go on");
+  const ProcedureId slow = slow_runs.get_future().get();
+  fails_asked.get_future().get()("go on");
+
+  Explanation why = explain(*executor, parent);
+  while (only_reason(why, parent).kind != Kind::kTreeInFlight) {  // until the failure is published
+    std::this_thread::yield();
+    why = explain(*executor, parent);
+  }
+  CHECK(only_reason(why, parent).on == Ids{slow});
+  CHECK(only_reason(why, slow).kind == Kind::kRunning);
+  CHECK(why.root_causes == Ids{slow});
+  slow_may_end.count_down();
+  CHECK(executor->wait(parent)->state == ProcedureState::kRolledBack);
+}
+
+TEST_CASE("a parked tree names the member that is stuck and why, a quarantined one the reason") {
+  EngineWorld engine;
+  engine.world.scripts["parent"] = {.children = {"cannot", "fails"}};
+  engine.world.scripts["cannot"] = {.steps = 1, .undo = [](JobRun&) -> std::optional<Outcome> {
+                                      return Say::fail("the parcel is gone");
+                                    }};
+  engine.world.scripts["fails"] = stays_in(1, Say::fail("out of stock"));
+  engine.world.scripts["final"] = asks_in(1);
+  engine.open();
+  const ProcedureId parent = engine.submit("parent");
+  engine.run();
+
+  const Explanation why = explain(engine.executor(), parent);
+  const WaitReason parked = only_reason(why, parent);
+  CHECK(parked.kind == Kind::kParked);
+  CHECK_THAT(parked.error.to_string(), ContainsSubstring("the parcel is gone"));
+  REQUIRE(parked.on.size() == 1);
+  CHECK(only_reason(why, parked.on[0]).kind == Kind::kParked);
+  CHECK(why.root_causes == parked.on);
+
+  const ProcedureId final = engine.submit<FinalJob>("final");
+  engine.run();
+  ExecutorOptions options = engine.options();
+  options.registry = ProcedureRegistry();
+  options.registry.add<Job>(engine.world);
+  engine.open(std::move(options));
+  const WaitReason quarantined = only_reason(explain(engine.executor(), final), final);
+  CHECK(quarantined.kind == Kind::kQuarantined);
+  CHECK_THAT(quarantined.error.to_string(), ContainsSubstring("test.FinalJob"));
+}
+
+TEST_CASE("a circle is cut and named") {
+  EngineWorld engine;
+  const auto goods = LockSet().table("shop", "goods", LockMode::kExclusive);
+  engine.world.scripts["older"] = {.children = {"older child"}, .locks = kOrders};
+  engine.world.scripts["older child"] = {.steps = 1, .locks = goods};
+  engine.world.scripts["younger"] = {.children = {"younger child"}, .locks = goods};
+  engine.world.scripts["younger child"] = {.steps = 1, .locks = kOrders};
+  auto options = engine.options();
+  options.deadlock_policy = DeadlockPolicy::kReport;
+  engine.open(std::move(options));
+  const ProcedureId older = engine.submit("older");
+  const ProcedureId younger = engine.submit("younger");
+  engine.run();
+
+  const Explanation why = explain(engine.executor(), older);
+  CHECK(why.procedures.size() == 4);
+  CHECK(why.root_causes.empty());
+  REQUIRE(why.cycles.size() == 1);
+  CHECK(why.cycles[0].size() == 4);
+  CHECK(why.cycles[0][0] == older);
+  CHECK(why.find(younger) != nullptr);
+  CHECK_THAT(to_string(why), ContainsSubstring("they wait in a circle: 1 -> "));
+}
+
+TEST_CASE("an explanation is bounded however many are waited for") {
+  EngineWorld engine;
+  JobScript& parent = engine.world.scripts["parent"];
+  for (int i = 0; i < 200; ++i) parent.children.push_back("child");
+  engine.world.scripts["child"] = asks_in(1);
+  for (int i = 0; i < 100; ++i)
+    engine.world.scripts["r" + std::to_string(i)] = asks_in(1, kReadsOrders);
+  engine.world.scripts["writes"] = {.locks = kOrders};
+  engine.open();
+  const ProcedureId id = engine.submit("parent");
+  for (int i = 0; i < 100; ++i) engine.submit("r" + std::to_string(i));
+  engine.run();
+  const ProcedureId writer = engine.submit("writes");
+  engine.run();
+
+  const Explanation children = explain(engine.executor(), id);
+  const WaitReason reason = only_reason(children, id);
+  CHECK(reason.count == 200);
+  CHECK(reason.on.size() == 8);
+  CHECK(reason.more == 192);
+  CHECK(children.procedures.size() == 9);
+  const WaitReason lock = only_reason(explain(engine.executor(), writer), writer);
+  CHECK(lock.on.size() == 8);
+  CHECK(lock.more == 92);
+}
+
+TEST_CASE("what has ended, never was, or stands still with its executor, says so") {
+  EngineWorld engine;
+  engine.world.scripts["fails"] = stays_in(1, Say::fail("out of stock"));
+  engine.world.scripts["asks"] = asks_in(1);
+  engine.world.scripts["quick"] = {.steps = 1};
+  engine.open();
+  const ProcedureId failed = engine.submit("fails");
+  const ProcedureId asks = engine.submit("asks");
+  engine.run();
+
+  const WaitReason ended = only_reason(explain(engine.executor(), failed), failed);
+  CHECK(ended.kind == Kind::kFinished);
+  CHECK(ended.error.message() == "out of stock");
+  CHECK(engine.executor().explain({77}).status().code() == StatusCode::kNotFound);
+  CHECK_THAT(engine.executor().explain({77}).status().to_string(), ContainsSubstring("never did"));
+
+  engine.faults().fail_commit(engine.faults().commits() + 1,
+                              Status(StatusCode::kIoError, "the disk is gone"));
+  engine.world.answer_one("go on");
+  engine.run();
+  const WaitReason stopped = only_reason(explain(engine.executor(), asks), asks);
+  CHECK(stopped.kind == Kind::kStopped);
+  CHECK_THAT(stopped.error.to_string(), ContainsSubstring("the disk is gone"));
+}
+
+TEST_CASE("explanations asked from everywhere while everything moves are sound") {
+  EngineWorld engine;
+  engine.world.scripts["parent"] = {.children = {"child", "child"}, .locks = kOrders};
+  engine.world.scripts["child"] = {.steps = 2};
+  engine.world.scripts["fails"] = {.children = {"child", "bad"}, .locks = kReadsOrders};
+  engine.world.scripts["bad"] = stays_in(2, Say::fail("bad"));
+  const auto executor = open_with_threads(engine);
+  std::atomic<bool> stop = false;
+  std::size_t asked = 0;
+  std::thread asker([&] {
+    while (!stop) {
+      for (std::uint64_t id = 1; id <= 400; ++id) {
+        const auto why = executor->explain({id});
+        if (!why.ok()) continue;
+        ++asked;
+        for (const auto& procedure : why->procedures) {
+          if (procedure.reasons.empty()) std::abort();
+        }
+        (void)to_string(*why);
+      }
+    }
+  });
+  Ids submitted;
+  for (int i = 0; i < 60; ++i) {
+    submitted.push_back(executor->submit(Job(engine.world, i % 3 == 0 ? "fails" : "parent"))->id);
+  }
+  for (const ProcedureId id : submitted) CHECK(executor->wait(id).ok());
+  stop = true;
+  asker.join();
+  CHECK(asked > 0);
+}
+
+}  // namespace pv2::testing
