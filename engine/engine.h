@@ -5,14 +5,18 @@
 
 #pragma once
 
+#include <latch>
 #include <memory>
 
 #include "admission.h"
+#include "chores.h"
 #include "deadlocks.h"
 #include "engine_core.h"
+#include "listeners.h"
 #include "messages.h"
 #include "publisher.h"
 #include "results.h"
+#include "stuck_detector.h"
 #include "timers.h"
 #include "wake_port.h"
 #include "workers.h"
@@ -29,9 +33,16 @@ class Engine {
         results(core, publisher),
         messages(core, publisher, results),
         timers(core),
+        listeners(core),
+        chores(core),
+        stuck_detector(core),
         wake_port(std::make_shared<WakePort>(core)),
         workers(core, publisher, wake_port) {
     publisher.set_timers(&timers);
+    timers.add(chores);
+    timers.add(stuck_detector);
+    chores.on_change([this] { timers.earliest_moved(); });
+    core.tell_news = [this] { listeners.tell(); };
     core.resolve_deadlocks = [this] { resolve_deadlocks(core, publisher); };
   }
 
@@ -41,6 +52,10 @@ class Engine {
   Results results;
   Messages messages;
   Timers timers;
+  Listeners listeners;
+  Chores chores;
+  StuckDetector stuck_detector;
+  std::latch stopped{1};  ///< Open when stop() has ended.
   // Shared with completions that may come after the engine is gone.
   std::shared_ptr<WakePort> wake_port;
   Workers workers;

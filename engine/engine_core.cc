@@ -95,6 +95,25 @@ bool EngineCore::claim_deadlock_task() {
   return state.deadlock_task_posted = true;
 }
 
+void EngineCore::tell(ProcedureNews::Kind kind, const Execution& execution, Status error) {
+  if (!has_listeners.load(std::memory_order_relaxed)) return;
+  ProcedureNews& news = state.news.emplace_back();
+  news.kind = kind;
+  news.id = execution.id;
+  news.root = execution.root->id;
+  news.type = execution.name_of_type();
+  // What is told of a member at the end of an undone tree is that it is undone, whatever its
+  // record.
+  const bool undone = execution.root->state == ProcedureState::kRolledBack;
+  news.state = undone ? ProcedureState::kRolledBack : execution.state;
+  news.error = std::move(error);
+}
+
+bool EngineCore::claim_news_task() {
+  if (state.news.empty() || state.news_task_posted) return false;
+  return state.news_task_posted = true;
+}
+
 void EngineCore::set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) {
   if (limit) {
     state.limits.insert_or_assign(key, *limit);

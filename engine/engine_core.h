@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "live_table.h"
 #include "pv2/engine/procedure_executor.h"
 #include "running_steps.h"
 #include "step_commit.h"
@@ -80,7 +81,7 @@ using FlatMap = boost::unordered_flat_map<Key, Value, std::hash<Key>>;
 
 /// Everything that EngineCore::state_mutex guards.
 struct EngineState {
-  FlatMap<ProcedureId, Execution*> live;
+  LiveTable live;
   FlatMap<Nonce, NonceEntry> nonces;
   FlatMap<ProcedureId, Completed> completed;
   std::deque<ProcedureId> completed_order;  ///< Oldest first; may name results that are gone.
@@ -117,6 +118,8 @@ struct EngineState {
   std::map<ResourceKey, std::uint32_t> limits;
   bool resolves_deadlocks = false;    ///< Since open() has ended.
   bool deadlock_task_posted = false;  ///< On the pool, and not begun.
+  std::vector<ProcedureNews> news;    ///< For the listeners, in the order of publication.
+  bool news_task_posted = false;      ///< On the pool, and not ended.
 };
 
 struct EngineCore {
@@ -130,6 +133,9 @@ struct EngineCore {
   const bool keeps_records;
   RunningSteps running;  ///< One per worker; with workers = 0 that of the host's thread.
   std::function<void()> resolve_deadlocks;  ///< Set once, before anything runs.
+  std::function<void()> tell_news;          ///< Set once, before anything runs.
+  /// A hint that spares making news that nobody would hear.
+  std::atomic<bool> has_listeners{false};
   /// A hint that spares the mutex; the answer is read under it.
   std::atomic<bool> limits_types{false};
   const std::string store_name;  ///< For messages that are made under the state mutex.
@@ -158,6 +164,11 @@ struct EngineCore {
   void flush() PV2_REQUIRES(state_mutex);
   /// Whether the caller has to post resolve_deadlocks() to the pool, after the mutex was released.
   [[nodiscard]] bool claim_deadlock_task() PV2_REQUIRES(state_mutex);
+  /// Remembers for the listeners, if there are any, what has become durable.
+  void tell(ProcedureNews::Kind kind, const Execution& execution, Status error = {})
+      PV2_REQUIRES(state_mutex);
+  /// Whether the caller has to post tell_news() to the pool, after the mutex was released.
+  [[nodiscard]] bool claim_news_task() PV2_REQUIRES(state_mutex);
   /// Puts a limit, or the end of one, into effect.
   void set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit)
       PV2_REQUIRES(state_mutex);
@@ -178,8 +189,10 @@ class PV2_SCOPED_CAPABILITY StateLock {
   ~StateLock() PV2_RELEASE() {
     core_.flush();
     const bool look_at_deadlocks = core_.claim_deadlock_task();
+    const bool tell_news = core_.claim_news_task();
     core_.state_mutex.unlock();
     if (look_at_deadlocks) core_.pool->post(core_.resolve_deadlocks);
+    if (tell_news) core_.pool->post(core_.tell_news);
   }
   StateLock(const StateLock&) = delete;
   StateLock& operator=(const StateLock&) = delete;

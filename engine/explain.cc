@@ -205,6 +205,12 @@ class Explainer {
   void awaited(const Execution& execution) PV2_REQUIRES(core_.state_mutex) {
     for (const auto& slot : execution.slots) {
       if (slot->ready()) continue;
+      if (const auto* const event = dynamic_cast<const EventSlot*>(slot.get())) {
+        WaitReason& reason = add(Kind::kEvent);
+        reason.name = event->event().name();
+        set_deadline(reason, execution);
+        continue;
+      }
       const Kind kind =
           slot->source() == AwaitSlot::Source::kOffload ? Kind::kOffload : Kind::kValue;
       auto at = std::find_if(reasons_->begin(), reasons_->end(),
@@ -224,8 +230,8 @@ class Explainer {
     reason.age = age_of(execution.updated);
     const auto& members = execution.root->tree.members;
     std::size_t found = 0;
-    for (auto at = members.rbegin(); at != members.rend() && look_at_one_more(); ++at) {
-      const Execution& member = **at;
+    for (std::size_t i = members.size(); i != 0 && look_at_one_more(); --i) {  // newest first
+      const Execution& member = *members[i - 1];
       if (member.parent != &execution || member.state == ProcedureState::kSuccess) continue;
       name(reason, member.id);
       if (++found == std::min<std::size_t>(reason.count, kNamesMax)) break;

@@ -112,6 +112,8 @@ std::string_view to_string(WaitReason::Kind kind) noexcept {
       return "BACK_OFF";
     case WaitReason::Kind::kValue:
       return "VALUE";
+    case WaitReason::Kind::kEvent:
+      return "EVENT";
     case WaitReason::Kind::kOffload:
       return "OFFLOAD";
     case WaitReason::Kind::kRunning:
@@ -167,6 +169,10 @@ std::string to_string(const WaitReason& reason) {
                          reason.error.to_string());
     case WaitReason::Kind::kValue:
       return "awaits " + several(reason.count, "value", "values") + until(reason) + since(reason);
+    case WaitReason::Kind::kEvent:
+      return (reason.name.empty() ? "awaits an event without a name"
+                                  : "awaits the event '" + reason.name + "'") +
+             until(reason) + since(reason);
     case WaitReason::Kind::kOffload:
       return "awaits " + several(reason.count, "piece", "pieces") + " of offloaded work" +
              until(reason) + since(reason);

@@ -6,12 +6,14 @@
 #include "pv2/engine/procedure_executor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <semaphore>
 #include <utility>
 
 #include "engine.h"
 #include "explain.h"
+#include "listing.h"
 #include "recovery.h"
 
 namespace pv2 {
@@ -21,14 +23,36 @@ namespace {
 // be inside release() when the caller has gone on.
 template <class T>
 struct Latch {
-  std::binary_semaphore arrived{0};
+  std::counting_semaphore<> arrived{0};
   std::optional<T> value;
+  std::atomic<bool> has_value{false};  // release and acquire: `value` is visible to who sees it
 
   void set(T result) {
     value.emplace(std::move(result));
+    has_value.store(true, std::memory_order_release);
     arrived.release();
   }
+  void wait() {
+    while (!has_value.load(std::memory_order_acquire)) arrived.acquire();
+  }
 };
+
+// Waits until the value is there or `timeout` has passed by `clock`; false then. A manual clock
+// says when it was moved, and who waits for it looks.
+template <class T>
+bool arrives_in_time(const std::shared_ptr<Latch<T>>& latch, Clock& clock, Duration timeout) {
+  if (!clock.is_manual()) {
+    (void)latch->arrived.try_acquire_for(timeout);
+    return latch->has_value.load(std::memory_order_acquire);
+  }
+  const SteadyTime due = clock.steady_now() + timeout;
+  const std::uint64_t subscription = clock.subscribe([latch] { latch->arrived.release(); });
+  while (!latch->has_value.load(std::memory_order_acquire) && clock.steady_now() < due) {
+    latch->arrived.acquire();
+  }
+  clock.unsubscribe(subscription);
+  return latch->has_value.load(std::memory_order_acquire);
+}
 
 Status on_engine_thread(std::string_view verb) {
   return Status(
@@ -38,32 +62,6 @@ Status on_engine_thread(std::string_view verb) {
           "asynchronous form");
 }
 
-ProcedureInfo describe(const Execution& execution) {
-  ProcedureInfo info;
-  info.id = execution.id;
-  info.parent = execution.parent != nullptr ? execution.parent->id : ProcedureId();
-  info.root = execution.root->id;
-  info.type = execution.name_of_type();
-  info.owner = execution.owner.view();
-  info.state = execution.state;
-  info.step = execution.step;
-  const StepInfo* const step =
-      execution.type != nullptr ? execution.type->find_step(execution.step) : nullptr;
-  if (step != nullptr) info.step_name = step->name;
-  info.attempt = execution.attempt;
-  info.parked = execution.root->tree.parked && !execution.quarantined;
-  info.quarantined = execution.quarantined;
-  info.holds_locks = execution.recorded_locks;
-  info.locks = execution.locks;
-  if (execution.failure) info.error = execution.failure->error;
-  if (info.error.ok() && execution.is_root()) info.error = execution.tree.cause;
-  info.submitted = execution.submitted;
-  for (std::size_t i = 0; i < execution.history.size(); ++i) {
-    info.history.push_back(execution.history.at(i));
-  }
-  return info;
-}
-
 }  // namespace
 
 // Blocks until the answer is there; with a store that has no thread of its own, by doing its work.
@@ -71,7 +69,7 @@ template <class Latch>
 auto ProcedureExecutor::await(Latch& latch) {
   while (engine_->core.store.pump() && !latch.value) {
   }
-  latch.arrived.acquire();
+  latch.wait();
   return *std::move(latch.value);
 }
 
@@ -175,16 +173,14 @@ Result<ProcedureResult> ProcedureExecutor::wait(ProcedureId id,
   const auto latch = std::make_shared<Latch<Result<ProcedureResult>>>();
   const std::uint64_t ticket = engine_->results.wait(
       id, [latch](Result<ProcedureResult> result) { latch->set(std::move(result)); }, false);
-  if (timeout && ticket != 0 && !latch->arrived.try_acquire_for(*timeout)) {
+  if (timeout && ticket != 0 && !arrives_in_time(latch, engine_->core.clock, *timeout)) {
     if (engine_->results.withdraw(id, ticket)) {
       return Status(StatusCode::kDeadlineExceeded,
                     "procedure " + std::to_string(id.value) + " had not ended after " +
                         std::to_string(timeout->count()) + " ms; it goes on");
     }
-    latch->arrived.acquire();  // the answer is on its way
-  } else if (!timeout || ticket == 0) {
-    latch->arrived.acquire();
   }
+  latch->wait();
   return *std::move(latch->value);
 }
 
@@ -221,25 +217,40 @@ void ProcedureExecutor::abort_async(ProcedureId id, AbortOptions options,
 }
 
 Result<ProcedureInfo> ProcedureExecutor::describe(ProcedureId id) const {
-  StateLock lock(engine_->core);
-  const Execution* const execution = engine_->core.find(id);
-  if (execution != nullptr) return pv2::describe(*execution);
-  return Status(StatusCode::kNotFound, "procedure " + std::to_string(id.value) + " is not live");
+  return describe_procedure(engine_->core, id);
+}
+
+ProcedurePage ProcedureExecutor::list(const ListFilter& filter, ProcedureId after,
+                                      std::size_t limit) const {
+  return list_procedures(engine_->core, filter, after, limit);
 }
 
 std::vector<ProcedureInfo> ProcedureExecutor::list() const {
-  std::vector<ProcedureInfo> all;
-  {
-    StateLock lock(engine_->core);
-    all.reserve(engine_->core.state.live.size());
-    for (const auto& [id, execution] : engine_->core.state.live) {
-      all.push_back(pv2::describe(*execution));
-    }
-  }
-  std::sort(all.begin(), all.end(),
-            [](const ProcedureInfo& a, const ProcedureInfo& b) { return a.id < b.id; });
-  return all;
+  return list({}, {}, SIZE_MAX).procedures;
 }
+
+Result<std::vector<HistoryEntry>> ProcedureExecutor::history(ProcedureId id) const {
+  return history_of(engine_->core, id);
+}
+
+std::vector<RunningProcedure> ProcedureExecutor::running() const {
+  return running_procedures(engine_->core);
+}
+
+ListenerId ProcedureExecutor::add_listener(ProcedureListener listener) {
+  return engine_->listeners.add(std::move(listener));
+}
+
+void ProcedureExecutor::remove_listener(ListenerId listener) {
+  engine_->listeners.remove(listener);
+}
+
+ChoreId ProcedureExecutor::add_chore(std::string name, Duration period,
+                                     std::function<void()> work) {
+  return engine_->chores.add(std::move(name), period, std::move(work));
+}
+
+void ProcedureExecutor::remove_chore(ChoreId chore) { engine_->chores.remove(chore); }
 
 Result<Explanation> ProcedureExecutor::explain(ProcedureId id) const {
   return pv2::explain(engine_->core, id);
@@ -331,11 +342,12 @@ void ProcedureExecutor::stop() {
         "elsewhere");
     return;
   }
+  bool first = false;
   {
     StateLock lock(core);
-    if (core.state.stopping) return;
-    core.state.stopping = true;
+    first = !std::exchange(core.state.stopping, true);
   }
+  if (!first) return engine_->stopped.wait();  // whoever was first is at it, or has ended
   engine_->timers.stop();
   core.scheduler.stop();
   engine_->workers.stop();
@@ -356,6 +368,7 @@ void ProcedureExecutor::stop() {
   engine_->wake_port->close();
   core.pool->drain_and_stop();
   engine_->workers.bury();
+  engine_->stopped.count_down();
 }
 
 }  // namespace pv2

@@ -175,6 +175,7 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
     known->second.pending = nullptr;
   }
   core_.queue(execution, Disposition::kBack);
+  core_.tell(ProcedureNews::Kind::kAdded, execution);
   for (InsertCommit::Submitter& submitter : commit.submitters) {
     auto call = [answer = std::move(submitter.answer), id = execution.id,
                  replayed = submitter.replayed] {
@@ -195,6 +196,7 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     child->phase = Phase::kIdle;
     core_.state.live.emplace(child->id, child);
     root.tree.members.push_back(child);
+    core_.tell(ProcedureNews::Kind::kAdded, *child);
   }
   if (!commit.children.empty()) {
     execution.unfinished_children = static_cast<std::uint32_t>(commit.children.size());
@@ -234,6 +236,7 @@ void Publisher::go_on(Execution& execution, StepCommit& commit, Effects& effects
     case ProcedureState::kSuccess:
       execution.phase = Phase::kIdle;
       core_.settle(execution, Disposition::kParkUnlock);
+      core_.tell(ProcedureNews::Kind::kFinished, execution);
       child_finished(core_, execution, effects);
       return;
     case ProcedureState::kWaiting:

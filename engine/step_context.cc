@@ -64,6 +64,19 @@ void StepContext::add_slot(std::shared_ptr<AwaitSlot> slot) {
   run_.execution_.slots.push_back(std::move(slot));
 }
 
+bool StepContext::await(const Event& event) {
+  auto* known = static_cast<EventSlot*>(slot(next_slot_++, typeid(Event)));
+  if (known == nullptr) {
+    const auto made = std::make_shared<EventSlot>(wake_target(), id(), wait_epoch(), event);
+    known = made.get();
+    add_slot(made);
+    EventSlot::subscribe(made);
+  } else if (!known->waits_for(event)) {
+    throw std::logic_error("a step that runs again has to await the same things in the same order");
+  }
+  return known->ready();
+}
+
 std::shared_ptr<WakeTarget> StepContext::wake_target() const { return run_.wake_target_; }
 std::uint64_t StepContext::wait_epoch() const noexcept { return run_.execution_.epoch; }
 

@@ -48,11 +48,7 @@ class Timers::Thread {
 
   void fire_and_rearm() {
     timers_.fire_due();
-    std::optional<SteadyTime> earliest;
-    {
-      StateLock lock(timers_.core_);
-      earliest = timers_.core_.state.timers.earliest();
-    }
+    const std::optional<SteadyTime> earliest = timers_.earliest();
     Clock& clock = timers_.core_.clock;
     if (!earliest || clock.is_manual()) return;  // a manual clock calls look() when it moves
     alarm_.expires_after(std::max(*earliest - clock.steady_now(), Duration::zero()));
@@ -81,9 +77,23 @@ void Timers::earliest_moved() {
   if (thread_) thread_->look();
 }
 
+std::optional<SteadyTime> Timers::earliest() {
+  std::optional<SteadyTime> earliest;
+  {
+    StateLock lock(core_);
+    earliest = core_.state.timers.earliest();
+  }
+  for (TimedWork* const other : others_) {
+    const auto due = other->next_due();
+    if (due && (!earliest || *due < *earliest)) earliest = due;
+  }
+  return earliest;
+}
+
 std::size_t Timers::fire_due() {
   const SteadyTime now = core_.clock.steady_now();
   std::size_t fired = 0;
+  for (TimedWork* const other : others_) fired += other->fire(now);
   StateLock lock(core_);
   while (Execution* const execution = core_.state.timers.pop_due(now)) {
     PV2_ASSERT(execution->phase == Phase::kWaiting,

@@ -7,8 +7,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "engine_core.h"
+#include "timed_work.h"
 
 namespace pv2 {
 
@@ -18,6 +21,8 @@ class Timers {
   explicit Timers(EngineCore& core);
   ~Timers();
 
+  /// Something else that has its times. Before start(); it outlives the thread.
+  void add(TimedWork& work) { others_.push_back(&work); }
   /// Starts the thread.
   void start();
   /// No timer fires after this has returned. Idempotent.
@@ -25,13 +30,17 @@ class Timers {
 
   /// The earliest deadline is another one than before.
   void earliest_moved();
-  /// Queues every execution whose deadline has passed; returns how many.
+  /// Queues every execution whose deadline has passed, and fires what else is due; returns how much
+  /// there was.
   std::size_t fire_due();
 
  private:
   class Thread;
 
+  [[nodiscard]] std::optional<SteadyTime> earliest();
+
   EngineCore& core_;
+  std::vector<TimedWork*> others_;
   std::unique_ptr<Thread> thread_;
 };
 

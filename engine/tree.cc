@@ -74,6 +74,7 @@ const Execution* beyond_return(Execution& root) {
 void park_tree(EngineCore& core, Execution& root, const std::string& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   root.tree.parked = true;
+  core.tell(ProcedureNews::Kind::kParked, root, Status(StatusCode::kFailedPrecondition, why));
   for (Execution& member : TreeMembers(root)) core.state.timers.cancel(member);
   effects.log(LogLevel::kError, "procedure " + std::to_string(root.id.value) + " (" +
                                     std::string(root.name_of_type()) +
@@ -296,7 +297,8 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
   const Transition& done = commit.next;
   if (done.parked) {
     execution.phase = Phase::kIdle;
-    return park_tree(core, root, done.error.to_string(), effects);
+    PV2_ASSERT(execution.failure != nullptr, "a record that parks says why");
+    return park_tree(core, root, execution.failure->error.to_string(), effects);
   }
   if (done.undo != UndoChange::kPop) {  // a wait or a back-off inside the turn
     if (execution.wake_pending && !done.ends_waits) {
@@ -329,6 +331,13 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects) {
     garbage->rows = std::move(rows);
     core.state.garbage.try_emplace(root.id);
   }
+  if (root.state == ProcedureState::kRolledBack) {
+    for (const Execution* member : root.tree.members) {
+      if (!member->is_undone_with_its_tree()) continue;
+      core.tell(ProcedureNews::Kind::kFinished, *member, root.tree.cause);
+    }
+  }
+  core.tell(ProcedureNews::Kind::kFinished, root, root.failure ? root.failure->error : Status());
   for (Execution& member : TreeMembers(root)) {
     core.abandon_waits(member);
     core.settle(member, Disposition::kComplete);
@@ -349,6 +358,7 @@ void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Ef
   root.tree.parked = true;
   for (Execution& member : TreeMembers(root)) member.quarantined = true;
   root.tree.cause = reason;
+  core.tell(ProcedureNews::Kind::kQuarantined, root, reason);
   effects.log(LogLevel::kError, "procedure " + std::to_string(root.id.value) + " (" +
                                     std::string(root.name_of_type()) +
                                     ") is quarantined with its locks: " + reason.to_string());

@@ -34,6 +34,7 @@ struct WaitReason {
     kTimer,         ///< It waits until `deadline`, in `left`.
     kBackOff,       ///< The same, before attempt `attempt`, because the one before failed: `error`.
     kValue,         ///< It awaits `count` values that somebody completes; until `deadline`, if any.
+    kEvent,         ///< It awaits the event `name`; until `deadline`, if any.
     kOffload,       ///< It awaits the end of `count` pieces of offloaded work.
     kRunning,       ///< A worker runs its step, for `age` now.
     kTaken,         ///< A worker has taken it and runs a step of `on` before it.
@@ -51,6 +52,7 @@ struct WaitReason {
   std::vector<ProcedureId> on;  ///< Whom it waits for; each has its own reasons.
   std::size_t more = 0;         ///< At least so many more, which are not named.
   ResourceKey key;
+  std::string name;
   std::size_t ahead = 0;
   std::size_t count = 0;
   std::uint32_t attempt = 0;

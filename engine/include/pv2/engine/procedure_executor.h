@@ -29,6 +29,8 @@
 #include <vector>
 
 #include "pv2/engine/explanation.h"
+#include "pv2/engine/procedure_info.h"
+#include "pv2/engine/procedure_listener.h"
 #include "pv2/engine/procedure_registry.h"
 
 namespace pv2 {
@@ -74,6 +76,11 @@ struct ExecutorOptions {
   /// Finished results kept in memory; the oldest are then read from the store, or, with a store
   /// that keeps no records, forgotten.
   std::size_t max_results_in_memory = 100'000;
+  /// A step that runs for so long is reported once: logged, and given to `on_stuck`. 0: never. 10
+  /// seconds: a step must not block, so it is a thousand times what the slowest should take.
+  Duration stuck_after = std::chrono::seconds(10);
+  /// Called on a pool thread for each step that is reported.
+  std::function<void(const RunningProcedure&)> on_stuck{};
   LogSink log = default_log_sink();
   /// Called once, on a pool thread, when the store fails. The executor has stopped accepting work
   /// then.
@@ -110,34 +117,6 @@ struct ProcedureResult {
   std::string result;                               ///< What it gave to done().
   WallTime submitted{};
   WallTime finished{};
-};
-
-/// One entry of a procedure's history: a step that ended (the last 8 are kept in its record).
-struct HistoryEntry {
-  std::uint32_t step = 0;
-  std::uint32_t attempt = 0;
-  Outcome::Kind outcome = Outcome::Kind::kNext;
-  WallTime at{};
-};
-
-/// A live procedure as of its last durable record.
-struct ProcedureInfo {
-  ProcedureId id;
-  ProcedureId parent;
-  ProcedureId root;
-  std::string type;
-  std::string owner;
-  ProcedureState state = ProcedureState::kRunnable;
-  std::uint32_t step = 0;
-  std::string step_name;
-  std::uint32_t attempt = 1;
-  bool parked = false;  ///< Neither finished nor undone: waits for an operator. `error` says why.
-  bool quarantined = false;  ///< Its record cannot be understood by this program. `error` says why.
-  bool holds_locks = false;
-  LockSet locks;
-  Status error;
-  WallTime submitted{};
-  std::vector<HistoryEntry> history;
 };
 
 class Engine;
@@ -180,6 +159,7 @@ class ProcedureExecutor {
   }
 
   /// Waits until the procedure has ended. A procedure that is being undone, or is parked, has not.
+  /// `timeout` is by the executor's clock.
   /// kDeadlineExceeded: it still goes on. kNotFound: there never was one. kExpired: its result was
   /// forgotten.
   Result<ProcedureResult> wait(ProcedureId id,
@@ -209,14 +189,41 @@ class ProcedureExecutor {
   /// The same without blocking: `done` is called once, on a pool thread.
   void abort_async(ProcedureId id, AbortOptions options, std::function<void(Status)> done);
 
-  /// A live procedure, as of its last record.
+  /// A live procedure, as of its last record, with its fields. It makes an object of the user's
+  /// class on this thread.
   [[nodiscard]] Result<ProcedureInfo> describe(ProcedureId id) const;
   /// Why a procedure does not go on, and why those do not that it waits for, up to the root causes.
   /// The answer is of one moment and bounded, and finding it stops nobody for longer than about a
   /// millisecond. kNotFound: it is not live, and its result is not in memory.
   [[nodiscard]] Result<Explanation> explain(ProcedureId id) const;
-  /// All live procedures, in order of id.
+  /// The live procedures above `after` for which `filter` is true, in order of id, at most `limit`.
+  /// What is not durable yet is not shown. However much there is, the engine is never stopped for
+  /// longer than it takes to look at a thousand; so pages, and what is in one, are of different
+  /// moments.
+  [[nodiscard]] ProcedurePage list(const ListFilter& filter, ProcedureId after = {},
+                                   std::size_t limit = 100) const;
+  /// All live procedures, in order of id, page by page.
   [[nodiscard]] std::vector<ProcedureInfo> list() const;
+  /// The last steps (8 at most) of a procedure, live or, if it was a root whose result is still in
+  /// the store, ended.
+  [[nodiscard]] Result<std::vector<HistoryEntry>> history(ProcedureId id) const;
+  /// The steps that run at this moment, and for how long.
+  [[nodiscard]] std::vector<RunningProcedure> running() const;
+
+  /// From now on `listener` hears of procedures: one call at a time, in the order in which things
+  /// became durable, on the pool. What it throws is logged.
+  ListenerId add_listener(ProcedureListener listener);
+  /// When this has returned `listener` is not called any more; on a thread of this executor (a
+  /// listener that removes itself) a call that is under way may still end.
+  void remove_listener(ListenerId listener);
+
+  /// Calls `work` on the pool, first after `period` and then each time `period` after the call
+  /// before has ended, until it is removed or the executor stops. Kept in memory only: a host adds
+  /// its chores at each start. What it throws is logged. `name` is for the log.
+  ChoreId add_chore(std::string name, Duration period, std::function<void()> work);
+  /// The same promise as remove_listener().
+  void remove_chore(ChoreId chore);
+
   /// How many are live (submitted and not finished, children included).
   [[nodiscard]] std::size_t live_procedures() const;
   /// From now on at most `limit` procedures hold `key` at once, in whatever mode, a tree counting
@@ -240,9 +247,10 @@ class ProcedureExecutor {
   std::size_t run_until_idle(std::size_t max_steps = SIZE_MAX);
 
   /// Refuses new work, lets running steps and queued commits end, answers everybody who waits with
-  /// kStopping, and closes the store. Idempotent. Steps that run for ever make it wait for ever. On
-  /// a thread of the executor itself (a step, a callback) it only logs an error. An asynchronous
-  /// verb that is called afterwards is answered on the thread that calls it.
+  /// kStopping, and closes the store. Idempotent, and a second call returns when the first has
+  /// ended. Steps that run for ever make it wait for ever. On a thread of the executor itself (a
+  /// step, a callback) it only logs an error. An asynchronous verb that is called afterwards is
+  /// answered on the thread that calls it.
   void stop();
 
  private:

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "pv2/engine/completion.h"
+#include "pv2/engine/event.h"
 
 namespace pv2 {
 
@@ -106,6 +107,11 @@ class StepContext {
   const T* await(Start&& start) {
     return await_from<T>(AwaitSlot::Source::kCompletion, std::forward<Start>(start));
   }
+
+  /// Whether `event` is set, or was since this step began to wait for it; if not, answer wait().
+  /// Several of these and of the other kinds in one step are one wait, which the first of them
+  /// ends; wait_for() adds a deadline.
+  bool await(const Event& event);
 
   /// Runs `work` on the pool for blocking work. Its value arrives as Result<R> (Status for void or
   /// Status, Result<R> as it is); what it throws arrives as a Status. `work` must own what it uses:

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A host has a handful of chores, so they are looked through one by one.
+
+#include "chores.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine_core.h"
+#include "guard.h"
+
+namespace pv2 {
+
+ChoreId Chores::add(std::string name, Duration period, std::function<void()> work) {
+  auto chore = std::make_shared<Chore>();
+  chore->name = std::move(name);
+  chore->period = std::max(period, Duration(1));
+  chore->work = std::move(work);
+  chore->due = core_.clock.steady_now() + chore->period;
+  ChoreId id;
+  {
+    MutexLock lock(chores_mutex_);
+    id = chore->id = ChoreId{++last_id_};
+    chores_.push_back(std::move(chore));
+  }
+  changed_();
+  return id;
+}
+
+void Chores::remove(ChoreId id) {
+  Shared found;
+  {
+    MutexLock lock(chores_mutex_);
+    const auto at = std::find_if(chores_.begin(), chores_.end(),
+                                 [&](const Shared& chore) { return chore->id == id; });
+    if (at == chores_.end()) return;
+    found = *at;
+    chores_.erase(at);
+  }
+  found->guard.remove(!EngineThread::belongs_to(&core_));
+}
+
+std::optional<SteadyTime> Chores::next_due() {
+  std::optional<SteadyTime> next;
+  MutexLock lock(chores_mutex_);
+  for (const Shared& chore : chores_) {
+    if (chore->due && (!next || *chore->due < *next)) next = chore->due;
+  }
+  return next;
+}
+
+std::size_t Chores::fire(SteadyTime now) {
+  std::vector<Shared> due;
+  {
+    MutexLock lock(chores_mutex_);
+    for (const Shared& chore : chores_) {
+      if (!chore->due || *chore->due > now) continue;
+      chore->due.reset();
+      due.push_back(chore);
+    }
+  }
+  for (Shared& chore : due) {
+    core_.pool->post([this, chore = std::move(chore)] { run(chore); });
+  }
+  return due.size();
+}
+
+void Chores::run(const Shared& chore) {
+  const bool again = chore->guard.run([&] {
+    const Status done = guarded([&] { return "chore '" + chore->name + "'"; }, chore->work);
+    if (!done.ok()) log(core_.options.log, LogLevel::kError, done.message());
+  });
+  if (!again) return;
+  {
+    MutexLock lock(chores_mutex_);
+    chore->due = core_.clock.steady_now() + chore->period;
+  }
+  changed_();
+}
+
+}  // namespace pv2

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Chores: periodic work of the host, in memory only. A chore that is due goes to the pool; the next
+// time counts from the end of that run, so one that is slow never runs beside itself and never
+// falls behind.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pv2/engine/procedure_executor.h"
+#include "removable_call.h"
+#include "timed_work.h"
+
+namespace pv2 {
+
+struct EngineCore;
+
+/// Thread-safe.
+class Chores final : public TimedWork {
+ public:
+  explicit Chores(EngineCore& core) : core_(core) {}
+  /// Called when a chore's time became known: the timers look again. Set once, before anything
+  /// runs.
+  void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
+
+  ChoreId add(std::string name, Duration period, std::function<void()> work)
+      PV2_EXCLUDES(chores_mutex_);
+  void remove(ChoreId id) PV2_EXCLUDES(chores_mutex_);
+
+  [[nodiscard]] std::optional<SteadyTime> next_due() override PV2_EXCLUDES(chores_mutex_);
+  std::size_t fire(SteadyTime now) override PV2_EXCLUDES(chores_mutex_);
+
+ private:
+  struct Chore {
+    ChoreId id;
+    std::string name;
+    Duration period{};
+    std::function<void()> work;
+    std::optional<SteadyTime> due;  // none while it is on the pool; under chores_mutex_
+    RemovableCall guard;
+  };
+  // Shared by the list and by a run on the pool: a chore may be removed meanwhile.
+  using Shared = std::shared_ptr<Chore>;
+
+  void run(const Shared& chore) PV2_EXCLUDES(chores_mutex_);
+
+  EngineCore& core_;
+  std::function<void()> changed_;
+  Mutex chores_mutex_;
+  std::vector<Shared> chores_ PV2_GUARDED_BY(chores_mutex_);
+  std::uint64_t last_id_ PV2_GUARDED_BY(chores_mutex_) = 0;
+};
+
+}  // namespace pv2

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Event: a condition in memory that procedures wait for and the host declares, such as "the
+// catalogue is online". It is latched: once set it stays set until somebody resets it. An event is
+// not durable: after a restart its steps run again and look again, so the host sets it anew when
+// the condition is true. What has to survive a crash is a signal, not an event.
+//
+// A handle: copies are the same event. It may outlive the executor, and the executor it.
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <typeinfo>
+
+#include "pv2/engine/completion.h"
+
+namespace pv2 {
+
+/// Thread-safe.
+class Event {
+ public:
+  /// `name` is for people: it is what explain() shows.
+  explicit Event(std::string name = {});
+
+  /// Lets everybody go on who waits, in the order in which they began to, and everybody who comes.
+  /// Whoever waited goes on even if it is reset before they run.
+  void set();
+  /// Who comes from now on waits.
+  void reset();
+  [[nodiscard]] bool is_set() const;
+  [[nodiscard]] const std::string& name() const noexcept;
+
+ private:
+  friend class EventSlot;
+  class State;
+  // Shared by all copies, and by those who wait.
+  std::shared_ptr<State> state_;
+};
+
+/// One step that waits for an event. Thread-safe.
+class EventSlot final : public AwaitSlot {
+ public:
+  /// Completes `slot` when its event is set; at once if it is.
+  static void subscribe(const std::shared_ptr<EventSlot>& slot);
+
+  EventSlot(std::shared_ptr<WakeTarget> target, ProcedureId id, std::uint64_t epoch, Event event);
+
+  [[nodiscard]] const Event& event() const noexcept { return event_; }
+  [[nodiscard]] bool waits_for(const Event& event) const noexcept {
+    return event_.state_ == event.state_;
+  }
+  [[nodiscard]] const std::type_info& type() const noexcept override { return typeid(Event); }
+
+ private:
+  friend class Event;
+  void complete();
+
+  const Event event_;
+};
+
+}  // namespace pv2

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What listings show of a procedure, and what can be asked for. Plain data; all of it as of the
+// last durable record, never of an object that a worker is changing.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/ids.h>
+#include <pv2/base/procedure_state.h>
+#include <pv2/base/resource.h>
+#include <pv2/base/status.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pv2/engine/outcome.h"
+
+namespace pv2 {
+
+/// One entry of a procedure's history: a step that ended (the last 8 are kept in its record).
+struct HistoryEntry {
+  std::uint32_t step = 0;
+  std::uint32_t attempt = 0;
+  Outcome::Kind outcome = Outcome::Kind::kNext;
+  WallTime at{};
+};
+
+/// A live procedure as of its last durable record.
+struct ProcedureInfo {
+  ProcedureId id;
+  ProcedureId parent;
+  ProcedureId root;
+  std::string type;
+  std::string owner;
+  ProcedureState state = ProcedureState::kRunnable;
+  std::uint32_t step = 0;
+  std::string step_name;
+  std::uint32_t attempt = 1;
+  bool parked = false;  ///< Neither finished nor undone: waits for an operator. `error` says why.
+  bool quarantined = false;  ///< Its record cannot be understood by this program. `error` says why.
+  bool holds_locks = false;
+  LockSet locks;
+  Status error;
+  WallTime submitted{};
+  WallTime updated{};  ///< Of its last record.
+  std::vector<HistoryEntry> history;
+  /// Its fields as JSON, decoded from the record; empty unless they were asked for.
+  std::string fields;
+  /// Why `fields` is empty although they were asked for.
+  Status fields_error;
+};
+
+/// Which procedures a listing shows: those for which all that is set is true.
+struct ListFilter {
+  std::optional<ProcedureState> state{};
+  std::string type{};
+  std::string owner{};
+  /// This root and all its descendants.
+  ProcedureId root{};
+  /// Roots only, or only what was spawned.
+  std::optional<bool> is_root{};
+  /// Whose lock set has this key, held or wanted.
+  std::optional<ResourceKey> entity{};
+  /// Submitted so long ago, or longer.
+  std::optional<Duration> older_than{};
+  std::optional<bool> parked{};
+  std::optional<bool> quarantined{};
+  /// Fills ProcedureInfo::fields, which makes an object of the user's class for each.
+  bool with_fields = false;
+};
+
+/// A piece of a listing.
+struct ProcedurePage {
+  std::vector<ProcedureInfo> procedures;  ///< In order of id.
+  /// Ask for the next page after this id; none (0) when there is nothing more.
+  ProcedureId next;
+};
+
+/// A step that a worker is in the middle of.
+struct RunningProcedure {
+  ProcedureId id;
+  std::string type;
+  std::uint32_t step = 0;
+  std::string step_name;
+  bool undo = false;
+  WallTime since{};
+  Duration age{};
+};
+
+}  // namespace pv2

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a host can be told of procedures as they come and go. News are told after they are durable,
+// and are not kept: a host that was away looks at the listing.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/ids.h>
+#include <pv2/base/procedure_state.h>
+#include <pv2/base/status.h>
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace pv2 {
+
+/// Something that has become durable.
+struct ProcedureNews {
+  enum class Kind : std::uint8_t {
+    kAdded,        ///< Submitted, or spawned.
+    kFinished,     ///< It succeeded, or was undone: `state` and `error` say which and why.
+    kParked,       ///< Its tree can neither be finished nor undone; told of the root.
+    kQuarantined,  ///< Its tree cannot be understood; told of the root.
+  };
+
+  Kind kind = Kind::kAdded;
+  ProcedureId id;
+  ProcedureId root;
+  std::string type;
+  ProcedureState state = ProcedureState::kRunnable;
+  Status error;
+};
+
+/// May call any asynchronous verb of the executor. One that is slow delays the news after it.
+using ProcedureListener = std::function<void(const ProcedureNews&)>;
+
+/// Names a listener of one executor.
+struct ListenerId {
+  std::uint64_t value = 0;
+  friend auto operator<=>(const ListenerId&, const ListenerId&) = default;
+};
+
+/// Names a chore of one executor.
+struct ChoreId {
+  std::uint64_t value = 0;
+  friend auto operator<=>(const ChoreId&, const ChoreId&) = default;
+};
+
+}  // namespace pv2

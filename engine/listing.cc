@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A page is gathered in pieces. Between two pieces the engine goes on, so a page is not of one
+// moment; but each procedure in it is as one durable record said.
+
+#include "listing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "guard.h"
+#include "record_codec.h"
+
+namespace pv2 {
+namespace {
+
+// Ids looked at, and procedures copied, in one critical section: about 50 us each.
+constexpr std::size_t kIdsPerPiece = 1024;
+constexpr std::size_t kCopiesPerPiece = 64;
+
+std::string name_of(ProcedureId id) { return "procedure " + std::to_string(id.value); }
+
+// A procedure as its last record has it, and what is needed to print its fields.
+struct Published {
+  ProcedureInfo info;
+  const ProcedureType* type = nullptr;  // of the registry, which lives as long as the executor
+  std::string arguments;
+  std::string image;
+};
+
+std::vector<HistoryEntry> entries_of(const History& history) {
+  std::vector<HistoryEntry> entries;
+  entries.reserve(history.size());
+  for (std::size_t i = 0; i < history.size(); ++i) entries.push_back(history.at(i));
+  return entries;
+}
+
+ProcedureInfo info_of(const Execution& execution) {
+  ProcedureInfo info;
+  info.id = execution.id;
+  info.parent = execution.parent != nullptr ? execution.parent->id : ProcedureId();
+  info.root = execution.root->id;
+  info.type = execution.name_of_type();
+  info.owner = execution.owner.view();
+  info.state = execution.state;
+  info.step = execution.step;
+  const StepInfo* const step =
+      execution.type != nullptr ? execution.type->find_step(execution.step) : nullptr;
+  if (step != nullptr) info.step_name = step->name;
+  info.attempt = execution.attempt;
+  info.parked = execution.root->tree.parked && !execution.quarantined;
+  info.quarantined = execution.quarantined;
+  info.holds_locks = execution.recorded_locks;
+  info.locks = execution.locks;
+  if (execution.failure) info.error = execution.failure->error;
+  if (info.error.ok() && execution.is_root()) info.error = execution.tree.cause;
+  info.submitted = execution.submitted;
+  info.updated = execution.updated;
+  info.history = entries_of(execution.history);
+  return info;
+}
+
+Published published(const Execution& execution, bool with_fields) {
+  Published copy;
+  copy.info = info_of(execution);
+  if (!with_fields) return copy;
+  copy.type = execution.type;
+  copy.arguments = execution.arguments.view();
+  copy.image = execution.image.view();
+  return copy;
+}
+
+bool is_durable(const Execution& execution) {
+  return execution.state != ProcedureState::kInitializing;
+}
+
+bool matches(const Execution& execution, const ListFilter& filter, WallTime now) {
+  if (!is_durable(execution)) return false;
+  if (filter.state && execution.state != *filter.state) return false;
+  if (!filter.type.empty() && execution.name_of_type() != filter.type) return false;
+  if (!filter.owner.empty() && execution.owner.view() != filter.owner) return false;
+  if (filter.root && execution.root->id != filter.root) return false;
+  if (filter.is_root && execution.is_root() != *filter.is_root) return false;
+  if (filter.older_than && now - execution.submitted < *filter.older_than) return false;
+  if (filter.quarantined && execution.quarantined != *filter.quarantined) return false;
+  if (filter.parked) {
+    const bool parked = execution.root->tree.parked && !execution.quarantined;
+    if (parked != *filter.parked) return false;
+  }
+  if (!filter.entity) return true;
+  const auto& requests = execution.locks.requests();
+  return std::any_of(requests.begin(), requests.end(),
+                     [&](const LockRequest& request) { return request.key == *filter.entity; });
+}
+
+// Without any lock: this is the user's code.
+void print_fields_of(Published& copy) {
+  if (copy.type == nullptr) {
+    copy.info.fields_error =
+        Status(StatusCode::kNotSupported,
+               "its type '" + copy.info.type + "' is not registered in this program");
+    return;
+  }
+  const ProcedureType& type = *copy.type;
+  copy.info.fields_error =
+      guarded([&] { return "showing the fields of a " + type.name; },
+              [&]() -> Status {
+                const auto object = type.create();
+                Status read = type.decode(*object, FieldSelection::kArguments, copy.arguments);
+                if (read.ok()) read = type.decode(*object, FieldSelection::kState, copy.image);
+                if (read.ok()) copy.info.fields = type.print(*object);
+                return read;
+              });
+}
+
+}  // namespace
+
+ProcedurePage list_procedures(EngineCore& core, const ListFilter& filter, ProcedureId after,
+                              std::size_t limit) {
+  ProcedurePage page;
+  const WallTime now = core.clock.wall_now();
+  std::vector<Published> piece;
+  do {
+    piece.clear();
+    {
+      StateLock lock(core);
+      const std::size_t room = std::min(kCopiesPerPiece, limit - page.procedures.size());
+      after = core.state.live.visit_after(after, kIdsPerPiece, [&](const Execution& execution) {
+        if (matches(execution, filter, now)) {
+          piece.push_back(published(execution, filter.with_fields));
+        }
+        return piece.size() < room;
+      });
+    }
+    for (Published& copy : piece) {
+      if (filter.with_fields) print_fields_of(copy);
+      page.procedures.push_back(std::move(copy.info));
+    }
+  } while (after && page.procedures.size() < limit);
+  page.next = after;
+  return page;
+}
+
+Result<ProcedureInfo> describe_procedure(EngineCore& core, ProcedureId id) {
+  Published copy;
+  {
+    StateLock lock(core);
+    const Execution* const execution = core.find(id);
+    if (execution == nullptr || !is_durable(*execution)) {
+      return Status(StatusCode::kNotFound, name_of(id) + " is not live");
+    }
+    copy = published(*execution, true);
+  }
+  print_fields_of(copy);
+  return std::move(copy.info);
+}
+
+Result<std::vector<HistoryEntry>> history_of(EngineCore& core, ProcedureId id) {
+  {
+    StateLock lock(core);
+    if (const Execution* const execution = core.find(id); execution != nullptr) {
+      return entries_of(execution->history);
+    }
+    if (!id || id.value >= core.state.next_id) {
+      return Status(StatusCode::kNotFound, name_of(id) + " does not exist and never did");
+    }
+  }
+  const auto row = core.store.get(Space::kProcedure, procedure_key(id, RowKind::kState));
+  if (!row.ok()) return row.status();
+  if (!*row) {
+    return Status(StatusCode::kExpired,
+                  name_of(id) + " has ended and its record was acknowledged or deleted");
+  }
+  Execution stored;
+  bool holds_locks = false;
+  PartStatus user = PartStatus::kIntact;
+  const Status read = decode_state(**row, {}, stored, holds_locks, user);
+  if (!read.ok()) return read.with_context("record of " + name_of(id));
+  return entries_of(stored.history);
+}
+
+}  // namespace pv2

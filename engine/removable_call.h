@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RemovableCall: a function of the host that is called now and then, and may be taken away at any
+// time. Who takes it away may rely on it: afterwards it is not running and will not run again.
+
+#pragma once
+
+#include <pv2/base/mutex.h>
+
+#include <utility>
+
+namespace pv2 {
+
+/// Thread-safe. Called by one thread at a time.
+class RemovableCall {
+ public:
+  /// Runs `call` unless it was removed; false then.
+  template <class Call>
+  bool run(Call&& call) PV2_EXCLUDES(state_mutex_) {
+    {
+      MutexLock lock(state_mutex_);
+      if (removed_) return false;
+      running_ = true;
+    }
+    std::forward<Call>(call)();
+    MutexLock lock(state_mutex_);
+    running_ = false;
+    ended_.notify_all();
+    return !removed_;
+  }
+
+  /// No call begins after this. `wait`: and none is under way when it returns; not for the thread
+  /// that may be making the call.
+  void remove(bool wait) PV2_EXCLUDES(state_mutex_) {
+    MutexLock lock(state_mutex_);
+    removed_ = true;
+    while (wait && running_) ended_.wait(state_mutex_);
+  }
+
+ private:
+  Mutex state_mutex_;
+  CondVar ended_;
+  bool removed_ PV2_GUARDED_BY(state_mutex_) = false;
+  bool running_ PV2_GUARDED_BY(state_mutex_) = false;
+};
+
+}  // namespace pv2

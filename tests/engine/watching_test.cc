@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What watches the engine on the host's behalf: the report of a step that is stuck, listeners, and
+// chores. (Row 61 in terms of our workers: we report, and add no thread.)
+
+#include <atomic>
+#include <future>
+#include <latch>
+
+#include "support/engine_world.h"
+
+namespace pv2::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+// With threads, under the test's clock.
+struct ThreadedWorld {
+  EngineWorld engine;
+  Mutex seen_mutex;
+  std::vector<std::string> log PV2_GUARDED_BY(seen_mutex);
+  std::unique_ptr<ProcedureExecutor> executor;
+
+  ExecutorOptions options() {
+    ExecutorOptions options = engine.options();
+    options.workers = 2;
+    options.store = memory(engine.disk, {.mode = MemoryStoreOptions::Mode::kThread});
+    options.log = [this](LogLevel, std::string_view line) {
+      MutexLock lock(seen_mutex);
+      log.emplace_back(line);
+    };
+    return options;
+  }
+  ProcedureExecutor& open(ExecutorOptions options) {
+    auto opened = ProcedureExecutor::open(std::move(options));
+    REQUIRE(opened.status().to_string() == "OK");
+    executor = *std::move(opened);
+    executor->start();
+    return *executor;
+  }
+  bool logged(const std::string& part) {
+    MutexLock lock(seen_mutex);
+    return std::any_of(log.begin(), log.end(), [&](const std::string& line) {
+      return line.find(part) != std::string::npos;
+    });
+  }
+};
+
+bool logged(const EngineWorld& engine, const std::string& part) {
+  return std::any_of(engine.log_lines.begin(), engine.log_lines.end(),
+                     [&](const auto& line) { return line.find(part) != std::string::npos; });
+}
+
+std::string in_words(const ProcedureNews& news) {
+  static const char* const kKinds[] = {"added", "finished", "parked", "quarantined"};
+  return std::string(kKinds[static_cast<int>(news.kind)]) + " " + std::to_string(news.id.value) +
+         " " + std::string(to_string(news.state)) +
+         (news.error.ok() ? "" : " " + std::string(news.error.message()));
+}
+
+}  // namespace
+
+TEST_CASE("a step that runs too long is reported once, with its name and for how long") {
+  ThreadedWorld world;
+  std::promise<void> runs;
+  std::latch may_end(1);
+  world.engine.world.scripts["slow"] = {.steps = 2,
+                                        .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                          if (run.step != 2) return std::nullopt;
+                                          runs.set_value();
+                                          may_end.wait();
+                                          return std::nullopt;
+                                        }};
+  std::promise<RunningProcedure> stuck;
+  std::atomic<int> reports = 0;
+  auto options = world.options();
+  options.stuck_after = 10s;
+  options.on_stuck = [&](const RunningProcedure& running) {
+    if (++reports == 1) stuck.set_value(running);
+  };
+  ProcedureExecutor& executor = world.open(std::move(options));
+  const ProcedureId id = executor.submit(Job(world.engine.world, "slow"))->id;
+  runs.get_future().wait();
+
+  world.engine.clock->advance(9s);
+  const auto running = executor.running();
+  REQUIRE(running.size() == 1);
+  CHECK(running[0].id == id);
+  CHECK(running[0].step_name == "TWO");
+  CHECK(running[0].age == 9s);
+  world.engine.clock->advance(1s);
+  const RunningProcedure reported = stuck.get_future().get();
+  CHECK(reported.id == id);
+  CHECK(reported.type == "test.Job");
+  CHECK(reported.step_name == "TWO");
+  CHECK(reported.age == 10s);
+  CHECK_FALSE(reported.undo);
+  CHECK(world.logged("step TWO of procedure 1 (test.Job) has been running for 10.0 s"));
+  for (int i = 0; i < 5; ++i) world.engine.clock->advance(1h);
+  may_end.count_down();
+  CHECK(executor.wait(id).ok());
+  executor.stop();
+  CHECK(reports == 1);
+  CHECK(executor.running().empty());
+}
+
+TEST_CASE("a wall clock that jumps does not make a step stuck") {
+  ThreadedWorld world;
+  std::promise<void> runs;
+  std::latch may_end(1);
+  world.engine.world.scripts["slow"] = {.steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
+                                          runs.set_value();
+                                          may_end.wait();
+                                          return std::nullopt;
+                                        }};
+  std::atomic<int> reports = 0;
+  auto options = world.options();
+  options.on_stuck = [&](const RunningProcedure&) { ++reports; };
+  ProcedureExecutor& executor = world.open(std::move(options));
+  const ProcedureId id = executor.submit(Job(world.engine.world, "slow"))->id;
+  runs.get_future().wait();
+  world.engine.clock->jump_wall(24h);
+  world.engine.clock->advance(1s);
+  may_end.count_down();
+  CHECK(executor.wait(id).ok());
+  executor.stop();
+  CHECK(reports == 0);
+}
+
+TEST_CASE("listeners hear what becomes durable, in its order, of roots and children") {
+  EngineWorld engine;
+  engine.world.scripts["parent"] = {.steps = 2, .children = {"child"}};
+  engine.world.scripts["child"] = {.steps = 1};
+  engine.world.scripts["fails"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 2) return Say::fail("out of stock");
+    return std::nullopt;
+  }};
+  engine.open();
+  std::vector<std::string> heard;
+  const ListenerId listener = engine.executor().add_listener(
+      [&](const ProcedureNews& news) { heard.push_back(in_words(news)); });
+  engine.submit("parent");
+  engine.run();
+  engine.submit("fails");
+  engine.run();
+
+  CHECK(heard == Entries{"added 1 RUNNABLE", "added 2 RUNNABLE", "finished 2 SUCCESS",
+                         "finished 1 SUCCESS", "added 3 RUNNABLE",
+                         "finished 3 ROLLEDBACK out of stock"});
+  engine.executor().remove_listener(listener);
+  engine.executor().remove_listener(listener);
+  engine.submit("child");
+  engine.run();
+  CHECK(heard.size() == 6);
+}
+
+TEST_CASE("a listener hears of what is parked and what is quarantined") {
+  EngineWorld engine;
+  engine.world.scripts["stuck"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+                                     if (run.step == 2) return Say::fail("no");
+                                     return std::nullopt;
+                                   },
+                                   .undo = [](JobRun&) { return Say::fail("cannot"); }};
+  engine.open();
+  std::vector<ProcedureNews> heard;
+  engine.executor().add_listener([&](const ProcedureNews& news) { heard.push_back(news); });
+  const ProcedureId id = engine.submit("stuck");
+  engine.run();
+
+  REQUIRE(heard.size() == 2);
+  CHECK(heard[1].kind == ProcedureNews::Kind::kParked);
+  CHECK(heard[1].id == id);
+  CHECK_THAT(heard[1].error.to_string(), ContainsSubstring("cannot"));
+}
+
+TEST_CASE("a listener that throws is logged and harms neither the others nor the engine") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1};
+  engine.open();
+  int heard = 0;
+  engine.executor().add_listener([](const ProcedureNews&) { throw std::runtime_error("deaf"); });
+  engine.executor().add_listener([&](const ProcedureNews&) { ++heard; });
+  engine.executor().add_listener([](const ProcedureNews&) { throw 7; });
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK(engine.result(id).status.ok());
+  CHECK(heard == 2);
+  CHECK(logged(engine, "a listener, told of procedure 1, threw: deaf"));
+}
+
+TEST_CASE("a listener may remove itself, and call the executor, while it runs") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1};
+  engine.open();
+  int heard = 0;
+  ListenerId self;
+  self = engine.executor().add_listener([&](const ProcedureNews& news) {
+    ++heard;
+    (void)engine.executor().list();
+    (void)engine.executor().explain(news.id);
+    engine.executor().remove_listener(self);
+    if (heard == 1) {
+      engine.executor().submit_async(Job(engine.world, "a"), {}, [](const Result<Submitted>&) {});
+    }
+  });
+  engine.submit("a");
+  engine.run();
+  CHECK(heard == 1);
+  CHECK(engine.result({2}).status.ok());
+}
+
+TEST_CASE("who removes a listener on his own thread waits for the call that is under way") {
+  ThreadedWorld world;
+  world.engine.world.scripts["a"] = {.steps = 1};
+  ProcedureExecutor& executor = world.open(world.options());
+  std::promise<void> entered;
+  std::latch may_leave(1);
+  std::atomic<bool> left = false;
+  std::atomic<bool> first = true;
+  const ListenerId listener = executor.add_listener([&](const ProcedureNews&) {
+    if (!first.exchange(false)) return;
+    entered.set_value();
+    may_leave.wait();
+    left = true;
+  });
+  const ProcedureId id = executor.submit(Job(world.engine.world, "a"))->id;
+  entered.get_future().wait();
+  std::thread remover([&] {
+    executor.remove_listener(listener);
+    CHECK(left);
+  });
+  may_leave.count_down();
+  remover.join();
+  CHECK(executor.wait(id).ok());
+}
+
+TEST_CASE(
+    "a chore runs period after period on the pool, also after it threw, until it is removed") {
+  EngineWorld engine;
+  engine.open();
+  const std::size_t commits = engine.faults().commits();
+  int runs = 0;
+  const ChoreId chore = engine.executor().add_chore("sweeper", 10s, [&] {
+    if (++runs == 2) throw std::runtime_error("broom broke");
+  });
+  engine.advance(9s);
+  CHECK(runs == 0);
+  engine.advance(1s);
+  CHECK(runs == 1);
+  engine.advance(10s);
+  CHECK(runs == 2);
+  CHECK(logged(engine, "chore 'sweeper' threw: broom broke"));
+  engine.advance(1h);  // late by 359 periods: once is enough
+  CHECK(runs == 3);
+  engine.executor().remove_chore(chore);
+  engine.executor().remove_chore(chore);
+  engine.advance(1h);
+  CHECK(runs == 3);
+  CHECK(engine.faults().commits() == commits);  // nothing of it is kept
+}
+
+TEST_CASE("a chore may remove itself, and is silent once the executor has stopped") {
+  ThreadedWorld world;
+  ProcedureExecutor& executor = world.open(world.options());
+  std::atomic<int> runs = 0;
+  std::promise<void> ran;
+  ChoreId self;
+  std::promise<void> known;
+  auto ready = known.get_future().share();
+  self = executor.add_chore("once", 1s, [&, ready] {
+    ready.wait();
+    ++runs;
+    executor.remove_chore(self);
+    ran.set_value();
+  });
+  known.set_value();
+  std::atomic<int> others = 0;
+  executor.add_chore("other", 10s, [&] { ++others; });
+  world.engine.clock->advance(1s);
+  ran.get_future().wait();
+  world.engine.clock->advance(1s);
+  executor.stop();
+  world.engine.clock->advance(1h);
+  CHECK(runs == 1);
+  CHECK(others == 0);
+}
+
+}  // namespace pv2::testing
