@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// User code that throws where the other files do not have it throw: at load, while a step is
+// recorded, and while a child is spawned. It is the failure of one procedure, or its quarantine,
+// and what stands beside it goes on. (A destructor cannot throw: that of Procedure is noexcept, so
+// a derived one that may does not compile.)
+
+#include <type_traits>
+
+#include "support/engine_world.h"
+
+namespace pv2::testing {
+namespace {
+
+enum class Place { kNowhere, kConstructor, kDecode, kEncode, kLocks, kPriority, kAwait };
+
+// Throws where `place` says, once it has been told to.
+class Brittle final : public Procedure {
+ public:
+  static constexpr std::string_view kType = "test.Brittle";
+  explicit Brittle(const Place& place) : place_(place) { throw_at(Place::kConstructor); }
+  void fields(auto& f) {
+    throw_at(Place::kDecode);
+    if (ran_) throw_at(Place::kEncode);
+    f(1, "note", note_);
+  }
+  LockSet locks() const override {
+    throw_at(Place::kLocks);
+    return {};
+  }
+  Priority priority() const override {
+    throw_at(Place::kPriority);
+    return Priority::kNormal;
+  }
+  Outcome execute(StepContext& ctx) override {
+    ran_ = true;
+    note_ = "changed";
+    if (place_ == Place::kAwait) {
+      ctx.await<int>([this](const auto&) { throw_at(Place::kAwait); });
+    }
+    return done("ended");
+  }
+  Outcome rollback(StepContext&) override { return undone(); }
+
+ private:
+  void throw_at(Place place) const {
+    if (place_ == place) throw std::runtime_error("thrown by the test");
+  }
+
+  const Place& place_;
+  std::string note_;
+  bool ran_ = false;
+};
+static_assert(std::is_nothrow_destructible_v<Brittle>);
+
+// An engine with that type; registration makes one of it, so `place` is nowhere until then.
+ExecutorOptions with_brittle(EngineWorld& engine, const Place& place) {
+  ExecutorOptions options = engine.options();
+  options.registry.add<Brittle>(place);
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "what throws while a procedure is made from its record quarantines it until it does not") {
+  const Place where = GENERATE(Place::kConstructor, Place::kDecode);
+  Place place = Place::kNowhere;
+  EngineWorld engine;
+  engine.world.scripts["other"] = {};
+  engine.open(with_brittle(engine, place));
+  const auto id = engine.executor().submit(Brittle(place))->id;
+
+  ExecutorOptions next = with_brittle(engine, place);
+  place = where;
+  engine.open(std::move(next));
+  const ProcedureId other = engine.submit("other");
+  engine.run();
+  CHECK(engine.describe(id).quarantined);
+  CHECK_THAT(engine.describe(id).error.to_string(), ContainsSubstring("thrown by the test"));
+  CHECK(engine.result(other).status.ok());
+
+  place = Place::kNowhere;
+  engine.open(with_brittle(engine, place));
+  engine.run();
+  CHECK(engine.result(id).result == "ended");
+}
+
+TEST_CASE("what throws while a step runs or is recorded fails that procedure and no other") {
+  const Place where = GENERATE(Place::kEncode, Place::kAwait);
+  Place place = Place::kNowhere;
+  EngineWorld engine;
+  engine.world.scripts["other"] = {};
+  engine.open(with_brittle(engine, place));
+  const auto id = engine.executor().submit(Brittle(place))->id;
+  const ProcedureId other = engine.submit("other");
+  place = where;
+  engine.run();
+
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("thrown by the test"));
+  CHECK(engine.result(other).status.ok());
+}
+
+TEST_CASE("what a child throws while it is spawned fails the step that spawns it") {
+  const Place where = GENERATE(Place::kDecode, Place::kLocks, Place::kPriority);
+  Place place = Place::kNowhere;
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.run = [&place, where](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 2) return std::nullopt;
+    Brittle child(place);
+    place = where;
+    run.ctx.spawn(std::move(child));
+    return std::nullopt;
+  }};
+  engine.open(with_brittle(engine, place));
+  const ProcedureId id = engine.submit("p");
+  engine.run();
+
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("thrown by the test"));
+  CHECK(engine.executor().list().empty());
+  CHECK(engine.disk->rows() == 1 + 2);
+}
+
+}  // namespace pv2::testing
