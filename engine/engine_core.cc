@@ -48,6 +48,13 @@ void EngineCore::reserve_ids(Effects& effects) {
   write_watermark(state.next_id + kIdBlock, {}, effects);
 }
 
+TypeCounts& EngineCore::counts_of(const ProcedureType& type) {
+  if (type.index >= state.counts.size()) state.counts.resize(type.index + 1);
+  TypeCounts& counts = state.counts[type.index];
+  if (counts.type.empty()) counts.type = type.name;
+  return counts;
+}
+
 void EngineCore::write_watermark(std::uint64_t next_id, std::function<void(Status)> answer,
                                  Effects& effects) {
   auto commit = std::make_unique<WatermarkCommit>();

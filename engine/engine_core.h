@@ -112,6 +112,7 @@ struct EngineState {
   std::size_t nonces_on_disk_only = 0;
   std::uint64_t evictions = 0;
   bool started = false;  ///< Somebody takes what is queued.
+  std::vector<TypeCounts> counts;  ///< By ProcedureType::index; without a name: there were none.
   bool stopping = false;
   Status store_failure;
   /// What ProcedureExecutor::set_limit() has made durable.
@@ -150,6 +151,8 @@ struct EngineCore {
   void reserve_ids(Effects& effects) PV2_REQUIRES(state_mutex);
   /// Queues a watermark; no id at or above it will be issued by this or any later run before
   /// another one is durable.
+  /// The counters of a type.
+  TypeCounts& counts_of(const ProcedureType& type) PV2_REQUIRES(state_mutex);
   void write_watermark(std::uint64_t next_id, std::function<void(Status)> answer, Effects& effects)
       PV2_REQUIRES(state_mutex);
   /// Why nothing is accepted any more, or OK.

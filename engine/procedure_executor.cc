@@ -275,6 +275,13 @@ std::vector<LockInfo> ProcedureExecutor::locks() const {
   return infos;
 }
 
+std::vector<TypeCounts> ProcedureExecutor::counts() const {
+  StateLock lock(engine_->core);
+  std::vector<TypeCounts> counts = engine_->core.state.counts;
+  std::erase_if(counts, [](const TypeCounts& each) { return each.type.empty(); });
+  return counts;
+}
+
 std::vector<WaitCycle> ProcedureExecutor::deadlocks() const {
   return engine_->core.scheduler.cycles();
 }

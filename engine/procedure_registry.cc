@@ -31,6 +31,7 @@ void ProcedureRegistry::add_type(ProcedureType type, Status (*validate)(Procedur
           .with_context("procedure type '" + type.name + "'");
   if (!status_.ok()) return;
   std::string name = type.name;
+  type.index = types_.size();
   const auto [at, added] =
       types_.emplace(name, std::make_shared<const ProcedureType>(std::move(type)));
   if (!added) {

@@ -168,6 +168,7 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
   Execution& execution = *commit.execution;
   execution.state = ProcedureState::kRunnable;
   execution.recorded_locks = commit.holds_locks;
+  ++core_.counts_of(*execution.type).submitted;
   core_.reserve_ids(effects);
   if (execution.nonce) {
     const auto known = core_.state.nonces.find(execution.nonce);
@@ -194,6 +195,7 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   for (Execution* child : commit.children) {
     child->state = ProcedureState::kRunnable;
     child->phase = Phase::kIdle;
+    ++core_.counts_of(*child->type).submitted;
     core_.state.live.emplace(child->id, child);
     root.tree.members.push_back(child);
     core_.tell(ProcedureNews::Kind::kAdded, *child);

@@ -339,6 +339,8 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects) {
   }
   core.tell(ProcedureNews::Kind::kFinished, root, root.failure ? root.failure->error : Status());
   for (Execution& member : TreeMembers(root)) {
+    TypeCounts& counts = core.counts_of(*member.type);
+    ++(member.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
     core.abandon_waits(member);
     core.settle(member, Disposition::kComplete);
     core.state.live.erase(member.id);

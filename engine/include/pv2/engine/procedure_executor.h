@@ -119,6 +119,14 @@ struct ProcedureResult {
   WallTime finished{};
 };
 
+/// How many procedures of one type there have been in this run, children included.
+struct TypeCounts {
+  std::string type;
+  std::uint64_t submitted = 0;  ///< Submitted or spawned, and durable.
+  std::uint64_t succeeded = 0;  ///< Counted when their tree has ended, once each.
+  std::uint64_t undone = 0;     ///< The same; what was never begun counts here too.
+};
+
 class Engine;
 
 /// Thread-safe, except that open, start and destruction happen once and not concurrently with other
@@ -226,6 +234,9 @@ class ProcedureExecutor {
 
   /// How many are live (submitted and not finished, children included).
   [[nodiscard]] std::size_t live_procedures() const;
+  /// For every type of which there were any, in order of registration. What was loaded counts only
+  /// at its end; a duplicate of a submission does not count.
+  [[nodiscard]] std::vector<TypeCounts> counts() const;
   /// From now on at most `limit` procedures hold `key` at once, in whatever mode, a tree counting
   /// once; nullopt ends the limit. Those who hold it already go on. Durable when it returns OK, and
   /// in force in every later run. Not on a thread of this executor (kFailedPrecondition).

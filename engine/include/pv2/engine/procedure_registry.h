@@ -28,6 +28,7 @@ namespace pv2 {
 /// concurrently.
 struct ProcedureType {
   std::string name;
+  std::size_t index = 0;  ///< 0, 1, ... in order of registration: its place in tables by type.
   std::vector<StepInfo> steps;  ///< One row numbered 1 for a procedure without a table.
   bool final_on_success = false;
   std::function<std::unique_ptr<Procedure>()> create;
