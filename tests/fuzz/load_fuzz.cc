@@ -32,6 +32,11 @@ using namespace pv2::testing;
 using RowKey = std::pair<Space, std::string>;
 using Rows = std::map<RowKey, std::string>;
 
+RowKey row_of(std::uint64_t id, RowKind kind) {
+  const auto key = procedure_key(ProcedureId{id}, kind);
+  return {Space::kProcedure, std::string(std::string_view(key))};
+}
+
 // Procedures in every condition that a record can be in.
 void fill_scripts(World& world) {
   const auto asks = [](JobRun& run) -> std::optional<Outcome> {
@@ -118,6 +123,10 @@ struct Template {
     submit(Job(world, "witness"));
     executor->run_until_idle(1);
     submit(Job(world, "witness"));
+    // Durable, and its tree is not undone yet: the message is there.
+    executor->abort_async(ProcedureId{2}, {.reason = "to have one", .who = "fuzz"},
+                          [](const auto&) {});
+    executor->run_until_idle(1);
 
     class NoSink final : public CommitSink {
       void on_committed(CommitList) noexcept override {}
@@ -130,8 +139,7 @@ struct Template {
     });
     for (const auto& [key, value] : rows) keys.push_back(key);
     for (std::uint64_t id = 1; id < 100; ++id) {
-      const auto at =
-          rows.find({Space::kProcedure, procedure_key(ProcedureId{id}, RowKind::kHeader)});
+      const auto at = rows.find(row_of(id, RowKind::kHeader));
       if (at == rows.end()) continue;
       Execution header;
       ProcedureId parent;
@@ -222,7 +230,7 @@ void mutate(Rows& rows, const Template& sound, Script& script) {
 
 bool untouched(const Rows& rows, const Template& sound, std::uint64_t id) {
   for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
-    const RowKey key{Space::kProcedure, procedure_key(ProcedureId{id}, kind)};
+    const RowKey key = row_of(id, kind);
     const auto now = rows.find(key);
     if (now == rows.end() || now->second != sound.rows.at(key)) return false;
   }
@@ -276,7 +284,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (executor.health().ok()) {
     const auto fresh = executor.submit(Job(world, "leaf"));
     if (fresh.ok()) {
-      const RowKey header{Space::kProcedure, procedure_key(fresh->id, RowKind::kHeader)};
+      const RowKey header = row_of(fresh->id.value, RowKind::kHeader);
       PV2_ASSERT(!rows.contains(header), "an id is issued once");
     }
   }
