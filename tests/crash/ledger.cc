@@ -64,6 +64,15 @@ void Ledger::note(const Event& event) {
       key.end = end;
       return;
     }
+    case Event::Kind::kAborts:
+      key.aborts = true;
+      return;
+    case Event::Kind::kAborted:
+      if (key.end && key.end->first) {
+        troubles_.push_back(name_of(event.key) + " had succeeded and was aborted after that");
+      }
+      key.aborted = true;
+      return;
     case Event::Kind::kAcknowledges:
       key.acknowledges = true;
       return;
@@ -130,7 +139,7 @@ void Ledger::check_ended(const MakeStore& make_store) {
   if (const Status status = store->recover_lease(sink); !status.ok()) {
     return trouble("open to count: " + status.to_string());
   }
-  count_rows(*store, keys);
+  count_rows(*store);
   store->close();
   MutexLock lock(keys_mutex_);
   keys_.clear();
@@ -145,6 +154,7 @@ void Ledger::end_all(ProcedureExecutor& executor, const Report& report,
     executor.wait_async(id, [&, number, id](const Result<ProcedureResult>& result) {
       if (result.ok()) {
         compare(number, key, *result);
+        report(event(Event::Kind::kEnded, number, id.value, result->status.ok(), result->result));
       } else if (!key.acknowledges || !is_gone(result.status())) {
         trouble(name_of(number) + " has no end: " + result.status().to_string());
       }
@@ -177,18 +187,21 @@ void Ledger::end_all(ProcedureExecutor& executor, const Report& report,
 }
 
 void Ledger::compare(std::uint64_t number, const Key& key, const ProcedureResult& result) {
-  if (result.status.ok() != succeeds(number)) {
+  const bool success = result.status.ok();
+  const bool right = key.aborted || !succeeds(number) ? !success : success || key.aborts;
+  if (!right) {
     trouble(name_of(number) + " ended as it should not: " + result.status.to_string());
   }
-  if (key.end && *key.end != std::pair(result.status.ok(), result.result)) {
+  if (key.end && *key.end != std::pair(success, result.result)) {
     trouble(name_of(number) + " has another end than the one that was told");
   }
 }
 
-void Ledger::count_rows(ProcedureStore& store, const std::map<std::uint64_t, Key>& keys) {
+void Ledger::count_rows(ProcedureStore& store) {
   std::map<std::string, std::uint64_t> expected;
-  for (const auto& [number, key] : keys) {
-    if (!succeeds(number)) continue;
+  for (const auto& [number, key] : snapshot()) {
+    if (!key.end) trouble(name_of(number) + " was submitted and its end was never told");
+    if (!key.end || !key.end->first) continue;
     for (std::uint32_t child = 0; child <= children_of(number); ++child) {
       expected[steps_row(number, child)] = (1U << kLoadSteps) - 1;
     }

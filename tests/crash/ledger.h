@@ -44,6 +44,8 @@ class Ledger {
     bool begun = false;
     std::uint64_t id = 0;
     std::optional<std::pair<bool, std::string>> end;
+    bool aborts = false;
+    bool aborted = false;
     bool acknowledges = false;
     bool acknowledged = false;
   };
@@ -55,7 +57,7 @@ class Ledger {
   void end_all(ProcedureExecutor& executor, const Report& report,
                const std::map<std::uint64_t, Key>& keys);
   /// Counts the rows of the host when everything has ended and was acknowledged, and deletes them.
-  void count_rows(ProcedureStore& store, const std::map<std::uint64_t, Key>& keys);
+  void count_rows(ProcedureStore& store);
   [[nodiscard]] std::map<std::uint64_t, Key> snapshot() const;
 
   mutable Mutex keys_mutex_;

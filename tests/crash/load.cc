@@ -50,6 +50,7 @@ Event event(Event::Kind kind, std::uint64_t key, std::uint64_t id, bool ok, std:
 bool succeeds(std::uint64_t key) {
   return kind_of(key) != JobKind::kFailing && kind_of(key) != JobKind::kBadTree;
 }
+bool is_aborted_by_its_client(std::uint64_t key) { return key / 8 % 4 == 1; }
 bool is_acknowledged_by_its_client(std::uint64_t key) { return key / 8 % 4 == 3; }
 std::uint32_t children_of(std::uint64_t key) {
   return kind_of(key) == JobKind::kTree || kind_of(key) == JobKind::kBadTree ? 2 : 0;
@@ -156,6 +157,21 @@ void run_clients(ProcedureExecutor& executor, const Report& report, KeyRange key
   std::counting_semaphore<> free_places(
       kPlaces);  // one is held from a submission to its last answer
 
+  const auto see_the_end = [&](std::uint64_t key, ProcedureId id) {
+    executor.wait_async(id, [&, key, id](const Result<ProcedureResult>& ended) {
+      if (!ended.ok()) {
+        refused = true;
+        return free_places.release();
+      }
+      report(event(Event::Kind::kEnded, key, id.value, ended->status.ok(), ended->result));
+      if (!is_acknowledged_by_its_client(key)) return free_places.release();
+      report(event(Event::Kind::kAcknowledges, key, id.value));
+      executor.acknowledge_async(id, [&, key, id](const Status& status) {
+        if (status.ok()) report(event(Event::Kind::kAcknowledged, key, id.value));
+        free_places.release();
+      });
+    });
+  };
   const auto submit = [&](std::uint64_t key) {
     submit_key(executor, report, key, [&, key](const Result<Submitted>& submitted) {
       if (!submitted.ok()) {
@@ -164,18 +180,11 @@ void run_clients(ProcedureExecutor& executor, const Report& report, KeyRange key
       }
       const ProcedureId id = submitted->id;
       report(event(Event::Kind::kSubmitted, key, id.value));
-      executor.wait_async(id, [&, key, id](const Result<ProcedureResult>& ended) {
-        if (!ended.ok()) {
-          refused = true;
-          return free_places.release();
-        }
-        report(event(Event::Kind::kEnded, key, id.value, ended->status.ok(), ended->result));
-        if (!is_acknowledged_by_its_client(key)) return free_places.release();
-        report(event(Event::Kind::kAcknowledges, key, id.value));
-        executor.acknowledge_async(id, [&, key, id](const Status& status) {
-          if (status.ok()) report(event(Event::Kind::kAcknowledged, key, id.value));
-          free_places.release();
-        });
+      if (!is_aborted_by_its_client(key)) return see_the_end(key, id);
+      report(event(Event::Kind::kAborts, key, id.value));
+      executor.abort_async(id, {}, [&, key, id](const Status& status) {
+        if (status.ok()) report(event(Event::Kind::kAborted, key, id.value));
+        see_the_end(key, id);
       });
     });
   };

@@ -32,6 +32,8 @@ struct Event {
     kEnded,         ///< A client was told how `key` ended: `ok` and `text`.
     kAcknowledges,  ///< A client is about to acknowledge `key`.
     kAcknowledged,  ///< ... and was told that it is.
+    kAborts,        ///< A client is about to abort `key`.
+    kAborted,       ///< ... and was told that the abort is durable.
     kTrouble,       ///< Something that must not be: `text`.
   };
   Kind kind = Kind::kAlive;
@@ -49,8 +51,10 @@ using Report = std::function<void(const Event&)>;
 [[nodiscard]] Event event(Event::Kind kind, std::uint64_t key, std::uint64_t id = 0,
                           bool ok = false, std::string_view text = {});
 
-/// What `key` does.
+/// Whether `key` succeeds, if nobody aborts it.
 [[nodiscard]] bool succeeds(std::uint64_t key);
+/// Whether whoever submits `key` aborts it at once.
+[[nodiscard]] bool is_aborted_by_its_client(std::uint64_t key);
 /// Whether the client that submits `key` acknowledges its result, and nobody submits it twice.
 [[nodiscard]] bool is_acknowledged_by_its_client(std::uint64_t key);
 /// How many children it has.
