@@ -6,8 +6,8 @@
 #   bench/instructions.sh PROGRAM            compares; fails when a path grew by more than 10 %
 #   bench/instructions.sh PROGRAM --record   writes the counts as the new record
 #
-# The counts belong to a compiler, which the record names: with another one a path may be 25 % dearer
-# before it fails, because it is the compiler's doing too.
+# The counts belong to a compiler, which the record names: with another one a path may be 25 %
+# dearer before it fails, because it is the compiler's doing too.
 #
 # Each path runs with COUNT and with 2 x COUNT repetitions: the difference, divided by COUNT, is
 # what one repetition costs, without start-up. The counts do not depend on the machine's load, only

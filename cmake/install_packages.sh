@@ -6,7 +6,7 @@
 # system without dpkg it changes nothing and leaves it to CMake to say what it cannot find.
 #
 #   cmake/install_packages.sh          what ./demo.sh and ./test.sh need
-#   cmake/install_packages.sh --ci     also clang and its tools, and valgrind, for the lanes of .ci/run
+#   cmake/install_packages.sh --ci     also clang, its tools and valgrind, for the lanes of .ci/run
 set -euo pipefail
 
 # a|b: either will do, the first one that the system offers is installed.
