@@ -31,6 +31,21 @@ std::size_t size_of(const Execution& execution) {
   return bytes;
 }
 
+// A start that is put off is a timed wait of the first record.
+Status defer_start(Execution& execution, const SubmitOptions& options) {
+  if (!options.delay && !options.start_at) return Status();
+  if (options.delay && options.start_at) {
+    return Status(StatusCode::kInvalidArgument,
+                  "SubmitOptions has both a delay and a start_at; give one of them");
+  }
+  const WallTime start =
+      options.start_at ? *options.start_at : execution.submitted + *options.delay;
+  if (start <= execution.submitted) return Status();
+  execution.deadline = start;
+  execution.patience = start - execution.submitted;
+  return Status();
+}
+
 }  // namespace
 
 Fingerprint fingerprint_of(const Execution& execution, std::string& scratch) {
@@ -71,6 +86,7 @@ void Admission::submit(std::string_view type_name, std::unique_ptr<Procedure> pr
     std::string scratch;
     scratch.reserve(256);  // for fields of ordinary size
     refused = describe_new(*procedure, *execution, scratch);
+    if (refused.ok()) refused = defer_start(*execution, options);
     core_.count_for_its_type(*execution);
     if (execution->nonce) execution->fingerprint = fingerprint_of(*execution, scratch);
   }
@@ -103,7 +119,8 @@ void Admission::submit(std::string_view type_name, std::unique_ptr<Procedure> pr
           break;
         }
         execution->id = *id;
-        execution->object = std::move(procedure);
+        if (!execution->deadline)
+          execution->object = std::move(procedure);  // else made when it runs
         commit = core_.state.spare_inserts.take();
         commit->execution = execution.get();
         commit->submitters.push_back(std::move(submitter));
@@ -133,7 +150,14 @@ void Admission::insert(std::unique_ptr<Execution> owned, std::unique_ptr<InsertC
   Transition first;
   first.step = execution.step;
   first.now = execution.submitted;
-  commit->holds_locks = first.holds_locks = core_.scheduler.admit(execution);
+  if (execution.deadline) {  // it asks for its locks when its time has come
+    first.state = ProcedureState::kWaitingTimeout;
+    first.deadline = execution.deadline;
+    first.patience = execution.patience;
+    commit->holds_locks = first.holds_locks = execution.locks.empty();
+  } else {
+    commit->holds_locks = first.holds_locks = core_.scheduler.admit(execution);
+  }
   RowBatch& batch = commit->batch;
   batch.reserve(1024);  // a header and a state of ordinary size
   insert_rows(execution, first, batch);

@@ -15,6 +15,7 @@
 #include "explain.h"
 #include "listing.h"
 #include "recovery.h"
+#include "row_bindings.h"
 
 namespace pv2 {
 namespace {
@@ -79,6 +80,7 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
                   "ExecutorOptions.store is missing; pv2::leveldb(path) or pv2::noop() makes one");
   }
   if (!options.registry.status().ok()) return options.registry.status();
+  if (Status status = check_row_bindings(options.row_bindings); !status.ok()) return status;
   if (options.reserved_workers != 0 && options.reserved_workers >= options.workers) {
     return Status(StatusCode::kInvalidArgument,
                   "ExecutorOptions.reserved_workers is " +

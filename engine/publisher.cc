@@ -166,7 +166,8 @@ void Publisher::apply(EngineRequest& request, Effects& effects) {
 
 void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
   Execution& execution = *commit.execution;
-  execution.state = ProcedureState::kRunnable;
+  execution.state =
+      execution.deadline ? ProcedureState::kWaitingTimeout : ProcedureState::kRunnable;
   execution.recorded_locks = commit.holds_locks;
   ++core_.counts_of(*execution.type).submitted;
   core_.reserve_ids(effects);
@@ -175,7 +176,12 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
     PV2_ASSERT(known != core_.state.nonces.end(), "the nonce of a live procedure is known");
     known->second.pending = nullptr;
   }
-  core_.queue(execution, Disposition::kBack);
+  if (execution.deadline) {
+    execution.phase = Phase::kWaiting;
+    core_.arm_timer(execution, effects);
+  } else {
+    core_.queue(execution, Disposition::kBack);
+  }
   core_.tell(ProcedureNews::Kind::kAdded, execution);
   for (InsertCommit::Submitter& submitter : commit.submitters) {
     auto call = [answer = std::move(submitter.answer), id = execution.id,

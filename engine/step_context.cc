@@ -16,7 +16,9 @@ ProcedureId StepContext::root_id() const noexcept { return run_.execution_.root-
 std::uint32_t StepContext::step() const noexcept { return run_.step_; }
 std::uint32_t StepContext::attempt() const noexcept { return run_.execution_.attempt; }
 bool StepContext::timed_out() const noexcept {
-  return run_.execution_.timed_out && !run_.execution_.backs_off();
+  // The time before a start that was put off is no wait of the step.
+  const Execution& execution = run_.execution_;
+  return execution.timed_out && execution.history.size() != 0 && !execution.backs_off();
 }
 WallTime StepContext::now() const { return run_.now_; }
 Random& StepContext::random() { return run_.random_; }
@@ -97,9 +99,11 @@ Result<std::optional<std::string>> StepContext::get_row(std::string_view key) co
 }
 
 void StepContext::put_row(std::string_view key, std::string_view value) {
-  run_.rows_.put(Space::kHost, key, value);
+  if (run_.may_write_row(key)) run_.rows_.put(Space::kHost, key, value);
 }
 
-void StepContext::erase_row(std::string_view key) { run_.rows_.erase(Space::kHost, key); }
+void StepContext::erase_row(std::string_view key) {
+  if (run_.may_write_row(key)) run_.rows_.erase(Space::kHost, key);
+}
 
 }  // namespace pv2

@@ -12,6 +12,7 @@
 
 #include "guard.h"
 #include "record_codec.h"
+#include "row_bindings.h"
 
 namespace pv2 {
 namespace {
@@ -133,6 +134,7 @@ Outcome StepRun::call_user_code() {
 
 void StepRun::decide(Outcome outcome) {
   commit_.next.history = HistoryEntry{step_, commit_.next.attempt, outcome.kind, now_};
+  if (!refused_row_.ok()) return undo_ ? park(refused_row_) : fail(refused_row_);
   undo_ ? decide_undo(outcome) : decide_forward(outcome);
 }
 
@@ -328,6 +330,19 @@ void StepRun::park(Status error) {
                  : error.with_context("cannot undo step " + step_name()));
   commit_.needs_record = true;
   release_object();
+}
+
+bool StepRun::may_write_row(std::string_view row) {
+  const RowBinding* const binding = binding_of(core_.options.row_bindings, row);
+  if (binding == nullptr || holds_exclusively(core_, execution_, binding->key)) return true;
+  if (refused_row_.ok()) {
+    refused_row_ = Status(StatusCode::kFailedPrecondition,
+                          "step " + step_name() + " changes a row with the prefix '" +
+                              binding->prefix + "', which is bound to " + to_string(binding->key) +
+                              ", but procedure " + std::to_string(execution_.id.value) +
+                              " does not hold that exclusively; add it to locks()");
+  }
+  return false;
 }
 
 // A failed attempt leaves no trace but its record.

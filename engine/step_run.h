@@ -50,6 +50,8 @@ class StepRun {
   void fail(Status error);
   void park(Status error);
   void forget_effects();
+  /// False, and the step will fail, if the row is bound to a key that this procedure does not hold.
+  bool may_write_row(std::string_view row);
   bool encode_image();
   void encode_record();
   bool adopt_children();
@@ -71,7 +73,8 @@ class StepRun {
     std::unique_ptr<Procedure> object;
   };
   std::vector<Spawned> spawned_;
-  RowBatch rows_;  // the host's rows, as far as this run changed them
+  Status refused_row_;  // why the step fails whatever it answers
+  RowBatch rows_;       // the host's rows, as far as this run changed them
 };
 
 /// Sets up an execution for a new object: fields encoded (in `scratch` first), locks and priority

@@ -50,6 +50,12 @@ enum class DeadlockPolicy : std::uint8_t {
   kFailYoungest,  ///< It is logged, and the tree with the highest id in it fails and is undone.
 };
 
+/// Host rows whose key begins with `prefix` are guarded by a lock key.
+struct RowBinding {
+  std::string prefix;
+  ResourceKey key;
+};
+
 /// Everything an executor is made of. `store` and `registry` are required.
 struct ExecutorOptions {
   std::unique_ptr<ProcedureStore> store;
@@ -76,6 +82,9 @@ struct ExecutorOptions {
   /// Finished results kept in memory; the oldest are then read from the store, or, with a store
   /// that keeps no records, forgotten.
   std::size_t max_results_in_memory = 100'000;
+  /// A step that changes a host row with such a prefix (the longest counts) without holding the key
+  /// exclusively, itself or through an ancestor, fails before anything is written.
+  std::vector<RowBinding> row_bindings{};
   /// A step that runs for so long is reported once: logged, and given to `on_stuck`. 0: never. 10
   /// seconds: a step must not block, so it is a thousand times what the slowest should take.
   Duration stuck_after = std::chrono::seconds(10);
@@ -93,6 +102,11 @@ struct SubmitOptions {
   Nonce nonce{};
   /// Who asks; shown in listings.
   std::string owner{};
+  /// It takes no step and no lock before this time has passed since the submission. Durable: what
+  /// is left after a restart is waited for. Not part of the fingerprint of a nonce.
+  std::optional<Duration> delay{};
+  /// The same, as a time of the wall clock; one that has passed starts it at once. Not both.
+  std::optional<WallTime> start_at{};
 };
 
 /// What goes with an abort.
