@@ -68,8 +68,49 @@ Status Admission::check_size(const Execution& execution) const {
                     "; the limit is " + std::to_string(limit));
 }
 
-void Admission::submit(std::string_view type_name, std::unique_ptr<Procedure> procedure,
+void Admission::submit(std::string_view type, std::unique_ptr<Procedure> procedure,
                        SubmitOptions options, InsertCommit::Submitter submitter) {
+  Effects effects;
+  auto commit = reserve(From::kCaller, type, std::move(procedure), std::move(options),
+                        std::move(submitter), effects);
+  if (commit) effects.commits.push_back(*commit.release());
+  publisher_.perform(effects);
+}
+
+std::unique_ptr<InsertCommit> Admission::reserve_for_step(std::string_view type,
+                                                          std::unique_ptr<Procedure> procedure,
+                                                          SubmitOptions options,
+                                                          InsertCommit::Submitter submitter) {
+  Effects effects;
+  auto commit = reserve(From::kStep, type, std::move(procedure), std::move(options),
+                        std::move(submitter), effects);
+  publisher_.perform(effects);
+  return commit;
+}
+
+void Admission::withdraw(std::unique_ptr<InsertCommit> commit) {
+  const std::unique_ptr<Execution> execution(commit->execution);
+  Effects effects;
+  {
+    StateLock lock(core_);
+    core_.settle(*execution, Disposition::kComplete);
+    core_.state.live.erase(execution->id);
+    if (execution->nonce) core_.state.nonces.erase(execution->nonce);
+  }
+  for (InsertCommit::Submitter& submitter : commit->submitters) {
+    answer(std::move(submitter),
+           Status(StatusCode::kUnavailable,
+                  "the step that was submitting the same nonce did not come to its end; try again"),
+           effects);
+  }
+  publisher_.perform(effects);
+}
+
+std::unique_ptr<InsertCommit> Admission::reserve(From from, std::string_view type_name,
+                                                 std::unique_ptr<Procedure> procedure,
+                                                 SubmitOptions options,
+                                                 InsertCommit::Submitter submitter,
+                                                 Effects& effects) {
   auto execution = std::make_unique<Execution>();
   Status refused;
   execution->type = core_.options.registry.find(type_name);
@@ -93,12 +134,11 @@ void Admission::submit(std::string_view type_name, std::unique_ptr<Procedure> pr
   if (refused.ok()) refused = check_size(*execution);
 
   std::unique_ptr<InsertCommit> commit;
-  Effects effects;
   std::uint64_t evictions = 0;
   for (bool asked_store = false; refused.ok();) {
     {
       StateLock lock(core_);
-      refused = core_.unavailable();
+      if (from == From::kCaller) refused = core_.unavailable();
       if (!refused.ok()) break;
       Known known = Known::kNew;
       if (execution->nonce) known = look_up(*execution, submitter, effects);
@@ -106,7 +146,7 @@ void Admission::submit(std::string_view type_name, std::unique_ptr<Procedure> pr
         known = Known::kNew;  // the store was asked, and nothing left memory for it since
       }
       if (known == Known::kNew) {
-        if (core_.state.live.size() >= core_.options.max_live_procedures) {
+        if (from == From::kCaller && core_.state.live.size() >= core_.options.max_live_procedures) {
           refused = Status(StatusCode::kResourceExhausted,
                            std::to_string(core_.state.live.size()) +
                                " procedures are live, which is the limit (max_live_procedures); "
@@ -140,12 +180,11 @@ void Admission::submit(std::string_view type_name, std::unique_ptr<Procedure> pr
   // It was moved away only if the submission was accepted.
   if (!refused.ok())
     answer(std::move(submitter), refused, effects);  // NOLINT(bugprone-use-after-move)
-  if (execution->id) insert(std::move(execution), std::move(commit), effects);
-  publisher_.perform(effects);
+  if (execution->id) fill(std::move(execution), *commit);
+  return commit;
 }
 
-void Admission::insert(std::unique_ptr<Execution> owned, std::unique_ptr<InsertCommit> commit,
-                       Effects& effects) {
+void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit) {
   Execution& execution = *owned.release();  // the table of live executions has it
   Transition first;
   first.step = execution.step;
@@ -154,11 +193,11 @@ void Admission::insert(std::unique_ptr<Execution> owned, std::unique_ptr<InsertC
     first.state = ProcedureState::kWaitingTimeout;
     first.deadline = execution.deadline;
     first.patience = execution.patience;
-    commit->holds_locks = first.holds_locks = execution.locks.empty();
+    commit.holds_locks = first.holds_locks = execution.locks.empty();
   } else {
-    commit->holds_locks = first.holds_locks = core_.scheduler.admit(execution);
+    commit.holds_locks = first.holds_locks = core_.scheduler.admit(execution);
   }
-  RowBatch& batch = commit->batch;
+  RowBatch& batch = commit.batch;
   batch.reserve(1024);  // a header and a state of ordinary size
   insert_rows(execution, first, batch);
   if (execution.nonce) {
@@ -166,7 +205,6 @@ void Admission::insert(std::unique_ptr<Execution> owned, std::unique_ptr<InsertC
       encode_nonce_record({execution.id, execution.fingerprint}, out);
     });
   }
-  effects.commits.push_back(*commit.release());
 }
 
 Admission::Known Admission::look_up(const Execution& wanted, InsertCommit::Submitter& submitter,

@@ -26,7 +26,22 @@ class Admission {
   void submit(std::string_view type, std::unique_ptr<Procedure> procedure, SubmitOptions options,
               InsertCommit::Submitter submitter);
 
+  /// The same for a step, which makes the insert durable in its own batch: nullptr when nothing is
+  /// to be inserted, because `submitter` was answered. The step's limits are not the caller's: it
+  /// is accepted however many are live, and while the executor stops. Call withdraw() or publish
+  /// it.
+  std::unique_ptr<InsertCommit> reserve_for_step(std::string_view type,
+                                                 std::unique_ptr<Procedure> procedure,
+                                                 SubmitOptions options,
+                                                 InsertCommit::Submitter submitter);
+  /// Takes back what reserve_for_step() gave: the step did not come to its end.
+  void withdraw(std::unique_ptr<InsertCommit> commit);
+
  private:
+  enum class From : std::uint8_t { kCaller, kStep };
+  std::unique_ptr<InsertCommit> reserve(From from, std::string_view type,
+                                        std::unique_ptr<Procedure> procedure, SubmitOptions options,
+                                        InsertCommit::Submitter submitter, Effects& effects);
   /// What is known of a nonce.
   enum class Known : std::uint8_t {
     kNew,       ///< Nobody used it.
@@ -41,8 +56,7 @@ class Admission {
   Known look_up_in_store(const Execution& wanted, InsertCommit::Submitter& submitter,
                          Effects& effects);
   [[nodiscard]] Status check_size(const Execution& execution) const;
-  void insert(std::unique_ptr<Execution> execution, std::unique_ptr<InsertCommit> commit,
-              Effects& effects);
+  void fill(std::unique_ptr<Execution> execution, InsertCommit& commit);
 
   EngineCore& core_;
   Publisher& publisher_;

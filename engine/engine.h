@@ -39,6 +39,7 @@ class Engine {
         wake_port(std::make_shared<WakePort>(core)),
         workers(core, publisher, wake_port) {
     publisher.set_timers(&timers);
+    core.admission = &admission;
     timers.add(chores);
     timers.add(stuck_detector);
     chores.on_change([this] { timers.earliest_moved(); });

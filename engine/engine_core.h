@@ -123,6 +123,8 @@ struct EngineState {
   bool news_task_posted = false;      ///< On the pool, and not ended.
 };
 
+class Admission;
+
 struct EngineCore {
   explicit EngineCore(ExecutorOptions executor_options);
 
@@ -135,6 +137,7 @@ struct EngineCore {
   RunningSteps running;  ///< One per worker; with workers = 0 that of the host's thread.
   std::function<void()> resolve_deadlocks;  ///< Set once, before anything runs.
   std::function<void()> tell_news;          ///< Set once, before anything runs.
+  Admission* admission = nullptr;           ///< Set once, before anything runs.
   /// A hint that spares making news that nobody would hear.
   std::atomic<bool> has_listeners{false};
   /// A hint that spares the mutex; the answer is read under it.

@@ -211,6 +211,7 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     execution.last_spawn = execution.visits;
     core_.reserve_ids(effects);
   }
+  for (InsertCommit* submitted : commit.roots) apply_insert(*submitted, effects);
   const bool failed_before = root.tree.failed;
   const bool ended = is_finished(execution.state) && execution.is_root() && !failed_before;
   if (ended || (execution.is_root() && execution.state == ProcedureState::kRolledBack)) {
@@ -298,6 +299,17 @@ void Publisher::apply_acknowledge(AcknowledgeCommit& commit, Effects& effects) {
   core_.state.spare_acknowledges.give_back(std::unique_ptr<AcknowledgeCommit>(&commit));
 }
 
+void Publisher::insert_failed(InsertCommit& commit, const Status& unknown, Effects& effects) {
+  const std::unique_ptr<InsertCommit> insert(&commit);
+  insert->execution->phase = Phase::kIdle;
+  if (insert->execution->nonce) core_.state.nonces.erase(insert->execution->nonce);
+  for (InsertCommit::Submitter& submitter : insert->submitters) {
+    auto call = [answer = std::move(submitter.answer), unknown] { answer(unknown); };
+    submitter.on_pool ? effects.pool_tasks.emplace_back(std::move(call))
+                      : effects.answers.emplace_back(std::move(call));
+  }
+}
+
 // The first failure ends the run: nobody is told that something is durable from here on.
 void Publisher::store_failed(EngineRequest& request, Effects& effects) {
   // By stop(): no failure. A store that anybody else has closed is one.
@@ -323,17 +335,8 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
              : Status(StatusCode::kUnknownOutcome, "whether it is durable is not known: " +
                                                        std::string(request.status.message()));
   switch (request.kind) {
-    case EngineRequest::Kind::kInsert: {
-      const std::unique_ptr<InsertCommit> insert(&static_cast<InsertCommit&>(request));
-      insert->execution->phase = Phase::kIdle;
-      if (insert->execution->nonce) core_.state.nonces.erase(insert->execution->nonce);
-      for (InsertCommit::Submitter& submitter : insert->submitters) {
-        auto call = [answer = std::move(submitter.answer), unknown] { answer(unknown); };
-        submitter.on_pool ? effects.pool_tasks.emplace_back(std::move(call))
-                          : effects.answers.emplace_back(std::move(call));
-      }
-      return;
-    }
+    case EngineRequest::Kind::kInsert:
+      return insert_failed(static_cast<InsertCommit&>(request), unknown, effects);
     case EngineRequest::Kind::kStep: {
       auto& step = static_cast<StepCommit&>(request);
       step.execution->phase = Phase::kIdle;
@@ -341,6 +344,7 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
         child->phase = Phase::kIdle;
         core_.state.live.emplace(child->id, child);
       }
+      for (InsertCommit* submitted : step.roots) insert_failed(*submitted, unknown, effects);
       core_.state.spare_steps.give_back(std::unique_ptr<StepCommit>(&step));
       return;
     }

@@ -102,6 +102,8 @@ struct StepCommit final : EngineRequest {
   bool was_undo = false;
   Transition next;
   std::vector<Execution*> children;
+  /// Roots that the step submitted; their rows are in this batch. Owned, as the children are.
+  std::vector<InsertCommit*> roots;
   std::string scratch;  ///< For fields of children; keeps its memory from step to step.
 
   /// Ready for the next step; buffers keep their memory.
@@ -117,6 +119,7 @@ struct StepCommit final : EngineRequest {
     next = {};
     next.image = std::move(image);
     children.clear();
+    roots.clear();
   }
 };
 

@@ -54,6 +54,12 @@ void StepContext::spawn_erased(std::string_view type, std::unique_ptr<Procedure>
   run_.spawned_.push_back({known, std::move(child)});
 }
 
+void StepContext::submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
+                                SubmitOptions options) {
+  if (options.owner.empty()) options.owner = run_.execution_.owner.view();
+  run_.submitted_.push_back({std::string(type), std::move(procedure), std::move(options)});
+}
+
 AwaitSlot* StepContext::slot(std::size_t index, const std::type_info& type) {
   if (index >= run_.execution_.slots.size()) return nullptr;
   if (run_.execution_.slots[index]->type() != type) {

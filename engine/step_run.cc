@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "admission.h"
 #include "guard.h"
 #include "record_codec.h"
 #include "row_bindings.h"
@@ -145,6 +146,12 @@ void StepRun::decide_forward(Outcome& outcome) {
         StatusCode::kInternal,
         "step " + step_name() + " spawned children but answered wait(); next() waits for them"));
   }
+  if (outcome.kind == Kind::kWait && !submitted_.empty()) {
+    return fail(Status(StatusCode::kInternal,
+                       "step " + step_name() +
+                           " submitted a procedure but answered wait(): it would submit it again "
+                           "when it goes on; submit it in the run that ends the step"));
+  }
   switch (outcome.kind) {
     case Kind::kNext:
       if (execution_.type->find_step(outcome.next_step) == nullptr) {
@@ -174,7 +181,7 @@ void StepRun::decide_forward(Outcome& outcome) {
 
 // The step is done. Its children, if any, come before whatever follows.
 void StepRun::advance_to(std::uint32_t step) {
-  if (!encode_image() || !adopt_children()) {
+  if (!encode_image() || !adopt_children() || !adopt_roots()) {
     if (error_.code() != StatusCode::kUnavailable) return fail(error_);
     return back_off({.kind = Outcome::Kind::kRetry, .error = error_});
   }
@@ -279,6 +286,10 @@ void StepRun::decide_undo(Outcome& outcome) {
   if (!spawned_.empty()) {
     return park(Status(StatusCode::kNotSupported,
                        "the undoing of step " + step_name() + " spawned children"));
+  }
+  if (!submitted_.empty()) {
+    return park(Status(StatusCode::kNotSupported,
+                       "the undoing of step " + step_name() + " submitted a procedure"));
   }
   using Kind = Outcome::Kind;
   switch (outcome.kind) {
@@ -427,7 +438,41 @@ bool StepRun::adopt_children() {
   return true;
 }
 
+// Roots get ids, locks and records in this step's batch; they too are visible to nobody until it is
+// durable. A nonce that is known submits nothing.
+bool StepRun::adopt_roots() {
+  for (Submitting& submitting : submitted_) {
+    const auto refused = std::make_shared<Status>();  // shared with whoever answers, maybe later
+    auto insert = core_.admission->reserve_for_step(
+        submitting.type, std::move(submitting.object), std::move(submitting.options),
+        {.answer = [refused](const Result<Submitted>& result) { *refused = result.status(); },
+         .on_pool = false});
+    if (insert) {
+      insert->batch.for_each(
+          [&](RowOperation, Space space, std::string_view key, std::string_view value) {
+            commit_.batch.insert(space, key, value);
+          });
+      commit_.roots.push_back(insert.release());
+    } else if (!refused->ok()) {
+      error_ = refused->with_context("step " + step_name() + " submits a " + submitting.type);
+      abandon_children();
+      return false;
+    }
+  }
+  submitted_.clear();
+  return true;
+}
+
+void StepRun::abandon_roots() {
+  submitted_.clear();
+  for (InsertCommit* insert : commit_.roots) {
+    core_.admission->withdraw(std::unique_ptr<InsertCommit>(insert));
+  }
+  commit_.roots.clear();
+}
+
 void StepRun::abandon_children() {
+  abandon_roots();
   spawned_.clear();
   commit_.batch.clear();
   for (Execution* child : commit_.children) {

@@ -56,6 +56,8 @@ class StepRun {
   void encode_record();
   bool adopt_children();
   void abandon_children();
+  bool adopt_roots();
+  void abandon_roots();
   void release_object();
   [[nodiscard]] std::string step_name() const;
 
@@ -73,6 +75,12 @@ class StepRun {
     std::unique_ptr<Procedure> object;
   };
   std::vector<Spawned> spawned_;
+  struct Submitting {
+    std::string type;
+    std::unique_ptr<Procedure> object;
+    SubmitOptions options;
+  };
+  std::vector<Submitting> submitted_;
   Status refused_row_;  // why the step fails whatever it answers
   RowBatch rows_;       // the host's rows, as far as this run changed them
 };

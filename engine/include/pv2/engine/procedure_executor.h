@@ -32,6 +32,7 @@
 #include "pv2/engine/procedure_info.h"
 #include "pv2/engine/procedure_listener.h"
 #include "pv2/engine/procedure_registry.h"
+#include "pv2/engine/submit_options.h"
 
 namespace pv2 {
 
@@ -94,19 +95,6 @@ struct ExecutorOptions {
   /// Called once, on a pool thread, when the store fails. The executor has stopped accepting work
   /// then.
   std::function<void(const Status&)> on_store_failure{};
-};
-
-/// What goes with a submission.
-struct SubmitOptions {
-  /// Names the submission: the same nonce with the same arguments returns the first procedure's id.
-  Nonce nonce{};
-  /// Who asks; shown in listings.
-  std::string owner{};
-  /// It takes no step and no lock before this time has passed since the submission. Durable: what
-  /// is left after a restart is waited for. Not part of the fingerprint of a nonce.
-  std::optional<Duration> delay{};
-  /// The same, as a time of the wall clock; one that has passed starts it at once. Not both.
-  std::optional<WallTime> start_at{};
 };
 
 /// What goes with an abort.

@@ -31,6 +31,7 @@
 
 #include "pv2/engine/completion.h"
 #include "pv2/engine/event.h"
+#include "pv2/engine/submit_options.h"
 
 namespace pv2 {
 
@@ -96,6 +97,15 @@ class StepContext {
   template <class P>
   void spawn(P child) {
     spawn_erased(P::kType, std::make_unique<P>(std::move(child)));
+  }
+  /// Submits an independent procedure in this step's record: it exists exactly if the step is done,
+  /// and starts then. Nobody joins it, and it is not undone with this tree. Its owner is this
+  /// procedure's unless the options name one. With a nonce that is known already nothing is
+  /// submitted; with one that was used for something else the step fails (kKeyReused). It is not
+  /// held against max_live_procedures. Not in an undo.
+  template <class P>
+  void submit(P procedure, SubmitOptions options = {}) {
+    submit_erased(P::kType, std::make_unique<P>(std::move(procedure)), std::move(options));
   }
   /// The children that the last spawning step started, in the order in which it did.
   [[nodiscard]] std::vector<ChildOutcome> children() const;
@@ -163,6 +173,8 @@ class StepContext {
     return std::make_shared<AwaitSlotOf<T>>(wake_target(), id(), wait_epoch());
   }
   void spawn_erased(std::string_view type, std::unique_ptr<Procedure> child);
+  void submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
+                     SubmitOptions options);
   [[nodiscard]] AwaitSlot* slot(std::size_t index, const std::type_info& type);
   void add_slot(std::shared_ptr<AwaitSlot> slot);
   [[nodiscard]] std::shared_ptr<WakeTarget> wake_target() const;

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What goes with a submission beside the procedure itself, whether a caller submits it or a step.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/ids.h>
+
+#include <optional>
+#include <string>
+
+namespace pv2 {
+
+/// What goes with a submission.
+struct SubmitOptions {
+  /// Names the submission: the same nonce with the same arguments returns the first procedure's id.
+  Nonce nonce{};
+  /// Who asks; shown in listings.
+  std::string owner{};
+  /// It takes no step and no lock before this time has passed since the submission. Durable: what
+  /// is left after a restart is waited for. Not part of the fingerprint of a nonce.
+  std::optional<Duration> delay{};
+  /// The same, as a time of the wall clock; one that has passed starts it at once. Not both.
+  std::optional<WallTime> start_at{};
+};
+
+}  // namespace pv2
