@@ -31,8 +31,8 @@ struct QueuePlace {
   /// At least so many more are not listed.
   std::size_t more = 0;
 
-  /// Counting goes no further: who stands behind a thousand others knows enough.
-  static constexpr std::size_t kAheadMax = 1000;
+  /// Counting goes no further: who stands behind a hundred others knows enough.
+  static constexpr std::size_t kAheadMax = 100;
 };
 
 }  // namespace pv2
