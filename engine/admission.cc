@@ -153,6 +153,8 @@ std::unique_ptr<InsertCommit> Admission::reserve(From from, std::string_view typ
                                "try again later");
           break;
         }
+        if (from == From::kCaller && execution->nonce) refused = core_.state.retention.room();
+        if (!refused.ok()) break;
         const auto id = core_.allocate_ids(1);
         if (!id.ok()) {
           refused = id.status();

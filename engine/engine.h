@@ -12,6 +12,7 @@
 #include "chores.h"
 #include "deadlocks.h"
 #include "engine_core.h"
+#include "expiry.h"
 #include "listeners.h"
 #include "messages.h"
 #include "publisher.h"
@@ -36,12 +37,14 @@ class Engine {
         listeners(core),
         chores(core),
         stuck_detector(core),
+        expiry(core, results),
         wake_port(std::make_shared<WakePort>(core)),
         workers(core, publisher, wake_port) {
     publisher.set_timers(&timers);
     core.admission = &admission;
     timers.add(chores);
     timers.add(stuck_detector);
+    timers.add(expiry);
     chores.on_change([this] { timers.earliest_moved(); });
     core.tell_news = [this] { listeners.tell(); };
     core.resolve_deadlocks = [this] { resolve_deadlocks(core, publisher); };
@@ -56,6 +59,7 @@ class Engine {
   Listeners listeners;
   Chores chores;
   StuckDetector stuck_detector;
+  Expiry expiry;
   std::latch stopped{1};  ///< Open when stop() has ended.
   // Shared with completions that may come after the engine is gone.
   std::shared_ptr<WakePort> wake_port;

@@ -31,7 +31,8 @@ EngineCore::EngineCore(ExecutorOptions executor_options)
       pool(TaskPool::make(options.workers == 0 ? 0 : std::max(1U, options.pool_threads), this)),
       keeps_records(options.store->keeps_records()),
       running(std::max(1U, options.workers)),
-      store_name(options.store->name()) {}
+      store_name(options.store->name()),
+      state(options.retention) {}
 
 Result<ProcedureId> EngineCore::allocate_ids(std::size_t count) {
   if (state.next_id + count > state.durable_watermark) {

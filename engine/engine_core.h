@@ -28,6 +28,7 @@
 
 #include "live_table.h"
 #include "pv2/engine/procedure_executor.h"
+#include "retention.h"
 #include "running_steps.h"
 #include "step_commit.h"
 #include "task_pool.h"
@@ -81,6 +82,8 @@ using FlatMap = boost::unordered_flat_map<Key, Value, std::hash<Key>>;
 
 /// Everything that EngineCore::state_mutex guards.
 struct EngineState {
+  explicit EngineState(const RetentionPolicy& policy) : retention(policy) {}
+
   LiveTable live;
   FlatMap<Nonce, NonceEntry> nonces;
   FlatMap<ProcedureId, Completed> completed;
@@ -94,6 +97,7 @@ struct EngineState {
   /// Acknowledgements on the way. One per result: a second one joins it, so that none can delete
   /// the nonce of a procedure that was submitted after the first.
   FlatMap<ProcedureId, AcknowledgeCommit*> acknowledging;
+  Retention retention;  ///< Of the results that are kept.
   TimerQueue timers;
   EntryList to_settle;  ///< For the scheduler, before the mutex is released.
   SpareCommits<StepCommit> spare_steps;
@@ -111,7 +115,7 @@ struct EngineState {
   std::uint64_t next_ticket = 1;
   std::size_t nonces_on_disk_only = 0;
   std::uint64_t evictions = 0;
-  bool started = false;  ///< Somebody takes what is queued.
+  bool started = false;            ///< Somebody takes what is queued.
   std::vector<TypeCounts> counts;  ///< By ProcedureType::index; without a name: there were none.
   bool stopping = false;
   Status store_failure;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Read run(), then reasons_of(): the one place where what the engine knows of a procedure becomes a
-// reason. Facts of queues and locks come from the scheduler, whose mutex is inside the state mutex.
+// Read follow_all(), then reasons_of(): the one place where what the engine knows of a procedure
+// becomes a reason. Facts of queues and locks come from the scheduler, whose mutex is inside the
+// state mutex.
 
 #include "explain.h"
 
@@ -18,18 +19,44 @@ constexpr std::size_t kNamesMax = 8;
 // Tree members that one explanation looks at, about 0.5 ms of the state mutex.
 constexpr std::size_t kMembersMax = 16'384;
 
-// What one worker is in the middle of, seen from one of the procedures that it took.
-struct WorkerView {
-  WorkerActivity::Look look;
-  std::size_t index = 0;
-};
+// A root that has ended and whose result is in memory.
+Explanation ended(const ProcedureResult& result) {
+  Explanation answer;
+  auto& procedure = answer.procedures.emplace_back();
+  procedure.id = result.id;
+  procedure.state = result.state;
+  WaitReason& reason = procedure.reasons.emplace_back();
+  reason.kind = WaitReason::Kind::kFinished;
+  reason.error = result.status;
+  return answer;
+}
 
 class Explainer {
  public:
   explicit Explainer(EngineCore& core)
       : core_(core), wall_(core.clock.wall_now()), steady_(core.clock.steady_now()) {}
 
-  Explanation run(Execution& first) PV2_REQUIRES(core_.state_mutex) {
+  Result<Explanation> run(ProcedureId id) PV2_EXCLUDES(core_.state_mutex) {
+    StateLock lock(core_);
+    Execution* const execution = core_.find(id);
+    if (execution != nullptr) {
+      core_.flush();  // so that who is said to be queued is in a queue
+      follow_all(*execution);
+      return std::move(answer_);
+    }
+    const auto at = core_.state.completed.find(id);
+    if (at != core_.state.completed.end()) return ended(at->second.result);
+    const bool issued = id && id.value < core_.state.next_id;
+    return Status(StatusCode::kNotFound,
+                  "procedure " + std::to_string(id.value) +
+                      (issued ? " is not live: it has ended; wait() knows its result"
+                              : " does not exist and never did"));
+  }
+
+ private:
+  using Kind = WaitReason::Kind;
+
+  void follow_all(Execution& first) PV2_REQUIRES(core_.state_mutex) {
     wanted_.push_back(&first);
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
       Execution& execution = *wanted_[i];
@@ -47,11 +74,7 @@ class Explainer {
       follow(procedure.reasons);
       answer_.procedures.push_back(std::move(procedure));
     }
-    return std::move(answer_);
   }
-
- private:
-  using Kind = WaitReason::Kind;
 
   WaitReason& add(Kind kind) {
     WaitReason& reason = reasons_->emplace_back();
@@ -359,39 +382,11 @@ class WaitGraph {
   std::vector<std::size_t> path_;
 };
 
-// A root that has ended and whose result is in memory.
-Explanation ended(const ProcedureResult& result) {
-  Explanation answer;
-  auto& procedure = answer.procedures.emplace_back();
-  procedure.id = result.id;
-  procedure.state = result.state;
-  WaitReason& reason = procedure.reasons.emplace_back();
-  reason.kind = WaitReason::Kind::kFinished;
-  reason.error = result.status;
-  return answer;
-}
-
 }  // namespace
 
 Result<Explanation> explain(EngineCore& core, ProcedureId id) {
-  Explanation answer;
-  {
-    StateLock lock(core);
-    Execution* const execution = core.find(id);
-    if (execution != nullptr) {
-      core.flush();  // so that who is said to be queued is in a queue
-      answer = Explainer(core).run(*execution);
-    } else if (const auto at = core.state.completed.find(id); at != core.state.completed.end()) {
-      answer = ended(at->second.result);
-    } else {
-      const bool issued = id && id.value < core.state.next_id;
-      return Status(StatusCode::kNotFound,
-                    "procedure " + std::to_string(id.value) +
-                        (issued ? " is not live: it has ended; wait() knows its result"
-                                : " does not exist and never did"));
-    }
-  }
-  WaitGraph(answer).complete();
+  Result<Explanation> answer = Explainer(core).run(id);
+  if (answer.ok()) WaitGraph(*answer).complete();
   return answer;
 }
 

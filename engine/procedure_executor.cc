@@ -80,6 +80,12 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
                   "ExecutorOptions.store is missing; pv2::leveldb(path) or pv2::noop() makes one");
   }
   if (!options.registry.status().ok()) return options.registry.status();
+  if (options.retention.ttl != Duration::zero() &&
+      options.retention.ttl < std::chrono::minutes(30)) {
+    return Status(StatusCode::kInvalidArgument,
+                  "ExecutorOptions.retention.ttl is shorter than 30 minutes: a client that still "
+                  "retries would have its work done twice");
+  }
   if (Status status = check_row_bindings(options.row_bindings); !status.ok()) return status;
   if (options.reserved_workers != 0 && options.reserved_workers >= options.workers) {
     return Status(StatusCode::kInvalidArgument,

@@ -291,6 +291,7 @@ void Publisher::apply_garbage(GarbageCommit& commit, Effects& effects) {
 void Publisher::apply_acknowledge(AcknowledgeCommit& commit, Effects& effects) {
   core_.state.acknowledging.erase(commit.id);
   core_.state.completed.erase(commit.id);
+  core_.state.retention.gone(commit.id);
   if (commit.nonce && core_.state.nonces.erase(commit.nonce) == 0 &&
       core_.state.nonces_on_disk_only > 0) {
     --core_.state.nonces_on_disk_only;

@@ -10,6 +10,7 @@
 
 #include "inbox_codec.h"
 #include "record_codec.h"
+#include "results.h"
 #include "tree.h"
 
 namespace pv2 {
@@ -194,6 +195,11 @@ Status Recovery::finish_reading() {
   // An abort that was durable before the success takes it back; it was told to nobody.
   if (execution.state == ProcedureState::kSuccess && last.ended_after_message) return Status();
   ended_roots_.emplace(execution.id, true);  // its result stays in the store
+  {
+    StateLock lock(core_);
+    core_.state.retention.kept(execution.id, execution.updated, kept_bytes(execution),
+                               static_cast<bool>(execution.nonce));
+  }
   if (execution.inbox) {
     for (const auto& message : execution.inbox->messages) {
       orphans_.push_back(inbox_key(execution.id, message->number));

@@ -43,6 +43,7 @@ void evict_old_results(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
       core.state.nonces.erase(at->second.nonce);
       if (core.keeps_records) ++core.state.nonces_on_disk_only;
     }
+    if (!core.keeps_records) core.state.retention.gone(at->first);
     core.state.completed.erase(at);
     ++core.state.evictions;
   }
@@ -62,6 +63,13 @@ void answer_acknowledger(Acknowledger who, Status status, Effects& effects) {
               : effects.answers.emplace_back(std::move(call));
 }
 
+// Rows, keys and frames take about as much again as an ordinary record's engine part.
+std::size_t kept_bytes(const Execution& root) {
+  constexpr std::size_t kFraming = 256;
+  return kFraming + root.arguments.size() + root.image.size() + root.result.size() +
+         root.owner.size();
+}
+
 void keep_result(EngineCore& core, Execution& root, Effects& effects) {
   ProcedureResult result = result_of(root);
   const auto waiters = core.state.waiters.find(root.id);
@@ -71,6 +79,7 @@ void keep_result(EngineCore& core, Execution& root, Effects& effects) {
   }
   core.state.completed.insert_or_assign(root.id, Completed{std::move(result), root.nonce});
   core.state.completed_order.push_back(root.id);
+  core.state.retention.kept(root.id, root.updated, kept_bytes(root), static_cast<bool>(root.nonce));
   evict_old_results(core);
 }
 

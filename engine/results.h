@@ -15,6 +15,9 @@ namespace pv2 {
 void keep_result(EngineCore& core, Execution& root, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
+/// About what the rows of an ended root take.
+[[nodiscard]] std::size_t kept_bytes(const Execution& root);
+
 /// Queues an answer where it belongs: the host's code goes to the pool.
 void answer_waiter(Waiter waiter, Result<ProcedureResult> result, Effects& effects);
 /// The same for an acknowledgement.

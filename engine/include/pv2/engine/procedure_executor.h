@@ -51,6 +51,19 @@ enum class DeadlockPolicy : std::uint8_t {
   kFailYoungest,  ///< It is logged, and the tree with the highest id in it fails and is undone.
 };
 
+/// How long the result of a root is kept, and how much of that there may be. Nothing is forgotten
+/// early: at a limit new submissions with a nonce are refused (kResourceExhausted).
+struct RetentionPolicy {
+  /// A result is kept so long after its end, or until it is acknowledged; then it and its nonce are
+  /// forgotten, and the same submission would run again: a nonce promises "at most once" for this
+  /// long. 0: until it is acknowledged. Else at least 30 minutes, longer than any client retries.
+  Duration ttl{};
+  /// Results with a nonce that may be kept at once. 0: any number.
+  std::size_t max_keyed_results = 0;
+  /// Bytes that kept results may take, about. 0: any number.
+  std::size_t max_bytes = 0;
+};
+
 /// Host rows whose key begins with `prefix` are guarded by a lock key.
 struct RowBinding {
   std::string prefix;
@@ -83,6 +96,8 @@ struct ExecutorOptions {
   /// Finished results kept in memory; the oldest are then read from the store, or, with a store
   /// that keeps no records, forgotten.
   std::size_t max_results_in_memory = 100'000;
+  /// Of results, in the store and in memory.
+  RetentionPolicy retention{};
   /// A step that changes a host row with such a prefix (the longest counts) without holding the key
   /// exclusively, itself or through an ancestor, fails before anything is written.
   std::vector<RowBinding> row_bindings{};

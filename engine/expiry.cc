@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Expiry goes by the wall clock, as results are dated with it. It looks at most once a minute: for
+// a retention of half an hour and more that is often enough.
+
+#include "expiry.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace pv2 {
+namespace {
+
+// Acknowledged together: one batch of the committer.
+constexpr std::size_t kAtOnce = 512;
+constexpr Duration kPause = std::chrono::minutes(1);
+
+}  // namespace
+
+std::optional<SteadyTime> Expiry::next_due() {
+  std::optional<WallTime> next;
+  {
+    StateLock lock(core_);
+    next = core_.state.retention.next_expiry();
+  }
+  if (!next) return std::nullopt;
+  const Duration left = std::max(*next - core_.clock.wall_now(), Duration::zero());
+  return core_.clock.steady_now() + std::max(left, kPause);
+}
+
+std::size_t Expiry::fire(SteadyTime /*now*/) {
+  std::vector<ProcedureId> expired;
+  {
+    StateLock lock(core_);
+    expired = core_.state.retention.take_expired(core_.clock.wall_now(), kAtOnce);
+  }
+  if (expired.empty()) return 0;
+  core_.pool->post([this, expired] {  // it may have to look into the store
+    for (const ProcedureId id : expired) {
+      results_.acknowledge(id, {.answer = [](const Status&) {}, .on_pool = false});
+    }
+  });
+  return expired.size();
+}
+
+}  // namespace pv2
