@@ -23,6 +23,7 @@ ChoreId Chores::add(std::string name, Duration period, std::function<void()> wor
     MutexLock lock(chores_mutex_);
     id = chore->id = ChoreId{++last_id_};
     chores_.push_back(std::move(chore));
+    any_.store(true, std::memory_order_relaxed);
   }
   changed_();
   return id;
@@ -43,6 +44,7 @@ void Chores::remove(ChoreId id) {
 
 std::optional<SteadyTime> Chores::next_due() {
   std::optional<SteadyTime> next;
+  if (!any_.load(std::memory_order_relaxed)) return next;
   MutexLock lock(chores_mutex_);
   for (const Shared& chore : chores_) {
     if (chore->due && (!next || *chore->due < *next)) next = chore->due;
@@ -51,6 +53,7 @@ std::optional<SteadyTime> Chores::next_due() {
 }
 
 std::size_t Chores::fire(SteadyTime now) {
+  if (!any_.load(std::memory_order_relaxed)) return 0;
   std::vector<Shared> due;
   {
     MutexLock lock(chores_mutex_);

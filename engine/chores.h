@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -50,6 +51,8 @@ class Chores final : public TimedWork {
 
   EngineCore& core_;
   std::function<void()> changed_;
+  // A hint that spares the mutex: most hosts have none. Who adds one makes the timers look again.
+  std::atomic<bool> any_{false};
   Mutex chores_mutex_;
   std::vector<Shared> chores_ PV2_GUARDED_BY(chores_mutex_);
   std::uint64_t last_id_ PV2_GUARDED_BY(chores_mutex_) = 0;

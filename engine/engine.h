@@ -43,8 +43,9 @@ class Engine {
     publisher.set_timers(&timers);
     core.admission = &admission;
     timers.add(chores);
-    timers.add(stuck_detector);
-    timers.add(expiry);
+    // Without workers nobody could look while a step runs.
+    if (core.options.workers != 0) timers.add(stuck_detector);
+    if (core.options.retention.ttl != Duration::zero()) timers.add(expiry);
     chores.on_change([this] { timers.earliest_moved(); });
     core.tell_news = [this] { listeners.tell(); };
     core.resolve_deadlocks = [this] { resolve_deadlocks(core, publisher); };

@@ -129,8 +129,10 @@ std::size_t Workers::take(std::span<SchedulerEntry*> polled, std::span<Job> jobs
       execution.phase = Phase::kInFlight;
       execution.wake_pending = false;
       ++execution.root->tree.in_flight;
-      activity.took(taken, execution.id);
-      jobs[taken++] = {&execution, core_.state.spare_steps.take()};
+      Job& job = jobs[taken];
+      job.execution = &execution;
+      job.commit = core_.state.spare_steps.take();
+      activity.took(taken++, execution.id);
     }
   }
   return taken;
