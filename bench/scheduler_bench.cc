@@ -3,7 +3,8 @@
 // scheduler_bench: the workload with which the original measures its scheduler: 10 M operations by
 // 10 threads on 5 tables of 10 regions, first added at the back, then polled, locked and released.
 // Half of the operations lock a region, half read a table. Prints operations per second of each
-// phase; it measures no engine and no store.
+// phase, and the processor time per operation, which other load on the machine changes less; it
+// measures no engine and no store.
 //
 //   scheduler_bench [--quick] [--json] [--operations=N] [--threads=N] [--batch=N] [--simple]
 //   [--distinct]
@@ -19,6 +20,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -46,6 +48,29 @@ constexpr std::uint64_t kRoundMax = 1'000'000;  // operations alive at once: abo
 class Operation final : public pv2::SchedulerEntry {};
 
 using Seconds = std::chrono::duration<double>;
+
+// Of all threads of this process.
+Seconds processor_time() {
+  return Seconds(static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
+}
+
+// How long a phase took, by the clock and in processor time.
+struct Cost {
+  Seconds wall{0};
+  Seconds processor{0};
+
+  Cost& operator+=(const Cost& other) {
+    wall += other.wall;
+    processor += other.processor;
+    return *this;
+  }
+  [[nodiscard]] double millions_per_second(std::uint64_t operations) const {
+    return static_cast<double>(operations) / wall.count() / 1e6;
+  }
+  [[nodiscard]] double processor_ns(std::uint64_t operations) const {
+    return processor.count() * 1e9 / static_cast<double>(operations);
+  }
+};
 
 class Bench {
  public:
@@ -101,12 +126,17 @@ class Bench {
   }
 
   void print() const {
-    const double add = static_cast<double>(total_) / add_.count();
-    const double serve = static_cast<double>(total_) / serve_.count();
+    const double add = add_.millions_per_second(total_);
+    const double serve = serve_.millions_per_second(total_);
+    const double add_ns = add_.processor_ns(total_);
+    const double serve_ns = serve_.processor_ns(total_);
     if (options_.json) {
       fmt::print(R"({{"bench":"scheduler","operations":{},"threads":{},"batch":{},)", total_,
                  options_.threads, options_.batch);
-      fmt::print(R"("add_per_s":{:.0f},"poll_lock_release_per_s":{:.0f},)", add, serve);
+      fmt::print(R"("add_per_s":{:.0f},"poll_lock_release_per_s":{:.0f},)", add * 1e6,
+                 serve * 1e6);
+      fmt::print(R"("add_processor_ns":{:.0f},"poll_lock_release_processor_ns":{:.0f},)", add_ns,
+                 serve_ns);
       fmt::print(R"("admit_complete_ns":{},"poll_settle_front_ns":{}}})", admit_complete_.count(),
                  poll_front_.count());
       fmt::print("\n");
@@ -115,8 +145,9 @@ class Bench {
     fmt::print("{} operations, {} threads, batches of {}{}{}\n", total_, options_.threads,
                options_.batch, options_.simple ? ", simple" : "",
                options_.distinct ? ", distinct tables" : "");
-    fmt::print("  add to back            {:8.2f} M/s\n", add / 1e6);
-    fmt::print("  poll + lock + release  {:8.2f} M/s\n", serve / 1e6);
+    fmt::print("  add to back            {:8.2f} M/s, {:.0f} ns of processor time each\n", add,
+               add_ns);
+    fmt::print("  poll + lock + release  {:8.2f} M/s, {:.0f} ns\n", serve, serve_ns);
     fmt::print("  alone: admit + complete{:8} ns, poll + settle(kFront) in runs of 16 {} ns each\n",
                admit_complete_.count(), poll_front_.count());
   }
@@ -147,7 +178,7 @@ class Bench {
   }
 
   template <class Work>
-  Seconds timed(Work work) {
+  Cost timed(Work work) {
     std::barrier start(static_cast<std::ptrdiff_t>(options_.threads) + 1);
     std::vector<std::thread> threads;
     for (unsigned i = 0; i < options_.threads; ++i) {
@@ -158,8 +189,9 @@ class Bench {
     }
     start.arrive_and_wait();
     const auto begin = std::chrono::steady_clock::now();
+    const Seconds processor_begin = processor_time();
     for (std::thread& thread : threads) thread.join();
-    return std::chrono::steady_clock::now() - begin;
+    return {std::chrono::steady_clock::now() - begin, processor_time() - processor_begin};
   }
 
   void add(unsigned thread) {
@@ -189,8 +221,8 @@ class Bench {
   std::vector<Operation> operations_;
   std::atomic<std::uint64_t> left_{0};
   std::uint64_t total_ = 0;
-  Seconds add_{0};
-  Seconds serve_{0};
+  Cost add_;
+  Cost serve_;
   std::chrono::nanoseconds admit_complete_{0};
   std::chrono::nanoseconds poll_front_{0};
 };

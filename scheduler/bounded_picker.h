@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -23,31 +24,36 @@ class BoundedPicker {
   /// overdue too; 0 means strict order.
   explicit BoundedPicker(std::uint32_t bound) : bound_(bound) {}
 
-  [[nodiscard]] bool empty() const noexcept {
-    return (words_[0] | words_[1] | words_[2] | words_[3]) == 0;
+  [[nodiscard]] bool empty() const noexcept { return filled_ == 0; }
+
+  void fill(std::size_t slot) noexcept {
+    if (is_filled(slot)) return;
+    words_[slot / 64] |= bit(slot);
+    ++filled_;
+    first_ = std::min(first_, slot);
   }
 
-  void fill(std::size_t slot) noexcept { words_[slot / 64] |= bit(slot); }
-
   void drain(std::size_t slot) noexcept {
-    words_[slot / 64] &= ~bit(slot);
     passed_over_[slot] = 0;
+    if (!is_filled(slot)) return;
+    words_[slot / 64] &= ~bit(slot);
+    --filled_;
+    if (slot == first_) first_ = next_filled(slot + 1);
   }
 
   /// The slot before `end` whose turn it is; changes nothing. `end` or beyond if there is none.
   [[nodiscard]] std::size_t peek(std::size_t end = kSlots) const noexcept {
-    const std::size_t first = next_filled(0);
-    if (bound_ == 0) return first;
-    for (std::size_t slot = next_filled(first + 1); slot < end; slot = next_filled(slot + 1)) {
+    if (!has_rivals()) return first_;
+    for (std::size_t slot = next_filled(first_ + 1); slot < end; slot = next_filled(slot + 1)) {
       if (passed_over_[slot] >= bound_) return slot;
     }
-    return first;
+    return first_;
   }
 
   /// Notes that `slot` has had a turn, and who was passed over.
   void served(std::size_t slot) noexcept {
     passed_over_[slot] = 0;
-    if (bound_ == 0) return;
+    if (!has_rivals()) return;
     for (std::size_t later = next_filled(slot + 1); later < kSlots;
          later = next_filled(later + 1)) {
       ++passed_over_[later];
@@ -55,6 +61,11 @@ class BoundedPicker {
   }
 
  private:
+  // Whether a later slot could be overdue. Mostly one slot alone has something: then nobody counts.
+  [[nodiscard]] bool has_rivals() const noexcept { return filled_ > 1 && bound_ != 0; }
+  [[nodiscard]] bool is_filled(std::size_t slot) const noexcept {
+    return (words_[slot / 64] & bit(slot)) != 0;
+  }
   static constexpr std::uint64_t bit(std::size_t slot) noexcept { return 1ULL << (slot % 64); }
 
   [[nodiscard]] std::size_t next_filled(std::size_t from) const noexcept {
@@ -67,6 +78,8 @@ class BoundedPicker {
   }
 
   const std::uint32_t bound_;
+  std::uint32_t filled_ = 0;
+  std::size_t first_ = kSlots;  // of those that are filled
   std::array<std::uint64_t, kSlots / 64> words_{};
   std::array<std::uint32_t, kSlots> passed_over_{};
 };
