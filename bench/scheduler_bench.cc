@@ -50,9 +50,7 @@ class Operation final : public pv2::SchedulerEntry {};
 using Seconds = std::chrono::duration<double>;
 
 // Of all threads of this process.
-Seconds processor_time() {
-  return Seconds(static_cast<double>(std::clock()) / CLOCKS_PER_SEC);
-}
+Seconds processor_time() { return Seconds(static_cast<double>(std::clock()) / CLOCKS_PER_SEC); }
 
 // How long a phase took, by the clock and in processor time.
 struct Cost {
@@ -133,8 +131,7 @@ class Bench {
     if (options_.json) {
       fmt::print(R"({{"bench":"scheduler","operations":{},"threads":{},"batch":{},)", total_,
                  options_.threads, options_.batch);
-      fmt::print(R"("add_per_s":{:.0f},"poll_lock_release_per_s":{:.0f},)", add * 1e6,
-                 serve * 1e6);
+      fmt::print(R"("add_per_s":{:.0f},"poll_lock_release_per_s":{:.0f},)", add * 1e6, serve * 1e6);
       fmt::print(R"("add_processor_ns":{:.0f},"poll_lock_release_processor_ns":{:.0f},)", add_ns,
                  serve_ns);
       fmt::print(R"("admit_complete_ns":{},"poll_settle_front_ns":{}}})", admit_complete_.count(),

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <semaphore>
+#include <span>
 #include <utility>
 
 #include "engine.h"
@@ -271,13 +272,20 @@ std::size_t ProcedureExecutor::live_procedures() const {
 
 std::vector<LockInfo> ProcedureExecutor::locks() const {
   std::vector<LockInfo> infos = engine_->core.scheduler.locks();
-  StateLock lock(engine_->core);
+  std::vector<LockInfo::Party*> parties;
   for (LockInfo& info : infos) {
-    for (auto* const parties : {&info.holders, &info.waiters}) {
-      for (LockInfo::Party& party : *parties) {
-        const Execution* const execution = engine_->core.find(party.id);
-        if (execution != nullptr) party.type = execution->name_of_type();
-      }
+    for (auto* const list : {&info.holders, &info.waiters}) {
+      for (LockInfo::Party& party : *list) parties.push_back(&party);
+    }
+  }
+  // In sections, like the listing itself: nobody waits for the state mutex for long.
+  constexpr std::size_t kSectionMax = 1024;
+  for (std::size_t begin = 0; begin < parties.size(); begin += kSectionMax) {
+    const std::size_t count = std::min(kSectionMax, parties.size() - begin);
+    StateLock lock(engine_->core);
+    for (LockInfo::Party* const party : std::span(parties).subspan(begin, count)) {
+      const Execution* const execution = engine_->core.find(party->id);
+      if (execution != nullptr) party->type = execution->name_of_type();
     }
   }
   return infos;

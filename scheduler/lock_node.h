@@ -56,7 +56,8 @@ class LockLink {
   std::uintptr_t word_;
 };
 
-struct LockNode {
+struct LockNode
+    : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> {
   static constexpr std::uint32_t kNoLimit = UINT32_MAX;
 
   [[nodiscard]] LockRecordList& waiters(Kin kin, LockMode mode) noexcept {
@@ -115,6 +116,7 @@ struct LockNode {
   LockRecordList holding[2];     ///< By mode.
   LockRecordList waiting[2][2];  ///< By kin and mode, each in the order of the tickets.
   std::size_t hash = 0;
+  std::uint64_t birth = 0;  ///< Order in which the keys became known; a listing goes by it.
   ResourceKey key;
   EntityQueue queue;
 };

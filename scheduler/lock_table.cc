@@ -31,6 +31,7 @@ std::size_t hash_of(const ResourceKey& key) noexcept {
 }  // namespace
 
 LockTable::~LockTable() {
+  known_.clear();
   for (LockNode* node : nodes_) {
     // Entries that hold or wait at the end are their owner's business; their records are ours.
     for (auto& list : node->holding) list.clear();
@@ -109,7 +110,9 @@ LockNode& LockTable::node_for(const ResourceKey& key) {
   }
   node->key = key;
   node->hash = probe.hash;
+  node->birth = ++last_birth_;
   nodes_.insert(node.get());
+  known_.push_back(*node);
   return *node.release();
 }
 
@@ -117,7 +120,9 @@ void LockTable::drop(LockNode& node) {
   node.limit = LockNode::kNoLimit;
   PV2_ASSERT(node.exclusive == 0 && node.shared == 0 && node.waiter_count == 0,
              "a key that nobody refers to is neither held nor waited for");
+  if (!cursors_.empty()) move_cursors_from(node);
   nodes_.erase(&node);
+  known_.erase(known_.iterator_to(node));
   std::unique_ptr<LockNode> owned(&node);
   if (spare_nodes_.size() < kSpareNodesMax) spare_nodes_.push_back(std::move(owned));
 }
@@ -229,8 +234,7 @@ void LockTable::unlink_hold(SchedulerEntry& entry) {
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
     LockNode& node = link.node();
-    LockRecordList& list = node.holders(link.mode());
-    list.erase(list.iterator_to(entry.records_[i]));
+    erase(node.holders(link.mode()), entry.records_[i]);
     node.exempt -= static_cast<std::uint32_t>(entry.records_[i].exempt);
     // While others hold it in the same mode, nothing that was excluded becomes possible; but a
     // place may have become free.

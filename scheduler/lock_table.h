@@ -74,14 +74,19 @@ class LockTable {
 
   /// Cycles that were closed since they were last asked for; the caller empties it.
   [[nodiscard]] std::vector<WaitCycle>& closed_cycles() noexcept { return closed_cycles_; }
-  /// All cycles that there are.
-  [[nodiscard]] std::vector<WaitCycle> standing_cycles() const;
 
   /// Adds to `place` whom `entry` waits for, at most `most`: lock_table_blockers.cc.
   void blockers_of(const SchedulerEntry& entry, std::size_t most, QueuePlace& place) const;
 
-  void copy_to(LockListing& listing) const;
-  [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
+  /// A cursor that is open is moved on by the calls above; it is closed before it goes.
+  void open(TableCursor& cursor);
+  void close(TableCursor& cursor);
+  /// Copies what comes next, at most kSectionMax keys and parties together. Whether there is more.
+  bool copy_section(TableCursor& cursor, LockListing& listing) const;
+  /// Adds the cycles that stand now and go through the next waiters, looking at kSectionMax keys
+  /// and waiters before it returns whether there is more. `listed` are those that are in a cycle.
+  bool search_section(TableCursor& cursor, std::vector<WaitCycle>& cycles,
+                      boost::unordered_flat_set<std::uint64_t>& listed) const;
 
  private:
   struct Probe {
@@ -129,6 +134,10 @@ class LockTable {
 
   LockNode& node_for(const ResourceKey& key);
   void drop(LockNode& node);
+  void erase(LockRecordList& list, LockRecord& record) {
+    if (!cursors_.empty()) move_cursors_from(record, list);
+    list.erase(list.iterator_to(record));
+  }
   void hold(SchedulerEntry& entry, SteadyTime now);
   void unlink_hold(SchedulerEntry& entry);
   void hold_as_newcomer(SchedulerEntry& entry, SteadyTime now);
@@ -168,10 +177,20 @@ class LockTable {
   [[nodiscard]] bool one_rank() const noexcept { return ranks_.size() <= 1; }
   void set_rank(SchedulerEntry& entry, std::uint16_t rank);
 
+  void next_key(TableCursor& cursor) const;
+  static bool copy_lines(TableCursor& cursor, LockListing& listing, std::size_t parties_max);
+  void move_cursors_from(const LockNode& node);
+  void move_cursors_from(const LockRecord& record, const LockRecordList& list);
+
   class CycleSearch;
   void find_cycle_through(const SchedulerEntry& waiter);
 
   boost::unordered_flat_set<LockNode*, NodeHash, NodeEqual> nodes_;
+  // The same ones in the order in which they became known, for whoever goes through them in parts.
+  boost::intrusive::list<LockNode, boost::intrusive::constant_time_size<false>> known_;
+  std::uint64_t last_birth_ = 0;
+  std::vector<TableCursor*> cursors_;
+  std::size_t nested_waiters_ = 0;  // with a parent: a cycle needs one, or a reported wait
   std::vector<std::unique_ptr<LockNode>> spare_nodes_;
   std::uint64_t last_ticket_ = 0;
   EntryList granted_;

@@ -25,6 +25,9 @@ class LockTable::CycleSearch {
   CycleSearch(const LockTable& table, const SchedulerEntry& target)
       : table_(table), target_(target) {}
 
+  /// How many waiters it has looked at.
+  [[nodiscard]] std::size_t cost() const noexcept { return stuck_.size() + 1; }
+
   /// A cycle through the target, or one without links.
   WaitCycle run() {
     look_behind(target_);
@@ -160,21 +163,29 @@ void LockTable::end_reported_wait(SchedulerEntry& waiter) {
   rank_anew(borrowers);
 }
 
-// Every cycle has a waiter that has a parent or was reported; one cycle is listed once.
-std::vector<WaitCycle> LockTable::standing_cycles() const {
-  std::vector<WaitCycle> cycles;
-  boost::unordered_flat_set<std::uint64_t> listed;
+// Every cycle has a waiter that has a parent or was reported; one cycle is listed once. The nested
+// waiters of a key are searched from in one section, as a search cannot be interrupted either.
+bool LockTable::search_section(TableCursor& cursor, std::vector<WaitCycle>& cycles,
+                               boost::unordered_flat_set<std::uint64_t>& listed) const {
+  std::size_t cost = 0;
   const auto look = [&](const SchedulerEntry& entry) {
     if (listed.contains(entry.id.value)) return;
-    WaitCycle cycle = CycleSearch(*this, entry).run();
+    CycleSearch search(*this, entry);
+    WaitCycle cycle = search.run();
+    cost += search.cost();
     for (const WaitLink& link : cycle.links) listed.insert(link.waiter.value);
     if (!cycle.links.empty()) cycles.push_back(std::move(cycle));
   };
-  for_each_waiter([&](const SchedulerEntry& entry) {
-    if (entry.parent != nullptr) look(entry);
-  });
+  for (; nested_waiters_ != 0 && cursor.node != nullptr; next_key(cursor)) {
+    if (++cost > kSectionMax) return true;
+    for (const LockRecordList& line : cursor.node->waiting[static_cast<int>(Kin::kNested)]) {
+      for (const LockRecord& record : line) {
+        if (&record == record.entry->records_) look(*record.entry);
+      }
+    }
+  }
   for (const auto& [waiter, wait] : reported_) look(*waiter);
-  return cycles;
+  return false;
 }
 
 std::string to_string(const WaitCycle& cycle) {

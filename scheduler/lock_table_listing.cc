@@ -1,57 +1,171 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LockTable, the listing: one pass over the keys under the mutex, everything else after it.
+// LockTable, the listing: the keys are copied in the order in which they became known, a section at
+// a time, and everything else is done after the last one. A key that fits into a section is copied
+// in one; of a longer one the waiters come before the holders, so that one who is granted its lock
+// between two sections is not missed but seen twice, and then counts as a holder.
 
 #include <algorithm>
+#include <iterator>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "lock_listing.h"
 #include "lock_table.h"
 
 namespace pv2 {
+namespace {
 
-void LockTable::copy_to(LockListing& listing) const {
-  for (const LockNode* node : nodes_) {
-    const std::uint32_t holders = node->exclusive + node->shared;
-    if (holders + node->waiter_count == 0 && !node->limited()) continue;
-    listing.names += node->key.name;
-    listing.keys.push_back(
-        {node->key.cls, listing.names.size(), node->limit, holders, node->waiter_count});
-    const auto add = [&](const LockRecordList& list, LockMode mode) {
-      for (const LockRecord& record : list) {
-        listing.parties.push_back({record.entry->id, record.entry->since_, record.ticket, mode});
-      }
-    };
-    for (const LockMode mode : {LockMode::kShared, LockMode::kExclusive}) {
-      add(node->holding[mode == LockMode::kExclusive], mode);
-    }
-    for (const LockMode mode : {LockMode::kShared, LockMode::kExclusive}) {
-      for (const auto& lists : node->waiting) add(lists[mode == LockMode::kExclusive], mode);
+// The lines of a key, in the order in which they are copied.
+struct Line {
+  const LockRecordList& list;
+  LockMode mode;
+  bool holds;
+};
+constexpr std::size_t kWaitingLines = 4;
+constexpr std::size_t kLines = 6;
+
+Line line_of(const LockNode& node, std::size_t number) noexcept {
+  const LockMode mode = number % 2 == 1 ? LockMode::kExclusive : LockMode::kShared;
+  if (number >= kWaitingLines) return {node.holding[number % 2], mode, true};
+  return {node.waiting[number / 2][number % 2], mode, false};
+}
+
+std::size_t parties_of(const LockNode& node) noexcept {
+  return std::size_t{node.exclusive} + node.shared + node.waiter_count;
+}
+
+void begin_line(TableCursor& cursor, const Line& line) noexcept {
+  cursor.in_line = true;
+  cursor.at = line.list.empty() ? nullptr : const_cast<LockRecord*>(&line.list.front());
+  // Whoever begins to hold stands at the end, so those who hold now are among the first so many.
+  const std::uint32_t holders =
+      line.mode == LockMode::kExclusive ? cursor.node->exclusive : cursor.node->shared;
+  cursor.left = line.holds ? holders : UINT32_MAX;
+}
+
+// The next record of the line that the cursor is in, or null at its end.
+const LockRecord* next_in_line(TableCursor& cursor, const Line& line) noexcept {
+  LockRecord* const record = cursor.at;
+  if (record == nullptr || cursor.left == 0) return nullptr;
+  if (!line.holds && record->ticket > cursor.last_ticket) return nullptr;
+  const auto next = std::next(line.list.iterator_to(*record));
+  cursor.at = next == line.list.end() ? nullptr : const_cast<LockRecord*>(&*next);
+  --cursor.left;
+  return record;
+}
+
+}  // namespace
+
+void LockTable::open(TableCursor& cursor) {
+  cursor.node = known_.empty() ? nullptr : &known_.front();
+  cursor.last_birth = last_birth_;
+  cursor.last_ticket = last_ticket_;
+  cursors_.push_back(&cursor);
+}
+
+void LockTable::close(TableCursor& cursor) { std::erase(cursors_, &cursor); }
+
+void LockTable::next_key(TableCursor& cursor) const {
+  const auto next = std::next(known_.iterator_to(*cursor.node));
+  const bool is_last = next == known_.end() || next->birth > cursor.last_birth;
+  cursor.node = is_last ? nullptr : const_cast<LockNode*>(&*next);
+  cursor.line = 0;
+  cursor.in_line = false;
+}
+
+void LockTable::move_cursors_from(const LockNode& node) {
+  for (TableCursor* const cursor : cursors_) {
+    if (cursor->node == &node) next_key(*cursor);
+  }
+}
+
+void LockTable::move_cursors_from(const LockRecord& record, const LockRecordList& list) {
+  for (TableCursor* const cursor : cursors_) {
+    if (cursor->at != &record) continue;
+    const auto next = std::next(list.iterator_to(record));
+    cursor->at = next == list.end() ? nullptr : const_cast<LockRecord*>(&*next);
+  }
+}
+
+// Copies the lines of the cursor's key from where it stands, at most so many parties; whether that
+// was all.
+bool LockTable::copy_lines(TableCursor& cursor, LockListing& listing, std::size_t parties_max) {
+  for (; cursor.line < kLines; ++cursor.line, cursor.in_line = false) {
+    const Line line = line_of(*cursor.node, cursor.line);
+    if (!cursor.in_line) begin_line(cursor, line);
+    while (const LockRecord* const record = next_in_line(cursor, line)) {
+      listing.parties.push_back(
+          {record->entry->id, record->entry->since_, record->ticket, line.mode, line.holds});
+      if (--parties_max == 0) return false;
     }
   }
+  return true;
+}
+
+bool LockTable::copy_section(TableCursor& cursor, LockListing& listing) const {
+  for (std::size_t room = kSectionMax; cursor.node != nullptr && room != 0; --room) {
+    const LockNode& node = *cursor.node;
+    const bool continued = cursor.in_line;
+    const bool is_empty = parties_of(node) == 0 && !node.limited();
+    if (!continued && is_empty) {
+      next_key(cursor);
+      continue;
+    }
+    // What does not fit into the rest of a section begins one.
+    if (!continued && parties_of(node) >= room && room < kSectionMax) return true;
+
+    const std::size_t before = listing.parties.size();
+    const bool done = copy_lines(cursor, listing, room);
+    const std::size_t copied = listing.parties.size() - before;
+    listing.names += node.key.name;
+    listing.keys.push_back({node.key.cls, continued, listing.names.size(), node.limit, copied});
+    if (!done) return true;
+    room -= copied;
+    next_key(cursor);
+  }
+  return cursor.node != nullptr;
+}
+
+void LockListing::reserve_section() {
+  // Doubling, as push_back() would.
+  const auto grow = [](auto& list, std::size_t more) {
+    if (list.capacity() - list.size() < more) list.reserve(2 * list.capacity() + more);
+  };
+  grow(keys, kSectionMax);
+  grow(parties, kSectionMax);
+  grow(names, kSectionMax * 24);  // a table's or server's name
 }
 
 std::vector<LockInfo> LockListing::assemble() && {
   std::vector<LockInfo> infos;
   infos.reserve(keys.size());
-  auto party = parties.begin();
-  const auto next = [&party](std::uint32_t count, auto before) {
-    const auto end = party + count;
-    std::sort(party, end, before);
-    std::vector<LockInfo::Party> list;
-    list.reserve(count);
-    for (; party != end; ++party) list.push_back({party->id, party->mode, party->since, {}});
-    return list;
-  };
   std::size_t name_begin = 0;
-  for (const Key& key : keys) {
+  auto party = parties.begin();
+  for (auto key = keys.begin(); key != keys.end();) {
     LockInfo& info = infos.emplace_back();
-    info.key = {key.cls, names.substr(name_begin, key.name_end - name_begin)};
-    name_begin = key.name_end;
-    if (key.limit != LockNode::kNoLimit) info.limit = key.limit;
-    info.holders = next(key.holders, [](const Party& a, const Party& b) { return a.id < b.id; });
-    info.waiters =
-        next(key.waiters, [](const Party& a, const Party& b) { return a.ticket < b.ticket; });
+    info.key = {key->cls, names.substr(name_begin, key->name_end - name_begin)};
+    if (key->limit != LockNode::kNoLimit) info.limit = key->limit;
+    auto end = party;
+    bool in_sections = false;
+    do {
+      end += static_cast<std::ptrdiff_t>(key->parties);
+      name_begin = key->name_end;
+      in_sections |= key->continued;
+    } while (++key != keys.end() && key->continued);
+
+    // Holders first, and of one who was seen several times the latest: as a holder, or last.
+    std::sort(party, end, [](const Party& a, const Party& b) {
+      if (a.holds != b.holds) return a.holds;
+      return a.holds ? a.id < b.id : a.ticket < b.ticket;
+    });
+    std::unordered_set<std::uint64_t> seen;
+    for (; party != end; ++party) {
+      if (in_sections && !seen.insert(party->id.value).second) continue;
+      (party->holds ? info.holders : info.waiters)
+          .push_back({party->id, party->mode, party->since, {}});
+    }
   }
   std::sort(infos.begin(), infos.end(),
             [](const LockInfo& a, const LockInfo& b) { return a.key < b.key; });

@@ -45,6 +45,7 @@ void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
     ++link.node().waiter_count;
   }
   entry.since_ = now;
+  if (entry.parent != nullptr) ++nested_waiters_;
   for (SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) ++a->waiting_descendants_;
   if (!one_rank()) {
     lifted_.push_back(&entry);
@@ -108,10 +109,11 @@ void LockTable::unlink_waits(SchedulerEntry& entry) {
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
     LockRecordList& list = link.node().waiters(kin_of(entry), link.mode());
-    list.erase(list.iterator_to(entry.records_[i]));
+    erase(list, entry.records_[i]);
     if (!list.empty()) prefetch(*list.front().entry);
     --link.node().waiter_count;
   }
+  if (entry.parent != nullptr) --nested_waiters_;
   for (SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) --a->waiting_descendants_;
 }
 

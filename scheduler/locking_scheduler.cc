@@ -10,6 +10,8 @@
 #include <pv2/base/assert.h>
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
+#include <thread>
 #include <utility>
 
 #include "lock_listing.h"
@@ -196,9 +198,29 @@ std::vector<WaitCycle> LockingScheduler::take_new_cycles() {
   return std::exchange(table_->closed_cycles(), {});
 }
 
+// A listing holds the mutex for a section at a time and lets others in between. Its cursor is open
+// from the first section to the last.
+template <class Prepare, class Section>
+void LockingScheduler::in_sections(Prepare prepare, Section section) const {
+  TableCursor cursor;
+  for (bool first = true, more = true; more; first = false) {
+    if (!first) std::this_thread::yield();
+    prepare();
+    MutexLock lock(queues_mutex_);
+    if (first) table_->open(cursor);
+    more = section(cursor);
+    if (!more) table_->close(cursor);
+  }
+}
+
 std::vector<WaitCycle> LockingScheduler::cycles() const {
-  MutexLock lock(queues_mutex_);
-  return std::as_const(*table_).standing_cycles();
+  std::vector<WaitCycle> cycles;
+  boost::unordered_flat_set<std::uint64_t> listed;
+  in_sections([] {},
+              [&](TableCursor& cursor) PV2_REQUIRES(queues_mutex_) {
+                return std::as_const(*table_).search_section(cursor, cycles, listed);
+              });
+  return cycles;
 }
 
 QueuePlace LockingScheduler::place_of(const SchedulerEntry& entry, std::size_t most) const {
@@ -224,16 +246,10 @@ QueuePlace LockingScheduler::place_of(const SchedulerEntry& entry, std::size_t m
 
 std::vector<LockInfo> LockingScheduler::locks() const {
   LockListing listing;
-  std::size_t keys = 0;
-  {
-    MutexLock lock(queues_mutex_);
-    keys = table_->size();
-  }
-  listing.reserve(keys);
-  {
-    MutexLock lock(queues_mutex_);
-    std::as_const(*table_).copy_to(listing);
-  }
+  in_sections([&] { listing.reserve_section(); },
+              [&](TableCursor& cursor) PV2_REQUIRES(queues_mutex_) {
+                return std::as_const(*table_).copy_section(cursor, listing);
+              });
   return std::move(listing).assemble();
 }
 

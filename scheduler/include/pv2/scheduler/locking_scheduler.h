@@ -90,6 +90,8 @@ class LockingScheduler : public ProcedureScheduler {
   std::size_t poll_for(Work work, std::span<SchedulerEntry*> run,
                        std::chrono::milliseconds patience) PV2_EXCLUDES(queues_mutex_);
   std::size_t take(Work work, std::span<SchedulerEntry*> run) PV2_REQUIRES(queues_mutex_);
+  template <class Prepare, class Section>
+  void in_sections(Prepare prepare, Section section) const PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] Wakes claim_sleepers() PV2_REQUIRES(queues_mutex_);
   void signal(const Wakes& wakes) PV2_EXCLUDES(queues_mutex_);
 

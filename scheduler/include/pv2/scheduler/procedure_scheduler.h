@@ -114,7 +114,8 @@ class ProcedureScheduler {
   /// The cycles that were closed since this was last asked. A cycle is found by the call that
   /// closes it.
   [[nodiscard]] virtual std::vector<WaitCycle> take_new_cycles() = 0;
-  /// All cycles that there are now.
+  /// All cycles that there are now: each stood at a moment during the call, and one that stands
+  /// during all of it is listed. Others work meanwhile.
   [[nodiscard]] virtual std::vector<WaitCycle> cycles() const = 0;
 
   /// Where `entry`, which is known to the scheduler, stands, with at most `most` of those that it
@@ -122,7 +123,11 @@ class ProcedureScheduler {
   [[nodiscard]] virtual QueuePlace place_of(const SchedulerEntry& entry,
                                             std::size_t most) const = 0;
 
-  /// Every key that is held, waited for or limited, with all holders and all waiters.
+  /// Every key that is held, waited for or limited, with all holders and all waiters. Cheap enough
+  /// to be asked every second, whatever waits: it is made in sections of 1024 keys and parties,
+  /// between which others work. So each key with less than 1024 parties is as it was at one moment
+  /// (keys at different ones); of longer ones, who holds or waits during the whole call is listed
+  /// once and what came to be meanwhile may be missing.
   [[nodiscard]] virtual std::vector<LockInfo> locks() const = 0;
   [[nodiscard]] virtual SchedulerStats stats() const = 0;
 };

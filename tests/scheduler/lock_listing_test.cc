@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Listings that are made in sections: how much one critical section looks at, and what is listed
+// although others go on working between two of them. The lock table is driven directly, so that
+// the test decides what happens in between.
+
+#include <pv2/scheduler/master_procedure_scheduler.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "lock_table.h"
+#include "support/catch.h"
+#include "test_entry.h"
+
+using namespace pv2;
+using namespace pv2::test;
+
+namespace {
+
+constexpr LockMode kShared = LockMode::kShared;
+constexpr LockMode kExclusive = LockMode::kExclusive;
+
+// A table of locks with entries that hold or wait, and a listing that is on its way.
+class Sections {
+ public:
+  ~Sections() {
+    if (!cursor_open_) return;
+    table_.close(cursor_);
+  }
+
+  TestEntry& add(LockSet locks, TestEntry* parent = nullptr) {
+    entries_.push_back(std::make_unique<TestEntry>(entries_.size() + 1, std::move(locks), parent));
+    TestEntry& entry = *entries_.back();
+    table_.meet(entry, 0);
+    if (!table_.take(entry, now())) table_.wait(entry, now());
+    return entry;
+  }
+  void release(TestEntry& entry) {
+    table_.release(entry, now());
+    while (table_.granted().pop_front() != nullptr) {
+    }
+  }
+  void leave(TestEntry& entry) {
+    release(entry);
+    table_.forget(entry);
+  }
+
+  void begin() {
+    table_.open(cursor_);
+    cursor_open_ = true;
+  }
+  /// One critical section; what it looked at.
+  std::size_t copy() {
+    const std::size_t before = listing_.keys.size() + listing_.parties.size();
+    more_ = table_.copy_section(cursor_, listing_);
+    return listing_.keys.size() + listing_.parties.size() - before;
+  }
+  [[nodiscard]] bool more() const { return more_; }
+  std::vector<LockInfo> finish() {
+    while (more_) copy();
+    return std::move(listing_).assemble();
+  }
+  [[nodiscard]] const LockTable& table() const { return table_; }
+  [[nodiscard]] TableCursor& cursor() { return cursor_; }
+
+ private:
+  static SteadyTime now() { return SteadyTime(); }
+
+  std::vector<std::unique_ptr<TestEntry>> entries_;
+  LockTable table_;
+  LockListing listing_;
+  TableCursor cursor_;
+  bool cursor_open_ = false;
+  bool more_ = true;
+};
+
+LockSet own_key(std::uint64_t number, LockMode mode) {
+  return std::move(LockSet().key({ResourceClass::kHostFirst, std::to_string(number)}, mode));
+}
+
+Ids numbers(std::uint64_t first, std::uint64_t last) {
+  Ids ids;
+  for (; first <= last; ++first) ids.push_back(first);
+  return ids;
+}
+
+}  // namespace
+
+TEST_CASE("a listing looks at no more than its bound in one critical section") {
+  Sections sections;
+  for (std::uint64_t i = 0; i < 5000; ++i) sections.add(own_key(i, kExclusive));
+  for (std::uint64_t i = 0; i < 5000; ++i) sections.add(own_key(5000, kExclusive));
+
+  sections.begin();
+  std::size_t looked_at = 0;
+  for (int section = 1; sections.more(); ++section) {
+    const std::size_t now = sections.copy();
+    CHECK(now <= kSectionMax + 1);
+    looked_at += now;
+    REQUIRE(section < 100);
+  }
+
+  CHECK(looked_at >= 5001 + 10'000);
+  const std::vector<LockInfo> infos = sections.finish();
+  REQUIRE(infos.size() == 5001);
+  const auto crowded = std::find_if(infos.begin(), infos.end(),
+                                    [](const LockInfo& info) { return info.key.name == "5000"; });
+  CHECK(ids_of(crowded->holders) == Ids{5001});
+  CHECK(ids_of(crowded->waiters) == numbers(5002, 10'000));
+}
+
+TEST_CASE("who holds or waits during a whole listing is listed once, whatever goes on meanwhile") {
+  Sections sections;
+  std::vector<TestEntry*> keepers, leavers;
+  for (std::uint64_t i = 0; i < 3000; ++i) {
+    (i % 2 == 0 ? keepers : leavers).push_back(&sections.add(own_key(i, kExclusive)));
+  }
+  sections.begin();
+  sections.copy();
+  for (TestEntry* const entry : leavers) sections.leave(*entry);  // that which is next among them
+  for (std::uint64_t i = 0; i < 3000; ++i) sections.add(own_key(10'000 + i, kExclusive));
+
+  std::vector<LockInfo> infos = sections.finish();
+
+  std::vector<std::uint64_t> listed;
+  for (const LockInfo& info : infos) {
+    REQUIRE(info.holders.size() == 1);
+    listed.push_back(info.holders[0].id.value);
+  }
+  std::sort(listed.begin(), listed.end());
+  CHECK(std::adjacent_find(listed.begin(), listed.end()) == listed.end());
+  for (TestEntry* const entry : keepers) {
+    CHECK(std::binary_search(listed.begin(), listed.end(), entry->id.value));
+  }
+}
+
+TEST_CASE("one who is granted a crowded key in the middle of its listing is listed as a holder") {
+  Sections sections;
+  TestEntry& writer = sections.add(own_key(1, kExclusive));
+  for (int i = 0; i < 3000; ++i) sections.add(own_key(1, kShared));
+  sections.begin();
+  sections.copy();
+  REQUIRE(sections.more());
+
+  sections.release(writer);  // all readers hold it now, also those that were listed as waiters
+
+  const std::vector<LockInfo> infos = sections.finish();
+  REQUIRE(infos.size() == 1);
+  CHECK(ids_of(infos[0].holders) == numbers(2, 3001));
+  CHECK(infos[0].waiters.empty());
+}
+
+TEST_CASE("a listing ends although keys and waiters keep coming") {
+  Sections sections;
+  sections.add(own_key(1, kExclusive));
+  for (int i = 0; i < 1500; ++i) sections.add(own_key(1, kExclusive));
+  sections.begin();
+  int count = 0;
+  while (sections.more() && ++count < 100) {
+    sections.copy();
+    for (int i = 0; i < 1100; ++i) sections.add(own_key(1, kExclusive));
+    for (std::uint64_t i = 0; i < 1100; ++i) {
+      sections.add(own_key(10'000U * static_cast<unsigned>(count) + i, kExclusive));
+    }
+  }
+
+  CHECK(count < 100);
+  const std::vector<LockInfo> infos = sections.finish();
+  REQUIRE(infos.size() == 1);
+  CHECK(ids_of(infos[0].waiters) == numbers(2, 1501));
+}
+
+TEST_CASE("the search for cycles looks at a bounded number of keys in one critical section") {
+  Sections sections;
+  TestEntry& first = sections.add(own_key(1, kExclusive));
+  for (std::uint64_t i = 100; i < 5100; ++i) sections.add(own_key(i, kExclusive));
+  TestEntry& second = sections.add(own_key(2, kExclusive));
+  sections.add(own_key(2, kExclusive), &first);
+  sections.add(own_key(1, kExclusive), &second);
+  std::vector<WaitCycle> cycles;
+  boost::unordered_flat_set<std::uint64_t> listed;
+
+  sections.begin();
+  int count = 1;
+  while (sections.table().search_section(sections.cursor(), cycles, listed)) ++count;
+
+  CHECK(count == 5);
+  CHECK(cycles.size() == 1);
+}
+
+TEST_CASE("listings agree with who works on the same keys in other threads") {
+  SystemClock clock;
+  MasterProcedureScheduler scheduler(clock);
+  std::vector<std::unique_ptr<TestEntry>> keepers;
+  for (std::uint64_t id = 1; id <= 3000; ++id) {
+    keepers.push_back(std::make_unique<TestEntry>(
+        id, id <= 1500 ? own_key(id, kExclusive) : own_key(0, kExclusive)));
+    submit(scheduler, *keepers.back());
+  }
+  std::atomic<bool> over{false};
+  std::vector<std::thread> others;
+  for (std::uint64_t thread = 0; thread < 3; ++thread) {
+    others.emplace_back([&scheduler, &over, thread] {
+      for (std::uint64_t round = 0; !over; ++round) {
+        TestEntry entry(10'000 + thread, own_key(20'000 + round % 7, kShared));
+        scheduler.admit(entry);
+        complete(scheduler, entry);
+      }
+    });
+  }
+
+  for (int round = 0; round < 20; ++round) {
+    std::size_t kept = 0;
+    for (const LockInfo& info : scheduler.locks()) {
+      for (const auto* const parties : {&info.holders, &info.waiters}) {
+        kept += static_cast<std::size_t>(
+            std::count_if(parties->begin(), parties->end(),
+                          [](const LockInfo::Party& party) { return party.id.value <= 3000; }));
+      }
+    }
+    CHECK(kept == 3000);
+    CHECK(scheduler.cycles().empty());
+  }
+  over = true;
+  for (std::thread& other : others) other.join();
+}
