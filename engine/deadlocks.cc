@@ -2,6 +2,7 @@
 //
 // The youngest tree is the one whose root has the highest id: it has probably done least. One that
 // fails already, or is past its point of no return, is passed over: failing it again frees nothing.
+// If nobody is left, the youngest of those that are being undone is parked.
 
 #include "deadlocks.h"
 
@@ -19,13 +20,33 @@ bool stands_in_line(const WaitLink& link) {
          link.why == WaitLink::Why::kLimit;
 }
 
-// The member of the youngest tree that waits in the lock table, or null.
+// Whether `member` waits in a way that this file can end.
+bool can_be_taken_out(const Execution& member, const WaitLink& link) {
+  if (stands_in_line(link)) return member.phase == Phase::kQueued;
+  return link.why == WaitLink::Why::kReported && member.phase == Phase::kWaiting;
+}
+
+// The waiting member of the youngest tree that can still be given up, or null.
 Execution* youngest(EngineCore& core, const WaitCycle& cycle) PV2_REQUIRES(core.state_mutex) {
   Execution* found = nullptr;
   for (const WaitLink& link : cycle.links) {
-    Execution* const member = stands_in_line(link) ? core.find(link.waiter) : nullptr;
-    if (member == nullptr || member->phase != Phase::kQueued) continue;
+    Execution* const member = core.find(link.waiter);
+    if (member == nullptr || !can_be_taken_out(*member, link)) continue;
     if (member->root->tree.failed || !can_be_undone(*member->root)) continue;
+    if (found == nullptr || member->root->id > found->root->id) found = member;
+  }
+  return found;
+}
+
+// Where nobody can be given up: the member of the youngest tree whose undoing waits in line, or
+// null.
+Execution* youngest_in_rollback(EngineCore& core, const WaitCycle& cycle)
+    PV2_REQUIRES(core.state_mutex) {
+  Execution* found = nullptr;
+  for (const WaitLink& link : cycle.links) {
+    Execution* const member = stands_in_line(link) ? core.find(link.waiter) : nullptr;
+    if (member == nullptr || member->phase != Phase::kQueued || member->undo_step == 0) continue;
+    if (member->root->tree.parked) continue;
     if (found == nullptr || member->root->id > found->root->id) found = member;
   }
   return found;
@@ -38,27 +59,61 @@ bool has_begun_its_step(const Execution& member) {
   return info != nullptr && info->kind == StepKind::kUndoable;
 }
 
+// Takes `member` out of whatever it waits for; false: it goes on, so the cycle is open.
+bool take_out(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex) {
+  core.flush();
+  if (member.phase == Phase::kQueued && !core.scheduler.withdraw(member)) return false;
+  core.abandon_waits(member);
+  return true;
+}
+
+void write(Execution& member, std::unique_ptr<StepCommit> commit, Effects& effects) {
+  commit->execution = &member;
+  std::string row;
+  encode_state(member, commit->next, member.step, row);
+  commit->batch.update(Space::kProcedure, procedure_key(member.id, RowKind::kState), row);
+  member.phase = Phase::kInFlight;
+  ++member.root->tree.in_flight;
+  effects.commits.push_back(*commit.release());
+}
+
 void fail_in_line(EngineCore& core, Execution& member, const std::string& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  core.flush();
-  if (!core.scheduler.withdraw(member)) return;  // it was granted: the cycle is open
-  core.abandon_waits(member);
+  if (!take_out(core, member)) return;
   auto commit = core.state.spare_steps.take();
-  commit->execution = &member;
   Transition& last = commit->next;
   last.state = ProcedureState::kFailed;
   last.no_return = member.no_return;
-  last.holds_locks = false;
+  last.holds_locks = member.holds_locks() && !member.locks.empty();
   last.now = core.clock.wall_now();
   last.undo = has_begun_its_step(member) ? UndoChange::kPush : UndoChange::kKeep;
   last.history = HistoryEntry{member.step, member.attempt, Outcome::Kind::kFail, last.now};
   last.error = Status(StatusCode::kAborted,
                       "given up to end a deadlock, as the youngest in it: " + why +
                           "; submit it again, or let all of them take their locks in one order");
-  update_state(member, last, member.step, commit->batch);
-  member.phase = Phase::kInFlight;
-  ++member.root->tree.in_flight;
-  effects.commits.push_back(*commit.release());
+  write(member, std::move(commit), effects);
+}
+
+// Two rollbacks that need each other's locks can neither be finished nor undone; so the younger is
+// parked like everything else of which that is true, and the older waits for what it keeps.
+void park_in_line(EngineCore& core, Execution& member, const std::string& why, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  if (!take_out(core, member)) return;
+  auto commit = core.state.spare_steps.take();
+  commit->was_undo = true;
+  Transition& next = commit->next;
+  next.state = ProcedureState::kFailed;
+  next.step = member.step;
+  next.attempt = member.attempt;
+  next.no_return = member.no_return;
+  next.parked = true;
+  next.holds_locks = false;
+  next.now = core.clock.wall_now();
+  next.error = Status(StatusCode::kAborted,
+                      "its undoing is in a deadlock with others, as the youngest in it: " + why +
+                          "; undo by hand what procedure " + std::to_string(member.id.value) +
+                          " has done, or free what it waits for");
+  write(member, std::move(commit), effects);
 }
 
 }  // namespace
@@ -71,15 +126,21 @@ void resolve_deadlocks(EngineCore& core, Publisher& publisher) {
     if (!core.unavailable().ok()) return;
     for (const WaitCycle& cycle : core.scheduler.take_new_cycles()) {
       const std::string why = to_string(cycle);
-      Execution* const member = core.options.deadlock_policy == DeadlockPolicy::kFailYoungest
-                                    ? youngest(core, cycle)
-                                    : nullptr;
-      effects.log(LogLevel::kError,
-                  "deadlock: " + why +
-                      (member != nullptr ? ". Procedure " + std::to_string(member->root->id.value) +
-                                               " is the youngest and is undone"
-                                         : ". Nothing ends it by itself"));
-      if (member != nullptr) fail_in_line(core, *member, why, effects);
+      const bool acts = core.options.deadlock_policy == DeadlockPolicy::kFailYoungest;
+      const auto log = [&](const std::string& consequence) {
+        effects.log(LogLevel::kError, "deadlock: " + why + ". " + consequence);
+      };
+      if (Execution* const given_up = acts ? youngest(core, cycle) : nullptr) {
+        log("Procedure " + std::to_string(given_up->root->id.value) +
+            " is the youngest and is undone");
+        fail_in_line(core, *given_up, why, effects);
+      } else if (Execution* const undone = acts ? youngest_in_rollback(core, cycle) : nullptr) {
+        log("All of them are being undone; procedure " + std::to_string(undone->root->id.value) +
+            " is the youngest and is parked");
+        park_in_line(core, *undone, why, effects);
+      } else {
+        log("Nothing ends it by itself");
+      }
     }
   }
   publisher.perform(effects);

@@ -13,7 +13,8 @@ namespace pv2 {
 
 /// Reports every cycle that was closed since the last call and, if the policy says so, fails the
 /// youngest tree in it that can be undone: its waiting member gets a FAILED record that names the
-/// cycle, and an ordinary rollback follows. A cycle that has opened meanwhile is left alone.
+/// cycle, and an ordinary rollback follows. If all trees in it are being undone already, the
+/// youngest is parked. A cycle that has opened meanwhile is left alone.
 void resolve_deadlocks(EngineCore& core, Publisher& publisher) PV2_EXCLUDES(core.state_mutex);
 
 }  // namespace pv2

@@ -85,7 +85,20 @@ void EngineCore::settle(Execution& execution, Disposition disposition) {
   state.to_settle.push_back(execution, disposition);
 }
 
+void EngineCore::report_wait(Execution& waiter, Execution& producer, WaitLink::Why why) {
+  flush();  // the scheduler looks for a cycle at once, and by what it has been told
+  scheduler.report_wait(waiter, producer, why);
+  waiter.wait_reported = true;
+}
+
+void EngineCore::end_reported_wait(Execution& waiter) {
+  if (!waiter.wait_reported) return;
+  waiter.wait_reported = false;
+  scheduler.end_reported_wait(waiter);
+}
+
 void EngineCore::queue(Execution& execution, Disposition disposition) {
+  end_reported_wait(execution);
   execution.phase = Phase::kQueued;
   settle(execution, disposition);
 }
@@ -141,6 +154,7 @@ void EngineCore::count_for_its_type(Execution& execution) {
 
 void EngineCore::abandon_waits(Execution& execution) {
   state.timers.cancel(execution);
+  end_reported_wait(execution);
   ++execution.epoch;
   execution.wake_pending = false;
   execution.timed_out = false;

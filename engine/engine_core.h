@@ -172,6 +172,12 @@ struct EngineCore {
   /// The same, and it is kQueued from now on.
   void queue(Execution& execution, Disposition disposition) PV2_REQUIRES(state_mutex);
   void flush() PV2_REQUIRES(state_mutex);
+  /// Tells the scheduler whom an execution waits for that is in no line for a lock: `producer` is
+  /// to complete what it awaits, or is the root of a tree in whose rollback it waits for its turn.
+  /// The wait ends with queue() or abandon_waits().
+  void report_wait(Execution& waiter, Execution& producer, WaitLink::Why why)
+      PV2_REQUIRES(state_mutex);
+  void end_reported_wait(Execution& waiter) PV2_REQUIRES(state_mutex);
   /// Whether the caller has to post resolve_deadlocks() to the pool, after the mutex was released.
   [[nodiscard]] bool claim_deadlock_task() PV2_REQUIRES(state_mutex);
   /// Remembers for the listeners, if there are any, what has become durable.

@@ -163,6 +163,7 @@ struct Execution final : SchedulerEntry {
   bool started = false;       ///< The current step was started (or may have been, before a crash).
   bool quarantined = false;
   bool ends_tree = false;       ///< A root in its turn: after it the whole tree is undone.
+  bool wait_reported = false;   ///< The scheduler has been told whom it waits for.
   std::uint32_t undo_step = 0;  ///< Not 0: it is this procedure's turn to undo this step.
   std::uint32_t undo_left = 0;  ///< Its turns that are left, this one included.
   std::uint32_t unfinished_children = 0;

@@ -185,6 +185,8 @@ class Explainer {
         return Kind::kChildren;
       case WaitLink::Why::kReported:
         return Kind::kProducer;
+      case WaitLink::Why::kTurn:
+        return Kind::kTurn;
     }
     return Kind::kLock;
   }

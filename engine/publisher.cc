@@ -270,7 +270,11 @@ void Publisher::go_on(Execution& execution, StepCommit& commit, Effects& effects
   }
   execution.phase = Phase::kWaiting;
   if (unlock) core_.settle(execution, Disposition::kParkUnlock);
-  if (execution.deadline) core_.arm_timer(execution, effects);
+  if (execution.deadline) return core_.arm_timer(execution, effects);
+  Execution* const producer = commit.producer ? core_.find(commit.producer) : nullptr;
+  if (producer != nullptr && producer != &execution) {
+    core_.report_wait(execution, *producer, WaitLink::Why::kReported);
+  }
 }
 
 void Publisher::apply_garbage(GarbageCommit& commit, Effects& effects) {

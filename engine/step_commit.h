@@ -101,6 +101,7 @@ struct StepCommit final : EngineRequest {
   bool needs_record = true;  ///< False: a wait that changes nothing durable.
   bool was_undo = false;
   Transition next;
+  ProcedureId producer;  ///< Of what the step awaits, if it said so.
   std::vector<Execution*> children;
   /// Roots that the step submitted; their rows are in this batch. Owned, as the children are.
   std::vector<InsertCommit*> roots;
@@ -118,6 +119,7 @@ struct StepCommit final : EngineRequest {
     needs_record = true;
     next = {};
     next.image = std::move(image);
+    producer = {};
     children.clear();
     roots.clear();
   }

@@ -159,6 +159,14 @@ void commit_last_record(EngineCore& core, Execution& execution, ProcedureState s
   effects.commits.push_back(*commit.release());
 }
 
+// What a member holds while others are undone before it may be what those need, or others who keep
+// them waiting.
+void wait_for_turn(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex) {
+  const bool keeps_others_out = !member.locks.empty() && member.holds_locks();
+  if (member.is_root() || member.undo_left == 0 || !keeps_others_out) return;
+  core.report_wait(member, *member.root, WaitLink::Why::kTurn);
+}
+
 void take_next_turn(EngineCore& core, Execution& root, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   TreeState& tree = root.tree;
@@ -169,6 +177,7 @@ void take_next_turn(EngineCore& core, Execution& root, Effects& effects)
   const UndoTurn& turn = tree.to_undo.back();
   Execution& member = *turn.execution;
   member.undo_step = turn.entry.step;
+  core.end_reported_wait(member);
   member.ends_tree = member.is_root() && tree.to_undo.size() == 1;
   // A back-off between two attempts to undo, or a wait for time alone; what was awaited beside it
   // is asked for anew.
@@ -219,6 +228,9 @@ void begin_rollback(EngineCore& core, Execution& root, Effects& effects) {
                      effects);
   }
   plan_rollback(root);
+  if (!root.tree.parked) {
+    for (Execution* const member : root.tree.members) wait_for_turn(core, *member);
+  }
   take_next_turn(core, root, effects);
 }
 
@@ -316,6 +328,9 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
   if (execution.is_root() && execution.ends_tree) return finish_root(core, root, effects);
   if (execution.undo_left == 0 && !execution.is_root()) {
     core.settle(execution, Disposition::kParkUnlock);
+  }
+  if (!tree.to_undo.empty() && tree.to_undo.back().execution != &execution) {
+    wait_for_turn(core, execution);
   }
   take_next_turn(core, root, effects);
 }

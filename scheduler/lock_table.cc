@@ -86,8 +86,8 @@ void LockTable::forget(SchedulerEntry& entry) {
   entry.own_rank_ = entry.rank_ = 0;
   if (!reported_.empty()) {
     end_reported_wait(entry);
-    boost::unordered::erase_if(reported_,
-                               [&](const auto& wait) { return wait.second.producer == &entry; });
+    for (const SchedulerEntry* const waiter : reporters_of(entry)) reported_.erase(waiter);
+    reporters_.erase(&entry);
   }
   if (entry.parent == nullptr) return;
   SchedulerEntry*& before = entry.prev_sibling_ != nullptr ? entry.prev_sibling_->next_sibling_

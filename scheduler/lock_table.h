@@ -69,7 +69,8 @@ class LockTable {
 
   /// Says that `waiter` waits for something that `producer` has to do, until it says that it does
   /// not.
-  void report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, SteadyTime now);
+  void report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, WaitLink::Why why,
+                   SteadyTime now);
   void end_reported_wait(SchedulerEntry& waiter);
 
   /// Cycles that were closed since they were last asked for; the caller empties it.
@@ -182,6 +183,8 @@ class LockTable {
   void move_cursors_from(const LockNode& node);
   void move_cursors_from(const LockRecord& record, const LockRecordList& list);
 
+  [[nodiscard]] std::span<SchedulerEntry* const> reporters_of(const SchedulerEntry& producer) const;
+
   class CycleSearch;
   void find_cycle_through(const SchedulerEntry& waiter);
 
@@ -205,9 +208,12 @@ class LockTable {
   std::vector<SchedulerEntry*> reranked_;
   struct ReportedWait {
     SchedulerEntry* producer;
+    WaitLink::Why why;
     SteadyTime since;
   };
-  boost::unordered_flat_map<SchedulerEntry*, ReportedWait> reported_;
+  boost::unordered_flat_map<const SchedulerEntry*, ReportedWait> reported_;
+  // The same from behind: who waits for a producer.
+  boost::unordered_flat_map<const SchedulerEntry*, std::vector<SchedulerEntry*>> reporters_;
   std::vector<WaitCycle> closed_cycles_;
 };
 

@@ -54,9 +54,8 @@ class Blockers {
 void LockTable::blockers_of(const SchedulerEntry& entry, std::size_t most,
                             QueuePlace& place) const {
   Blockers blockers(entry, entry.since_, place, most);
-  if (const auto reported = reported_.find(const_cast<SchedulerEntry*>(&entry));
-      reported != reported_.end()) {
-    blockers.add(reported->second.producer, WaitLink::Why::kReported, {});
+  if (const auto reported = reported_.find(&entry); reported != reported_.end()) {
+    blockers.add(reported->second.producer, reported->second.why, {});
   }
   if (!waits(entry)) return;
   const std::uint64_t ticket = entry.records_->ticket;

@@ -54,11 +54,11 @@ class LockTable::CycleSearch {
 
   void look_behind(const SchedulerEntry& entry) {
     // A parent that stands in line itself waits for that first, and its children will then pass.
-    if (entry.parent != nullptr && !waits(*entry.parent)) {
+    if (entry.parent != nullptr && !waits(*entry.parent) && holds_up_its_parent(entry)) {
       add(*entry.parent, {&entry, WaitLink::Why::kChild, nullptr});
     }
-    for (const auto& [waiter, wait] : table_.reported_) {
-      if (wait.producer == &entry) add(*waiter, {&entry, WaitLink::Why::kReported, nullptr});
+    for (const SchedulerEntry* const waiter : table_.reporters_of(entry)) {
+      add(*waiter, {&entry, table_.reported_.at(waiter).why, nullptr});
     }
     if (entry.records_ == nullptr) return;
     for (const std::uintptr_t word : links_of(entry)) {
@@ -66,6 +66,15 @@ class LockTable::CycleSearch {
       look_behind_at(entry, link.node(), link.mode());
       if (link.node().limited()) look_at_limit(entry, link.node());
     }
+  }
+
+  // In a rollback a parent does not wait for a member that only waits for its turn, but for the one
+  // whose turn it is, and that may be below such a member.
+  [[nodiscard]] bool holds_up_its_parent(const SchedulerEntry& entry) const {
+    const auto wait = table_.reported_.find(&entry);
+    if (wait == table_.reported_.end() || wait->second.why != WaitLink::Why::kTurn) return true;
+    const auto reason = reasons_.find(&entry);
+    return reason != reasons_.end() && reason->second.why == WaitLink::Why::kChild;
   }
 
   void look_behind_at(const SchedulerEntry& entry, LockNode& node, LockMode mode) {
@@ -127,8 +136,9 @@ class LockTable::CycleSearch {
       link.why = reason.why;
       if (reason.node != nullptr) link.key = reason.node->key;
       link.since = by_child ? reason.awaited->since_ : waiter->since_;
-      const auto reported = table_.reported_.find(const_cast<SchedulerEntry*>(waiter));
-      if (reason.why == WaitLink::Why::kReported) link.since = reported->second.since;
+      if (reason.why == WaitLink::Why::kReported || reason.why == WaitLink::Why::kTurn) {
+        link.since = table_.reported_.at(waiter).since;
+      }
       waiter = reason.awaited;
     } while (waiter != &target_);
     return cycle;
@@ -147,19 +157,31 @@ void LockTable::find_cycle_through(const SchedulerEntry& waiter) {
   if (!cycle.links.empty()) closed_cycles_.push_back(std::move(cycle));
 }
 
-void LockTable::report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, SteadyTime now) {
+std::span<SchedulerEntry* const> LockTable::reporters_of(const SchedulerEntry& producer) const {
+  const auto at = reporters_.find(&producer);
+  if (at == reporters_.end()) return {};
+  return at->second;
+}
+
+void LockTable::report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, WaitLink::Why why,
+                            SteadyTime now) {
   end_reported_wait(waiter);
-  reported_.insert_or_assign(&waiter, ReportedWait{&producer, now});
+  reported_.insert_or_assign(&waiter, ReportedWait{&producer, why, now});
+  reporters_[&producer].push_back(&waiter);
   lifted_.push_back(&waiter);
   lift_all();
   find_cycle_through(waiter);
 }
 
 void LockTable::end_reported_wait(SchedulerEntry& waiter) {
-  if (!reported_.contains(&waiter)) return;
+  const auto wait = reported_.find(&waiter);
+  if (wait == reported_.end()) return;
   std::vector<SchedulerEntry*> borrowers{&waiter};
   add_borrowers(borrowers);
-  reported_.erase(&waiter);
+  const auto reporters = reporters_.find(wait->second.producer);
+  std::erase(reporters->second, &waiter);
+  if (reporters->second.empty()) reporters_.erase(reporters);
+  reported_.erase(wait);
   rank_anew(borrowers);
 }
 
@@ -210,6 +232,9 @@ std::string to_string(const WaitCycle& cycle) {
         break;
       case WaitLink::Why::kReported:
         text += " waits for something that procedure " + awaited + " has to do";
+        break;
+      case WaitLink::Why::kTurn:
+        text += " waits for its turn in the undoing of procedure " + awaited;
         break;
     }
   }

@@ -93,8 +93,10 @@ void LockTable::lift_all() {
 // What an entry has from others, as the rule says it.
 std::uint16_t LockTable::rank_lent_to(const SchedulerEntry& entry) const {
   std::uint16_t lent = entry.parent != nullptr ? entry.parent->rank_ : 0;
-  for (const auto& [waiter, wait] : reported_) {
-    if (wait.producer == &entry) lent = std::max(lent, waiter->rank_);
+  if (!reported_.empty()) {
+    for (const SchedulerEntry* const waiter : reporters_of(entry)) {
+      lent = std::max(lent, waiter->rank_);
+    }
   }
   if (entry.records_ == nullptr) return lent;
   const std::uint64_t after = waits(entry) ? entry.records_->ticket : 0;

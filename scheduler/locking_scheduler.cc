@@ -170,12 +170,15 @@ void LockingScheduler::set_limit(const ResourceKey& key, std::optional<std::uint
   signal(sleepers);
 }
 
-void LockingScheduler::report_wait(SchedulerEntry& waiter, SchedulerEntry& producer) {
+void LockingScheduler::report_wait(SchedulerEntry& waiter, SchedulerEntry& producer,
+                                   WaitLink::Why why) {
   const SteadyTime now = clock_.steady_now();
   Wakes sleepers;
   {
     MutexLock lock(queues_mutex_);
-    table_->report_wait(waiter, producer, now);
+    meet(waiter);
+    meet(producer);
+    table_->report_wait(waiter, producer, why, now);
     place_changed();
     sleepers = claim_sleepers();
   }
@@ -260,12 +263,15 @@ SchedulerStats LockingScheduler::stats() const {
   return stats;
 }
 
+void LockingScheduler::meet(SchedulerEntry& entry) {
+  if (entry.place_ != SchedulerEntry::Place::kUnknown) return;
+  entry.place_ = SchedulerEntry::Place::kOut;
+  table_->meet(entry, ready_->rank(entry));
+  if (entry.first_child_ != nullptr) place_changed();  // they have at least its rank from now on
+}
+
 void LockingScheduler::know(SchedulerEntry& entry) {
-  if (entry.place_ == SchedulerEntry::Place::kUnknown) {
-    entry.place_ = SchedulerEntry::Place::kOut;
-    table_->meet(entry, ready_->rank(entry));
-    if (entry.first_child_ != nullptr) place_changed();  // they have at least its rank from now on
-  }
+  meet(entry);
   PV2_ASSERT(entry.place_ == SchedulerEntry::Place::kOut,
              "an entry that is queued belongs to the scheduler until it is polled or withdrawn");
 }
@@ -293,6 +299,7 @@ void LockingScheduler::apply(SchedulerEntry& entry, SteadyTime now) {
       unlock(entry, now);
       table_->forget(entry);
       entry.place_ = SchedulerEntry::Place::kUnknown;
+      place_changed();  // what was lent because of a reported wait is taken back
       return;
   }
 }

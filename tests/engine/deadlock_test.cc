@@ -126,6 +126,86 @@ TEST_CASE("a tree past its point of no return is not given up for a deadlock") {
   CHECK(engine.result(younger).state == ProcedureState::kSuccess);
 }
 
+TEST_CASE("of two rollbacks that need each other's locks the younger is parked and says why") {
+  EngineWorld engine;
+  // Each tree: a child that holds one key to the end, and before that one that has let go of the
+  // other key. As the first child's first step is older, its lock is kept while the second is
+  // undone.
+  const auto script_tree = [&](const std::string& name, const LockSet& kept, const LockSet& taken) {
+    engine.world.scripts[name] = {.steps = 5, .run = [name](JobRun& run) -> std::optional<Outcome> {
+                                    if (run.step == 2) run.spawn(name + " short");
+                                    if (run.step != 3) return std::nullopt;
+                                    if (run.ctx.await<std::string>([&](auto completion) {
+                                          run.world.ask(completion);
+                                        }) == nullptr) {
+                                      return Say::wait();
+                                    }
+                                    return Say::fail("told to");
+                                  }};
+    engine.world.scripts[name].locks = kept;
+    engine.world.scripts[name].locks.scope(LockScope::kStep);
+    engine.world.scripts[name + " short"] = {.steps = 1, .locks = taken};
+  };
+  script_tree("older", orders(), goods());
+  script_tree("younger", goods(), orders());
+  engine.open();
+  const ProcedureId older = engine.submit("older");
+  engine.run();
+  const ProcedureId younger = engine.submit("younger");
+  engine.run();
+  REQUIRE(engine.world.asked() == 2);
+  // Both have let go of their own key while they wait, and take it again to fail.
+  REQUIRE(engine.world.answer_one("older"));
+  REQUIRE(engine.world.answer_one("younger"));
+  engine.run();
+
+  CHECK(engine.describe(younger).parked);
+  CHECK(logged(engine, "is the youngest and is parked"));
+  CHECK(logged(engine, "waits for table shop:"));
+  CHECK_FALSE(engine.describe(older).parked);
+  CHECK(engine.executor().deadlocks().empty());
+  engine.crash_and_open();
+  engine.run();
+  CHECK(engine.describe(younger).parked);
+}
+
+TEST_CASE("two that await what the other completes are a deadlock, if they say by whom") {
+  EngineWorld engine;
+  ProcedureId first, second;
+  const auto awaits = [&](const ProcedureId& producer) {
+    return [&producer](JobRun& run) -> std::optional<Outcome> {
+      if (run.step != 2) return std::nullopt;
+      if (!producer) return Say::retry("the other is not there yet");
+      const auto* const said = run.ctx.await<std::string>(
+          [&](Completion<std::string> completion) { run.world.ask(std::move(completion)); });
+      if (said != nullptr) return std::nullopt;
+      run.ctx.completed_by(producer);
+      return Say::wait();
+    };
+  };
+  engine.world.scripts["first"] = {.run = awaits(second)};
+  engine.world.scripts["second"] = {.run = awaits(first)};
+  engine.open();
+  first = engine.submit("first");
+  engine.run();
+  second = engine.submit("second");
+  engine.run();
+  CHECK(engine.executor().deadlocks().empty());  // the first is backing off
+  engine.advance(std::chrono::minutes(1));
+  engine.run();
+
+  const ProcedureResult undone = engine.result(second);
+  CHECK(undone.state == ProcedureState::kRolledBack);
+  CHECK(undone.status.message().find("waits for something that procedure " +
+                                     std::to_string(first.value) + " has to do") !=
+        std::string::npos);
+  CHECK(engine.executor().deadlocks().empty());
+  while (engine.world.answer_one("done")) {
+  }
+  engine.run_to_the_end();
+  CHECK(engine.result(first).state == ProcedureState::kSuccess);
+}
+
 TEST_CASE("a child that asks exclusively for what its parent shares fails the spawning step") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"c"}, .locks = orders(LockMode::kShared)};

@@ -137,11 +137,13 @@ struct BusyWorld {
     return std::nullopt;
   }
 
-  std::unique_ptr<ProcedureExecutor> open(std::unique_ptr<ProcedureStore> store, unsigned workers) {
+  std::unique_ptr<ProcedureExecutor> open(std::unique_ptr<ProcedureStore> store, unsigned workers,
+                                          unsigned reserved = 0) {
     ExecutorOptions options;
     options.store = std::move(store);
     add_job_types(options.registry, world);
     options.workers = workers;
+    options.reserved_workers = reserved;
     options.pool_threads = 2;
     options.retry = {.base = 20us, .cap = 100us};
     options.log = {};
@@ -371,6 +373,61 @@ TEST_CASE("a listing, a description and the locks can be read while everything r
   over = true;
   reader.join();
   CHECK(executor->live_procedures() == 0);
+}
+
+TEST_CASE("a reserved worker runs urgent work while ordinary work blocks all the others") {
+  // A step that blocks is a fault of the host's; here it stands for any ordinary work that takes
+  // all workers that it can get.
+  std::latch urgent_ran(1);
+  BusyWorld busy;
+  busy.world.scripts["ordinary"] = {.steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
+                                      urgent_ran.wait();
+                                      return std::nullopt;
+                                    }};
+  busy.world.scripts["urgent"] = {.steps = 1,
+                                  .run = [&](JobRun&) -> std::optional<Outcome> {
+                                    urgent_ran.count_down();
+                                    return std::nullopt;
+                                  },
+                                  .locks = LockSet().meta(LockMode::kExclusive)};
+  auto executor = busy.open(noop(), 3, 1);
+  std::vector<ProcedureId> ordinary;
+  for (int i = 0; i < 40; ++i) {
+    const auto submitted = executor->submit(Job(busy.world, "ordinary"));
+    REQUIRE(submitted.ok());
+    ordinary.push_back(submitted->id);
+  }
+
+  const auto urgent = executor->submit(Job(busy.world, "urgent"));
+
+  REQUIRE(urgent.ok());
+  CHECK(executor->wait(urgent->id)->status.ok());  // for ever, if nobody were kept for it
+  for (const ProcedureId id : ordinary) CHECK(executor->wait(id)->status.ok());
+}
+
+TEST_CASE("under endless urgent work the least of work still runs, with real workers") {
+  std::atomic<bool> least_ran{false};
+  BusyWorld busy;
+  busy.world.scripts["endless"] = {.steps = 1,
+                                   .run = [&](JobRun&) -> std::optional<Outcome> {
+                                     if (least_ran) return std::nullopt;
+                                     return Say::again();
+                                   },
+                                   .priority = Priority::kMeta};
+  busy.world.scripts["least"] = {.steps = 1,
+                                 .run = [&](JobRun&) -> std::optional<Outcome> {
+                                   least_ran = true;
+                                   return std::nullopt;
+                                 },
+                                 .priority = Priority::kLow};
+  auto executor = busy.open(noop(), 2);
+  std::vector<ProcedureId> ids;
+  for (const char* name : {"endless", "endless", "endless", "endless", "least"}) {
+    const auto submitted = executor->submit(Job(busy.world, name));
+    REQUIRE(submitted.ok());
+    ids.push_back(submitted->id);
+  }
+  for (const ProcedureId id : ids) CHECK(executor->wait(id)->status.ok());
 }
 
 TEST_CASE("a wait with a timeout is answered once, whichever comes first") {

@@ -11,6 +11,7 @@
 #include <pv2/base/resource.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -38,6 +39,7 @@ struct ModelEntry {
   int queued_rank = 0;
   bool queued_in_front = false;
   int live_children = 0;
+  ModelEntry* waits_for = nullptr;  // as was reported
 };
 
 struct ModelLane {
@@ -78,7 +80,12 @@ class SchedulerModel {
     serve();
     if (disposition == Disposition::kComplete) {
       e.where = Where::kUnknown;
+      e.waits_for = nullptr;
+      for (ModelEntry* other : all_) {
+        if (other->waits_for == &e) other->waits_for = nullptr;
+      }
       all_.erase(std::find(all_.begin(), all_.end(), &e));
+      move_reranked();
     } else if (disposition == Disposition::kFront) {
       enqueue(e, true);
     } else if (disposition == Disposition::kBack || disposition == Disposition::kBackUnlock) {
@@ -104,11 +111,22 @@ class SchedulerModel {
     serve();
   }
 
+  void report_wait(ModelEntry& waiter, ModelEntry& producer) {
+    know(waiter);
+    know(producer);
+    waiter.waits_for = &producer;
+    move_reranked();
+  }
+  void end_reported_wait(ModelEntry& waiter) {
+    waiter.waits_for = nullptr;
+    move_reranked();
+  }
+
   /// Whether somebody waits who can never go on, if all that do not wait do.
   [[nodiscard]] bool stands_still() const {
     std::set<const ModelEntry*> stuck;
     for (const ModelEntry* e : all_) {
-      if (e->where != Where::kWaiting) continue;
+      if (e->where != Where::kWaiting && e->waits_for == nullptr) continue;
       for (const ModelEntry* a = e; a != nullptr; a = a->parent) stuck.insert(a);
     }
     while (std::erase_if(stuck, [&](const ModelEntry* e) { return !is_held_up(*e, stuck); }) != 0) {
@@ -116,12 +134,15 @@ class SchedulerModel {
     return !stuck.empty();
   }
 
-  std::vector<ModelEntry*> poll(std::size_t limit) {
+  enum class For { kAnybody, kReserved };
+  std::vector<ModelEntry*> poll(std::size_t limit, For worker = For::kAnybody) {
+    const bool only_top = worker == For::kReserved && kind_ == Kind::kMaster;
+    const int end = only_top ? 2 : INT_MAX;  // globals and meta are the top
     std::vector<ModelEntry*> run;
     int run_class = -1;
     while (run.size() < limit && !classes_.empty()) {
-      const int cls = pick(classes_);
-      if (!run.empty() && cls != run_class) break;
+      const int cls = pick(classes_, end);
+      if (cls >= end || (!run.empty() && cls != run_class)) break;
       run_class = cls;
       pass_over(classes_, cls);
       auto& levels = classes_[cls].levels;
@@ -223,6 +244,7 @@ class SchedulerModel {
 
   [[nodiscard]] bool is_held_up(const ModelEntry& e,
                                 const std::set<const ModelEntry*>& stuck) const {
+    if (e.waits_for != nullptr && stuck.contains(e.waits_for)) return true;
     if (e.where != Where::kWaiting) {
       return std::any_of(stuck.begin(), stuck.end(), [&](auto* s) { return s->parent == &e; });
     }
@@ -332,6 +354,7 @@ class SchedulerModel {
     int lent = 0;
     if (e.parent != nullptr && e.parent->where != Where::kUnknown) lent = e.parent->rank;
     for (const ModelEntry* waiter : all_) {
+      if (waiter->waits_for == &e) lent = std::max(lent, waiter->rank);
       if (waiter->where != Where::kWaiting) continue;
       const bool behind = e.holds || (e.where == Where::kWaiting && e.ticket < waiter->ticket);
       for (const LockRequest& request : e.real->locks.requests()) {
@@ -417,8 +440,9 @@ class SchedulerModel {
   }
 
   template <class Slots>
-  int pick(const Slots& slots) const {
+  int pick(const Slots& slots, int end = INT_MAX) const {
     for (auto slot = std::next(slots.begin()); bound_ != 0 && slot != slots.end(); ++slot) {
+      if (slot->first >= end) break;
       if (slot->second.passed_over >= bound_) return slot->first;
     }
     return slots.begin()->first;

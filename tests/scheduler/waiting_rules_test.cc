@@ -120,12 +120,54 @@ TEST_CASE_METHOD(Fixture, "a wait that its owner reports is part of the circle [
   submit(scheduler, {&producer, &waiter, &child});
   CHECK(scheduler.cycles().empty());
 
-  scheduler.report_wait(waiter, producer);
+  scheduler.report_wait(waiter, producer, WaitLink::Why::kReported);
 
   REQUIRE(scheduler.take_new_cycles().size() == 1);
   CHECK(scheduler.cycles().size() == 1);
   scheduler.end_reported_wait(waiter);
   CHECK(scheduler.cycles().empty());
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a member that waits for its turn in a rollback is part of the circle, and is no "
+                 "circle by itself [cycle]") {
+  TestEntry root(1), other_root(2);
+  TestEntry waits_for_its_turn(3, table("a", kExclusive), &root);
+  TestEntry below(4, LockSet(), &waits_for_its_turn);
+  TestEntry holder(5, table("b", kExclusive), &other_root);
+  TestEntry in_turn(6, table("b", kExclusive), &below), stranger(7, table("a", kShared), &holder);
+  submit(scheduler, {&root, &other_root, &waits_for_its_turn, &below, &holder});
+  REQUIRE(poll_all(scheduler).size() == 5);
+
+  scheduler.report_wait(waits_for_its_turn, root, WaitLink::Why::kTurn);
+  CHECK(scheduler.cycles().empty());
+  submit(scheduler, in_turn);
+  CHECK(scheduler.cycles().empty());
+  submit(scheduler, stranger);
+
+  REQUIRE(scheduler.take_new_cycles().size() == 1);
+  CHECK(scheduler.cycles().size() == 1);
+  scheduler.withdraw(in_turn);
+  CHECK(scheduler.cycles().empty());
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "in a rollback a sibling's lock that is given back only after its own turn closes "
+                 "a circle [cycle]") {
+  TestEntry root(1);
+  TestEntry waits_for_its_turn(2, table("a", kExclusive), &root);
+  TestEntry in_turn(3, table("a", kExclusive), &root);
+  submit(scheduler, {&root, &waits_for_its_turn});
+  REQUIRE(poll_all(scheduler).size() == 2);
+  scheduler.report_wait(waits_for_its_turn, root, WaitLink::Why::kTurn);
+
+  submit(scheduler, in_turn);
+
+  const std::vector<WaitCycle> cycles = scheduler.take_new_cycles();
+  REQUIRE(cycles.size() == 1);
+  CHECK(to_string(cycles[0]) ==
+        "procedure 3 waits for table ns:a, held by procedure 2; procedure 2 waits for its turn in "
+        "the undoing of procedure 1; procedure 1 waits for its child 3");
 }
 
 TEST_CASE_METHOD(Fixture,

@@ -47,8 +47,10 @@ struct RetryPolicy {
 
 /// What happens to procedures that wait for each other in a circle.
 enum class DeadlockPolicy : std::uint8_t {
-  kReport,        ///< It is logged and listed by deadlocks(); they wait until somebody acts.
-  kFailYoungest,  ///< It is logged, and the tree with the highest id in it fails and is undone.
+  kReport,  ///< It is logged and listed by deadlocks(); they wait until somebody acts.
+  /// It is logged, and the tree with the highest id in it fails and is undone. If all of them are
+  /// being undone already, the youngest is parked with an error that names the circle.
+  kFailYoungest,
 };
 
 /// How long the result of a root is kept, and how much of that there may be. Nothing is forgotten

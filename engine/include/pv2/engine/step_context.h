@@ -123,6 +123,11 @@ class StepContext {
   /// ends; wait_for() adds a deadline.
   bool await(const Event& event);
 
+  /// Says that what this step awaits is completed by a procedure (by a step of it, or of one below
+  /// it), so that a deadlock over it is found, and that procedure runs with this one's rank as long
+  /// as the wait lasts. For a wait without a deadline, which ends only so; said anew in every run.
+  void completed_by(ProcedureId producer) noexcept;
+
   /// Runs `work` on the pool for blocking work. Its value arrives as Result<R> (Status for void or
   /// Status, Result<R> as it is); what it throws arrives as a Status. `work` must own what it uses:
   /// the procedure object may be gone before it ends.

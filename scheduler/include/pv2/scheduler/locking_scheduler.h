@@ -50,7 +50,7 @@ class LockingScheduler : public ProcedureScheduler {
   void stop() override PV2_EXCLUDES(queues_mutex_);
   void set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) override
       PV2_EXCLUDES(queues_mutex_);
-  void report_wait(SchedulerEntry& waiter, SchedulerEntry& producer) override
+  void report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, WaitLink::Why why) override
       PV2_EXCLUDES(queues_mutex_);
   void end_reported_wait(SchedulerEntry& waiter) override PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] bool has_new_cycles() const noexcept override;
@@ -81,6 +81,7 @@ class LockingScheduler : public ProcedureScheduler {
   enum class Work : std::uint8_t { kAny, kTop };
 
   void know(SchedulerEntry& entry) PV2_REQUIRES(queues_mutex_);
+  void meet(SchedulerEntry& entry) PV2_REQUIRES(queues_mutex_);
   void apply(SchedulerEntry& entry, SteadyTime now) PV2_REQUIRES(queues_mutex_);
   void enqueue(SchedulerEntry& entry, ReadySection section, SteadyTime now)
       PV2_REQUIRES(queues_mutex_);

@@ -102,11 +102,11 @@ class ProcedureScheduler {
   /// nobody begin.
   virtual void set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) = 0;
 
-  /// Says that `waiter` goes on only after something that `producer` has to do: an event with a
-  /// known producer. At most one at a time; it ends with either of the two, or when it is said.
-  /// Both are known to the scheduler, and the caller sees to it that neither is completed
-  /// meanwhile.
-  virtual void report_wait(SchedulerEntry& waiter, SchedulerEntry& producer) = 0;
+  /// Says that `waiter` goes on only after something that `producer` has to do: kReported for an
+  /// event with a known producer, kTurn for its turn in the rollback of the tree of which
+  /// `producer` is the root. At most one at a time; it ends with either of the two, or when it is
+  /// said. The caller sees to it that neither is completed meanwhile.
+  virtual void report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, WaitLink::Why why) = 0;
   virtual void end_reported_wait(SchedulerEntry& waiter) = 0;
 
   /// Whether a cycle was closed that nobody has taken yet. Costs one load.
