@@ -44,6 +44,10 @@ class Sections {
     while (table_.granted().pop_front() != nullptr) {
     }
   }
+  void cancel(TestEntry& entry) {
+    table_.cancel(entry, now());
+    table_.forget(entry);
+  }
   void leave(TestEntry& entry) {
     release(entry);
     table_.forget(entry);
@@ -64,6 +68,9 @@ class Sections {
     while (more_) copy();
     return std::move(listing_).assemble();
   }
+  [[nodiscard]] const ResourceKey& next_key() const { return cursor_.node->key; }
+  /// The one who is next in the middle of a key.
+  [[nodiscard]] std::uint64_t next_party() const { return cursor_.at->entry->id.value; }
   [[nodiscard]] const LockTable& table() const { return table_; }
   [[nodiscard]] TableCursor& cursor() { return cursor_; }
 
@@ -117,11 +124,12 @@ TEST_CASE("who holds or waits during a whole listing is listed once, whatever go
   Sections sections;
   std::vector<TestEntry*> keepers, leavers;
   for (std::uint64_t i = 0; i < 3000; ++i) {
-    (i % 2 == 0 ? keepers : leavers).push_back(&sections.add(own_key(i, kExclusive)));
+    (i % 2 == 1 ? keepers : leavers).push_back(&sections.add(own_key(i, kExclusive)));
   }
   sections.begin();
   sections.copy();
-  for (TestEntry* const entry : leavers) sections.leave(*entry);  // that which is next among them
+  REQUIRE(sections.next_key() == leavers[256]->locks.primary());
+  for (TestEntry* const entry : leavers) sections.leave(*entry);
   for (std::uint64_t i = 0; i < 3000; ++i) sections.add(own_key(10'000 + i, kExclusive));
 
   std::vector<LockInfo> infos = sections.finish();
@@ -136,6 +144,25 @@ TEST_CASE("who holds or waits during a whole listing is listed once, whatever go
   for (TestEntry* const entry : keepers) {
     CHECK(std::binary_search(listed.begin(), listed.end(), entry->id.value));
   }
+}
+
+TEST_CASE("waiters who leave in the middle of a listing are missing in it, and nobody else is") {
+  Sections sections;
+  sections.add(own_key(1, kExclusive));
+  std::vector<TestEntry*> waiters;
+  for (int i = 0; i < 3000; ++i) waiters.push_back(&sections.add(own_key(1, kExclusive)));
+  sections.begin();
+  sections.copy();
+  const std::uint64_t next = sections.next_party();
+  for (std::uint64_t id = next; id < next + 100; ++id) sections.cancel(*waiters[id - 2]);
+
+  const std::vector<LockInfo> infos = sections.finish();
+
+  Ids expected = numbers(2, next - 1);
+  for (std::uint64_t id = next + 100; id <= 3001; ++id) expected.push_back(id);
+  REQUIRE(infos.size() == 1);
+  CHECK(ids_of(infos[0].waiters) == expected);
+  CHECK(ids_of(infos[0].holders) == Ids{1});
 }
 
 TEST_CASE("one who is granted a crowded key in the middle of its listing is listed as a holder") {
