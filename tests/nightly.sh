@@ -6,6 +6,9 @@
 # random seeds, the rest on rounds of the demo. It runs whatever of these exists. Ends with status 1
 # at the first finding, having printed what repeats it.
 #
+# After that, and however long it takes, it looks whether the tests still find the faults of
+# tests/mutants.
+#
 #   tests/nightly.sh --minutes 60
 #
 # Randomised tests learn their seeds through testing/include/pv2/testing/seeds.h.
@@ -83,5 +86,11 @@ if [[ -x build/release/examples/pv2_demo ]]; then
     if ((SECONDS >= seconds)); then break; fi
   done
 fi
+minutes=$((SECONDS / 60))
+mkdir -p build/mutants
+if ! tests/mutants/run.sh --copy build/mutants; then
+  echo "nightly: a fault was not found; repeat with tests/mutants/run.sh --only 'its title'"
+  exit 1
+fi
 printf 'nightly: nothing found in %d minutes (fuzzers %d, rounds of %d seeds %d, demos %d)\n' \
-  "$((SECONDS / 60))" "${#fuzzers[@]}" "$seeds" "$rounds" "$demos"
+  "$minutes" "${#fuzzers[@]}" "$seeds" "$rounds" "$demos"
