@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/catch.h"
 #include "pv2/testing/fault_store.h"
+#include "support/catch.h"
 
 namespace {
 
