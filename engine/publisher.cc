@@ -74,7 +74,7 @@ void apply_transition(Execution& execution, StepCommit& commit) {
   execution.no_return = next.no_return;
   execution.parked = next.parked;
   execution.awaits = next.awaits;
-  execution.recorded_locks = next.holds_locks;
+  if (commit.needs_record) execution.recorded_locks = next.holds_locks;
   execution.deadline = next.deadline;
   execution.patience = next.patience;
   if (next.visited || next.step != execution.step) execution.started = false;

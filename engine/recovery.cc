@@ -304,6 +304,14 @@ void Recovery::queue_tree(Execution& root, Effects& effects) {
   if (root.quarantined) return;
   if (!failed && !joins_make_sense(root, effects)) return;
   if (failed) {
+    // Whoever waited for children that had all ended may have begun its next step.
+    const auto goes_on = [](Execution& member) {
+      if (member.state == ProcedureState::kWaiting && member.unfinished_children == 0) {
+        member.state = ProcedureState::kRunnable;
+      }
+    };
+    goes_on(root);
+    for (Execution* member : root.tree.members) goes_on(*member);
     root.tree.failed = true;
     root.tree.parked = parked;
     begin_rollback(core_, root, effects);  // of a parked tree only the plan is made

@@ -21,7 +21,9 @@ namespace pv2 {
 /// What happens to the undo list with a record.
 enum class UndoChange : std::uint8_t {
   kKeep,
-  kPush,   ///< The step that ran can be undone from now on.
+  /// The step that ran can be undone from now on. In rollback: its undo is not over, and a step
+  /// that was begun and never recorded is noted, or a restart would forget it.
+  kPush,
   kClear,  ///< The point of no return was passed.
   kPop,    ///< Rollback: the step that ran is undone.
 };

@@ -216,9 +216,9 @@ void StepRun::advance_to(std::uint32_t step) {
 void StepRun::wait_for(const Outcome& outcome) {
   Transition& next = commit_.next;
   if (execution_.slots.empty() && !outcome.timeout) {
-    return fail(
-        Status(StatusCode::kInternal,
-               "step " + step_name() + " answered wait() but awaits nothing and has no timeout"));
+    Status error(StatusCode::kInternal,
+                 "step " + step_name() + " answered wait() but awaits nothing and has no timeout");
+    return undo_ ? park(std::move(error)) : fail(std::move(error));
   }
   next.ends_waits = false;
   next.awaits = !execution_.slots.empty();
@@ -239,7 +239,11 @@ void StepRun::wait_for(const Outcome& outcome) {
   const bool gives_locks_back = execution_.recorded_locks && !next.holds_locks;
   commit_.needs_record =
       new_deadline || gives_locks_back || next.image != execution_.image.view() || !rows_.empty();
-  if (!commit_.needs_record) next.history.reset();  // the listing shows what is durable
+  if (!commit_.needs_record) {
+    next.history.reset();  // the listing shows what is durable
+  } else if (undo_) {
+    next.undo = UndoChange::kPush;  // its turn is not over
+  }
   execution_.object.reset();  // a wait may be long: its fields are kept, as over a crash
 }
 
@@ -314,7 +318,8 @@ void StepRun::decide_undo(Outcome& outcome) {
                                                " attempts to undo step " + step_name()));
       }
       back_off(outcome);
-      next.error = Status();  // the record keeps the error that the tree failed with
+      next.undo = UndoChange::kPush;  // its turn is not over
+      next.error = Status();          // the record keeps the error that the tree failed with
       return;
     case Kind::kFail:
       return park(std::move(outcome.error));
@@ -332,7 +337,7 @@ void StepRun::park(Status error) {
   forget_effects();
   next.state = ProcedureState::kFailed;
   next.parked = true;
-  next.undo = UndoChange::kKeep;
+  next.undo = UndoChange::kPush;  // its turn is not over
   next.deadline.reset();
   next.ends_waits = true;
   next.holds_locks = true;

@@ -167,6 +167,18 @@ void wait_for_turn(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_
   core.report_wait(member, *member.root, WaitLink::Why::kTurn);
 }
 
+// Who holds locks and has nothing to undo (a child that was never begun) gives them back, by a
+// record: a sibling that has finished may need them to be undone, and nobody else would give way.
+void give_back_idle_locks(EngineCore& core, Execution& root, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  if (root.tree.parked) return;
+  for (Execution* member : root.tree.members) {
+    const bool idle = member->state == ProcedureState::kFailed && member->undo_left == 0;
+    if (!idle || member->locks.empty() || !member->holds_locks()) continue;
+    commit_last_record(core, *member, ProcedureState::kRolledBack, effects);
+  }
+}
+
 void take_next_turn(EngineCore& core, Execution& root, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   TreeState& tree = root.tree;
@@ -231,6 +243,7 @@ void begin_rollback(EngineCore& core, Execution& root, Effects& effects) {
   if (!root.tree.parked) {
     for (Execution* const member : root.tree.members) wait_for_turn(core, *member);
   }
+  give_back_idle_locks(core, root, effects);
   take_next_turn(core, root, effects);
 }
 

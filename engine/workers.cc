@@ -35,7 +35,8 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
   same.holds_locks = true;
   same.now = core.clock.wall_now();
   if (execution.failure) same.error = execution.failure->error;
-  update_state(execution, same, 0, commit.batch);
+  if (execution.undo_step != 0) same.undo = UndoChange::kPush;  // its turn is to come
+  update_state(execution, same, execution.undo_step, commit.batch);
 }
 
 }  // namespace

@@ -271,4 +271,122 @@ TEST_CASE("a step that answers what is not in its table fails its tree, in words
   CHECK(undone(engine) == Entries{"a.2", "a.1"});
 }
 
+TEST_CASE("a step that was begun and never recorded is undone, though its undo was interrupted") {
+  EngineWorld engine;
+  const bool wait = GENERATE(false, true);
+  engine.world.scripts["p"] = {.children = {"begun", "bad"}};
+  engine.world.scripts["begun"] = {
+      .steps = 1,
+      .run =
+          [](JobRun& run) {
+            run.effect();
+            return std::optional(Say::retry("half done"));
+          },
+      .undo =
+          [wait](JobRun& run) {
+            const bool first = wait ? !run.ctx.timed_out() : run.ctx.attempt() == 1;
+            if (!first) return usual();
+            return std::optional(wait ? Say::wait_for(1min) : Say::retry("not yet"));
+          }};
+  engine.world.scripts["bad"] = failing_at(2, "bad");
+  engine.open();
+  const ProcedureId id = engine.submit("p");
+  engine.run();
+  REQUIRE(engine.world.journal.count("undo begun.1") == 0);  // that is to be tried again
+  engine.crash_and_open();
+  engine.run_to_the_end();
+
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK(undone(engine) == Entries{"begun.1", "bad.2", "bad.1", "p.2", "p.1"});
+}
+
+TEST_CASE("a step that was begun after its children had ended is undone over a crash") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"c"}, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step != 3) return usual();
+                                 run.effect();
+                                 const auto* value =
+                                     run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+                                 return value == nullptr ? std::optional(Say::wait()) : usual();
+                               }};
+  engine.world.scripts["c"] = {.steps = 1};
+  engine.open();
+  const ProcedureId id = engine.submit("p");
+  engine.run();
+  REQUIRE(engine.world.journal.count("do p.3") == 1);  // and no record says that it goes on
+  engine.faults().crash_after(engine.faults().commits() + 1, FaultStore::AfterCrash::kFail);
+  REQUIRE(!engine.executor().abort(id).ok());
+  engine.open();
+  engine.run_to_the_end();
+
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK(undone(engine) == Entries{"p.3", "c.1", "p.2", "p.1"});
+}
+
+TEST_CASE("an undo that waits for nothing parks its tree, and says so") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = failing_at(2, "no");
+  engine.world.scripts["a"].undo = [](JobRun&) { return std::optional(Say::wait()); };
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+
+  const ProcedureInfo info = engine.describe(id);
+  CHECK(info.parked);
+  CHECK_THAT(engine.log_lines.back(), ContainsSubstring("awaits nothing and has no timeout"));
+}
+
+TEST_CASE("a child that was never begun gives its locks back to be undone by who needs them") {
+  EngineWorld engine;
+  const bool restart = GENERATE(false, true);
+  const auto table = LockSet().table("shop", "orders", LockMode::kExclusive);
+  const auto asks = [](JobRun& run) {
+    return run.ctx.await<std::string>([&](auto c) { run.world.ask(c); }) == nullptr;
+  };
+  engine.world.scripts["p"] = {.children = {"first", "second", "bad"}};
+  engine.world.scripts["first"] = {
+      .steps = 1,
+      .run = [=](JobRun& run) { return asks(run) ? std::optional(Say::wait()) : usual(); },
+      .locks = table};
+  engine.world.scripts["second"] = {.steps = 1, .locks = table};
+  engine.world.scripts["bad"] = {
+      .steps = 1,
+      .run = [=](JobRun& run) { return std::optional(asks(run) ? Say::wait() : Say::fail("bad")); },
+      .locks = LockSet().table("shop", "returns", LockMode::kShared)};  // polled together
+  engine.open();
+  const ProcedureId id = engine.submit("p");
+  engine.run();
+  REQUIRE(engine.world.asked() == 2);
+  engine.world.answer_one("go on");
+  engine.executor().run_until_idle(1);
+  REQUIRE(engine.world.journal.count("do first.1") == 1);
+  engine.world.answer_one("now fail");
+  engine.executor().run_until_idle(2);  // together: `second` gets its locks, and `bad` fails
+  REQUIRE(engine.world.journal.count("do second.1") == 0);
+  if (restart) engine.crash_and_open();
+  engine.run();
+
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK(engine.world.journal.count("undo first.1") == 1);
+}
+
+TEST_CASE("a wait inside an undo that writes nothing changes nothing that is listed") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"done", "bad"}};
+  engine.world.scripts["done"] = {
+      .steps = 1, .undo = [](JobRun& run) -> std::optional<Outcome> {
+        const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+        return value == nullptr ? std::optional(Say::wait()) : usual();
+      }};
+  engine.world.scripts["bad"] = failing_at(2, "bad");
+  engine.open();
+  engine.submit("p");
+  engine.run();
+  REQUIRE(engine.world.asked() == 1);
+
+  const auto listed = in_words(engine.executor().list());
+  engine.crash_and_open();
+  CHECK(in_words(engine.executor().list()) == listed);
+}
+
 }  // namespace pv2::testing
