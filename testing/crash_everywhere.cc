@@ -59,7 +59,10 @@ class Listing {
   explicit Listing(const ProcedureExecutor& executor) {
     for (const ProcedureInfo& info : executor.list()) {
       if (info.state == ProcedureState::kInitializing) continue;  // not durable
-      words_.emplace(info.id.value, testing::in_words(info));
+      std::string& words = words_[info.id.value] = testing::in_words(info);
+      const auto with_fields = executor.describe(info.id);
+      if (!with_fields.ok()) continue;
+      words += " fields " + with_fields->fields + with_fields->fields_error.to_string();
     }
   }
 
@@ -106,6 +109,7 @@ class Play {
   bool live(const CrashPoint& point, bool compare = false) {
     if (point.kind == CrashPoint::Kind::kOperation) ground_->crash_before_operation(point.number);
     const bool ended = open(point) && go_on(compare);
+    if (narrator_) narration_.insert(narrator_->all().begin(), narrator_->all().end());
     commits_ = faults_ != nullptr ? faults_->commits() : 0;
     if (!ended) {
       ++crashes_;
@@ -193,7 +197,6 @@ class Play {
       const std::size_t ran = executor_->run_until_idle(steps_per_turn_);
       steps += ran;
       narrator_->settle();
-      for (const auto& [n, words] : narrator_->all()) narration_.insert_or_assign(n, words);
       if (!executor_->health().ok()) return false;
       if (compare_each_turn) compare_with_reload();
       interfered_ = story_->after_turn(*executor_);

@@ -58,6 +58,20 @@ if ((${#fuzzers[@]} > 0)); then
   done
 fi
 
+# A thousand seeds take a few seconds.
+simulated=0
+simulation=build/release/tests/simulation_tests
+while [[ -x $simulation ]] && ((SECONDS < seconds * 4 / 6)); do
+  seed=$((RANDOM * 32768 + RANDOM))
+  if ! PV2_TEST_SEED=$seed PV2_TEST_SEEDS=1000 "$simulation" \
+    >build/nightly_simulation.log 2>&1; then
+    cat build/nightly_simulation.log
+    echo "nightly: repeat with PV2_TEST_SEED=<the seed above> $simulation"
+    exit 1
+  fi
+  simulated=$((simulated + 1000))
+done
+
 # A round of this size takes a minute or two, so the budget is overrun by no more than that.
 seeds=50
 rounds=0
@@ -92,5 +106,6 @@ if ! tests/mutants/run.sh --copy build/mutants; then
   echo "nightly: a fault was not found; repeat with tests/mutants/run.sh --only 'its title'"
   exit 1
 fi
-printf 'nightly: nothing found in %d minutes (fuzzers %d, rounds of %d seeds %d, demos %d)\n' \
-  "$minutes" "${#fuzzers[@]}" "$seeds" "$rounds" "$demos"
+printf 'nightly: nothing found in %d minutes' "$minutes"
+printf ' (fuzzers %d, simulated seeds %d, rounds of %d seeds %d, demos %d)\n' \
+  "${#fuzzers[@]}" "$simulated" "$seeds" "$rounds" "$demos"

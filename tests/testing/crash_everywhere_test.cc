@@ -19,8 +19,10 @@ std::string failure() {
 }  // namespace
 
 TEST_CASE("crash_everywhere accepts a procedure that copes with every crash, forward and back") {
+  // [region crash-everywhere]
   const CrashReport shipped = crash_everywhere<OrderWorld<Defect::kNone, true>>({.twice = true});
   CHECK(shipped.failure == "");
+  // [/region]
   CHECK(shipped.commits == 1 + 1 + 3);  // the ids, the submission, three steps
   CHECK(shipped.plays > 2 * shipped.commits * shipped.commits);
 

@@ -93,6 +93,7 @@ class PlaceOrder final : public StateMachineProcedure<OrderStep> {
   std::string parcel_;
 };
 
+// [region world]
 /// One order in one shop, and what has to be true of both in the end.
 template <Defect kDefect, bool kStreetOpen>
 struct OrderWorld {
@@ -108,5 +109,6 @@ struct OrderWorld {
     findings.expect(shop.reserved.empty() != kStreetOpen, "an order that failed reserves nothing");
   }
 };
+// [/region]
 
 }  // namespace pv2::testing

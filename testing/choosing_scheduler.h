@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ChoosingScheduler: a real scheduler whose polls a simulation decides. What the real one hands out
+// may stay in hand for a while, as with a worker that was held up between its poll and its work,
+// and leaves in any order, as with several workers. It runs nothing by itself and keeps every other
+// promise of the scheduler inside.
+
+#pragma once
+
+#include <pv2/base/random.h>
+#include <pv2/scheduler/procedure_scheduler.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace pv2::testing {
+
+/// Owned by one thread.
+class ChoosingScheduler final : public ProcedureScheduler {
+ public:
+  explicit ChoosingScheduler(std::unique_ptr<ProcedureScheduler> inner)
+      : inner_(std::move(inner)) {}
+
+  /// From now on at most `entries` are handed out, chosen by `choices`; at most `in_hand_max` are
+  /// held back.
+  void allow(std::size_t entries, Random choices, std::size_t in_hand_max) {
+    allowed_ = entries;
+    choices_ = choices;
+    in_hand_max_ = in_hand_max;
+  }
+  [[nodiscard]] std::size_t in_hand() const noexcept { return in_hand_.size(); }
+
+  // ProcedureScheduler
+  bool admit(SchedulerEntry& entry) override { return inner_->admit(entry); }
+  bool try_lock(SchedulerEntry& entry) override { return inner_->try_lock(entry); }
+  [[nodiscard]] bool contended(const SchedulerEntry& entry) const override {
+    return inner_->contended(entry);
+  }
+  Status restore(SchedulerEntry& entry) override { return inner_->restore(entry); }
+  void settle(EntryList&& batch) override { inner_->settle(std::move(batch)); }
+  std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) override;
+  std::size_t poll_top(std::span<SchedulerEntry*> run,
+                       std::chrono::milliseconds patience) override {
+    return poll(run, patience);
+  }
+  bool withdraw(SchedulerEntry& entry) override { return inner_->withdraw(entry); }
+  void stop() override { inner_->stop(); }
+  void set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) override {
+    inner_->set_limit(key, limit);
+  }
+  void report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, WaitLink::Why why) override {
+    inner_->report_wait(waiter, producer, why);
+  }
+  void end_reported_wait(SchedulerEntry& waiter) override { inner_->end_reported_wait(waiter); }
+  [[nodiscard]] bool has_new_cycles() const noexcept override { return inner_->has_new_cycles(); }
+  [[nodiscard]] std::vector<WaitCycle> take_new_cycles() override {
+    return inner_->take_new_cycles();
+  }
+  [[nodiscard]] std::vector<WaitCycle> cycles() const override { return inner_->cycles(); }
+  [[nodiscard]] std::vector<LockInfo> locks() const override { return inner_->locks(); }
+  [[nodiscard]] QueuePlace place_of(const SchedulerEntry& entry,
+                                    std::size_t count_max) const override {
+    return inner_->place_of(entry, count_max);
+  }
+  [[nodiscard]] SchedulerStats stats() const override { return inner_->stats(); }
+
+ private:
+  std::unique_ptr<ProcedureScheduler> inner_;
+  std::vector<SchedulerEntry*> in_hand_;
+  std::size_t allowed_ = 0;
+  std::size_t in_hand_max_ = 0;
+  Random choices_{0};
+};
+
+}  // namespace pv2::testing

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SimulatedStore: a memory store that becomes durable when a simulation says so, fails where it
+// says so, and can be cut off in the middle: what was written and not heard of, and what was not
+// written, both come back to the engine as failures, so that it lets go of everything. Only rows
+// that were durable are on the disk afterwards.
+
+#pragma once
+
+#include <pv2/store/memory_procedure_store.h>
+
+#include <cstddef>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace pv2::testing {
+
+/// Owned by one thread.
+class SimulatedStore final : public ProcedureStore, private CommitSink {
+ public:
+  explicit SimulatedStore(std::shared_ptr<MemoryDisk> disk, StoreLimits limits)
+      : disk_(std::move(disk)), inner_(disk_, {.limits = limits}) {}
+
+  /// How many requests one pump() of the engine makes durable: 0 none, SIZE_MAX all.
+  void set_budget(std::size_t requests) noexcept { budget_ = requests; }
+  /// Makes the first `requests` of what is queued durable.
+  bool commit_some(std::size_t requests) { return !cut_ && inner_.pump_some(requests); }
+  /// The next `requests` are written and come back well; what follows fails, and of that the first
+  /// `unheard` are written all the same.
+  void fail_after(std::size_t requests, std::size_t unheard);
+  /// The machine dies: the first `unheard` of what is queued are written, and nobody hears of it;
+  /// nothing after them is written.
+  void cut(std::size_t unheard);
+  /// Procedures whose records were written without anybody hearing of it.
+  [[nodiscard]] const std::set<std::uint64_t>& unheard() const noexcept { return unheard_ids_; }
+  [[nodiscard]] std::size_t queued() const { return inner_.queued(); }
+
+  // ProcedureStore
+  [[nodiscard]] std::string name() const override { return inner_.name(); }
+  Status recover_lease(CommitSink& sink) override {
+    sink_ = &sink;
+    return inner_.recover_lease(*this);
+  }
+  Status load(const RowVisitor& visit) override { return inner_.load(visit); }
+  CommitAnswer commit(CommitRequest& request) override { return inner_.commit(request); }
+  CommitAnswer commit_all(CommitList& requests) override { return inner_.commit_all(requests); }
+  Result<std::optional<std::string>> get(Space space, std::string_view key) override {
+    return inner_.get(space, key);
+  }
+  Status scan(Space space, std::string_view prefix, const RowVisitor& visit) override {
+    return inner_.scan(space, prefix, visit);
+  }
+  [[nodiscard]] bool keeps_records() const noexcept override { return true; }
+  [[nodiscard]] StoreLimits limits() const noexcept override { return inner_.limits(); }
+  bool pump() override;
+  void close() noexcept override { inner_.close(); }
+
+ private:
+  void on_committed(CommitList finished) noexcept override;
+  void fence();
+
+  const std::shared_ptr<MemoryDisk> disk_;
+  CommitSink* sink_ = nullptr;
+  std::size_t budget_ = SIZE_MAX;
+  std::size_t good_ = SIZE_MAX;  // that many still come back well
+  std::size_t unheard_ = 0;      // and then so many are written
+  bool cut_ = false;
+  bool nobody_hears_ = false;  // of what is being written now
+  std::set<std::uint64_t> unheard_ids_;
+  MemoryProcedureStore inner_;  // last: its destructor uses nothing above, its sink does
+};
+
+}  // namespace pv2::testing

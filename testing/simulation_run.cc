@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Read run() first, then make(). Everything that the engine would do on threads of its own happens
+// inside run_steps(), meanwhile() and SimulatedStore::commit_some(), one thing at a time.
+
+#include "simulation_run.h"
+
+#include <fmt/format.h>
+#include <pv2/scheduler/master_procedure_scheduler.h>
+#include <pv2/scheduler/simple_procedure_scheduler.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "pv2/testing/listing_words.h"
+
+namespace pv2::testing {
+namespace {
+
+// As many steps as a run may take without anything coming to its end.
+constexpr std::size_t kStepsMax = 20'000;
+constexpr int kIdleTurnsMax = 400;
+constexpr std::chrono::minutes kIdleTurn{5};
+
+// Two workers inside each other's steps, and a committer inside that, is as deep as it gets.
+constexpr int kDepthMax = 2;
+
+// What is durable of the procedures, in words; those of trees that fail are left out, because a
+// restart plans their rollback anew.
+std::map<std::uint64_t, std::string> durable_words(const std::vector<ProcedureInfo>& list,
+                                                   const std::set<std::uint64_t>& without) {
+  std::set<std::uint64_t> failed;
+  for (const ProcedureInfo& info : list) {
+    if (info.state == ProcedureState::kFailed || info.state == ProcedureState::kRolledBack ||
+        without.contains(info.id.value)) {
+      failed.insert(info.root.value);
+    }
+  }
+  std::map<std::uint64_t, std::string> words;
+  for (const ProcedureInfo& info : list) {
+    if (info.state == ProcedureState::kInitializing || failed.contains(info.root.value)) continue;
+    words.emplace(info.id.value, in_words(info));
+  }
+  return words;
+}
+
+// Of a parked tree a restart knows a little less. A record has room for one error: that of a member
+// that failed and was then parked is why it was parked.
+std::vector<std::string> words_of(std::vector<ProcedureInfo> list) {
+  for (ProcedureInfo& info : list) {
+    if (info.parked) info.error = Status();
+  }
+  return in_words(list);
+}
+
+}  // namespace
+
+SimulationRun::SimulationRun(const MakeSimulation& make, std::uint64_t seed)
+    : seed_(seed), story_(make(seed)) {
+  story_->add_types(types_);
+  story_->meanwhile_ = [this] { meanwhile(); };
+}
+
+SimulationRun::~SimulationRun() { leave(); }
+
+void SimulationRun::run(std::span<const SimulationMove> moves) {
+  open();
+  for (std::size_t i = 0; i < moves.size() && findings_.empty(); ++i) {
+    moment_ = fmt::format("after move {}", i + 1);
+    make(moves[i]);
+    if (findings_.empty()) check();
+  }
+  if (!findings_.empty()) return;
+  moment_ = "at the end";
+  wind_up();
+}
+
+ExecutorOptions SimulationRun::options() {
+  ExecutorOptions options;
+  options.registry = types_;
+  options.workers = 0;
+  options.clock = clock_;
+  options.seed = seed_;
+  options.log = {};
+  story_->configure(options);
+  return options;
+}
+
+void SimulationRun::open() {
+  leave();
+  ++lives_;
+  ExecutorOptions all = options();
+  auto store = std::make_unique<SimulatedStore>(disk_, limits_);
+  std::unique_ptr<ProcedureScheduler> inner;
+  if (seed_ % 4 == 0) {
+    inner = std::make_unique<SimpleProcedureScheduler>(*clock_);
+  } else {
+    inner = std::make_unique<MasterProcedureScheduler>(*clock_);
+  }
+  auto scheduler = std::make_unique<ChoosingScheduler>(std::move(inner));
+  SimulatedStore* const opened_store = store.get();
+  ChoosingScheduler* const opened_scheduler = scheduler.get();
+  all.store = std::move(store);
+  all.scheduler = std::move(scheduler);
+  auto opened = ProcedureExecutor::open(std::move(all));
+  if (!opened.ok()) {
+    return findings_.add("the store cannot be opened again: " + opened.status().to_string());
+  }
+  executor_ = *std::move(opened);
+  store_ = opened_store;
+  scheduler_ = opened_scheduler;
+  store_->set_budget(0);
+  executor_->start();
+  story_->begin_life(*executor_);
+}
+
+void SimulationRun::leave() {
+  disturbed_ = false;
+  if (store_ != nullptr) store_->set_budget(SIZE_MAX);
+  executor_.reset();
+  store_ = nullptr;
+  scheduler_ = nullptr;
+}
+
+void SimulationRun::make(const SimulationMove& move) {
+  using Kind = SimulationMove::Kind;
+  between_ = Random(move.choices);
+  disturbed_ = move.choices != 0;
+  switch (move.kind) {
+    case Kind::kOperate:
+      // A verb that blocks makes everything before it durable, or it would block for ever.
+      store_->set_budget(SIZE_MAX);
+      story_->operate(move.count, *executor_);
+      store_->set_budget(0);
+      break;
+    case Kind::kSteps:
+      run_steps(move.count, move.choices);
+      break;
+    case Kind::kCommit:
+      store_->commit_some(move.count);
+      break;
+    case Kind::kSettle:
+      settle(move.choices);
+      break;
+    case Kind::kAnswer:
+      answer(move.choices);
+      break;
+    case Kind::kTime:
+      clock_->advance(std::chrono::milliseconds(move.count));
+      break;
+    case Kind::kWallJump:
+      clock_->jump_wall(std::chrono::milliseconds(move.count) * (move.choices % 2 == 1 ? -1 : 1));
+      break;
+    case Kind::kFault:
+      store_->fail_after(move.count, move.choices % 2);
+      break;
+    case Kind::kStop:
+      open();
+      break;
+    case Kind::kCrash:
+      crash(move.count);
+      break;
+  }
+  disturbed_ = false;
+}
+
+// What is runnable runs; what it commits waits. Callbacks, offloaded work and timers run as well.
+void SimulationRun::run_steps(std::size_t count, std::uint64_t choices) {
+  store_->set_budget(0);
+  scheduler_->allow(count, Random(choices), choices == 0 ? 1 : 1 + choices % 6);
+  steps_ += executor_->run_until_idle(count);
+}
+
+void SimulationRun::settle(std::uint64_t choices) {
+  store_->set_budget(SIZE_MAX);
+  scheduler_->allow(kStepsMax, Random(choices), 1);
+  const std::size_t ran = executor_->run_until_idle(kStepsMax);
+  steps_ += ran;
+  store_->set_budget(0);
+  if (ran >= kStepsMax) return findings_.add("it runs on and on without anything ending");
+  compare_with_reload();
+}
+
+void SimulationRun::answer(std::uint64_t choices) {
+  const std::size_t due = story_->answers_due();
+  if (due > 0) story_->answer(static_cast<std::size_t>(choices % due));
+}
+
+// The next life finds what was durable, and, of what was listed, nothing is older or gone.
+void SimulationRun::crash(std::size_t unheard) {
+  store_->cut(unheard);
+  const std::set<std::uint64_t> without = store_->unheard();
+  const auto before = durable_words(executor_->list(), without);
+  open();
+  if (executor_ == nullptr) return;
+  const auto list = executor_->list();
+  const auto after = durable_words(list, without);
+  for (const auto& [id, words] : before) {
+    const auto found = after.find(id);
+    // An abort that was durable and that nobody had looked at yet has taken effect.
+    const bool fails_now = std::any_of(list.begin(), list.end(), [&](const ProcedureInfo& info) {
+      return info.id.value == id && found == after.end();
+    });
+    if (fails_now) continue;
+    if (found == after.end()) {
+      findings_.add(fmt::format("procedure {} was listed and is not found after the crash:\n    {}",
+                                id, words));
+    } else if (found->second != words) {
+      findings_.add(fmt::format("before the crash\n    {}\n  was listed, after it\n    {}", words,
+                                found->second));
+    }
+  }
+}
+
+// Called from inside a step: what may other threads do now?
+void SimulationRun::meanwhile() {
+  if (!disturbed_ || depth_ >= kDepthMax || executor_ == nullptr) return;
+  ++depth_;
+  switch (between_.below(8)) {
+    case 0:
+      store_->commit_some(1 + between_.below(3));
+      break;
+    case 1:
+      store_->commit_some(SIZE_MAX);
+      break;
+    case 2:
+      answer(between_.next());
+      break;
+    case 3: {  // another worker
+      const std::uint64_t choices = between_.next() | 1;
+      scheduler_->allow(1 + between_.below(2), Random(choices), 1);
+      steps_ += executor_->run_until_idle(1);
+      break;
+    }
+    case 4:
+      clock_->advance(std::chrono::milliseconds(1 + between_.below(2000)));
+      break;
+    default:
+      break;
+  }
+  --depth_;
+}
+
+void SimulationRun::wind_up() {
+  if (!executor_->health().ok()) crash(0);
+  for (int idle = 0; idle < kIdleTurnsMax && findings_.empty();) {
+    settle(0);
+    if (findings_.empty()) check();
+    if (!findings_.empty()) return;
+    if (!executor_->health().ok()) {  // a fault that was announced before the end
+      crash(0);
+      continue;
+    }
+    if (story_->answers_due() > 0) {
+      story_->answer(0);
+      continue;
+    }
+    if (story_->wind_up(*executor_)) continue;
+    const auto list = executor_->list();
+    if (std::all_of(list.begin(), list.end(),
+                    [&](const ProcedureInfo& info) { return story_->may_stay(info); })) {
+      SimulationEnd end{*executor_, *store_, lives_, findings_};
+      if (list.empty()) check_no_locks_left();
+      story_->check_end(end);
+      return;
+    }
+    clock_->advance(kIdleTurn);
+    ++idle;
+  }
+  if (!findings_.empty()) return;
+  std::string stuck = "these never end:";
+  for (const ProcedureInfo& info : executor_->list()) {
+    if (!story_->may_stay(info)) stuck += "\n    " + in_words(info);
+  }
+  findings_.add(stuck);
+}
+
+bool SimulationRun::quiet() const {
+  return store_->queued() == 0 && scheduler_->in_hand() == 0 && executor_->health().ok();
+}
+
+void SimulationRun::check() {
+  if (executor_ == nullptr) return;
+  const std::vector<ProcedureInfo> list = executor_->list();
+  for (const ProcedureInfo& info : list) {
+    const auto [at, is_new] =
+        seen_.try_emplace(info.id.value, Identity{info.type, info.parent, info.root});
+    Identity& known = at->second;
+    if (!is_new &&
+        (known.type != info.type || known.parent != info.parent || known.root != info.root)) {
+      findings_.add(fmt::format("procedure {} was a {} and is now\n    {}", info.id.value,
+                                known.type, in_words(info)));
+    }
+    const bool failed =
+        info.state == ProcedureState::kFailed || info.state == ProcedureState::kRolledBack;
+    if (known.failed && !failed) {
+      findings_.add("what had failed goes on:\n    " + in_words(info));
+    }
+    known.failed = failed;
+    if (info.quarantined) findings_.add("nothing was damaged, but\n    " + in_words(info));
+  }
+  check_locks();
+  story_->check(*executor_, findings_);
+}
+
+void SimulationRun::check_locks() {
+  for (const LockInfo& lock : executor_->locks()) {
+    const bool exclusive = std::any_of(
+        lock.holders.begin(), lock.holders.end(),
+        [](const LockInfo::Party& party) { return party.mode == LockMode::kExclusive; });
+    std::uint64_t owner = 0;
+    for (const LockInfo::Party& party : lock.holders) {
+      const auto known = seen_.find(party.id.value);
+      // A child that is about to be durable is known to the scheduler already.
+      const std::uint64_t root = known == seen_.end() ? 0 : known->second.root.value;
+      if (root == 0) continue;
+      if (exclusive && owner != 0 && owner != root) {
+        findings_.add(fmt::format("{} is held exclusively, and by procedures of {} and {} at once",
+                                  to_string(lock.key), owner, root));
+      }
+      owner = root;
+    }
+  }
+}
+
+void SimulationRun::check_no_locks_left() {
+  for (const LockInfo& lock : executor_->locks()) {
+    if (lock.holders.empty() && lock.waiters.empty()) continue;  // it has a limit
+    findings_.add(to_string(lock.key) + " is locked though nothing is live");
+  }
+}
+
+void SimulationRun::compare_with_reload() {
+  if (!quiet()) return;
+  ExecutorOptions all = options();
+  all.store = memory(disk_->clone());
+  const auto other = ProcedureExecutor::open(std::move(all));
+  if (!other.ok()) {
+    return findings_.add("a restart here would fail: " + other.status().to_string());
+  }
+  const auto listed = words_of(executor_->list());
+  const auto found = words_of((*other)->list());
+  for (std::size_t i = 0; i < std::max(listed.size(), found.size()); ++i) {
+    const std::string here = i < listed.size() ? listed[i] : "nothing";
+    const std::string there = i < found.size() ? found[i] : "nothing";
+    if (here != there) {
+      return findings_.add(
+          fmt::format("a restart would find\n    {}\n  where this is listed\n    {}", there, here));
+    }
+  }
+}
+
+}  // namespace pv2::testing

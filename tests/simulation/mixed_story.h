@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MixedStory: this project's own workload for the simulation. Trees of tasks with failures,
+// retries, waits, locks and rows; clients who submit them under nonces, twice, with a nonce that
+// belongs to something else, who acknowledge or abort; operators who set limits. It knows what
+// every client must be told and what must be left of every tree.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pv2/testing/keyed_client.h"
+#include "pv2/testing/simulation.h"
+#include "simulation/task.h"
+
+namespace pv2::testing {
+
+/// Owned by one thread.
+class MixedStory final : public SimulationStory {
+ public:
+  explicit MixedStory(std::uint64_t seed);
+
+  void add_types(ProcedureRegistry& types) override { add_task_types(types, world_); }
+  void configure(ExecutorOptions& options) override;
+  [[nodiscard]] std::size_t operations() const override { return operations_.size(); }
+  [[nodiscard]] std::string operation_words(std::size_t index) const override;
+  void operate(std::size_t index, ProcedureExecutor& executor) override;
+  void begin_life(ProcedureExecutor& executor) override;
+  bool wind_up(ProcedureExecutor& executor) override;
+  [[nodiscard]] std::size_t answers_due() const override { return world_.asked(); }
+  void answer(std::size_t which) override { world_.answer(which); }
+  void check(ProcedureExecutor& executor, Findings& findings) override;
+  void check_end(SimulationEnd& end) override;
+  /// A parked tree stays, with its locks, and so does who waits for them.
+  [[nodiscard]] bool may_stay(const ProcedureInfo& info) const override {
+    return info.parked || keeps_others_out_;
+  }
+
+ private:
+  struct Operation {
+    enum class Kind { kSubmit, kMisuse, kAcknowledge, kUnkeyed, kLimit, kAbort, kAskUnknown } kind;
+    std::size_t client = 0;  ///< Or the root of an unkeyed submission.
+    std::uint64_t number = 0;
+  };
+  struct Client {
+    std::size_t root;  ///< The index of what he submits.
+    KeyedClient keyed;
+    bool began = false;
+    bool acknowledges = false;
+  };
+  /// What is known of the abort that was asked for a root, by the root's index.
+  struct Abort {
+    bool accepted = false;
+  };
+
+  void submit(Client& client, ProcedureExecutor& executor);
+  void abort(const Client& client, ProcedureExecutor& executor);
+  void set_limit(const Operation& operation, ProcedureExecutor& executor);
+  void check_client(const Client& client, SimulationEnd& end);
+  void check_tree(std::size_t root, bool succeeded, SimulationEnd& end);
+  void check_rows(SimulationEnd& end);
+
+  const std::uint64_t seed_;
+  TaskWorld world_;
+  std::vector<Client> clients_;
+  std::vector<Operation> operations_;
+  std::map<std::size_t, Abort> aborts_;
+  std::vector<std::string> found_;
+  bool keeps_others_out_ = false;  // a tree is parked, with locks
+};
+
+}  // namespace pv2::testing

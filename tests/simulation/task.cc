@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Read execute_from_state(): report, do what the spec says, report, answer.
+
+#include "simulation/task.h"
+
+namespace pv2::testing {
+namespace {
+
+using Kind = TaskSpec::Kind;
+using Does = StepSpec::Does;
+
+Status not_now() { return {StatusCode::kUnavailable, "not now"}; }
+Status never() { return {StatusCode::kFailedPrecondition, "never"}; }
+
+std::string row_of(const StepContext& ctx) {
+  return "r/" + std::to_string(ctx.id().value) + "/" + std::to_string(TaskWorld::visit_of(ctx));
+}
+
+// One more in a row that is this visit's alone: it must come to exactly one.
+void count_in_row(TaskWorld& world, StepContext& ctx) {
+  const auto before = ctx.get_row(row_of(ctx));
+  world.expect(before.ok(), ctx, "its row cannot be read");
+  const std::uint64_t count = before.ok() && *before ? std::stoull(**before) : 0;
+  world.expect(count == 0, ctx, "its row was written by a run that left no record");
+  ctx.put_row(row_of(ctx), std::to_string(count + 1));
+}
+
+}  // namespace
+
+template <Kind kKind>
+Outcome Task<kKind>::execute_from_state(TaskStep step, StepContext& ctx) {
+  TaskMember& member = world_.step_begins(spec_, ctx, chain_);
+  const StepSpec& does = spec().steps.at(ctx.step() - 1);
+  check_children(ctx);
+  switch (does.does) {
+    case Does::kPlain:
+      break;
+    case Does::kSpawn:
+      spawn_children(ctx);
+      break;
+    case Does::kRetry:
+      if (ctx.attempt() <= does.times) return spoil(ctx, retry(not_now()));
+      break;
+    case Does::kAwait:
+      if (ask(ctx) == nullptr) return wait();
+      break;
+    case Does::kTimedWait:
+      if (!ctx.timed_out()) {
+        static_cast<void>(world_.was_patient(member, ctx, does.patience));
+        return wait_for(does.patience);
+      }
+      world_.expect(world_.was_patient(member, ctx, does.patience), ctx, "it is woken early");
+      break;
+    case Does::kAwaitOrTime:
+      if (ask(ctx) == nullptr && !ctx.timed_out()) return wait_for(does.patience);
+      break;
+    case Does::kOffload: {
+      const auto* const done = ctx.offload([key = ctx.effect_key()] { return key; });
+      if (done == nullptr) return wait();
+      world_.expect(done->ok() && **done == ctx.effect_key(), ctx, "it is given another's answer");
+      break;
+    }
+    case Does::kAgain:
+      if (rounds_ < does.times) {
+        ++rounds_;
+        world_.step_ends(member, ctx, chain_);
+        return again();
+      }
+      rounds_ = 0;
+      break;
+    case Does::kFail:
+      return spoil(ctx, fail(never()));
+    case Does::kThrow:
+      static_cast<void>(spoil(ctx, again()));
+      throw std::runtime_error("thrown by a task");
+  }
+  return go_on(step, member, ctx);
+}
+
+template <Kind kKind>
+Outcome Task<kKind>::go_on(TaskStep step, TaskMember& member, StepContext& ctx) {
+  const StepSpec& does = spec().steps.at(ctx.step() - 1);
+  if (does.writes_row) count_in_row(world_, ctx);
+  chain_ = chain_ * 31 + ctx.step() + 1000 * TaskWorld::visit_of(ctx) + spec_;
+  world_.step_ends(member, ctx, chain_);
+  if (ctx.step() < spec().steps.size()) return next(static_cast<TaskStep>(ctx.step() + 1));
+  member.finished = true;
+  static_cast<void>(step);
+  return done(spec().name() + " done");
+}
+
+// Marks that must not be seen again.
+template <Kind kKind>
+Outcome Task<kKind>::spoil(StepContext& ctx, Flow flow) {
+  chain_ = 0xBAD;
+  rounds_ = 0xBAD;
+  ctx.put_row("bad/" + std::to_string(ctx.id().value), "written by an attempt that failed");
+  return flow;
+}
+
+template <Kind kKind>
+const std::string* Task<kKind>::ask(StepContext& ctx) {
+  const std::string* const answer = ctx.await<std::string>([&](Completion<std::string> completion) {
+    world_.ask(std::move(completion), ctx.effect_key());
+  });
+  if (answer != nullptr) {
+    world_.expect(*answer == ctx.effect_key(), ctx, "it is given the answer of " + *answer);
+  }
+  return answer;
+}
+
+template <Kind kKind>
+void Task<kKind>::spawn_children(StepContext& ctx) {
+  for (const std::size_t child : spec().children) {
+    with_task(world_, child, [&](auto task) { ctx.spawn(std::move(task)); });
+  }
+}
+
+template <Kind kKind>
+void Task<kKind>::check_children(StepContext& ctx) {
+  if (ctx.step() < 2 || spec().steps[ctx.step() - 2].does != Does::kSpawn) return;
+  const auto children = ctx.children();
+  world_.expect(children.size() == spec().children.size(), ctx, "it does not see all its children");
+  for (std::size_t i = 0; i < children.size() && i < spec().children.size(); ++i) {
+    world_.expect(children[i].state == ProcedureState::kSuccess, ctx,
+                  "it goes on before its child has ended");
+    world_.expect(children[i].result == world_.plan().tasks[spec().children[i]].name() + " done",
+                  ctx, "it sees another result of its child");
+  }
+}
+
+template <Kind kKind>
+Outcome Task<kKind>::rollback_state(TaskStep /*step*/, StepContext& ctx) {
+  TaskMember& member = world_.undo_begins(spec_, ctx);
+  if (ctx.attempt() <= spec().undo_retries) {
+    static_cast<void>(spoil(ctx, again()));
+    if (spec().undo_throws) throw std::runtime_error("thrown by an undo");
+    return retry(not_now());
+  }
+  if (spec().undo_waits && ask(ctx) == nullptr) return wait();
+  world_.undo_ends(member, ctx);
+  return undone();
+}
+
+template class Task<Kind::kUndoable>;
+template class Task<Kind::kFinal>;
+template class Task<Kind::kCommitting>;
+
+void add_task_types(ProcedureRegistry& types, TaskWorld& world) {
+  types.add<Task<Kind::kUndoable>>(world)
+      .add<Task<Kind::kFinal>>(world)
+      .add<Task<Kind::kCommitting>>(world);
+}
+
+}  // namespace pv2::testing

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each run has a mood (what it has at all) before it has tasks, so that runs differ in kind.
+
+#include "simulation/task_spec.h"
+
+#include <algorithm>
+#include <array>
+
+namespace pv2::testing {
+namespace {
+
+using Does = StepSpec::Does;
+
+struct Mood {
+  bool fails;
+  bool waits;
+  bool retries;
+  bool locks;
+  bool child_locks;
+  bool step_locks;
+  bool trees;
+  bool parks;
+  bool rows;
+};
+
+bool one_in(Random& random, std::uint64_t n) { return random.below(n) == 0; }
+
+class Planner {
+ public:
+  explicit Planner(std::uint64_t seed) : random_(seed * 2654435761U + 17) {
+    mood_ = {.fails = one_in(random_, 2),
+             .waits = !one_in(random_, 3),
+             .retries = one_in(random_, 2),
+             .locks = one_in(random_, 2),
+             .child_locks = one_in(random_, 2),
+             .step_locks = one_in(random_, 2),
+             .trees = !one_in(random_, 3),
+             .parks = one_in(random_, 4),
+             .rows = !one_in(random_, 3)};
+  }
+
+  TaskPlan plan() {
+    plan_.undo_attempts = mood_.parks ? 3 : 16;
+    plan_.limits_types = !mood_.parks && one_in(random_, 5);
+    const std::size_t roots = 1 + random_.below(5);
+    for (std::size_t i = 0; i < roots; ++i) plan_.roots.push_back(add(SIZE_MAX, 0));
+    return std::move(plan_);
+  }
+
+ private:
+  std::size_t add(std::size_t root, std::size_t depth) {
+    const std::size_t index = plan_.tasks.size();
+    plan_.tasks.emplace_back();
+    TaskSpec task;
+    task.index = index;
+    task.root = root == SIZE_MAX ? index : root;
+    // Whoever is parked keeps his locks for ever, so runs with parked trees have none.
+    if (mood_.parks && one_in(random_, 4)) task.kind = TaskSpec::Kind::kCommitting;
+    if (depth > 0 && one_in(random_, 5)) task.kind = TaskSpec::Kind::kFinal;
+    const std::size_t steps = 1 + random_.below(5);
+    for (std::size_t i = 0; i < steps; ++i) task.steps.push_back(step());
+    if (mood_.trees && depth < 2 && one_in(random_, depth + 1)) {
+      task.steps[random_.below(steps)] = {.does = Does::kSpawn};
+      const std::size_t children = 1 + random_.below(3);
+      for (std::size_t i = 0; i < children; ++i) {
+        task.children.push_back(add(task.root, depth + 1));
+      }
+    }
+    if (mood_.locks && !mood_.parks && (depth == 0 || mood_.child_locks)) task.locks = locks();
+    constexpr std::array kPriorities{Priority::kLow, Priority::kNormal, Priority::kHigh};
+    task.priority = kPriorities[random_.below(kPriorities.size())];
+    if (mood_.retries && one_in(random_, 3)) {
+      task.undo_retries = static_cast<std::uint32_t>(1 + random_.below(3));
+      task.undo_throws = one_in(random_, 2);
+    }
+    task.undo_waits = mood_.waits && one_in(random_, 4);
+    plan_.tasks[index] = std::move(task);
+    return index;
+  }
+
+  StepSpec step() {
+    StepSpec step;
+    step.writes_row = mood_.rows && one_in(random_, 2);
+    step.times = static_cast<std::uint32_t>(1 + random_.below(3));
+    step.patience = std::chrono::milliseconds(std::int64_t{1} << random_.below(18));
+    switch (random_.below(12)) {
+      case 0:
+        if (mood_.retries) step.does = Does::kRetry;
+        break;
+      case 1:
+        if (mood_.waits) step.does = Does::kAwait;
+        break;
+      case 2:
+        if (mood_.waits) step.does = Does::kTimedWait;
+        break;
+      case 3:
+        if (mood_.waits) step.does = Does::kAwaitOrTime;
+        break;
+      case 4:
+        if (mood_.waits) step.does = Does::kOffload;
+        break;
+      case 5:
+        if (mood_.retries) step.does = Does::kAgain;
+        break;
+      case 6:
+        if (mood_.fails) step.does = one_in(random_, 3) ? Does::kThrow : Does::kFail;
+        break;
+      default:
+        break;
+    }
+    return step;
+  }
+
+  LockSet locks() {
+    LockSet set;
+    const auto mode = [this] {
+      return one_in(random_, 2) ? LockMode::kShared : LockMode::kExclusive;
+    };
+    const std::size_t keys = random_.below(4);
+    for (std::size_t i = 0; i < keys; ++i) {
+      const std::string name(1, static_cast<char>('a' + random_.below(3)));
+      switch (random_.below(4)) {
+        case 0:
+          set.table("ns", name, mode());
+          break;
+        case 1:
+          set.region("ns", name, "r", mode());
+          break;
+        case 2:
+          set.server(name, mode());
+          break;
+        default:
+          set.key({ResourceClass::kHostFirst, name}, mode());
+      }
+    }
+    // Not where members of one tree could exclude each other: the undo of a step that holds its
+    // locks for itself alone does not pass a sibling that keeps them to its end.
+    if (mood_.step_locks && !mood_.child_locks && one_in(random_, 2)) set.scope(LockScope::kStep);
+    return set;
+  }
+
+  Random random_;
+  Mood mood_{};
+  TaskPlan plan_;
+};
+
+}  // namespace
+
+TaskPlan plan_tasks(std::uint64_t seed) { return Planner(seed).plan(); }
+
+std::vector<std::size_t> TaskPlan::tree(std::size_t root) const {
+  std::vector<std::size_t> members;
+  for (const TaskSpec& task : tasks) {
+    if (task.root == root) members.push_back(task.index);
+  }
+  return members;
+}
+
+TreeFate TaskPlan::fate(std::size_t root, bool aborted) const {
+  TreeFate fate{.may_fail = aborted};
+  bool commits = false;
+  for (const std::size_t index : tree(root)) {
+    const TaskSpec& task = tasks[index];
+    for (const StepSpec& step : task.steps) {
+      if (step.does == Does::kFail || step.does == Does::kThrow) fate.may_succeed = false;
+    }
+    // A circle of waiting trees is opened by undoing one of them.
+    if (index != root && !task.locks.empty()) fate.may_wait_in_a_circle = true;
+    commits = commits || task.kind == TaskSpec::Kind::kCommitting;
+  }
+  fate.may_wait_in_a_circle = fate.may_wait_in_a_circle || limits_types;
+  fate.may_fail = fate.may_fail || !fate.may_succeed || fate.may_wait_in_a_circle;
+  for (const std::size_t index : tree(root)) {
+    if (fate.may_fail && (commits || tasks[index].undo_retries + 1 >= undo_attempts)) {
+      fate.may_park = true;
+    }
+  }
+  return fate;
+}
+
+std::string in_words(const TaskPlan& plan, std::size_t index) {
+  constexpr std::array kNames{"plain",         "SPAWN",   "RETRY", "AWAIT", "TIMED_WAIT",
+                              "AWAIT_OR_TIME", "OFFLOAD", "AGAIN", "FAIL",  "THROW"};
+  constexpr std::array kKinds{"", " final", " committing"};
+  const TaskSpec& task = plan.tasks[index];
+  std::string words = task.name() + kKinds[static_cast<std::size_t>(task.kind)] + " [";
+  for (const StepSpec& step : task.steps) {
+    if (words.back() != '[') words += ", ";
+    words += kNames[static_cast<std::size_t>(step.does)];
+    if (step.does == Does::kRetry || step.does == Does::kAgain) {
+      words += " x" + std::to_string(step.times);
+    }
+    if (step.writes_row) words += " +row";
+    if (step.does != Does::kSpawn) continue;
+    words += "(";
+    for (const std::size_t child : task.children) {
+      if (words.back() != '(') words += "; ";
+      words += in_words(plan, child);
+    }
+    words += ")";
+  }
+  words += "]";
+  for (const LockRequest& lock : task.locks.requests()) {
+    words += " " + to_string(lock.key) + "/" + std::string(to_string(lock.mode));
+  }
+  if (!task.locks.empty() && task.locks.scope() == LockScope::kStep) words += " by step";
+  if (task.undo_retries > 0) words += " undo retried x" + std::to_string(task.undo_retries);
+  if (task.undo_waits) words += " undo waits";
+  return words;
+}
+
+}  // namespace pv2::testing

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TaskSpec: what one task of the mixed workload does, as data, and the generator of whole trees of
+// them from a seed. It says what may become of a tree, which is what the checks at the end need.
+// Plain data; runs nothing.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/random.h>
+#include <pv2/base/resource.h>
+#include <pv2/scheduler/scheduler_entry.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pv2::testing {
+
+/// What a step does before it goes on.
+struct StepSpec {
+  enum class Does : std::uint8_t {
+    kPlain,        ///< Its effect, nothing else.
+    kSpawn,        ///< Spawns the children of the task.
+    kRetry,        ///< Fails for now, `times` times.
+    kAwait,        ///< Waits for an answer from outside.
+    kTimedWait,    ///< Waits for `patience`.
+    kAwaitOrTime,  ///< Waits for an answer, at most for `patience`.
+    kOffload,      ///< Waits for work on the pool.
+    kAgain,        ///< Runs `times` times more.
+    kFail,         ///< Fails for good.
+    kThrow,        ///< Throws, which is the same.
+  };
+  Does does = Does::kPlain;
+  std::uint32_t times = 0;
+  Duration patience{};
+  bool writes_row = false;
+};
+
+struct TaskSpec {
+  enum class Kind : std::uint8_t {
+    kUndoable,
+    kFinal,       ///< Stays when it has succeeded.
+    kCommitting,  ///< Has a point of no return in its third step.
+  };
+  std::size_t index = 0;
+  std::size_t root = 0;  ///< The index of its root.
+  Kind kind = Kind::kUndoable;
+  std::vector<StepSpec> steps;
+  std::vector<std::size_t> children;
+  LockSet locks;
+  Priority priority = Priority::kNormal;
+  std::uint32_t undo_retries = 0;  ///< Each undo fails so often first.
+  bool undo_throws = false;        ///< By throwing.
+  bool undo_waits = false;         ///< Each undo waits for an answer.
+
+  [[nodiscard]] std::string name() const { return "task " + std::to_string(index); }
+};
+
+/// What the whole tree below a root may come to.
+struct TreeFate {
+  bool may_succeed = true;
+  bool may_fail = false;
+  bool may_park = false;
+  bool may_wait_in_a_circle = false;
+};
+
+/// All the tasks of one run.
+struct TaskPlan {
+  std::vector<TaskSpec> tasks;  ///< By index; a parent before its children.
+  std::vector<std::size_t> roots;
+  std::uint32_t undo_attempts = 16;  ///< Of the executor's retry policy.
+  bool limits_types = false;
+
+  /// One that does nothing when there is no such task: for who submits what will be refused.
+  [[nodiscard]] const TaskSpec& task(std::size_t index) const {
+    static const TaskSpec nothing;
+    return index < tasks.size() ? tasks[index] : nothing;
+  }
+  /// `aborted`: whether somebody may have had it undone.
+  [[nodiscard]] TreeFate fate(std::size_t root, bool aborted) const;
+  /// The indices of a tree, the root first.
+  [[nodiscard]] std::vector<std::size_t> tree(std::size_t root) const;
+};
+
+[[nodiscard]] TaskPlan plan_tasks(std::uint64_t seed);
+
+/// "task 3: RETRY x2, SPAWN(4, 5), ... locks ..."
+[[nodiscard]] std::string in_words(const TaskPlan& plan, std::size_t task);
+
+}  // namespace pv2::testing
