@@ -158,6 +158,7 @@ void EngineCore::abandon_waits(Execution& execution) {
   ++execution.epoch;
   execution.wake_pending = false;
   execution.timed_out = false;
+  if (execution.inbox) execution.inbox->wanted.clear();
   if (execution.object) state.dead_objects.push_back(std::move(execution.object));
   for (auto& slot : execution.slots) state.dead_slots.push_back(std::move(slot));
   execution.slots.clear();

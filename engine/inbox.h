@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pv2 {
@@ -24,20 +25,72 @@ namespace pv2 {
 struct InboxMessage {
   /// The numbers are persisted.
   enum class Kind : std::uint8_t {
-    kAbort = 1,  ///< To a root: its tree is undone. `payload` is the reason.
+    kAbort = 1,   ///< To a root: its tree is undone. `payload` is the reason.
+    kSignal = 2,  ///< For a step that asks for `name`.
   };
   Kind kind = Kind::kAbort;
   std::uint64_t number = 0;  ///< Unique within the procedure, increasing.
   WallTime at{};
   std::string who;
+  std::string name;
   std::string payload;
   CommitSequence sequence;  ///< Of the batch that wrote the row; not in the row.
+};
+
+/// A step waits for one more signal called `name` than the `known` ones that it has been given.
+struct SignalWish {
+  std::string name;
+  std::size_t known = 0;
+};
+
+/// What one run of a step did with the inbox.
+struct InboxUse {
+  std::vector<std::uint64_t> given;  ///< Numbers of the signals that it got.
+  std::vector<SignalWish> wanted;    ///< What was not there.
 };
 
 /// Guarded by the state mutex. Messages keep their addresses until they are consumed.
 struct Inbox {
   std::uint64_t next_number = 1;
   std::vector<std::unique_ptr<InboxMessage>> messages;  ///< Durable ones, by number.
+
+  /// What the last published record of the procedure waits for.
+  std::vector<SignalWish> wanted;
+  // Accepted and not consumed, on the way or durable.
+  std::size_t signals = 0;
+  std::size_t signal_bytes = 0;
+
+  [[nodiscard]] std::size_t count(std::string_view name) const noexcept {
+    std::size_t found = 0;
+    for (const auto& message : messages) {
+      found += message->kind == InboxMessage::Kind::kSignal && message->name == name ? 1 : 0;
+    }
+    return found;
+  }
+  /// Whether one of the signals that it waits for is there.
+  [[nodiscard]] bool has_wanted() const noexcept {
+    for (const SignalWish& wish : wanted) {
+      if (count(wish.name) > wish.known) return true;
+    }
+    return false;
+  }
+  /// Counts a signal that is accepted.
+  void reserve(const InboxMessage& message) noexcept {
+    ++signals;
+    signal_bytes += size_of(message);
+  }
+  void consume(std::uint64_t number) {
+    for (auto at = messages.begin(); at != messages.end(); ++at) {
+      if ((*at)->number != number) continue;
+      --signals;
+      signal_bytes -= size_of(**at);
+      messages.erase(at);
+      return;
+    }
+  }
+  static std::size_t size_of(const InboxMessage& message) noexcept {
+    return message.name.size() + message.payload.size();
+  }
 
   /// The message that aborted the tree, or nullptr. At most one is ever published.
   [[nodiscard]] const InboxMessage* abort() const noexcept {

@@ -11,7 +11,7 @@ namespace pv2 {
 namespace {
 
 // Field numbers, persisted (docs/store-format.md). Retired ones are not used again.
-enum : std::uint32_t { kKind = 1, kNumber = 2, kAt = 3, kWho = 4, kPayload = 5 };
+enum : std::uint32_t { kKind = 1, kNumber = 2, kAt = 3, kWho = 4, kPayload = 5, kName = 6 };
 
 }  // namespace
 
@@ -22,6 +22,7 @@ void encode_message(const InboxMessage& message, std::string& out) {
   append_sint_field(out, kAt, message.at.time_since_epoch().count());
   if (!message.who.empty()) append_length_delimited(out, kWho, message.who);
   if (!message.payload.empty()) append_length_delimited(out, kPayload, message.payload);
+  if (!message.name.empty()) append_length_delimited(out, kName, message.name);
   frame.finish();
 }
 
@@ -48,12 +49,16 @@ Result<InboxMessage> decode_message(std::string_view row) {
       case kPayload:
         message.payload = reader.bytes();
         break;
+      case kName:
+        message.name = reader.bytes();
+        break;
       default:
         break;
     }
   }
   if (!reader.ok()) return reader.status();
-  if (kind != static_cast<std::uint64_t>(InboxMessage::Kind::kAbort)) {
+  if (kind != static_cast<std::uint64_t>(InboxMessage::Kind::kAbort) &&
+      kind != static_cast<std::uint64_t>(InboxMessage::Kind::kSignal)) {
     return Status(StatusCode::kNotSupported,
                   "it is of kind " + std::to_string(kind) + ", which this program does not know");
   }

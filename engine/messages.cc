@@ -4,6 +4,7 @@
 
 #include "messages.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "inbox_codec.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::size_t kReasonMax = 1024;
 constexpr std::size_t kWhoMax = 256;
+constexpr std::size_t kNameMax = 256;
 
 std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
 
@@ -37,6 +39,11 @@ std::unique_ptr<MessageCommit> make_commit(EngineCore& core, Execution& to,
   commit->batch.insert(Space::kProcedure, inbox_key(to.id, message->number), row);
   commit->message = std::move(message);
   return commit;
+}
+
+void wake(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
+  core.state.timers.cancel(execution);
+  core.queue(execution, execution.holds_locks() ? Disposition::kFront : Disposition::kBack);
 }
 
 }  // namespace
@@ -84,6 +91,73 @@ void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(St
   done(live || !answer.ok() ? answer : results_.why_not_live(id));
 }
 
+Status Messages::why_no_signal(const Execution& to, const InboxMessage& signal,
+                               std::size_t bytes_max) const {
+  if (to.phase == Phase::kInserting) {
+    return Status(StatusCode::kUnavailable,
+                  procedure(to.id) + " is just being submitted; try again");
+  }
+  if (is_finished(to.state)) {
+    return Status(StatusCode::kFailedPrecondition, procedure(to.id) + " has ended already");
+  }
+  const std::size_t signals = to.inbox ? to.inbox->signals : 0;
+  const std::size_t bytes = to.inbox ? to.inbox->signal_bytes : 0;
+  const std::size_t signals_max = core_.options.max_signals;
+  if (signals < signals_max && bytes + Inbox::size_of(signal) <= bytes_max) return Status();
+  return Status(StatusCode::kResourceExhausted,
+                procedure(to.id) + " has " + std::to_string(signals) + " signals with " +
+                    std::to_string(bytes) + " bytes that it has not consumed; with this one of " +
+                    std::to_string(Inbox::size_of(signal)) +
+                    " bytes it would be beyond its limits (max_signals " +
+                    std::to_string(signals_max) + ", max_signal_bytes " +
+                    std::to_string(bytes_max) + ")");
+}
+
+void Messages::signal(ProcedureId id, std::string name, std::string payload,
+                      std::function<void(Status)> done) {
+  if (name.empty() || name.size() > kNameMax) {
+    return done(Status(StatusCode::kInvalidArgument, "the name of a signal has 1 to " +
+                                                         std::to_string(kNameMax) + " bytes, not " +
+                                                         std::to_string(name.size())));
+  }
+  auto message = std::make_unique<InboxMessage>();
+  message->kind = InboxMessage::Kind::kSignal;
+  message->name = std::move(name);
+  message->payload = std::move(payload);
+  // What is stored has to fit into one batch, whatever the options say.
+  const std::size_t bytes_max =
+      std::min(core_.options.max_signal_bytes, core_.store.limits().batch_bytes / 2);
+  Effects effects;
+  Status refused;
+  bool live = true;
+  {
+    StateLock lock(core_);
+    Execution* const to = core_.find(id);
+    live = to != nullptr;
+    refused = core_.unavailable();
+    if (refused.ok() && live) refused = why_no_signal(*to, *message, bytes_max);
+    if (refused.ok() && live) {
+      if (!to->inbox) to->inbox = std::make_unique<Inbox>();
+      to->inbox->reserve(*message);
+      auto commit = make_commit(core_, *to, std::move(message));
+      commit->answers.push_back(std::move(done));
+      effects.commits.push_back(*commit.release());
+    }
+  }
+  if (!effects.commits.empty()) return publisher_.perform(effects);
+  // NOLINTNEXTLINE(bugprone-use-after-move): moved away only together with a commit
+  done(live || !refused.ok() ? refused : results_.why_not_live(id));
+}
+
+void inbox_used(Execution& execution, StepCommit& commit) {
+  if (!execution.inbox) execution.inbox = std::make_unique<Inbox>();
+  Inbox& inbox = *execution.inbox;
+  inbox.wanted.clear();
+  if (!commit.inbox_use) return;
+  for (const std::uint64_t number : commit.inbox_use->given) inbox.consume(number);
+  inbox.wanted = std::move(commit.inbox_use->wanted);
+}
+
 void message_published(EngineCore& core, MessageCommit& commit, Effects& effects) {
   const std::unique_ptr<MessageCommit> owned(&commit);
   InboxMessage& message = *commit.message;
@@ -101,7 +175,15 @@ void message_published(EngineCore& core, MessageCommit& commit, Effects& effects
     }
   } else {
     to->inbox->add(std::move(commit.message));
-    if (message.kind == InboxMessage::Kind::kAbort) abort_tree(core, *to, effects);
+    switch (message.kind) {
+      case InboxMessage::Kind::kAbort:
+        abort_tree(core, *to, effects);
+        break;
+      case InboxMessage::Kind::kSignal:
+        // In flight: looked at when the record is published. Not waiting: it is latched.
+        if (to->phase == Phase::kWaiting && to->inbox->has_wanted()) wake(core, *to);
+        break;
+    }
   }
   for (auto& tell : commit.answers) {
     effects.answers.push_back([tell = std::move(tell), answer] { tell(answer); });

@@ -23,8 +23,13 @@ class Messages {
       : core_(core), publisher_(publisher), results_(results) {}
 
   void abort(ProcedureId id, AbortOptions options, std::function<void(Status)> done);
+  void signal(ProcedureId id, std::string name, std::string payload,
+              std::function<void(Status)> done);
 
  private:
+  [[nodiscard]] Status why_no_signal(const Execution& to, const InboxMessage& signal,
+                                     std::size_t bytes_max) const PV2_REQUIRES(core_.state_mutex);
+
   EngineCore& core_;
   Publisher& publisher_;
   Results& results_;
@@ -33,6 +38,9 @@ class Messages {
 /// A message is durable: it takes effect, or is too late.
 void message_published(EngineCore& core, MessageCommit& commit, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
+
+/// A record is published: what it consumed is gone, and what it waits for is known.
+void inbox_used(Execution& execution, StepCommit& commit);
 
 /// What a tree that was aborted by `abort` failed with.
 [[nodiscard]] Status error_of(const InboxMessage& abort);

@@ -225,6 +225,22 @@ void ProcedureExecutor::abort_async(ProcedureId id, AbortOptions options,
                           });
 }
 
+Status ProcedureExecutor::signal(ProcedureId id, std::string name, std::string payload) {
+  if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread("signal()");
+  const auto latch = std::make_shared<Latch<Status>>();
+  engine_->messages.signal(id, std::move(name), std::move(payload),
+                           [latch](const Status& status) { latch->set(status); });
+  return await(*latch);
+}
+
+void ProcedureExecutor::signal_async(ProcedureId id, std::string name, std::string payload,
+                                     std::function<void(Status)> done) {
+  engine_->messages.signal(id, std::move(name), std::move(payload),
+                           [this, done = std::move(done)](const Status& status) {
+                             engine_->core.pool->post([done, status] { done(status); });
+                           });
+}
+
 Result<ProcedureInfo> ProcedureExecutor::describe(ProcedureId id) const {
   return describe_procedure(engine_->core, id);
 }

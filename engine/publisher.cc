@@ -198,6 +198,7 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   Execution& execution = *commit.execution;
   Execution& root = *execution.root;
   commit.is_grant ? void(execution.recorded_locks = true) : apply_transition(execution, commit);
+  if ((execution.inbox || commit.inbox_use) && !commit.is_grant) inbox_used(execution, commit);
   for (Execution* child : commit.children) {
     child->state = ProcedureState::kRunnable;
     child->phase = Phase::kIdle;
@@ -264,7 +265,8 @@ void Publisher::go_on(Execution& execution, StepCommit& commit, Effects& effects
     const auto place = next.requeue ? Disposition::kBack : Disposition::kFront;
     return core_.queue(execution, unlock ? Disposition::kBackUnlock : place);
   }
-  if (execution.wake_pending) {  // it arrived while the record was on the way
+  // It arrived while the record was on the way.
+  if (execution.wake_pending || (execution.inbox && execution.inbox->has_wanted())) {
     execution.wake_pending = false;
     return core_.queue(execution, unlock ? Disposition::kBackUnlock : Disposition::kFront);
   }

@@ -180,6 +180,7 @@ void Recovery::read_message(const StoredRow& row, const ProcedureKey& key) {
   if (message->kind == InboxMessage::Kind::kAbort) loaded->ended_after_message = true;
   auto& inbox = loaded->execution->inbox;
   if (!inbox) inbox = std::make_unique<Inbox>();
+  if (message->kind == InboxMessage::Kind::kSignal) inbox->reserve(*message);
   inbox->add(std::make_unique<InboxMessage>(*std::move(message)));
 }
 

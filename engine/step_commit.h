@@ -107,6 +107,7 @@ struct StepCommit final : EngineRequest {
   std::vector<Execution*> children;
   /// Roots that the step submitted; their rows are in this batch. Owned, as the children are.
   std::vector<InsertCommit*> roots;
+  std::unique_ptr<InboxUse> inbox_use;  ///< Signals that the record consumes, or waits for.
   std::string scratch;  ///< For fields of children; keeps its memory from step to step.
 
   /// Ready for the next step; buffers keep their memory.
@@ -124,6 +125,7 @@ struct StepCommit final : EngineRequest {
     producer = {};
     children.clear();
     roots.clear();
+    inbox_use.reset();
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include "pv2/engine/step_context.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "step_run.h"
@@ -43,6 +44,27 @@ std::vector<ChildOutcome> StepContext::children() const {
                         .result = member->result.view()});
   }
   return outcomes;
+}
+
+const std::string* StepContext::signal(std::string_view name) {
+  if (!run_.inbox_use_) run_.inbox_use_ = std::make_unique<InboxUse>();
+  InboxUse& use = *run_.inbox_use_;
+  std::size_t known = 0;
+  {
+    StateLock lock(run_.core_);  // the publisher adds messages while the step runs
+    const Inbox* const inbox = run_.execution_.inbox.get();
+    for (std::size_t i = 0; inbox != nullptr && i < inbox->messages.size(); ++i) {
+      const InboxMessage& message = *inbox->messages[i];
+      if (message.kind != InboxMessage::Kind::kSignal || message.name != name) continue;
+      if (std::find(use.given.begin(), use.given.end(), message.number) == use.given.end()) {
+        use.given.push_back(message.number);
+        return &message.payload;
+      }
+      ++known;
+    }
+  }
+  use.wanted.push_back({std::string(name), known});
+  return nullptr;
 }
 
 void StepContext::spawn_erased(std::string_view type, std::unique_ptr<Procedure> child) {

@@ -215,13 +215,18 @@ void StepRun::advance_to(std::uint32_t step) {
 
 void StepRun::wait_for(const Outcome& outcome) {
   Transition& next = commit_.next;
-  if (execution_.slots.empty() && !outcome.timeout) {
+  const bool wants_signals = inbox_use_ && !inbox_use_->wanted.empty();
+  if (execution_.slots.empty() && !wants_signals && !outcome.timeout) {
     Status error(StatusCode::kInternal,
                  "step " + step_name() + " answered wait() but awaits nothing and has no timeout");
     return undo_ ? park(std::move(error)) : fail(std::move(error));
   }
   next.ends_waits = false;
-  next.awaits = !execution_.slots.empty();
+  next.awaits = !execution_.slots.empty() || wants_signals;
+  if (wants_signals) {
+    commit_.inbox_use = std::make_unique<InboxUse>();
+    commit_.inbox_use->wanted = inbox_use_->wanted;
+  }
   bool new_deadline = false;
   if (outcome.timeout) {
     // The deadline counts from the first wait of this visit: being woken does not move it.
@@ -237,8 +242,10 @@ void StepRun::wait_for(const Outcome& outcome) {
   // Locks that a record says are held may only be given back by another record: a later holder's
   // would contradict it.
   const bool gives_locks_back = execution_.recorded_locks && !next.holds_locks;
-  commit_.needs_record =
-      new_deadline || gives_locks_back || next.image != execution_.image.view() || !rows_.empty();
+  // A restart would sit out the deadline of a record that does not say so.
+  const bool begins_to_await = outcome.timeout && next.awaits && !execution_.awaits;
+  commit_.needs_record = new_deadline || begins_to_await || gives_locks_back ||
+                         next.image != execution_.image.view() || !rows_.empty();
   if (!commit_.needs_record) {
     next.history.reset();  // the listing shows what is durable
   } else if (undo_) {
@@ -364,6 +371,7 @@ bool StepRun::may_write_row(std::string_view row) {
 // A failed attempt leaves no trace but its record.
 void StepRun::forget_effects() {
   abandon_children();
+  commit_.inbox_use.reset();
   rows_.clear();
   commit_.next.new_image = false;
 }
@@ -494,11 +502,23 @@ void StepRun::abandon_children() {
 
 void StepRun::encode_record() {
   update_state(execution_, commit_.next, step_, commit_.batch);
+  if (inbox_use_) consume_signals();
   rows_.for_each(
       [&](RowOperation operation, Space space, std::string_view key, std::string_view value) {
         operation == RowOperation::kDelete ? commit_.batch.erase(space, key)
                                            : commit_.batch.put(space, key, value);
       });
+}
+
+// Signals are consumed by the record that ends the visit (or the undo) that got them, and by no
+// other.
+void StepRun::consume_signals() {
+  if (!commit_.next.visited && commit_.next.undo != UndoChange::kPop) return;
+  for (const std::uint64_t number : inbox_use_->given) {
+    commit_.batch.erase(Space::kProcedure, inbox_key(execution_.id, number));
+  }
+  commit_.inbox_use = std::make_unique<InboxUse>();
+  commit_.inbox_use->given = inbox_use_->given;
 }
 
 // The user's object and the values it awaited end on a worker, where user code belongs.

@@ -54,6 +54,7 @@ class StepRun {
   bool may_write_row(std::string_view row);
   bool encode_image();
   void encode_record();
+  void consume_signals();
   bool adopt_children();
   void abandon_children();
   bool adopt_roots();
@@ -83,6 +84,7 @@ class StepRun {
   std::vector<Submitting> submitted_;
   Status refused_row_;  // why the step fails whatever it answers
   RowBatch rows_;       // the host's rows, as far as this run changed them
+  std::unique_ptr<InboxUse> inbox_use_;
 };
 
 /// Sets up an execution for a new object: fields encoded (in `scratch` first), locks and priority

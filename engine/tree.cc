@@ -326,7 +326,9 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
     return park_tree(core, root, execution.failure->error.to_string(), effects);
   }
   if (done.undo != UndoChange::kPop) {  // a wait or a back-off inside the turn
-    if (execution.wake_pending && !done.ends_waits) {
+    const bool arrived =
+        execution.wake_pending || (execution.inbox && execution.inbox->has_wanted());
+    if (arrived && !done.ends_waits) {
       execution.wake_pending = false;
       return core.queue(execution, Disposition::kFront);
     }

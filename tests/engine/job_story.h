@@ -29,6 +29,9 @@ struct JobRoot {
   enum class Type { kJob, kFinalJob, kCommittingJob } type = Type::kJob;
   /// The client aborts it when the journal has so many entries, until he is answered.
   std::size_t aborts_at = SIZE_MAX;
+  /// The client sends it these payloads as signals "go", one after the other, each until he is told
+  /// that it is durable, or sees "got <payload>" in the journal.
+  std::vector<std::string> signals{};
 };
 
 /// The script of a story; immutable while it is played.
@@ -57,7 +60,7 @@ class JobStory final : public CrashStory {
 
   void begin_life(ProcedureExecutor& executor) override {
     for (Client& client : clients_) {
-      client.told = client.acknowledging = client.aborting = false;
+      client.told = client.acknowledging = client.aborting = client.signalling = false;
       if (client.acknowledged) continue;
       if (plot_.acknowledges && client.result) {
         ask_for_result(executor, client);
@@ -69,6 +72,9 @@ class JobStory final : public CrashStory {
 
   bool after_turn(ProcedureExecutor& executor) override {
     bool sent = false;
+    for (Client& client : clients_) {
+      if (!client.signal_unknown) sent = signal(executor, client) || sent;
+    }
     for (Client& client : clients_) {
       if (!client.id || client.aborting || client.abort_answered) continue;
       if (world_.journal.entries().size() < client.root->aborts_at) continue;
@@ -83,6 +89,7 @@ class JobStory final : public CrashStory {
 
   bool stir(ProcedureExecutor& executor) override {
     bool stirred = world_.answer_one("the answer");
+    for (Client& client : clients_) stirred = signal(executor, client) || stirred;
     for (Client& client : clients_) {
       if (!plot_.acknowledges || !client.told || client.acknowledged || client.acknowledging) {
         continue;
@@ -136,8 +143,31 @@ class JobStory final : public CrashStory {
     bool aborting = false;
     bool abort_accepted = false;
     bool abort_answered = false;
+    bool signalling = false;
+    bool signal_unknown =
+        false;  ///< Whether the last one is durable: he waits before he repeats it.
+    std::size_t signalled = 0;
     std::string trouble{};
   };
+
+  bool signal(ProcedureExecutor& executor, Client& client) {
+    while (client.signal_unknown && client.signalled < client.root->signals.size() &&
+           world_.journal.count("got " + client.root->signals[client.signalled]) != 0) {
+      client.signal_unknown = false;
+      ++client.signalled;
+    }
+    if (!client.id || client.signalling || client.signalled >= client.root->signals.size()) {
+      return false;
+    }
+    client.signalling = true;
+    executor.signal_async(client.id, "go", client.root->signals[client.signalled],
+                          [&client](const Status& status) {
+                            client.signalling = false;
+                            client.signal_unknown = !status.ok();
+                            if (status.ok()) ++client.signalled;
+                          });
+    return true;
+  }
 
   void submit(ProcedureExecutor& executor, Client& client) {
     auto told = [this, &executor, &client](const Result<Submitted>& answer) {

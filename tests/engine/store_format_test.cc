@@ -372,6 +372,22 @@ TEST_CASE("a reader written from the page reads the message of an abort") {
   CHECK(rows_of(w.disk).size() == 3);  // the message is gone
 }
 
+TEST_CASE("a reader written from the page reads a signal") {
+  EngineWorld w;
+  w.world.scripts["a"] = {
+      .run = [](JobRun&) -> std::optional<Outcome> { return Say::wait_for(1h); }};
+  w.open();
+  const ProcedureId id = w.submit("a");
+  REQUIRE(w.executor().signal(id, "approved", "by ben").ok());
+
+  const auto rows = rows_of(w.disk);
+  std::string_view row = rows.at("P" + big_endian(id.value) + '\x03' + big_endian(1)).value;
+  const Message message(*take_frame(row));
+  CHECK(message.number(1) == 2);
+  CHECK(message.text(5) == "by ben");
+  CHECK(message.text(6) == "approved");
+}
+
 TEST_CASE("a reader written from the page sees a point of no return, and damage") {
   EngineWorld w;
   w.world.scripts["m"] = {.steps = 5};

@@ -108,6 +108,10 @@ struct ExecutorOptions {
   Duration stuck_after = std::chrono::seconds(10);
   /// Called on a pool thread for each step that is reported.
   std::function<void(const RunningProcedure&)> on_stuck{};
+  /// Signals that one procedure has not consumed, and the bytes of their names and payloads; beyond
+  /// them a signal is refused (kResourceExhausted).
+  std::size_t max_signals = 1024;
+  std::size_t max_signal_bytes = std::size_t{1} << 20;
   LogSink log = default_log_sink();
   /// Called once, on a pool thread, when the store fails. The executor has stopped accepting work
   /// then.
@@ -215,6 +219,21 @@ class ProcedureExecutor {
   Status abort(ProcedureId id, AbortOptions options = {});
   /// The same without blocking: `done` is called once, on a pool thread.
   void abort_async(ProcedureId id, AbortOptions options, std::function<void(Status)> done);
+
+  /// Sends a signal to a live procedure, root or child, for a step that asks for it with
+  /// StepContext::signal(). When this returns OK the signal is on stable storage: it is delivered,
+  /// at least once, and consumed by exactly one record, unless the procedure ends without asking
+  /// for it. A signal that is sent twice, also because the answer to the first was lost, is two
+  /// signals.
+  ///
+  /// kResourceExhausted: too many that are not consumed (max_signals, max_signal_bytes).
+  /// kFailedPrecondition: it has ended, perhaps while the signal was on its way. kNotFound: there
+  /// never was one. kExpired: it has ended and is forgotten. kInvalidArgument: the name is empty or
+  /// longer than 256 bytes. Not on a thread of this executor (kFailedPrecondition).
+  Status signal(ProcedureId id, std::string name, std::string payload = {});
+  /// The same without blocking: `done` is called once, on a pool thread.
+  void signal_async(ProcedureId id, std::string name, std::string payload,
+                    std::function<void(Status)> done);
 
   /// A live procedure, as of its last record, with its fields. It makes an object of the user's
   /// class on this thread.

@@ -153,6 +153,14 @@ class StepContext {
     });
   }
 
+  /// The payload of the next signal called `name` that was sent to this procedure
+  /// (ProcedureExecutor::signal) and that no step has consumed, or nullptr when there is none:
+  /// answer wait() or wait_for(). Every call in one run gives the next one, in the order of
+  /// arrival; a run of the same step gets the same ones again. The record that ends this visit of
+  /// the step consumes them, exactly once: a step that waits, retries, fails or is lost in a crash
+  /// does not. Signals that were sent before the step asked are kept. Valid during the step.
+  [[nodiscard]] const std::string* signal(std::string_view name);
+
   /// The host's rows in the executor's store. A change is part of this step's record, so it happens
   /// exactly once however often the step runs.
   [[nodiscard]] Result<std::optional<std::string>> get_row(std::string_view key) const;
