@@ -16,6 +16,7 @@
 #include "listeners.h"
 #include "messages.h"
 #include "publisher.h"
+#include "repairs.h"
 #include "results.h"
 #include "stuck_detector.h"
 #include "timers.h"
@@ -33,6 +34,7 @@ class Engine {
         admission(core, publisher),
         results(core, publisher),
         messages(core, publisher, results),
+        repairs(core, publisher, results, messages),
         timers(core),
         listeners(core),
         chores(core),
@@ -56,6 +58,7 @@ class Engine {
   Admission admission;
   Results results;
   Messages messages;
+  Repairs repairs;
   Timers timers;
   Listeners listeners;
   Chores chores;

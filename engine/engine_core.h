@@ -75,6 +75,7 @@ struct NonceEntry {
 struct Completed {
   ProcedureResult result;
   Nonce nonce;
+  bool audited = false;  ///< There are audit rows, to be deleted with it.
 };
 
 template <class Key, class Value>

@@ -109,8 +109,12 @@ class History {
 
 /// What a failed, parked or retrying procedure carries; most have none.
 struct Failure {
-  Status error;
+  Status error;             ///< OK if it did not fail itself.
   CommitSequence sequence;  ///< Of the record that failed first; orders the failures of a tree.
+  Status parked;            ///< Why it can neither be finished nor undone.
+
+  /// What has to be looked at first.
+  [[nodiscard]] const Status& shown() const noexcept { return parked.ok() ? error : parked; }
 };
 
 /// What its tree is doing; used in roots only.
@@ -153,6 +157,7 @@ struct Execution final : SchedulerEntry {
   ProcedureState state = ProcedureState::kInitializing;
   bool no_return = false;  ///< Past its point of no return.
   bool parked = false;
+  bool bypassed = false;        ///< An operator ended its tree.
   bool recorded_locks = false;  ///< Its record says that it holds its locks.
   bool awaits = false;          ///< Its timed wait may also end with something volatile.
 
@@ -162,6 +167,7 @@ struct Execution final : SchedulerEntry {
   bool timed_out = false;     ///< Its deadline passed; told to the next run.
   bool started = false;       ///< The current step was started (or may have been, before a crash).
   bool quarantined = false;
+  bool torn = false;            ///< Stands for a root of which there is no record.
   bool ends_tree = false;       ///< A root in its turn: after it the whole tree is undone.
   bool wait_reported = false;   ///< The scheduler has been told whom it waits for.
   std::uint32_t undo_step = 0;  ///< Not 0: it is this procedure's turn to undo this step.

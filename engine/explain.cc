@@ -215,7 +215,8 @@ class Explainer {
     if (execution.unfinished_children != 0 && execution.undo_step == 0) {
       return children(execution);
     }
-    const bool only_time = execution.slots.empty();
+    const bool wants_signals = execution.inbox && !execution.inbox->wanted.empty();
+    const bool only_time = execution.slots.empty() && !wants_signals;
     if (only_time) {
       const bool again = execution.backs_off();
       WaitReason& reason = add(again ? Kind::kBackOff : Kind::kTimer);
@@ -243,6 +244,13 @@ class Explainer {
       WaitReason& reason = at != reasons_->end() ? *at : add(kind);
       ++reason.count;
       set_deadline(reason, execution);
+    }
+    if (execution.inbox) {
+      for (const SignalWish& wish : execution.inbox->wanted) {
+        WaitReason& reason = add(Kind::kSignal);
+        reason.name = wish.name;
+        set_deadline(reason, execution);
+      }
     }
     const QueuePlace place = core_.scheduler.place_of(execution, kNamesMax);
     if (!place.blockers.empty()) blockers(place);
@@ -291,7 +299,7 @@ class Explainer {
       if (culprit == nullptr && member.parked) culprit = &member;
     });
     if (culprit != nullptr && culprit != &execution) name(reason, culprit->id);
-    reason.error = culprit != nullptr && culprit->failure ? culprit->failure->error
+    reason.error = culprit != nullptr && culprit->failure ? culprit->failure->shown()
                                                           : execution.root->tree.cause;
   }
 

@@ -114,6 +114,8 @@ std::string_view to_string(WaitReason::Kind kind) noexcept {
       return "VALUE";
     case WaitReason::Kind::kEvent:
       return "EVENT";
+    case WaitReason::Kind::kSignal:
+      return "SIGNAL";
     case WaitReason::Kind::kOffload:
       return "OFFLOAD";
     case WaitReason::Kind::kRunning:
@@ -173,6 +175,8 @@ std::string to_string(const WaitReason& reason) {
       return (reason.name.empty() ? "awaits an event without a name"
                                   : "awaits the event '" + reason.name + "'") +
              until(reason) + since(reason);
+    case WaitReason::Kind::kSignal:
+      return "waits for a signal '" + reason.name + "'" + until(reason) + since(reason);
     case WaitReason::Kind::kOffload:
       return "awaits " + several(reason.count, "piece", "pieces") + " of offloaded work" +
              until(reason) + since(reason);

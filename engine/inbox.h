@@ -14,6 +14,7 @@
 #include <pv2/base/status.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -43,15 +44,17 @@ struct SignalWish {
   std::size_t known = 0;
 };
 
-/// What one run of a step did with the inbox.
+/// What a record has to do with the outside: with the inbox, or with the order of an operator.
 struct InboxUse {
-  std::vector<std::uint64_t> given;  ///< Numbers of the signals that it got.
-  std::vector<SignalWish> wanted;    ///< What was not there.
+  std::vector<std::uint64_t> given;    ///< Numbers of the signals that it got.
+  std::vector<SignalWish> wanted;      ///< What was not there.
+  std::function<void(Status)> answer;  ///< Whom to tell that the record is durable. Engine code.
 };
 
 /// Guarded by the state mutex. Messages keep their addresses until they are consumed.
 struct Inbox {
   std::uint64_t next_number = 1;
+  bool audited = false;                                 ///< Of a root: there are audit rows.
   std::vector<std::unique_ptr<InboxMessage>> messages;  ///< Durable ones, by number.
 
   /// What the last published record of the procedure waits for.

@@ -13,7 +13,64 @@ namespace {
 // Field numbers, persisted (docs/store-format.md). Retired ones are not used again.
 enum : std::uint32_t { kKind = 1, kNumber = 2, kAt = 3, kWho = 4, kPayload = 5, kName = 6 };
 
+namespace audit_field {
+enum : std::uint32_t {
+  kVerb = 1,
+  kNumber = 2,
+  kAt = 3,
+  kWho = 4,
+  kWhy = 5,
+  kProcedure = 6,
+  kStep = 7
+};
+}  // namespace audit_field
+
 }  // namespace
+
+void encode_audit(const AuditEntry& entry, std::uint64_t number, std::string& out) {
+  FrameWriter frame(out);
+  append_varint_field(out, audit_field::kVerb, static_cast<std::uint64_t>(entry.verb));
+  append_varint_field(out, audit_field::kNumber, number);
+  append_sint_field(out, audit_field::kAt, entry.at.time_since_epoch().count());
+  if (!entry.who.empty()) append_length_delimited(out, audit_field::kWho, entry.who);
+  if (!entry.why.empty()) append_length_delimited(out, audit_field::kWhy, entry.why);
+  append_varint_field(out, audit_field::kProcedure, entry.procedure.value);
+  if (entry.step != 0) append_varint_field(out, audit_field::kStep, entry.step);
+  frame.finish();
+}
+
+Result<AuditEntry> decode_audit(std::string_view row) {
+  const auto bytes = read_frame(row);
+  if (!bytes) return Status(StatusCode::kCorruption, "an audit row does not match its checksum");
+  AuditEntry entry;
+  WireReader reader(*bytes);
+  while (reader.next()) {
+    switch (reader.number()) {
+      case audit_field::kVerb:
+        entry.verb = static_cast<RepairVerb>(reader.varint());
+        break;
+      case audit_field::kAt:
+        entry.at = WallTime(Duration(reader.sint()));
+        break;
+      case audit_field::kWho:
+        entry.who = reader.bytes();
+        break;
+      case audit_field::kWhy:
+        entry.why = reader.bytes();
+        break;
+      case audit_field::kProcedure:
+        entry.procedure = ProcedureId{reader.varint()};
+        break;
+      case audit_field::kStep:
+        entry.step = static_cast<std::uint32_t>(reader.varint());
+        break;
+      default:
+        break;
+    }
+  }
+  if (!reader.ok()) return reader.status();
+  return entry;
+}
 
 void encode_message(const InboxMessage& message, std::string& out) {
   FrameWriter frame(out);

@@ -52,7 +52,7 @@ ProcedureInfo info_of(const Execution& execution) {
   info.quarantined = execution.quarantined;
   info.holds_locks = execution.recorded_locks;
   info.locks = execution.locks;
-  if (execution.failure) info.error = execution.failure->error;
+  if (execution.failure) info.error = execution.failure->shown();
   if (info.error.ok() && execution.is_root()) info.error = execution.tree.cause;
   info.submitted = execution.submitted;
   info.updated = execution.updated;

@@ -241,6 +241,30 @@ void ProcedureExecutor::signal_async(ProcedureId id, std::string name, std::stri
                            });
 }
 
+Status ProcedureExecutor::repair(ProcedureId id, RepairVerb verb, RepairNote note) {
+  if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread(to_string(verb));
+  const auto latch = std::make_shared<Latch<Status>>();
+  engine_->repairs.repair(id, verb, std::move(note),
+                          [latch](const Status& status) { latch->set(status); });
+  return await(*latch);
+}
+
+void ProcedureExecutor::repair_async(ProcedureId id, RepairVerb verb, RepairNote note,
+                                     std::function<void(Status)> done) {
+  engine_->repairs.repair(id, verb, std::move(note),
+                          [this, done = std::move(done)](const Status& status) {
+                            engine_->core.pool->post([done, status] { done(status); });
+                          });
+}
+
+Result<std::vector<std::string>> ProcedureExecutor::preview(ProcedureId id, RepairVerb verb) const {
+  return engine_->repairs.preview(id, verb);
+}
+
+Result<std::vector<AuditEntry>> ProcedureExecutor::audit(ProcedureId id) const {
+  return engine_->repairs.audit(id);
+}
+
 Result<ProcedureInfo> ProcedureExecutor::describe(ProcedureId id) const {
   return describe_procedure(engine_->core, id);
 }

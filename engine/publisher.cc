@@ -61,18 +61,29 @@ void apply_transition(Execution& execution, StepCommit& commit) {
   Transition& next = commit.next;
   const std::uint32_t ran_step = commit.was_undo ? execution.undo_step : execution.step;
   apply_undo_change(execution, commit, ran_step);
-  if (!next.error.ok()) {
+  if (next.parked) {  // it keeps what it failed with
+    auto failure = std::make_unique<Failure>();
+    if (execution.failure && execution.state == ProcedureState::kFailed) {
+      *failure = *execution.failure;
+    } else {
+      failure->sequence = commit.sequence;
+    }
+    failure->parked = std::move(next.error);
+    execution.failure = std::move(failure);
+  } else if (!next.error.ok()) {
     const Failure* const before =
         execution.state == ProcedureState::kFailed ? execution.failure.get() : nullptr;
     const CommitSequence first = before != nullptr ? before->sequence : commit.sequence;
-    execution.failure = std::make_unique<Failure>(Failure{std::move(next.error), first});
+    execution.failure = std::make_unique<Failure>(Failure{std::move(next.error), first, Status()});
   } else if (next.state != ProcedureState::kFailed && next.state != ProcedureState::kRolledBack) {
     execution.failure.reset();
   }
+  if (!next.parked && execution.parked && execution.failure) execution.failure->parked = Status();
   execution.state = next.state;
   execution.attempt = next.attempt;
   execution.no_return = next.no_return;
   execution.parked = next.parked;
+  execution.bypassed = next.bypassed;
   execution.awaits = next.awaits;
   if (commit.needs_record) execution.recorded_locks = next.holds_locks;
   execution.deadline = next.deadline;
@@ -199,6 +210,9 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   Execution& root = *execution.root;
   commit.is_grant ? void(execution.recorded_locks = true) : apply_transition(execution, commit);
   if ((execution.inbox || commit.inbox_use) && !commit.is_grant) inbox_used(execution, commit);
+  if (commit.inbox_use && commit.inbox_use->answer) {
+    effects.answers.push_back([tell = std::move(commit.inbox_use->answer)] { tell(Status()); });
+  }
   for (Execution* child : commit.children) {
     child->state = ProcedureState::kRunnable;
     child->phase = Phase::kIdle;
@@ -347,6 +361,10 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
     case EngineRequest::Kind::kStep: {
       auto& step = static_cast<StepCommit&>(request);
       step.execution->phase = Phase::kIdle;
+      if (step.inbox_use && step.inbox_use->answer) {
+        effects.answers.push_back(
+            [tell = std::move(step.inbox_use->answer), unknown] { tell(unknown); });
+      }
       for (Execution* child : step.children) {  // kept so that stop() finds and frees them
         child->phase = Phase::kIdle;
         core_.state.live.emplace(child->id, child);

@@ -56,12 +56,15 @@ enum : std::uint32_t {
   kFailureSequence = 12,
   kUpdated = 13,
   kResult = 14,
+  kParkedCode = 15,
+  kParkedMessage = 16,
 };
 }  // namespace state_field
 constexpr std::uint64_t kHoldsLocks = 1;
 constexpr std::uint64_t kNoReturn = 2;
 constexpr std::uint64_t kParked = 4;
 constexpr std::uint64_t kAwaits = 8;
+constexpr std::uint64_t kBypassed = 16;
 
 void write_big_endian(char* out, std::uint64_t value) {
   value = __builtin_bswap64(value);
@@ -198,11 +201,25 @@ const Failure* lasting_failure(const Execution& execution) {
 
 // The error of this record, or the one before.
 const Status& error_of(const Execution& execution, const Transition& next) {
+  static const Status kNone;
   const Failure* const before = lasting_failure(execution);
+  if (next.parked) return before != nullptr ? before->error : kNone;
   return next.error.ok() && before != nullptr ? before->error : next.error;
 }
 
+// Why it is parked, if the record says that it is.
+const Status& parked_error_of(const Execution& execution, const Transition& next) {
+  static const Status kNone;
+  if (!next.parked) return kNone;
+  const Failure* const before = lasting_failure(execution);
+  return next.error.ok() && before != nullptr ? before->parked : next.error;
+}
+
 void encode_error(RowWriter& row, const Execution& execution, const Transition& next) {
+  if (const Status& parked = parked_error_of(execution, next); !parked.ok()) {
+    row.varint(state_field::kParkedCode, static_cast<std::uint64_t>(parked.code()));
+    row.bytes(state_field::kParkedMessage, parked.message());
+  }
   const Status& error = error_of(execution, next);
   if (error.ok()) return;
   row.varint(state_field::kErrorCode, static_cast<std::uint64_t>(error.code()));
@@ -298,6 +315,13 @@ Result<std::string_view> split_row(std::string_view row, CompactBytes& user_byte
   return *engine;
 }
 
+std::string numbered_key(ProcedureId id, RowKind kind, std::uint64_t number) {
+  std::string key(17, static_cast<char>(kind));
+  write_big_endian(key.data(), id.value);
+  write_big_endian(key.data() + 9, number);
+  return key;
+}
+
 }  // namespace
 
 FixedKey<9> procedure_key(ProcedureId id, RowKind kind) noexcept {
@@ -308,17 +332,18 @@ FixedKey<9> procedure_key(ProcedureId id, RowKind kind) noexcept {
 }
 
 std::string inbox_key(ProcedureId id, std::uint64_t number) {
-  std::string key(17, static_cast<char>(RowKind::kInbox));
-  write_big_endian(key.data(), id.value);
-  write_big_endian(key.data() + 9, number);
-  return key;
+  return numbered_key(id, RowKind::kInbox, number);
+}
+
+std::string audit_key(ProcedureId root, std::uint64_t number) {
+  return numbered_key(root, RowKind::kAudit, number);
 }
 
 std::optional<ProcedureKey> parse_procedure_key(std::string_view key) {
   if (key.size() != 9 && key.size() != 17) return std::nullopt;
   const auto kind = static_cast<RowKind>(key[8]);
   if (key.size() == 17) {
-    if (kind != RowKind::kInbox) return std::nullopt;
+    if (kind != RowKind::kInbox && kind != RowKind::kAudit) return std::nullopt;
     return ProcedureKey{ProcedureId{read_big_endian(key)}, kind, read_big_endian(key.substr(9))};
   }
   if (kind != RowKind::kHeader && kind != RowKind::kState) return std::nullopt;
@@ -460,11 +485,12 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
                   std::string& out) {
   const std::string_view image =
       next.new_image ? std::string_view(next.image) : execution.image.view();
-  // Fifteen fields, three numbers per entry of the history and two per step to undo.
+  // Seventeen fields, three numbers per entry of the history and two per step to undo.
   const std::size_t numbers_max =
-      15 + 3 * (History::kCapacity + 1) + 2 * (execution.undo.size() + 1);
+      17 + 3 * (History::kCapacity + 1) + 2 * (execution.undo.size() + 1);
   RowWriter row(out, 2 * kFrameHeaderBytes + numbers_max * RowWriter::kFieldMax +
-                         error_of(execution, next).message().size() + next.result.size() +
+                         error_of(execution, next).message().size() +
+                         parked_error_of(execution, next).message().size() + next.result.size() +
                          image.size());
   char* const frame = row.open_frame();
   row.varint(state_field::kState, static_cast<std::uint64_t>(next.state));
@@ -473,7 +499,8 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
   row.varint(state_field::kVisits, execution.visits + (next.visited ? 1 : 0));
   row.varint(state_field::kFlags, (next.holds_locks ? kHoldsLocks : 0) |
                                       (next.no_return ? kNoReturn : 0) |
-                                      (next.parked ? kParked : 0) | (next.awaits ? kAwaits : 0));
+                                      (next.parked ? kParked : 0) | (next.awaits ? kAwaits : 0) |
+                                      (next.bypassed ? kBypassed : 0));
   if (next.deadline) {
     row.sint(state_field::kDeadline, micros(*next.deadline));
     row.sint(state_field::kPatience, next.patience.count());
@@ -591,6 +618,8 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
   std::uint64_t flags = 0;
   auto error_code = StatusCode::kOk;
   std::string error_message;
+  auto parked_code = StatusCode::kOk;
+  std::string parked_message;
   std::string_view undo;
   std::string_view history;
   CommitSequence failure_sequence = sequence;
@@ -630,6 +659,12 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
       case state_field::kErrorMessage:
         error_message = reader.bytes();
         break;
+      case state_field::kParkedCode:
+        parked_code = static_cast<StatusCode>(reader.varint());
+        break;
+      case state_field::kParkedMessage:
+        parked_message = reader.bytes();
+        break;
       case state_field::kFailureSequence:
         failure_sequence = CommitSequence{reader.varint()};
         break;
@@ -657,9 +692,16 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
   execution.no_return = (flags & kNoReturn) != 0;
   execution.parked = (flags & kParked) != 0;
   execution.awaits = (flags & kAwaits) != 0;
-  if (error_code != StatusCode::kOk) {
-    execution.failure = std::make_unique<Failure>(
-        Failure{Status(error_code, std::move(error_message)), failure_sequence});
+  execution.bypassed = (flags & kBypassed) != 0;
+  if (error_code != StatusCode::kOk || parked_code != StatusCode::kOk) {
+    execution.failure = std::make_unique<Failure>();
+    execution.failure->sequence = failure_sequence;
+    if (error_code != StatusCode::kOk) {
+      execution.failure->error = Status(error_code, std::move(error_message));
+    }
+    if (parked_code != StatusCode::kOk) {
+      execution.failure->parked = Status(parked_code, std::move(parked_message));
+    }
   }
   return Status();
 }

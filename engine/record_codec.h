@@ -18,7 +18,7 @@
 namespace pv2 {
 
 /// The last byte of a row's key in Space::kProcedure.
-enum class RowKind : char { kHeader = 1, kState = 2, kInbox = 3 };
+enum class RowKind : char { kHeader = 1, kState = 2, kInbox = 3, kAudit = 4 };
 
 /// The key of a row that has a fixed length, without memory of its own.
 template <std::size_t kSize>
@@ -32,11 +32,13 @@ struct FixedKey {
 /// The same with the number of a message behind it, big-endian: a procedure's messages follow its
 /// state in their order.
 [[nodiscard]] std::string inbox_key(ProcedureId id, std::uint64_t number);
+/// The same for what was ordered about the tree of a root.
+[[nodiscard]] std::string audit_key(ProcedureId root, std::uint64_t number);
 /// Splits such a key; nullopt when it is none.
 struct ProcedureKey {
   ProcedureId id;
   RowKind kind;
-  std::uint64_t number = 0;  ///< Of a message.
+  std::uint64_t number = 0;  ///< Of a message or an order.
 };
 [[nodiscard]] std::optional<ProcedureKey> parse_procedure_key(std::string_view key);
 

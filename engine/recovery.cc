@@ -11,6 +11,7 @@
 #include "inbox_codec.h"
 #include "record_codec.h"
 #include "results.h"
+#include "step_run.h"
 #include "tree.h"
 
 namespace pv2 {
@@ -101,6 +102,10 @@ Status Recovery::read(const StoredRow& row) {
     read_message(row, *key);
     return Status();
   }
+  if (key->kind == RowKind::kAudit) {
+    read_audit(row, *key);
+    return Status();
+  }
   return read_procedure(row, *key).with_context("record of " + procedure(key->id) + " (commit " +
                                                 std::to_string(row.sequence.value) + ")");
 }
@@ -184,15 +189,39 @@ void Recovery::read_message(const StoredRow& row, const ProcedureKey& key) {
   inbox->add(std::make_unique<InboxMessage>(*std::move(message)));
 }
 
+// Kept until the result of its root is acknowledged; read only when somebody asks.
+void Recovery::read_audit(const StoredRow& row, const ProcedureKey& key) {
+  if (loaded_.empty() || loaded_.back().execution->id != key.id) {
+    orphans_.emplace_back(row.key);
+    return;
+  }
+  auto& inbox = loaded_.back().execution->inbox;
+  if (!inbox) inbox = std::make_unique<Inbox>();
+  inbox->audited = true;
+  inbox->next_number = std::max(inbox->next_number, key.number + 1);
+}
+
+// What cannot be made from its record is found now, before anything of its tree runs, and not when
+// its turn comes. The object is thrown away.
+void Recovery::check_fields(Loaded& loaded) {
+  if (loaded.checked) return;
+  loaded.checked = true;
+  if (!loaded.problem.ok() || ended_roots_.contains(loaded.root)) return;
+  loaded.problem = object_of(*loaded.execution).status();
+}
+
 // Called before the next procedure begins, and at the end.
 Status Recovery::finish_reading() {
   if (loaded_.empty()) return Status();
-  const Loaded& last = loaded_.back();
+  Loaded& last = loaded_.back();
   const Execution& execution = *last.execution;
   if (!last.has_state) {
     return Status(StatusCode::kCorruption, procedure(execution.id) + " has a header but no state");
   }
-  if (last.root != execution.id || !is_finished(execution.state)) return Status();
+  if (last.root != execution.id || !is_finished(execution.state)) {
+    check_fields(last);
+    return Status();
+  }
   // An abort that was durable before the success takes it back; it was told to nobody.
   if (execution.state == ProcedureState::kSuccess && last.ended_after_message) return Status();
   ended_roots_.emplace(execution.id, true);  // its result stays in the store
@@ -245,6 +274,7 @@ void Recovery::link(Effects& effects) {
                      ", of which there is no record");
     }
     execution.root = root != nullptr ? root : &execution;
+    execution.torn = !is_root && root == nullptr;
     // Without its parent it still belongs to its root, whose whole tree is frozen with it.
     if (root != nullptr) execution.parent = parent != nullptr ? parent : root;
     if (execution.is_root()) {

@@ -28,6 +28,7 @@ class Recovery {
   Status read(const StoredRow& row);
   Status read_procedure(const StoredRow& row, const ProcedureKey& key);
   void read_message(const StoredRow& row, const ProcedureKey& key);
+  void read_audit(const StoredRow& row, const ProcedureKey& key);
   Status finish_reading();
   void link(Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void restore_locks(Effects& effects) PV2_REQUIRES(core_.state_mutex);
@@ -41,11 +42,14 @@ class Recovery {
     ProcedureId parent;
     ProcedureId root;
     bool has_state = false;
+    bool checked = false;  ///< Its fields were decoded.
     bool held_locks = false;
     Status problem;                    ///< Why its tree has to be quarantined.
     CommitSequence state_sequence;     ///< Of the batch that wrote its state.
     bool ended_after_message = false;  ///< It succeeded after an abort, or after what may be one.
   };
+
+  void check_fields(Loaded& loaded);
 
   EngineCore& core_;
   std::vector<Loaded> loaded_;  // in order of id, as the store gives them

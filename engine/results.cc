@@ -19,6 +19,7 @@ ProcedureResult result_of(const Execution& root) {
           .state = root.state,
           .status = root.failure ? root.failure->error : Status(),
           .result = std::string(root.result.view()),
+          .bypassed = root.bypassed,
           .submitted = root.submitted,
           .finished = root.updated};
 }
@@ -77,7 +78,9 @@ void keep_result(EngineCore& core, Execution& root, Effects& effects) {
     for (Waiter& waiter : waiters->second) answer_waiter(std::move(waiter), result, effects);
     core.state.waiters.erase(waiters);
   }
-  core.state.completed.insert_or_assign(root.id, Completed{std::move(result), root.nonce});
+  core.state.completed.insert_or_assign(
+      root.id,
+      Completed{std::move(result), root.nonce, root.inbox != nullptr && root.inbox->audited});
   core.state.completed_order.push_back(root.id);
   core.state.retention.kept(root.id, root.updated, kept_bytes(root), static_cast<bool>(root.nonce));
   evict_old_results(core);
@@ -140,6 +143,7 @@ void Results::acknowledge(ProcedureId id, Acknowledger who) {
   std::unique_ptr<AcknowledgeCommit> commit;
   Nonce nonce;
   bool in_memory = false;
+  bool audited = true;  // perhaps: the store is asked
   Status refused;
   {
     StateLock lock(core_);
@@ -168,6 +172,7 @@ void Results::acknowledge(ProcedureId id, Acknowledger who) {
       refused = never_issued(id);
     } else if (in_memory) {
       nonce = completed->second.nonce;
+      audited = completed->second.audited;
     } else if (!core_.keeps_records) {
       refused = forgotten(id);
     }
@@ -185,6 +190,14 @@ void Results::acknowledge(ProcedureId id, Acknowledger who) {
     return publisher_.perform(effects);
   }
   if (!in_memory) refused = read_stored(id, commit->nonce).status();
+  std::vector<std::string> audits;
+  if (refused.ok() && audited) {
+    refused = core_.store.scan(Space::kProcedure, procedure_key(id, RowKind::kAudit),
+                               [&](const StoredRow& row) {
+                                 audits.emplace_back(row.key);
+                                 return Status();
+                               });
+  }
   if (!refused.ok()) {
     {
       StateLock lock(core_);
@@ -198,6 +211,7 @@ void Results::acknowledge(ProcedureId id, Acknowledger who) {
   commit->batch.reserve(128);  // three keys
   commit->batch.erase(Space::kProcedure, procedure_key(id, RowKind::kHeader));
   commit->batch.erase(Space::kProcedure, procedure_key(id, RowKind::kState));
+  for (const std::string& key : audits) commit->batch.erase(Space::kProcedure, key);
   if (commit->nonce) commit->batch.erase(Space::kNonce, nonce_key(commit->nonce));
   effects.commits.push_back(*commit.release());
   publisher_.perform(effects);

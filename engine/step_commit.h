@@ -37,6 +37,7 @@ struct Transition {
   bool visited = false;  ///< The visit of this step is over: visits + 1.
   bool no_return = false;
   bool parked = false;
+  bool bypassed = false;  ///< The end of a tree by the order of an operator.
   bool awaits =
       false;  ///< The wait ends with something volatile too: after a restart it runs at once.
   bool holds_locks = true;
@@ -107,7 +108,7 @@ struct StepCommit final : EngineRequest {
   std::vector<Execution*> children;
   /// Roots that the step submitted; their rows are in this batch. Owned, as the children are.
   std::vector<InsertCommit*> roots;
-  std::unique_ptr<InboxUse> inbox_use;  ///< Signals that the record consumes, or waits for.
+  std::unique_ptr<InboxUse> inbox_use;  ///< Most have none.
   std::string scratch;  ///< For fields of children; keeps its memory from step to step.
 
   /// Ready for the next step; buffers keep their memory.

@@ -56,6 +56,22 @@ Status describe_new(Procedure& object, Execution& execution, std::string& scratc
                  });
 }
 
+Result<std::unique_ptr<Procedure>> object_of(const Execution& execution) {
+  const ProcedureType& type = *execution.type;
+  std::unique_ptr<Procedure> object;
+  Status made = guarded([&] { return "making a " + type.name + " from its record"; },
+                        [&]() -> Status {
+                          object = type.create();
+                          Status read =
+                              type.decode(*object, FieldSelection::kArguments, execution.arguments);
+                          if (read.ok())
+                            read = type.decode(*object, FieldSelection::kState, execution.image);
+                          return read;
+                        });
+  if (!made.ok()) return made;
+  return object;
+}
+
 StepRun::StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Random& random,
                  const std::shared_ptr<WakeTarget>& wake_target)
     : core_(core),
@@ -104,19 +120,9 @@ bool StepRun::run() {
 }
 
 bool StepRun::make_object() {
-  const ProcedureType& type = *execution_.type;
-  error_ = guarded(
-      [&] { return "making a " + type.name + " from its record"; },
-      [&]() -> Status {
-        auto object = type.create();
-        if (Status s = type.decode(*object, FieldSelection::kArguments, execution_.arguments);
-            !s.ok())
-          return s;
-        if (Status s = type.decode(*object, FieldSelection::kState, execution_.image); !s.ok())
-          return s;
-        execution_.object = std::move(object);
-        return Status();
-      });
+  auto object = object_of(execution_);
+  error_ = object.status();
+  if (object.ok()) execution_.object = *std::move(object);
   return error_.ok();
 }
 

@@ -91,6 +91,9 @@ class StepRun {
 /// asked. Calls user code.
 Status describe_new(Procedure& object, Execution& execution, std::string& scratch);
 
+/// A new object as of the last record of `execution`, whose type is known. Calls user code.
+Result<std::unique_ptr<Procedure>> object_of(const Execution& execution);
+
 /// The delay before attempt `attempt` + 1: base * 2^(attempt - 1), at most cap, plus jitter.
 [[nodiscard]] Duration backoff_delay(const RetryPolicy& policy, std::uint32_t attempt,
                                      Random& random);

@@ -89,7 +89,7 @@ Status find_cause(Execution& root) {
     // The one that failed may be undone already, when a restart comes in the middle of a rollback.
     const bool failed =
         member.state == ProcedureState::kFailed || member.state == ProcedureState::kRolledBack;
-    if (failure == nullptr || !failed) continue;
+    if (failure == nullptr || failure->error.ok() || !failed) continue;
     if (first == nullptr || failure->sequence < first->sequence) first = failure;
   }
   const InboxMessage* const abort = root.inbox ? root.inbox->abort() : nullptr;
@@ -323,7 +323,12 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
   if (done.parked) {
     execution.phase = Phase::kIdle;
     PV2_ASSERT(execution.failure != nullptr, "a record that parks says why");
-    return park_tree(core, root, execution.failure->error.to_string(), effects);
+    return park_tree(core, root, execution.failure->parked.to_string(), effects);
+  }
+  if (!root.quarantined) tree.parked = false;  // it was, if an operator ordered this record
+  if (done.requeue) {                          // and wants the undo tried again
+    execution.phase = Phase::kIdle;
+    return take_next_turn(core, root, effects);
   }
   if (done.undo != UndoChange::kPop) {  // a wait or a back-off inside the turn
     const bool arrived =
@@ -369,8 +374,10 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects) {
   }
   core.tell(ProcedureNews::Kind::kFinished, root, root.failure ? root.failure->error : Status());
   for (Execution& member : TreeMembers(root)) {
-    TypeCounts& counts = core.counts_of(*member.type);
-    ++(member.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
+    if (member.type != nullptr) {  // else it is bypassed by a program that does not know it
+      TypeCounts& counts = core.counts_of(*member.type);
+      ++(member.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
+    }
     core.abandon_waits(member);
     core.settle(member, Disposition::kComplete);
     core.state.live.erase(member.id);

@@ -337,7 +337,9 @@ TEST_CASE("a reader written from the page reads a tree that is undone") {
   CHECK(parked.engine.number(1) == 7);
   CHECK(parked.engine.number(5) == 1 + 4);
   CHECK(parked.engine.list(8).size() == 2);
-  CHECK_THAT(parked.engine.text(11), ContainsSubstring("stuck"));
+  CHECK(parked.engine.number(15) == 6);
+  CHECK_THAT(parked.engine.text(16), ContainsSubstring("stuck"));
+  CHECK(!parked.engine.has(10));  // it did not fail itself
 }
 
 TEST_CASE("a reader written from the page reads the message of an abort") {
@@ -370,6 +372,41 @@ TEST_CASE("a reader written from the page reads the message of an abort") {
   w.advance(1h);
   CHECK(w.result(id).status.code() == StatusCode::kAborted);
   CHECK(rows_of(w.disk).size() == 3);  // the message is gone
+}
+
+TEST_CASE("a reader written from the page reads an audit entry, and a bypassed root") {
+  EngineWorld w;
+  w.world.scripts["a"] = {
+      .run = [](JobRun& run) -> std::optional<Outcome> {
+        return run.step == 2 ? std::optional(Say::fail("no")) : std::nullopt;
+      },
+      .undo = [](JobRun&) -> std::optional<Outcome> { return Say::fail("stuck"); }};
+  w.open();
+  const ProcedureId id = w.submit("a");
+  w.run();
+  REQUIRE(w.executor().skip_step(id, {.who = "anna", .why = "by hand"}).ok());
+  w.run();
+  REQUIRE(w.executor().bypass(id, {.who = "ben"}).ok());
+
+  const auto rows = rows_of(w.disk);
+  const auto audit = [&](std::uint64_t number) {
+    std::string_view row = rows.at("P" + big_endian(id.value) + '\x04' + big_endian(number)).value;
+    return Message(*take_frame(row));
+  };
+  CHECK(audit(1).number(1) == 2);
+  CHECK(audit(1).number(2) == 1);
+  CHECK(audit(1).sint(3) == w.clock->wall_now().time_since_epoch().count());
+  CHECK(audit(1).text(4) == "anna");
+  CHECK(audit(1).text(5) == "by hand");
+  CHECK(audit(1).number(6) == id.value);
+  CHECK(audit(1).number(7) == 2);
+  CHECK(audit(2).number(1) == 4);
+  CHECK(!audit(2).has(7));
+  const Record ended = state_of(w, id);
+  CHECK(ended.engine.number(1) == 5);
+  CHECK(ended.engine.number(5) == 16);
+  REQUIRE(w.executor().acknowledge(id).ok());
+  CHECK(rows_of(w.disk).size() == 1);
 }
 
 TEST_CASE("a reader written from the page reads a signal") {

@@ -74,6 +74,7 @@ TEST_CASE(
   ExecutorOptions next = with_brittle(engine, place);
   place = where;
   engine.open(std::move(next));
+  CHECK(engine.describe(id).quarantined);  // at load, before anything of its tree runs
   const ProcedureId other = engine.submit("other");
   engine.run();
   CHECK(engine.describe(id).quarantined);

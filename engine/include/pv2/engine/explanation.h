@@ -35,6 +35,7 @@ struct WaitReason {
     kBackOff,       ///< The same, before attempt `attempt`, because the one before failed: `error`.
     kValue,         ///< It awaits `count` values that somebody completes; until `deadline`, if any.
     kEvent,         ///< It awaits the event `name`; until `deadline`, if any.
+    kSignal,        ///< It waits for a signal called `name`; until `deadline`, if any.
     kOffload,       ///< It awaits the end of `count` pieces of offloaded work.
     kRunning,       ///< A worker runs its step, for `age` now.
     kTaken,         ///< A worker has taken it and runs a step of `on` before it.

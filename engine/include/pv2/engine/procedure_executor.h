@@ -32,6 +32,7 @@
 #include "pv2/engine/procedure_info.h"
 #include "pv2/engine/procedure_listener.h"
 #include "pv2/engine/procedure_registry.h"
+#include "pv2/engine/repair.h"
 #include "pv2/engine/submit_options.h"
 
 namespace pv2 {
@@ -138,6 +139,8 @@ struct ProcedureResult {
   ProcedureState state = ProcedureState::kSuccess;  ///< kSuccess or kRolledBack.
   Status status;                                    ///< Why it was undone; OK for a success.
   std::string result;                               ///< What it gave to done().
+  /// An operator ended it (ProcedureExecutor::bypass): kRolledBack, but not everything was undone.
+  bool bypassed = false;
   WallTime submitted{};
   WallTime finished{};
 };
@@ -234,6 +237,43 @@ class ProcedureExecutor {
   /// The same without blocking: `done` is called once, on a pool thread.
   void signal_async(ProcedureId id, std::string name, std::string payload,
                     std::function<void(Status)> done);
+
+  /// Carries out the order of an operator: see RepairVerb. When this returns OK it is on stable
+  /// storage, together with its audit entry, and has taken effect; a crash leaves all of it or
+  /// nothing.
+  ///
+  /// kUnavailable: a step that it concerns is running; nothing was changed, try again.
+  /// kFailedPrecondition: the procedure is not in the condition that the order is for; the message
+  /// says why. kNotFound, kExpired: as abort(). Not on a thread of this executor
+  /// (kFailedPrecondition).
+  Status repair(ProcedureId id, RepairVerb verb, RepairNote note);
+  /// The same without blocking: `done` is called once, on a pool thread.
+  void repair_async(ProcedureId id, RepairVerb verb, RepairNote note,
+                    std::function<void(Status)> done);
+  /// A timed wait or a back-off of `id` ends now; a parked undo (of `id`, or of the tree of root
+  /// `id`) is tried again, with fresh attempts.
+  Status retry_now(ProcedureId id, RepairNote note) {
+    return repair(id, RepairVerb::kRetryNow, std::move(note));
+  }
+  /// The undo at which the tree is parked counts as done.
+  Status skip_step(ProcedureId id, RepairNote note) {
+    return repair(id, RepairVerb::kSkipStep, std::move(note));
+  }
+  /// The tree of `id`, root or child, is undone: abort() of its root.
+  Status fail_and_roll_back(ProcedureId id, RepairNote note) {
+    return repair(id, RepairVerb::kFailAndRollBack, std::move(note));
+  }
+  /// The tree of `id`, which is parked, quarantined or being undone, ends now: nothing more of it
+  /// is undone, its locks are released, its result says bypassed. Ask preview() what that leaves.
+  Status bypass(ProcedureId id, RepairNote note) {
+    return repair(id, RepairVerb::kBypass, std::move(note));
+  }
+  /// What an order would do and leave inconsistent, in words, one line each; or why it would be
+  /// refused. Changes nothing.
+  [[nodiscard]] Result<std::vector<std::string>> preview(ProcedureId id, RepairVerb verb) const;
+  /// The orders carried out on the tree of `id`, oldest first, until its result is acknowledged.
+  /// Aborts are not among them: they are in the result. Reads the store.
+  [[nodiscard]] Result<std::vector<AuditEntry>> audit(ProcedureId id) const;
 
   /// A live procedure, as of its last record, with its fields. It makes an object of the user's
   /// class on this thread.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Repair: what an operator may order where the engine does not go on by itself. Each order is one
+// atomic batch together with its audit entry: it has happened, with who and why, or it has not.
+// What an order would leave inconsistent can be asked before (ProcedureExecutor::preview).
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/ids.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace pv2 {
+
+/// The orders. The numbers are persisted.
+enum class RepairVerb : std::uint8_t {
+  /// A timed wait or a back-off ends now; a parked undo is tried again, with fresh attempts.
+  kRetryNow = 1,
+  /// The undo at which a tree is parked counts as done; the rollback goes on with the next one.
+  kSkipStep = 2,
+  /// A tree that goes forward is undone; as ProcedureExecutor::abort(), for any member.
+  kFailAndRollBack = 3,
+  /// A tree that is parked, quarantined or being undone ends now, and nothing more of it is undone.
+  kBypass = 4,
+};
+
+[[nodiscard]] std::string_view to_string(RepairVerb verb) noexcept;
+
+/// Who orders, and why. Kept in the audit; cut at 256 bytes and 1 KiB.
+struct RepairNote {
+  std::string who{};
+  std::string why{};
+};
+
+/// An order that was carried out.
+struct AuditEntry {
+  RepairVerb verb = RepairVerb::kRetryNow;
+  ProcedureId procedure;
+  std::uint32_t step = 0;  ///< The one that was retried or skipped; 0: none.
+  std::string who;
+  std::string why;
+  WallTime at{};
+};
+
+}  // namespace pv2

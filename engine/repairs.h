@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Repairs: the orders of operators. Each is checked under the state mutex against a tree that
+// stands still (nobody in flight where it matters), and becomes one batch: a state record as a step
+// would have written it, and the audit row. From then on it is published like any record, so there
+// is nothing that could be half done. Whoever it concerns counts as in flight until then.
+
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine_core.h"
+#include "messages.h"
+#include "publisher.h"
+#include "results.h"
+
+namespace pv2 {
+
+/// Thread-safe. `done` is engine code: it runs on whichever thread knows the answer.
+class Repairs {
+ public:
+  Repairs(EngineCore& core, Publisher& publisher, Results& results, Messages& messages)
+      : core_(core), publisher_(publisher), results_(results), messages_(messages) {}
+
+  void repair(ProcedureId id, RepairVerb verb, RepairNote note, std::function<void(Status)> done);
+  Result<std::vector<std::string>> preview(ProcedureId id, RepairVerb verb);
+  Result<std::vector<AuditEntry>> audit(ProcedureId id);
+
+ private:
+  EngineCore& core_;
+  Publisher& publisher_;
+  Results& results_;
+  Messages& messages_;
+};
+
+/// Why the tree of `root` cannot be bypassed now, or OK.
+[[nodiscard]] Status why_not_bypassed(Execution& root);
+
+}  // namespace pv2

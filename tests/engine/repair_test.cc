@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What operators may order: each order is one batch with its audit entry, carried out whole over a
+// crash before or after it, and refused where it has no meaning. (Rows 40-45 in our terms; X9,
+// F31.)
+
+#include "record_codec.h"
+#include "support/engine_world.h"
+
+namespace pv2::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::optional<Outcome> usual() { return std::nullopt; }
+const RepairNote kNote{.who = "anna", .why = "ticket 7"};
+
+// Fails at step 3; the undo of step 2 fails for good until `mended`.
+JobScript stuck(const bool& mended) {
+  return {
+      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
+      .undo =
+          [&mended](JobRun& run) {
+            return run.step == 2 && !mended ? std::optional(Say::fail("stuck")) : usual();
+          },
+      .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+}
+
+std::size_t rows_in_store(EngineWorld& engine, RowKind kind) {
+  std::size_t rows = 0;
+  const Status scanned = engine.store().scan(Space::kProcedure, "", [&](const StoredRow& row) {
+    rows += parse_procedure_key(row.key)->kind == kind ? 1 : 0;
+    return Status();
+  });
+  REQUIRE(scanned.ok());
+  return rows;
+}
+
+std::string joined(const Result<std::vector<std::string>>& lines) {
+  REQUIRE(lines.status().to_string() == "OK");
+  std::string text;
+  for (const std::string& line : *lines) text += line + "\n";
+  return text;
+}
+
+// Orders it, with the machine crashing right before or right after the commit, or not at all; then
+// orders again what was not carried out.
+enum class Crash { kNone, kBefore, kAfter };
+void order(EngineWorld& engine, ProcedureId id, RepairVerb verb, Crash crash) {
+  if (crash == Crash::kNone) {
+    REQUIRE(engine.executor().repair(id, verb, kNote).to_string() == "OK");
+    return;
+  }
+  const std::size_t next = engine.faults().commits() + 1;
+  crash == Crash::kBefore ? engine.faults().crash_before(next, FaultStore::AfterCrash::kFail)
+                          : engine.faults().crash_after(next, FaultStore::AfterCrash::kFail);
+  REQUIRE(engine.executor().repair(id, verb, kNote).code() == StatusCode::kUnknownOutcome);
+  engine.open();
+  const auto done = engine.executor().audit(id);
+  REQUIRE(done.status().to_string() == "OK");
+  REQUIRE(done->size() == (crash == Crash::kAfter ? 1 : 0));
+  if (done->empty()) REQUIRE(engine.executor().repair(id, verb, kNote).to_string() == "OK");
+}
+
+}  // namespace
+
+TEST_CASE("a parked undo is tried again, with fresh attempts, and the rollback ends") {
+  const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
+  const bool restart = GENERATE(false, true);
+  EngineWorld engine;
+  bool mended = false;
+  engine.world.scripts["a"] = stuck(mended);
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  REQUIRE(engine.describe(id).parked);
+  if (restart) engine.open();
+  CHECK_THAT(joined(engine.executor().preview(id, RepairVerb::kRetryNow)),
+             ContainsSubstring("tried again"));
+  mended = true;
+  order(engine, id, RepairVerb::kRetryNow, crash);
+  engine.run();
+
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK_FALSE(engine.result(id).bypassed);
+  CHECK(engine.world.journal.count("undo a.2") == 1);
+  CHECK(engine.world.journal.count("undo a.1") == 1);
+  CHECK(engine.executor().locks().empty());
+  const auto audit = engine.executor().audit(id);
+  REQUIRE(audit.status().ok());
+  REQUIRE(audit->size() == 1);
+  CHECK(audit->front().verb == RepairVerb::kRetryNow);
+  CHECK(audit->front().procedure == id);
+  CHECK(audit->front().step == 2);
+  CHECK(audit->front().who == "anna");
+  CHECK(audit->front().why == "ticket 7");
+  CHECK(engine.executor().acknowledge(id).ok());
+  CHECK(rows_in_store(engine, RowKind::kAudit) == 0);
+}
+
+TEST_CASE("an undo that parks again after a retry can be retried again") {
+  EngineWorld engine;
+  bool mended = false;
+  engine.world.scripts["a"] = stuck(mended);
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(engine.executor().retry_now(id, kNote).ok());
+    engine.run();
+    REQUIRE(engine.describe(id).parked);
+  }
+  mended = true;
+  REQUIRE(engine.executor().retry_now(id, kNote).ok());
+  engine.run();
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK(engine.executor().audit(id)->size() == 4);
+}
+
+TEST_CASE("a parked undo that is skipped counts as done, and what is before it is undone") {
+  const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
+  const bool last = GENERATE(false, true);
+  EngineWorld engine;
+  const bool mended = false;
+  engine.world.scripts["a"] = stuck(mended);
+  if (last) {
+    engine.world.scripts["a"].undo = [](JobRun& run) {
+      return run.step == 1 ? std::optional(Say::fail("stuck")) : usual();
+    };
+  }
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  REQUIRE(engine.describe(id).parked);
+  CHECK_THAT(
+      joined(engine.executor().preview(id, RepairVerb::kSkipStep)),
+      ContainsSubstring(last ? "did ONE, which is not undone" : "did TWO, which is not undone"));
+  order(engine, id, RepairVerb::kSkipStep, crash);
+  engine.run();
+
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK(engine.result(id).status == Status(StatusCode::kFailedPrecondition, "no"));
+  CHECK(engine.world.journal.count("undo a.1") == (last ? 0 : 1));
+  CHECK(engine.world.journal.count("undo a.2") == (last ? 1 : 0));
+  CHECK(engine.executor().locks().empty());
+}
+
+TEST_CASE("who failed and then parks shows why it is parked, and keeps why it failed") {
+  EngineWorld engine;
+  const bool mended = false;
+  engine.world.scripts["p"] = {.children = {"c"}};
+  engine.world.scripts["c"] = stuck(mended);
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  if (GENERATE(false, true)) engine.open();
+  CHECK_THAT(engine.describe(ProcedureId{root.value + 1}).error.to_string(),
+             ContainsSubstring("stuck"));
+  CHECK(engine.describe(root).error == Status(StatusCode::kFailedPrecondition, "no"));
+  REQUIRE(engine.executor().skip_step(root, kNote).ok());
+  if (GENERATE(false, true)) engine.crash_and_open();
+  engine.run();
+  CHECK(engine.result(root).status == Status(StatusCode::kFailedPrecondition, "no"));
+}
+
+TEST_CASE("a child's undo is skipped, and its parent's rollback goes on") {
+  EngineWorld engine;
+  const bool mended = false;
+  engine.world.scripts["p"] = {.children = {"c"}};
+  engine.world.scripts["c"] = stuck(mended);
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const ProcedureId child{root.value + 1};
+  if (GENERATE(false, true)) engine.open();
+  REQUIRE(engine.executor().skip_step(GENERATE(false, true) ? child : root, kNote).ok());
+  engine.run();
+
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+  CHECK(engine.world.journal.count("undo c.2") == 0);
+  CHECK(engine.world.journal.count("undo c.1") == 1);
+  CHECK(engine.world.journal.count("undo p.2") == 1);
+  CHECK(engine.executor().audit(root)->front().procedure == child);
+}
+
+TEST_CASE("a back-off, a timed wait and the back-off of an undo end at once when ordered") {
+  const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
+  const auto kind = GENERATE(0, 1, 2);
+  EngineWorld engine;
+  engine.world.scripts["a"] = {
+      .run =
+          [kind](JobRun& run) {
+            if (run.step != 2) return usual();
+            if (kind == 0 && run.ctx.attempt() == 1) {
+              return std::optional(Say::retry("later"));
+            }
+            if (kind == 1 && !run.ctx.timed_out()) {
+              return std::optional(Say::wait_for(24h));
+            }
+            return kind == 2 ? std::optional(Say::fail("no")) : usual();
+          },
+      .undo =
+          [](JobRun& run) {
+            return run.ctx.attempt() == 1 ? std::optional(Say::retry("later")) : usual();
+          }};
+  engine.world.scripts["a"].locks = LockSet().table("shop", "orders", LockMode::kExclusive);
+  if (GENERATE(false, true)) engine.world.scripts["a"].locks.scope(LockScope::kStep);
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  order(engine, id, RepairVerb::kRetryNow, crash);
+  engine.run();
+  if (kind == 2) {  // the undo of step 1 backs off too
+    REQUIRE(engine.executor().retry_now(id, kNote).ok());
+    engine.run();
+  }
+  CHECK(engine.result(id).status.ok() == (kind != 2));
+  CHECK(engine.executor().locks().empty());
+}
+
+TEST_CASE("a parked tree is bypassed: it ends as it stands, and lets go of everything at once") {
+  const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
+  EngineWorld engine;
+  const bool mended = false;
+  engine.world.scripts["p"] = {.children = {"c", "d"}};
+  engine.world.scripts["c"] = stuck(mended);
+  engine.world.scripts["d"] = {.steps = 1};
+  engine.world.scripts["other"] = {.locks =
+                                       LockSet().table("shop", "orders", LockMode::kExclusive)};
+  engine.open();
+  const ProcedureId root = engine.submit("p", {.nonce = {1, 1}});
+  engine.run();
+  const ProcedureId other = engine.submit("other");
+  engine.run();
+  REQUIRE(engine.describe(root).parked);
+  const std::string lines = joined(engine.executor().preview(root, RepairVerb::kBypass));
+  CHECK_THAT(lines, ContainsSubstring("(test.Job) did ONE, TWO, which is not undone"));
+  CHECK_THAT(lines, ContainsSubstring("gives up its lock on"));
+  CHECK_THAT(lines, ContainsSubstring("is cut off"));
+  CHECK(engine.describe(root).parked);  // a preview changes nothing
+  const Entries journal = engine.journal();
+  order(engine, root, RepairVerb::kBypass, crash);
+  engine.run();
+
+  const ProcedureResult result = engine.result(root);
+  CHECK(result.bypassed);
+  CHECK(result.state == ProcedureState::kRolledBack);
+  CHECK(result.status.code() == StatusCode::kAborted);
+  CHECK_THAT(result.status.to_string(), ContainsSubstring("bypassed by anna: ticket 7"));
+  CHECK(engine.world.journal.count("undo p.1") == 0);
+  CHECK(engine.result(other).status.ok());
+  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.submit("p", {.nonce = {1, 1}}) == root);
+  engine.open();
+  CHECK(engine.result(root).bypassed);
+  CHECK(engine.executor().audit(root)->size() == 1);
+  CHECK(engine.executor().acknowledge(root).ok());
+  CHECK(rows_in_store(engine, RowKind::kAudit) == 0);
+  CHECK(engine.executor().acknowledge(other).ok());
+  CHECK(rows_in_store(engine, RowKind::kState) == 0);
+}
+
+TEST_CASE("a tree that failed beyond its point of no return can be bypassed, not retried") {
+  EngineWorld engine;
+  engine.world.scripts["m"] = {.steps = 5, .run = [](JobRun& run) {
+                                 return run.step == 4 ? std::optional(Say::fail("no")) : usual();
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit<CommittingJob>("m");
+  engine.run();
+  if (GENERATE(false, true)) engine.open();
+  REQUIRE(engine.describe(id).parked);
+
+  CHECK(engine.executor().retry_now(id, kNote).code() == StatusCode::kFailedPrecondition);
+  CHECK(engine.executor().skip_step(id, kNote).code() == StatusCode::kFailedPrecondition);
+  CHECK(engine.executor().bypass(id, kNote).ok());
+  CHECK(engine.result(id).bypassed);
+  CHECK(engine.executor().audit(id)->size() == 1);
+}
+
+TEST_CASE("a quarantined tree can be bypassed by a program that does not know its type") {
+  EngineWorld engine;
+  const auto table = LockSet().table("shop", "orders", LockMode::kExclusive);
+  engine.world.scripts["final"] = {.run = [](JobRun&) { return std::optional(Say::wait_for(1h)); },
+                                   .locks = table};
+  engine.world.scripts["other"] = {.locks = table};
+  engine.open();
+  const ProcedureId id = engine.submit<FinalJob>("final");
+  engine.run();
+  ExecutorOptions options = engine.options();
+  options.registry = ProcedureRegistry();
+  options.registry.add<Job>(engine.world);
+  engine.open(std::move(options));
+  const ProcedureId other = engine.submit("other");
+  engine.run();
+  REQUIRE(engine.describe(id).quarantined);
+  CHECK(engine.executor().retry_now(id, kNote).code() == StatusCode::kFailedPrecondition);
+  CHECK(engine.executor().bypass(id, kNote).ok());
+  engine.run();
+
+  CHECK(engine.result(id).bypassed);
+  CHECK(engine.result(other).status.ok());
+  engine.open();
+  engine.run();
+  CHECK(engine.result(id).bypassed);
+}
+
+TEST_CASE("an order that has no meaning where it is given is refused, and leaves no trace") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.run = [](JobRun& run) {
+    if (run.step != 2) return usual();
+    const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+    return value == nullptr ? std::optional(Say::wait()) : usual();
+  }};
+  engine.world.scripts["p"] = {.children = {"a"}};
+  engine.world.scripts["ended"] = {.steps = 1};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const ProcedureId ended = engine.submit("ended");
+  engine.run();
+  const ProcedureId child{root.value + 1};
+  ProcedureExecutor& executor = engine.executor();
+
+  for (const ProcedureId id : {root, child}) {
+    CHECK(executor.retry_now(id, kNote).code() == StatusCode::kFailedPrecondition);
+    CHECK(executor.skip_step(id, kNote).code() == StatusCode::kFailedPrecondition);
+    CHECK(executor.bypass(id, kNote).code() == StatusCode::kFailedPrecondition);
+  }
+  for (const auto verb : {RepairVerb::kRetryNow, RepairVerb::kSkipStep, RepairVerb::kBypass,
+                          RepairVerb::kFailAndRollBack}) {
+    CHECK(executor.repair(ended, verb, kNote).code() == StatusCode::kFailedPrecondition);
+    CHECK(executor.repair(ProcedureId{999}, verb, kNote).code() == StatusCode::kNotFound);
+    CHECK(executor.preview(ended, verb).status().code() == StatusCode::kFailedPrecondition);
+  }
+  CHECK(rows_in_store(engine, RowKind::kAudit) == 0);
+
+  CHECK_THAT(joined(executor.preview(child, RepairVerb::kFailAndRollBack)),
+             ContainsSubstring("did ONE, which is undone"));
+  CHECK(executor.fail_and_roll_back(child, kNote).ok());
+  engine.run();
+  CHECK(engine.result(root).status == Status(StatusCode::kAborted, "aborted by anna: ticket 7"));
+}
+
+TEST_CASE("an order about something that is running is refused, whole, until it stands still") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {
+      .run = [](JobRun& run) { return run.step == 2 ? std::optional(Say::fail("no")) : usual(); },
+      .undo =
+          [](JobRun& run) {
+            return run.ctx.attempt() == 1 ? std::optional(Say::retry("later")) : usual();
+          }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.executor().run_until_idle(2);
+  engine.faults().hold_commit(engine.faults().commits() + 1);
+  engine.run();  // the record of the undo's first attempt is on its way
+  REQUIRE(engine.faults().held() == 1);
+  CHECK(engine.executor().bypass(id, kNote).code() == StatusCode::kUnavailable);
+  CHECK(engine.executor().retry_now(id, kNote).code() == StatusCode::kUnavailable);
+  engine.faults().release();
+  engine.run();
+  CHECK(engine.executor().bypass(id, kNote).ok());  // in its back-off
+  CHECK(engine.result(id).bypassed);
+}
+
+TEST_CASE("what a procedure waits for is explained also when it is a signal") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.run = [](JobRun& run) {
+    return run.ctx.signal("approved") == nullptr ? std::optional(Say::wait()) : usual();
+  }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  const auto why = engine.executor().explain(id);
+  REQUIRE(why.status().to_string() == "OK");
+  REQUIRE(why->procedures[0].reasons.size() == 1);
+  CHECK(why->procedures[0].reasons[0].kind == WaitReason::Kind::kSignal);
+  CHECK(why->procedures[0].reasons[0].name == "approved");
+}
+
+}  // namespace pv2::testing
