@@ -323,6 +323,7 @@ void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note,
       submit_order(std::move(commit), std::move(entry), std::move(done), effects);
     }
   }
+  // NOLINTNEXTLINE(bugprone-use-after-move): moved away only together with a commit
   if (abort) return messages_.abort(abort, {.reason = note.why, .who = note.who}, std::move(done));
   if (!effects.commits.empty()) return publisher_.perform(effects);
   // NOLINTNEXTLINE(bugprone-use-after-move): moved away only together with a commit
@@ -377,8 +378,9 @@ Result<std::vector<AuditEntry>> Repairs::audit(ProcedureId id) {
   const Status scanned = core_.store.scan(Space::kProcedure, procedure_key(root, RowKind::kAudit),
                                           [&](const StoredRow& row) {
                                             auto entry = decode_audit(row.value);
-                                            if (entry.ok()) entries.push_back(*std::move(entry));
-                                            return entry.status();
+                                            if (!entry.ok()) return entry.status();
+                                            entries.push_back(*std::move(entry));
+                                            return Status();
                                           });
   if (!scanned.ok())
     return scanned.with_context("the audit of procedure " + std::to_string(id.value));
