@@ -70,7 +70,8 @@ bool take_out(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex
 void write(Execution& member, std::unique_ptr<StepCommit> commit, Effects& effects) {
   commit->execution = &member;
   std::string row;
-  encode_state(member, commit->next, member.step, row);
+  const std::uint32_t step = commit->was_undo ? member.undo_step : member.step;
+  encode_state(member, commit->next, step, row);
   commit->batch.update(Space::kProcedure, procedure_key(member.id, RowKind::kState), row);
   member.phase = Phase::kInFlight;
   ++member.root->tree.in_flight;
@@ -107,6 +108,7 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
   next.attempt = member.attempt;
   next.no_return = member.no_return;
   next.parked = true;
+  next.undo = UndoChange::kPush;  // its turn is not over
   next.holds_locks = false;
   next.now = core.clock.wall_now();
   next.error = Status(StatusCode::kAborted,
@@ -124,7 +126,11 @@ void resolve_deadlocks(EngineCore& core, Publisher& publisher) {
     StateLock lock(core);
     core.state.deadlock_task_posted = false;  // what is closed from here on is another task's
     if (!core.unavailable().ok()) return;
-    for (const WaitCycle& cycle : core.scheduler.take_new_cycles()) {
+    std::vector<WaitCycle> cycles = core.scheduler.take_new_cycles();
+    if (cycles.empty() && std::exchange(core.state.looks_at_standing_cycles, false)) {
+      cycles = core.scheduler.cycles();
+    }
+    for (const WaitCycle& cycle : cycles) {
       const std::string why = to_string(cycle);
       const bool acts = core.options.deadlock_policy == DeadlockPolicy::kFailYoungest;
       const auto log = [&](const std::string& consequence) {
@@ -133,6 +139,7 @@ void resolve_deadlocks(EngineCore& core, Publisher& publisher) {
       if (Execution* const given_up = acts ? youngest(core, cycle) : nullptr) {
         log("Procedure " + std::to_string(given_up->root->id.value) +
             " is the youngest and is undone");
+        core.state.given_up.push_back(given_up->root->id);
         fail_in_line(core, *given_up, why, effects);
       } else if (Execution* const undone = acts ? youngest_in_rollback(core, cycle) : nullptr) {
         log("All of them are being undone; procedure " + std::to_string(undone->root->id.value) +

@@ -357,6 +357,7 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
 
 void finish_root(EngineCore& core, Execution& root, Effects& effects) {
   core.flush();
+  if (std::erase(core.state.given_up, root.id) != 0) core.state.looks_at_standing_cycles = true;
   keep_result(core, root, effects);
   std::unique_ptr<GarbageCommit> garbage;
   std::vector<std::string> rows = message_rows(root);

@@ -45,10 +45,13 @@ std::map<std::uint64_t, std::string> durable_words(const std::vector<ProcedureIn
 }
 
 // Of a parked tree a restart knows a little less. A record has room for one error: that of a member
-// that failed and was then parked is why it was parked.
+// that failed and was then parked is why it was parked. And in memory a parent waits for a child
+// whose end was on its way when their tree failed.
 std::vector<std::string> words_of(std::vector<ProcedureInfo> list) {
   for (ProcedureInfo& info : list) {
-    if (info.parked) info.error = Status();
+    if (!info.parked) continue;
+    info.error = Status();
+    if (info.state == ProcedureState::kWaiting) info.state = ProcedureState::kRunnable;
   }
   return in_words(list);
 }
@@ -272,6 +275,7 @@ void SimulationRun::wind_up() {
   for (const ProcedureInfo& info : executor_->list()) {
     if (!story_->may_stay(info)) stuck += "\n    " + in_words(info);
   }
+  for (const WaitCycle& cycle : executor_->deadlocks()) stuck += "\n    " + to_string(cycle);
   findings_.add(stuck);
 }
 

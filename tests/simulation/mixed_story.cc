@@ -165,6 +165,7 @@ void MixedStory::check(ProcedureExecutor& executor, Findings& findings) {
   keeps_others_out_ = std::any_of(list.begin(), list.end(), [](const ProcedureInfo& info) {
     return info.parked && info.holds_locks && !info.locks.empty();
   });
+  world_.look_at_clock();
   world_.take_findings(findings);
   for (const Client& client : clients_) {
     if (!client.keyed.trouble().empty()) findings.add(client.keyed.trouble());

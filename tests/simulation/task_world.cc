@@ -133,12 +133,16 @@ Duration TaskWorld::wall_offset() const {
   return clock_->wall_now().time_since_epoch() - clock_->steady_now().time_since_epoch();
 }
 
-bool TaskWorld::was_patient(TaskMember& member, StepContext& ctx, Duration patience) {
+void TaskWorld::look_at_clock() {
   if (!offset_) offset_ = wall_offset();
+  wall_jumped_ = wall_jumped_ || wall_offset() != *offset_;
+}
+
+bool TaskWorld::was_patient(TaskMember& member, StepContext& ctx, Duration patience) {
+  look_at_clock();
   const auto begun = member.wait_begun.try_emplace(visit_of(ctx), ctx.now()).first;
   // A jump of the wall clock may end a wait early, but only over a restart.
-  if (wall_offset() != *offset_) return true;
-  return ctx.now() - begun->second >= patience;
+  return wall_jumped_ || ctx.now() - begun->second >= patience;
 }
 
 void TaskWorld::answer(std::size_t which) {

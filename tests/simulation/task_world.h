@@ -62,6 +62,9 @@ class TaskWorld {
   /// Whether `patience` has passed since this visit first ran.
   [[nodiscard]] bool was_patient(TaskMember& member, StepContext& ctx, Duration patience);
 
+  /// To be called after every move: whether the wall clock has jumped.
+  void look_at_clock();
+
   /// Something outside that answers when the simulation says so.
   void ask(Completion<std::string> completion, std::string answer) {
     asked_.emplace_back(std::move(completion), std::move(answer));
@@ -88,6 +91,7 @@ class TaskWorld {
   ProcedureExecutor* executor_ = nullptr;
   const Clock* clock_ = nullptr;
   std::optional<Duration> offset_;  // of wall and monotonic time at the beginning
+  bool wall_jumped_ = false;
   std::size_t life_ = 0;
   std::map<std::uint64_t, TaskMember> members_;
   std::map<std::size_t, std::uint64_t> id_of_spec_;
