@@ -124,10 +124,10 @@ TEST_CASE("a step that fails for now, or is lost in a crash, gets the same signa
   REQUIRE(engine.executor().signal(id, "go", "1").ok());
   REQUIRE(engine.executor().signal(id, "go", "2").ok());
   if (crash) {
-    engine.faults().hold_commit(engine.faults().commits() + 1);
+    engine.faults().crash_before(engine.faults().commits() + 1, FaultStore::AfterCrash::kFail);
     engine.run();
     CHECK(engine.world.journal.count("got 1") == 1);
-    engine.crash_and_open();
+    engine.open();
   }
   engine.run_to_the_end();
 

@@ -97,12 +97,14 @@ class EngineWorld {
   }
   /// The result of a procedure that has ended.
   ProcedureResult result(ProcedureId id) {
-    std::optional<Result<ProcedureResult>> answer;
-    executor_->wait_async(id, [&](Result<ProcedureResult> r) { answer.emplace(std::move(r)); });
+    // Shared: if it does not end the executor answers later, when this test has failed.
+    const auto answer = std::make_shared<std::optional<Result<ProcedureResult>>>();
+    executor_->wait_async(id,
+                          [answer](Result<ProcedureResult> r) { answer->emplace(std::move(r)); });
     run();
-    REQUIRE(answer.has_value());
-    REQUIRE(answer->status().to_string() == "OK");
-    return **answer;
+    REQUIRE(answer->has_value());
+    REQUIRE((*answer)->status().to_string() == "OK");
+    return ***answer;
   }
   [[nodiscard]] ProcedureInfo describe(ProcedureId id) {
     auto info = executor_->describe(id);
