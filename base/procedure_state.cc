@@ -29,9 +29,10 @@ constexpr unsigned allowed_after(ProcedureState from) {
       return followers({S::kRunnable, S::kFailed});
     case S::kWaitingTimeout:
       return followers({S::kRunnable, S::kWaiting, S::kWaitingTimeout, S::kSuccess, S::kFailed});
-    // Each undone step writes FAILED again with a shorter undo list; the last one ends it.
+    // Each undone step writes FAILED again with a shorter undo list; the last one ends it. What
+    // failed beyond a point of no return an operator may have go on.
     case S::kFailed:
-      return followers({S::kFailed, S::kRolledBack});
+      return followers({S::kFailed, S::kRolledBack, S::kRunnable, S::kSuccess});
     // Only as a member of a failed tree: a finished child is undone with it.
     case S::kSuccess:
       return followers({S::kFailed, S::kRolledBack});

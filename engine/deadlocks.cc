@@ -84,6 +84,7 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
   auto commit = core.state.spare_steps.take();
   Transition& last = commit->next;
   last.state = ProcedureState::kFailed;
+  last.step = member.step;
   last.no_return = member.no_return;
   last.holds_locks = member.holds_locks() && !member.locks.empty();
   last.now = core.clock.wall_now();

@@ -157,7 +157,9 @@ struct Execution final : SchedulerEntry {
   ProcedureState state = ProcedureState::kInitializing;
   bool no_return = false;  ///< Past its point of no return.
   bool parked = false;
-  bool bypassed = false;        ///< An operator ended its tree.
+  bool bypassed = false;  ///< An operator ended its tree.
+  bool sent_back =
+      false;  ///< Of a root: an operator has it undone in spite of points of no return.
   bool recorded_locks = false;  ///< Its record says that it holds its locks.
   bool awaits = false;          ///< Its timed wait may also end with something volatile.
 
@@ -196,7 +198,11 @@ struct Execution final : SchedulerEntry {
   }
   /// Whether its deadline is that of a back-off, not of a wait that its step asked for.
   [[nodiscard]] bool backs_off() const noexcept {
-    return history.size() != 0 && history.at(history.size() - 1).outcome == Outcome::Kind::kRetry;
+    for (std::size_t i = history.size(); i-- > 0;) {
+      const Outcome::Kind last = history.at(i).outcome;
+      if (!is_order(last)) return last == Outcome::Kind::kRetry;
+    }
+    return attempt > 1;  // orders have pushed it out of the ring
   }
   [[nodiscard]] std::string_view name_of_type() const noexcept {
     return type != nullptr ? std::string_view(type->name) : type_name.view();

@@ -41,6 +41,16 @@ std::unique_ptr<MessageCommit> make_commit(EngineCore& core, Execution& to,
   return commit;
 }
 
+// The audit entry of an operator goes with the message that carries his order out.
+void add_entry(AuditEntry entry, Execution& root, MessageCommit& commit) {
+  entry.at = commit.message->at;
+  commit.audit = root.inbox->next_number++;
+  root.inbox->audited = true;
+  std::string row;
+  encode_audit(entry, commit.audit, row);
+  commit.batch.insert(Space::kProcedure, audit_key(root.id, commit.audit), row);
+}
+
 void wake(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
   core.state.timers.cancel(execution);
   core.queue(execution, execution.holds_locks() ? Disposition::kFront : Disposition::kBack);
@@ -55,7 +65,8 @@ Status error_of(const InboxMessage& abort) {
   return Status(StatusCode::kAborted, std::move(text));
 }
 
-void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(Status)> done) {
+void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(Status)> done,
+                     const AuditEntry* entry) {
   auto message = std::make_unique<InboxMessage>();
   message->kind = InboxMessage::Kind::kAbort;
   message->who = cut(std::move(options.who), kWhoMax);
@@ -82,6 +93,7 @@ void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(St
       root->tree.abort_accepted = true;
       auto commit = make_commit(core_, *root, std::move(message));
       commit->answers.push_back(std::move(done));
+      if (entry != nullptr) add_entry(*entry, *root, *commit);
       core_.state.aborting.emplace(id, commit.get());
       effects.commits.push_back(*commit.release());
     }
@@ -171,6 +183,7 @@ void message_published(EngineCore& core, MessageCommit& commit, Effects& effects
     if (core.keeps_records) {
       auto garbage = std::make_unique<GarbageCommit>();
       garbage->rows.push_back(inbox_key(commit.to, message.number));
+      if (commit.audit != 0) garbage->rows.push_back(audit_key(commit.to, commit.audit));
       effects.garbage.push_back(std::move(garbage));
     }
   } else {

@@ -22,7 +22,9 @@ class Messages {
   Messages(EngineCore& core, Publisher& publisher, Results& results)
       : core_(core), publisher_(publisher), results_(results) {}
 
-  void abort(ProcedureId id, AbortOptions options, std::function<void(Status)> done);
+  /// With an `entry` it is the order of an operator, who is named in the audit too.
+  void abort(ProcedureId id, AbortOptions options, std::function<void(Status)> done,
+             const AuditEntry* entry = nullptr);
   void signal(ProcedureId id, std::string name, std::string payload,
               std::function<void(Status)> done);
 

@@ -84,6 +84,7 @@ void apply_transition(Execution& execution, StepCommit& commit) {
   execution.no_return = next.no_return;
   execution.parked = next.parked;
   execution.bypassed = next.bypassed;
+  execution.sent_back = execution.sent_back || next.sent_back;
   execution.awaits = next.awaits;
   if (commit.needs_record) execution.recorded_locks = next.holds_locks;
   execution.deadline = next.deadline;
@@ -231,6 +232,8 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   const bool ended = is_finished(execution.state) && execution.is_root() && !failed_before;
   if (ended || (execution.is_root() && execution.state == ProcedureState::kRolledBack)) {
     finish_root(core_, root, effects);
+  } else if (commit.next.order != OrderEffect::kNone) {
+    order_published(core_, execution, commit, effects);
   } else if (commit.was_undo && !commit.is_grant) {
     execution.phase = Phase::kIdle;
     undo_published(core_, execution, commit, effects);

@@ -65,6 +65,7 @@ constexpr std::uint64_t kNoReturn = 2;
 constexpr std::uint64_t kParked = 4;
 constexpr std::uint64_t kAwaits = 8;
 constexpr std::uint64_t kBypassed = 16;
+constexpr std::uint64_t kSentBack = 32;
 
 void write_big_endian(char* out, std::uint64_t value) {
   value = __builtin_bswap64(value);
@@ -194,15 +195,17 @@ void encode_history(RowWriter& row, const History& history, const Transition& ne
 }
 
 // The failure that the row still tells of: while it is being undone, the one that it failed with
-// first.
-const Failure* lasting_failure(const Execution& execution) {
-  return execution.state == ProcedureState::kFailed ? execution.failure.get() : nullptr;
+// first. An operator may have it go on; then there is none any more.
+const Failure* lasting_failure(const Execution& execution, const Transition& next) {
+  const bool failed =
+      next.state == ProcedureState::kFailed || next.state == ProcedureState::kRolledBack;
+  return failed && execution.state == ProcedureState::kFailed ? execution.failure.get() : nullptr;
 }
 
 // The error of this record, or the one before.
 const Status& error_of(const Execution& execution, const Transition& next) {
   static const Status kNone;
-  const Failure* const before = lasting_failure(execution);
+  const Failure* const before = lasting_failure(execution, next);
   if (next.parked) return before != nullptr ? before->error : kNone;
   return next.error.ok() && before != nullptr ? before->error : next.error;
 }
@@ -211,7 +214,7 @@ const Status& error_of(const Execution& execution, const Transition& next) {
 const Status& parked_error_of(const Execution& execution, const Transition& next) {
   static const Status kNone;
   if (!next.parked) return kNone;
-  const Failure* const before = lasting_failure(execution);
+  const Failure* const before = lasting_failure(execution, next);
   return next.error.ok() && before != nullptr ? before->parked : next.error;
 }
 
@@ -224,7 +227,7 @@ void encode_error(RowWriter& row, const Execution& execution, const Transition& 
   if (error.ok()) return;
   row.varint(state_field::kErrorCode, static_cast<std::uint64_t>(error.code()));
   row.bytes(state_field::kErrorMessage, error.message());
-  if (const Failure* const before = lasting_failure(execution)) {
+  if (const Failure* const before = lasting_failure(execution, next)) {
     row.varint(state_field::kFailureSequence, before->sequence.value);
   }
 }
@@ -500,7 +503,8 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
   row.varint(state_field::kFlags, (next.holds_locks ? kHoldsLocks : 0) |
                                       (next.no_return ? kNoReturn : 0) |
                                       (next.parked ? kParked : 0) | (next.awaits ? kAwaits : 0) |
-                                      (next.bypassed ? kBypassed : 0));
+                                      (next.bypassed ? kBypassed : 0) |
+                                      (next.sent_back || execution.sent_back ? kSentBack : 0));
   if (next.deadline) {
     row.sint(state_field::kDeadline, micros(*next.deadline));
     row.sint(state_field::kPatience, next.patience.count());
@@ -693,6 +697,7 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
   execution.parked = (flags & kParked) != 0;
   execution.awaits = (flags & kAwaits) != 0;
   execution.bypassed = (flags & kBypassed) != 0;
+  execution.sent_back = (flags & kSentBack) != 0;
   if (error_code != StatusCode::kOk || parked_code != StatusCode::kOk) {
     execution.failure = std::make_unique<Failure>();
     execution.failure->sequence = failure_sequence;

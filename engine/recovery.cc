@@ -191,7 +191,11 @@ void Recovery::read_message(const StoredRow& row, const ProcedureKey& key) {
 
 // Kept until the result of its root is acknowledged; read only when somebody asks.
 void Recovery::read_audit(const StoredRow& row, const ProcedureKey& key) {
-  if (loaded_.empty() || loaded_.back().execution->id != key.id) {
+  const bool known = !loaded_.empty() && loaded_.back().execution->id == key.id;
+  // It came with a message that was on its way when the procedure ended.
+  const bool too_late = known && is_finished(loaded_.back().execution->state) &&
+                        loaded_.back().state_sequence < row.sequence;
+  if (!known || too_late) {
     orphans_.emplace_back(row.key);
     return;
   }
@@ -349,8 +353,8 @@ void Recovery::queue_tree(Execution& root, Effects& effects) {
     begin_rollback(core_, root, effects);  // of a parked tree only the plan is made
     return;
   }
-  go_on(root, effects);
-  for (Execution* member : root.tree.members) go_on(*member, effects);
+  go_on_from_record(core_, root, effects);
+  for (Execution* member : root.tree.members) go_on_from_record(core_, *member, effects);
 }
 
 // Who has children that are not done waits for them, in a tree that goes forward.
@@ -368,33 +372,6 @@ bool Recovery::joins_make_sense(Execution& root, Effects& effects) {
   return std::all_of(root.tree.members.begin(), root.tree.members.end(),
                      [&](const Execution* member)
                          PV2_REQUIRES(core_.state_mutex) { return make_sense(*member); });
-}
-
-void Recovery::go_on(Execution& execution, Effects& effects) {
-  switch (execution.state) {
-    case ProcedureState::kWaiting:
-      if (execution.unfinished_children > 0) {
-        execution.phase = Phase::kWaiting;
-        execution.started = false;
-      } else {  // the crash came between the last child's record and the parent's
-        children_finished(core_, execution, effects);
-      }
-      return;
-    case ProcedureState::kRunnable:
-      core_.queue(execution, Disposition::kBack);
-      return;
-    case ProcedureState::kWaitingTimeout:
-      if (execution.awaits) return core_.queue(execution, Disposition::kBack);
-      execution.phase = Phase::kWaiting;
-      core_.arm_timer(execution, effects);
-      return;
-    case ProcedureState::kSuccess:
-      return;  // a finished child: kept for its parent and for rollback
-    case ProcedureState::kInitializing:
-    case ProcedureState::kFailed:
-    case ProcedureState::kRolledBack:
-      return;
-  }
 }
 
 }  // namespace pv2

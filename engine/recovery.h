@@ -35,7 +35,6 @@ class Recovery {
   void queue_all(Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void queue_tree(Execution& root, Effects& effects) PV2_REQUIRES(core_.state_mutex);
   bool joins_make_sense(Execution& root, Effects& effects) PV2_REQUIRES(core_.state_mutex);
-  void go_on(Execution& execution, Effects& effects) PV2_REQUIRES(core_.state_mutex);
 
   struct Loaded {
     std::unique_ptr<Execution> execution;

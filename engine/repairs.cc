@@ -49,22 +49,46 @@ Execution* parked_member(Execution& root) {
   return nullptr;
 }
 
+// Whether the tree is parked because it failed beyond a point of no return, before any undo.
+bool is_parked_beyond_return(Execution& root) {
+  return root.tree.parked && !root.quarantined && parked_member(root) == nullptr;
+}
+
 // The parked member that `target` means: itself, or that of its tree if it is the root.
 Result<Execution*> parked_at(Execution& target) {
   Execution& root = *target.root;
   Execution* const parked = parked_member(root);
-  if (parked == nullptr) {
-    return refused(
-        "the tree of " + name_of(root) +
-        " is parked at no undo: it failed after a point of no return, so there is nothing "
-        "to try again or to skip; bypass it");
-  }
+  PV2_ASSERT(parked != nullptr, "who asks has looked");
   if (&target != parked && !target.is_root()) {
     return refused("the tree of " + name_of(root) + " is parked at " + name_of(*parked) +
                    ", not at " + name_of(target));
   }
   if (root.tree.in_flight != 0) return busy(root);
   return parked;
+}
+
+// The same in a tree that is parked beyond a point of no return: who failed, the first one if
+// `target` is a root that has not.
+Result<Execution*> failed_at(Execution& target) {
+  Execution& root = *target.root;
+  Execution* found = target.state == ProcedureState::kFailed ? &target : nullptr;
+  if (found == nullptr && target.is_root()) {
+    for (Execution* member : tree_of(root)) {
+      if (member->state != ProcedureState::kFailed || !member->failure) continue;
+      const bool earlier = found == nullptr || member->failure->sequence < found->failure->sequence;
+      if (earlier) found = member;
+    }
+  }
+  if (found == nullptr) {
+    return refused("the tree of " + name_of(root) + " is parked, but not because " +
+                   name_of(target) + " failed");
+  }
+  if (found->step == 0 || found->type == nullptr) {
+    return refused("the record of " + name_of(*found) +
+                   " does not say which step failed; send the tree back, or bypass it");
+  }
+  if (root.tree.in_flight != 0) return busy(root);
+  return found;
 }
 
 bool waits_for_time(const Execution& target) {
@@ -75,6 +99,7 @@ bool waits_for_time(const Execution& target) {
 Status why_not_retried(Execution& target) {
   if (target.quarantined)
     return refused(name_of(target) + " is quarantined; nothing of it can run");
+  if (is_parked_beyond_return(*target.root)) return failed_at(target).status();
   if (target.root->tree.parked) return parked_at(target).status();
   if (waits_for_time(target)) return Status();
   if (target.phase == Phase::kInFlight || target.phase == Phase::kDropping) return busy(target);
@@ -84,8 +109,9 @@ Status why_not_retried(Execution& target) {
 Status why_not_skipped(Execution& target) {
   Execution& root = *target.root;
   if (root.quarantined || !root.tree.parked) {
-    return refused("the tree of " + name_of(root) + " is not parked at an undo");
+    return refused("the tree of " + name_of(root) + " is not parked");
   }
+  if (is_parked_beyond_return(root)) return failed_at(target).status();
   const auto parked = parked_at(target);
   if (!parked.ok()) return parked.status();
   if (root.tree.to_undo.empty() || root.tree.to_undo.back().execution != *parked) {
@@ -93,6 +119,30 @@ Status why_not_skipped(Execution& target) {
                    name_of(**parked) + "; let it be retried first");
   }
   return Status();
+}
+
+// What follows a step that is skipped forward: `wanted`, or the next row of the table; 0: the end.
+Result<std::uint32_t> step_after(const Execution& member, std::uint32_t wanted) {
+  const std::vector<StepInfo>& steps = member.type->steps;
+  if (wanted != 0) {
+    if (member.type->find_step(wanted) != nullptr) return wanted;
+    return Status(StatusCode::kInvalidArgument,
+                  std::string(member.name_of_type()) + " has no step " + std::to_string(wanted));
+  }
+  for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
+    if (steps[i].number == member.step) return steps[i + 1].number;
+  }
+  return std::uint32_t{0};
+}
+
+// Why a tree that is parked cannot be sent back, or OK.
+Status why_not_sent_back(Execution& root) {
+  if (root.quarantined) return refused(name_of(root) + " is quarantined; nothing of it can run");
+  if (const Execution* const parked = parked_member(root)) {
+    return refused("the tree of " + name_of(root) + " is being undone, and parked at " +
+                   name_of(*parked) + "; let that be retried or skipped, or bypass the tree");
+  }
+  return root.tree.in_flight != 0 ? busy(root) : Status();
 }
 
 // What a record of `execution` says if nothing happened but time.
@@ -105,6 +155,7 @@ Transition as_it_is(const EngineCore& core, const Execution& execution) {
   same.parked = execution.parked;
   same.awaits = execution.awaits;
   same.holds_locks = execution.recorded_locks;
+  same.result = execution.result.view();
   same.deadline = execution.deadline;
   same.patience = execution.patience;
   same.now = core.clock.wall_now();
@@ -121,11 +172,16 @@ std::unique_ptr<StepCommit> begin_order(EngineCore& core, Execution& execution)
   return commit;
 }
 
+void note_order(StepCommit& commit, Outcome::Kind kind, std::uint32_t step) {
+  commit.next.history = HistoryEntry{step, commit.execution->attempt, kind, commit.next.now};
+}
+
 std::unique_ptr<StepCommit> retry_parked(EngineCore& core, Execution& member, AuditEntry& entry)
     PV2_REQUIRES(core.state_mutex) {
   auto commit = begin_order(core, member);
   Transition& next = commit->next;
   if (!member.root->tree.to_undo.empty()) entry.step = member.root->tree.to_undo.back().entry.step;
+  note_order(*commit, Outcome::Kind::kRetriedNow, entry.step);
   next.parked = false;
   next.attempt = 1;
   next.requeue = true;
@@ -138,6 +194,7 @@ std::unique_ptr<StepCommit> end_wait(EngineCore& core, Execution& member, AuditE
   auto commit = begin_order(core, member);
   Transition& next = commit->next;
   entry.step = member.undo_step != 0 ? member.undo_step : member.step;
+  note_order(*commit, Outcome::Kind::kRetriedNow, entry.step);
   core.state.timers.cancel(member);
   next.deadline = next.now;
   next.patience = Duration::zero();
@@ -152,6 +209,7 @@ std::unique_ptr<StepCommit> skip_parked(EngineCore& core, Execution& member, Aud
   auto commit = begin_order(core, member);
   Transition& next = commit->next;
   member.undo_step = entry.step = tree.to_undo.back().entry.step;
+  note_order(*commit, Outcome::Kind::kSkipped, entry.step);
   member.ends_tree = member.is_root() && tree.to_undo.size() == 1;
   next.parked = false;
   next.attempt = 1;
@@ -162,6 +220,52 @@ std::unique_ptr<StepCommit> skip_parked(EngineCore& core, Execution& member, Aud
   if (ends) next.state = ProcedureState::kRolledBack;
   if (ends) next.holds_locks = false;
   if (member.ends_tree) next.error = tree.cause;
+  if (member.ends_tree) next.bypassed = member.sent_back;
+  return commit;
+}
+
+// The procedure failed at a step beyond the point of no return: it is to make it again.
+std::unique_ptr<StepCommit> retry_failed(EngineCore& core, Execution& member, AuditEntry& entry)
+    PV2_REQUIRES(core.state_mutex) {
+  auto commit = begin_order(core, member);
+  commit->was_undo = false;
+  Transition& next = commit->next;
+  entry.step = member.step;
+  note_order(*commit, Outcome::Kind::kRetriedNow, entry.step);
+  next.state = ProcedureState::kRunnable;
+  next.attempt = 1;
+  next.order = OrderEffect::kForward;
+  return commit;
+}
+
+// The same, but the step counts as done, and `following` is next.
+std::unique_ptr<StepCommit> skip_failed(EngineCore& core, Execution& member,
+                                        std::uint32_t following, AuditEntry& entry)
+    PV2_REQUIRES(core.state_mutex) {
+  auto commit = retry_failed(core, member, entry);
+  Transition& next = commit->next;
+  next.history->outcome = Outcome::Kind::kSkipped;
+  next.visited = true;
+  next.step = following;
+  const StepKind kind = member.type->find_step(member.step)->kind;
+  if (kind == StepKind::kUndoable && !member.no_return) next.undo = UndoChange::kPush;
+  if (kind == StepKind::kPointOfNoReturn) next.undo = UndoChange::kClear;
+  if (kind == StepKind::kPointOfNoReturn) next.no_return = true;
+  if (following == 0) next.state = ProcedureState::kSuccess;
+  if (following == 0) next.holds_locks = false;
+  return commit;
+}
+
+std::unique_ptr<StepCommit> send_back(EngineCore& core, Execution& root)
+    PV2_REQUIRES(core.state_mutex) {
+  auto commit = begin_order(core, root);
+  commit->was_undo = false;
+  note_order(*commit, Outcome::Kind::kSentBack, root.step);
+  commit->next.sent_back = true;
+  commit->next.order = OrderEffect::kBack;
+  if (root.failure && root.state != ProcedureState::kFailed) {
+    commit->next.error = root.failure->error;  // of the attempt before this one
+  }
   return commit;
 }
 
@@ -178,7 +282,9 @@ std::unique_ptr<StepCommit> end_tree(EngineCore& core, Execution& root, const Au
   next.parked = false;
   next.bypassed = true;
   next.holds_locks = false;
+  next.result.clear();
   next.deadline.reset();
+  note_order(*commit, Outcome::Kind::kBypassed, root.step);
   std::string text = "bypassed";
   if (!entry.who.empty()) text += " by " + entry.who;
   if (!entry.why.empty()) text += ": " + entry.why;
@@ -198,7 +304,8 @@ void submit_order(std::unique_ptr<StepCommit> commit, AuditEntry entry,
   entry.procedure = execution.id;
   entry.at = commit->next.now;
   const std::uint64_t number = root.inbox->next_number++;
-  update_state(execution, commit->next, execution.undo_step, commit->batch);
+  update_state(execution, commit->next, commit->was_undo ? execution.undo_step : execution.step,
+               commit->batch);
   std::string row;
   encode_audit(entry, number, row);
   commit->batch.insert(Space::kProcedure, audit_key(root.id, number), row);
@@ -247,6 +354,9 @@ void describe_rollback(Execution& root, std::vector<std::string>& lines) {
   for (const Execution* member : tree_of(root)) {
     if (!member->is_undone_with_its_tree()) {
       lines.push_back(name_of(*member) + " has succeeded and stays as it is");
+    } else if (member->no_return) {
+      lines.push_back(name_of(*member) +
+                      " has passed its point of no return; nothing of it is undone");
     } else if (!member->undo.empty()) {
       lines.push_back(name_of(*member) + " did " + steps_of(*member) + ", which is undone");
     }
@@ -284,6 +394,92 @@ Status why_not_bypassed(Execution& root) {
   return root.tree.in_flight != 0 ? busy(root) : Status();
 }
 
+namespace {
+
+// The record that the order makes, and for its entry the step; or why it is refused.
+Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& target,
+                                               const RepairNote& note, AuditEntry& entry)
+    PV2_REQUIRES(core.state_mutex) {
+  Execution& root = *target.root;
+  switch (entry.verb) {
+    case RepairVerb::kRetryNow: {
+      if (Status refusal = why_not_retried(target); !refusal.ok()) return refusal;
+      if (is_parked_beyond_return(root)) return retry_failed(core, **failed_at(target), entry);
+      if (root.tree.parked) return retry_parked(core, *parked_member(root), entry);
+      return end_wait(core, target, entry);
+    }
+    case RepairVerb::kSkipStep: {
+      if (Status refusal = why_not_skipped(target); !refusal.ok()) return refusal;
+      if (!is_parked_beyond_return(root)) return skip_parked(core, *parked_member(root), entry);
+      Execution& failed = **failed_at(target);
+      const auto following = step_after(failed, note.next_step);
+      if (!following.ok()) return following.status();
+      return skip_failed(core, failed, *following, entry);
+    }
+    case RepairVerb::kFailAndRollBack: {
+      if (Status refusal = why_not_sent_back(root); !refusal.ok()) return refusal;
+      return send_back(core, root);
+    }
+    case RepairVerb::kBypass: {
+      if (Status refusal = why_not_bypassed(root); !refusal.ok()) return refusal;
+      return end_tree(core, root, entry);
+    }
+  }
+  return refused("there is no such order");
+}
+
+// In words, what the order would do; or why it would be refused.
+Status describe_order(Execution& target, RepairVerb verb, std::vector<std::string>& lines) {
+  Execution& root = *target.root;
+  switch (verb) {
+    case RepairVerb::kRetryNow: {
+      if (Status refusal = why_not_retried(target); !refusal.ok()) return refusal;
+      if (is_parked_beyond_return(root)) {
+        const Execution& failed = **failed_at(target);
+        lines.push_back(name_of(failed) + " makes " + name_of_step(failed, failed.step) +
+                        " again, at which it failed");
+      } else if (root.tree.parked) {
+        lines.push_back("the undo at which " + name_of(*parked_member(root)) +
+                        " is parked is tried again");
+      } else {
+        lines.push_back("the wait of " + name_of(target) + " ends now");
+      }
+      return Status();
+    }
+    case RepairVerb::kSkipStep: {
+      if (Status refusal = why_not_skipped(target); !refusal.ok()) return refusal;
+      if (is_parked_beyond_return(root)) {
+        const Execution& failed = **failed_at(target);
+        const std::uint32_t following = *step_after(failed, 0);
+        lines.push_back(name_of(failed) + " failed at " + name_of_step(failed, failed.step) +
+                        ", which may be half done and counts as done; " +
+                        (following == 0 ? std::string("it ends then, without a result")
+                                        : name_of_step(failed, following) +
+                                              " follows, unless the order names another step"));
+        return Status();
+      }
+      const UndoTurn& turn = root.tree.to_undo.back();
+      lines.push_back(name_of(*turn.execution) + " did " +
+                      name_of_step(*turn.execution, turn.entry.step) +
+                      ", which is not undone; the rollback goes on as if it were");
+      return Status();
+    }
+    case RepairVerb::kFailAndRollBack: {
+      Status refusal = root.tree.parked ? why_not_sent_back(root) : why_not_abortable(root);
+      if (refusal.ok()) describe_rollback(root, lines);
+      return refusal;
+    }
+    case RepairVerb::kBypass: {
+      Status refusal = why_not_bypassed(root);
+      if (refusal.ok()) describe_bypass(root, lines);
+      return refusal;
+    }
+  }
+  return refused("there is no such order");
+}
+
+}  // namespace
+
 void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note,
                      std::function<void(Status)> done) {
   note.who.resize(std::min(note.who.size(), kWhoMax));
@@ -301,30 +497,22 @@ void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note,
     Execution* const target = core_.find(id);
     live = target != nullptr;
     answer = core_.unavailable();
-    std::unique_ptr<StepCommit> commit;
     if (!answer.ok() || !live) {
-    } else if (verb == RepairVerb::kFailAndRollBack) {
-      abort = target->root->id;
-    } else if (verb == RepairVerb::kRetryNow) {
-      answer = why_not_retried(*target);
-      if (answer.ok()) {
-        commit = target->root->tree.parked
-                     ? retry_parked(core_, *parked_member(*target->root), entry)
-                     : end_wait(core_, *target, entry);
-      }
-    } else if (verb == RepairVerb::kSkipStep) {
-      answer = why_not_skipped(*target);
-      if (answer.ok()) commit = skip_parked(core_, *parked_member(*target->root), entry);
+    } else if (verb == RepairVerb::kFailAndRollBack && !target->root->tree.parked) {
+      abort = target->root->id;  // a message, which no step that runs has to wait for
+      entry.procedure = id;
     } else {
-      answer = why_not_bypassed(*target->root);
-      if (answer.ok()) commit = end_tree(core_, *target->root, entry);
-    }
-    if (commit) {
-      submit_order(std::move(commit), std::move(entry), std::move(done), effects);
+      auto commit = make_order(core_, *target, note, entry);
+      answer = commit.status();
+      if (commit.ok()) {
+        submit_order(*std::move(commit), std::move(entry), std::move(done), effects);
+      }
     }
   }
-  // NOLINTNEXTLINE(bugprone-use-after-move): moved away only together with a commit
-  if (abort) return messages_.abort(abort, {.reason = note.why, .who = note.who}, std::move(done));
+  if (abort) {
+    // NOLINTNEXTLINE(bugprone-use-after-move): moved away only together with a commit
+    return messages_.abort(abort, {.reason = note.why, .who = note.who}, std::move(done), &entry);
+  }
   if (!effects.commits.empty()) return publisher_.perform(effects);
   // NOLINTNEXTLINE(bugprone-use-after-move): moved away only together with a commit
   done(live || !answer.ok() ? answer : results_.why_not_live(id));
@@ -332,40 +520,14 @@ void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note,
 
 Result<std::vector<std::string>> Repairs::preview(ProcedureId id, RepairVerb verb) {
   std::vector<std::string> lines;
-  bool live = true;
   {
     StateLock lock(core_);
-    Execution* const target = core_.find(id);
-    live = target != nullptr;
-    Status status;
-    if (!live) {
-    } else if (verb == RepairVerb::kRetryNow) {
-      status = why_not_retried(*target);
-      if (status.ok() && target->root->tree.parked) {
-        lines.push_back("the undo at which " + name_of(*parked_member(*target->root)) +
-                        " is parked is tried again");
-      } else if (status.ok()) {
-        lines.push_back("the wait of " + name_of(*target) + " ends now");
-      }
-    } else if (verb == RepairVerb::kSkipStep) {
-      status = why_not_skipped(*target);
-      if (status.ok()) {
-        const UndoTurn& turn = target->root->tree.to_undo.back();
-        lines.push_back(name_of(*turn.execution) + " did " +
-                        name_of_step(*turn.execution, turn.entry.step) +
-                        ", which is not undone; the rollback goes on as if it were");
-      }
-    } else if (verb == RepairVerb::kFailAndRollBack) {
-      status = why_not_abortable(*target->root);
-      if (status.ok()) describe_rollback(*target->root, lines);
-    } else {
-      status = why_not_bypassed(*target->root);
-      if (status.ok()) describe_bypass(*target->root, lines);
+    if (Execution* const target = core_.find(id); target != nullptr) {
+      if (Status refusal = describe_order(*target, verb, lines); !refusal.ok()) return refusal;
+      return lines;
     }
-    if (!status.ok()) return status;
   }
-  if (!live) return results_.why_not_live(id);
-  return lines;
+  return results_.why_not_live(id);
 }
 
 Result<std::vector<AuditEntry>> Repairs::audit(ProcedureId id) {

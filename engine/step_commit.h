@@ -28,6 +28,14 @@ enum class UndoChange : std::uint8_t {
   kPop,    ///< Rollback: the step that ran is undone.
 };
 
+/// What the order of an operator does to a parked tree when its record is published, beyond what
+/// the record says.
+enum class OrderEffect : std::uint8_t {
+  kNone,
+  kForward,  ///< This member goes on; and the tree does, if nobody else in it has failed.
+  kBack,     ///< The tree is undone, as far as it can be.
+};
+
 /// What one run of a step changes. Applied to the Execution when its record is published, not
 /// before.
 struct Transition {
@@ -37,7 +45,9 @@ struct Transition {
   bool visited = false;  ///< The visit of this step is over: visits + 1.
   bool no_return = false;
   bool parked = false;
-  bool bypassed = false;  ///< The end of a tree by the order of an operator.
+  bool bypassed = false;   ///< The end of a tree by the order of an operator.
+  bool sent_back = false;  ///< From now on its tree is undone in spite of points of no return.
+  OrderEffect order = OrderEffect::kNone;
   bool awaits =
       false;  ///< The wait ends with something volatile too: after a restart it runs at once.
   bool holds_locks = true;
@@ -144,6 +154,7 @@ struct MessageCommit final : EngineRequest {
   MessageCommit() : EngineRequest(Kind::kMessage) {}
   ProcedureId to;
   std::unique_ptr<InboxMessage> message;
+  std::uint64_t audit = 0;  ///< Not 0: the number of the audit entry in its batch.
   std::vector<std::function<void(Status)>> answers;  ///< Engine code.
 };
 

@@ -182,6 +182,12 @@ void StepRun::decide_forward(Outcome& outcome) {
     case Kind::kUndone:
       return fail(Status(StatusCode::kInternal,
                          "step " + step_name() + " answered undone() but is not being undone"));
+    case Kind::kRetriedNow:
+    case Kind::kSkipped:
+    case Kind::kSentBack:
+    case Kind::kBypassed:
+      return fail(Status(StatusCode::kInternal,
+                         "step " + step_name() + " answered what only an operator can order"));
   }
 }
 
@@ -280,7 +286,7 @@ void StepRun::fail(Status error) {
       error.ok() ? Status(StatusCode::kInternal, "step " + step_name() + " failed without an error")
                  : std::move(error));
   next.attempt = 1;
-  next.step = 0;
+  next.step = step_;  // which one it was: an operator may have it tried again
   next.requeue = false;
   next.visited = false;
   next.result.clear();
@@ -320,7 +326,10 @@ void StepRun::decide_undo(Outcome& outcome) {
       next.state = ProcedureState::kRolledBack;  // that was its last one
       next.holds_locks = execution_.is_root() && !execution_.ends_tree;
       if (execution_.is_root() && !execution_.ends_tree) next.state = ProcedureState::kFailed;
-      if (execution_.ends_tree) next.error = execution_.tree.cause;
+      if (execution_.ends_tree) {
+        next.error = execution_.tree.cause;
+        next.bypassed = execution_.sent_back;
+      }
       break;
     }
     case Kind::kWait:
@@ -338,6 +347,10 @@ void StepRun::decide_undo(Outcome& outcome) {
       return park(std::move(outcome.error));
     case Kind::kNext:
     case Kind::kAgain:
+    case Kind::kRetriedNow:
+    case Kind::kSkipped:
+    case Kind::kSentBack:
+    case Kind::kBypassed:
       return park(
           Status(StatusCode::kInternal, "the undoing of step " + step_name() +
                                             " answered next() or again(); undone() was meant?"));

@@ -65,6 +65,7 @@ bool has_begun_no_return(const Execution& member) {
 // Whether something in the tree can be neither finished nor undone, and if so what.
 const Execution* beyond_return(Execution& root) {
   const Execution* found = nullptr;
+  if (root.sent_back) return nullptr;
   for (Execution& member : TreeMembers(root)) {
     if (member.no_return && member.is_undone_with_its_tree()) found = &member;
   }
@@ -152,7 +153,10 @@ void commit_last_record(EngineCore& core, Execution& execution, ProcedureState s
   last.holds_locks = false;
   last.now = core.clock.wall_now();
   if (state == ProcedureState::kSuccess) last.result = execution.result.view();
-  if (state == ProcedureState::kRolledBack) last.error = execution.tree.cause;
+  if (state == ProcedureState::kRolledBack) {
+    last.error = execution.tree.cause;
+    last.bypassed = execution.sent_back;
+  }
   update_state(execution, last, 0, commit->batch);
   execution.phase = Phase::kInFlight;
   ++execution.root->tree.in_flight;
@@ -262,6 +266,73 @@ void children_finished(EngineCore& core, Execution& parent, Effects& effects) {
     return commit_last_record(core, parent, ProcedureState::kSuccess, effects);
   }
   core.queue(parent, parent.holds_locks() ? Disposition::kFront : Disposition::kBack);
+}
+
+void go_on_from_record(EngineCore& core, Execution& member, Effects& effects) {
+  switch (member.state) {
+    case ProcedureState::kWaiting:
+      if (member.unfinished_children > 0) {
+        member.phase = Phase::kWaiting;
+        member.started = false;
+      } else {  // its last child's record was the last thing that happened
+        children_finished(core, member, effects);
+      }
+      return;
+    case ProcedureState::kRunnable:
+      if (member.step == 0) return children_finished(core, member, effects);
+      return core.queue(member, Disposition::kBack);
+    case ProcedureState::kWaitingTimeout:
+      if (member.awaits) return core.queue(member, Disposition::kBack);
+      member.phase = Phase::kWaiting;
+      core.arm_timer(member, effects);
+      return;
+    case ProcedureState::kSuccess:
+      return;  // a finished child: kept for its parent and for rollback
+    case ProcedureState::kInitializing:
+    case ProcedureState::kFailed:
+    case ProcedureState::kRolledBack:
+      return;
+  }
+}
+
+namespace {
+
+// Nobody in the tree has failed any more: it goes on where it was stopped. What was said about
+// children meanwhile was heard by nobody, so they are counted anew.
+void resume_tree(EngineCore& core, Execution& root, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  TreeState& tree = root.tree;
+  tree.failed = tree.parked = tree.rolling_back = false;
+  tree.cause = Status();
+  std::erase(core.state.given_up, root.id);
+  core.flush();
+  if (root.state == ProcedureState::kSuccess) return finish_root(core, root, effects);
+  for (Execution& member : TreeMembers(root)) member.unfinished_children = 0;
+  for (const Execution* member : tree.members) {
+    if (member->state != ProcedureState::kSuccess)
+      ++member->parent_execution()->unfinished_children;
+  }
+  for (Execution& member : TreeMembers(root)) go_on_from_record(core, member, effects);
+}
+
+}  // namespace
+
+void order_published(EngineCore& core, Execution& execution, const StepCommit& commit,
+                     Effects& effects) {
+  Execution& root = *execution.root;
+  TreeState& tree = root.tree;
+  execution.phase = Phase::kIdle;
+  if (commit.next.order == OrderEffect::kBack) tree.parked = tree.rolling_back = false;
+  left_flight(core, root, effects);
+  if (commit.next.order != OrderEffect::kForward) return;
+  if (execution.state == ProcedureState::kSuccess && !execution.is_root()) {
+    core.settle(execution, Disposition::kParkUnlock);
+    core.tell(ProcedureNews::Kind::kFinished, execution);
+  }
+  for (const Execution& member : TreeMembers(root)) {
+    if (member.state == ProcedureState::kFailed) return;  // it has to be repaired too
+  }
+  resume_tree(core, root, effects);
 }
 
 void fail_tree(EngineCore& core, Execution& root) {

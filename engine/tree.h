@@ -46,6 +46,15 @@ void left_flight(EngineCore& core, Execution& root, Effects& effects)
 void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
+/// The order of an operator about a tree that is parked beyond a point of no return was published.
+void order_published(EngineCore& core, Execution& execution, const StepCommit& commit,
+                     Effects& effects) PV2_REQUIRES(core.state_mutex);
+
+/// A member of a tree that goes forward, and of which nobody runs: it does what its last record
+/// says.
+void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
 /// Whether nothing in it is past its point of no return.
 [[nodiscard]] bool can_be_undone(Execution& root);
 

@@ -43,7 +43,7 @@ TEST_CASE("of the 49 transitions exactly the legal ones are allowed") {
       ". R W T . S F",  // WaitingTimeout: woken, or the deadline passed
       ". . . . . . .",  // RolledBack: final
       ". . . . B . F",  // Success: a finished child is undone with its tree
-      ". . . . B . F",  // Failed: one undone step after the other, then the end
+      ". R . . B S F",  // Failed: one undone step after the other, then the end; or repaired
   };
   for (const ProcedureState from : kAll) {
     for (const ProcedureState to : kAll) {

@@ -4,16 +4,12 @@
 // crash before or after it, and refused where it has no meaning. (Rows 40-45 in our terms; X9,
 // F31.)
 
-#include "record_codec.h"
-#include "support/engine_world.h"
+#include "engine/repair_orders.h"
 
 namespace pv2::testing {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::optional<Outcome> usual() { return std::nullopt; }
-const RepairNote kNote{.who = "anna", .why = "ticket 7"};
 
 // Fails at step 3; the undo of step 2 fails for good until `mended`.
 JobScript stuck(const bool& mended) {
@@ -24,42 +20,6 @@ JobScript stuck(const bool& mended) {
             return run.step == 2 && !mended ? std::optional(Say::fail("stuck")) : usual();
           },
       .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
-}
-
-std::size_t rows_in_store(EngineWorld& engine, RowKind kind) {
-  std::size_t rows = 0;
-  const Status scanned = engine.store().scan(Space::kProcedure, "", [&](const StoredRow& row) {
-    rows += parse_procedure_key(row.key)->kind == kind ? 1 : 0;
-    return Status();
-  });
-  REQUIRE(scanned.ok());
-  return rows;
-}
-
-std::string joined(const Result<std::vector<std::string>>& lines) {
-  REQUIRE(lines.status().to_string() == "OK");
-  std::string text;
-  for (const std::string& line : *lines) text += line + "\n";
-  return text;
-}
-
-// Orders it, with the machine crashing right before or right after the commit, or not at all; then
-// orders again what was not carried out.
-enum class Crash { kNone, kBefore, kAfter };
-void order(EngineWorld& engine, ProcedureId id, RepairVerb verb, Crash crash) {
-  if (crash == Crash::kNone) {
-    REQUIRE(engine.executor().repair(id, verb, kNote).to_string() == "OK");
-    return;
-  }
-  const std::size_t next = engine.faults().commits() + 1;
-  crash == Crash::kBefore ? engine.faults().crash_before(next, FaultStore::AfterCrash::kFail)
-                          : engine.faults().crash_after(next, FaultStore::AfterCrash::kFail);
-  REQUIRE(engine.executor().repair(id, verb, kNote).code() == StatusCode::kUnknownOutcome);
-  engine.open();
-  const auto done = engine.executor().audit(id);
-  REQUIRE(done.status().to_string() == "OK");
-  REQUIRE(done->size() == (crash == Crash::kAfter ? 1 : 0));
-  if (done->empty()) REQUIRE(engine.executor().repair(id, verb, kNote).to_string() == "OK");
 }
 
 }  // namespace
@@ -258,24 +218,6 @@ TEST_CASE("a parked tree is bypassed: it ends as it stands, and lets go of every
   CHECK(rows_in_store(engine, RowKind::kAudit) == 0);
   CHECK(engine.executor().acknowledge(other).ok());
   CHECK(rows_in_store(engine, RowKind::kState) == 0);
-}
-
-TEST_CASE("a tree that failed beyond its point of no return can be bypassed, not retried") {
-  EngineWorld engine;
-  engine.world.scripts["m"] = {.steps = 5, .run = [](JobRun& run) {
-                                 return run.step == 4 ? std::optional(Say::fail("no")) : usual();
-                               }};
-  engine.open();
-  const ProcedureId id = engine.submit<CommittingJob>("m");
-  engine.run();
-  if (GENERATE(false, true)) engine.open();
-  REQUIRE(engine.describe(id).parked);
-
-  CHECK(engine.executor().retry_now(id, kNote).code() == StatusCode::kFailedPrecondition);
-  CHECK(engine.executor().skip_step(id, kNote).code() == StatusCode::kFailedPrecondition);
-  CHECK(engine.executor().bypass(id, kNote).ok());
-  CHECK(engine.result(id).bypassed);
-  CHECK(engine.executor().audit(id)->size() == 1);
 }
 
 TEST_CASE("a quarantined tree can be bypassed by a program that does not know its type") {

@@ -34,6 +34,13 @@ struct [[nodiscard]] Outcome {
     kFail = 5,
     /// In rollback: this step is undone.
     kUndone = 6,
+
+    // Only in histories: what an operator ordered (RepairVerb). A step that answers one of these
+    // has failed.
+    kRetriedNow = 7,  ///< It was to be tried again at once.
+    kSkipped = 8,     ///< It counts as done, or as undone.
+    kSentBack = 9,    ///< The tree was to be undone as far as it can be.
+    kBypassed = 10,   ///< The tree was ended as it stood.
   };
 
   Kind kind = Kind::kAgain;
@@ -42,5 +49,10 @@ struct [[nodiscard]] Outcome {
   Status error{};
   std::optional<Duration> timeout{};
 };
+
+/// Whether an entry of a history tells of an operator, not of the procedure.
+[[nodiscard]] constexpr bool is_order(Outcome::Kind kind) noexcept {
+  return kind >= Outcome::Kind::kRetriedNow;
+}
 
 }  // namespace pv2

@@ -139,7 +139,8 @@ struct ProcedureResult {
   ProcedureState state = ProcedureState::kSuccess;  ///< kSuccess or kRolledBack.
   Status status;                                    ///< Why it was undone; OK for a success.
   std::string result;                               ///< What it gave to done().
-  /// An operator ended it (ProcedureExecutor::bypass): kRolledBack, but not everything was undone.
+  /// kRolledBack, but not everything was undone: an operator ended it as it stood (bypass()), or
+  /// sent it back from beyond a point of no return (fail_and_roll_back()).
   bool bypassed = false;
   WallTime submitted{};
   WallTime finished{};
@@ -250,16 +251,19 @@ class ProcedureExecutor {
   /// The same without blocking: `done` is called once, on a pool thread.
   void repair_async(ProcedureId id, RepairVerb verb, RepairNote note,
                     std::function<void(Status)> done);
-  /// A timed wait or a back-off of `id` ends now; a parked undo (of `id`, or of the tree of root
-  /// `id`) is tried again, with fresh attempts.
+  /// A timed wait or a back-off of `id` ends now; what it, or the tree of root `id`, is parked at
+  /// is tried again, with fresh attempts: an undo, or a step that failed beyond a point of no
+  /// return. A tree goes on when all that failed in it were retried or skipped.
   Status retry_now(ProcedureId id, RepairNote note) {
     return repair(id, RepairVerb::kRetryNow, std::move(note));
   }
-  /// The undo at which the tree is parked counts as done.
+  /// The undo or the step at which the tree is parked counts as done. After a step follows the next
+  /// row of the step table, or what the note names.
   Status skip_step(ProcedureId id, RepairNote note) {
     return repair(id, RepairVerb::kSkipStep, std::move(note));
   }
-  /// The tree of `id`, root or child, is undone: abort() of its root.
+  /// The tree of `id`, root or child, is undone: abort() of its root. One that is parked beyond a
+  /// point of no return is undone as far as it can be.
   Status fail_and_roll_back(ProcedureId id, RepairNote note) {
     return repair(id, RepairVerb::kFailAndRollBack, std::move(note));
   }
@@ -272,7 +276,7 @@ class ProcedureExecutor {
   /// refused. Changes nothing.
   [[nodiscard]] Result<std::vector<std::string>> preview(ProcedureId id, RepairVerb verb) const;
   /// The orders carried out on the tree of `id`, oldest first, until its result is acknowledged.
-  /// Aborts are not among them: they are in the result. Reads the store.
+  /// Calls of abort() are not among them: they are in the result. Reads the store.
   [[nodiscard]] Result<std::vector<AuditEntry>> audit(ProcedureId id) const;
 
   /// A live procedure, as of its last record, with its fields. It makes an object of the user's

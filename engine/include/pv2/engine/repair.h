@@ -17,11 +17,14 @@ namespace pv2 {
 
 /// The orders. The numbers are persisted.
 enum class RepairVerb : std::uint8_t {
-  /// A timed wait or a back-off ends now; a parked undo is tried again, with fresh attempts.
+  /// A timed wait or a back-off ends now; a parked undo is tried again, with fresh attempts; a
+  /// step that failed beyond a point of no return is made again, and the tree goes on.
   kRetryNow = 1,
-  /// The undo at which a tree is parked counts as done; the rollback goes on with the next one.
+  /// The undo at which a tree is parked counts as done; the rollback goes on with the next one. A
+  /// step that failed beyond a point of no return counts as done; the next one follows.
   kSkipStep = 2,
-  /// A tree that goes forward is undone; as ProcedureExecutor::abort(), for any member.
+  /// A tree that goes forward is undone; as ProcedureExecutor::abort(), for any member. One that is
+  /// parked beyond a point of no return is undone as far as it can be; its result says bypassed.
   kFailAndRollBack = 3,
   /// A tree that is parked, quarantined or being undone ends now, and nothing more of it is undone.
   kBypass = 4,
@@ -33,6 +36,9 @@ enum class RepairVerb : std::uint8_t {
 struct RepairNote {
   std::string who{};
   std::string why{};
+  /// With kSkipStep of a step that failed: the number of the one that follows it; 0: the next row
+  /// of the step table.
+  std::uint32_t next_step = 0;
 };
 
 /// An order that was carried out.

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What tests of repairs share: who orders, an order with a crash right before or after its commit,
+// and what is left in the store.
+
+#pragma once
+
+#include "record_codec.h"
+#include "support/engine_world.h"
+
+namespace pv2::testing {
+
+inline std::optional<Outcome> usual() { return std::nullopt; }
+inline const RepairNote kNote{.who = "anna", .why = "ticket 7"};
+
+inline std::size_t rows_in_store(EngineWorld& engine, RowKind kind) {
+  std::size_t rows = 0;
+  const Status scanned = engine.store().scan(Space::kProcedure, "", [&](const StoredRow& row) {
+    rows += parse_procedure_key(row.key)->kind == kind ? 1 : 0;
+    return Status();
+  });
+  REQUIRE(scanned.ok());
+  return rows;
+}
+
+inline std::string joined(const Result<std::vector<std::string>>& lines) {
+  REQUIRE(lines.status().to_string() == "OK");
+  std::string text;
+  for (const std::string& line : *lines) text += line + "\n";
+  return text;
+}
+
+// Orders it, with the machine crashing right before or right after the commit, or not at all; then
+// orders again what was not carried out.
+enum class Crash { kNone, kBefore, kAfter };
+inline void order(EngineWorld& engine, ProcedureId id, RepairVerb verb, Crash crash) {
+  if (crash == Crash::kNone) {
+    REQUIRE(engine.executor().repair(id, verb, kNote).to_string() == "OK");
+    return;
+  }
+  const std::size_t next = engine.faults().commits() + 1;
+  crash == Crash::kBefore ? engine.faults().crash_before(next, FaultStore::AfterCrash::kFail)
+                          : engine.faults().crash_after(next, FaultStore::AfterCrash::kFail);
+  REQUIRE(engine.executor().repair(id, verb, kNote).code() == StatusCode::kUnknownOutcome);
+  engine.open();
+  const auto done = engine.executor().audit(id);
+  REQUIRE(done.status().to_string() == "OK");
+  REQUIRE(done->size() == (crash == Crash::kAfter ? 1 : 0));
+  if (done->empty()) REQUIRE(engine.executor().repair(id, verb, kNote).to_string() == "OK");
+}
+
+}  // namespace pv2::testing
