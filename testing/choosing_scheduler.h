@@ -48,6 +48,7 @@ class ChoosingScheduler final : public ProcedureScheduler {
     return poll(run, patience);
   }
   bool withdraw(SchedulerEntry& entry) override { return inner_->withdraw(entry); }
+  void nudge() override { inner_->nudge(); }
   void stop() override { inner_->stop(); }
   void set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) override {
     inner_->set_limit(key, limit);
