@@ -31,8 +31,8 @@ struct LockRecord
 using LockRecordList =
     boost::intrusive::list<LockRecord, boost::intrusive::constant_time_size<false>>;
 
-/// Whether a waiter has a parent. Those that do may be let past others, so they are looked at one
-/// by one.
+/// Whether a waiter may be let past others, because it has a parent or its tree is being undone.
+/// Those that may are looked at one by one.
 enum class Kin : std::uint8_t { kRoot = 0, kNested = 1 };
 
 struct LockNode;

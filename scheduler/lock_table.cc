@@ -86,9 +86,11 @@ void LockTable::forget(SchedulerEntry& entry) {
   entry.own_rank_ = entry.rank_ = 0;
   if (!reported_.empty()) {
     end_reported_wait(entry);
-    for (const SchedulerEntry* const waiter : reporters_of(entry)) reported_.erase(waiter);
+    for (const SchedulerEntry* const waiter : reporters_of(entry)) erase_report(*waiter);
     reporters_.erase(&entry);
   }
+  open_cycles_with(entry);
+  std::erase(to_search_, &entry);
   if (entry.parent == nullptr) return;
   SchedulerEntry*& before = entry.prev_sibling_ != nullptr ? entry.prev_sibling_->next_sibling_
                                                            : entry.parent->first_child_;
@@ -161,22 +163,35 @@ bool LockTable::has_holding_ancestor(const SchedulerEntry& entry) noexcept {
   return false;
 }
 
+// Whether others of its tree keep their locks until they are undone after it.
+bool LockTable::is_waited_for_to_be_undone(const SchedulerEntry& entry) const noexcept {
+  if (turns_ == 0) return false;
+  const SchedulerEntry* root = &entry;
+  while (root->parent != nullptr) root = root->parent;
+  const auto waiters = reporters_of(*root);
+  return std::any_of(waiters.begin(), waiters.end(), [&](const SchedulerEntry* waiter) {
+    return waiter != &entry && reported_.at(waiter).why == WaitLink::Why::kTurn;
+  });
+}
+
 // The one predicate: the key for which an entry that arrived with `ticket` may not take its set
 // now, or null.
 //
 // A key must be free for the mode asked for, or held by an ancestor in at least that mode. And
 // nobody passes an earlier waiter whose request excludes this one, except a descendant of a holder:
 // the holder's end waits for that descendant, so if the waiter waits for the holder, on any key and
-// over any number of steps, to queue behind it would be a deadlock that we made ourselves. And a
-// key with a limit needs a free place.
-const LockNode* LockTable::obstacle(const SchedulerEntry& entry, std::uint64_t ticket) noexcept {
-  const bool passes_waiters = has_holding_ancestor(entry);
+// over any number of steps, to queue behind it would be a deadlock that we made ourselves. The same
+// is true of a member that is being undone while others of its tree, which hold their locks, wait
+// for their turn. And a key with a limit needs a free place.
+const LockNode* LockTable::obstacle(const SchedulerEntry& entry,
+                                    std::uint64_t ticket) const noexcept {
+  const bool passes = passes_waiters(entry);
   for (const std::uintptr_t word : links_of(entry)) {
     const LockNode& node = LockLink(word).node();
     const LockMode mode = LockLink(word).mode();
-    if (!node.free_for(mode) && !(passes_waiters && covered(entry, node, mode))) return &node;
-    if (!passes_waiters && node.first_conflict(mode) < ticket) return &node;
-    if (node.limited() && !slot_for(entry, node, ticket, passes_waiters)) return &node;
+    if (!node.free_for(mode) && !(passes && covered(entry, node, mode))) return &node;
+    if (!passes && node.first_conflict(mode) < ticket) return &node;
+    if (node.limited() && !slot_for(entry, node, ticket, passes)) return &node;
   }
   return nullptr;
 }
@@ -229,6 +244,8 @@ void LockTable::release(SchedulerEntry& entry, SteadyTime now) {
 }
 
 void LockTable::unlink_hold(SchedulerEntry& entry) {
+  open_cycles_with(entry);
+  if (entry.waiting_descendants_ != 0) searches_everybody_ = true;  // they pass nobody any more
   entry.holds_locks_ = false;
   const auto links = links_of(entry);
   for (std::size_t i = 0; i < links.size(); ++i) {
@@ -256,17 +273,18 @@ void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTim
   node.limit = limit;
   rank_anew(borrowers);
   // A limit keeps its key known, also while nobody refers to it.
-  if (node.limited() && !was_limited) ++node.references;
-  if (!node.limited() && was_limited) --node.references;
+  if (node.limited() && !was_limited) ++node.references, ++limits_;
+  if (!node.limited() && was_limited) --node.references, --limits_;
   if (node.references == 0) return drop(node);
   concern(node, LockMode::kExclusive);
   serve_concerned(now);
+  searches_everybody_ = true;  // fewer places than before may close a cycle
 }
 
-// The half of the rule that says who is ahead. A descendant of a holder passes all waiters, so it
-// would get its set back at once: giving way would help nobody.
-bool LockTable::contended(const SchedulerEntry& entry) noexcept {
-  if (has_holding_ancestor(entry)) return false;
+// The half of the rule that says who is ahead. Who passes all waiters would get its set back at
+// once: giving way would help nobody.
+bool LockTable::contended(const SchedulerEntry& entry) const noexcept {
+  if (passes_waiters(entry)) return false;
   const auto links = links_of(entry);
   return std::any_of(links.begin(), links.end(), [](std::uintptr_t word) {
     const LockLink link(word);

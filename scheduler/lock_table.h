@@ -53,7 +53,7 @@ class LockTable {
   void cancel(SchedulerEntry& entry, SteadyTime now);
   void release(SchedulerEntry& entry, SteadyTime now);
   /// Whether `entry`, if it gave its set back now, would have to queue for it behind somebody.
-  [[nodiscard]] static bool contended(const SchedulerEntry& entry) noexcept;
+  [[nodiscard]] bool contended(const SchedulerEntry& entry) const noexcept;
 
   /// Waiters that were granted by the calls above since they were last asked for; the caller
   /// empties it.
@@ -73,8 +73,11 @@ class LockTable {
                    SteadyTime now);
   void end_reported_wait(SchedulerEntry& waiter);
 
-  /// Cycles that were closed since they were last asked for; the caller empties it.
-  [[nodiscard]] std::vector<WaitCycle>& closed_cycles() noexcept { return closed_cycles_; }
+  /// Looks for cycles that the calls above have closed. To be called after each of them.
+  void search_cycles();
+  /// Whether there are cycles that were closed since they were last taken.
+  [[nodiscard]] bool has_closed_cycles() const noexcept { return untold_cycles_ != 0; }
+  [[nodiscard]] std::vector<WaitCycle> take_closed_cycles();
 
   /// Adds to `place` whom `entry` waits for, at most `most`: lock_table_blockers.cc.
   void blockers_of(const SchedulerEntry& entry, std::size_t most, QueuePlace& place) const;
@@ -124,14 +127,20 @@ class LockTable {
   [[nodiscard]] static bool covered(const SchedulerEntry& entry, const LockNode& node,
                                     LockMode mode) noexcept;
   [[nodiscard]] static bool has_holding_ancestor(const SchedulerEntry& entry) noexcept;
-  [[nodiscard]] static const LockNode* obstacle(const SchedulerEntry& entry,
-                                                std::uint64_t ticket) noexcept;
-  [[nodiscard]] static bool may_take(const SchedulerEntry& entry, std::uint64_t ticket) noexcept {
+  [[nodiscard]] bool is_waited_for_to_be_undone(const SchedulerEntry& entry) const noexcept;
+  [[nodiscard]] bool passes_waiters(const SchedulerEntry& entry) const noexcept {
+    return has_holding_ancestor(entry) || is_waited_for_to_be_undone(entry);
+  }
+  [[nodiscard]] const LockNode* obstacle(const SchedulerEntry& entry,
+                                         std::uint64_t ticket) const noexcept;
+  [[nodiscard]] bool may_take(const SchedulerEntry& entry, std::uint64_t ticket) const noexcept {
     return obstacle(entry, ticket) == nullptr;
   }
 
   [[nodiscard]] static bool slot_for(const SchedulerEntry& entry, const LockNode& node,
                                      std::uint64_t ticket, bool passes_waiters) noexcept;
+
+  [[nodiscard]] static Kin kin_of(const SchedulerEntry& entry) noexcept;
 
   LockNode& node_for(const ResourceKey& key);
   void drop(LockNode& node);
@@ -185,15 +194,28 @@ class LockTable {
 
   [[nodiscard]] std::span<SchedulerEntry* const> reporters_of(const SchedulerEntry& producer) const;
 
+  void erase_report(const SchedulerEntry& waiter);
+
   class CycleSearch;
-  void find_cycle_through(const SchedulerEntry& waiter);
+  void find_cycle_through(const SchedulerEntry& entry);
+  void search_everybody();
+  void forget_opened_cycles();
+  void search_if_it_waits(const SchedulerEntry& entry) {
+    const bool reported =
+        !reported_.empty() && (entry.first_child_ != nullptr || reported_.contains(&entry));
+    if (entry.waiting_descendants_ != 0 || reported) to_search_.push_back(&entry);
+  }
+  void open_cycles_with(const SchedulerEntry& entry) {
+    if (!standing_.empty()) forget_cycles_with(entry);
+  }
+  void forget_cycles_with(const SchedulerEntry& entry);
 
   boost::unordered_flat_set<LockNode*, NodeHash, NodeEqual> nodes_;
   // The same ones in the order in which they became known, for whoever goes through them in parts.
   boost::intrusive::list<LockNode, boost::intrusive::constant_time_size<false>> known_;
   std::uint64_t last_birth_ = 0;
   std::vector<TableCursor*> cursors_;
-  std::size_t nested_waiters_ = 0;  // with a parent: a cycle needs one, or a reported wait
+  std::size_t nested_waiters_ = 0;  // Kin::kNested: a cycle needs one, or a reported wait
   std::vector<std::unique_ptr<LockNode>> spare_nodes_;
   std::uint64_t last_ticket_ = 0;
   EntryList granted_;
@@ -214,7 +236,19 @@ class LockTable {
   boost::unordered_flat_map<const SchedulerEntry*, ReportedWait> reported_;
   // The same from behind: who waits for a producer.
   boost::unordered_flat_map<const SchedulerEntry*, std::vector<SchedulerEntry*>> reporters_;
-  std::vector<WaitCycle> closed_cycles_;
+  std::size_t turns_ = 0;   // of those in reported_, for a turn in a rollback
+  std::size_t limits_ = 0;  // keys that have one
+  /// A cycle that was found and that nothing has opened since.
+  struct StandingCycle {
+    const SchedulerEntry* closed_by;
+    WaitCycle cycle;
+    bool told = false;
+  };
+  std::vector<StandingCycle> standing_;
+  std::size_t untold_cycles_ = 0;
+  std::vector<const SchedulerEntry*>
+      to_search_;  // a cycle may have been closed through one of them
+  bool searches_everybody_ = false;
 };
 
 }  // namespace pv2

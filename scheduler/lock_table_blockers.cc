@@ -59,12 +59,12 @@ void LockTable::blockers_of(const SchedulerEntry& entry, std::size_t most,
   }
   if (!waits(entry)) return;
   const std::uint64_t ticket = entry.records_->ticket;
-  const bool passes_waiters = has_holding_ancestor(entry);
+  const bool passes = passes_waiters(entry);
   for (const std::uintptr_t word : links_of(entry)) {
     const LockNode& node = LockLink(word).node();
     const LockMode mode = LockLink(word).mode();
     const std::size_t before = place.blockers.size();
-    if (!node.free_for(mode) && !(passes_waiters && covered(entry, node, mode))) {
+    if (!node.free_for(mode) && !(passes && covered(entry, node, mode))) {
       blockers.add_all(node.holding[1], UINT64_MAX, WaitLink::Why::kHolder, node.key);
       if (mode == LockMode::kExclusive) {
         blockers.add_all(node.holding[0], UINT64_MAX, WaitLink::Why::kHolder, node.key);
@@ -75,7 +75,7 @@ void LockTable::blockers_of(const SchedulerEntry& entry, std::size_t most,
       if (excluding > listed) blockers.count_more(excluding - listed);
       continue;  // who stands in line behind those is no news
     }
-    if (!passes_waiters && node.first_conflict(mode) < ticket) {
+    if (!passes && node.first_conflict(mode) < ticket) {
       for (const auto& lists : node.waiting) {
         blockers.add_all(lists[1], ticket, WaitLink::Why::kAhead, node.key);
         if (mode == LockMode::kExclusive) {
@@ -85,7 +85,7 @@ void LockTable::blockers_of(const SchedulerEntry& entry, std::size_t most,
       if (blockers.full()) blockers.count_more(1);  // the line may be long: it is not counted
       continue;
     }
-    if (node.limited() && !slot_for(entry, node, ticket, passes_waiters)) {
+    if (node.limited() && !slot_for(entry, node, ticket, passes)) {
       for (const auto& list : node.holding) {
         blockers.add_all(list, UINT64_MAX, WaitLink::Why::kLimit, node.key);
       }

@@ -5,12 +5,18 @@
 // for one; where a key has a limit, for those who have the places or get them first; a parent for
 // its descendants; and whoever said so for whom he named.
 //
+// Most of these wait for all of their kind; who stands in line for a place waits only until any of
+// those that are taken comes free. So a line for places stands still when as many before it are
+// stuck as there are places.
+//
 // A cycle is closed by the last of these to come about, so it is looked for when an entry begins to
 // wait, from there backwards: who waits for it, who waits for those. A root that nobody was
 // reported to wait for closes none, as nobody stands behind it yet; so the search costs something
-// only for a child whose ancestors are waited for.
+// only for a child whose ancestors are waited for. An entry may close several at once: one is told
+// of, and when that is opened, it is looked again.
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,12 +32,18 @@ class LockTable::CycleSearch {
       : table_(table), target_(target) {}
 
   /// How many waiters it has looked at.
-  [[nodiscard]] std::size_t cost() const noexcept { return stuck_.size() + 1; }
+  [[nodiscard]] std::size_t cost() const noexcept { return cost_; }
 
   /// A cycle through the target, or one without links.
   WaitCycle run() {
-    look_behind(target_);
-    for (std::size_t i = 0; i < stuck_.size() && found_ == nullptr; ++i) look_behind(*stuck_[i]);
+    look_behind_all();
+    // At a limit everybody who might be stuck was taken to be. Those who cannot be without others
+    // who are not are left out until nobody is; they are few.
+    while (met_limit_ && found_ != nullptr) {
+      assumed_ = std::exchange(reasons_, {});
+      look_behind_all();
+      if (reasons_.size() == assumed_->size()) break;
+    }
     return found_ != nullptr ? cycle() : WaitCycle();
   }
 
@@ -41,6 +53,20 @@ class LockTable::CycleSearch {
     WaitLink::Why why;
     const LockNode* node;
   };
+  using Reasons = boost::unordered_flat_map<const SchedulerEntry*, Reason>;
+  using Line = std::vector<std::pair<std::uint64_t, const SchedulerEntry*>>;
+
+  void look_behind_all() {
+    found_ = nullptr;
+    stuck_.clear();
+    lines_.clear();
+    look_behind(target_);
+    for (std::size_t i = 0; i < stuck_.size(); ++i) {
+      if (found_ != nullptr && !met_limit_) break;
+      look_behind(*stuck_[i]);
+    }
+    cost_ += stuck_.size() + 1;
+  }
 
   // `waiter` waits for `awaited`, which waits for the target.
   void add(const SchedulerEntry& waiter, const Reason& reason) {
@@ -61,10 +87,11 @@ class LockTable::CycleSearch {
       add(*waiter, {&entry, table_.reported_.at(waiter).why, nullptr});
     }
     if (entry.records_ == nullptr) return;
-    for (const std::uintptr_t word : links_of(entry)) {
-      const LockLink link(word);
+    const auto links = links_of(entry);
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      const LockLink link(links[i]);
       look_behind_at(entry, link.node(), link.mode());
-      if (link.node().limited()) look_at_limit(entry, link.node());
+      if (link.node().limited()) look_at_limit(entry, link.node(), entry.records_[i]);
     }
   }
 
@@ -87,7 +114,7 @@ class LockTable::CycleSearch {
         const LockRecordList& line = node.waiters(kin, waiting);
         for (auto at = line.rbegin(); at != line.rend() && at->ticket > after; ++at) {
           const SchedulerEntry& waiter = *at->entry;
-          if (kin == Kin::kNested && in_line && has_holding_ancestor(waiter)) continue;
+          if (kin == Kin::kNested && in_line && table_.passes_waiters(waiter)) continue;
           if (kin == Kin::kNested && !in_line && covered(waiter, node, waiting)) continue;
           const auto why = in_line ? WaitLink::Why::kAhead : WaitLink::Why::kHolder;
           add(waiter, {&entry, why, &node});
@@ -96,32 +123,55 @@ class LockTable::CycleSearch {
     }
   }
 
-  // A line for places stands still when as many before it are stuck as there are places; until then
-  // somebody there goes on and gives his back. A limit of 0 is waited out by nobody but an
-  // operator.
-  void look_at_limit(const SchedulerEntry& entry, LockNode& node) {
+  // Those for whom the places are gone wait for each of those who have or get one: for `entry` too,
+  // if it is one of these.
+  void look_at_limit(const SchedulerEntry& entry, LockNode& node, const LockRecord& record) {
+    // A limit of 0 is waited out by nobody but an operator.
     if (node.waiter_count == 0 || node.limit == 0) return;
-    std::vector<std::pair<std::uint64_t, const SchedulerEntry*>> order;
-    std::uint32_t stuck = 0;
-    for (const auto& list : node.holding) {
-      for (const LockRecord& record : list) stuck += record.exempt == 0 && is_stuck(*record.entry);
-    }
-    for (const auto& lists : node.waiting) {
-      for (const auto& list : lists) {
-        for (const LockRecord& record : list) order.emplace_back(record.ticket, record.entry);
-      }
-    }
-    std::sort(order.begin(), order.end());
-    for (const auto& [ticket, waiter] : order) {
-      const bool passes = has_holding_ancestor(*waiter);
-      if (passes && covered(*waiter, node, LockMode::kShared)) continue;
-      if (stuck >= node.limit) add(*waiter, {&entry, WaitLink::Why::kLimit, &node});
-      if (!passes) stuck += is_stuck(*waiter);
+    met_limit_ = true;
+    const bool in_line = waits(entry);
+    if (!in_line && record.exempt != 0) return;
+    const auto [at, is_new] = lines_.try_emplace(&node);
+    if (is_new) at->second = without_a_place(node);
+    for (const auto& [ticket, waiter] : at->second) {
+      const bool before = ticket > record.ticket && !table_.passes_waiters(*waiter);
+      if (!in_line || before) add(*waiter, {&entry, WaitLink::Why::kLimit, &node});
     }
   }
 
+  // Who stands in line for a place, and as many are stuck before him as there are places.
+  [[nodiscard]] Line without_a_place(const LockNode& node) const {
+    std::uint32_t holders = 0;
+    for (const auto& list : node.holding) {
+      for (const LockRecord& record : list) {
+        holders += record.exempt == 0 && is_stuck(*record.entry) ? 1 : 0;
+      }
+    }
+    Line line;
+    for (const auto& lists : node.waiting) {
+      for (const auto& list : lists) {
+        for (const LockRecord& record : list) line.emplace_back(record.ticket, record.entry);
+      }
+    }
+    std::sort(line.begin(), line.end());
+    std::uint32_t before = 0;
+    std::erase_if(line, [&](const auto& party) {
+      const SchedulerEntry& waiter = *party.second;
+      const bool nested = waiter.parent != nullptr || waiter.stands_with_nested_;
+      const bool exempt = nested && covered(waiter, node, LockMode::kShared);
+      const bool passes = nested && table_.passes_waiters(waiter);
+      const bool waits = !exempt && holders + (passes ? 0 : before) >= node.limit;
+      before += waits || is_stuck(waiter) ? 1 : 0;
+      return !waits;
+    });
+    return line;
+  }
+
+  // As far as is known: everybody in the first look who waits for anything but his place.
   [[nodiscard]] bool is_stuck(const SchedulerEntry& entry) const {
-    return &entry == &target_ || reasons_.contains(&entry);
+    if (assumed_) return &entry == &target_ || assumed_->contains(&entry);
+    if (entry.waiting_descendants_ != 0 || !table_.reported_.empty()) return true;
+    return waits(entry) && entry.node_count_ > 1;
   }
 
   [[nodiscard]] WaitCycle cycle() const {
@@ -146,15 +196,85 @@ class LockTable::CycleSearch {
 
   const LockTable& table_;
   const SchedulerEntry& target_;
-  boost::unordered_flat_map<const SchedulerEntry*, Reason> reasons_;
+  Reasons reasons_;
+  std::optional<Reasons> assumed_;  // those who were reached by the look before
   std::vector<const SchedulerEntry*> stuck_;
+  boost::unordered_flat_map<const LockNode*, Line> lines_;
+  bool met_limit_ = false;
+  std::size_t cost_ = 0;
   const SchedulerEntry* found_ = nullptr;
 };
 
-void LockTable::find_cycle_through(const SchedulerEntry& waiter) {
-  if (waiter.parent == nullptr && reported_.empty()) return;
-  WaitCycle cycle = CycleSearch(*this, waiter).run();
-  if (!cycle.links.empty()) closed_cycles_.push_back(std::move(cycle));
+void LockTable::search_cycles() {
+  if (to_search_.empty() && !searches_everybody_) return;
+  for (const SchedulerEntry* entry : std::exchange(to_search_, {})) find_cycle_through(*entry);
+  if (!searches_everybody_) return;
+  forget_opened_cycles();
+  search_everybody();
+  searches_everybody_ = false;
+}
+
+void LockTable::find_cycle_through(const SchedulerEntry& entry) {
+  WaitCycle cycle = CycleSearch(*this, entry).run();
+  if (cycle.links.empty()) return;
+  const bool stands =
+      std::any_of(standing_.begin(), standing_.end(), [&](const StandingCycle& standing) {
+        return std::ranges::equal(standing.cycle.links, cycle.links, {}, &WaitLink::waiter,
+                                  &WaitLink::waiter);
+      });
+  if (stands) return;
+  standing_.push_back({&entry, std::move(cycle)});
+  ++untold_cycles_;
+}
+
+// At a limit a cycle may be opened by somebody who is in none of its links.
+void LockTable::forget_opened_cycles() {
+  if (limits_ == 0 && !searches_everybody_) return;
+  std::erase_if(standing_, [this](const StandingCycle& standing) {
+    if (!CycleSearch(*this, *standing.closed_by).run().links.empty()) return false;
+    untold_cycles_ -= standing.told ? 0 : 1;
+    return true;
+  });
+}
+
+// Every cycle has a waiter that has a parent or was reported.
+void LockTable::search_everybody() {
+  const auto look = [this](const SchedulerEntry& entry) {
+    const bool found =
+        std::any_of(standing_.begin(), standing_.end(),
+                    [&](const StandingCycle& standing) { return standing.cycle.has(entry.id); });
+    if (!found) find_cycle_through(entry);
+  };
+  for (const LockNode& node : known_) {
+    for (const LockRecordList& line : node.waiting[static_cast<int>(Kin::kNested)]) {
+      for (const LockRecord& record : line) {
+        if (&record == record.entry->records_) look(*record.entry);
+      }
+    }
+  }
+  for (const auto& [waiter, wait] : reported_) look(*waiter);
+}
+
+// `entry` no longer waits, or gives its locks back. Whoever closed such a cycle may have closed
+// others with it; and where there are limits, who was in none may be in one now that others go on.
+void LockTable::forget_cycles_with(const SchedulerEntry& entry) {
+  std::erase_if(standing_, [&](const StandingCycle& standing) {
+    if (!standing.cycle.has(entry.id)) return false;
+    untold_cycles_ -= standing.told ? 0 : 1;
+    to_search_.push_back(standing.closed_by);
+    searches_everybody_ = searches_everybody_ || limits_ != 0;
+    return true;
+  });
+}
+
+std::vector<WaitCycle> LockTable::take_closed_cycles() {
+  forget_opened_cycles();
+  std::vector<WaitCycle> cycles;
+  for (StandingCycle& standing : standing_) {
+    if (!std::exchange(standing.told, true)) cycles.push_back(standing.cycle);
+  }
+  untold_cycles_ = 0;
+  return cycles;
 }
 
 std::span<SchedulerEntry* const> LockTable::reporters_of(const SchedulerEntry& producer) const {
@@ -168,9 +288,10 @@ void LockTable::report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, Wa
   end_reported_wait(waiter);
   reported_.insert_or_assign(&waiter, ReportedWait{&producer, why, now});
   reporters_[&producer].push_back(&waiter);
+  if (why == WaitLink::Why::kTurn) ++turns_;
   lifted_.push_back(&waiter);
   lift_all();
-  find_cycle_through(waiter);
+  to_search_.push_back(&waiter);
 }
 
 void LockTable::end_reported_wait(SchedulerEntry& waiter) {
@@ -181,8 +302,19 @@ void LockTable::end_reported_wait(SchedulerEntry& waiter) {
   const auto reporters = reporters_.find(wait->second.producer);
   std::erase(reporters->second, &waiter);
   if (reporters->second.empty()) reporters_.erase(reporters);
-  reported_.erase(wait);
+  erase_report(waiter);
   rank_anew(borrowers);
+}
+
+void LockTable::erase_report(const SchedulerEntry& waiter) {
+  open_cycles_with(waiter);
+  const auto wait = reported_.find(&waiter);
+  if (wait->second.why == WaitLink::Why::kTurn) {
+    --turns_;
+    // Perhaps that was what let them pass others.
+    if (wait->second.producer->waiting_descendants_ != 0) searches_everybody_ = true;
+  }
+  reported_.erase(wait);
 }
 
 // Every cycle has a waiter that has a parent or was reported; one cycle is listed once. The nested

@@ -26,16 +26,18 @@ void prefetch(const SchedulerEntry& entry) noexcept {
   __builtin_prefetch(bytes + sizeof(SchedulerEntry) - 1, 1);
 }
 
-Kin kin_of(const SchedulerEntry& entry) noexcept {
-  return entry.parent == nullptr ? Kin::kRoot : Kin::kNested;
-}
-
 }  // namespace
+
+// The same for as long as it waits: whose turn it is in a rollback is said before it waits.
+Kin LockTable::kin_of(const SchedulerEntry& entry) noexcept {
+  return entry.stands_with_nested_ ? Kin::kNested : Kin::kRoot;
+}
 
 void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
   const std::uint64_t ticket = ++last_ticket_;
   const auto links = links_of(entry);
   entry.records_ = new_records(links.size());
+  entry.stands_with_nested_ = entry.parent != nullptr || is_waited_for_to_be_undone(entry);
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
     LockRecord& record = entry.records_[i];
@@ -45,13 +47,14 @@ void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
     ++link.node().waiter_count;
   }
   entry.since_ = now;
-  if (entry.parent != nullptr) ++nested_waiters_;
+  if (entry.stands_with_nested_) ++nested_waiters_;
   for (SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) ++a->waiting_descendants_;
   if (!one_rank()) {
     lifted_.push_back(&entry);
     lift_all();
   }
-  find_cycle_through(entry);
+  // A root behind which nobody stands, as nothing was reported, closes no cycle.
+  if (entry.parent != nullptr || !reported_.empty()) to_search_.push_back(&entry);
 }
 
 void LockTable::cancel(SchedulerEntry& entry, SteadyTime now) {
@@ -60,6 +63,7 @@ void LockTable::cancel(SchedulerEntry& entry, SteadyTime now) {
   unlink_waits(entry);
   recycle(std::exchange(entry.records_, nullptr), links_of(entry).size());
   rank_anew(borrowers);
+  search_if_it_waits(entry);  // for its children, now that it does not stand in line itself
   for (const std::uintptr_t word : links_of(entry)) {
     concern(LockLink(word).node(), LockLink(word).mode());
   }
@@ -75,6 +79,7 @@ void LockTable::hold_as_newcomer(SchedulerEntry& entry, SteadyTime now) {
   }
   // What an ancestor holds covers them, and they may now pass other waiters.
   if (entry.waiting_descendants_ != 0) serve_everybody(now);
+  search_if_it_waits(entry);
 }
 
 bool LockTable::at_a_limit(const SchedulerEntry& entry) noexcept {
@@ -87,7 +92,7 @@ void LockTable::grant(SchedulerEntry& entry, SteadyTime now) {
   // Nobody is before a root any more, except where there are places for several. A descendant may
   // pass those who are. In both cases it does not wait for them any longer.
   std::vector<SchedulerEntry*> borrowers;
-  if (!one_rank() && (entry.parent != nullptr || at_a_limit(entry))) {
+  if (!one_rank() && (entry.stands_with_nested_ || at_a_limit(entry))) {
     borrowers.push_back(&entry);
     add_borrowers(borrowers);
   }
@@ -95,6 +100,7 @@ void LockTable::grant(SchedulerEntry& entry, SteadyTime now) {
   hold(entry, now);
   rank_anew(borrowers);
   granted_.push_back(entry);
+  search_if_it_waits(entry);
   // Those behind it had counted it as one who will need a place, and it needed none.
   const auto links = links_of(entry);
   for (std::size_t i = 0; i < links.size(); ++i) {
@@ -105,6 +111,7 @@ void LockTable::grant(SchedulerEntry& entry, SteadyTime now) {
 
 // Its records stay with it: it goes on to hold, or gives them back.
 void LockTable::unlink_waits(SchedulerEntry& entry) {
+  open_cycles_with(entry);
   const auto links = links_of(entry);
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
@@ -113,7 +120,7 @@ void LockTable::unlink_waits(SchedulerEntry& entry) {
     if (!list.empty()) prefetch(*list.front().entry);
     --link.node().waiter_count;
   }
-  if (entry.parent != nullptr) --nested_waiters_;
+  if (entry.stands_with_nested_) --nested_waiters_;
   for (SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) --a->waiting_descendants_;
 }
 
@@ -177,7 +184,7 @@ void LockTable::serve_everybody(SteadyTime now) {
   std::sort(waiting.begin(), waiting.end(), [](const SchedulerEntry* a, const SchedulerEntry* b) {
     return a->records_->ticket < b->records_->ticket;
   });
-  const auto ready = [](const SchedulerEntry* entry) {
+  const auto ready = [this](const SchedulerEntry* entry) {
     return may_take(*entry, entry->records_->ticket);
   };
   for (auto at = std::find_if(waiting.begin(), waiting.end(), ready); at != waiting.end();

@@ -45,7 +45,7 @@ bool LockingScheduler::try_lock(SchedulerEntry& entry) {
 bool LockingScheduler::contended(const SchedulerEntry& entry) const {
   if (entry.locks.empty()) return false;
   MutexLock lock(queues_mutex_);
-  return LockTable::contended(entry);
+  return std::as_const(*table_).contended(entry);
 }
 
 Status LockingScheduler::restore(SchedulerEntry& entry) {
@@ -209,7 +209,7 @@ bool LockingScheduler::has_new_cycles() const noexcept {
 std::vector<WaitCycle> LockingScheduler::take_new_cycles() {
   MutexLock lock(queues_mutex_);
   new_cycles_.store(false, std::memory_order_relaxed);
-  return std::exchange(table_->closed_cycles(), {});
+  return table_->take_closed_cycles();
 }
 
 // A listing holds the mutex for a section at a time and lets others in between. Its cursor is open
@@ -370,7 +370,10 @@ void LockingScheduler::place_changed() {
     ready_->push(*entry, entity, section, entry->rank_);
   }
   reranked.clear();
-  if (!table_->closed_cycles().empty()) new_cycles_.store(true, std::memory_order_relaxed);
+  table_->search_cycles();
+  if (table_->has_closed_cycles() != new_cycles_.load(std::memory_order_relaxed)) {
+    new_cycles_.store(table_->has_closed_cycles(), std::memory_order_relaxed);
+  }
 }
 
 std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run) {

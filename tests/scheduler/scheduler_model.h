@@ -40,6 +40,7 @@ struct ModelEntry {
   bool queued_in_front = false;
   int live_children = 0;
   ModelEntry* waits_for = nullptr;  // as was reported
+  bool for_its_turn = false;        // in the rollback of that one
 };
 
 struct ModelLane {
@@ -111,10 +112,11 @@ class SchedulerModel {
     serve();
   }
 
-  void report_wait(ModelEntry& waiter, ModelEntry& producer) {
+  void report_wait(ModelEntry& waiter, ModelEntry& producer, WaitLink::Why why) {
     know(waiter);
     know(producer);
     waiter.waits_for = &producer;
+    waiter.for_its_turn = why == WaitLink::Why::kTurn;
     move_reranked();
   }
   void end_reported_wait(ModelEntry& waiter) {
@@ -132,6 +134,26 @@ class SchedulerModel {
     while (std::erase_if(stuck, [&](const ModelEntry* e) { return !is_held_up(*e, stuck); }) != 0) {
     }
     return !stuck.empty();
+  }
+
+  /// Whether it may still be that `waiter` waits for `awaited` because of `why`.
+  [[nodiscard]] static bool waits_for(const ModelEntry& waiter, const ModelEntry& awaited,
+                                      WaitLink::Why why) {
+    switch (why) {
+      case WaitLink::Why::kChild:
+        return awaited.parent == &waiter;
+      case WaitLink::Why::kReported:
+      case WaitLink::Why::kTurn:
+        return waiter.waits_for == &awaited;
+      case WaitLink::Why::kHolder:
+        return waiter.where == Where::kWaiting && awaited.holds;
+      case WaitLink::Why::kAhead:
+        return waiter.where == Where::kWaiting && awaited.where == Where::kWaiting;
+      case WaitLink::Why::kLimit:
+        return waiter.where == Where::kWaiting &&
+               (awaited.holds || awaited.where == Where::kWaiting);
+    }
+    return false;
   }
 
   enum class For { kAnybody, kReserved };
@@ -200,10 +222,18 @@ class SchedulerModel {
     return a == LockMode::kExclusive || b == LockMode::kExclusive;
   }
 
-  [[nodiscard]] bool may_take(const ModelEntry& e, std::uint64_t ticket) const {
-    bool descends_from_holder = false;
-    for (ModelEntry* a = e.parent; a != nullptr; a = a->parent) descends_from_holder |= a->holds;
+  // Descendants of holders do, and who is undone while others of its tree wait for their turn.
+  [[nodiscard]] bool passes_waiters(const ModelEntry& e) const {
+    const ModelEntry* root = &e;
+    bool passes = false;
+    for (; root->parent != nullptr; root = root->parent) passes |= root->parent->holds;
+    return passes || std::any_of(all_.begin(), all_.end(), [&](const ModelEntry* other) {
+             return other != &e && other->waits_for == root && other->for_its_turn;
+           });
+  }
 
+  [[nodiscard]] bool may_take(const ModelEntry& e, std::uint64_t ticket) const {
+    const bool passes = passes_waiters(e);
     for (const LockRequest& request : e.real->locks.requests()) {
       bool covered = false;
       for (ModelEntry* a = e.parent; a != nullptr; a = a->parent) {
@@ -215,9 +245,9 @@ class SchedulerModel {
         if (theirs == nullptr || !exclude(theirs->mode, request.mode)) continue;
         if (other->holds && !covered) return false;
         const bool ahead = other->where == Where::kWaiting && other->ticket < ticket;
-        if (ahead && !descends_from_holder) return false;
+        if (ahead && !passes) return false;
       }
-      if (!has_place(e, request.key, ticket, descends_from_holder)) return false;
+      if (!has_place(e, request.key, ticket, passes)) return false;
     }
     return true;
   }
@@ -245,11 +275,8 @@ class SchedulerModel {
   [[nodiscard]] bool is_held_up(const ModelEntry& e,
                                 const std::set<const ModelEntry*>& stuck) const {
     if (e.waits_for != nullptr && stuck.contains(e.waits_for)) return true;
-    if (e.where != Where::kWaiting) {
-      return std::any_of(stuck.begin(), stuck.end(), [&](auto* s) { return s->parent == &e; });
-    }
-    bool passes = false;
-    for (ModelEntry* a = e.parent; a != nullptr; a = a->parent) passes |= a->holds;
+    if (e.where != Where::kWaiting) return has_stuck_child(e, stuck);
+    const bool passes = passes_waiters(e);
     for (const LockRequest& request : e.real->locks.requests()) {
       bool covered = false;
       for (ModelEntry* a = e.parent; a != nullptr; a = a->parent) {
@@ -264,10 +291,8 @@ class SchedulerModel {
         const bool ahead = other->where == Where::kWaiting && other->ticket < e.ticket;
         if (exclude(theirs->mode, request.mode) && other->holds && !covered) return true;
         if (exclude(theirs->mode, request.mode) && ahead && !passes) return true;
-        bool other_passes = false;
-        for (ModelEntry* a = other->parent; a != nullptr; a = a->parent) other_passes |= a->holds;
         places_stuck += other->holds && !other->exempt.contains(request.key);
-        places_stuck += ahead && !other_passes;
+        places_stuck += ahead && !passes;
       }
       if (limit != limits_.end() && limit->second != 0 && !ancestor_holds(e, request.key) &&
           places_stuck >= limit->second) {
@@ -275,6 +300,15 @@ class SchedulerModel {
       }
     }
     return false;
+  }
+
+  // One that only waits for its turn in a rollback holds up nobody, but the one in turn may be
+  // below it.
+  static bool has_stuck_child(const ModelEntry& e, const std::set<const ModelEntry*>& stuck) {
+    return std::any_of(stuck.begin(), stuck.end(), [&](auto* s) {
+      if (s->parent != &e) return false;
+      return s->waits_for == nullptr || !s->for_its_turn || has_stuck_child(*s, stuck);
+    });
   }
 
   bool lock(ModelEntry& e, std::uint64_t ticket) {

@@ -79,8 +79,10 @@ class Story {
   bool ask_one(std::uint64_t choice) {
     ModelEntry& e = *entries_[random_.below(entries_.size())];
     const bool out = e.where == Where::kUnknown || e.where == Where::kOut;
-    if (choice == 13 && out) return agree("try_lock", real_->try_lock(*e.real), model_.try_lock(e));
-    if (choice == 14 && out) {
+    const bool undone = is_undone(root_of(e));
+    if (choice == 13 && out && !undone)
+      return agree("try_lock", real_->try_lock(*e.real), model_.try_lock(e));
+    if (choice == 14 && out && !undone) {
       return agree("restore", real_->restore(*e.real).ok(), model_.restore(e));
     }
     return agree("withdraw", real_->withdraw(*e.real), model_.withdraw(e));
@@ -102,13 +104,54 @@ class Story {
   void report_some_wait() {
     ModelEntry& waiter = *entries_[random_.below(entries_.size())];
     ModelEntry& producer = *entries_[random_.below(entries_.size())];
+    const bool out = waiter.where == Where::kOut || waiter.where == Where::kUnknown;
     if (waiter.waits_for != nullptr) {
-      real_->end_reported_wait(*waiter.real);
-      model_.end_reported_wait(waiter);
-    } else if (&waiter != &producer) {
-      real_->report_wait(*waiter.real, *producer.real, WaitLink::Why::kReported);
-      model_.report_wait(waiter, producer);
+      end_reported_wait(waiter);
+    } else if (waiter.holds && out && waiter.parent != nullptr) {
+      report_turn(waiter);
+    } else if (out && &waiter != &producer && is_known(waiter.parent) &&
+               !is_undone(root_of(waiter))) {
+      report(waiter, producer, WaitLink::Why::kReported);
     }
+  }
+
+  // It is said while nobody of the tree waits for anything else.
+  void report_turn(ModelEntry& waiter) {
+    ModelEntry& root = root_of(waiter);
+    if (!works_in(root)) report(waiter, root, WaitLink::Why::kTurn);
+  }
+
+  bool is_undone(const ModelEntry& root) const {
+    return std::any_of(entries_.begin(), entries_.end(),
+                       [&](const auto& e) { return e->waits_for == &root && e->for_its_turn; });
+  }
+
+  // Whether somebody of the tree is queued, or waits for something but his turn.
+  bool works_in(ModelEntry& root) const {
+    return std::any_of(entries_.begin(), entries_.end(), [&](const auto& e) {
+      const bool queued = e->where == Where::kWaiting || e->where == Where::kReady;
+      return &root_of(*e) == &root && (queued || (e->waits_for != nullptr && !e->for_its_turn));
+    });
+  }
+
+  // The scheduler hears of a parent before it hears of its children.
+  static bool is_known(const ModelEntry* parent) {
+    for (; parent != nullptr; parent = parent->parent) {
+      if (parent->where == Where::kUnknown) return false;
+    }
+    return true;
+  }
+
+  static ModelEntry& root_of(ModelEntry& e) { return e.parent == nullptr ? e : root_of(*e.parent); }
+
+  void report(ModelEntry& waiter, ModelEntry& producer, WaitLink::Why why) {
+    real_->report_wait(*waiter.real, *producer.real, why);
+    model_.report_wait(waiter, producer, why);
+  }
+
+  void end_reported_wait(ModelEntry& waiter) {
+    real_->end_reported_wait(*waiter.real);
+    model_.end_reported_wait(waiter);
   }
 
   LockSet random_locks() {
@@ -179,6 +222,12 @@ class Story {
       if (disposition == Disposition::kComplete && e->live_children != 0) {
         disposition = Disposition::kPark;
       }
+      const bool queues = disposition == Disposition::kBack || disposition == Disposition::kFront ||
+                          disposition == Disposition::kBackUnlock;
+      if (queues && is_undone(root_of(*e)) && (works_in(root_of(*e)) || !plan.empty())) {
+        continue;  // one at a time
+      }
+      if (queues && e->waits_for != nullptr) end_reported_wait(*e);
       plan.emplace_back(e, disposition);
       batch.push_back(*e->real, disposition);
     }
@@ -228,13 +277,28 @@ class Story {
            agree("locks", locks, model_.locks()) && agree_on_standing_still();
   }
 
-  // With limits, a deadlock may need two chains of waiting that have nobody in common but the line
-  // for places. A search from one waiter does not find that (docs/scheduling.md); reported waits
-  // make it common.
+  // Whoever takes what is told knows of a cycle as long as anybody stands still.
   bool agree_on_standing_still() {
-    const bool found = !real_->cycles().empty();
-    if (!found && limits_ && reports_) return true;
-    return agree("stands still", found, model_.stands_still());
+    for (WaitCycle& cycle : real_->take_new_cycles()) told_.push_back(std::move(cycle));
+    std::erase_if(told_, [this](const WaitCycle& cycle) {
+      return !std::all_of(cycle.links.begin(), cycle.links.end(),
+                          [this](const WaitLink& link) { return still_waits(link); });
+    });
+    const bool stands_still = model_.stands_still();
+    if (!stands_still) told_.clear();  // opened by somebody who is in none of their links
+    return agree("stands still", !real_->cycles().empty(), stands_still) &&
+           agree("was told of a cycle", !told_.empty(), stands_still);
+  }
+
+  bool still_waits(const WaitLink& link) const {
+    const auto by_id = [this](ProcedureId id) {
+      const auto at = std::find_if(entries_.begin(), entries_.end(),
+                                   [&](const auto& e) { return e->real->id == id; });
+      return at == entries_.end() ? nullptr : at->get();
+    };
+    const ModelEntry* const waiter = by_id(link.waiter);
+    const ModelEntry* const awaited = by_id(link.awaited);
+    return waiter != nullptr && awaited != nullptr && model_.waits_for(*waiter, *awaited, link.why);
   }
 
   // Everybody is taken out and completed, children first; nothing may be left.
@@ -279,6 +343,7 @@ class Story {
   std::uint64_t trees_ = 0;
   bool limits_ = false;
   bool reports_ = false;
+  std::vector<WaitCycle> told_;  // and not opened since
   std::set<ResourceKey> limited_;
   std::string difference_;
 };

@@ -111,7 +111,100 @@ TEST_CASE_METHOD(Fixture,
 
   CHECK(scheduler.cycles().empty());  // 3 goes on and gives its place back
   submit(scheduler, two_needs);
-  CHECK(scheduler.cycles().size() == 1);
+  CHECK(scheduler.take_new_cycles().size() == 1);
+  CHECK(scheduler.cycles().size() == 2);  // through each of the places
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "two chains of waiting that meet in nothing but the line for places are a circle "
+                 "[cycle][limit]") {
+  const ResourceKey rack{ResourceClass::kHostFirst, "rack"};
+  scheduler.set_limit(rack, 2);
+  TestEntry holder(1, table("a", kExclusive));
+  TestEntry one(2, std::move(LockSet().key(rack, kShared)));
+  TestEntry two(3, std::move(LockSet().key(rack, kShared)));
+  TestEntry one_needs(4, table("a", kShared), &one), two_needs(5, table("a", kShared), &two);
+  TestEntry child(6, std::move(LockSet().key(rack, kShared)), &holder);
+  submit(scheduler, {&holder, &one, &two, &child, &one_needs});
+  CHECK_FALSE(scheduler.has_new_cycles());
+
+  // Nobody waits for 3 but who waits for a place, and for that 2 has to be stuck, which waits
+  // for 1.
+  submit(scheduler, two_needs);
+
+  const std::vector<WaitCycle> cycles = scheduler.take_new_cycles();
+  REQUIRE(cycles.size() == 1);
+  CHECK(to_string(cycles[0]) ==
+        "procedure 5 waits for table ns:a, held by procedure 1; procedure 1 waits for its child 6; "
+        "procedure 6 waits for a place at class64 rack, of which procedure 3 has or gets one; "
+        "procedure 3 waits for its child 5");
+  REQUIRE(poll_all(scheduler) == Ids{1, 2, 3});
+  scheduler.withdraw(one_needs);  // it is given up
+  complete(scheduler, one_needs);
+  complete(scheduler, one);
+  CHECK(scheduler.cycles().empty());
+  CHECK(poll_all(scheduler) == Ids{6});
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "who closes two circles at once is told of the second when the first is opened "
+                 "[cycle]") {
+  TestEntry old(1, table("a", kExclusive)), one(2, table("b", kShared)),
+      two(3, table("b", kShared));
+  TestEntry child_of_one(4, table("a", kShared), &one), child_of_two(5, table("a", kShared), &two);
+  TestEntry child_of_old(6, table("b", kExclusive), &old);
+  submit(scheduler, {&old, &one, &two, &child_of_one, &child_of_two, &child_of_old});
+
+  const std::vector<WaitCycle> first = scheduler.take_new_cycles();
+  REQUIRE(first.size() == 1);
+  const bool through_one = first[0].has(one.id);
+  scheduler.withdraw(through_one ? child_of_one : child_of_two);
+
+  const std::vector<WaitCycle> second = scheduler.take_new_cycles();
+  REQUIRE(second.size() == 1);
+  CHECK(second[0].has(through_one ? two.id : one.id));
+  scheduler.withdraw(through_one ? child_of_two : child_of_one);
+  CHECK_FALSE(scheduler.has_new_cycles());
+  CHECK(scheduler.cycles().empty());
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a circle that is opened before anybody has taken it is not told of "
+                 "[cycle]") {
+  TestEntry parent(1, table("a", kShared)), child(2, table("a", kExclusive), &parent);
+  submit(scheduler, {&parent, &child});
+  REQUIRE(scheduler.has_new_cycles());
+
+  scheduler.withdraw(child);
+
+  CHECK_FALSE(scheduler.has_new_cycles());
+  CHECK(scheduler.take_new_cycles().empty());
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "who is undone while others of its tree keep their locks until their turn passes "
+                 "those who stand in line [cycle]") {
+  TestEntry root(1, table("c", kExclusive));
+  TestEntry waits_for_its_turn(2, table("a", kExclusive), &root);
+  TestEntry finished(3, table("b", kExclusive), &root);
+  TestEntry stranger(4, two_tables("a", "b")), behind(5, two_tables("a", "c"));
+  submit(scheduler, {&waits_for_its_turn, &finished});
+  REQUIRE(poll_all(scheduler) == Ids{2, 3});
+  settle(scheduler, finished, Disposition::kParkUnlock);
+  submit(scheduler, {&stranger, &behind});  // in the lines for b and c, because of a
+  scheduler.report_wait(waits_for_its_turn, root, WaitLink::Why::kTurn);
+
+  settle(scheduler, finished, Disposition::kBack);
+  CHECK(poll_all(scheduler) == Ids{3});
+  settle(scheduler, finished, Disposition::kParkUnlock);
+  settle(scheduler, root, Disposition::kBack);
+  CHECK(poll_all(scheduler) == Ids{1});
+
+  CHECK_FALSE(scheduler.has_new_cycles());
+  complete(scheduler, finished);
+  complete(scheduler, waits_for_its_turn);
+  complete(scheduler, root);
+  CHECK(poll_all(scheduler) == Ids{4});
 }
 
 TEST_CASE_METHOD(Fixture, "a wait that its owner reports is part of the circle [cycle]") {

@@ -106,6 +106,7 @@ class SchedulerEntry {
   bool queued_in_front_ : 1 = false;
   bool granted_in_queue_ : 1 = false;  // becomes granted_by_poll_ when polled
   bool granted_by_poll_ : 1 = false;
+  bool stands_with_nested_ : 1 = false;  // of a waiter, see Kin
 };
 
 /// A singly linked list of entries, used to hand batches over. Owns nothing. Owned by one thread.

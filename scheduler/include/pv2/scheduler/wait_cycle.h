@@ -38,6 +38,14 @@ struct WaitLink {
 /// first's.
 struct WaitCycle {
   std::vector<WaitLink> links;
+
+  /// Whether `id` is one of those who wait.
+  [[nodiscard]] bool has(ProcedureId id) const noexcept {
+    for (const WaitLink& link : links) {
+      if (link.waiter == id) return true;
+    }
+    return false;
+  }
 };
 
 /// "procedure 7 waits for table ns:t, held by procedure 3; procedure 3 waits for its child 4; ...".
