@@ -2,7 +2,8 @@
 //
 // The youngest tree is the one whose root has the highest id: it has probably done least. One that
 // fails already, or is past its point of no return, is passed over: failing it again frees nothing.
-// If nobody is left, the youngest of those that are being undone is parked.
+// If nobody is left, the youngest of those that are being undone is parked. A circle through a tree
+// whose end is on the way is left to that: the scheduler looks again when it is opened.
 
 #include "deadlocks.h"
 
@@ -24,6 +25,18 @@ bool stands_in_line(const WaitLink& link) {
 bool can_be_taken_out(const Execution& member, const WaitLink& link) {
   if (stands_in_line(link)) return member.phase == Phase::kQueued;
   return link.why == WaitLink::Why::kReported && member.phase == Phase::kWaiting;
+}
+
+// Whether one of those who wait is about to be taken out: its tree is given up, or aborted, by a
+// record that is on its way.
+bool is_about_to_open(EngineCore& core, const WaitCycle& cycle) PV2_REQUIRES(core.state_mutex) {
+  return std::any_of(cycle.links.begin(), cycle.links.end(),
+                     [&](const WaitLink& link) PV2_REQUIRES(core.state_mutex) {
+                       const Execution* const member = core.find(link.waiter);
+                       if (member == nullptr) return true;
+                       const TreeState& tree = member->root->tree;
+                       return !tree.failed && (tree.given_up || tree.abort_accepted);
+                     });
 }
 
 // The waiting member of the youngest tree that can still be given up, or null.
@@ -81,6 +94,7 @@ void write(Execution& member, std::unique_ptr<StepCommit> commit, Effects& effec
 void fail_in_line(EngineCore& core, Execution& member, const std::string& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
+  member.root->tree.given_up = true;
   auto commit = core.state.spare_steps.take();
   Transition& last = commit->next;
   last.state = ProcedureState::kFailed;
@@ -127,11 +141,8 @@ void resolve_deadlocks(EngineCore& core, Publisher& publisher) {
     StateLock lock(core);
     core.state.deadlock_task_posted = false;  // what is closed from here on is another task's
     if (!core.unavailable().ok()) return;
-    std::vector<WaitCycle> cycles = core.scheduler.take_new_cycles();
-    if (cycles.empty() && std::exchange(core.state.looks_at_standing_cycles, false)) {
-      cycles = core.scheduler.cycles();
-    }
-    for (const WaitCycle& cycle : cycles) {
+    for (const WaitCycle& cycle : core.scheduler.take_new_cycles()) {
+      if (is_about_to_open(core, cycle)) continue;
       const std::string why = to_string(cycle);
       const bool acts = core.options.deadlock_policy == DeadlockPolicy::kFailYoungest;
       const auto log = [&](const std::string& consequence) {
@@ -140,7 +151,6 @@ void resolve_deadlocks(EngineCore& core, Publisher& publisher) {
       if (Execution* const given_up = acts ? youngest(core, cycle) : nullptr) {
         log("Procedure " + std::to_string(given_up->root->id.value) +
             " is the youngest and is undone");
-        core.state.given_up.push_back(given_up->root->id);
         fail_in_line(core, *given_up, why, effects);
       } else if (Execution* const undone = acts ? youngest_in_rollback(core, cycle) : nullptr) {
         log("All of them are being undone; procedure " + std::to_string(undone->root->id.value) +

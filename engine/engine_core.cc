@@ -109,8 +109,9 @@ void EngineCore::flush() {
 }
 
 bool EngineCore::claim_deadlock_task() {
-  const bool cause = scheduler.has_new_cycles() || state.looks_at_standing_cycles;
-  if (!cause || !state.resolves_deadlocks || state.deadlock_task_posted) return false;
+  if (!scheduler.has_new_cycles() || !state.resolves_deadlocks || state.deadlock_task_posted) {
+    return false;
+  }
   // A stopped engine leaves them to the next run; asking again and again would never end.
   if (!unavailable().ok()) return false;
   return state.deadlock_task_posted = true;

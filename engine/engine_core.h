@@ -125,12 +125,8 @@ struct EngineState {
   std::map<ResourceKey, std::uint32_t> limits;
   bool resolves_deadlocks = false;    ///< Since open() has ended.
   bool deadlock_task_posted = false;  ///< On the pool, and not begun.
-  /// Roots that are undone to end a deadlock, or were being undone when this life began. Who waited
-  /// in two circles through one of them was told of in one; the end of it leaves the other.
-  std::vector<ProcedureId> given_up;
-  bool looks_at_standing_cycles = false;  ///< One of them has ended.
-  std::vector<ProcedureNews> news;        ///< For the listeners, in the order of publication.
-  bool news_task_posted = false;          ///< On the pool, and not ended.
+  std::vector<ProcedureNews> news;    ///< For the listeners, in the order of publication.
+  bool news_task_posted = false;      ///< On the pool, and not ended.
 };
 
 class Admission;

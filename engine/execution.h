@@ -124,6 +124,7 @@ struct TreeState {
   bool parked = false;           ///< Can neither be finished nor undone.
   bool rolling_back = false;     ///< in_flight reached 0 after the failure: `to_undo` is complete.
   bool abort_accepted = false;   ///< An abort is on the way: nothing passes a point of no return.
+  bool given_up = false;         ///< The failure that ends a deadlock is on the way.
   LazyVector<UndoTurn> to_undo;  ///< Oldest first; the last one is undone next.
   Status cause;                  ///< Of the failure that was durable first: the result of the root.
   LazyVector<Execution*> members;  ///< Descendants in order of spawning, finished ones included.

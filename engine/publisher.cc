@@ -240,6 +240,8 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     left_flight(core_, root, effects);
   } else if (failed_before && execution.undo_step == 0) {
     execution.phase = Phase::kIdle;
+    const bool ended_too_late = execution.state == ProcedureState::kSuccess && !execution.is_root();
+    if (ended_too_late) child_ended_too_late(execution);
     core_.abandon_waits(execution);
     if (!commit.next.holds_locks) core_.settle(execution, Disposition::kParkUnlock);
     left_flight(core_, root, effects);

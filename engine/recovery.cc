@@ -347,7 +347,6 @@ void Recovery::queue_tree(Execution& root, Effects& effects) {
     };
     goes_on(root);
     for (Execution* member : root.tree.members) goes_on(*member);
-    core_.state.given_up.push_back(root.id);
     root.tree.failed = true;
     root.tree.parked = parked;
     begin_rollback(core_, root, effects);  // of a parked tree only the plan is made

@@ -259,6 +259,14 @@ void child_finished(EngineCore& core, Execution& child, Effects& effects) {
   }
 }
 
+void child_ended_too_late(Execution& child) {
+  Execution& parent = *child.parent_execution();
+  PV2_ASSERT(parent.unfinished_children > 0, "a parent waits for every child that finishes");
+  if (--parent.unfinished_children == 0 && parent.state == ProcedureState::kWaiting) {
+    parent.state = ProcedureState::kRunnable;
+  }
+}
+
 void children_finished(EngineCore& core, Execution& parent, Effects& effects) {
   // Not written: after a crash, waiting with no unfinished child means runnable.
   parent.state = ProcedureState::kRunnable;
@@ -304,7 +312,7 @@ void resume_tree(EngineCore& core, Execution& root, Effects& effects)
   TreeState& tree = root.tree;
   tree.failed = tree.parked = tree.rolling_back = false;
   tree.cause = Status();
-  std::erase(core.state.given_up, root.id);
+  tree.given_up = false;
   core.flush();
   if (root.state == ProcedureState::kSuccess) return finish_root(core, root, effects);
   for (Execution& member : TreeMembers(root)) member.unfinished_children = 0;
@@ -428,7 +436,6 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
 
 void finish_root(EngineCore& core, Execution& root, Effects& effects) {
   core.flush();
-  if (std::erase(core.state.given_up, root.id) != 0) core.state.looks_at_standing_cycles = true;
   keep_result(core, root, effects);
   std::unique_ptr<GarbageCommit> garbage;
   std::vector<std::string> rows = message_rows(root);

@@ -18,6 +18,10 @@ namespace pv2 {
 void child_finished(EngineCore& core, Execution& child, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
+/// The same in a tree that has failed meanwhile: nobody goes on, but its parent is seen to wait for
+/// one child less, as after a restart.
+void child_ended_too_late(Execution& child);
+
 /// A parent that waits has no unfinished child (any more): it goes on, or ends if only its children
 /// were missing.
 void children_finished(EngineCore& core, Execution& parent, Effects& effects)

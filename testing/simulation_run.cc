@@ -45,13 +45,10 @@ std::map<std::uint64_t, std::string> durable_words(const std::vector<ProcedureIn
 }
 
 // Of a parked tree a restart knows a little less. A record has room for one error: that of a member
-// that failed and was then parked is why it was parked. And in memory a parent waits for a child
-// whose end was on its way when their tree failed.
+// that failed and was then parked is why it was parked.
 std::vector<std::string> words_of(std::vector<ProcedureInfo> list) {
   for (ProcedureInfo& info : list) {
-    if (!info.parked) continue;
-    info.error = Status();
-    if (info.state == ProcedureState::kWaiting) info.state = ProcedureState::kRunnable;
+    if (info.parked) info.error = Status();
   }
   return in_words(list);
 }

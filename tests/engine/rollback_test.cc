@@ -389,4 +389,37 @@ TEST_CASE("a wait inside an undo that writes nothing changes nothing that is lis
   CHECK(in_words(engine.executor().list()) == listed);
 }
 
+TEST_CASE("a child that ends while its tree fails is not waited for, before and after a restart") {
+  EngineWorld engine;
+  const auto ask = [](JobRun& run) {
+    return run.ctx.await<std::string>([&](auto c) { run.world.ask(c); }) != nullptr;
+  };
+  engine.world.scripts["top"] = {.steps = 5, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                   if (run.step == 4) run.spawn("bad"), run.spawn("parent");
+                                   return std::nullopt;
+                                 }};
+  engine.world.scripts["bad"] = {.steps = 1, .run = [ask](JobRun& run) -> std::optional<Outcome> {
+                                   return ask(run) ? Say::fail("bad") : Say::wait();
+                                 }};
+  engine.world.scripts["parent"] = {.steps = 2, .children = {"late"}};
+  engine.world.scripts["late"] = {.steps = 1, .run = [ask](JobRun& run) {
+                                    return ask(run) ? usual() : std::optional(Say::wait());
+                                  }};
+  engine.open();
+  const ProcedureId id = engine.submit<CommittingJob>("top");
+  engine.run();
+  REQUIRE(engine.world.asked() == 2);
+  engine.world.answer_one("bad");
+  engine.world.answer_one("late");
+  engine.run();  // both in one run of a worker: the failure is published first
+
+  REQUIRE(engine.describe(id).parked);  // beyond its point of no return
+  const ProcedureId parent{id.value + 2};
+  CHECK(engine.world.journal.count("do late.1") == 1);
+  CHECK(engine.describe(parent).state == ProcedureState::kRunnable);
+  const auto listed = in_words(engine.executor().list());
+  engine.crash_and_open();
+  CHECK(in_words(engine.executor().list()) == listed);
+}
+
 }  // namespace pv2::testing
