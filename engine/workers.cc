@@ -105,7 +105,15 @@ std::size_t Workers::run_once(std::size_t max_steps, Random& random) {
   const std::size_t limit = std::min(max_steps, kRun);
   const std::size_t count =
       core_.scheduler.poll(std::span(polled).first(limit), std::chrono::milliseconds(0));
-  return count == 0 ? 0 : take_and_run(std::span(polled).first(count), worker(0, random));
+  if (count == 0) return 0;
+  // A step may run the engine again, as a test does that plays several workers on one thread: what
+  // its own run has not begun is not to be lost.
+  WorkerRun nested;
+  const Worker me = host_runs_ ? Worker{nested, core_.running.of(0), random} : worker(0, random);
+  const bool outer = std::exchange(host_runs_, true);
+  const std::size_t taken = take_and_run(std::span(polled).first(count), me);
+  host_runs_ = outer;
+  return taken;
 }
 
 std::size_t Workers::take_and_run(std::span<SchedulerEntry*> polled, const Worker& worker) {

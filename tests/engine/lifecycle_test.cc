@@ -373,4 +373,21 @@ TEST_CASE("on a store that keeps no records everything works but the memory of i
   CHECK(engine.executor().wait(first->id).status().code() == StatusCode::kExpired);
 }
 
+TEST_CASE("a step in which the host runs the engine again loses nothing of its own run") {
+  EngineWorld engine;
+  engine.world.scripts["outer"] = {.steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
+                                     engine.executor().run_until_idle(1);
+                                     return std::nullopt;
+                                   }};
+  engine.world.scripts["other"] = {.steps = 2};
+  engine.open();
+  std::vector<ProcedureId> all{engine.submit("outer")};
+  for (int i = 0; i < 3; ++i) all.push_back(engine.submit("other"));  // polled together with it
+  const ProcedureId late = engine.submit("outer");
+  for (int i = 0; i < 20; ++i) all.push_back(engine.submit("other"));  // more than one run takes
+  engine.run();
+  for (const ProcedureId id : all) CHECK(engine.result(id).status.ok());
+  CHECK(engine.result(late).status.ok());
+}
+
 }  // namespace pv2::testing
