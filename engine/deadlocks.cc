@@ -27,15 +27,22 @@ bool can_be_taken_out(const Execution& member, const WaitLink& link) {
   return link.why == WaitLink::Why::kReported && member.phase == Phase::kWaiting;
 }
 
+// Whether the failure, or the abort, of something around it is on its way.
+bool is_given_up(Execution& member) {
+  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
+    if (head->tree.given_up || head->tree.abort_accepted) return true;
+  }
+  return false;
+}
+
 // Whether one of those who wait is about to be taken out: its tree is given up, or aborted, by a
 // record that is on its way.
 bool is_about_to_open(EngineCore& core, const WaitCycle& cycle) PV2_REQUIRES(core.state_mutex) {
   return std::any_of(cycle.links.begin(), cycle.links.end(),
                      [&](const WaitLink& link) PV2_REQUIRES(core.state_mutex) {
-                       const Execution* const member = core.find(link.waiter);
+                       Execution* const member = core.find(link.waiter);
                        if (member == nullptr) return true;
-                       const TreeState& tree = member->root->tree;
-                       return !tree.failed && (tree.given_up || tree.abort_accepted);
+                       return failing_domain(*member) == nullptr && is_given_up(*member);
                      });
 }
 
@@ -45,7 +52,7 @@ Execution* youngest(EngineCore& core, const WaitCycle& cycle) PV2_REQUIRES(core.
   for (const WaitLink& link : cycle.links) {
     Execution* const member = core.find(link.waiter);
     if (member == nullptr || !can_be_taken_out(*member, link)) continue;
-    if (member->root->tree.failed || !can_be_undone(*member->root)) continue;
+    if (failing_domain(*member) != nullptr || !can_be_undone(member->domain())) continue;
     if (found == nullptr || member->root->id > found->root->id) found = member;
   }
   return found;
@@ -59,7 +66,7 @@ Execution* youngest_in_rollback(EngineCore& core, const WaitCycle& cycle)
   for (const WaitLink& link : cycle.links) {
     Execution* const member = stands_in_line(link) ? core.find(link.waiter) : nullptr;
     if (member == nullptr || member->phase != Phase::kQueued || member->undo_step == 0) continue;
-    if (member->root->tree.parked) continue;
+    if (is_parked(*member)) continue;
     if (found == nullptr || member->root->id > found->root->id) found = member;
   }
   return found;
@@ -87,14 +94,14 @@ void write(Execution& member, std::unique_ptr<StepCommit> commit, Effects& effec
   encode_state(member, commit->next, step, row);
   commit->batch.update(Space::kProcedure, procedure_key(member.id, RowKind::kState), row);
   member.phase = Phase::kInFlight;
-  ++member.root->tree.in_flight;
+  enter_flight(member);
   effects.commits.push_back(*commit.release());
 }
 
 void fail_in_line(EngineCore& core, Execution& member, const std::string& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
-  member.root->tree.given_up = true;
+  member.domain().tree.given_up = true;
   auto commit = core.state.spare_steps.take();
   Transition& last = commit->next;
   last.state = ProcedureState::kFailed;
@@ -122,6 +129,7 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
   next.step = member.step;
   next.attempt = member.attempt;
   next.no_return = member.no_return;
+  next.unsure = member.unsure;
   next.parked = true;
   next.undo = UndoChange::kPush;  // its turn is not over
   next.holds_locks = false;

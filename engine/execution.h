@@ -117,7 +117,8 @@ struct Failure {
   [[nodiscard]] const Status& shown() const noexcept { return parked.ok() ? error : parked; }
 };
 
-/// What its tree is doing; used in roots only.
+/// What fails together is doing: a root, or a child whose failure is only reported, with all its
+/// descendants. Used in these heads only.
 struct TreeState {
   std::uint32_t in_flight = 0;   ///< Members taken by a worker whose record is not published yet.
   bool failed = false;           ///< Published: from now on nothing of it goes forward.
@@ -141,6 +142,7 @@ struct Execution final : SchedulerEntry {
   Fingerprint fingerprint;
   WallTime submitted{};
   std::uint64_t spawned_at = 0;  ///< The parent's `visits` when it spawned this.
+  bool reports = false;          ///< A child whose failure is reported, and fails nobody else.
 
   // --- As of the last durable record.
   std::uint64_t visits = 0;  ///< Steps completed; names the effects of each visit of a step.
@@ -160,7 +162,9 @@ struct Execution final : SchedulerEntry {
   bool parked = false;
   bool bypassed = false;  ///< An operator ended its tree.
   bool sent_back =
-      false;  ///< Of a root: an operator has it undone in spite of points of no return.
+      false;              ///< Of a root: an operator has it undone in spite of points of no return.
+  bool reported = false;  ///< It failed, is undone, and its parent knows: its descendants are over.
+  bool unsure = false;    ///< An attempt at this step may have had its effect.
   bool recorded_locks = false;  ///< Its record says that it holds its locks.
   bool awaits = false;          ///< Its timed wait may also end with something volatile.
 
@@ -171,7 +175,8 @@ struct Execution final : SchedulerEntry {
   bool started = false;       ///< The current step was started (or may have been, before a crash).
   bool quarantined = false;
   bool torn = false;            ///< Stands for a root of which there is no record.
-  bool ends_tree = false;       ///< A root in its turn: after it the whole tree is undone.
+  bool leads_rollback = false;  ///< In its turn: the head of what is being undone.
+  bool ends_tree = false;       ///< The same, and after it all of that is undone.
   bool wait_reported = false;   ///< The scheduler has been told whom it waits for.
   std::uint32_t undo_step = 0;  ///< Not 0: it is this procedure's turn to undo this step.
   std::uint32_t undo_left = 0;  ///< Its turns that are left, this one included.
@@ -191,6 +196,17 @@ struct Execution final : SchedulerEntry {
   [[nodiscard]] bool is_root() const noexcept { return root == this; }
   [[nodiscard]] Execution* parent_execution() const noexcept {
     return static_cast<Execution*>(parent);
+  }
+  /// The head of its failure domain: itself if it is a root or reports its failure, else the
+  /// nearest such ancestor.
+  [[nodiscard]] Execution& domain() noexcept {
+    Execution* head = this;
+    while (!head->is_root() && !head->reports) head = head->parent_execution();
+    return *head;
+  }
+  /// Of such a head: that of the domain around it; nullptr for a root.
+  [[nodiscard]] Execution* outer_domain() const noexcept {
+    return is_root() ? nullptr : &parent_execution()->domain();
   }
   [[nodiscard]] bool is_undone_with_its_tree() const noexcept {
     // A root has no parent that would compensate for it.

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tree.h"
+
 namespace pv2 {
 namespace {
 
@@ -101,15 +103,15 @@ class Explainer {
   }
 
   void reasons_of(Execution& execution) PV2_REQUIRES(core_.state_mutex) {
-    const Execution& root = *execution.root;
+    const Execution* const failed = failing_domain(execution);
     if (execution.quarantined) {
-      add(Kind::kQuarantined).error = root.tree.cause;
-    } else if (root.tree.parked || execution.parked) {
+      add(Kind::kQuarantined).error = execution.root->tree.cause;
+    } else if (is_parked(execution)) {
       parked(execution);
     } else if (const Status stopped = standstill(); !stopped.ok()) {
       add(Kind::kStopped).error = stopped;
-    } else if (root.tree.failed && execution.undo_step == 0 && !is_on_the_move(execution)) {
-      stopped_by_failure(execution);
+    } else if (failed != nullptr && execution.undo_step == 0 && !is_on_the_move(execution)) {
+      stopped_by_failure(*failed, execution);
     } else {
       by_phase(execution);
     }
@@ -261,7 +263,8 @@ class Explainer {
     std::size_t found = 0;
     for (std::size_t i = members.size(); i != 0 && look_at_one_more(); --i) {  // newest first
       const Execution& member = *members[i - 1];
-      if (member.parent != &execution || member.state == ProcedureState::kSuccess) continue;
+      const bool ended = member.state == ProcedureState::kSuccess || member.reported;
+      if (member.parent != &execution || ended) continue;
       name(reason, member.id);
       if (++found == std::min<std::size_t>(reason.count, kNamesMax)) break;
     }
@@ -269,15 +272,16 @@ class Explainer {
     reason.more = reason.count - std::min(reason.count, reason.on.size());
   }
 
-  void stopped_by_failure(const Execution& execution) PV2_REQUIRES(core_.state_mutex) {
-    const TreeState& tree = execution.root->tree;
+  void stopped_by_failure(const Execution& head, const Execution& execution)
+      PV2_REQUIRES(core_.state_mutex) {
+    const TreeState& tree = head.tree;
     if (execution.state == ProcedureState::kRolledBack || !execution.is_undone_with_its_tree()) {
       finished(execution);
       return;
     }
     if (!tree.rolling_back) {
       WaitReason& reason = add(Kind::kTreeInFlight);
-      for_each_member(*execution.root, [&](const Execution& member) {
+      for_each_member(head, [&](const Execution& member) {
         if (member.phase == Phase::kInFlight || member.phase == Phase::kDropping) {
           name(reason, member.id);
         }
@@ -285,18 +289,20 @@ class Explainer {
       return;
     }
     WaitReason& reason = add(Kind::kTurn);
-    name(reason, tree.to_undo.empty() ? execution.root->id : tree.to_undo.back().execution->id);
+    name(reason, tree.to_undo.empty() ? head.id : tree.to_undo.back().execution->id);
   }
 
-  void parked(const Execution& execution) PV2_REQUIRES(core_.state_mutex) {
+  void parked(Execution& execution) PV2_REQUIRES(core_.state_mutex) {
     WaitReason& reason = add(Kind::kParked);
+    const Execution* const failed = failing_domain(execution);
+    const Execution& head = failed != nullptr ? *failed : execution;
     const Execution* culprit = execution.parked ? &execution : nullptr;
-    for_each_member(*execution.root, [&](const Execution& member) {
+    for_each_member(head, [&](const Execution& member) {
       if (culprit == nullptr && member.parked) culprit = &member;
     });
     if (culprit != nullptr && culprit != &execution) name(reason, culprit->id);
-    reason.error = culprit != nullptr && culprit->failure ? culprit->failure->shown()
-                                                          : execution.root->tree.cause;
+    reason.error =
+        culprit != nullptr && culprit->failure ? culprit->failure->shown() : head.tree.cause;
   }
 
   void finished(const Execution& execution) {

@@ -10,6 +10,7 @@
 
 #include "guard.h"
 #include "record_codec.h"
+#include "tree.h"
 
 namespace pv2 {
 namespace {
@@ -35,7 +36,7 @@ std::vector<HistoryEntry> entries_of(const History& history) {
   return entries;
 }
 
-ProcedureInfo info_of(const Execution& execution) {
+ProcedureInfo info_of(Execution& execution) {
   ProcedureInfo info;
   info.id = execution.id;
   info.parent = execution.parent != nullptr ? execution.parent->id : ProcedureId();
@@ -48,19 +49,19 @@ ProcedureInfo info_of(const Execution& execution) {
       execution.type != nullptr ? execution.type->find_step(execution.step) : nullptr;
   if (step != nullptr) info.step_name = step->name;
   info.attempt = execution.attempt;
-  info.parked = execution.root->tree.parked && !execution.quarantined;
+  info.parked = is_parked(execution) && !execution.quarantined;
   info.quarantined = execution.quarantined;
   info.holds_locks = execution.recorded_locks;
   info.locks = execution.locks;
   if (execution.failure) info.error = execution.failure->shown();
-  if (info.error.ok() && execution.is_root()) info.error = execution.tree.cause;
+  if (info.error.ok()) info.error = execution.tree.cause;
   info.submitted = execution.submitted;
   info.updated = execution.updated;
   info.history = entries_of(execution.history);
   return info;
 }
 
-Published published(const Execution& execution, bool with_fields) {
+Published published(Execution& execution, bool with_fields) {
   Published copy;
   copy.info = info_of(execution);
   if (!with_fields) return copy;
@@ -74,7 +75,7 @@ bool is_durable(const Execution& execution) {
   return execution.state != ProcedureState::kInitializing;
 }
 
-bool matches(const Execution& execution, const ListFilter& filter, WallTime now) {
+bool matches(Execution& execution, const ListFilter& filter, WallTime now) {
   if (!is_durable(execution)) return false;
   if (filter.state && execution.state != *filter.state) return false;
   if (!filter.type.empty() && execution.name_of_type() != filter.type) return false;
@@ -84,7 +85,7 @@ bool matches(const Execution& execution, const ListFilter& filter, WallTime now)
   if (filter.older_than && now - execution.submitted < *filter.older_than) return false;
   if (filter.quarantined && execution.quarantined != *filter.quarantined) return false;
   if (filter.parked) {
-    const bool parked = execution.root->tree.parked && !execution.quarantined;
+    const bool parked = is_parked(execution) && !execution.quarantined;
     if (parked != *filter.parked) return false;
   }
   if (!filter.entity) return true;
@@ -125,7 +126,7 @@ ProcedurePage list_procedures(EngineCore& core, const ListFilter& filter, Proced
     {
       StateLock lock(core);
       const std::size_t room = std::min(kCopiesPerPiece, limit - page.procedures.size());
-      after = core.state.live.visit_after(after, kIdsPerPiece, [&](const Execution& execution) {
+      after = core.state.live.visit_after(after, kIdsPerPiece, [&](Execution& execution) {
         if (matches(execution, filter, now)) {
           piece.push_back(published(execution, filter.with_fields));
         }
@@ -145,7 +146,7 @@ Result<ProcedureInfo> describe_procedure(EngineCore& core, ProcedureId id) {
   Published copy;
   {
     StateLock lock(core);
-    const Execution* const execution = core.find(id);
+    Execution* const execution = core.find(id);
     if (execution == nullptr || !is_durable(*execution)) {
       return Status(StatusCode::kNotFound, name_of(id) + " is not live");
     }

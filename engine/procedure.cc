@@ -8,7 +8,47 @@
 
 namespace pv2 {
 
+ErrorKind kind_of(StatusCode code) noexcept {
+  switch (code) {
+    case StatusCode::kUnavailable:
+    case StatusCode::kBusy:
+    case StatusCode::kResourceExhausted:
+    case StatusCode::kStopping:
+      return ErrorKind::kTransient;
+    case StatusCode::kUnknownOutcome:
+    case StatusCode::kDeadlineExceeded:
+      return ErrorKind::kAmbiguous;
+    case StatusCode::kOk:
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kNotFound:
+    case StatusCode::kAlreadyExists:
+    case StatusCode::kKeyReused:
+    case StatusCode::kExpired:
+    case StatusCode::kFailedPrecondition:
+    case StatusCode::kAborted:
+    case StatusCode::kCorruption:
+    case StatusCode::kIoError:
+    case StatusCode::kNotSupported:
+    case StatusCode::kInternal:
+    case StatusCode::kFenced:
+      break;
+  }
+  return ErrorKind::kPermanent;
+}
+
 Outcome Procedure::rollback(StepContext& /*ctx*/) { return undone(); }
+
+Outcome Procedure::failed(Status error) {
+  switch (kind_of(error.code())) {
+    case ErrorKind::kTransient:
+      return retry(std::move(error));
+    case ErrorKind::kAmbiguous:
+      return unsure(std::move(error));
+    case ErrorKind::kPermanent:
+      break;
+  }
+  return fail(std::move(error));
+}
 
 namespace internal {
 

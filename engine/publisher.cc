@@ -56,6 +56,15 @@ void fill_chunk(GarbageCommit& garbage, std::size_t chunk) {
   }
 }
 
+// Whether nothing follows from a record because `head`, around or at `execution`, has failed: its
+// rollback has not begun and will be planned by the records that are there then; or it has, and
+// this was a step that went forward.
+bool stops_here(const Execution& head, const Execution& execution, const StepCommit& commit) {
+  if (!head.tree.rolling_back) return true;
+  const bool ordered = commit.next.order != OrderEffect::kNone;
+  return execution.undo_step == 0 && !ordered && (!commit.was_undo || commit.is_grant);
+}
+
 // The execution becomes what its record says.
 void apply_transition(Execution& execution, StepCommit& commit) {
   Transition& next = commit.next;
@@ -84,6 +93,8 @@ void apply_transition(Execution& execution, StepCommit& commit) {
   execution.no_return = next.no_return;
   execution.parked = next.parked;
   execution.bypassed = next.bypassed;
+  execution.reported = next.reported;
+  execution.unsure = next.unsure;
   execution.sent_back = execution.sent_back || next.sent_back;
   execution.awaits = next.awaits;
   if (commit.needs_record) execution.recorded_locks = next.holds_locks;
@@ -219,7 +230,9 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     child->phase = Phase::kIdle;
     ++core_.counts_of(*child->type).submitted;
     core_.state.live.emplace(child->id, child);
-    root.tree.members.push_back(child);
+    for (Execution* head = &execution.domain(); head != nullptr; head = head->outer_domain()) {
+      head->tree.members.push_back(child);
+    }
     core_.tell(ProcedureNews::Kind::kAdded, *child);
   }
   if (!commit.children.empty()) {
@@ -228,26 +241,30 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     core_.reserve_ids(effects);
   }
   for (InsertCommit* submitted : commit.roots) apply_insert(*submitted, effects);
-  const bool failed_before = root.tree.failed;
-  const bool ended = is_finished(execution.state) && execution.is_root() && !failed_before;
+  const Execution* const failed = failing_domain(execution);
+  const bool ended = is_finished(execution.state) && execution.is_root() && failed == nullptr;
   if (ended || (execution.is_root() && execution.state == ProcedureState::kRolledBack)) {
     finish_root(core_, root, effects);
+  } else if (commit.next.reported) {
+    domain_ended(core_, execution, effects);
+    left_flight(core_, execution, effects);
+  } else if (failed != nullptr && stops_here(*failed, execution, commit)) {
+    execution.phase = Phase::kIdle;
+    execution.undo_step = 0;
+    const bool ended_too_late = execution.state == ProcedureState::kSuccess && !execution.is_root();
+    if (ended_too_late) child_ended_too_late(execution);
+    core_.abandon_waits(execution);
+    if (!commit.next.holds_locks) core_.settle(execution, Disposition::kParkUnlock);
+    left_flight(core_, execution, effects);
   } else if (commit.next.order != OrderEffect::kNone) {
     order_published(core_, execution, commit, effects);
   } else if (commit.was_undo && !commit.is_grant) {
     execution.phase = Phase::kIdle;
     undo_published(core_, execution, commit, effects);
-    left_flight(core_, root, effects);
-  } else if (failed_before && execution.undo_step == 0) {
-    execution.phase = Phase::kIdle;
-    const bool ended_too_late = execution.state == ProcedureState::kSuccess && !execution.is_root();
-    if (ended_too_late) child_ended_too_late(execution);
-    core_.abandon_waits(execution);
-    if (!commit.next.holds_locks) core_.settle(execution, Disposition::kParkUnlock);
-    left_flight(core_, root, effects);
+    left_flight(core_, execution, effects);
   } else {
     go_on(execution, commit, effects);
-    left_flight(core_, root, effects);
+    left_flight(core_, execution, effects);
   }
   core_.state.spare_steps.give_back(std::unique_ptr<StepCommit>(&commit));
 }
@@ -257,10 +274,11 @@ void Publisher::go_on(Execution& execution, StepCommit& commit, Effects& effects
   const Transition& next = commit.next;
   const bool unlock = !next.holds_locks;
   if (commit.is_grant) return core_.queue(execution, Disposition::kFront);
+  if (next.parked) return park_member(core_, execution, effects);
   switch (next.state) {
     case ProcedureState::kFailed:
       execution.phase = Phase::kIdle;
-      fail_tree(core_, *execution.root);
+      fail_tree(core_, execution.domain());
       return;
     case ProcedureState::kSuccess:
       execution.phase = Phase::kIdle;

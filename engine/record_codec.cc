@@ -35,6 +35,7 @@ enum : std::uint32_t {
   kSpawnedAt = 14,
   kPrimaryClass = 15,
   kPrimaryName = 16,
+  kOnFailure = 17,
 };
 }  // namespace header_field
 namespace lock_field {
@@ -66,6 +67,8 @@ constexpr std::uint64_t kParked = 4;
 constexpr std::uint64_t kAwaits = 8;
 constexpr std::uint64_t kBypassed = 16;
 constexpr std::uint64_t kSentBack = 32;
+constexpr std::uint64_t kReported = 64;
+constexpr std::uint64_t kUnsure = 128;
 
 void write_big_endian(char* out, std::uint64_t value) {
   value = __builtin_bswap64(value);
@@ -449,7 +452,7 @@ void encode_header(const Execution& execution, std::string& out) {
   const bool has_locks = !execution.locks.empty();
   const std::string_view primary =
       has_locks ? std::string_view(execution.locks.primary().name) : std::string_view();
-  std::size_t bytes_max = 2 * kFrameHeaderBytes + 16 * RowWriter::kFieldMax + primary.size() +
+  std::size_t bytes_max = 2 * kFrameHeaderBytes + 17 * RowWriter::kFieldMax + primary.size() +
                           execution.name_of_type().size() + execution.owner.size() +
                           execution.arguments.size();
   for (const LockRequest& request : execution.locks.requests()) {
@@ -469,6 +472,7 @@ void encode_header(const Execution& execution, std::string& out) {
   row.sint(header_field::kSubmitted, micros(execution.submitted));
   row.varint(header_field::kPriority, static_cast<std::uint64_t>(execution.priority));
   if (execution.spawned_at != 0) row.varint(header_field::kSpawnedAt, execution.spawned_at);
+  if (execution.reports) row.varint(header_field::kOnFailure, 1);
   if (has_locks) {
     row.varint(header_field::kLockScope, static_cast<std::uint64_t>(execution.locks.scope()));
     row.varint(header_field::kPrimaryClass,
@@ -500,11 +504,12 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
   row.varint(state_field::kStep, next.step);
   row.varint(state_field::kAttempt, next.attempt);
   row.varint(state_field::kVisits, execution.visits + (next.visited ? 1 : 0));
-  row.varint(state_field::kFlags, (next.holds_locks ? kHoldsLocks : 0) |
-                                      (next.no_return ? kNoReturn : 0) |
-                                      (next.parked ? kParked : 0) | (next.awaits ? kAwaits : 0) |
-                                      (next.bypassed ? kBypassed : 0) |
-                                      (next.sent_back || execution.sent_back ? kSentBack : 0));
+  row.varint(state_field::kFlags,
+             (next.holds_locks ? kHoldsLocks : 0) | (next.no_return ? kNoReturn : 0) |
+                 (next.parked ? kParked : 0) | (next.awaits ? kAwaits : 0) |
+                 (next.bypassed ? kBypassed : 0) |
+                 (next.sent_back || execution.sent_back ? kSentBack : 0) |
+                 (next.reported ? kReported : 0) | (next.unsure ? kUnsure : 0));
   if (next.deadline) {
     row.sint(state_field::kDeadline, micros(*next.deadline));
     row.sint(state_field::kPatience, next.patience.count());
@@ -593,6 +598,9 @@ Status decode_header(std::string_view row, Execution& execution, ProcedureId& pa
         break;
       case header_field::kSpawnedAt:
         execution.spawned_at = reader.varint();
+        break;
+      case header_field::kOnFailure:
+        execution.reports = reader.varint() != 0;
         break;
       default:
         break;
@@ -698,6 +706,8 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
   execution.awaits = (flags & kAwaits) != 0;
   execution.bypassed = (flags & kBypassed) != 0;
   execution.sent_back = (flags & kSentBack) != 0;
+  execution.reported = (flags & kReported) != 0;
+  execution.unsure = (flags & kUnsure) != 0;
   if (error_code != StatusCode::kOk || parked_code != StatusCode::kOk) {
     execution.failure = std::make_unique<Failure>();
     execution.failure->sequence = failure_sequence;

@@ -52,6 +52,21 @@ Status unknown_step(const Execution& execution) {
   return Status();
 }
 
+// Whether its step may have been begun before the crash. Not without its locks, which a record
+// gives it before the step runs; but it may have given them back since, to wait or after an
+// attempt.
+bool may_have_begun(const Execution& execution, bool held_locks) {
+  if (held_locks || execution.locks.empty()) return true;
+  for (std::size_t i = execution.history.size(); i-- > 0;) {
+    const HistoryEntry last = execution.history.at(i);
+    if (is_order(last.outcome)) continue;
+    const bool tried =
+        last.outcome == Outcome::Kind::kWait || last.outcome == Outcome::Kind::kRetry;
+    return tried && last.step == execution.step;
+  }
+  return false;
+}
+
 }  // namespace
 
 Status Recovery::load(Effects& effects) {
@@ -267,9 +282,7 @@ void Recovery::link(Effects& effects) {
     Execution* parent = loaded.parent < execution.id ? core_.find(loaded.parent) : nullptr;
     if (parent != nullptr && parent->root != root) parent = nullptr;
     execution.phase = Phase::kIdle;
-    // Its step may have been, before the crash; but not without the locks that it keeps to its end.
-    execution.started =
-        loaded.held_locks || execution.locks.empty() || execution.locks.scope() == LockScope::kStep;
+    execution.started = may_have_begun(execution, loaded.held_locks);
     const bool is_root = loaded.root == execution.id && !loaded.parent;
     if (!is_root && (root == nullptr || parent == nullptr)) {
       loaded.problem =
@@ -289,10 +302,17 @@ void Recovery::link(Effects& effects) {
       }
       continue;
     }
-    execution.root->tree.members.push_back(&execution);
     Execution& above = *execution.parent_execution();
+    for (Execution* head = &above.domain(); head != nullptr; head = head->outer_domain()) {
+      head->tree.members.push_back(&execution);
+    }
     above.last_spawn = std::max(above.last_spawn, execution.spawned_at);
-    if (execution.state != ProcedureState::kSuccess) ++above.unfinished_children;
+    // What ended with a child whose failure was reported is undone, whatever its own record says.
+    if (is_over(above) && execution.is_undone_with_its_tree()) {
+      execution.state = ProcedureState::kRolledBack;
+    }
+    const bool ended = execution.state == ProcedureState::kSuccess || execution.reported;
+    if (!ended) ++above.unfinished_children;
   }
   if (!orphans_.empty()) {
     auto garbage = std::make_unique<GarbageCommit>();
@@ -311,8 +331,9 @@ void Recovery::link(Effects& effects) {
 void Recovery::restore_locks(Effects& effects) {
   for (Loaded& loaded : loaded_) {
     Execution& execution = *loaded.execution.release();  // the table of live executions has it
-    execution.recorded_locks = loaded.held_locks;
-    if (loaded.held_locks && !execution.locks.empty()) {
+    const bool held = loaded.held_locks && !is_over(execution);
+    execution.recorded_locks = held;
+    if (held && !execution.locks.empty()) {
       const Status status = core_.scheduler.restore(execution);
       if (!status.ok()) loaded.problem = status.with_context("restoring its locks");
     }
@@ -329,37 +350,17 @@ void Recovery::queue_all(Effects& effects) {
 }
 
 void Recovery::queue_tree(Execution& root, Effects& effects) {
-  bool failed = root.state == ProcedureState::kFailed || (root.inbox && root.inbox->abort());
-  bool parked = root.parked;
-  for (const Execution* member : root.tree.members) {
-    failed = failed || member->state == ProcedureState::kFailed ||
-             member->state == ProcedureState::kRolledBack;
-    parked = parked || member->parked;
-  }
   if (root.quarantined) return;
-  if (!failed && !joins_make_sense(root, effects)) return;
-  if (failed) {
-    // Whoever waited for children that had all ended may have begun its next step.
-    const auto goes_on = [](Execution& member) {
-      if (member.state == ProcedureState::kWaiting && member.unfinished_children == 0) {
-        member.state = ProcedureState::kRunnable;
-      }
-    };
-    goes_on(root);
-    for (Execution* member : root.tree.members) goes_on(*member);
-    root.tree.failed = true;
-    root.tree.parked = parked;
-    begin_rollback(core_, root, effects);  // of a parked tree only the plan is made
-    return;
-  }
-  go_on_from_record(core_, root, effects);
-  for (Execution* member : root.tree.members) go_on_from_record(core_, *member, effects);
+  find_failures(root);
+  if (joins_make_sense(root, effects)) start_domain(core_, root, effects);
 }
 
 // Who has children that are not done waits for them, in a tree that goes forward.
 bool Recovery::joins_make_sense(Execution& root, Effects& effects) {
-  const auto make_sense = [&](const Execution& parent) PV2_REQUIRES(core_.state_mutex) {
-    if (parent.unfinished_children == 0 || parent.state == ProcedureState::kWaiting) return true;
+  const auto make_sense = [&](Execution& parent) PV2_REQUIRES(core_.state_mutex) {
+    const bool waits = parent.state == ProcedureState::kWaiting;
+    if (parent.unfinished_children == 0 || waits || is_over(parent)) return true;
+    if (failing_domain(parent) != nullptr) return true;
     quarantine_tree(core_, root,
                     Status(StatusCode::kCorruption, procedure(parent.id) + " is " +
                                                         std::string(to_string(parent.state)) +
@@ -369,7 +370,7 @@ bool Recovery::joins_make_sense(Execution& root, Effects& effects) {
   };
   if (!make_sense(root)) return false;
   return std::all_of(root.tree.members.begin(), root.tree.members.end(),
-                     [&](const Execution* member)
+                     [&](Execution* member)
                          PV2_REQUIRES(core_.state_mutex) { return make_sense(*member); });
 }
 

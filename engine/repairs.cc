@@ -35,59 +35,101 @@ Status busy(const Execution& execution) {
                 "a step of " + name_of(execution) + " is running or about to; try again");
 }
 
-std::vector<Execution*> tree_of(Execution& root) {
-  std::vector<Execution*> all{&root};
-  for (Execution* member : root.tree.members) all.push_back(member);
+// The head of a domain, and all below it that is not over.
+std::vector<Execution*> tree_of(Execution& head) {
+  std::vector<Execution*> all{&head};
+  for (Execution* member : head.tree.members) {
+    if (!is_over(*member)) all.push_back(member);
+  }
   return all;
 }
 
+// Whether it used up the attempts at its step, and nothing around it has failed.
+bool has_given_up(Execution& member) {
+  return member.parked && member.state != ProcedureState::kFailed && !member.quarantined &&
+         failing_domain(member) == nullptr;
+}
+
+// The first one of whom that is true; or nullptr.
+Execution* first_given_up(Execution& head) {
+  for (Execution* member : tree_of(head)) {
+    if (has_given_up(*member)) return member;
+  }
+  return nullptr;
+}
+
+// The one that gave up that `target` means: itself, or the first one below a root; or nullptr.
+Execution* given_up_at(Execution& target) {
+  if (has_given_up(target)) return &target;
+  return target.is_root() ? first_given_up(target) : nullptr;
+}
+
+// The head of what an order to `target` is about: the widest domain around it that has failed, or
+// else that of who gave up. An order to a root that goes forward means the first domain within it
+// that is parked, if there is one.
+Execution& scope_of(Execution& target) {
+  if (Execution* const failed = failing_domain(target)) return *failed;
+  if (has_given_up(target)) return target.domain();
+  if (!target.is_root()) return *target.root;
+  for (Execution* member : target.tree.members) {
+    if (member->reports && member->tree.parked) return *member;
+  }
+  Execution* const given_up = first_given_up(target);
+  return given_up != nullptr ? given_up->domain() : target;
+}
+
+// Whether `target` stands for all of what its order is about.
+bool stands_for(const Execution& target, const Execution& head) {
+  return &target == &head || target.is_root();
+}
+
 // The member whose undo the tree is parked at, or nullptr.
-Execution* parked_member(Execution& root) {
-  for (Execution* member : tree_of(root)) {
-    if (member->parked) return member;
+Execution* parked_member(Execution& head) {
+  for (Execution* member : tree_of(head)) {
+    if (member->parked && member->state == ProcedureState::kFailed) return member;
   }
   return nullptr;
 }
 
 // Whether the tree is parked because it failed beyond a point of no return, before any undo.
-bool is_parked_beyond_return(Execution& root) {
-  return root.tree.parked && !root.quarantined && parked_member(root) == nullptr;
+bool is_parked_beyond_return(Execution& head) {
+  return head.tree.parked && !head.quarantined && parked_member(head) == nullptr;
 }
 
 // The parked member that `target` means: itself, or that of its tree if it is the root.
 Result<Execution*> parked_at(Execution& target) {
-  Execution& root = *target.root;
-  Execution* const parked = parked_member(root);
+  Execution& head = scope_of(target);
+  Execution* const parked = parked_member(head);
   PV2_ASSERT(parked != nullptr, "who asks has looked");
-  if (&target != parked && !target.is_root()) {
-    return refused("the tree of " + name_of(root) + " is parked at " + name_of(*parked) +
+  if (&target != parked && !stands_for(target, head)) {
+    return refused("the tree of " + name_of(head) + " is parked at " + name_of(*parked) +
                    ", not at " + name_of(target));
   }
-  if (root.tree.in_flight != 0) return busy(root);
+  if (head.tree.in_flight != 0) return busy(head);
   return parked;
 }
 
 // The same in a tree that is parked beyond a point of no return: who failed, the first one if
 // `target` is a root that has not.
 Result<Execution*> failed_at(Execution& target) {
-  Execution& root = *target.root;
+  Execution& head = scope_of(target);
   Execution* found = target.state == ProcedureState::kFailed ? &target : nullptr;
-  if (found == nullptr && target.is_root()) {
-    for (Execution* member : tree_of(root)) {
+  if (found == nullptr && stands_for(target, head)) {
+    for (Execution* member : tree_of(head)) {
       if (member->state != ProcedureState::kFailed || !member->failure) continue;
       const bool earlier = found == nullptr || member->failure->sequence < found->failure->sequence;
       if (earlier) found = member;
     }
   }
   if (found == nullptr) {
-    return refused("the tree of " + name_of(root) + " is parked, but not because " +
+    return refused("the tree of " + name_of(head) + " is parked, but not because " +
                    name_of(target) + " failed");
   }
   if (found->step == 0 || found->type == nullptr) {
     return refused("the record of " + name_of(*found) +
                    " does not say which step failed; send the tree back, or bypass it");
   }
-  if (root.tree.in_flight != 0) return busy(root);
+  if (head.tree.in_flight != 0) return busy(head);
   return found;
 }
 
@@ -99,22 +141,29 @@ bool waits_for_time(const Execution& target) {
 Status why_not_retried(Execution& target) {
   if (target.quarantined)
     return refused(name_of(target) + " is quarantined; nothing of it can run");
-  if (is_parked_beyond_return(*target.root)) return failed_at(target).status();
-  if (target.root->tree.parked) return parked_at(target).status();
+  Execution& head = scope_of(target);
+  if (is_parked_beyond_return(head)) return failed_at(target).status();
+  if (head.tree.parked) return parked_at(target).status();
+  if (const Execution* const given_up = given_up_at(target)) {
+    return given_up->phase == Phase::kIdle ? Status() : busy(*given_up);
+  }
   if (waits_for_time(target)) return Status();
   if (target.phase == Phase::kInFlight || target.phase == Phase::kDropping) return busy(target);
   return refused(name_of(target) + " is in no back-off and no timed wait");
 }
 
 Status why_not_skipped(Execution& target) {
-  Execution& root = *target.root;
-  if (root.quarantined || !root.tree.parked) {
-    return refused("the tree of " + name_of(root) + " is not parked");
+  Execution& head = scope_of(target);
+  if (const Execution* const given_up = head.tree.parked ? nullptr : given_up_at(target)) {
+    return given_up->phase == Phase::kIdle ? Status() : busy(*given_up);
   }
-  if (is_parked_beyond_return(root)) return failed_at(target).status();
+  if (head.quarantined || !head.tree.parked) {
+    return refused("the tree of " + name_of(head) + " is not parked");
+  }
+  if (is_parked_beyond_return(head)) return failed_at(target).status();
   const auto parked = parked_at(target);
   if (!parked.ok()) return parked.status();
-  if (root.tree.to_undo.empty() || root.tree.to_undo.back().execution != *parked) {
+  if (head.tree.to_undo.empty() || head.tree.to_undo.back().execution != *parked) {
     return refused("after the restart another step has to be undone before the one of " +
                    name_of(**parked) + "; let it be retried first");
   }
@@ -136,13 +185,13 @@ Result<std::uint32_t> step_after(const Execution& member, std::uint32_t wanted) 
 }
 
 // Why a tree that is parked cannot be sent back, or OK.
-Status why_not_sent_back(Execution& root) {
-  if (root.quarantined) return refused(name_of(root) + " is quarantined; nothing of it can run");
-  if (const Execution* const parked = parked_member(root)) {
-    return refused("the tree of " + name_of(root) + " is being undone, and parked at " +
+Status why_not_sent_back(Execution& head) {
+  if (head.quarantined) return refused(name_of(head) + " is quarantined; nothing of it can run");
+  if (const Execution* const parked = parked_member(head)) {
+    return refused("the tree of " + name_of(head) + " is being undone, and parked at " +
                    name_of(*parked) + "; let that be retried or skipped, or bypass the tree");
   }
-  return root.tree.in_flight != 0 ? busy(root) : Status();
+  return head.tree.in_flight != 0 ? busy(head) : Status();
 }
 
 // What a record of `execution` says if nothing happened but time.
@@ -153,6 +202,7 @@ Transition as_it_is(const EngineCore& core, const Execution& execution) {
   same.attempt = execution.attempt;
   same.no_return = execution.no_return;
   same.parked = execution.parked;
+  same.unsure = execution.unsure;
   same.awaits = execution.awaits;
   same.holds_locks = execution.recorded_locks;
   same.result = execution.result.view();
@@ -180,7 +230,8 @@ std::unique_ptr<StepCommit> retry_parked(EngineCore& core, Execution& member, Au
     PV2_REQUIRES(core.state_mutex) {
   auto commit = begin_order(core, member);
   Transition& next = commit->next;
-  if (!member.root->tree.to_undo.empty()) entry.step = member.root->tree.to_undo.back().entry.step;
+  const TreeState& tree = scope_of(member).tree;
+  if (!tree.to_undo.empty()) entry.step = tree.to_undo.back().entry.step;
   note_order(*commit, Outcome::Kind::kRetriedNow, entry.step);
   next.parked = false;
   next.attempt = 1;
@@ -205,26 +256,30 @@ std::unique_ptr<StepCommit> end_wait(EngineCore& core, Execution& member, AuditE
 
 std::unique_ptr<StepCommit> skip_parked(EngineCore& core, Execution& member, AuditEntry& entry)
     PV2_REQUIRES(core.state_mutex) {
-  TreeState& tree = member.root->tree;
+  Execution& head = scope_of(member);
+  TreeState& tree = head.tree;
   auto commit = begin_order(core, member);
   Transition& next = commit->next;
   member.undo_step = entry.step = tree.to_undo.back().entry.step;
   note_order(*commit, Outcome::Kind::kSkipped, entry.step);
-  member.ends_tree = member.is_root() && tree.to_undo.size() == 1;
+  member.leads_rollback = &member == &head;
+  member.ends_tree = member.leads_rollback && tree.to_undo.size() == 1;
   next.parked = false;
   next.attempt = 1;
   next.step = 0;
   next.undo = UndoChange::kPop;
   if (member.undo_left > 1) return commit;
-  const bool ends = !member.is_root() || member.ends_tree;
+  const bool ends = !member.leads_rollback || member.ends_tree;
   if (ends) next.state = ProcedureState::kRolledBack;
   if (ends) next.holds_locks = false;
   if (member.ends_tree) next.error = tree.cause;
   if (member.ends_tree) next.bypassed = member.sent_back;
+  if (member.ends_tree) next.reported = !member.is_root();
   return commit;
 }
 
-// The procedure failed at a step beyond the point of no return: it is to make it again.
+// The procedure failed at a step beyond the point of no return, or used up its attempts: it is to
+// make the step again.
 std::unique_ptr<StepCommit> retry_failed(EngineCore& core, Execution& member, AuditEntry& entry)
     PV2_REQUIRES(core.state_mutex) {
   auto commit = begin_order(core, member);
@@ -233,8 +288,10 @@ std::unique_ptr<StepCommit> retry_failed(EngineCore& core, Execution& member, Au
   entry.step = member.step;
   note_order(*commit, Outcome::Kind::kRetriedNow, entry.step);
   next.state = ProcedureState::kRunnable;
+  next.parked = false;
   next.attempt = 1;
-  next.order = OrderEffect::kForward;
+  // Else nothing has failed, and it is published like any step.
+  if (failing_domain(member) != nullptr) next.order = OrderEffect::kForward;
   return commit;
 }
 
@@ -246,6 +303,7 @@ std::unique_ptr<StepCommit> skip_failed(EngineCore& core, Execution& member,
   Transition& next = commit->next;
   next.history->outcome = Outcome::Kind::kSkipped;
   next.visited = true;
+  next.unsure = false;
   next.step = following;
   const StepKind kind = member.type->find_step(member.step)->kind;
   if (kind == StepKind::kUndoable && !member.no_return) next.undo = UndoChange::kPush;
@@ -256,39 +314,40 @@ std::unique_ptr<StepCommit> skip_failed(EngineCore& core, Execution& member,
   return commit;
 }
 
-std::unique_ptr<StepCommit> send_back(EngineCore& core, Execution& root)
+std::unique_ptr<StepCommit> send_back(EngineCore& core, Execution& head)
     PV2_REQUIRES(core.state_mutex) {
-  auto commit = begin_order(core, root);
+  auto commit = begin_order(core, head);
   commit->was_undo = false;
-  note_order(*commit, Outcome::Kind::kSentBack, root.step);
+  note_order(*commit, Outcome::Kind::kSentBack, head.step);
   commit->next.sent_back = true;
   commit->next.order = OrderEffect::kBack;
-  if (root.failure && root.state != ProcedureState::kFailed) {
-    commit->next.error = root.failure->error;  // of the attempt before this one
+  if (head.failure && head.state != ProcedureState::kFailed) {
+    commit->next.error = head.failure->error;  // of the attempt before this one
   }
   return commit;
 }
 
-std::unique_ptr<StepCommit> end_tree(EngineCore& core, Execution& root, const AuditEntry& entry)
+std::unique_ptr<StepCommit> end_tree(EngineCore& core, Execution& head, const AuditEntry& entry)
     PV2_REQUIRES(core.state_mutex) {
-  for (Execution* member : tree_of(root)) {
+  for (Execution* member : tree_of(head)) {
     if (member->phase == Phase::kWaiting) member->phase = Phase::kIdle;
     core.abandon_waits(*member);
   }
-  auto commit = begin_order(core, root);
+  auto commit = begin_order(core, head);
   Transition& next = commit->next;
   next.state = ProcedureState::kRolledBack;
   next.step = 0;
   next.parked = false;
   next.bypassed = true;
+  next.reported = !head.is_root();
   next.holds_locks = false;
   next.result.clear();
   next.deadline.reset();
-  note_order(*commit, Outcome::Kind::kBypassed, root.step);
+  note_order(*commit, Outcome::Kind::kBypassed, head.step);
   std::string text = "bypassed";
   if (!entry.who.empty()) text += " by " + entry.who;
   if (!entry.why.empty()) text += ": " + entry.why;
-  if (!root.tree.cause.ok()) text += "; it had failed with " + root.tree.cause.to_string();
+  if (!head.tree.cause.ok()) text += "; it had failed with " + head.tree.cause.to_string();
   if (text.size() > 2048) text.resize(2048);
   next.error = Status(StatusCode::kAborted, std::move(text));
   return commit;
@@ -312,7 +371,7 @@ void submit_order(std::unique_ptr<StepCommit> commit, AuditEntry entry,
   commit->inbox_use = std::make_unique<InboxUse>();
   commit->inbox_use->answer = std::move(done);
   execution.phase = Phase::kInFlight;
-  ++root.tree.in_flight;
+  enter_flight(execution);
   effects.log(LogLevel::kWarning, std::string(to_string(entry.verb)) + " of " + name_of(execution) +
                                       " was ordered by '" + entry.who + "': " + entry.why);
   effects.commits.push_back(*commit.release());
@@ -327,8 +386,8 @@ std::string steps_of(const Execution& member) {
   return steps;
 }
 
-void describe_bypass(Execution& root, std::vector<std::string>& lines) {
-  for (const Execution* member : tree_of(root)) {
+void describe_bypass(Execution& head, std::vector<std::string>& lines) {
+  for (const Execution* member : tree_of(head)) {
     const bool ended = member->state == ProcedureState::kSuccess;
     if (!member->undo.empty() && member->is_undone_with_its_tree()) {
       lines.push_back(name_of(*member) + " did " + steps_of(*member) + ", which is not undone");
@@ -343,15 +402,15 @@ void describe_bypass(Execution& root, std::vector<std::string>& lines) {
       lines.push_back(name_of(*member) + " gives up its lock on " + to_string(lock.key) +
                       "; others may change it as it is");
     }
-    if (!member->is_root() && !ended && member->state != ProcedureState::kRolledBack) {
+    if (member != &head && !ended && member->state != ProcedureState::kRolledBack) {
       lines.push_back(name_of(*member) + " is cut off as it stands");
     }
   }
-  lines.push_back(name_of(root) + " ends as bypassed, with all its children");
+  lines.push_back(name_of(head) + " ends as bypassed, with all its children");
 }
 
-void describe_rollback(Execution& root, std::vector<std::string>& lines) {
-  for (const Execution* member : tree_of(root)) {
+void describe_rollback(Execution& head, std::vector<std::string>& lines) {
+  for (const Execution* member : tree_of(head)) {
     if (!member->is_undone_with_its_tree()) {
       lines.push_back(name_of(*member) + " has succeeded and stays as it is");
     } else if (member->no_return) {
@@ -361,7 +420,7 @@ void describe_rollback(Execution& root, std::vector<std::string>& lines) {
       lines.push_back(name_of(*member) + " did " + steps_of(*member) + ", which is undone");
     }
   }
-  lines.push_back(name_of(root) + " ends as undone");
+  lines.push_back(name_of(head) + " ends as undone");
 }
 
 }  // namespace
@@ -380,18 +439,18 @@ std::string_view to_string(RepairVerb verb) noexcept {
   return "?";
 }
 
-Status why_not_bypassed(Execution& root) {
-  if (root.torn) {
-    return refused(name_of(root) +
+Status why_not_bypassed(Execution& head) {
+  if (head.torn) {
+    return refused(name_of(head) +
                    " belongs to a root of which there is no record; restore a backup");
   }
-  if (!root.quarantined && !root.tree.parked && !root.tree.failed) {
-    return refused("the tree of " + name_of(root) + " goes forward; abort it");
+  if (!head.quarantined && !head.tree.failed && first_given_up(head) == nullptr) {
+    return refused("the tree of " + name_of(head) + " goes forward; abort it");
   }
-  for (const Execution* member : tree_of(root)) {
+  for (const Execution* member : tree_of(head)) {
     if (member->phase != Phase::kIdle && member->phase != Phase::kWaiting) return busy(*member);
   }
-  return root.tree.in_flight != 0 ? busy(root) : Status();
+  return head.tree.in_flight != 0 ? busy(head) : Status();
 }
 
 namespace {
@@ -400,29 +459,34 @@ namespace {
 Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& target,
                                                const RepairNote& note, AuditEntry& entry)
     PV2_REQUIRES(core.state_mutex) {
-  Execution& root = *target.root;
+  Execution& head = scope_of(target);
   switch (entry.verb) {
     case RepairVerb::kRetryNow: {
       if (Status refusal = why_not_retried(target); !refusal.ok()) return refusal;
-      if (is_parked_beyond_return(root)) return retry_failed(core, **failed_at(target), entry);
-      if (root.tree.parked) return retry_parked(core, *parked_member(root), entry);
+      if (is_parked_beyond_return(head)) return retry_failed(core, **failed_at(target), entry);
+      if (head.tree.parked) return retry_parked(core, *parked_member(head), entry);
+      if (Execution* const given_up = given_up_at(target)) {
+        return retry_failed(core, *given_up, entry);
+      }
       return end_wait(core, target, entry);
     }
     case RepairVerb::kSkipStep: {
       if (Status refusal = why_not_skipped(target); !refusal.ok()) return refusal;
-      if (!is_parked_beyond_return(root)) return skip_parked(core, *parked_member(root), entry);
-      Execution& failed = **failed_at(target);
+      if (head.tree.parked && !is_parked_beyond_return(head)) {
+        return skip_parked(core, *parked_member(head), entry);
+      }
+      Execution& failed = head.tree.parked ? **failed_at(target) : *given_up_at(target);
       const auto following = step_after(failed, note.next_step);
       if (!following.ok()) return following.status();
       return skip_failed(core, failed, *following, entry);
     }
     case RepairVerb::kFailAndRollBack: {
-      if (Status refusal = why_not_sent_back(root); !refusal.ok()) return refusal;
-      return send_back(core, root);
+      if (Status refusal = why_not_sent_back(head); !refusal.ok()) return refusal;
+      return send_back(core, head);
     }
     case RepairVerb::kBypass: {
-      if (Status refusal = why_not_bypassed(root); !refusal.ok()) return refusal;
-      return end_tree(core, root, entry);
+      if (Status refusal = why_not_bypassed(head); !refusal.ok()) return refusal;
+      return end_tree(core, head, entry);
     }
   }
   return refused("there is no such order");
@@ -430,16 +494,17 @@ Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& targ
 
 // In words, what the order would do; or why it would be refused.
 Status describe_order(Execution& target, RepairVerb verb, std::vector<std::string>& lines) {
-  Execution& root = *target.root;
+  Execution& head = scope_of(target);
   switch (verb) {
     case RepairVerb::kRetryNow: {
       if (Status refusal = why_not_retried(target); !refusal.ok()) return refusal;
-      if (is_parked_beyond_return(root)) {
-        const Execution& failed = **failed_at(target);
+      const Execution* const given_up = head.tree.parked ? nullptr : given_up_at(target);
+      if (given_up != nullptr || is_parked_beyond_return(head)) {
+        const Execution& failed = given_up != nullptr ? *given_up : **failed_at(target);
         lines.push_back(name_of(failed) + " makes " + name_of_step(failed, failed.step) +
                         " again, at which it failed");
-      } else if (root.tree.parked) {
-        lines.push_back("the undo at which " + name_of(*parked_member(root)) +
+      } else if (head.tree.parked) {
+        lines.push_back("the undo at which " + name_of(*parked_member(head)) +
                         " is parked is tried again");
       } else {
         lines.push_back("the wait of " + name_of(target) + " ends now");
@@ -448,8 +513,9 @@ Status describe_order(Execution& target, RepairVerb verb, std::vector<std::strin
     }
     case RepairVerb::kSkipStep: {
       if (Status refusal = why_not_skipped(target); !refusal.ok()) return refusal;
-      if (is_parked_beyond_return(root)) {
-        const Execution& failed = **failed_at(target);
+      const Execution* const given_up = head.tree.parked ? nullptr : given_up_at(target);
+      if (given_up != nullptr || is_parked_beyond_return(head)) {
+        const Execution& failed = given_up != nullptr ? *given_up : **failed_at(target);
         const std::uint32_t following = *step_after(failed, 0);
         lines.push_back(name_of(failed) + " failed at " + name_of_step(failed, failed.step) +
                         ", which may be half done and counts as done; " +
@@ -458,20 +524,20 @@ Status describe_order(Execution& target, RepairVerb verb, std::vector<std::strin
                                               " follows, unless the order names another step"));
         return Status();
       }
-      const UndoTurn& turn = root.tree.to_undo.back();
+      const UndoTurn& turn = head.tree.to_undo.back();
       lines.push_back(name_of(*turn.execution) + " did " +
                       name_of_step(*turn.execution, turn.entry.step) +
                       ", which is not undone; the rollback goes on as if it were");
       return Status();
     }
     case RepairVerb::kFailAndRollBack: {
-      Status refusal = root.tree.parked ? why_not_sent_back(root) : why_not_abortable(root);
-      if (refusal.ok()) describe_rollback(root, lines);
+      Status refusal = head.tree.parked ? why_not_sent_back(head) : why_not_abortable(*target.root);
+      if (refusal.ok()) describe_rollback(head.tree.parked ? head : *target.root, lines);
       return refusal;
     }
     case RepairVerb::kBypass: {
-      Status refusal = why_not_bypassed(root);
-      if (refusal.ok()) describe_bypass(root, lines);
+      Status refusal = why_not_bypassed(head);
+      if (refusal.ok()) describe_bypass(head, lines);
       return refusal;
     }
   }
@@ -498,7 +564,7 @@ void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note,
     live = target != nullptr;
     answer = core_.unavailable();
     if (!answer.ok() || !live) {
-    } else if (verb == RepairVerb::kFailAndRollBack && !target->root->tree.parked) {
+    } else if (verb == RepairVerb::kFailAndRollBack && !scope_of(*target).tree.parked) {
       abort = target->root->id;  // a message, which no step that runs has to wait for
       entry.procedure = id;
     } else {

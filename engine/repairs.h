@@ -35,7 +35,7 @@ class Repairs {
   Messages& messages_;
 };
 
-/// Why the tree of `root` cannot be bypassed now, or OK.
-[[nodiscard]] Status why_not_bypassed(Execution& root);
+/// Why what fails together under `head` cannot be bypassed now, or OK.
+[[nodiscard]] Status why_not_bypassed(Execution& head);
 
 }  // namespace pv2

@@ -45,6 +45,8 @@ struct Transition {
   bool visited = false;  ///< The visit of this step is over: visits + 1.
   bool no_return = false;
   bool parked = false;
+  bool unsure = false;     ///< An attempt at this step may have had its effect.
+  bool reported = false;   ///< The end of a child whose failure is only reported.
   bool bypassed = false;   ///< The end of a tree by the order of an operator.
   bool sent_back = false;  ///< From now on its tree is undone in spite of points of no return.
   OrderEffect order = OrderEffect::kNone;

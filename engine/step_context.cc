@@ -16,6 +16,7 @@ ProcedureId StepContext::id() const noexcept { return run_.execution_.id; }
 ProcedureId StepContext::root_id() const noexcept { return run_.execution_.root->id; }
 std::uint32_t StepContext::step() const noexcept { return run_.step_; }
 std::uint32_t StepContext::attempt() const noexcept { return run_.execution_.attempt; }
+bool StepContext::unsure() const noexcept { return run_.execution_.unsure; }
 bool StepContext::timed_out() const noexcept {
   // The time before a start that was put off is no wait of the step.
   const Execution& execution = run_.execution_;
@@ -67,13 +68,14 @@ const std::string* StepContext::signal(std::string_view name) {
   return nullptr;
 }
 
-void StepContext::spawn_erased(std::string_view type, std::unique_ptr<Procedure> child) {
+void StepContext::spawn_erased(std::string_view type, std::unique_ptr<Procedure> child,
+                               SpawnOptions options) {
   const ProcedureType* const known = run_.core_.options.registry.find(type);
   if (known == nullptr) {
     throw std::invalid_argument("cannot spawn a '" + std::string(type) +
                                 "': the type is not in the executor's ProcedureRegistry");
   }
-  run_.spawned_.push_back({known, std::move(child)});
+  run_.spawned_.push_back({known, std::move(child), options});
 }
 
 void StepContext::submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,

@@ -90,6 +90,7 @@ StepRun::StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Ran
   next.attempt = execution.attempt;
   next.no_return = execution.no_return;
   next.parked = execution.parked;
+  next.unsure = execution.unsure;
   next.holds_locks = true;  // the scheduler hands out only what holds its locks
   next.now = now_;
 }
@@ -200,6 +201,7 @@ void StepRun::advance_to(std::uint32_t step) {
   Transition& next = commit_.next;
   next.step = step;
   next.attempt = 1;
+  next.unsure = false;
   next.visited = true;
   const StepKind kind = execution_.type->find_step(step_)->kind;
   if (kind == StepKind::kUndoable && !execution_.no_return) {
@@ -269,13 +271,38 @@ void StepRun::wait_for(const Outcome& outcome) {
 void StepRun::back_off(const Outcome& outcome) {
   Transition& next = commit_.next;
   forget_effects();
-  next.patience = backoff_delay(core_.options.retry, next.attempt, random_);
-  next.deadline = now_ + next.patience;
-  ++next.attempt;
+  next.unsure = next.unsure || outcome.unsure;
   next.error = bounded(outcome.error.ok() ? Status(StatusCode::kUnavailable,
                                                    "step " + step_name() + " asked for a retry")
                                           : outcome.error);
+  const std::uint32_t most = undo_ ? 0 : max_attempts();
+  if (most != 0 && next.attempt >= most) return park_forward();
+  next.patience = backoff_delay(core_.options.retry, next.attempt, random_);
+  next.deadline = now_ + next.patience;
+  ++next.attempt;
   if (!undo_) become(ProcedureState::kWaitingTimeout);
+  release_object();
+}
+
+// How many attempts the step has; 0: any number.
+std::uint32_t StepRun::max_attempts() const {
+  const StepInfo* const info = execution_.type->find_step(step_);
+  if (info != nullptr && info->max_attempts != 0) return info->max_attempts;
+  if (execution_.type->max_attempts != 0) return execution_.type->max_attempts;
+  return core_.options.retry.max_attempts;
+}
+
+// The attempts are used up: it stays where it is, with its locks, until an operator acts. Whatever
+// else there is in its tree goes on.
+void StepRun::park_forward() {
+  Transition& next = commit_.next;
+  become(ProcedureState::kRunnable);
+  next.parked = true;
+  next.holds_locks = true;
+  next.deadline.reset();
+  next.error = bounded(next.error.with_context(
+      std::to_string(next.attempt) + (next.attempt == 1 ? " attempt" : " attempts") + " at step " +
+      step_name() + (next.unsure ? ", of which one may have had its effect" : "")));
   release_object();
 }
 
@@ -321,14 +348,17 @@ void StepRun::decide_undo(Outcome& outcome) {
       if (!encode_image()) return park(error_);
       next.undo = UndoChange::kPop;
       next.attempt = 1;
+      next.unsure = false;
       next.step = 0;
       if (execution_.undo_left > 1) break;
       next.state = ProcedureState::kRolledBack;  // that was its last one
-      next.holds_locks = execution_.is_root() && !execution_.ends_tree;
-      if (execution_.is_root() && !execution_.ends_tree) next.state = ProcedureState::kFailed;
+      // The head of what is undone goes last, when nothing else is left.
+      next.holds_locks = execution_.leads_rollback && !execution_.ends_tree;
+      if (next.holds_locks) next.state = ProcedureState::kFailed;
       if (execution_.ends_tree) {
         next.error = execution_.tree.cause;
         next.bypassed = execution_.sent_back;
+        next.reported = !execution_.is_root();
       }
       break;
     }
@@ -433,6 +463,7 @@ bool StepRun::adopt_children() {
     child->owner = execution_.owner.view();
     child->submitted = now_;
     child->spawned_at = execution_.visits + 1;
+    child->reports = spawned.options.on_failure == OnFailure::kReport;
     child->step = spawned.type->steps.front().number;
     error_ = describe_new(*spawned.object, *child, commit_.scratch);
     if (!error_.ok()) {

@@ -49,6 +49,8 @@ class StepRun {
   void back_off(const Outcome& outcome);
   void fail(Status error);
   void park(Status error);
+  void park_forward();
+  [[nodiscard]] std::uint32_t max_attempts() const;
   void forget_effects();
   /// False, and the step will fail, if the row is bound to a key that this procedure does not hold.
   bool may_write_row(std::string_view row);
@@ -74,6 +76,7 @@ class StepRun {
   struct Spawned {
     const ProcedureType* type;
     std::unique_ptr<Procedure> object;
+    SpawnOptions options;
   };
   std::vector<Spawned> spawned_;
   struct Submitting {

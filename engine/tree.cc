@@ -19,7 +19,7 @@ namespace {
 // first.
 constexpr CommitSequence kUnfinished{UINT64_MAX};
 
-// A root and all its descendants, for range-for.
+// The head of a domain and all its descendants, for range-for.
 class TreeMembers {
  public:
   explicit TreeMembers(Execution& root) : root_(root) {}
@@ -63,37 +63,40 @@ bool has_begun_no_return(const Execution& member) {
 }
 
 // Whether something in the tree can be neither finished nor undone, and if so what.
-const Execution* beyond_return(Execution& root) {
+const Execution* beyond_return(Execution& head) {
   const Execution* found = nullptr;
-  if (root.sent_back) return nullptr;
-  for (Execution& member : TreeMembers(root)) {
-    if (member.no_return && member.is_undone_with_its_tree()) found = &member;
+  if (head.sent_back) return nullptr;
+  for (Execution& member : TreeMembers(head)) {
+    const bool stands = member.no_return && member.is_undone_with_its_tree();
+    if (stands && !is_over(member)) found = &member;
   }
   return found;
 }
 
-void park_tree(EngineCore& core, Execution& root, const std::string& why, Effects& effects)
+void park_tree(EngineCore& core, Execution& head, const std::string& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  root.tree.parked = true;
-  core.tell(ProcedureNews::Kind::kParked, root, Status(StatusCode::kFailedPrecondition, why));
-  for (Execution& member : TreeMembers(root)) core.state.timers.cancel(member);
-  effects.log(LogLevel::kError, "procedure " + std::to_string(root.id.value) + " (" +
-                                    std::string(root.name_of_type()) +
+  head.tree.parked = true;
+  core.tell(ProcedureNews::Kind::kParked, head, Status(StatusCode::kFailedPrecondition, why));
+  for (Execution& member : TreeMembers(head)) core.state.timers.cancel(member);
+  effects.log(LogLevel::kError, "procedure " + std::to_string(head.id.value) + " (" +
+                                    std::string(head.name_of_type()) +
                                     ") is parked with its locks: " + why);
 }
 
-// The failure, or the abort, that was durable first.
-Status find_cause(Execution& root) {
+// The failure, or the abort, that was durable first. What failed in a domain within this one was
+// to be reported, and is not why this one failed.
+Status find_cause(Execution& head) {
   const Failure* first = nullptr;
-  for (Execution& member : TreeMembers(root)) {
+  for (Execution& member : TreeMembers(head)) {
     const Failure* const failure = member.failure.get();
     // The one that failed may be undone already, when a restart comes in the middle of a rollback.
     const bool failed =
         member.state == ProcedureState::kFailed || member.state == ProcedureState::kRolledBack;
     if (failure == nullptr || failure->error.ok() || !failed) continue;
+    if (&member.domain() != &head) continue;
     if (first == nullptr || failure->sequence < first->sequence) first = failure;
   }
-  const InboxMessage* const abort = root.inbox ? root.inbox->abort() : nullptr;
+  const InboxMessage* const abort = head.inbox ? head.inbox->abort() : nullptr;
   if (abort != nullptr && (first == nullptr || abort->sequence < first->sequence)) {
     return error_of(*abort);
   }
@@ -113,11 +116,24 @@ std::vector<std::string> message_rows(Execution& root) {
   return rows;
 }
 
-void plan_rollback(Execution& root) {
-  LazyVector<UndoTurn>& turns = root.tree.to_undo;
-  root.tree.cause = find_cause(root);
-  root.result.clear();  // of a done() that was waiting for its children: nothing came of it
-  for (Execution& member : TreeMembers(root)) {
+// What was being undone within this domain is planned anew with it, as after a restart.
+void forget_inner_plans(Execution& head) {
+  for (Execution* member : head.tree.members) {
+    if (!member->reports || member->reported) continue;
+    TreeState& inner = member->tree;
+    inner.failed = inner.parked = inner.rolling_back = false;
+    inner.to_undo.clear();
+    inner.cause = Status();
+  }
+}
+
+void plan_rollback(Execution& head) {
+  LazyVector<UndoTurn>& turns = head.tree.to_undo;
+  turns.clear();
+  head.tree.cause = find_cause(head);
+  head.result.clear();  // of a done() that was waiting for its children: nothing came of it
+  for (Execution& member : TreeMembers(head)) {
+    member.undo_step = 0;
     if (!member.is_undone_with_its_tree() || member.state == ProcedureState::kRolledBack) continue;
     member.undo_left = 0;
     for (const UndoEntry& entry : member.undo) {
@@ -131,6 +147,7 @@ void plan_rollback(Execution& root) {
     if (member.state == ProcedureState::kFailed) continue;
     // Whatever it had to say about earlier attempts is not why the tree failed.
     member.state = ProcedureState::kFailed;
+    member.parked = false;
     member.failure.reset();
     member.deadline.reset();
     member.attempt = 1;
@@ -142,8 +159,10 @@ void plan_rollback(Execution& root) {
 }
 
 // Makes the last record of a procedure that has no step left to run: no user code is needed for it.
+// One that `ends_domain` is the head of what was undone.
+enum class LastRecord : std::uint8_t { kOfMember, kEndsDomain };
 void commit_last_record(EngineCore& core, Execution& execution, ProcedureState state,
-                        Effects& effects) PV2_REQUIRES(core.state_mutex) {
+                        LastRecord which, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   auto commit = core.state.spare_steps.take();
   commit->execution = &execution;
   Transition& last = commit->next;
@@ -156,45 +175,49 @@ void commit_last_record(EngineCore& core, Execution& execution, ProcedureState s
   if (state == ProcedureState::kRolledBack) {
     last.error = execution.tree.cause;
     last.bypassed = execution.sent_back;
+    last.reported = which == LastRecord::kEndsDomain && !execution.is_root();
   }
   update_state(execution, last, 0, commit->batch);
   execution.phase = Phase::kInFlight;
-  ++execution.root->tree.in_flight;
+  enter_flight(execution);
   effects.commits.push_back(*commit.release());
 }
 
 // What a member holds while others are undone before it may be what those need, or others who keep
 // them waiting.
-void wait_for_turn(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex) {
+void wait_for_turn(EngineCore& core, Execution& member, Execution& head)
+    PV2_REQUIRES(core.state_mutex) {
   const bool keeps_others_out = !member.locks.empty() && member.holds_locks();
-  if (member.is_root() || member.undo_left == 0 || !keeps_others_out) return;
-  core.report_wait(member, *member.root, WaitLink::Why::kTurn);
+  if (&member == &head || member.undo_left == 0 || !keeps_others_out) return;
+  core.report_wait(member, head, WaitLink::Why::kTurn);
 }
 
 // Who holds locks and has nothing to undo (a child that was never begun) gives them back, by a
 // record: a sibling that has finished may need them to be undone, and nobody else would give way.
-void give_back_idle_locks(EngineCore& core, Execution& root, Effects& effects)
+void give_back_idle_locks(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  if (root.tree.parked) return;
-  for (Execution* member : root.tree.members) {
+  if (head.tree.parked) return;
+  for (Execution* member : head.tree.members) {
     const bool idle = member->state == ProcedureState::kFailed && member->undo_left == 0;
     if (!idle || member->locks.empty() || !member->holds_locks()) continue;
-    commit_last_record(core, *member, ProcedureState::kRolledBack, effects);
+    commit_last_record(core, *member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
   }
 }
 
-void take_next_turn(EngineCore& core, Execution& root, Effects& effects)
+void take_next_turn(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  TreeState& tree = root.tree;
+  TreeState& tree = head.tree;
   if (tree.parked) return;
   if (tree.to_undo.empty()) {
-    return commit_last_record(core, root, ProcedureState::kRolledBack, effects);
+    return commit_last_record(core, head, ProcedureState::kRolledBack, LastRecord::kEndsDomain,
+                              effects);
   }
   const UndoTurn& turn = tree.to_undo.back();
   Execution& member = *turn.execution;
   member.undo_step = turn.entry.step;
   core.end_reported_wait(member);
-  member.ends_tree = member.is_root() && tree.to_undo.size() == 1;
+  member.leads_rollback = &member == &head;
+  member.ends_tree = member.leads_rollback && tree.to_undo.size() == 1;
   // A back-off between two attempts to undo, or a wait for time alone; what was awaited beside it
   // is asked for anew.
   if (member.deadline && !member.awaits) {
@@ -212,7 +235,7 @@ void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mu
         member.phase = Phase::kIdle;
       } else {  // a worker has polled it and is about to look
         member.phase = Phase::kDropping;
-        ++member.root->tree.in_flight;
+        enter_flight(member);
       }
       core.abandon_waits(member);
       break;
@@ -230,26 +253,59 @@ void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mu
 
 }  // namespace
 
-bool can_be_undone(Execution& root) { return beyond_return(root) == nullptr; }
+Execution* failing_domain(Execution& member) {
+  Execution* found = nullptr;
+  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
+    if (head->tree.failed) found = head;
+  }
+  return found;
+}
 
-void begin_rollback(EngineCore& core, Execution& root, Effects& effects) {
-  root.tree.rolling_back = true;
+bool is_parked(Execution& member) {
+  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
+    if (head->tree.parked) return true;
+  }
+  return member.parked;
+}
+
+bool is_over(Execution& member) {
+  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
+    if (head->reported) return true;
+  }
+  return false;
+}
+
+bool can_be_undone(Execution& head) { return beyond_return(head) == nullptr; }
+
+namespace {
+
+// Starts, or after a restart continues, the rollback of a domain of which nobody is in flight.
+void begin_rollback(EngineCore& core, Execution& head, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  head.tree.rolling_back = true;
   core.flush();  // the last one in flight may just have given its locks back, and be the first to
                  // be undone
-  if (const Execution* const member = beyond_return(root)) {
-    root.tree.cause = find_cause(root);
-    return park_tree(core, root,
-                     "it failed (" + root.tree.cause.to_string() + ") after procedure " +
+  if (const Execution* const member = beyond_return(head)) {
+    head.tree.cause = find_cause(head);
+    return park_tree(core, head,
+                     "it failed (" + head.tree.cause.to_string() + ") after procedure " +
                          std::to_string(member->id.value) + " had passed its point of no return",
                      effects);
   }
-  plan_rollback(root);
-  if (!root.tree.parked) {
-    for (Execution* const member : root.tree.members) wait_for_turn(core, *member);
+  forget_inner_plans(head);
+  plan_rollback(head);
+  // Parked before a restart, or as part of a domain within this one.
+  for (const Execution& member : TreeMembers(head)) {
+    if (member.parked && member.state == ProcedureState::kFailed) head.tree.parked = true;
   }
-  give_back_idle_locks(core, root, effects);
-  take_next_turn(core, root, effects);
+  if (!head.tree.parked) {
+    for (Execution* const member : head.tree.members) wait_for_turn(core, *member, head);
+  }
+  give_back_idle_locks(core, head, effects);
+  take_next_turn(core, head, effects);
 }
+
+}  // namespace
 
 void child_finished(EngineCore& core, Execution& child, Effects& effects) {
   Execution& parent = *child.parent_execution();
@@ -271,12 +327,17 @@ void children_finished(EngineCore& core, Execution& parent, Effects& effects) {
   // Not written: after a crash, waiting with no unfinished child means runnable.
   parent.state = ProcedureState::kRunnable;
   if (parent.step == 0) {  // it was done, but for its children
-    return commit_last_record(core, parent, ProcedureState::kSuccess, effects);
+    return commit_last_record(core, parent, ProcedureState::kSuccess, LastRecord::kOfMember,
+                              effects);
   }
   core.queue(parent, parent.holds_locks() ? Disposition::kFront : Disposition::kBack);
 }
 
-void go_on_from_record(EngineCore& core, Execution& member, Effects& effects) {
+namespace {
+
+// Nobody of its domain has failed: it does what its last record says.
+void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
   switch (member.state) {
     case ProcedureState::kWaiting:
       if (member.unfinished_children > 0) {
@@ -287,6 +348,7 @@ void go_on_from_record(EngineCore& core, Execution& member, Effects& effects) {
       }
       return;
     case ProcedureState::kRunnable:
+      if (member.parked) return;  // until an operator acts
       if (member.step == 0) return children_finished(core, member, effects);
       return core.queue(member, Disposition::kBack);
     case ProcedureState::kWaitingTimeout:
@@ -303,51 +365,136 @@ void go_on_from_record(EngineCore& core, Execution& member, Effects& effects) {
   }
 }
 
-namespace {
+// Whether it ended earlier than `head`, with a domain within that of `head`.
+bool is_over_before(Execution& member, const Execution& head) {
+  for (Execution* inner = &member.domain(); inner != &head; inner = inner->outer_domain()) {
+    if (inner->reported) return true;
+  }
+  return false;
+}
 
-// Nobody in the tree has failed any more: it goes on where it was stopped. What was said about
+bool is_live_head(const Execution& member) { return member.reports && !member.reported; }
+
+// Whether a record of its own domain says that it has failed.
+bool has_failed(Execution& head) {
+  if (head.inbox && head.inbox->abort() != nullptr) return true;
+  for (Execution& member : TreeMembers(head)) {
+    const bool failed =
+        member.state == ProcedureState::kFailed || member.state == ProcedureState::kRolledBack;
+    if (failed && &member.domain() == &head) return true;
+  }
+  return false;
+}
+
+// Nobody in the domain has failed any more: it goes on where it was stopped. What was said about
 // children meanwhile was heard by nobody, so they are counted anew.
-void resume_tree(EngineCore& core, Execution& root, Effects& effects)
+void resume_domain(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  TreeState& tree = root.tree;
+  TreeState& tree = head.tree;
+  forget_inner_plans(head);
   tree.failed = tree.parked = tree.rolling_back = false;
   tree.cause = Status();
   tree.given_up = false;
   core.flush();
-  if (root.state == ProcedureState::kSuccess) return finish_root(core, root, effects);
-  for (Execution& member : TreeMembers(root)) member.unfinished_children = 0;
-  for (const Execution* member : tree.members) {
-    if (member->state != ProcedureState::kSuccess)
-      ++member->parent_execution()->unfinished_children;
+  if (head.is_root() && head.state == ProcedureState::kSuccess) {
+    return finish_root(core, head, effects);
   }
-  for (Execution& member : TreeMembers(root)) go_on_from_record(core, member, effects);
+  for (Execution& member : TreeMembers(head)) member.unfinished_children = 0;
+  for (const Execution* member : tree.members) {
+    const bool ended = member->state == ProcedureState::kSuccess || member->reported;
+    if (!ended) ++member->parent_execution()->unfinished_children;
+  }
+  for (Execution* member : tree.members) {
+    if (is_live_head(*member)) member->tree.failed = has_failed(*member);
+  }
+  start_domain(core, head, effects);
+  if (head.state == ProcedureState::kSuccess) child_finished(core, head, effects);
 }
 
 }  // namespace
 
+void find_failures(Execution& root) {
+  for (Execution& member : TreeMembers(root)) {
+    if (member.is_root() || is_live_head(member)) member.tree.failed = has_failed(member);
+  }
+}
+
+void start_domain(EngineCore& core, Execution& head, Effects& effects) {
+  if (head.tree.failed) {
+    for (Execution& member : TreeMembers(head)) {
+      // Whoever waited for children that had all ended may have begun its next step.
+      if (member.state == ProcedureState::kWaiting && member.unfinished_children == 0) {
+        member.state = ProcedureState::kRunnable;
+      }
+    }
+    return begin_rollback(core, head, effects);
+  }
+  for (Execution& member : TreeMembers(head)) {
+    if (&member.domain() == &head) go_on_from_record(core, member, effects);
+  }
+  for (Execution* member : head.tree.members) {
+    if (is_live_head(*member) && member->outer_domain() == &head) {
+      start_domain(core, *member, effects);
+    }
+  }
+}
+
 void order_published(EngineCore& core, Execution& execution, const StepCommit& commit,
                      Effects& effects) {
-  Execution& root = *execution.root;
-  TreeState& tree = root.tree;
+  Execution* const head = failing_domain(execution);
+  PV2_ASSERT(head != nullptr, "an order to a parked tree is about one that has failed");
+  TreeState& tree = head->tree;
   execution.phase = Phase::kIdle;
   if (commit.next.order == OrderEffect::kBack) tree.parked = tree.rolling_back = false;
-  left_flight(core, root, effects);
+  left_flight(core, execution, effects);
   if (commit.next.order != OrderEffect::kForward) return;
   if (execution.state == ProcedureState::kSuccess && !execution.is_root()) {
     core.settle(execution, Disposition::kParkUnlock);
     core.tell(ProcedureNews::Kind::kFinished, execution);
   }
-  for (const Execution& member : TreeMembers(root)) {
-    if (member.state == ProcedureState::kFailed) return;  // it has to be repaired too
-  }
-  resume_tree(core, root, effects);
+  if (has_failed(*head)) return;  // others have to be repaired too
+  resume_domain(core, *head, effects);
 }
 
-void fail_tree(EngineCore& core, Execution& root) {
-  if (root.tree.failed) return;
-  root.tree.failed = true;
+void park_member(EngineCore& core, Execution& member, Effects& effects) {
+  member.phase = Phase::kIdle;
+  const Status& why = member.failure->parked;
+  core.tell(ProcedureNews::Kind::kParked, member, why);
+  effects.log(LogLevel::kError, "procedure " + std::to_string(member.id.value) + " (" +
+                                    std::string(member.name_of_type()) +
+                                    ") is parked with its locks: " + why.to_string());
+}
+
+void domain_ended(EngineCore& core, Execution& head, Effects& effects) {
+  head.phase = Phase::kIdle;
+  head.undo_step = 0;
+  forget_inner_plans(head);
+  TreeState& tree = head.tree;
+  tree.failed = tree.parked = tree.rolling_back = tree.given_up = false;
+  tree.to_undo.clear();
+  core.flush();
+  for (Execution& member : TreeMembers(head)) {
+    if (&member != &head && is_over_before(member, head)) continue;
+    core.abandon_waits(member);
+    if (member.holds_locks()) core.settle(member, Disposition::kParkUnlock);
+    const bool stays = &member != &head && !member.is_undone_with_its_tree();
+    if (stays) continue;
+    member.state = ProcedureState::kRolledBack;
+    core.tell(ProcedureNews::Kind::kFinished, member, tree.cause);
+  }
+  effects.log(LogLevel::kInfo,
+              "procedure " + std::to_string(head.id.value) + " (" +
+                  std::string(head.name_of_type()) +
+                  ") failed and is undone; its parent is told: " + head.failure->error.to_string());
+  failing_domain(head) == nullptr ? child_finished(core, head, effects)
+                                  : child_ended_too_late(head);
+}
+
+void fail_tree(EngineCore& core, Execution& head) {
+  if (head.tree.failed) return;
+  head.tree.failed = true;
   core.flush();  // so that every kQueued member is in a queue, or polled
-  for (Execution& member : TreeMembers(root)) stop_member(core, member);
+  for (Execution& member : TreeMembers(head)) stop_member(core, member);
 }
 
 void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
@@ -374,7 +521,7 @@ Status why_not_abortable(Execution& root) {
                    " has passed its point of no return");
   }
   for (Execution& member : TreeMembers(root)) {
-    if (!has_begun_no_return(member)) continue;
+    if (!has_begun_no_return(member) || failing_domain(member) != nullptr) continue;
     return refused("procedure " + std::to_string(member.id.value) +
                    " has begun its point of no return, step " +
                    std::string(member.type->find_step(member.step)->name));
@@ -388,26 +535,37 @@ bool stands_before_no_return(const Execution& member) {
   return info != nullptr && info->kind == StepKind::kPointOfNoReturn;
 }
 
-void left_flight(EngineCore& core, Execution& root, Effects& effects) {
-  TreeState& tree = root.tree;
-  PV2_ASSERT(tree.in_flight > 0, "what leaves flight was in flight");
-  if (--tree.in_flight > 0 || !tree.failed) return;
-  if (!tree.rolling_back && !tree.parked) begin_rollback(core, root, effects);
+void enter_flight(Execution& member) {
+  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
+    ++head->tree.in_flight;
+  }
+}
+
+void left_flight(EngineCore& core, Execution& member, Effects& effects) {
+  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
+    PV2_ASSERT(head->tree.in_flight > 0, "what leaves flight was in flight");
+    --head->tree.in_flight;
+  }
+  Execution* const failed = failing_domain(member);
+  if (failed == nullptr || failed->tree.in_flight > 0) return;
+  if (!failed->tree.rolling_back && !failed->tree.parked) begin_rollback(core, *failed, effects);
 }
 
 void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, Effects& effects) {
-  Execution& root = *execution.root;
-  TreeState& tree = root.tree;
+  Execution* const failed = failing_domain(execution);
+  PV2_ASSERT(failed != nullptr, "what is undone has failed");
+  Execution& head = *failed;
+  TreeState& tree = head.tree;
   const Transition& done = commit.next;
   if (done.parked) {
     execution.phase = Phase::kIdle;
     PV2_ASSERT(execution.failure != nullptr, "a record that parks says why");
-    return park_tree(core, root, execution.failure->parked.to_string(), effects);
+    return park_tree(core, head, execution.failure->parked.to_string(), effects);
   }
-  if (!root.quarantined) tree.parked = false;  // it was, if an operator ordered this record
+  if (!head.quarantined) tree.parked = false;  // it was, if an operator ordered this record
   if (done.requeue) {                          // and wants the undo tried again
     execution.phase = Phase::kIdle;
-    return take_next_turn(core, root, effects);
+    return take_next_turn(core, head, effects);
   }
   if (done.undo != UndoChange::kPop) {  // a wait or a back-off inside the turn
     const bool arrived =
@@ -424,14 +582,13 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
   execution.undo_step = 0;
   --execution.undo_left;
   tree.to_undo.pop_back();
-  if (execution.is_root() && execution.ends_tree) return finish_root(core, root, effects);
-  if (execution.undo_left == 0 && !execution.is_root()) {
+  if (execution.undo_left == 0 && &execution != &head) {
     core.settle(execution, Disposition::kParkUnlock);
   }
   if (!tree.to_undo.empty() && tree.to_undo.back().execution != &execution) {
-    wait_for_turn(core, execution);
+    wait_for_turn(core, execution, head);
   }
-  take_next_turn(core, root, effects);
+  take_next_turn(core, head, effects);
 }
 
 void finish_root(EngineCore& core, Execution& root, Effects& effects) {
@@ -446,8 +603,8 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects) {
     core.state.garbage.try_emplace(root.id);
   }
   if (root.state == ProcedureState::kRolledBack) {
-    for (const Execution* member : root.tree.members) {
-      if (!member->is_undone_with_its_tree()) continue;
+    for (Execution* member : root.tree.members) {
+      if (!member->is_undone_with_its_tree() || is_over(*member)) continue;
       core.tell(ProcedureNews::Kind::kFinished, *member, root.tree.cause);
     }
   }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the members of one tree mean to each other: the join of a parent with its children, the
-// failure of the whole, its rollback, and its end. Free functions over executions, all under the
-// state mutex; they decide, and leave the doing to Effects.
+// failure of what fails together, its rollback, and its end. Free functions over executions, all
+// under the state mutex; they decide, and leave the doing to Effects.
+//
+// What fails together is a domain: a root, or a child whose failure is only reported (its head),
+// with all descendants. Domains lie in each other; the widest one that has failed is undone, and
+// what was being undone within it is planned anew with it.
 //
 // The rule of failure: it takes effect when the failing record is published. A member is in flight
-// from being taken by a worker until its record is published; rollback begins when nobody is. So no
-// step runs beside an undo.
+// from being taken by a worker until its record is published; rollback begins when nobody in the
+// domain is. So no step runs beside an undo.
 
 #pragma once
 
@@ -27,8 +31,17 @@ void child_ended_too_late(Execution& child);
 void children_finished(EngineCore& core, Execution& parent, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
-/// A member has failed (published): from now on nothing of its tree goes forward.
-void fail_tree(EngineCore& core, Execution& root) PV2_REQUIRES(core.state_mutex);
+/// The head of the widest domain around `member` that has failed, or nullptr.
+[[nodiscard]] Execution* failing_domain(Execution& member);
+
+/// Whether it, or what fails together with it, waits for an operator.
+[[nodiscard]] bool is_parked(Execution& member);
+
+/// Whether it ended with a domain whose failure was reported: nothing of it is ever run or undone.
+[[nodiscard]] bool is_over(Execution& member);
+
+/// A member has failed (published): from now on nothing of the domain of `head` goes forward.
+void fail_tree(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex);
 
 /// The whole tree is to be undone, for a reason that is durable (published). Rollback begins at
 /// once if nobody of it is in flight.
@@ -41,9 +54,10 @@ void abort_tree(EngineCore& core, Execution& root, Effects& effects) PV2_REQUIRE
 /// Whether `member` is about to begin the step that is its point of no return.
 [[nodiscard]] bool stands_before_no_return(const Execution& member);
 
-/// One member less is in flight. In a failed tree the last one starts the rollback, or its next
-/// turn.
-void left_flight(EngineCore& core, Execution& root, Effects& effects)
+/// A worker has taken it, or its record is on the way.
+void enter_flight(Execution& member);
+/// That is over. In a domain that has failed the last one starts the rollback.
+void left_flight(EngineCore& core, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
 /// An undo was published: the turn is over (`commit` says how).
@@ -54,18 +68,25 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
 void order_published(EngineCore& core, Execution& execution, const StepCommit& commit,
                      Effects& effects) PV2_REQUIRES(core.state_mutex);
 
-/// A member of a tree that goes forward, and of which nobody runs: it does what its last record
-/// says.
-void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
+/// Its attempts are used up (published): it waits for an operator, and nobody else does.
+void park_member(EngineCore& core, Execution& member, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
+/// The last record of a child whose failure is only reported was published: what it spawned is
+/// over, and its parent goes on if it was the last one.
+void domain_ended(EngineCore& core, Execution& head, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
+/// After a restart: notes in the heads of a tree what has failed by its records.
+void find_failures(Execution& root);
+
+/// What was loaded, or was stopped and repaired, goes on as its records say: forward, or back where
+/// a domain has failed. Nobody of it runs.
+void start_domain(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
 /// Whether nothing in it is past its point of no return.
-[[nodiscard]] bool can_be_undone(Execution& root);
-
-/// Starts, or after a restart continues, the rollback of a failed tree of which nobody is in
-/// flight.
-void begin_rollback(EngineCore& core, Execution& root, Effects& effects)
-    PV2_REQUIRES(core.state_mutex);
+[[nodiscard]] bool can_be_undone(Execution& head);
 
 /// The final record of a root is durable: keeps its result, answers who waits, lets go of the tree.
 void finish_root(EngineCore& core, Execution& root, Effects& effects)

@@ -28,6 +28,7 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
   same.attempt = execution.attempt;
   same.no_return = execution.no_return;
   same.parked = execution.parked;
+  same.unsure = execution.unsure;
   same.awaits = execution.awaits;
   same.deadline = execution.deadline;
   same.patience = execution.patience;
@@ -163,7 +164,7 @@ std::size_t Workers::take(std::span<SchedulerEntry*> polled, std::span<StepJob> 
       if (execution.phase == Phase::kDropping) {
         execution.phase = Phase::kIdle;
         if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
-        left_flight(core_, *execution.root, effects);
+        left_flight(core_, execution, effects);
         continue;
       }
       PV2_ASSERT(execution.phase == Phase::kQueued, "what is polled was queued");
@@ -175,7 +176,7 @@ std::size_t Workers::take(std::span<SchedulerEntry*> polled, std::span<StepJob> 
       }
       execution.phase = Phase::kInFlight;
       execution.wake_pending = false;
-      ++execution.root->tree.in_flight;
+      enter_flight(execution);
       jobs[taken++] = {&execution, core_.state.spare_steps.take()};
     }
   }
@@ -201,7 +202,7 @@ StepCommit* Workers::run_step(StepJob job, const Worker& worker) {
     StateLock lock(core_);
     execution.phase = Phase::kIdle;
     quarantine_tree(core_, *execution.root, step.error(), effects);
-    left_flight(core_, *execution.root, effects);
+    left_flight(core_, execution, effects);
   }
   publisher_.perform(effects);
   return nullptr;

@@ -175,6 +175,32 @@ TEST_CASE("an abort is refused once the point of no return was begun, and accept
   }
 }
 
+TEST_CASE("a point of no return that waits for its lock was not begun, as its records say") {
+  const bool restart = GENERATE(false, true);
+  EngineWorld engine;
+  const auto table = LockSet().table("shop", "orders", LockMode::kExclusive);
+  engine.world.scripts["holder"] = waiting_at(2, 3);
+  engine.world.scripts["holder"].locks = table;
+  engine.world.scripts["m"] = {.steps = 5};
+  engine.world.scripts["m"].locks = table;
+  engine.world.scripts["m"].locks.scope(LockScope::kStep);
+  engine.open();
+  const ProcedureId id = engine.submit<CommittingJob>("m");
+  engine.executor().run_until_idle(1);
+  const ProcedureId holder = engine.submit("holder");
+  engine.run();
+  REQUIRE(engine.describe(id).step == 3);
+  REQUIRE(engine.world.journal.count("do m.3") == 0);
+  REQUIRE_FALSE(engine.describe(id).holds_locks);
+  if (restart) engine.crash_and_open();
+  engine.run();
+  CHECK(engine.executor().abort(id).to_string() == "OK");
+  while (engine.world.answer_one("go on")) engine.run();
+  CHECK(engine.result(holder).status.ok());
+  CHECK(engine.result(id).status.code() == StatusCode::kAborted);
+  CHECK(engine.world.journal.count("undo m.1") == 1);
+}
+
 TEST_CASE("nobody begins a point of no return while an abort is on its way") {
   EngineWorld engine;
   engine.world.scripts["m"] = {.steps = 5};

@@ -336,7 +336,7 @@ TEST_CASE("fail_and_roll_back of a tree that goes forward is in the audit, if it
   const ProcedureId root = engine.submit("p");
   engine.run();
   const ProcedureId child{root.value + 1};
-  order(engine, child, RepairVerb::kFailAndRollBack, crash);
+  order(engine, child, RepairVerb::kFailAndRollBack, crash, root);
   engine.run();
   CHECK(engine.result(root).status == Status(StatusCode::kAborted, "aborted by anna: ticket 7"));
   const auto audit = engine.executor().audit(root);

@@ -42,6 +42,8 @@ struct JobPlot {
   bool acknowledges = false;
   /// How often an effect may happen without any crash.
   std::size_t repeats = 1;
+  /// An operator orders this of whatever is parked, each time that he sees something parked.
+  std::optional<RepairVerb> repairs = std::nullopt;
   /// What else has to be true. `row` reads a row of the host.
   using Row = std::function<std::optional<std::string>(std::string_view key)>;
   std::function<void(const std::vector<std::string>& journal, const Row& row)> check = {};
@@ -59,6 +61,7 @@ class JobStory final : public CrashStory {
   void add_types(ProcedureRegistry& registry) override { add_job_types(registry, world_); }
 
   void begin_life(ProcedureExecutor& executor) override {
+    ordering_ = false;
     for (Client& client : clients_) {
       client.told = client.acknowledging = client.aborting = client.signalling = false;
       if (client.acknowledged) continue;
@@ -90,6 +93,7 @@ class JobStory final : public CrashStory {
   bool stir(ProcedureExecutor& executor) override {
     bool stirred = world_.answer_one("the answer");
     for (Client& client : clients_) stirred = signal(executor, client) || stirred;
+    stirred = repair(executor) || stirred;
     for (Client& client : clients_) {
       if (!plot_.acknowledges || !client.told || client.acknowledged || client.acknowledging) {
         continue;
@@ -105,6 +109,11 @@ class JobStory final : public CrashStory {
 
   void check_end(CrashEnd& end) override {
     REQUIRE(end.executor.live_procedures() == 0);
+    for (const Status& refusal : refused_) {  // only by a crash
+      INFO(refusal.to_string());
+      REQUIRE((refusal.code() == StatusCode::kUnknownOutcome ||
+               refusal.code() == StatusCode::kIoError || refusal.code() == StatusCode::kStopping));
+    }
     for (const Client& client : clients_) {
       INFO("client of " << client.root->name);
       REQUIRE(client.trouble.empty());
@@ -149,6 +158,25 @@ class JobStory final : public CrashStory {
     std::size_t signalled = 0;
     std::string trouble{};
   };
+
+  bool repair(ProcedureExecutor& executor) {
+    if (!plot_.repairs || ordering_) return false;
+    const ProcedurePage parked = executor.list({.parked = true}, {}, 1);
+    if (parked.procedures.empty()) return false;
+    ordering_ = true;
+    REQUIRE(++orders_ < 1000);
+    // After a restart something else may have to be undone first: a retry gets there.
+    const RepairVerb verb = skip_refused_ ? RepairVerb::kRetryNow : *plot_.repairs;
+    executor.repair_async(parked.procedures.front().root, verb,
+                          {.who = "operator", .why = "it is parked"},
+                          [this, verb](const Status& status) {
+                            ordering_ = false;
+                            skip_refused_ = verb == RepairVerb::kSkipStep &&
+                                            status.code() == StatusCode::kFailedPrecondition;
+                            if (!status.ok() && !skip_refused_) refused_.push_back(status);
+                          });
+    return true;
+  }
 
   bool signal(ProcedureExecutor& executor, Client& client) {
     while (client.signal_unknown && client.signalled < client.root->signals.size() &&
@@ -217,12 +245,16 @@ class JobStory final : public CrashStory {
   }
 
   void check_rows(ProcedureStore& store) {
+    constexpr std::size_t kNumberedKey =
+        17;  // messages, which are gone; audits of who was repaired
     const auto count = [&](Space space) {
       std::size_t rows = 0;
       REQUIRE(store
                   .scan(space, "",
-                        [&](const StoredRow&) {
-                          ++rows;
+                        [&](const StoredRow& row) {
+                          const bool numbered = row.key.size() == kNumberedKey;
+                          const bool audit = numbered && row.key[8] == 4;
+                          rows += audit && plot_.repairs && !plot_.acknowledges ? 0 : 1;
                           return Status();
                         })
                   .ok());
@@ -260,6 +292,10 @@ class JobStory final : public CrashStory {
   const JobPlot& plot_;
   World world_;
   std::vector<Client> clients_;
+  bool ordering_ = false;
+  bool skip_refused_ = false;
+  std::size_t orders_ = 0;
+  std::vector<Status> refused_;
 };
 
 /// Plays `plot` with a crash at every commit.

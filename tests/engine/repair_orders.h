@@ -13,6 +13,17 @@ namespace pv2::testing {
 inline std::optional<Outcome> usual() { return std::nullopt; }
 inline const RepairNote kNote{.who = "anna", .why = "ticket 7"};
 
+// Fails at step 3; the undo of step 2 fails for good until `mended`.
+inline JobScript stuck(const bool& mended) {
+  return {
+      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
+      .undo =
+          [&mended](JobRun& run) {
+            return run.step == 2 && !mended ? std::optional(Say::fail("stuck")) : usual();
+          },
+      .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+}
+
 inline std::size_t rows_in_store(EngineWorld& engine, RowKind kind) {
   std::size_t rows = 0;
   const Status scanned = engine.store().scan(Space::kProcedure, "", [&](const StoredRow& row) {
@@ -33,7 +44,8 @@ inline std::string joined(const Result<std::vector<std::string>>& lines) {
 // Orders it, with the machine crashing right before or right after the commit, or not at all; then
 // orders again what was not carried out.
 enum class Crash { kNone, kBefore, kAfter };
-inline void order(EngineWorld& engine, ProcedureId id, RepairVerb verb, Crash crash) {
+inline void order(EngineWorld& engine, ProcedureId id, RepairVerb verb, Crash crash,
+                  ProcedureId root = {}) {
   if (crash == Crash::kNone) {
     REQUIRE(engine.executor().repair(id, verb, kNote).to_string() == "OK");
     return;
@@ -43,7 +55,7 @@ inline void order(EngineWorld& engine, ProcedureId id, RepairVerb verb, Crash cr
                           : engine.faults().crash_after(next, FaultStore::AfterCrash::kFail);
   REQUIRE(engine.executor().repair(id, verb, kNote).code() == StatusCode::kUnknownOutcome);
   engine.open();
-  const auto done = engine.executor().audit(id);
+  const auto done = engine.executor().audit(root ? root : id);
   REQUIRE(done.status().to_string() == "OK");
   REQUIRE(done->size() == (crash == Crash::kAfter ? 1 : 0));
   if (done->empty()) REQUIRE(engine.executor().repair(id, verb, kNote).to_string() == "OK");

@@ -11,17 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Fails at step 3; the undo of step 2 fails for good until `mended`.
-JobScript stuck(const bool& mended) {
-  return {
-      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
-      .undo =
-          [&mended](JobRun& run) {
-            return run.step == 2 && !mended ? std::optional(Say::fail("stuck")) : usual();
-          },
-      .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
-}
-
 }  // namespace
 
 TEST_CASE("a parked undo is tried again, with fresh attempts, and the rollback ends") {
@@ -218,6 +207,42 @@ TEST_CASE("a parked tree is bypassed: it ends as it stands, and lets go of every
   CHECK(rows_in_store(engine, RowKind::kAudit) == 0);
   CHECK(engine.executor().acknowledge(other).ok());
   CHECK(rows_in_store(engine, RowKind::kState) == 0);
+}
+
+TEST_CASE(
+    "who only waits is aborted, and may be bypassed while it is undone, by a child's name too") {
+  const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
+  const bool by_child = GENERATE(false, true);
+  EngineWorld engine;  // rows 40, 42
+  engine.world.scripts["p"] = {.children = {"c"}};
+  engine.world.scripts["c"] = {
+      .run =
+          [](JobRun& run) {
+            if (run.step != 2) return usual();
+            const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+            return value == nullptr ? std::optional(Say::wait()) : usual();
+          },
+      .undo =
+          [](JobRun& run) {
+            return run.step == 2 ? std::optional(Say::retry("not yet")) : usual();
+          }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const ProcedureId child{root.value + 1};
+  CHECK(engine.executor().bypass(root, kNote).code() == StatusCode::kFailedPrecondition);
+  REQUIRE(engine.executor().abort(root).ok());
+  engine.run();  // the undo of the child's step backs off
+  order(engine, by_child ? child : root, RepairVerb::kBypass, crash, root);
+  engine.run();
+
+  CHECK(engine.result(root).bypassed);
+  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.world.journal.count("undo c.1") == 0);
+  CHECK(engine.world.journal.count("undo p.1") == 0);
+  engine.world.answer_one("too late");
+  engine.advance(1h);
+  CHECK(engine.result(root).bypassed);
 }
 
 TEST_CASE("a quarantined tree can be bypassed by a program that does not know its type") {

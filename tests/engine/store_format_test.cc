@@ -409,6 +409,53 @@ TEST_CASE("a reader written from the page reads an audit entry, and a bypassed r
   CHECK(rows_of(w.disk).size() == 1);
 }
 
+TEST_CASE("a reader written from the page reads a reported failure, and who gave up unsure") {
+  EngineWorld w;
+  w.retry.max_attempts = 1;
+  w.world.scripts["p"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 2) {
+      run.ctx.spawn(Job(run.world, "bad"), {.on_failure = OnFailure::kReport});
+      run.spawn("unsure");
+    }
+    return std::nullopt;
+  }};
+  w.world.scripts["bad"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 1) return std::nullopt;
+    return Say::fail("no");
+  }};
+  w.world.scripts["unsure"] = {.run = [](JobRun&) -> std::optional<Outcome> {
+    return Say::unsure(Status(StatusCode::kDeadlineExceeded, "late"));
+  }};
+  w.open();
+  const ProcedureId root = w.submit("p");
+  w.run();
+  const auto rows = rows_of(w.disk);
+  const ProcedureId bad{root.value + 1};
+  const ProcedureId unsure{root.value + 2};
+  CHECK(record(rows, bad, kHeader).engine.number(17) == 1);
+  CHECK(!record(rows, unsure, kHeader).engine.has(17));
+  const Record end = record(rows, bad, kState);
+  CHECK(end.engine.number(1) == 5);
+  CHECK((end.engine.number(5) & 64) != 0);
+  CHECK(end.engine.text(11) == "no");
+  const Record parked = record(rows, unsure, kState);
+  CHECK(parked.engine.number(1) == 2);
+  CHECK(parked.engine.number(2) == 1);
+  CHECK((parked.engine.number(5) & (4 + 128)) == 4 + 128);
+  CHECK(!parked.engine.has(10));
+  CHECK(parked.engine.number(15) == 8);
+  CHECK_THAT(parked.engine.text(16), ContainsSubstring("late"));
+
+  REQUIRE(w.executor().retry_now(unsure, {.who = "anna"}).ok());
+  const auto history = state_of(w, unsure).engine.list(9);
+  CHECK(history.size() == 6);
+  CHECK(history[4] % 16 == 7);
+  REQUIRE(w.executor().fail_and_roll_back(root, {.who = "anna"}).ok());
+  const auto after = rows_of(w.disk);
+  std::string_view audit = after.at("P" + big_endian(root.value) + "\x04" + big_endian(3)).value;
+  CHECK(Message(*take_frame(audit)).number(1) == 3);
+}
+
 TEST_CASE("a reader written from the page reads a signal") {
   EngineWorld w;
   w.world.scripts["a"] = {

@@ -57,8 +57,10 @@ struct Say final : Procedure {
   using Procedure::again;
   using Procedure::done;
   using Procedure::fail;
+  using Procedure::failed;
   using Procedure::retry;
   using Procedure::undone;
+  using Procedure::unsure;
   using Procedure::wait;
   using Procedure::wait_for;
   static Outcome next(std::uint32_t step) {

@@ -48,6 +48,7 @@ struct [[nodiscard]] Outcome {
   std::string result{};
   Status error{};
   std::optional<Duration> timeout{};
+  bool unsure = false;  ///< With kRetry: the attempt may have had its effect.
 };
 
 /// Whether an entry of a history tells of an operator, not of the procedure.

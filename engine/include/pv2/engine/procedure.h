@@ -27,6 +27,17 @@
 
 namespace pv2 {
 
+/// What an error says about trying again.
+enum class ErrorKind : std::uint8_t {
+  kTransient,  ///< It was not done, and may work later.
+  kPermanent,  ///< It was not done, and never will be.
+  kAmbiguous,  ///< Whether it was done is not known.
+};
+
+/// kUnavailable, kBusy, kResourceExhausted and kStopping are transient, kUnknownOutcome and
+/// kDeadlineExceeded ambiguous, all others permanent.
+[[nodiscard]] ErrorKind kind_of(StatusCode code) noexcept;
+
 /// One operation. The engine calls it from one thread at a time, on any worker, never under a lock
 /// of its own. Steps must not block: what takes time goes through StepContext::offload() or
 /// await().
@@ -74,6 +85,14 @@ class Procedure {
   [[nodiscard]] static Outcome retry(Status error) {
     return {.kind = Outcome::Kind::kRetry, .error = std::move(error)};
   }
+  /// The same, but it is not known whether this attempt had its effect (a call timed out). The next
+  /// one is told, durably, by StepContext::unsure(): it may ask what became of it, or call again
+  /// under the same effect_key(); it must not try elsewhere.
+  [[nodiscard]] static Outcome unsure(Status error) {
+    return {.kind = Outcome::Kind::kRetry, .error = std::move(error), .unsure = true};
+  }
+  /// retry(), unsure() or fail(), by the code of `error`: see kind_of().
+  [[nodiscard]] static Outcome failed(Status error);
   /// Never: the tree is undone; `error` becomes its result.
   [[nodiscard]] static Outcome fail(Status error) {
     return {.kind = Outcome::Kind::kFail, .error = std::move(error)};

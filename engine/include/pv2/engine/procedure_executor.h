@@ -42,6 +42,10 @@ struct RetryPolicy {
   Duration base = std::chrono::seconds(1);  ///< Before the second attempt; doubles each time.
   Duration cap = std::chrono::minutes(10);  ///< Never more than this.
   std::uint32_t jitter_percent = 10;        ///< Up to this much is added, so that a herd spreads.
+  /// A step that has failed so often (retry(), unsure()) parks its procedure, until an operator has
+  /// it tried again, skips it, or has the tree undone. 0: never. Its class (kMaxAttempts) and its
+  /// row of the step table say it more closely.
+  std::uint32_t max_attempts = 0;
   /// An undo that fails so often parks its tree: after a bit more than an hour with the defaults.
   std::uint32_t undo_attempts = 16;
 };

@@ -31,6 +31,7 @@ struct ProcedureType {
   std::size_t index = 0;  ///< 0, 1, ... in order of registration: its place in tables by type.
   std::vector<StepInfo> steps;  ///< One row numbered 1 for a procedure without a table.
   bool final_on_success = false;
+  std::uint32_t max_attempts = 0;  ///< Of steps that do not say how many; 0: as the executor says.
   std::function<std::unique_ptr<Procedure>()> create;
   void (*encode)(Procedure&, FieldSelection, std::string& out) = nullptr;
   Status (*decode)(Procedure&, FieldSelection, std::string_view bytes) = nullptr;
@@ -68,6 +69,7 @@ class ProcedureRegistry {
     } else {
       type.steps.push_back({1, "EXECUTE", StepKind::kUndoable});
     }
+    if constexpr (requires { P::kMaxAttempts; }) type.max_attempts = P::kMaxAttempts;
     if constexpr (requires { P::kFinalOnSuccess; }) type.final_on_success = P::kFinalOnSuccess;
     type.encode = [](Procedure& object, FieldSelection which, std::string& out) {
       encode_fields(static_cast<P&>(object), which, out);

@@ -42,6 +42,7 @@ class StepRun;  // the engine's side of one run of a step
 struct ChildOutcome {
   ProcedureId id;
   std::string_view type;  ///< Valid during the step.
+  /// kSuccess; or, if its failure was to be reported, kRolledBack.
   ProcedureState state = ProcedureState::kRunnable;
   Status error;             ///< OK for a success.
   std::string_view result;  ///< The bytes it gave to done(); valid during the step.
@@ -83,6 +84,9 @@ class StepContext {
   [[nodiscard]] std::uint32_t step() const noexcept;
   /// 1 for the first attempt at this step; counts durable retries.
   [[nodiscard]] std::uint32_t attempt() const noexcept;
+  /// Whether an earlier attempt at this step answered unsure(): it may have had its effect.
+  /// Durable.
+  [[nodiscard]] bool unsure() const noexcept;
   /// Whether this run was caused by the deadline of the wait before it.
   [[nodiscard]] bool timed_out() const noexcept;
   /// Names the effect of this visit of this step: the same over retries, crashes and failover,
@@ -93,10 +97,11 @@ class StepContext {
   [[nodiscard]] Random& random();
 
   /// Adds a child. It starts when this step's record is durable; this procedure goes on when all
-  /// children spawned by the step have finished. When one fails, the whole tree is undone.
+  /// children spawned by the step have finished. When one fails, the whole tree is undone, unless
+  /// `on_failure` says that it is only to be reported.
   template <class P>
-  void spawn(P child) {
-    spawn_erased(P::kType, std::make_unique<P>(std::move(child)));
+  void spawn(P child, SpawnOptions options = {}) {
+    spawn_erased(P::kType, std::make_unique<P>(std::move(child)), options);
   }
   /// Submits an independent procedure in this step's record: it exists exactly if the step is done,
   /// and starts then. Nobody joins it, and it is not undone with this tree. Its owner is this
@@ -162,7 +167,9 @@ class StepContext {
   [[nodiscard]] const std::string* signal(std::string_view name);
 
   /// The host's rows in the executor's store. A change is part of this step's record, so it happens
-  /// exactly once however often the step runs.
+  /// exactly once however often the step runs. What is read is durable, or this step's own; reading
+  /// locks nothing: siblings, who share the locks of their parent, may read the same value, and
+  /// what one of them makes of it is then overwritten by the other.
   [[nodiscard]] Result<std::optional<std::string>> get_row(std::string_view key) const;
   void put_row(std::string_view key, std::string_view value);
   void erase_row(std::string_view key);
@@ -185,7 +192,7 @@ class StepContext {
   std::shared_ptr<AwaitSlotOf<T>> make_slot() {
     return std::make_shared<AwaitSlotOf<T>>(wake_target(), id(), wait_epoch());
   }
-  void spawn_erased(std::string_view type, std::unique_ptr<Procedure> child);
+  void spawn_erased(std::string_view type, std::unique_ptr<Procedure> child, SpawnOptions options);
   void submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
                      SubmitOptions options);
   [[nodiscard]] AwaitSlot* slot(std::size_t index, const std::type_info& type);

@@ -30,13 +30,17 @@ struct StepInfo {
   std::uint32_t number = 0;  ///< Persisted; not 0.
   std::string_view name;     ///< For people; a string literal.
   StepKind kind = StepKind::kUndoable;
+  /// After so many failed attempts the procedure parks. 0: as its class says (kMaxAttempts), else
+  /// as RetryPolicy::max_attempts says.
+  std::uint32_t max_attempts = 0;
 };
 
 /// A row of the table. `value` is the enumerator; its number is persisted.
 template <class Step>
 requires std::is_enum_v<Step>
-constexpr StepInfo step(Step value, std::string_view name, StepKind kind) {
-  return {static_cast<std::uint32_t>(value), name, kind};
+constexpr StepInfo step(Step value, std::string_view name, StepKind kind,
+                        std::uint32_t max_attempts = 0) {
+  return {static_cast<std::uint32_t>(value), name, kind, max_attempts};
 }
 
 /// The table: the first row is where a procedure starts. Does not compile when a number is 0 or

@@ -25,4 +25,17 @@ struct SubmitOptions {
   std::optional<WallTime> start_at{};
 };
 
+/// What the failure of a child means for the tree that it belongs to.
+enum class OnFailure : std::uint8_t {
+  kFailTree,  ///< The whole tree is undone.
+  /// The child and what it spawned are undone; then the child has ended, and its parent is told
+  /// (StepContext::children()). Nothing else in the tree is touched.
+  kReport,
+};
+
+/// What goes with a child.
+struct SpawnOptions {
+  OnFailure on_failure = OnFailure::kFailTree;
+};
+
 }  // namespace pv2

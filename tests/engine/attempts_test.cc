@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kinds of errors, and how often a step may fail: a transient one is tried again, an ambiguous one
+// too, with the next attempt told so; when the attempts are used up the procedure parks where it
+// is, its tree goes on, and an operator decides.
+
+#include "engine/job_story.h"
+#include "engine/repair_orders.h"
+
+namespace pv2::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Fails at step 2 until `mended`.
+JobScript unlucky(const bool& mended) {
+  return {.run =
+              [&mended](JobRun& run) {
+                if (run.step != 2 || mended) return usual();
+                run.world.journal.note("attempt " + std::to_string(run.ctx.attempt()));
+                return std::optional(Say::retry("the shop is closed"));
+              },
+          .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+}
+
+enum class CallStep : std::uint32_t { kFirst = 1, kSecond = 2 };
+
+// Two steps, of which the first has two attempts, and the others three.
+class Caller final : public StateMachineProcedure<CallStep> {
+ public:
+  static constexpr std::string_view kType = "test.Caller";
+  static constexpr auto kSteps = steps(step(CallStep::kFirst, "FIRST", kUndoable, 2),
+                                       step(CallStep::kSecond, "SECOND", kUndoable));
+  static constexpr std::uint32_t kMaxAttempts = 3;
+
+  explicit Caller(World& world) : world_(world) {}
+  void fields(auto& /*f*/) {}
+  Flow execute_from_state(CallStep step, StepContext& ctx) override {
+    world_.journal.note(std::string(step == CallStep::kFirst ? "first " : "second ") +
+                        std::to_string(ctx.attempt()));
+    return retry(Status(StatusCode::kUnavailable, "nobody answers"));
+  }
+
+ private:
+  World& world_;
+};
+
+}  // namespace
+
+TEST_CASE("a step whose attempts are used up parks its procedure, with its locks and its error") {
+  const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
+  const bool restart = GENERATE(false, true);
+  EngineWorld engine;
+  engine.retry.max_attempts = 3;
+  bool mended = false;
+  engine.world.scripts["a"] = unlucky(mended);
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  for (int i = 0; i < 10; ++i) {
+    engine.advance(10min);
+    if (restart) engine.crash_and_open();
+  }
+  engine.run();
+
+  const ProcedureInfo info = engine.describe(id);
+  CHECK(info.parked);
+  CHECK(info.state == ProcedureState::kRunnable);
+  CHECK(info.attempt == 3);
+  CHECK(info.step_name == "TWO");
+  CHECK(info.holds_locks);
+  CHECK(info.error ==
+        Status(StatusCode::kUnavailable, "3 attempts at step TWO: the shop is closed"));
+  for (const char* attempt : {"attempt 1", "attempt 2", "attempt 3"}) {
+    CHECK(engine.world.journal.count(attempt) >= 1);
+  }
+  CHECK(engine.world.journal.count("attempt 4") == 0);
+  CHECK(engine.executor().list({.parked = true}).procedures.size() == 1);
+  const auto why = engine.executor().explain(id);
+  REQUIRE(why.status().ok());
+  CHECK_THAT(to_string(*why), ContainsSubstring("is parked until somebody acts") &&
+                                  ContainsSubstring("3 attempts at step TWO"));
+
+  mended = true;
+  order(engine, id, RepairVerb::kRetryNow, crash);
+  engine.run();
+  CHECK(engine.result(id).status.ok());
+  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().audit(id)->front().step == 2);
+}
+
+TEST_CASE("a step that used up its attempts is skipped, or sends its tree back, when ordered") {
+  const auto verb =
+      GENERATE(RepairVerb::kSkipStep, RepairVerb::kFailAndRollBack, RepairVerb::kBypass);
+  const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
+  const bool child = GENERATE(false, true);
+  EngineWorld engine;
+  engine.retry.max_attempts = 1;
+  const bool mended = false;
+  engine.world.scripts["p"] = {.children = {"a", "b"}};
+  engine.world.scripts["a"] = unlucky(mended);
+  engine.world.scripts["b"] = {};
+  engine.open();
+  const ProcedureId root = engine.submit(child ? "p" : "a");
+  engine.run();
+  const ProcedureId parked{root.value + (child ? 1 : 0)};
+  REQUIRE(engine.describe(parked).parked);
+  if (child) {
+    CHECK(engine.world.journal.count("do b.3") == 1);  // others go on
+    CHECK_FALSE(engine.describe(root).parked);
+  }
+  CHECK(engine.executor().preview(root, verb).ok());
+  order(engine, GENERATE(false, true) ? root : parked, verb, crash, root);
+  engine.run();
+
+  const ProcedureResult result = engine.result(root);
+  CHECK(result.status.ok() == (verb == RepairVerb::kSkipStep));
+  CHECK(result.bypassed == (verb == RepairVerb::kBypass));
+  CHECK(engine.world.journal.count("do a.3") == (verb == RepairVerb::kSkipStep ? 1 : 0));
+  const bool undone = verb == RepairVerb::kFailAndRollBack;
+  CHECK(engine.world.journal.count("undo a.2") == (undone ? 1 : 0));  // it may have been half done
+  CHECK(engine.world.journal.count("undo a.1") == (undone ? 1 : 0));
+  CHECK(engine.world.journal.count("undo b.1") == (undone && child ? 1 : 0));
+  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().audit(root)->size() == 1);
+}
+
+TEST_CASE("an abort of a tree in which a step used up its attempts survives any crash") {
+  JobPlot plot;
+  plot.scripts["p"] = {.children = {"a", "b"}};
+  plot.scripts["a"] = {
+      .run = [](JobRun& run) { return run.step == 2 ? std::optional(Say::retry("no")) : usual(); }};
+  plot.scripts["b"] = {};
+  plot.roots = {{"p", false}};
+  plot.repairs = RepairVerb::kFailAndRollBack;
+  plot.check = [](const auto& journal, const auto&) { check_all_undone(journal); };
+  crash_everywhere(plot, {.twice = true, .retry = {.max_attempts = 2}});
+}
+
+TEST_CASE("the step table says how often, else the class, else the executor") {
+  EngineWorld engine;
+  engine.retry.max_attempts = 5;
+  ExecutorOptions options = engine.options();
+  options.registry.add<Caller>(engine.world);
+  engine.open(std::move(options));
+  const auto submitted = engine.executor().submit(Caller(engine.world));
+  REQUIRE(submitted.ok());
+  engine.run();
+  for (int i = 0; i < 10; ++i) engine.advance(10min);
+  CHECK(engine.world.journal.count("first 2") == 1);
+  CHECK(engine.world.journal.count("first 3") == 0);
+  REQUIRE(engine.executor().skip_step(submitted->id, kNote).ok());
+  engine.run();
+  for (int i = 0; i < 10; ++i) engine.advance(10min);
+  CHECK(engine.world.journal.count("second 3") == 1);
+  CHECK(engine.world.journal.count("second 4") == 0);
+  REQUIRE(engine.describe(submitted->id).parked);
+  REQUIRE(engine.executor().retry_now(submitted->id, kNote).ok());
+  engine.run();
+  for (int i = 0; i < 10; ++i) engine.advance(10min);
+  CHECK(engine.world.journal.count("second 1") == 2);  // fresh attempts
+}
+
+TEST_CASE("whether an attempt may have had its effect is known to the next one, over crashes") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {
+      .run =
+          [](JobRun& run) {
+            if (run.step != 2) {
+              CHECK_FALSE(run.ctx.unsure());
+              return run.step == 3 ? std::optional(Say::fail("no")) : usual();
+            }
+            run.world.journal.note(run.ctx.unsure() ? "unsure" : "sure");
+            if (run.ctx.attempt() == 1) {
+              return std::optional(Say::retry("not sent"));
+            }
+            if (run.ctx.attempt() == 2) {
+              return std::optional(Say::unsure(Status(StatusCode::kDeadlineExceeded, "no answer")));
+            }
+            if (run.ctx.attempt() == 3) {
+              return std::optional(Say::retry("not sent"));
+            }
+            return usual();
+          },
+      .undo =
+          [](JobRun& run) {
+            CHECK_FALSE(run.ctx.unsure());
+            return usual();
+          }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  const bool restart = GENERATE(false, true);
+  for (int i = 0; i < 3; ++i) {
+    if (restart) engine.crash_and_open();
+    engine.advance(10min);
+  }
+  engine.run();
+  CHECK(engine.world.journal.count("sure") == 2);
+  CHECK(engine.world.journal.count("unsure") == 2);
+  CHECK_FALSE(engine.result(id).status.ok());
+}
+
+TEST_CASE("an error by its code is transient, ambiguous or permanent") {
+  EngineWorld engine;
+  engine.retry.max_attempts = 1;
+  engine.world.scripts["a"] = {.run = [](JobRun& run) {
+    if (run.step == 2) return std::optional(Say::failed(Status(StatusCode::kUnavailable, "t")));
+    return usual();
+  }};
+  engine.world.scripts["b"] = {.run = [](JobRun& run) {
+    if (run.step == 2) return std::optional(Say::failed(Status(StatusCode::kUnknownOutcome, "u")));
+    return usual();
+  }};
+  engine.world.scripts["c"] = {.run = [](JobRun& run) {
+    if (run.step == 2) return std::optional(Say::failed(Status(StatusCode::kNotFound, "p")));
+    return usual();
+  }};
+  engine.open();
+  const ProcedureId a = engine.submit("a");
+  const ProcedureId b = engine.submit("b");
+  const ProcedureId c = engine.submit("c");
+  engine.run();
+  CHECK(engine.describe(a).error == Status(StatusCode::kUnavailable, "1 attempt at step TWO: t"));
+  CHECK(engine.describe(b).error ==
+        Status(StatusCode::kUnknownOutcome,
+               "1 attempt at step TWO, of which one may have had its effect: u"));
+  CHECK(engine.result(c).status == Status(StatusCode::kNotFound, "p"));
+}
+
+}  // namespace pv2::testing

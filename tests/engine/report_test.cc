@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Children whose failure is only reported: such a child is undone with what it spawned, its parent
+// is told, and nobody else is touched; also when it is in the middle of that that the tree around
+// it fails, when an undo of it parks, and wherever the machine crashes.
+
+#include "engine/job_story.h"
+#include "engine/repair_orders.h"
+
+namespace pv2::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Spawns these in step 2, with their failures reported; notes in step 3 how they ended.
+JobScript reports_of(std::vector<std::string> children) {
+  return {.run = [children](JobRun& run) {
+    if (run.step == 2) {
+      for (const std::string& child : children) {
+        run.ctx.spawn(Job(run.world, child), {.on_failure = OnFailure::kReport});
+      }
+    }
+    if (run.step == 3) {
+      for (const ChildOutcome& child : run.ctx.children()) {
+        run.note += std::string(to_string(child.state)) + " " + child.error.to_string() + " '" +
+                    std::string(child.result) + "';";
+      }
+      run.world.journal.note("saw " + run.note);
+    }
+    return usual();
+  }};
+}
+
+JobScript fails_in(std::uint32_t step) {
+  return {.steps = 3, .run = [step](JobRun& run) {
+            return run.step == step ? std::optional(Say::fail("no")) : usual();
+          }};
+}
+
+const char* const kSaw = "saw SUCCESS OK 'good done';ROLLEDBACK FAILED_PRECONDITION: no '';";
+
+}  // namespace
+
+TEST_CASE("a failure that is to be reported undoes the child alone, and its parent is told") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = reports_of({"good", "bad"});
+  engine.world.scripts["good"] = {};
+  engine.world.scripts["bad"] = fails_in(2);
+  engine.world.scripts["bad"].locks = LockSet().table("shop", "orders", LockMode::kExclusive);
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+
+  CHECK(engine.result(root).status.ok());
+  CHECK(engine.world.journal.count(kSaw) == 1);
+  CHECK(engine.world.journal.count("undo bad.1") == 1);
+  CHECK(engine.world.journal.count("undo good.1") == 0);
+  CHECK(engine.world.journal.count("undo p.2") == 0);
+  CHECK(engine.executor().locks().empty());
+  const auto counts = engine.executor().counts();
+  CHECK(counts[0].submitted == 3);
+  CHECK(counts[0].succeeded == 2);
+  CHECK(counts[0].undone == 1);
+}
+
+TEST_CASE("crashed anywhere, a child whose failure is reported is undone alone") {
+  JobPlot plot;
+  plot.scripts["p"] = reports_of({"good", "bad"});
+  plot.scripts["good"] = {};
+  plot.scripts["bad"] = fails_in(3);
+  plot.roots = {{"p"}};
+  plot.check = [](const auto& journal, const auto&) {
+    REQUIRE(count(journal, kSaw) >= 1);
+    for (const char* undone : {"undo bad.1", "undo bad.2"}) REQUIRE(count(journal, undone) >= 1);
+    for (const char* kept : {"undo good.1", "undo p.2"}) REQUIRE(count(journal, kept) == 0);
+    check_undone_before(journal, "bad.2", "bad.1");
+  };
+  crash_everywhere(plot, {.twice = true, .power_cuts = true});
+}
+
+TEST_CASE("crashed anywhere, what a child spawned is undone with it, and then it is over") {
+  JobPlot plot;
+  plot.scripts["p"] = reports_of({"sub", "good"});
+  plot.scripts["sub"] = {.children = {"g", "bad", "slow"}};
+  plot.scripts["g"] = {.steps = 1, .locks = LockSet().table("shop", "g", LockMode::kExclusive)};
+  plot.scripts["bad"] = fails_in(2);
+  plot.scripts["slow"] = {.steps = 5,
+                          .locks = LockSet().table("shop", "slow", LockMode::kExclusive)};
+  plot.scripts["good"] = {};
+  plot.roots = {{"p"}};
+  plot.check = [](const auto& journal, const auto&) {
+    REQUIRE(count(journal, "do p.3") >= 1);
+    REQUIRE(count(journal, "do sub.3") == 0);
+    for (const char* undone : {"undo g.1", "undo bad.1", "undo sub.2", "undo sub.1"}) {
+      REQUIRE(count(journal, undone) >= 1);
+    }
+    for (const char* kept : {"undo good.1", "undo p.2"}) REQUIRE(count(journal, kept) == 0);
+    check_undone_before(journal, "bad.1", "sub.2");
+  };
+  crash_everywhere(plot, {.twice = true});
+}
+
+TEST_CASE("crashed anywhere, a tree that fails after a report undoes what is left of it") {
+  JobPlot plot;
+  plot.scripts["p"] = reports_of({"good", "bad"});
+  plot.scripts["p"].steps = 4;
+  plot.scripts["good"] = {.steps = 1};
+  plot.scripts["bad"] = {.children = {"g"}, .run = [](JobRun& run) {
+                           return run.step == 3 ? std::optional(Say::fail("no")) : usual();
+                         }};
+  plot.scripts["g"] = {.steps = 1};
+  const auto run = plot.scripts["p"].run;
+  plot.scripts["p"].run = [run](JobRun& job) {
+    return job.step == 4 ? std::optional(Say::fail("later")) : run(job);
+  };
+  plot.roots = {{"p", false}};
+  plot.check = [](const auto& journal, const auto&) {
+    check_all_undone(journal);
+    check_undone_before(journal, "bad.1", "p.3");
+    check_undone_before(journal, "p.3", "good.1");
+  };
+  crash_everywhere(plot, {.twice = true});
+}
+
+TEST_CASE("crashed anywhere, a tree that fails while a child is undone takes that over") {
+  JobPlot plot;
+  plot.scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step == 2) {
+      run.ctx.spawn(Job(run.world, "bad"), {.on_failure = OnFailure::kReport});
+      run.spawn("fatal");
+    }
+    return usual();
+  }};
+  plot.scripts["bad"] = fails_in(3);
+  plot.scripts["bad"].undo = [](JobRun& run) {
+    return run.step == 2 && run.ctx.attempt() == 1 ? std::optional(Say::retry("later")) : usual();
+  };
+  plot.scripts["fatal"] = {.run = [](JobRun& run) {
+    if (run.step != 2) return usual();
+    return run.ctx.timed_out() ? std::optional(Say::fail("fatal"))
+                               : std::optional(Say::wait_for(1ms));
+  }};
+  plot.roots = {{"p", false}};
+  plot.check = [](const auto& journal, const auto&) {
+    check_all_undone(journal);
+    REQUIRE(count(journal, "do p.3") == 0);
+  };
+  crash_everywhere(plot, {.twice = true});
+}
+
+TEST_CASE("crashed anywhere, reports within reports reach the parents that asked for them") {
+  JobPlot plot;
+  plot.scripts["p"] = reports_of({"mid", "good"});
+  plot.scripts["mid"] = reports_of({"bad", "good"});
+  plot.scripts["bad"] = fails_in(1);
+  plot.scripts["good"] = {.steps = 1};
+  plot.roots = {{"p"}};
+  plot.repeats = 2;  // "good" is there twice
+  plot.check = [](const auto& journal, const auto&) {
+    REQUIRE(count(journal, "do mid.3") >= 1);
+    REQUIRE(count(journal, "saw SUCCESS OK 'mid done';SUCCESS OK 'good done';") >= 1);
+  };
+  crash_everywhere(plot);
+}
+
+TEST_CASE("crashed anywhere, an abort undoes a tree in the middle of a report") {
+  for (const std::size_t at : {3U, 5U, 6U, 7U, 8U}) {
+    JobPlot plot;
+    plot.scripts["p"] = reports_of({"good", "bad"});
+    plot.scripts["good"] = {.steps = 2};
+    plot.scripts["bad"] = fails_in(3);
+    plot.roots = {{.name = "p", .succeeds = std::nullopt, .aborts_at = at}};
+    crash_everywhere(plot);
+  }
+}
+
+TEST_CASE("an undo that parks in a child whose failure is reported stops nobody else") {
+  const bool restart = GENERATE(false, true);
+  const auto verb = GENERATE(RepairVerb::kSkipStep, RepairVerb::kRetryNow, RepairVerb::kBypass);
+  const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
+  const bool by_root = GENERATE(false, true);
+  EngineWorld engine;
+  bool mended = false;
+  engine.world.scripts["p"] = reports_of({"stuck", "good"});
+  engine.world.scripts["good"] = {.steps = 4};
+  engine.world.scripts["stuck"] = stuck(mended);
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  if (restart) engine.crash_and_open();
+  engine.run();
+  const ProcedureId child{root.value + 1};
+  REQUIRE(engine.describe(child).parked);
+  CHECK_FALSE(engine.describe(root).parked);
+  CHECK(engine.world.journal.count("do good.4") == 1);
+  const auto why = engine.executor().explain(root);
+  REQUIRE(why.ok());
+  CHECK(why->procedures[0].reasons[0].kind == WaitReason::Kind::kChildren);
+  CHECK(why->procedures[1].reasons[0].kind == WaitReason::Kind::kParked);
+  mended = verb == RepairVerb::kRetryNow;
+  order(engine, by_root ? root : child, verb, crash, root);
+  engine.run();
+
+  CHECK(engine.result(root).status.ok());
+  CHECK_FALSE(engine.result(root).bypassed);
+  CHECK(engine.world.journal.count("do p.3") == 1);
+  CHECK(engine.world.journal.count("undo stuck.1") == (verb == RepairVerb::kBypass ? 0 : 1));
+  CHECK(engine.world.journal.count("undo stuck.2") == (mended ? 1 : 0));
+  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().audit(root)->front().procedure == child);
+}
+
+TEST_CASE("a child that gave up and whose failure is reported is bypassed alone") {
+  const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
+  const bool by_root = GENERATE(false, true);
+  EngineWorld engine;
+  engine.retry.max_attempts = 1;
+  engine.world.scripts["p"] = reports_of({"unlucky", "good"});
+  engine.world.scripts["good"] = {};
+  engine.world.scripts["unlucky"] = {
+      .run = [](JobRun& run) { return run.step == 2 ? std::optional(Say::retry("no")) : usual(); },
+      .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const ProcedureId child{root.value + 1};
+  REQUIRE(engine.describe(child).parked);
+  order(engine, by_root ? root : child, RepairVerb::kBypass, crash, root);
+  engine.run();
+
+  CHECK(engine.result(root).status.ok());
+  CHECK(engine.world.journal.count("undo unlucky.1") == 0);
+  CHECK(engine.world.journal.count("do p.3") == 1);
+  CHECK(engine.executor().locks().empty());
+}
+
+TEST_CASE("a tree that fails around a child that is parked is parked there too") {
+  EngineWorld engine;
+  bool mended = false;
+  engine.world.scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step == 2) {
+      run.ctx.spawn(Job(run.world, "stuck"), {.on_failure = OnFailure::kReport});
+      run.spawn("fatal");
+    }
+    return usual();
+  }};
+  engine.world.scripts["stuck"] = stuck(mended);
+  engine.world.scripts["fatal"] = {.run = [](JobRun& run) {
+    if (run.step != 2) return usual();
+    return run.ctx.timed_out() ? std::optional(Say::fail("fatal"))
+                               : std::optional(Say::wait_for(1h));
+  }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  REQUIRE_FALSE(engine.describe(root).parked);
+  engine.advance(2h);
+  if (GENERATE(false, true)) engine.crash_and_open();
+  REQUIRE(engine.describe(root).parked);
+  mended = true;
+  REQUIRE(engine.executor().retry_now(root, kNote).to_string() == "OK");
+  engine.run();
+  CHECK(engine.result(root).status == Status(StatusCode::kFailedPrecondition, "fatal"));
+  check_all_undone(engine.journal());
+}
+
+TEST_CASE("a child whose failure is reported and that failed beyond its point of no return") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step == 2) {
+      run.ctx.spawn(CommittingJob(run.world, "m"), {.on_failure = OnFailure::kReport});
+    }
+    return usual();
+  }};
+  engine.world.scripts["m"] = {.steps = 5, .run = [](JobRun& run) {
+                                 return run.step == 4 ? std::optional(Say::fail("no")) : usual();
+                               }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  if (GENERATE(false, true)) engine.crash_and_open();
+  const ProcedureId child{root.value + 1};
+  REQUIRE(engine.describe(child).parked);
+  CHECK(engine.executor().abort(root).code() == StatusCode::kFailedPrecondition);
+  const bool skip = GENERATE(false, true);
+  REQUIRE((skip ? engine.executor().skip_step(child, kNote)
+                : engine.executor().fail_and_roll_back(child, kNote))
+              .to_string() == "OK");
+  if (GENERATE(false, true)) engine.crash_and_open();
+  engine.run();
+  CHECK(engine.result(root).status.ok());
+  CHECK(engine.world.journal.count("do m.5") == (skip ? 1 : 0));
+}
+
+}  // namespace pv2::testing
