@@ -107,14 +107,11 @@ std::size_t Workers::run_once(std::size_t max_steps, Random& random) {
   const std::size_t count =
       core_.scheduler.poll(std::span(polled).first(limit), std::chrono::milliseconds(0));
   if (count == 0) return 0;
-  // A step may run the engine again, as a test does that plays several workers on one thread: what
-  // its own run has not begun is not to be lost.
-  WorkerRun nested;
-  const Worker me = host_runs_ ? Worker{nested, core_.running.of(0), random} : worker(0, random);
-  const bool outer = std::exchange(host_runs_, true);
-  const std::size_t taken = take_and_run(std::span(polled).first(count), me);
-  host_runs_ = outer;
-  return taken;
+  Worker host = worker(0, random);
+  // A step may run the engine itself where it has no threads: then this is a run within a run.
+  WorkerRun inner;
+  if (host.run->is_active()) host.run = &inner;
+  return take_and_run(std::span(polled).first(count), host);
 }
 
 std::size_t Workers::take_and_run(std::span<SchedulerEntry*> polled, const Worker& worker) {
@@ -127,18 +124,18 @@ std::size_t Workers::take_and_run(std::span<SchedulerEntry*> polled, const Worke
 }
 
 void Workers::run(std::span<StepJob> jobs, const Worker& worker) {
-  worker.run.fill(jobs);
+  worker.run->fill(jobs);
   StepCommit* ended = nullptr;
   for (;;) {
-    WorkerRun::Next next = worker.run.next(ended);
+    WorkerRun::Next next = worker.run->next(ended);
     if (!next.job) break;
     if ((next.others_wait || next.others_ended) && idle_.load() != 0) {
-      hand_over(worker.run.take_finished());
+      hand_over(worker.run->take_finished());
       if (next.others_wait) core_.scheduler.nudge();
     }
     ended = run_step(std::move(*next.job), worker);
   }
-  hand_over(worker.run.take_finished());
+  hand_over(worker.run->take_finished());
 }
 
 void Workers::hand_over(FinishedSteps finished) {

@@ -37,7 +37,6 @@ class Workers {
   void stop();
 
   /// One run on the calling thread; returns how many steps it ran. For executors without threads.
-  /// May be called from within one of those steps.
   std::size_t run_once(std::size_t max_steps, Random& random);
 
   /// Destroys user objects that ended elsewhere.
@@ -48,12 +47,12 @@ class Workers {
 
   /// One worker: its thread's, or that of a host who runs the engine himself.
   struct Worker {
-    WorkerRun& run;
+    WorkerRun* run;
     WorkerActivity& activity;
     Random& random;
   };
   [[nodiscard]] Worker worker(std::size_t index, Random& random) noexcept {
-    return {core_.runs[index], core_.running.of(index), random};
+    return {&core_.runs[index], core_.running.of(index), random};
   }
 
   void work(std::size_t index, bool reserved);
@@ -72,7 +71,6 @@ class Workers {
   // Shared with every completion that steps hand out.
   std::shared_ptr<WakeTarget> wake_target_;
   std::vector<std::thread> threads_;
-  bool host_runs_ = false;  // the host's thread is in run_once()
   /// Workers that look for others to help, or sleep after they found none.
   std::atomic<std::size_t> idle_{0};
 };

@@ -270,7 +270,9 @@ void SimulationRun::wind_up() {
   if (!findings_.empty()) return;
   std::string stuck = "these never end:";
   for (const ProcedureInfo& info : executor_->list()) {
-    if (!story_->may_stay(info)) stuck += "\n    " + in_words(info);
+    if (story_->may_stay(info)) continue;
+    stuck += "\n    " + in_words(info);
+    if (const auto why = executor_->explain(info.id); why.ok()) stuck += "\n" + to_string(*why);
   }
   for (const WaitCycle& cycle : executor_->deadlocks()) stuck += "\n    " + to_string(cycle);
   findings_.add(stuck);
