@@ -55,7 +55,7 @@ TEST_CASE("an expiry that a crash interrupts is made up for by the next run") {
   open(engine, {.ttl = 1h});
   const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
   engine.run();
-  engine.faults().crash_before(engine.faults().commits() + 1);
+  engine.faults().crash_before(engine.faults().commits() + 1, FaultStore::AfterCrash::kFail);
   engine.clock->advance(2h);
   engine.run();
   open(engine, {.ttl = 1h});
