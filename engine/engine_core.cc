@@ -31,6 +31,7 @@ EngineCore::EngineCore(ExecutorOptions executor_options)
       pool(TaskPool::make(options.workers == 0 ? 0 : std::max(1U, options.pool_threads), this)),
       keeps_records(options.store->keeps_records()),
       running(std::max(1U, options.workers)),
+      runs(std::make_unique<WorkerRun[]>(running.size())),
       store_name(options.store->name()),
       state(options.retention) {}
 

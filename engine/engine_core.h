@@ -33,6 +33,7 @@
 #include "step_commit.h"
 #include "task_pool.h"
 #include "timer_queue.h"
+#include "worker_run.h"
 
 namespace pv2 {
 
@@ -139,6 +140,7 @@ struct EngineCore {
   std::unique_ptr<TaskPool> pool;
   const bool keeps_records;
   RunningSteps running;  ///< One per worker; with workers = 0 that of the host's thread.
+  const std::unique_ptr<WorkerRun[]> runs;  ///< Likewise.
   std::function<void()> resolve_deadlocks;  ///< Set once, before anything runs.
   std::function<void()> tell_news;          ///< Set once, before anything runs.
   Admission* admission = nullptr;           ///< Set once, before anything runs.

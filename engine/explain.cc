@@ -193,19 +193,15 @@ class Explainer {
 
   void in_flight(const Execution& execution) PV2_REQUIRES(core_.state_mutex) {
     for (std::size_t worker = 0; worker < core_.running.size(); ++worker) {
-      const WorkerActivity::Look look = core_.running.look(worker);
-      const auto taken = std::span(look.taken).first(look.count);
-      if (std::find(taken.begin(), taken.end(), execution.id) == taken.end()) continue;
-      if (look.running && look.running->id == execution.id) {
-        add(Kind::kRunning).age = age_of(look.running->since);
+      const auto running = core_.running.look(worker);
+      if (!running) continue;  // it hands over at once
+      if (running->id == execution.id) {
+        add(Kind::kRunning).age = age_of(running->since);
         return;
       }
-      if (!look.running) break;
-      const auto place_of = [&](ProcedureId id) {
-        return std::find(taken.begin(), taken.end(), id);
-      };
-      const bool before = place_of(execution.id) < place_of(look.running->id);
-      name(add(before ? Kind::kRun : Kind::kTaken), look.running->id);
+      const auto place = core_.runs[worker].place_of(execution.id);
+      if (place == WorkerRun::Place::kNone) continue;
+      name(add(place == WorkerRun::Place::kFinished ? Kind::kRun : Kind::kTaken), running->id);
       return;
     }
     add(Kind::kCommitting);

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RunningSteps: what each worker is doing, readable by anybody at any time without stopping it. A
-// worker says which procedures it has taken, which step it begins, and that it has ended; that is a
-// few plain stores per step into memory of its own. Readers copy it and look whether it changed
-// meanwhile. It decides nothing and cannot fail.
+// worker says which step it begins and that it has ended; that is a few plain stores per step into
+// memory of its own. Readers copy it and look whether it changed meanwhile. It decides nothing and
+// cannot fail.
 
 #pragma once
 
 #include <pv2/base/clock.h>
 #include <pv2/base/ids.h>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -32,24 +31,13 @@ struct RunningStep {
   std::uint64_t number = 0;  ///< Which of this worker's steps it is: tells two runs apart.
 };
 
-/// What one worker does. begin() to handed_over() are the worker's; look() is anybody's.
+/// What one worker does. begin() and end() are the worker's; look() is anybody's.
 class alignas(64) WorkerActivity {
  public:
-  /// How many procedures a worker takes at once. 16: it drains them within a few microseconds, so
-  /// it holds nothing back for longer, and pays the locks once.
-  static constexpr std::size_t kRun = 16;
-
-  /// The worker has taken this procedure, as its `index`th.
-  void took(std::size_t index, ProcedureId id) noexcept {
-    const Change change(version_);
-    taken_[index].store(id.value, std::memory_order_release);
-    count_.store(static_cast<std::uint32_t>(index) + 1, std::memory_order_release);
-  }
-  /// It runs a step of the `index`th that it took.
-  void begin(std::size_t index, const ProcedureType& type, std::uint32_t step, bool undo,
+  void begin(ProcedureId id, const ProcedureType& type, std::uint32_t step, bool undo,
              WallTime since) noexcept {
     const Change change(version_);
-    at_.store(static_cast<std::uint32_t>(index), std::memory_order_release);
+    id_.store(id.value, std::memory_order_release);
     type_.store(&type, std::memory_order_release);
     step_.store(step, std::memory_order_release);
     undo_.store(undo, std::memory_order_release);
@@ -62,22 +50,12 @@ class alignas(64) WorkerActivity {
     const Change change(version_);
     running_.store(false, std::memory_order_release);
   }
-  /// The records of all that it took are on their way.
-  void handed_over() noexcept {
-    const Change change(version_);
-    count_.store(0, std::memory_order_release);
-  }
 
-  /// What it does now.
-  struct Look {
-    std::array<ProcedureId, kRun> taken{};
-    std::size_t count = 0;
-    std::optional<RunningStep> running;
-  };
-  [[nodiscard]] Look look() const noexcept {
+  /// The step that it runs now.
+  [[nodiscard]] std::optional<RunningStep> look() const noexcept {
     for (;;) {
       const std::uint64_t before = version_.load(std::memory_order_acquire);
-      const Look seen = read();
+      const std::optional<RunningStep> seen = read();
       if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) return seen;
     }
   }
@@ -100,33 +78,26 @@ class alignas(64) WorkerActivity {
     std::atomic<std::uint64_t>& version_;
   };
 
-  [[nodiscard]] Look read() const noexcept {
-    Look seen;
-    seen.count = count_.load(std::memory_order_acquire);
-    for (std::size_t i = 0; i < seen.count; ++i) {
-      seen.taken[i] = ProcedureId{taken_[i].load(std::memory_order_acquire)};
-    }
-    if (!running_.load(std::memory_order_acquire)) return seen;
-    RunningStep& running = seen.running.emplace();
-    running.id = seen.taken[at_.load(std::memory_order_acquire)];
+  [[nodiscard]] std::optional<RunningStep> read() const noexcept {
+    if (!running_.load(std::memory_order_acquire)) return std::nullopt;
+    RunningStep running;
+    running.id = ProcedureId{id_.load(std::memory_order_acquire)};
     running.type = type_.load(std::memory_order_acquire);
     running.step = step_.load(std::memory_order_acquire);
     running.undo = undo_.load(std::memory_order_acquire);
     running.since = WallTime(Duration(since_.load(std::memory_order_acquire)));
     running.number = number_.load(std::memory_order_acquire);
-    return seen;
+    return running;
   }
 
   std::atomic<std::uint64_t> version_{0};
-  std::atomic<std::uint32_t> count_{0};
-  std::atomic<std::uint32_t> at_{0};
+  std::atomic<std::uint64_t> id_{0};
   std::atomic<bool> running_{false};
   std::atomic<bool> undo_{false};
   std::atomic<std::uint32_t> step_{0};
   std::atomic<const ProcedureType*> type_{nullptr};  // of the registry, which outlives the workers
   std::atomic<Duration::rep> since_{0};
   std::atomic<std::uint64_t> number_{0};
-  std::array<std::atomic<std::uint64_t>, kRun> taken_{};
 };
 
 /// The activities of all workers. Thread-safe as each of them is.
@@ -139,7 +110,7 @@ class RunningSteps {
   }
   [[nodiscard]] WorkerActivity& of(std::size_t worker) noexcept { return *workers_[worker]; }
   [[nodiscard]] std::size_t size() const noexcept { return workers_.size(); }
-  [[nodiscard]] WorkerActivity::Look look(std::size_t worker) const noexcept {
+  [[nodiscard]] std::optional<RunningStep> look(std::size_t worker) const noexcept {
     return workers_[worker]->look();
   }
 

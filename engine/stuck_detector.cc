@@ -38,9 +38,9 @@ std::vector<RunningProcedure> running_procedures(const EngineCore& core) {
   std::vector<RunningProcedure> all;
   const WallTime now = core.clock.wall_now();
   for (std::size_t worker = 0; worker < core.running.size(); ++worker) {
-    const auto look = core.running.look(worker);
-    if (!look.running) continue;
-    all.push_back(info_of(*look.running, std::max(Duration::zero(), now - look.running->since)));
+    const auto running = core.running.look(worker);
+    if (!running) continue;
+    all.push_back(info_of(*running, std::max(Duration::zero(), now - running->since)));
   }
   return all;
 }
@@ -60,17 +60,17 @@ std::size_t StuckDetector::fire(SteadyTime now) {
   if (!due || (now < *due && !core_.clock.is_manual())) return 0;
   const WallTime wall = core_.clock.wall_now();
   for (std::size_t worker = 0; worker < seen_.size(); ++worker) {
-    const auto look = core_.running.look(worker);
-    if (!look.running) continue;
+    const auto running = core_.running.look(worker);
+    if (!running) continue;
     Seen& seen = seen_[worker];
-    if (seen.number != look.running->number) {
-      seen = {look.running->number, last_look_, now, false};
+    if (seen.number != running->number) {
+      seen = {running->number, last_look_, now, false};
     }
     const Duration age =
-        std::clamp(wall - look.running->since, now - seen.at_latest, now - seen.not_before);
+        std::clamp(wall - running->since, now - seen.at_latest, now - seen.not_before);
     if (age < core_.options.stuck_after || seen.reported) continue;
     seen.reported = true;
-    report(info_of(*look.running, age));
+    report(info_of(*running, age));
   }
   last_look_ = now;
   return 0;

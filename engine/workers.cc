@@ -42,8 +42,7 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
 
 void Workers::start(unsigned count, unsigned reserved) {
   for (unsigned i = 0; i < count; ++i) {
-    threads_.emplace_back(
-        [this, i, top = i < reserved] { work(core_.options.seed + i, top, core_.running.of(i)); });
+    threads_.emplace_back([this, i, top = i < reserved] { work(i, top); });
   }
 }
 
@@ -52,21 +51,51 @@ void Workers::stop() {
   threads_.clear();
 }
 
-void Workers::work(std::uint64_t seed, bool reserved, WorkerActivity& activity) {
+void Workers::work(std::size_t index, bool reserved) {
   const EngineThread mark(&core_);
-  Random random(seed);
+  Random random(core_.options.seed + index);
+  const Worker me = worker(index, random);
   std::array<SchedulerEntry*, kRun> polled{};
   for (;;) {
     const std::size_t count = reserved ? core_.scheduler.poll_top(polled, kPatience)
-                                       : core_.scheduler.poll(polled, kPatience);
+                                       : core_.scheduler.poll(polled, std::chrono::milliseconds(0));
     if (count != 0) {
-      run(std::span(polled).first(count), random, activity);
+      take_and_run(std::span(polled).first(count), me);
+    } else if (!reserved && idle(me, polled)) {
       continue;
+    } else {
+      bury();
+      StateLock lock(core_);
+      if (!core_.unavailable().ok()) return;
     }
-    bury();
-    StateLock lock(core_);
-    if (!core_.unavailable().ok()) return;
   }
+}
+
+// Whoever adds to his run looks at `idle_` after that; whoever is idle counts himself before he
+// looks at the runs. So either the one sees the other or the other way round, and what is added to
+// a run while somebody sleeps is followed by a nudge.
+bool Workers::idle(const Worker& worker, std::span<SchedulerEntry*> polled) {
+  idle_.fetch_add(1);
+  if (help_out(worker)) return true;
+  const std::size_t count = core_.scheduler.poll(polled, kPatience);
+  idle_.fetch_sub(1);
+  if (count != 0) take_and_run(polled.first(count), worker);
+  return count != 0;
+}
+
+bool Workers::help_out(const Worker& worker) {
+  std::array<StepJob, kRun> jobs;
+  for (std::size_t i = 0; i < core_.running.size(); ++i) {
+    WorkerRun& other = core_.runs[i];
+    FinishedSteps finished = other.take_finished();
+    const std::size_t count = other.take_waiting(jobs);
+    if (count == 0 && finished.empty()) continue;
+    idle_.fetch_sub(1);
+    hand_over(std::move(finished));
+    run(std::span(jobs).first(count), worker);
+    return true;
+  }
+  return false;
 }
 
 std::size_t Workers::run_once(std::size_t max_steps, Random& random) {
@@ -75,34 +104,43 @@ std::size_t Workers::run_once(std::size_t max_steps, Random& random) {
   const std::size_t limit = std::min(max_steps, kRun);
   const std::size_t count =
       core_.scheduler.poll(std::span(polled).first(limit), std::chrono::milliseconds(0));
-  return count == 0 ? 0 : run(std::span(polled).first(count), random, core_.running.of(0));
+  return count == 0 ? 0 : take_and_run(std::span(polled).first(count), worker(0, random));
 }
 
-std::size_t Workers::run(std::span<SchedulerEntry*> polled, Random& random,
-                         WorkerActivity& activity) {
+std::size_t Workers::take_and_run(std::span<SchedulerEntry*> polled, const Worker& worker) {
   Effects effects;
-  std::array<Job, kRun> jobs;
-  const std::size_t taken = take(polled, jobs, effects, activity);
+  std::array<StepJob, kRun> jobs;
+  const std::size_t taken = take(polled, jobs, effects);
   publisher_.perform(effects);
-
-  CommitList with_record;
-  CommitList without_record;
-  for (std::size_t i = 0; i < taken; ++i) {
-    Job& job = jobs[i];
-    if (!fill(job, random, activity, i)) continue;
-    StepCommit& commit = *job.commit.release();
-    (commit.needs_record ? with_record : without_record).push_back(commit);
-  }
-  activity.handed_over();
-  if (!with_record.empty() && core_.store.commit_all(with_record) == CommitAnswer::kDurable) {
-    publisher_.publish(std::move(with_record));
-  }
-  publisher_.publish(std::move(without_record));
+  run(std::span(jobs).first(taken), worker);
   return taken;
 }
 
-std::size_t Workers::take(std::span<SchedulerEntry*> polled, std::span<Job> jobs, Effects& effects,
-                          WorkerActivity& activity) {
+void Workers::run(std::span<StepJob> jobs, const Worker& worker) {
+  worker.run.fill(jobs);
+  StepCommit* ended = nullptr;
+  for (;;) {
+    WorkerRun::Next next = worker.run.next(ended);
+    if (!next.job) break;
+    if ((next.others_wait || next.others_ended) && idle_.load() != 0) {
+      hand_over(worker.run.take_finished());
+      if (next.others_wait) core_.scheduler.nudge();
+    }
+    ended = run_step(std::move(*next.job), worker);
+  }
+  hand_over(worker.run.take_finished());
+}
+
+void Workers::hand_over(FinishedSteps finished) {
+  if (!finished.with_record.empty() &&
+      core_.store.commit_all(finished.with_record) == CommitAnswer::kDurable) {
+    publisher_.publish(std::move(finished.with_record));
+  }
+  publisher_.publish(std::move(finished.without_record));
+}
+
+std::size_t Workers::take(std::span<SchedulerEntry*> polled, std::span<StepJob> jobs,
+                          Effects& effects) {
   std::vector<std::unique_ptr<Procedure>> dead_objects;
   std::vector<std::shared_ptr<AwaitSlot>> dead_slots;
   std::size_t taken = 0;
@@ -129,39 +167,35 @@ std::size_t Workers::take(std::span<SchedulerEntry*> polled, std::span<Job> jobs
       execution.phase = Phase::kInFlight;
       execution.wake_pending = false;
       ++execution.root->tree.in_flight;
-      Job& job = jobs[taken];
-      job.execution = &execution;
-      job.commit = core_.state.spare_steps.take();
-      activity.took(taken++, execution.id);
+      jobs[taken++] = {&execution, core_.state.spare_steps.take()};
     }
   }
   return taken;
 }
 
-bool Workers::fill(Job& job, Random& random, WorkerActivity& activity, std::size_t index) {
+StepCommit* Workers::run_step(StepJob job, const Worker& worker) {
   Execution& execution = *job.execution;
   StepCommit& commit = *job.commit;
   commit.execution = &execution;
   if (execution.granted_by_poll() && core_.keeps_records) {
     fill_grant(core_, execution, commit);
-  } else {
-    StepRun step(core_, execution, commit, random, wake_target_);
-    activity.begin(index, *execution.type, step.step(), step.is_undo(), step.now());
-    const bool made = step.run();
-    activity.end();
-    if (!made) {
-      Effects effects;
-      {
-        StateLock lock(core_);
-        execution.phase = Phase::kIdle;
-        quarantine_tree(core_, *execution.root, step.error(), effects);
-        left_flight(core_, *execution.root, effects);
-      }
-      publisher_.perform(effects);
-      return false;
-    }
+    return job.commit.release();
   }
-  return true;
+  StepRun step(core_, execution, commit, worker.random, wake_target_);
+  worker.activity.begin(execution.id, *execution.type, step.step(), step.is_undo(), step.now());
+  const bool made = step.run();
+  worker.activity.end();
+  if (made) return job.commit.release();
+
+  Effects effects;
+  {
+    StateLock lock(core_);
+    execution.phase = Phase::kIdle;
+    quarantine_tree(core_, *execution.root, step.error(), effects);
+    left_flight(core_, *execution.root, effects);
+  }
+  publisher_.perform(effects);
+  return nullptr;
 }
 
 void Workers::bury() {

@@ -4,10 +4,13 @@
 // state mutex, runs their steps without any lock, and hands all their records to the store at once.
 // It never waits for the store. When the store answers "durable at once" (Noop), the worker
 // publishes too.
+//
+// Nothing is held up by a step that takes long while a worker has nothing to do: who is idle helps
+// out, and takes from the runs of the others what waits there. See WorkerRun.
 
 #pragma once
 
-#include <chrono>
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -17,6 +20,7 @@
 #include "engine_core.h"
 #include "publisher.h"
 #include "wake_port.h"
+#include "worker_run.h"
 
 namespace pv2 {
 
@@ -39,25 +43,36 @@ class Workers {
   void bury();
 
  private:
-  static constexpr std::size_t kRun = WorkerActivity::kRun;
+  static constexpr std::size_t kRun = WorkerRun::kMost;
 
-  struct Job {
-    Execution* execution = nullptr;
-    std::unique_ptr<StepCommit> commit;
+  /// One worker: its thread's, or that of a host who runs the engine himself.
+  struct Worker {
+    WorkerRun& run;
+    WorkerActivity& activity;
+    Random& random;
   };
+  [[nodiscard]] Worker worker(std::size_t index, Random& random) noexcept {
+    return {core_.runs[index], core_.running.of(index), random};
+  }
 
-  void work(std::uint64_t seed, bool reserved, WorkerActivity& activity);
-  std::size_t run(std::span<SchedulerEntry*> polled, Random& random, WorkerActivity& activity);
-  std::size_t take(std::span<SchedulerEntry*> polled, std::span<Job> jobs, Effects& effects,
-                   WorkerActivity& activity);
-  /// False: the record does not become a step; its tree was quarantined.
-  bool fill(Job& job, Random& random, WorkerActivity& activity, std::size_t index);
+  void work(std::size_t index, bool reserved);
+  /// Waits for work, helping out meanwhile; false when the engine has stopped.
+  bool idle(const Worker& worker, std::span<SchedulerEntry*> polled);
+  bool help_out(const Worker& worker);
+  std::size_t take_and_run(std::span<SchedulerEntry*> polled, const Worker& worker);
+  std::size_t take(std::span<SchedulerEntry*> polled, std::span<StepJob> jobs, Effects& effects);
+  void run(std::span<StepJob> jobs, const Worker& worker);
+  void hand_over(FinishedSteps finished);
+  /// Null: the record does not become a step; its tree was quarantined.
+  StepCommit* run_step(StepJob job, const Worker& worker);
 
   EngineCore& core_;
   Publisher& publisher_;
   // Shared with every completion that steps hand out.
   std::shared_ptr<WakeTarget> wake_target_;
   std::vector<std::thread> threads_;
+  /// Workers that look for others to help, or sleep after they found none.
+  std::atomic<std::size_t> idle_{0};
 };
 
 }  // namespace pv2

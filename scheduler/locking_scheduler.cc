@@ -99,6 +99,7 @@ std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run
   while (!stopped_) {
     if (const std::size_t taken = take(work, run); taken != 0 || run.empty()) return taken;
     if (patience <= patience.zero()) break;
+    if (work == Work::kAny && std::exchange(nudged_, false)) break;
     const auto now = RealClock::now();
     if (give_up == RealClock::time_point()) give_up = now + patience;
     if (now >= give_up) break;
@@ -115,6 +116,16 @@ std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run
   }
   ++stats_.empty_polls;
   return 0;
+}
+
+void LockingScheduler::nudge() {
+  {
+    MutexLock lock(queues_mutex_);
+    if (std::exchange(nudged_, true) || any_.asleep == 0) return;
+    --any_.asleep;
+    ++any_.tokens;
+  }
+  work_arrived_.notify_one();
 }
 
 bool LockingScheduler::withdraw(SchedulerEntry& entry) {
@@ -364,6 +375,11 @@ void LockingScheduler::place_changed() {
 
 std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run) {
   if (stats_.runnable == 0) return 0;
+  if (work == Work::kAny) {
+    // Who sleeps, or has been signalled and is on his way, gets his share.
+    const std::size_t workers = 1 + any_.asleep + any_.tokens;
+    run = run.first(std::min(run.size(), (stats_.runnable + workers - 1) / workers));
+  }
   const std::size_t taken = work == Work::kAny ? ready_->take(run) : ready_->take_top(run);
   for (SchedulerEntry* const entry : run.first(taken)) {
     entry->place_ = SchedulerEntry::Place::kOut;

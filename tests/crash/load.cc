@@ -43,7 +43,7 @@ std::uint64_t number_in(const Result<std::optional<std::string>>& row) {
 
 Event event(Event::Kind kind, std::uint64_t key, std::uint64_t id, bool ok, std::string_view text) {
   Event made{.kind = kind, .ok = ok ? 1U : 0U, .key = key, .id = id};
-  std::memcpy(made.text.data(), text.data(), std::min(text.size(), made.text.size() - 1));
+  text.copy(made.text.data(), made.text.size() - 1);
   return made;
 }
 

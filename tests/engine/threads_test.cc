@@ -405,6 +405,43 @@ TEST_CASE("a reserved worker runs urgent work while ordinary work blocks all the
   for (const ProcedureId id : ordinary) CHECK(executor->wait(id)->status.ok());
 }
 
+TEST_CASE("a step that takes long holds up nobody while another worker has nothing to do") {
+  const bool keeps_records = GENERATE(false, true);
+  const std::size_t place = GENERATE(range<std::size_t>(0, 40));  // where in the queue it stands
+  std::latch all_queued(1);
+  std::latch others_ended(1);
+  BusyWorld busy;
+  busy.world.scripts["gate"] = {.steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
+                                  all_queued.wait();
+                                  return std::nullopt;
+                                }};
+  busy.world.scripts["quick"] = {.steps = 2};
+  busy.world.scripts["slow"] = {.steps = 2, .run = [&](JobRun&) -> std::optional<Outcome> {
+                                  others_ended.wait();
+                                  return std::nullopt;
+                                }};
+  const auto disk = std::make_shared<MemoryDisk>();
+  auto executor = busy.open(
+      keeps_records ? memory(disk, {.mode = MemoryStoreOptions::Mode::kThread}) : noop(), 2);
+  for (int i = 0; i < 2; ++i) REQUIRE(executor->submit(Job(busy.world, "gate")).ok());
+  ProcedureId slow;
+  std::vector<ProcedureId> quick;
+  for (std::size_t i = 0; i < 40; ++i) {
+    const auto submitted = executor->submit(Job(busy.world, i == place ? "slow" : "quick"));
+    REQUIRE(submitted.ok());
+    if (i == place) {
+      slow = submitted->id;
+    } else {
+      quick.push_back(submitted->id);
+    }
+  }
+
+  all_queued.count_down();
+  for (const ProcedureId id : quick) CHECK(executor->wait(id)->status.ok());  // or for ever
+  others_ended.count_down();
+  CHECK(executor->wait(slow)->status.ok());
+}
+
 TEST_CASE("under endless urgent work the least of work still runs, with real workers") {
   std::atomic<bool> least_ran{false};
   BusyWorld busy;

@@ -211,6 +211,62 @@ TEMPLATE_TEST_CASE(
   }
 }
 
+TEMPLATE_TEST_CASE("a nudge ends one poll that waits, or the next one that would", "", Simple,
+                   Master) {
+  SystemClock clock;
+  typename TestType::Type scheduler(clock);
+  std::array<SchedulerEntry*, 4> run{};
+  scheduler.nudge();
+  scheduler.nudge();  // the first is not consumed yet, so the two are one
+  CHECK(scheduler.poll(run, kForEver) == 0);
+
+  std::atomic<int> returned{0};
+  std::vector<std::thread> workers;
+  for (int i = 0; i < 2; ++i) {
+    workers.emplace_back([&] {
+      std::array<SchedulerEntry*, 4> mine{};
+      CHECK(scheduler.poll(mine, kForEver) == 0);
+      ++returned;
+      returned.notify_all();
+    });
+  }
+  wait_until_sleeping(scheduler, 2);
+  scheduler.nudge();
+  wait_until(returned, 1);
+  CHECK(scheduler.stats().sleeping == 1);
+  scheduler.stop();
+  for (std::thread& worker : workers) worker.join();
+}
+
+TEMPLATE_TEST_CASE("who polls while others wait leaves them their share", "", Simple, Master) {
+  SystemClock clock;
+  typename TestType::Type scheduler(clock);
+  std::vector<std::unique_ptr<TestEntry>> entries;
+  EntryList batch;
+  for (std::uint64_t id = 1; id <= 10; ++id) {
+    entries.push_back(std::make_unique<TestEntry>(id));
+    REQUIRE(scheduler.admit(*entries.back()));
+    batch.push_back(*entries.back(), Disposition::kBack);
+  }
+  std::array<std::size_t, 2> taken{};
+  std::vector<std::thread> workers;
+  for (std::size_t& mine : taken) {
+    workers.emplace_back([&] {
+      std::array<SchedulerEntry*, 16> run{};
+      mine = scheduler.poll(run, kForEver);
+    });
+  }
+  wait_until_sleeping(scheduler, 2);
+
+  scheduler.settle(std::move(batch));
+
+  for (std::thread& worker : workers) worker.join();
+  CHECK(taken == std::array<std::size_t, 2>{5, 5});
+  EntryList ended;
+  for (auto& entry : entries) ended.push_back(*entry, Disposition::kComplete);
+  scheduler.settle(std::move(ended));
+}
+
 TEMPLATE_TEST_CASE(
     "more work than sleepers wakes them all, and nobody is signalled when nobody sleeps [X16]", "",
     Simple, Master) {

@@ -46,6 +46,7 @@ class LockingScheduler : public ProcedureScheduler {
       PV2_EXCLUDES(queues_mutex_);
   std::size_t poll_top(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) override
       PV2_EXCLUDES(queues_mutex_);
+  void nudge() override PV2_EXCLUDES(queues_mutex_);
   bool withdraw(SchedulerEntry& entry) override PV2_EXCLUDES(queues_mutex_);
   void stop() override PV2_EXCLUDES(queues_mutex_);
   void set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) override
@@ -109,6 +110,7 @@ class LockingScheduler : public ProcedureScheduler {
   std::size_t fresh_ PV2_GUARDED_BY(queues_mutex_) = 0;
   /// Entries that became runnable work of the top classes, or became that while runnable.
   std::size_t fresh_top_ PV2_GUARDED_BY(queues_mutex_) = 0;
+  bool nudged_ PV2_GUARDED_BY(queues_mutex_) = false;
   bool stopped_ PV2_GUARDED_BY(queues_mutex_) = false;
   /// A hint to look under the mutex; no data is published through it.
   std::atomic<bool> new_cycles_{false};

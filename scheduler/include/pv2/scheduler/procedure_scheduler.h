@@ -79,8 +79,8 @@ class ProcedureScheduler {
   virtual void settle(EntryList&& batch) = 0;
 
   /// Fills `run` with entries that can run, all of one class, each holding its lock set, and
-  /// returns how many. Waits at most `patience` (real time) when there are none; 0 after that, or
-  /// after stop(). An entry whose locks were granted here, not by admit(), has `granted_by_poll()`
+  /// returns how many: no more than its share if others wait in poll(). Waits at most `patience`
+  /// (real time) when there are none; 0 after that, after nudge(), or after stop(). An entry whose locks were granted here, not by admit(), has `granted_by_poll()`
   /// true: that grant has to be made durable before its step runs.
   virtual std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) = 0;
 
@@ -88,6 +88,10 @@ class ProcedureScheduler {
   /// that are reserved for it. Sleeps while there is none, whatever else could run.
   virtual std::size_t poll_top(std::span<SchedulerEntry*> run,
                                std::chrono::milliseconds patience) = 0;
+
+  /// Makes one poll() of those that wait for any work return 0 before its patience ends; if none
+  /// waits, the next one that would. For workers that can help each other.
+  virtual void nudge() = 0;
 
   /// Takes a queued entry out of its queue and leaves it parked: with its locks if it held them
   /// when it was queued, without them if it was still waiting or got them in the queue (no record
