@@ -80,8 +80,9 @@ class ProcedureScheduler {
 
   /// Fills `run` with entries that can run, all of one class, each holding its lock set, and
   /// returns how many: no more than its share if others wait in poll(). Waits at most `patience`
-  /// (real time) when there are none; 0 after that, after nudge(), or after stop(). An entry whose locks were granted here, not by admit(), has `granted_by_poll()`
-  /// true: that grant has to be made durable before its step runs.
+  /// (real time) when there are none; 0 after that, after nudge(), or after stop(). An entry whose
+  /// locks were granted here, not by admit(), has `granted_by_poll()` true: that grant has to be
+  /// made durable before its step runs.
   virtual std::size_t poll(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) = 0;
 
   /// The same, but only work of the top classes, or work that the top classes wait for: for workers
