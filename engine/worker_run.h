@@ -39,7 +39,7 @@ struct FinishedSteps {
   }
 };
 
-/// fill() and next() are the worker's; the rest is anybody's. Thread-safe.
+/// fill(), next() and is_active() are the worker's; the rest is anybody's. Thread-safe.
 class alignas(64) WorkerRun {
  public:
   /// How many procedures a worker polls at once.
@@ -48,6 +48,7 @@ class alignas(64) WorkerRun {
   /// A new run; the one before has been handed over.
   void fill(std::span<StepJob> jobs) PV2_EXCLUDES(run_mutex_) {
     MutexLock lock(run_mutex_);
+    active_ = true;
     begun_ = 0;
     taken_ = jobs.size();
     for (std::size_t i = 0; i < taken_; ++i) {
@@ -71,10 +72,17 @@ class alignas(64) WorkerRun {
       finished_ids_[finished_count_++] = ended->execution->id;
     }
     Next next;
-    if (begun_ != taken_) next.job = std::move(jobs_[begun_++]);
+    active_ = begun_ != taken_;
+    if (active_) next.job = std::move(jobs_[begun_++]);
     next.others_wait = begun_ != taken_;
     next.others_ended = finished_count_ != 0;
     return next;
+  }
+
+  /// From fill() until next() has said that the run is over.
+  [[nodiscard]] bool is_active() const PV2_EXCLUDES(run_mutex_) {
+    MutexLock lock(run_mutex_);
+    return active_;
   }
 
   /// The records that wait to be handed over; the caller does that.
@@ -111,6 +119,7 @@ class alignas(64) WorkerRun {
   std::array<StepJob, kMost> jobs_ PV2_GUARDED_BY(run_mutex_);
   std::array<ProcedureId, kMost> ids_ PV2_GUARDED_BY(run_mutex_);
   std::array<ProcedureId, kMost> finished_ids_ PV2_GUARDED_BY(run_mutex_);
+  bool active_ PV2_GUARDED_BY(run_mutex_) = false;
   std::size_t begun_ PV2_GUARDED_BY(run_mutex_) = 0;
   std::size_t taken_ PV2_GUARDED_BY(run_mutex_) = 0;
   std::size_t finished_count_ PV2_GUARDED_BY(run_mutex_) = 0;

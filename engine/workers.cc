@@ -104,7 +104,12 @@ std::size_t Workers::run_once(std::size_t max_steps, Random& random) {
   const std::size_t limit = std::min(max_steps, kRun);
   const std::size_t count =
       core_.scheduler.poll(std::span(polled).first(limit), std::chrono::milliseconds(0));
-  return count == 0 ? 0 : take_and_run(std::span(polled).first(count), worker(0, random));
+  if (count == 0) return 0;
+  Worker host = worker(0, random);
+  // A step may run the engine itself where it has no threads: then this is a run within a run.
+  WorkerRun inner;
+  if (host.run->is_active()) host.run = &inner;
+  return take_and_run(std::span(polled).first(count), host);
 }
 
 std::size_t Workers::take_and_run(std::span<SchedulerEntry*> polled, const Worker& worker) {
@@ -117,18 +122,18 @@ std::size_t Workers::take_and_run(std::span<SchedulerEntry*> polled, const Worke
 }
 
 void Workers::run(std::span<StepJob> jobs, const Worker& worker) {
-  worker.run.fill(jobs);
+  worker.run->fill(jobs);
   StepCommit* ended = nullptr;
   for (;;) {
-    WorkerRun::Next next = worker.run.next(ended);
+    WorkerRun::Next next = worker.run->next(ended);
     if (!next.job) break;
     if ((next.others_wait || next.others_ended) && idle_.load() != 0) {
-      hand_over(worker.run.take_finished());
+      hand_over(worker.run->take_finished());
       if (next.others_wait) core_.scheduler.nudge();
     }
     ended = run_step(std::move(*next.job), worker);
   }
-  hand_over(worker.run.take_finished());
+  hand_over(worker.run->take_finished());
 }
 
 void Workers::hand_over(FinishedSteps finished) {

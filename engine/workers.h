@@ -47,12 +47,12 @@ class Workers {
 
   /// One worker: its thread's, or that of a host who runs the engine himself.
   struct Worker {
-    WorkerRun& run;
+    WorkerRun* run;
     WorkerActivity& activity;
     Random& random;
   };
   [[nodiscard]] Worker worker(std::size_t index, Random& random) noexcept {
-    return {core_.runs[index], core_.running.of(index), random};
+    return {&core_.runs[index], core_.running.of(index), random};
   }
 
   void work(std::size_t index, bool reserved);

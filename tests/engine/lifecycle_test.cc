@@ -79,6 +79,24 @@ std::unique_ptr<ProcedureStore> threaded(std::shared_ptr<MemoryDisk> disk) {
 
 }  // namespace
 
+TEST_CASE("a step that runs the engine itself, where it has no threads, loses nobody") {
+  EngineWorld engine;
+  std::size_t ran_within = 0;
+  engine.world.scripts["runs others"] = {.run = [&](JobRun&) -> std::optional<Outcome> {
+    ran_within += engine.executor().run_until_idle(2);
+    return std::nullopt;
+  }};
+  engine.world.scripts["other"] = {.steps = 3};
+  engine.open();
+  std::vector<ProcedureId> ids;
+  for (int i = 0; i < 40; ++i) ids.push_back(engine.submit(i % 4 == 1 ? "runs others" : "other"));
+
+  engine.run();
+
+  CHECK(ran_within != 0);
+  for (const ProcedureId id : ids) CHECK(engine.result(id).state == ProcedureState::kSuccess);
+}
+
 TEST_CASE("an empty store opens, stops and opens again") {
   EngineWorld engine;  // row 7
   engine.open();
