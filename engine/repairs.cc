@@ -475,10 +475,11 @@ Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& targ
       if (head.tree.parked && !is_parked_beyond_return(head)) {
         return skip_parked(core, *parked_member(head), entry);
       }
-      Execution& failed = head.tree.parked ? **failed_at(target) : *given_up_at(target);
-      const auto following = step_after(failed, note.next_step);
+      Execution* const failed = head.tree.parked ? *failed_at(target) : given_up_at(target);
+      PV2_ASSERT(failed != nullptr, "an order to skip without a step to skip is refused above");
+      const auto following = step_after(*failed, note.next_step);
       if (!following.ok()) return following.status();
-      return skip_failed(core, failed, *following, entry);
+      return skip_failed(core, *failed, *following, entry);
     }
     case RepairVerb::kFailAndRollBack: {
       if (Status refusal = why_not_sent_back(head); !refusal.ok()) return refusal;

@@ -5,6 +5,7 @@
 #include "simulation_move.h"
 
 #include <fmt/format.h>
+#include <pv2/base/assert.h>
 #include <pv2/base/random.h>
 
 #include <algorithm>
@@ -44,6 +45,7 @@ std::array<Weight, 9> draw_weights(Random& random) {
 Kind draw_kind(const std::array<Weight, 9>& weights, Random& random) {
   std::uint64_t sum = 0;
   for (const Weight& weight : weights) sum += weight.weight;
+  PV2_ASSERT(sum != 0, "some kind of move can always be made");
   std::uint64_t left = random.below(sum);
   for (const Weight& weight : weights) {
     if (left < weight.weight) return weight.kind;

@@ -198,10 +198,10 @@ void SimulationRun::crash(std::size_t unheard) {
   for (const auto& [id, words] : before) {
     const auto found = after.find(id);
     // An abort that was durable and that nobody had looked at yet has taken effect.
-    const bool fails_now = std::any_of(list.begin(), list.end(), [&](const ProcedureInfo& info) {
-      return info.id.value == id && found == after.end();
-    });
-    if (fails_now) continue;
+    const auto has_id = [wanted = id](const ProcedureInfo& info) {
+      return info.id.value == wanted;
+    };
+    if (found == after.end() && std::any_of(list.begin(), list.end(), has_id)) continue;
     if (found == after.end()) {
       findings_.add(fmt::format("procedure {} was listed and is not found after the crash:\n    {}",
                                 id, words));
