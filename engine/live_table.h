@@ -32,6 +32,7 @@ class LiveTable {
       last_ = nullptr;
     }
   }
+  void reserve(std::size_t count) { map_.reserve(count); }
   void clear() {
     map_.clear();
     blocks_.clear();

@@ -259,23 +259,21 @@ Status Recovery::finish_reading() {
 }
 
 void Recovery::link(Effects& effects) {
-  std::vector<Loaded> linked;
-  linked.reserve(loaded_.size());
-  for (Loaded& loaded : loaded_) {
-    if (ended_roots_.contains(loaded.root)) {  // the crash came before its rows were deleted
-      garbage_[loaded.root].push_back(loaded.execution->id);
-      if (!loaded.execution->inbox) continue;
+  std::erase_if(loaded_, [this](const Loaded& loaded) {
+    if (!ended_roots_.contains(loaded.root)) return false;
+    garbage_[loaded.root].push_back(loaded.execution->id);  // the crash came before its rows went
+    if (loaded.execution->inbox) {
       for (const auto& message : loaded.execution->inbox->messages) {
         orphans_.push_back(inbox_key(loaded.execution->id, message->number));
       }
-      continue;
     }
-    core_.state.live.emplace(loaded.execution->id, loaded.execution.get());
-    linked.push_back(std::move(loaded));
-  }
-  loaded_ = std::move(linked);
+    return true;
+  });
+  core_.state.live.reserve(loaded_.size());
+  core_.state.nonces.reserve(loaded_.size());
   for (Loaded& loaded : loaded_) {
     Execution& execution = *loaded.execution;
+    core_.state.live.emplace(execution.id, &execution);
     // Ids grow from parent to child, so a relative that counts was linked before.
     Execution* root = loaded.root < execution.id ? core_.find(loaded.root) : nullptr;
     if (root != nullptr && !root->is_root()) root = nullptr;
