@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CompactBytes: a byte string in one word, for what a million waiting procedures carry and mostly
-// leave empty. Empty: null; else one block that holds its size, its capacity and the bytes. A new
-// value goes into the same block when it fits and does not waste it, so the image of a procedure
-// whose steps change numbers is copied and not allocated.
+// leave empty or short. Up to seven bytes lie in the word itself, marked by its lowest bit; else it
+// is the address of a block that holds size, capacity and the bytes. A new value goes into the same
+// block when it fits and does not waste it, so the image of a procedure whose steps change numbers
+// is copied and not allocated.
 
 #pragma once
 
 #include <pv2/base/assert.h>
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 namespace pv2 {
 
@@ -21,54 +24,79 @@ class CompactBytes {
  public:
   CompactBytes() = default;
   explicit CompactBytes(std::string_view bytes) { *this = bytes; }
+  CompactBytes(const CompactBytes&) = delete;
+  CompactBytes& operator=(const CompactBytes&) = delete;
+  ~CompactBytes() { clear(); }
 
+  /// `bytes` may be a view of this string.
   CompactBytes& operator=(std::string_view bytes) {
     PV2_ASSERT(bytes.size() <= UINT32_MAX, "a byte string of an execution is below 4 GiB");
-    if (bytes.empty()) {
-      block_.reset();
+    if (bytes.size() <= kInlineMax) {
+      const std::uintptr_t word = inline_word(bytes);
+      clear();
+      word_ = word;
       return *this;
     }
-    const auto size = static_cast<std::uint32_t>(bytes.size());
-    Sizes sizes = read_sizes();
-    const bool fits = size <= sizes.capacity && sizes.capacity - size <= kWasteMax;
+    Sizes sizes{static_cast<std::uint32_t>(bytes.size()), capacity()};
+    const bool fits = sizes.size <= sizes.capacity && sizes.capacity - sizes.size <= kWasteMax;
     if (!fits) {
-      // A new block first: `bytes` may be a view of the old one.
-      auto block = std::make_unique_for_overwrite<char[]>(sizeof sizes + size);
-      std::memcpy(block.get() + sizeof sizes, bytes.data(), size);
-      block_ = std::move(block);
-      sizes.capacity = size;
+      sizes.capacity = sizes.size;
+      auto block = std::make_unique_for_overwrite<char[]>(sizeof sizes + sizes.size);
+      std::memcpy(block.get() + sizeof sizes, bytes.data(), sizes.size);
+      clear();
+      word_ = std::bit_cast<std::uintptr_t>(block.release());
     } else {
-      std::memmove(block_.get() + sizeof sizes, bytes.data(), size);
+      std::memmove(block() + sizeof sizes, bytes.data(), sizes.size);
     }
-    sizes.size = size;
-    std::memcpy(block_.get(), &sizes, sizeof sizes);
+    std::memcpy(block(), &sizes, sizeof sizes);
     return *this;
   }
 
   [[nodiscard]] std::string_view view() const noexcept {
-    return block_ ? std::string_view(block_.get() + sizeof(Sizes), read_sizes().size)
-                  : std::string_view();
+    if (word_ == 0) return {};
+    if (is_inline()) return {reinterpret_cast<const char*>(&word_) + 1, (word_ & 0xFF) >> 1};
+    Sizes sizes;
+    std::memcpy(&sizes, block(), sizeof sizes);
+    return {block() + sizeof sizes, sizes.size};
   }
   operator std::string_view() const noexcept { return view(); }
-  [[nodiscard]] bool empty() const noexcept { return block_ == nullptr; }
-  [[nodiscard]] std::size_t size() const noexcept { return read_sizes().size; }
-  void clear() noexcept { block_.reset(); }
+  [[nodiscard]] bool empty() const noexcept { return word_ == 0; }
+  [[nodiscard]] std::size_t size() const noexcept { return view().size(); }
+  void clear() noexcept {
+    if (has_block()) delete[] block();
+    word_ = 0;
+  }
 
  private:
   // What a value that became shorter may leave unused of its block.
   static constexpr std::uint32_t kWasteMax = 64;
+  // Its lowest byte says so and how many there are.
+  static constexpr std::size_t kInlineMax = sizeof(std::uintptr_t) - 1;
+  static_assert(std::endian::native == std::endian::little, "the lowest byte is the first one");
 
   struct Sizes {
     std::uint32_t size = 0;
     std::uint32_t capacity = 0;
   };
-  [[nodiscard]] Sizes read_sizes() const noexcept {
+
+  [[nodiscard]] bool is_inline() const noexcept { return (word_ & 1) != 0; }
+  [[nodiscard]] bool has_block() const noexcept { return word_ != 0 && !is_inline(); }
+  [[nodiscard]] char* block() const noexcept { return std::bit_cast<char*>(word_); }
+  [[nodiscard]] std::uint32_t capacity() const noexcept {
+    if (!has_block()) return 0;
     Sizes sizes;
-    if (block_) std::memcpy(&sizes, block_.get(), sizeof sizes);
-    return sizes;
+    std::memcpy(&sizes, block(), sizeof sizes);
+    return sizes.capacity;
+  }
+  static std::uintptr_t inline_word(std::string_view bytes) noexcept {
+    if (bytes.empty()) return 0;
+    std::uintptr_t word = (bytes.size() << 1) | 1;
+    std::memcpy(reinterpret_cast<char*>(&word) + 1, bytes.data(), bytes.size());
+    return word;
   }
 
-  std::unique_ptr<char[]> block_;  // NOLINT(*-avoid-c-arrays): sizes, then the bytes
+  // Null, an even address, as all from the heap are, or the bytes themselves.
+  std::uintptr_t word_ = 0;
 };
 
 }  // namespace pv2

@@ -16,7 +16,6 @@
 #include <pv2/scheduler/scheduler_entry.h>
 
 #include <array>
-#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,8 +25,10 @@
 #include "compact_bytes.h"
 #include "inbox.h"
 #include "lazy_vector.h"
+#include "optional_time.h"
 #include "pv2/engine/procedure_executor.h"
 #include "pv2/engine/procedure_registry.h"
+#include "slot_list.h"
 
 namespace pv2 {
 
@@ -118,16 +119,16 @@ struct Failure {
 };
 
 /// What fails together is doing: a root, or a child whose failure is only reported, with all its
-/// descendants. Used in these heads only.
+/// descendants. Used in these heads only, under the state mutex: so bits may share a byte.
 struct TreeState {
-  std::uint32_t in_flight = 0;   ///< Members taken by a worker whose record is not published yet.
-  bool failed = false;           ///< Published: from now on nothing of it goes forward.
-  bool parked = false;           ///< Can neither be finished nor undone.
-  bool rolling_back = false;     ///< in_flight reached 0 after the failure: `to_undo` is complete.
-  bool abort_accepted = false;   ///< An abort is on the way: nothing passes a point of no return.
-  bool given_up = false;         ///< The failure that ends a deadlock is on the way.
-  LazyVector<UndoTurn> to_undo;  ///< Oldest first; the last one is undone next.
-  Status cause;                  ///< Of the failure that was durable first: the result of the root.
+  std::uint32_t in_flight = 0;    ///< Members taken by a worker whose record is not published yet.
+  bool failed : 1 = false;        ///< Published: from now on nothing of it goes forward.
+  bool parked : 1 = false;        ///< Can neither be finished nor undone.
+  bool rolling_back : 1 = false;  ///< in_flight reached 0 after the failure: `to_undo` is complete.
+  bool abort_accepted : 1 = false;  ///< An abort is coming: no point of no return is passed.
+  bool given_up : 1 = false;        ///< The failure that ends a deadlock is on the way.
+  LazyVector<UndoTurn> to_undo;     ///< Oldest first; the last one is undone next.
+  Status cause;  ///< Of the failure that was durable first: the result of the root.
   LazyVector<Execution*> members;  ///< Descendants in order of spawning, finished ones included.
 };
 
@@ -146,9 +147,9 @@ struct Execution final : SchedulerEntry {
 
   // --- As of the last durable record.
   std::uint64_t visits = 0;  ///< Steps completed; names the effects of each visit of a step.
-  std::optional<WallTime> deadline;  ///< Of a timed wait or a back-off.
-  Duration patience{};  ///< How long that wait was to be: bounds it after a clock jump.
-  std::vector<UndoEntry> undo;
+  OptionalTime deadline;     ///< Of a timed wait or a back-off.
+  Duration patience{};       ///< How long that wait was to be: bounds it after a clock jump.
+  LazyVector<UndoEntry> undo;
   History history;
   std::unique_ptr<Failure> failure;
   CompactBytes image;  ///< The state fields, encoded.
@@ -187,8 +188,7 @@ struct Execution final : SchedulerEntry {
   std::uint64_t epoch = 0;       ///< Of its waits: a wake that carries an older one is stale.
   /// nullptr: made from arguments and image when it runs. So it is while it waits.
   std::unique_ptr<Procedure> object;
-  // Shared with the completions out in the world. Most steps await one thing.
-  boost::container::small_vector<std::shared_ptr<AwaitSlot>, 1> slots;
+  SlotList slots;
   TreeState tree;
 
   static constexpr std::uint32_t kNoTimer = UINT32_MAX;

@@ -1,43 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LazyVector: a vector in one word, null while it is empty, for lists that most executions never
-// have. Iterating over it costs one look more than over a std::vector.
+// LazyVector: a vector in one word, null while nothing was ever put into it, for lists that most
+// executions never have or that have to be small. One block holds how many items there are, how
+// many fit, and the items.
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace pv2 {
 
-/// Owned by whoever owns what it is a member of. The verbs are those of std::vector.
+/// Owned by whoever owns what it is a member of. The verbs are those of std::vector; clear() gives
+/// the memory back.
 template <class T>
 class LazyVector {
- public:
-  [[nodiscard]] bool empty() const noexcept { return items_ == nullptr || items_->empty(); }
-  [[nodiscard]] std::size_t size() const noexcept { return items_ == nullptr ? 0 : items_->size(); }
-  [[nodiscard]] T* begin() noexcept { return items_ == nullptr ? nullptr : items_->data(); }
-  [[nodiscard]] T* end() noexcept { return begin() + size(); }
-  [[nodiscard]] const T* begin() const noexcept {
-    return items_ == nullptr ? nullptr : items_->data();
-  }
-  [[nodiscard]] const T* end() const noexcept { return begin() + size(); }
-  [[nodiscard]] T& operator[](std::size_t index) noexcept { return (*items_)[index]; }
-  [[nodiscard]] const T& operator[](std::size_t index) const noexcept { return (*items_)[index]; }
-  [[nodiscard]] T& back() noexcept { return items_->back(); }
-  [[nodiscard]] const T& back() const noexcept { return items_->back(); }
+  static_assert(std::is_trivially_copyable_v<T>, "items are moved as bytes");
 
-  void push_back(T item) {
-    if (!items_) items_ = std::make_unique<std::vector<T>>();
-    items_->push_back(std::move(item));
+ public:
+  [[nodiscard]] bool empty() const noexcept { return size() == 0; }
+  [[nodiscard]] std::size_t size() const noexcept { return read_sizes().size; }
+  [[nodiscard]] T* begin() noexcept { return block_ ? items() : nullptr; }
+  [[nodiscard]] T* end() noexcept { return begin() + size(); }
+  [[nodiscard]] const T* begin() const noexcept { return block_ ? items() : nullptr; }
+  [[nodiscard]] const T* end() const noexcept { return begin() + size(); }
+  [[nodiscard]] T& operator[](std::size_t index) noexcept { return items()[index]; }
+  [[nodiscard]] const T& operator[](std::size_t index) const noexcept { return items()[index]; }
+  [[nodiscard]] T& back() noexcept { return items()[size() - 1]; }
+  [[nodiscard]] const T& back() const noexcept { return items()[size() - 1]; }
+
+  void reserve(std::size_t capacity) {
+    const Sizes sizes = read_sizes();
+    if (capacity <= sizes.capacity) return;
+    auto block = std::make_unique_for_overwrite<std::byte[]>(kItemsAt + capacity * sizeof(T));
+    if (sizes.size != 0) {
+      std::memcpy(block.get() + kItemsAt, block_.get() + kItemsAt, sizes.size * sizeof(T));
+    }
+    block_ = std::move(block);
+    write_sizes({sizes.size, static_cast<std::uint32_t>(capacity)});
   }
-  void pop_back() noexcept { items_->pop_back(); }
-  void clear() noexcept { items_.reset(); }
+  void push_back(const T& item) {
+    const T copy = item;  // it may be one of those that are moved
+    Sizes sizes = read_sizes();
+    if (sizes.size == sizes.capacity)
+      reserve(std::max<std::size_t>(4, sizes.size * std::size_t{2}));
+    sizes = read_sizes();
+    std::memcpy(block_.get() + kItemsAt + sizes.size * sizeof(T), &copy, sizeof(T));
+    write_sizes({sizes.size + 1, sizes.capacity});
+  }
+  void pop_back() noexcept {
+    const Sizes sizes = read_sizes();
+    write_sizes({sizes.size - 1, sizes.capacity});
+  }
+  void clear() noexcept { block_.reset(); }
 
  private:
-  std::unique_ptr<std::vector<T>> items_;
+  struct Sizes {
+    std::uint32_t size = 0;
+    std::uint32_t capacity = 0;
+  };
+  static constexpr std::size_t kItemsAt = std::max(sizeof(Sizes), alignof(T));
+
+  [[nodiscard]] Sizes read_sizes() const noexcept {
+    Sizes sizes;
+    if (block_) std::memcpy(&sizes, block_.get(), sizeof sizes);
+    return sizes;
+  }
+  void write_sizes(Sizes sizes) noexcept { std::memcpy(block_.get(), &sizes, sizeof sizes); }
+  [[nodiscard]] T* items() const noexcept { return reinterpret_cast<T*>(block_.get() + kItemsAt); }
+
+  std::unique_ptr<std::byte[]> block_;  // NOLINT(*-avoid-c-arrays): sizes, then the items
 };
 
 }  // namespace pv2

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kGarbageChunk = 512;
 
 void apply_undo_change(Execution& execution, const StepCommit& commit, std::uint32_t ran_step) {
-  std::vector<UndoEntry>& undo = execution.undo;
+  LazyVector<UndoEntry>& undo = execution.undo;
   const bool repeated = !undo.empty() && undo.back().step == ran_step;
   switch (commit.next.undo) {
     case UndoChange::kKeep:

@@ -251,7 +251,7 @@ Status malformed(std::string_view what, const WireReader& reader) {
   return reader.status().with_context(what);
 }
 
-Status decode_undo_list(std::string_view bytes, CommitSequence own, std::vector<UndoEntry>& undo) {
+Status decode_undo_list(std::string_view bytes, CommitSequence own, LazyVector<UndoEntry>& undo) {
   WireReader reader(bytes);
   while (reader.remaining() != 0) {
     std::uint64_t step = 0;

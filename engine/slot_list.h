@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SlotList: what a step awaits, in the order in which it asked. Most await one thing, which lies in
+// the list itself; a second one moves all of them into a vector.
+
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "pv2/engine/completion.h"
+
+namespace pv2 {
+
+/// Owned by whoever owns what it is a member of. The verbs are those of std::vector. Shared: the
+/// completions out in the world have the same slots.
+class SlotList {
+ public:
+  using Slot = std::shared_ptr<AwaitSlot>;
+
+  [[nodiscard]] bool empty() const noexcept { return size() == 0; }
+  [[nodiscard]] std::size_t size() const noexcept {
+    return many_ ? many_->size() : static_cast<std::size_t>(one_ != nullptr);
+  }
+  [[nodiscard]] Slot* begin() noexcept { return many_ ? many_->data() : &one_; }
+  [[nodiscard]] Slot* end() noexcept { return begin() + size(); }
+  [[nodiscard]] const Slot* begin() const noexcept { return many_ ? many_->data() : &one_; }
+  [[nodiscard]] const Slot* end() const noexcept { return begin() + size(); }
+  [[nodiscard]] Slot& operator[](std::size_t index) noexcept { return begin()[index]; }
+
+  void push_back(Slot slot) {
+    if (empty() && !many_) {
+      one_ = std::move(slot);
+      return;
+    }
+    if (!many_) {
+      many_ = std::make_unique<std::vector<Slot>>();
+      many_->push_back(std::move(one_));
+    }
+    many_->push_back(std::move(slot));
+  }
+  void clear() noexcept {
+    one_.reset();
+    many_.reset();
+  }
+
+ private:
+  Slot one_;
+  std::unique_ptr<std::vector<Slot>> many_;  // null: there is at most one
+};
+
+}  // namespace pv2
