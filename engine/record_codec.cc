@@ -221,12 +221,12 @@ const Status& parked_error_of(const Execution& execution, const Transition& next
   return next.error.ok() && before != nullptr ? before->parked : next.error;
 }
 
-void encode_error(RowWriter& row, const Execution& execution, const Transition& next) {
-  if (const Status& parked = parked_error_of(execution, next); !parked.ok()) {
+void encode_error(RowWriter& row, const Execution& execution, const Transition& next,
+                  const Status& error, const Status& parked) {
+  if (!parked.ok()) {
     row.varint(state_field::kParkedCode, static_cast<std::uint64_t>(parked.code()));
     row.bytes(state_field::kParkedMessage, parked.message());
   }
-  const Status& error = error_of(execution, next);
   if (error.ok()) return;
   row.varint(state_field::kErrorCode, static_cast<std::uint64_t>(error.code()));
   row.bytes(state_field::kErrorMessage, error.message());
@@ -492,12 +492,13 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
                   std::string& out) {
   const std::string_view image =
       next.new_image ? std::string_view(next.image) : execution.image.view();
+  const Status& error = error_of(execution, next);
+  const Status& parked = parked_error_of(execution, next);
   // Seventeen fields, three numbers per entry of the history and two per step to undo.
   const std::size_t numbers_max =
       17 + 3 * (History::kCapacity + 1) + 2 * (execution.undo.size() + 1);
   RowWriter row(out, 2 * kFrameHeaderBytes + numbers_max * RowWriter::kFieldMax +
-                         error_of(execution, next).message().size() +
-                         parked_error_of(execution, next).message().size() + next.result.size() +
+                         error.message().size() + parked.message().size() + next.result.size() +
                          image.size());
   char* const frame = row.open_frame();
   row.varint(state_field::kState, static_cast<std::uint64_t>(next.state));
@@ -517,7 +518,7 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
   row.sint(state_field::kUpdated, micros(next.now));
   encode_history(row, execution.history, next);
   encode_undo_list(row, execution, next, ran_step);
-  encode_error(row, execution, next);
+  encode_error(row, execution, next, error, parked);
   if (!next.result.empty()) row.bytes(state_field::kResult, next.result);
   row.close_frame(frame);
   char* const user = row.open_frame();
