@@ -41,6 +41,7 @@ class LevelDbFiles {
   /// The names in a directory, sorted, without "." and "..".
   Result<std::vector<std::string>> list(const std::string& directory) const;
   Status sync_directory(const std::string& directory) const { return sync_(directory); }
+  [[nodiscard]] const DirectorySync& directory_sync() const noexcept { return sync_; }
 
  private:
   leveldb::Env& env_;

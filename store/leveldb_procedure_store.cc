@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "committer.h"
+#include "durable_names_env.h"
 #include "leveldb_directory.h"
 #include "leveldb_salvage.h"
 #include "little_endian.h"
@@ -50,7 +51,8 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
         directory_(std::move(path),
                    LevelDbFiles(options_.env ? *options_.env : *leveldb::Env::Default(),
                                 options_.sync_directory ? options_.sync_directory
-                                                        : DirectorySync(&pv2::sync_directory))) {}
+                                                        : DirectorySync(&pv2::sync_directory))),
+        env_(directory_.files().env(), directory_.files().directory_sync()) {}
 
   Status recover_lease(CommitSink& sink);
   Status load(const RowVisitor& visit);
@@ -102,6 +104,7 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
 
   const LevelDbOptions options_;
   const LevelDbDirectory directory_;
+  DurableNamesEnv env_;  // LevelDB's; outlives it
   StoreLock lock_;
   std::unique_ptr<const leveldb::FilterPolicy> filter_;
   std::unique_ptr<leveldb::Cache> cache_;
@@ -171,9 +174,6 @@ Status LevelDbProcedureStore::Impl::acquire() {
     status = translate(leveldb::DestroyDB(directory_.path(), remove));
   }
   if (status.ok()) status = open_database(create);
-  // LevelDB renames CURRENT without syncing the directory. Without this line a power cut could send
-  // the next start back to the old MANIFEST and the logs before it.
-  if (status.ok()) status = directory_.files().sync_directory(directory_.path());
   if (status.ok() && create) status = directory_.mark_complete();
   if (status.ok()) status = read_last_sequence();
   return status;
@@ -183,7 +183,7 @@ Status LevelDbProcedureStore::Impl::open_database(bool create) {
   filter_.reset(leveldb::NewBloomFilterPolicy(kFilterBitsPerKey));
   cache_.reset(leveldb::NewLRUCache(options_.block_cache_bytes));
   leveldb::Options options;
-  options.env = &directory_.files().env();
+  options.env = &env_;
   options.create_if_missing = create;
   options.paranoid_checks = true;
   options.write_buffer_size = options_.write_buffer_bytes;

@@ -101,17 +101,6 @@ struct CrashEnv::State {
     apply(present, change);
     pending.push_back(std::move(change));
   }
-  // What happened to this name before is history: a later sync of the directory must not bring it
-  // back.
-  void make_name_durable(const std::string& name, const FilePointer& file) {
-    durable[name] = file;
-    for (Change& change : pending) {
-      if (change.name == name) change.file = nullptr;
-      if (change.gone == name) change.gone.clear();
-    }
-    std::erase_if(pending,
-                  [](const Change& change) { return !change.file && change.gone.empty(); });
-  }
   void sync_directory(const std::string& directory) {
     std::erase_if(pending, [&](const Change& change) {
       if (directory_of(change.file ? change.name : change.gone) != directory) return false;
@@ -140,7 +129,9 @@ struct CrashEnv::State {
     for (const auto& [name, file] : present) {
       if (!seen.insert(file.get()).second) continue;
       const std::size_t unsynced = file->bytes.size() - file->synced;
-      const std::size_t kept = torn == TornTail::kRandom ? random.below(unsynced + 1) : 0;
+      const std::size_t kept = torn == TornTail::kRandom  ? random.below(unsynced + 1)
+                               : torn == TornTail::kBytes ? unsynced
+                                                          : 0;
       // The old life may still hold the file; it must not see the new one's writes.
       file->bytes.resize(file->synced + kept);
       file->synced = file->bytes.size();
@@ -226,9 +217,11 @@ void CrashEnv::set_space(std::size_t bytes) {
 
 std::function<Status(const std::string&)> CrashEnv::directory_sync() {
   return [this](const std::string& directory) {
-    const leveldb::Status begun = begin(Operation::kSync, directory, life());
-    if (!begun.ok()) return Status(StatusCode::kIoError, begun.ToString());
+    const std::uint64_t now = life();
+    leveldb::Status begun = begin(Operation::kSync, directory, now);
     const std::lock_guard lock(state_->mutex);
+    if (begun.ok() && (state_->off || now != state_->life)) begun = power_is_off(directory);
+    if (!begun.ok()) return Status(StatusCode::kIoError, begun.ToString());
     state_->sync_directory(directory);
     return Status();
   };
@@ -297,10 +290,6 @@ leveldb::Status CrashEnv::sync(const FilePointer& file, const std::string& name,
   if (state_->off || life != state_->life) return power_is_off(name);
   if (is_manifest(name)) state_->sync_directory(directory_of(name));
   file->synced = file->bytes.size();
-  const auto at = state_->present.find(name);
-  if (at != state_->present.end() && at->second == file) {
-    state_->make_name_durable(name, file);
-  }
   return status;
 }
 
@@ -341,6 +330,7 @@ leveldb::Status CrashEnv::open_writable(const std::string& file, bool keep,
   leveldb::Status status = begin(Operation::kCreate, file, now);
   if (!status.ok()) return status;
   const std::lock_guard lock(state_->mutex);
+  if (state_->off || now != state_->life) return power_is_off(file);
   if (!state_->directories.contains(directory_of(file))) return no_such_file(file);
   const auto at = state_->present.find(file);
   FilePointer opened = keep && at != state_->present.end() ? at->second : nullptr;
@@ -370,18 +360,22 @@ leveldb::Status CrashEnv::GetChildren(const std::string& directory,
 }
 
 leveldb::Status CrashEnv::RemoveFile(const std::string& file) {
-  leveldb::Status status = begin(Operation::kRemove, file, life());
+  const std::uint64_t now = life();
+  leveldb::Status status = begin(Operation::kRemove, file, now);
   if (!status.ok()) return status;
   const std::lock_guard lock(state_->mutex);
+  if (state_->off || now != state_->life) return power_is_off(file);
   if (!state_->present.contains(file)) return no_such_file(file);
   state_->record({{}, nullptr, file});
   return status;
 }
 
 leveldb::Status CrashEnv::CreateDir(const std::string& directory) {
-  leveldb::Status status = begin(Operation::kCreate, directory, life());
+  const std::uint64_t now = life();
+  leveldb::Status status = begin(Operation::kCreate, directory, now);
   if (!status.ok()) return status;
   const std::lock_guard lock(state_->mutex);
+  if (state_->off || now != state_->life) return power_is_off(directory);
   if (!state_->directories.insert(directory).second) {
     return leveldb::Status::IOError(directory, "File exists");
   }
@@ -401,9 +395,11 @@ leveldb::Status CrashEnv::GetFileSize(const std::string& file, std::uint64_t* si
 }
 
 leveldb::Status CrashEnv::RenameFile(const std::string& from, const std::string& to) {
-  leveldb::Status status = begin(Operation::kRename, from, life());
+  const std::uint64_t now = life();
+  leveldb::Status status = begin(Operation::kRename, from, now);
   if (!status.ok()) return status;
   const std::lock_guard lock(state_->mutex);
+  if (state_->off || now != state_->life) return power_is_off(from);
   const auto at = state_->present.find(from);
   if (at == state_->present.end()) return no_such_file(from);
   const FilePointer file = at->second;

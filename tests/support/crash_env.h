@@ -8,12 +8,11 @@
 //   - of a file's bytes: those before its last Sync. TornTail::kRandom adds a random part of what
 //   follows.
 //   - of names (created, renamed, removed): what a sync of the directory made durable, and what
-//   happened before. A MANIFEST's
-//     Sync also syncs its directory, as in LevelDB's own Env. And the Sync of a file makes that
-//     file's own name durable: POSIX does not promise it, but ext4, XFS and btrfs do, and
-//     LevelDB 1.23 relies on it when it starts a new log. Nothing else becomes durable that way: a
-//     rename that precedes it may still be forgotten. TornTail::kRandom lets the oldest few of the
-//     forgotten changes of names survive, because a kernel may write back what nobody asked for.
+//     happened before. A MANIFEST's Sync also syncs its directory, as in LevelDB's own Env. The
+//     Sync of another file does not make its name durable: ext4, XFS and btrfs do that, but POSIX
+//     does not promise it. TornTail::kRandom lets the oldest few of the forgotten changes of names
+//     survive, because a kernel may write back what nobody asked for. TornTail::kBytes keeps all
+//     bytes, synced or not, and no forgotten name: the worst that POSIX allows.
 //
 // After crash() every operation of the old life fails, until reboot().
 
@@ -40,7 +39,7 @@ namespace pv2::testing {
 /// Thread-safe.
 class CrashEnv final : public leveldb::EnvWrapper {
  public:
-  enum class TornTail { kNone, kRandom };
+  enum class TornTail { kNone, kRandom, kBytes };
   enum class Operation { kAppend, kSync, kCreate, kRename, kRemove };
 
   explicit CrashEnv(std::uint64_t seed = 1);
