@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One row after the other: a header begins a procedure, and what follows under the same id belongs
+// to it.
+
+#include "record_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "inbox_codec.h"
+#include "results.h"
+#include "step_run.h"
+
+namespace pv2 {
+namespace {
+
+std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
+
+// What a record of this procedure cannot say, although its checksum is right: nobody could go on
+// from there.
+Status contradiction(const Execution& execution) {
+  const ProcedureState state = execution.state;
+  const bool runs = state == ProcedureState::kRunnable || state == ProcedureState::kWaitingTimeout;
+  if (runs && execution.step == 0) {
+    return Status(StatusCode::kCorruption,
+                  "it is " + std::string(to_string(state)) + " but has no step left to run");
+  }
+  if (state == ProcedureState::kWaitingTimeout && !execution.deadline) {
+    return Status(StatusCode::kCorruption, "it waits for a deadline but has none");
+  }
+  return Status();
+}
+
+// Every step that the record names has to be in the table of this program.
+Status unknown_step(const Execution& execution) {
+  const ProcedureType& type = *execution.type;
+  const auto missing = [&type](const char* what, std::uint32_t step) {
+    return Status(StatusCode::kNotSupported, std::string(what) + std::to_string(step) + ", which " +
+                                                 type.name + " of this program does not have");
+  };
+  if (execution.step != 0 && type.find_step(execution.step) == nullptr) {
+    return missing("it is at step ", execution.step);
+  }
+  for (const UndoEntry& entry : execution.undo) {
+    if (type.find_step(entry.step) == nullptr) {
+      return missing("it may have to undo step ", entry.step);
+    }
+  }
+  return Status();
+}
+
+}  // namespace
+
+Status RecordReader::read(const StoredRow& row) {
+  const auto key = parse_procedure_key(row.key);
+  if (!key) return Status(StatusCode::kCorruption, "a row of a procedure has a malformed key");
+  read_.highest = std::max(read_.highest, key->id);
+  if (key->kind == RowKind::kInbox) {
+    read_message(row, *key);
+    return Status();
+  }
+  if (key->kind == RowKind::kAudit) {
+    read_audit(row, *key);
+    return Status();
+  }
+  return read_procedure(row, *key).with_context("record of " + procedure(key->id) + " (commit " +
+                                                std::to_string(row.sequence.value) + ")");
+}
+
+// The header of a procedure comes before its state.
+Status RecordReader::read_procedure(const StoredRow& row, const ProcedureKey& key) {
+  PartStatus user = PartStatus::kIntact;
+  if (key.kind == RowKind::kHeader) {
+    Status status = finish();
+    if (!status.ok()) return status;
+    LoadedProcedure loaded;
+    loaded.execution = std::make_unique<Execution>();
+    Execution& execution = *loaded.execution;
+    std::string type_name;
+    status = decode_header(row.value, execution, loaded.parent, loaded.root, type_name, user);
+    if (!status.ok()) return status;
+    if (execution.id != key.id) {
+      return Status(StatusCode::kCorruption, "it says that it is " + procedure(execution.id));
+    }
+    execution.type = registry_.find(type_name);
+    if (execution.type == nullptr) {
+      loaded.problem = Status(StatusCode::kNotSupported,
+                              "its type '" + type_name + "' is not registered in this program");
+      execution.type_name = type_name;
+    }
+    if (user == PartStatus::kDamaged) {
+      loaded.problem = Status(StatusCode::kCorruption, "its arguments do not match their checksum");
+    }
+    read_.procedures.push_back(std::move(loaded));
+    return Status();
+  }
+  if (read_.procedures.empty() || read_.procedures.back().execution->id != key.id ||
+      read_.procedures.back().has_state) {
+    return Status(StatusCode::kCorruption, "there is a state but no header");
+  }
+  LoadedProcedure& loaded = read_.procedures.back();
+  Execution& execution = *loaded.execution;
+  const Status status = decode_state(row.value, row.sequence, execution, loaded.held_locks, user);
+  if (!status.ok()) return status;
+  loaded.has_state = true;
+  loaded.state_sequence = row.sequence;
+  if (user == PartStatus::kDamaged) {
+    loaded.problem =
+        Status(StatusCode::kCorruption, "its state fields do not match their checksum");
+  }
+  if (Status nonsense = contradiction(execution); !nonsense.ok()) {
+    loaded.problem = std::move(nonsense);
+  } else if (execution.type != nullptr) {
+    if (Status unknown = unknown_step(execution); !unknown.ok())
+      loaded.problem = std::move(unknown);
+  }
+  return Status();
+}
+
+// The messages of a procedure come after its state.
+void RecordReader::read_message(const StoredRow& row, const ProcedureKey& key) {
+  LoadedProcedure* const loaded = !read_.procedures.empty() &&
+                                          read_.procedures.back().execution->id == key.id &&
+                                          read_.procedures.back().has_state
+                                      ? &read_.procedures.back()
+                                      : nullptr;
+  // It was on its way when the procedure ended, or its procedure is deleted.
+  if (loaded == nullptr ||
+      (is_finished(loaded->execution->state) && loaded->state_sequence < row.sequence)) {
+    read_.orphans.emplace_back(row.key);
+    return;
+  }
+  auto message = decode_message(row.value);
+  if (message.ok() && message->number != key.number) {
+    message = Status(StatusCode::kCorruption,
+                     "it says that it is number " + std::to_string(message->number));
+  }
+  if (!message.ok()) {
+    loaded->problem = message.status().with_context("message " + std::to_string(key.number));
+    loaded->ended_after_message = true;
+    return;
+  }
+  message->sequence = row.sequence;
+  if (message->kind == InboxMessage::Kind::kAbort) loaded->ended_after_message = true;
+  auto& inbox = loaded->execution->inbox;
+  if (!inbox) inbox = std::make_unique<Inbox>();
+  if (message->kind == InboxMessage::Kind::kSignal) inbox->reserve(*message);
+  inbox->add(std::make_unique<InboxMessage>(*std::move(message)));
+}
+
+// Kept until the result of its root is acknowledged; read only when somebody asks.
+void RecordReader::read_audit(const StoredRow& row, const ProcedureKey& key) {
+  const bool known = !read_.procedures.empty() && read_.procedures.back().execution->id == key.id;
+  // It came with a message that was on its way when the procedure ended.
+  const bool too_late = known && is_finished(read_.procedures.back().execution->state) &&
+                        read_.procedures.back().state_sequence < row.sequence;
+  if (!known || too_late) {
+    read_.orphans.emplace_back(row.key);
+    return;
+  }
+  auto& inbox = read_.procedures.back().execution->inbox;
+  if (!inbox) inbox = std::make_unique<Inbox>();
+  inbox->audited = true;
+  inbox->next_number = std::max(inbox->next_number, key.number + 1);
+}
+
+// What cannot be made from its record is found now, before anything of its tree runs, and not when
+// its turn comes. The object is thrown away.
+void RecordReader::check_fields(LoadedProcedure& loaded) const {
+  if (std::exchange(loaded.checked, true) || !loaded.problem.ok()) return;
+  loaded.problem = object_of(*loaded.execution).status();
+}
+
+// Called before the next procedure begins, and at the end.
+Status RecordReader::finish() {
+  if (read_.procedures.empty()) return Status();
+  LoadedProcedure& last = read_.procedures.back();
+  const Execution& execution = *last.execution;
+  if (!last.has_state) {
+    return Status(StatusCode::kCorruption, procedure(execution.id) + " has a header but no state");
+  }
+  if (last.root != execution.id || !is_finished(execution.state)) {
+    check_fields(last);
+    return Status();
+  }
+  // An abort that was durable before the success takes it back; it was told to nobody.
+  if (execution.state == ProcedureState::kSuccess && last.ended_after_message) return Status();
+  read_.ended_roots.push_back(
+      {execution.id, execution.updated, kept_bytes(execution), static_cast<bool>(execution.nonce)});
+  if (execution.inbox) {
+    for (const auto& message : execution.inbox->messages) {
+      read_.orphans.push_back(inbox_key(execution.id, message->number));
+    }
+  }
+  read_.procedures.pop_back();
+  return Status();
+}
+
+}  // namespace pv2

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RecordReader: from the rows of some procedures to executions that nobody has linked yet. It
+// touches nothing of the engine but its registry, so several of them read side by side, each the
+// rows of a range of ids.
+
+#pragma once
+
+#include <pv2/store/procedure_store.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "execution.h"
+#include "record_codec.h"
+
+namespace pv2 {
+
+/// What the rows of one procedure say.
+struct LoadedProcedure {
+  std::unique_ptr<Execution> execution;
+  ProcedureId parent;
+  ProcedureId root;
+  bool has_state = false;
+  bool checked = false;  ///< Its fields were decoded.
+  bool held_locks = false;
+  Status problem;                    ///< Why its tree has to be quarantined.
+  CommitSequence state_sequence;     ///< Of the batch that wrote its state.
+  bool ended_after_message = false;  ///< It succeeded after an abort, or after what may be one.
+};
+
+/// A root whose result is kept: it stays in the store.
+struct EndedRoot {
+  ProcedureId id;
+  WallTime finished{};
+  std::size_t bytes = 0;  ///< About what its rows take.
+  bool keyed = false;
+};
+
+/// What was read. Both lists are in order of id.
+struct ReadRecords {
+  std::vector<LoadedProcedure> procedures;
+  std::vector<EndedRoot> ended_roots;
+  std::vector<std::string> orphans;  ///< Keys of messages to whom nobody is left.
+  ProcedureId highest;
+};
+
+/// Used once. Owned by one thread.
+class RecordReader {
+ public:
+  explicit RecordReader(const ProcedureRegistry& registry) : registry_(registry) {}
+
+  /// Takes the next row of Space::kProcedure, in order of key; all rows of a procedure. A failure
+  /// says which record cannot be read.
+  Status read(const StoredRow& row);
+  /// After the last row.
+  Status finish();
+  [[nodiscard]] ReadRecords take() && { return std::move(read_); }
+
+ private:
+  Status read_procedure(const StoredRow& row, const ProcedureKey& key);
+  void read_message(const StoredRow& row, const ProcedureKey& key);
+  void read_audit(const StoredRow& row, const ProcedureKey& key);
+  void check_fields(LoadedProcedure& loaded) const;
+
+  const ProcedureRegistry& registry_;
+  ReadRecords read_;
+};
+
+}  // namespace pv2
