@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "record_codec.h"
+#include "results.h"
 #include "step_run.h"
 
 namespace pv2 {
@@ -19,6 +20,22 @@ void answer(InsertCommit::Submitter submitter, Result<Submitted> result, Effects
   submitter.on_pool ? effects.pool_tasks.emplace_back(std::move(call))
                     : effects.answers.emplace_back(std::move(call));
 }
+
+// A string that keeps its memory for the next submission on this thread. Taken away while it is
+// used: the fields() of one procedure may submit another.
+class Scratch {
+ public:
+  Scratch() : text_(std::move(spare)) {}
+  ~Scratch() { spare = std::move(text_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::string& operator*() noexcept { return text_; }
+
+ private:
+  static thread_local std::string spare;
+  std::string text_;
+};
+thread_local std::string Scratch::spare;
 
 // What the first record will hold, so that it is refused here and not by the store, where it would
 // end the run.
@@ -96,6 +113,11 @@ void Admission::withdraw(std::unique_ptr<InsertCommit> commit) {
     core_.settle(*execution, Disposition::kComplete);
     core_.state.live.erase(execution->id);
     if (execution->nonce) core_.state.nonces.erase(execution->nonce);
+    answer_waiters(*execution,
+                   Status(StatusCode::kNotFound, "the step that was submitting procedure " +
+                                                     std::to_string(execution->id.value) +
+                                                     " did not come to its end"),
+                   effects);
   }
   for (InsertCommit::Submitter& submitter : commit->submitters) {
     answer(std::move(submitter),
@@ -124,12 +146,11 @@ std::unique_ptr<InsertCommit> Admission::reserve(From from, std::string_view typ
     execution->nonce = options.nonce;
     execution->step = execution->type->steps.front().number;
     execution->submitted = core_.clock.wall_now();
-    std::string scratch;
-    scratch.reserve(256);  // for fields of ordinary size
-    refused = describe_new(*procedure, *execution, scratch);
+    Scratch scratch;
+    refused = describe_new(*procedure, *execution, *scratch);
     if (refused.ok()) refused = defer_start(*execution, options);
     core_.count_for_its_type(*execution);
-    if (execution->nonce) execution->fingerprint = fingerprint_of(*execution, scratch);
+    if (execution->nonce) execution->fingerprint = fingerprint_of(*execution, *scratch);
   }
   if (refused.ok()) refused = check_size(*execution);
 
@@ -165,11 +186,12 @@ std::unique_ptr<InsertCommit> Admission::reserve(From from, std::string_view typ
           execution->object = std::move(procedure);  // else made when it runs
         commit = core_.state.spare_inserts.take();
         commit->execution = execution.get();
+        execution->inserting = commit.get();
         commit->submitters.push_back(std::move(submitter));
         core_.state.live.emplace(execution->id, execution.get());
         if (execution->nonce) {
-          core_.state.nonces.insert_or_assign(
-              execution->nonce, NonceEntry{execution->id, execution->fingerprint, commit.get()});
+          core_.state.nonces.insert_or_assign(execution->nonce,
+                                              NonceEntry{execution->id, execution->fingerprint});
         }
         break;
       }
@@ -231,8 +253,9 @@ void Admission::answer_known(const Execution& wanted, const NonceEntry& entry,
         effects);
   }
   submitter.replayed = true;
-  if (entry.pending != nullptr) {
-    entry.pending->submitters.push_back(std::move(submitter));
+  const Execution* const live = core_.find(entry.id);
+  if (live != nullptr && live->inserting != nullptr) {  // neither is known to be durable
+    live->inserting->submitters.push_back(std::move(submitter));
     return;
   }
   answer(std::move(submitter), Submitted{entry.id, true}, effects);
@@ -247,7 +270,7 @@ Admission::Known Admission::look_up_in_store(const Execution& wanted,
     const auto record = decode_nonce_record(**row);
     if (record.ok()) {
       StateLock lock(core_);
-      answer_known(wanted, {record->id, record->fingerprint, nullptr}, submitter, effects);
+      answer_known(wanted, {record->id, record->fingerprint}, submitter, effects);
       return Known::kAnswered;
     }
     failed = record.status();

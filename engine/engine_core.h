@@ -42,9 +42,9 @@ struct Effects {
   CommitList commits;
   std::vector<std::unique_ptr<GarbageCommit>> garbage;  ///< Each commits its next chunk.
   /// Engine code that answers somebody (a latch): runs at once.
-  std::vector<Task> answers;
+  TaskList answers;
   /// The host's code: runs on the pool.
-  std::vector<Task> pool_tasks;
+  TaskList pool_tasks;
   /// The scheduler has forgotten them; nobody points at them any more.
   std::vector<std::unique_ptr<Execution>> retired;
   std::vector<std::pair<LogLevel, std::string>> log_lines;
@@ -58,18 +58,10 @@ struct Effects {
   void log(LogLevel level, std::string line) { log_lines.emplace_back(level, std::move(line)); }
 };
 
-/// Who waits for a result, and how he is told.
-struct Waiter {
-  ProcedureExecutor::ResultCallback answer;
-  bool on_pool = true;
-  std::uint64_t ticket = 0;  ///< To withdraw a waiter whose patience ended.
-};
-
 /// A nonce that is known in memory.
 struct NonceEntry {
   ProcedureId id;
   Fingerprint fingerprint;
-  InsertCommit* pending = nullptr;  ///< Its insert is on the way: duplicates join it.
 };
 
 /// A finished root whose result is in memory.
@@ -90,7 +82,6 @@ struct EngineState {
   FlatMap<Nonce, NonceEntry> nonces;
   FlatMap<ProcedureId, Completed> completed;
   std::deque<ProcedureId> completed_order;  ///< Oldest first; may name results that are gone.
-  FlatMap<ProcedureId, std::vector<Waiter>> waiters;
   /// Roots whose descendants' rows are being deleted, with the acknowledgements that wait for the
   /// end of it.
   FlatMap<ProcedureId, std::vector<std::function<void(Status)>>> garbage;

@@ -66,7 +66,7 @@ void Event::reset() { state_->reset(); }
 bool Event::is_set() const { return state_->is_set(); }
 const std::string& Event::name() const noexcept { return state_->name; }
 
-EventSlot::EventSlot(std::shared_ptr<WakeTarget> target, ProcedureId id, std::uint64_t epoch,
+EventSlot::EventSlot(std::shared_ptr<WakeTarget> target, ProcedureId id, std::uint32_t epoch,
                      Event event)
     : AwaitSlot(std::move(target), id, epoch), event_(std::move(event)) {}
 

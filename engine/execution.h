@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <forward_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +34,7 @@
 namespace pv2 {
 
 struct Execution;
+struct InsertCommit;
 
 /// Where an execution is, in this run. Not persisted: recovery decides anew.
 enum class Phase : std::uint8_t {
@@ -63,6 +65,13 @@ struct Fingerprint {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
+};
+
+/// Who waits for a result, and how he is told.
+struct Waiter {
+  ProcedureExecutor::ResultCallback answer;
+  bool on_pool = true;
+  std::uint64_t ticket = 0;  ///< To withdraw a waiter whose patience ended.
 };
 
 /// A ring of the last entries, made when the first is added. 8: enough to see a retry loop, and 100
@@ -183,12 +192,13 @@ struct Execution final : SchedulerEntry {
   std::uint32_t undo_left = 0;  ///< Its turns that are left, this one included.
   std::uint32_t unfinished_children = 0;
   std::uint32_t timer_index = kNoTimer;  ///< Its place in the timer queue.
-  SteadyTime timer_due{};
+  std::uint32_t epoch = 0;       ///< Of its waits: a wake that carries an older one is stale.
   std::uint64_t last_spawn = 0;  ///< `spawned_at` of its newest children.
-  std::uint64_t epoch = 0;       ///< Of its waits: a wake that carries an older one is stale.
   /// nullptr: made from arguments and image when it runs. So it is while it waits.
   std::unique_ptr<Procedure> object;
   SlotList slots;
+  InsertCommit* inserting = nullptr;  ///< Its first record, while that is on the way.
+  std::forward_list<Waiter> waiters;  ///< Of a root: who waits for its result, newest first.
   TreeState tree;
 
   static constexpr std::uint32_t kNoTimer = UINT32_MAX;

@@ -151,7 +151,7 @@ CommitList Publisher::act_on(Effects& effects) {
     durable = std::move(effects.commits);
   }
   for (Task& answer : effects.answers) answer();
-  if (!effects.pool_tasks.empty()) core_.pool->post_all(std::move(effects.pool_tasks));
+  if (!effects.pool_tasks.empty()) core_.pool->post_all(effects.pool_tasks);
   for (const auto& [level, line] : effects.log_lines) log(core_.options.log, level, line);
   return durable;
 }
@@ -194,11 +194,7 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
   execution.recorded_locks = commit.holds_locks;
   ++core_.counts_of(*execution.type).submitted;
   core_.reserve_ids(effects);
-  if (execution.nonce) {
-    const auto known = core_.state.nonces.find(execution.nonce);
-    PV2_ASSERT(known != core_.state.nonces.end(), "the nonce of a live procedure is known");
-    known->second.pending = nullptr;
-  }
+  execution.inserting = nullptr;
   if (execution.deadline) {
     execution.phase = Phase::kWaiting;
     core_.arm_timer(execution, effects);
@@ -346,6 +342,7 @@ void Publisher::apply_acknowledge(AcknowledgeCommit& commit, Effects& effects) {
 void Publisher::insert_failed(InsertCommit& commit, const Status& unknown, Effects& effects) {
   const std::unique_ptr<InsertCommit> insert(&commit);
   insert->execution->phase = Phase::kIdle;
+  insert->execution->inserting = nullptr;
   if (insert->execution->nonce) core_.state.nonces.erase(insert->execution->nonce);
   for (InsertCommit::Submitter& submitter : insert->submitters) {
     auto call = [answer = std::move(submitter.answer), unknown] { answer(unknown); };
@@ -367,12 +364,9 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
       effects.pool_tasks.push_back([callback = core_.options.on_store_failure,
                                     status = core_.state.store_failure] { callback(status); });
     }
-    for (auto& [id, waiters] : core_.state.waiters) {
-      for (Waiter& waiter : waiters) {
-        answer_waiter(std::move(waiter), core_.state.store_failure, effects);
-      }
+    for (const auto& [id, execution] : core_.state.live) {
+      answer_waiters(*execution, core_.state.store_failure, effects);
     }
-    core_.state.waiters.clear();
   }
   const Status unknown =
       closed ? request.status

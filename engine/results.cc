@@ -58,6 +58,12 @@ void answer_waiter(Waiter waiter, Result<ProcedureResult> result, Effects& effec
                  : effects.answers.emplace_back(std::move(call));
 }
 
+void answer_waiters(Execution& root, const Result<ProcedureResult>& result, Effects& effects) {
+  root.waiters.reverse();
+  for (Waiter& waiter : root.waiters) answer_waiter(std::move(waiter), result, effects);
+  root.waiters.clear();
+}
+
 void answer_acknowledger(Acknowledger who, Status status, Effects& effects) {
   auto call = [answer = std::move(who.answer), status = std::move(status)] { answer(status); };
   who.on_pool ? effects.pool_tasks.emplace_back(std::move(call))
@@ -73,11 +79,7 @@ std::size_t kept_bytes(const Execution& root) {
 
 void keep_result(EngineCore& core, Execution& root, Effects& effects) {
   ProcedureResult result = result_of(root);
-  const auto waiters = core.state.waiters.find(root.id);
-  if (waiters != core.state.waiters.end()) {
-    for (Waiter& waiter : waiters->second) answer_waiter(std::move(waiter), result, effects);
-    core.state.waiters.erase(waiters);
-  }
+  answer_waiters(root, result, effects);
   core.state.completed.insert_or_assign(
       root.id,
       Completed{std::move(result), root.nonce, root.inbox != nullptr && root.inbox->audited});
@@ -95,7 +97,7 @@ std::uint64_t Results::wait(ProcedureId id, ProcedureExecutor::ResultCallback an
   {
     StateLock lock(core_);
     const auto completed = core_.state.completed.find(id);
-    const Execution* const live = core_.find(id);
+    Execution* const live = core_.find(id);
     if (completed != core_.state.completed.end()) {
       answer_waiter(std::move(waiter), completed->second.result, effects);
     } else if (live != nullptr && !live->is_root()) {
@@ -109,7 +111,7 @@ std::uint64_t Results::wait(ProcedureId id, ProcedureExecutor::ResultCallback an
         answer_waiter(std::move(waiter), status, effects);
       } else {
         ticket = waiter.ticket = core_.state.next_ticket++;
-        core_.state.waiters[id].push_back(std::move(waiter));
+        live->waiters.push_front(std::move(waiter));
       }
     } else if (!id || id.value >= core_.state.next_id) {
       answer_waiter(std::move(waiter), never_issued(id), effects);
@@ -130,12 +132,10 @@ std::uint64_t Results::wait(ProcedureId id, ProcedureExecutor::ResultCallback an
 
 bool Results::withdraw(ProcedureId id, std::uint64_t ticket) {
   StateLock lock(core_);
-  const auto at = core_.state.waiters.find(id);
-  if (at == core_.state.waiters.end()) return false;
-  const bool found =
-      std::erase_if(at->second, [&](const Waiter& waiter) { return waiter.ticket == ticket; }) != 0;
-  if (at->second.empty()) core_.state.waiters.erase(at);
-  return found;
+  Execution* const live = core_.find(id);
+  if (live == nullptr) return false;
+  return live->waiters.remove_if([&](const Waiter& waiter) { return waiter.ticket == ticket; }) !=
+         0;
 }
 
 void Results::acknowledge(ProcedureId id, Acknowledger who) {
@@ -234,10 +234,9 @@ void Results::answer_all(const Status& status) {
   Effects effects;
   {
     StateLock lock(core_);
-    for (auto& [id, waiters] : core_.state.waiters) {
-      for (Waiter& waiter : waiters) answer_waiter(std::move(waiter), status, effects);
+    for (const auto& [id, execution] : core_.state.live) {
+      answer_waiters(*execution, status, effects);
     }
-    core_.state.waiters.clear();
     for (auto& [root, acknowledgements] : core_.state.garbage) {
       for (auto& answer : acknowledgements) {
         effects.answers.push_back([answer = std::move(answer), status] { answer(status); });

@@ -110,7 +110,7 @@ bool StepContext::await(const Event& event) {
 }
 
 std::shared_ptr<WakeTarget> StepContext::wake_target() const { return run_.wake_target_; }
-std::uint64_t StepContext::wait_epoch() const noexcept { return run_.execution_.epoch; }
+std::uint32_t StepContext::wait_epoch() const noexcept { return run_.execution_.epoch; }
 
 void StepContext::completed_by(ProcedureId producer) noexcept { run_.commit_.producer = producer; }
 

@@ -10,6 +10,7 @@
 #include <deque>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace pv2 {
 namespace {
@@ -44,7 +45,7 @@ class ThreadedPool final : public TaskPool {
     if (wake) arrived_.notify_one();
     if (task) run_guarded(engine_, task);  // NOLINT(bugprone-use-after-move): stopped, still here
   }
-  void post_all(std::vector<Task> tasks) override {
+  void post_all(std::span<Task> tasks) override {
     std::size_t wakes = 0;
     bool taken = false;
     {
@@ -124,7 +125,7 @@ class ManualPool final : public TaskPool {
     }
     run_guarded(engine_, task);
   }
-  void post_all(std::vector<Task> tasks) override {
+  void post_all(std::span<Task> tasks) override {
     for (Task& task : tasks) post(std::move(task));
   }
   bool run_one() override {

@@ -6,20 +6,25 @@
 
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <memory>
-#include <vector>
+#include <span>
 
 #include "task.h"
 
 namespace pv2 {
+
+/// What one critical section wants done: one call for whoever submits or acknowledges, many for a
+/// unit of records.
+using TaskList = boost::container::small_vector<Task, 2>;
 
 /// Thread-safe. Tasks must not throw; what they throw is swallowed.
 class TaskPool {
  public:
   virtual ~TaskPool() = default;
   virtual void post(Task task) = 0;
-  /// The same for several, in order.
-  virtual void post_all(std::vector<Task> tasks) = 0;
+  /// The same for several, in order; they are moved away.
+  virtual void post_all(std::span<Task> tasks) = 0;
   /// Runs the oldest queued task on this thread; false when there is none, or when threads do it.
   virtual bool run_one() { return false; }
   /// Runs what is queued to its end; a task posted afterwards runs on the thread that posts it, so

@@ -10,48 +10,48 @@ namespace pv2 {
 
 bool TimerQueue::arm(Execution& execution, SteadyTime due) {
   cancel(execution);
-  execution.timer_due = due;
-  heap_.push_back(&execution);
+  heap_.push_back({due, &execution});
   execution.timer_index = static_cast<std::uint32_t>(heap_.size() - 1);
   sift_up(execution.timer_index);
-  return heap_.front() == &execution;
+  return execution.timer_index == 0;
 }
 
 void TimerQueue::cancel(Execution& execution) noexcept {
   const std::size_t index = execution.timer_index;
   if (index == Execution::kNoTimer) return;
-  PV2_ASSERT(index < heap_.size() && heap_[index] == &execution, "a timer knows its place");
+  PV2_ASSERT(index < heap_.size() && heap_[index].execution == &execution,
+             "a timer knows its place");
   execution.timer_index = Execution::kNoTimer;
-  Execution* const last = heap_.back();
+  const Entry last = heap_.back();
   heap_.pop_back();
-  if (last == &execution) return;
+  if (last.execution == &execution) return;
   place(index, last);
   sift_up(index);
-  sift_down(last->timer_index);
+  sift_down(last.execution->timer_index);
 }
 
 Execution* TimerQueue::pop_due(SteadyTime now) noexcept {
-  if (heap_.empty() || heap_.front()->timer_due > now) return nullptr;
-  Execution* const execution = heap_.front();
+  if (heap_.empty() || heap_.front().due > now) return nullptr;
+  Execution* const execution = heap_.front().execution;
   cancel(*execution);
   return execution;
 }
 
 std::optional<SteadyTime> TimerQueue::earliest() const noexcept {
   if (heap_.empty()) return std::nullopt;
-  return heap_.front()->timer_due;
+  return heap_.front().due;
 }
 
-void TimerQueue::place(std::size_t index, Execution* execution) noexcept {
-  heap_[index] = execution;
-  execution->timer_index = static_cast<std::uint32_t>(index);
+void TimerQueue::place(std::size_t index, Entry entry) noexcept {
+  heap_[index] = entry;
+  entry.execution->timer_index = static_cast<std::uint32_t>(index);
 }
 
 void TimerQueue::sift_up(std::size_t index) noexcept {
-  Execution* const moving = heap_[index];
+  const Entry moving = heap_[index];
   while (index > 0) {
     const std::size_t parent = (index - 1) / 2;
-    if (heap_[parent]->timer_due <= moving->timer_due) break;
+    if (heap_[parent].due <= moving.due) break;
     place(index, heap_[parent]);
     index = parent;
   }
@@ -59,12 +59,12 @@ void TimerQueue::sift_up(std::size_t index) noexcept {
 }
 
 void TimerQueue::sift_down(std::size_t index) noexcept {
-  Execution* const moving = heap_[index];
+  const Entry moving = heap_[index];
   for (;;) {
     std::size_t child = 2 * index + 1;
     if (child >= heap_.size()) break;
-    if (child + 1 < heap_.size() && heap_[child + 1]->timer_due < heap_[child]->timer_due) ++child;
-    if (moving->timer_due <= heap_[child]->timer_due) break;
+    if (child + 1 < heap_.size() && heap_[child + 1].due < heap_[child].due) ++child;
+    if (moving.due <= heap_[child].due) break;
     place(index, heap_[child]);
     index = child;
   }

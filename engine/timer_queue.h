@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TimerQueue: the deadlines of all waiting executions, earliest first. A binary heap of pointers
-// whose entries know their place, so a timer is cancelled or moved without a search and arming
-// allocates nothing but the heap's growth. It has no clock and no thread: its owner asks what is
+// TimerQueue: the deadlines of all waiting executions, earliest first. A binary heap of
+// deadlines and executions that know their place, so a timer is cancelled or moved without a
+// search, and comparing touches no execution. It has no clock and no thread: its owner asks what is
 // due.
 
 #pragma once
@@ -28,11 +28,15 @@ class TimerQueue {
   [[nodiscard]] std::size_t size() const noexcept { return heap_.size(); }
 
  private:
-  void place(std::size_t index, Execution* execution) noexcept;
+  struct Entry {
+    SteadyTime due;
+    Execution* execution;
+  };
+  void place(std::size_t index, Entry entry) noexcept;
   void sift_up(std::size_t index) noexcept;
   void sift_down(std::size_t index) noexcept;
 
-  std::vector<Execution*> heap_;
+  std::vector<Entry> heap_;
 };
 
 }  // namespace pv2

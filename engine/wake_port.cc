@@ -6,7 +6,7 @@
 
 namespace pv2 {
 
-void WakePort::wake(ProcedureId id, std::uint64_t epoch) noexcept {
+void WakePort::wake(ProcedureId id, std::uint32_t epoch) noexcept {
   MutexLock open(core_mutex_);
   if (core_ == nullptr) return;
   StateLock lock(*core_);

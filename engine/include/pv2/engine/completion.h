@@ -23,14 +23,15 @@ namespace pv2 {
 class WakeTarget {
  public:
   virtual ~WakeTarget() = default;
-  /// `epoch`: which wait of `id` is meant; a stale one is ignored.
-  virtual void wake(ProcedureId id, std::uint64_t epoch) noexcept = 0;
+  /// `epoch`: which wait of `id` is meant; a stale one is ignored. After 4 billion waits it comes
+  /// round; who is woken for nothing looks, finds nothing and waits on.
+  virtual void wake(ProcedureId id, std::uint32_t epoch) noexcept = 0;
 };
 
 /// One thing a step waits for. Thread-safe.
 class AwaitSlot {
  public:
-  AwaitSlot(std::shared_ptr<WakeTarget> target, ProcedureId id, std::uint64_t epoch)
+  AwaitSlot(std::shared_ptr<WakeTarget> target, ProcedureId id, std::uint32_t epoch)
       : target_(std::move(target)), id_(id), epoch_(epoch) {}
   virtual ~AwaitSlot() = default;
   /// Where its value comes from; for those who ask why a procedure waits.
@@ -60,7 +61,7 @@ class AwaitSlot {
   // Shared by the executor and by every slot that may still be completed after it is gone.
   std::shared_ptr<WakeTarget> target_;
   ProcedureId id_;
-  std::uint64_t epoch_;
+  std::uint32_t epoch_;
   std::atomic<bool> claimed_{false};
   std::atomic<bool> ready_{false};
   Source source_ = Source::kCompletion;  // before the slot is shared, constant then

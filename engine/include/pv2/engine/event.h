@@ -44,7 +44,7 @@ class EventSlot final : public AwaitSlot {
   /// Completes `slot` when its event is set; at once if it is.
   static void subscribe(const std::shared_ptr<EventSlot>& slot);
 
-  EventSlot(std::shared_ptr<WakeTarget> target, ProcedureId id, std::uint64_t epoch, Event event);
+  EventSlot(std::shared_ptr<WakeTarget> target, ProcedureId id, std::uint32_t epoch, Event event);
 
   [[nodiscard]] const Event& event() const noexcept { return event_; }
   [[nodiscard]] bool waits_for(const Event& event) const noexcept {

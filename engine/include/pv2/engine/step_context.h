@@ -198,7 +198,7 @@ class StepContext {
   [[nodiscard]] AwaitSlot* slot(std::size_t index, const std::type_info& type);
   void add_slot(std::shared_ptr<AwaitSlot> slot);
   [[nodiscard]] std::shared_ptr<WakeTarget> wake_target() const;
-  [[nodiscard]] std::uint64_t wait_epoch() const noexcept;
+  [[nodiscard]] std::uint32_t wait_epoch() const noexcept;
   void run_on_pool(std::function<void()> task);
 
   StepRun& run_;
