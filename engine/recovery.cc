@@ -73,6 +73,7 @@ Status Recovery::read(const StoredRow& row) {
     case Space::kProcedure:
       break;
   }
+  if (!last_in_chunk_ && chunk_.bytes() == 0) make_room();
   const auto key = parse_procedure_key(row.key);
   const ProcedureId id = key ? key->id : last_in_chunk_;  // who reads the chunk says what is wrong
   if (id != last_in_chunk_ && chunk_.bytes() >= kChunkBytes) {
@@ -84,6 +85,13 @@ Status Recovery::read(const StoredRow& row) {
   last_in_chunk_ = id;
   chunk_.add(row);
   return Status();
+}
+
+// Nonces come before procedures, and most procedures have one: so many will be live, about.
+void Recovery::make_room() {
+  StateLock lock(core_);
+  core_.state.live.reserve(nonces_);
+  core_.state.nonces.reserve(nonces_);
 }
 
 Status Recovery::read_engine_row(const StoredRow& row) {

@@ -35,6 +35,7 @@ class Recovery {
  private:
   Status read(const StoredRow& row);
   Status read_engine_row(const StoredRow& row);
+  void make_room();
   void read_chunk(std::launch where);
   Status link_oldest();
   void forget(const LoadedProcedure& loaded);
