@@ -136,6 +136,8 @@ struct EngineCore {
   std::function<void()> resolve_deadlocks;  ///< Set once, before anything runs.
   std::function<void()> tell_news;          ///< Set once, before anything runs.
   Admission* admission = nullptr;           ///< Set once, before anything runs.
+  /// Workers that look for others to help, or sleep after they found none.
+  std::atomic<std::size_t> idle_workers{0};
   /// A hint that spares making news that nobody would hear.
   std::atomic<bool> has_listeners{false};
   /// A hint that spares the mutex; the answer is read under it.

@@ -17,6 +17,10 @@
 namespace pv2 {
 namespace {
 
+// From here on a list takes longer to publish than a worker takes to wake up.
+constexpr std::size_t kWorthAnotherThread = 256;
+// Requests published in one critical section: others wait for it, workers for what it queues.
+constexpr std::size_t kSection = 128;
 // Rows deleted per batch after a tree has ended: small beside what a sync takes anyway.
 constexpr std::size_t kGarbageChunk = 512;
 
@@ -116,9 +120,32 @@ void apply_transition(Execution& execution, StepCommit& commit) {
 
 }  // namespace
 
+// A worker that counts itself idle looks at what is committed after it has ceased to be; so either
+// it sees this list or this thread sees that nobody is idle.
 void Publisher::on_committed(CommitList finished) noexcept {
   const EngineThread mark(&core_);
-  publish(std::move(finished));
+  const bool is_long = finished.size() >= kWorthAnotherThread;
+  {
+    MutexLock lock(committed_mutex_);
+    committed_.splice_back(std::move(finished));
+  }
+  if (is_long && core_.idle_workers.load() != 0) return core_.scheduler.nudge();
+  publish_committed();
+}
+
+void Publisher::publish_committed() {
+  for (;;) {
+    CommitList taken;
+    {
+      MutexLock lock(committed_mutex_);
+      if (publishing_ || committed_.empty()) return;
+      publishing_ = true;
+      taken = std::exchange(committed_, {});
+    }
+    publish(std::move(taken));
+    MutexLock lock(committed_mutex_);
+    publishing_ = false;
+  }
 }
 
 void Publisher::publish(CommitList finished) {
@@ -126,11 +153,11 @@ void Publisher::publish(CommitList finished) {
     Effects effects;
     {
       StateLock lock(core_);
-      while (CommitRequest* const request = finished.pop_front()) {
-        apply(static_cast<EngineRequest&>(*request), effects);
+      for (std::size_t i = 0; i < kSection && !finished.empty(); ++i) {
+        apply(static_cast<EngineRequest&>(*finished.pop_front()), effects);
       }
     }
-    finished = act_on(effects);
+    finished.splice_back(act_on(effects));
   }
 }
 

@@ -43,7 +43,7 @@ struct FinishedSteps {
 class alignas(64) WorkerRun {
  public:
   /// How many procedures a worker polls at once.
-  static constexpr std::size_t kMost = 16;
+  static constexpr std::size_t kMost = 64;
 
   /// A new run; the one before has been handed over.
   void fill(std::span<StepJob> jobs) PV2_EXCLUDES(run_mutex_) {

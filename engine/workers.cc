@@ -73,14 +73,15 @@ void Workers::work(std::size_t index, bool reserved) {
   }
 }
 
-// Whoever adds to his run looks at `idle_` after that; whoever is idle counts himself before he
-// looks at the runs. So either the one sees the other or the other way round, and what is added to
-// a run while somebody sleeps is followed by a nudge.
+// Whoever adds to his run looks at `idle_workers` after that; whoever is idle counts himself before
+// he looks at the runs. So either the one sees the other or the other way round, and what is added
+// to a run while somebody sleeps is followed by a nudge.
 bool Workers::idle(const Worker& worker, std::span<SchedulerEntry*> polled) {
-  idle_.fetch_add(1);
+  core_.idle_workers.fetch_add(1);
   if (help_out(worker)) return true;
   const std::size_t count = core_.scheduler.poll(polled, kPatience);
-  idle_.fetch_sub(1);
+  core_.idle_workers.fetch_sub(1);
+  publisher_.publish_committed();
   if (count != 0) take_and_run(polled.first(count), worker);
   return count != 0;
 }
@@ -92,7 +93,8 @@ bool Workers::help_out(const Worker& worker) {
     FinishedSteps finished = other.take_finished();
     const std::size_t count = other.take_waiting(jobs);
     if (count == 0 && finished.empty()) continue;
-    idle_.fetch_sub(1);
+    core_.idle_workers.fetch_sub(1);
+    publisher_.publish_committed();
     hand_over(std::move(finished));
     run(std::span(jobs).first(count), worker);
     return true;
@@ -129,7 +131,7 @@ void Workers::run(std::span<StepJob> jobs, const Worker& worker) {
   for (;;) {
     WorkerRun::Next next = worker.run->next(ended);
     if (!next.job) break;
-    if ((next.others_wait || next.others_ended) && idle_.load() != 0) {
+    if ((next.others_wait || next.others_ended) && core_.idle_workers.load() != 0) {
       hand_over(worker.run->take_finished());
       if (next.others_wait) core_.scheduler.nudge();
     }

@@ -10,7 +10,6 @@
 
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -71,8 +70,6 @@ class Workers {
   // Shared with every completion that steps hand out.
   std::shared_ptr<WakeTarget> wake_target_;
   std::vector<std::thread> threads_;
-  /// Workers that look for others to help, or sleep after they found none.
-  std::atomic<std::size_t> idle_{0};
 };
 
 }  // namespace pv2

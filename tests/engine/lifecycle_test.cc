@@ -89,7 +89,7 @@ TEST_CASE("a step that runs the engine itself, where it has no threads, loses no
   engine.world.scripts["other"] = {.steps = 3};
   engine.open();
   std::vector<ProcedureId> ids;
-  for (int i = 0; i < 40; ++i) ids.push_back(engine.submit(i % 4 == 1 ? "runs others" : "other"));
+  for (int i = 0; i < 200; ++i) ids.push_back(engine.submit(i % 4 == 1 ? "runs others" : "other"));
 
   engine.run();
 

@@ -392,7 +392,7 @@ TEST_CASE("a reserved worker runs urgent work while ordinary work blocks all the
                                   .locks = LockSet().meta(LockMode::kExclusive)};
   auto executor = busy.open(noop(), 3, 1);
   std::vector<ProcedureId> ordinary;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 100; ++i) {
     const auto submitted = executor->submit(Job(busy.world, "ordinary"));
     REQUIRE(submitted.ok());
     ordinary.push_back(submitted->id);
@@ -407,7 +407,7 @@ TEST_CASE("a reserved worker runs urgent work while ordinary work blocks all the
 
 TEST_CASE("a step that takes long holds up nobody while another worker has nothing to do") {
   const bool keeps_records = GENERATE(false, true);
-  const std::size_t place = GENERATE(range<std::size_t>(0, 40));  // where in the queue it stands
+  const std::size_t place = GENERATE(range<std::size_t>(0, 100));  // where in the queue it stands
   std::latch all_queued(1);
   std::latch others_ended(1);
   BusyWorld busy;
@@ -426,7 +426,7 @@ TEST_CASE("a step that takes long holds up nobody while another worker has nothi
   for (int i = 0; i < 2; ++i) REQUIRE(executor->submit(Job(busy.world, "gate")).ok());
   ProcedureId slow;
   std::vector<ProcedureId> quick;
-  for (std::size_t i = 0; i < 40; ++i) {
+  for (std::size_t i = 0; i < 100; ++i) {
     const auto submitted = executor->submit(Job(busy.world, i == place ? "slow" : "quick"));
     REQUIRE(submitted.ok());
     if (i == place) {
@@ -440,6 +440,32 @@ TEST_CASE("a step that takes long holds up nobody while another worker has nothi
   for (const ProcedureId id : quick) CHECK(executor->wait(id)->status.ok());  // or for ever
   others_ended.count_down();
   CHECK(executor->wait(slow)->status.ok());
+}
+
+TEST_CASE("what is left to an idle worker to publish is published before the worker runs a step") {
+  constexpr std::ptrdiff_t kMany = 1000;  // many more than are published by the committer itself
+  std::latch all_known(kMany);
+  BusyWorld busy;
+  busy.world.scripts["waits"] = {.steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
+                                   all_known.wait();  // for ever, if somebody is told after it
+                                   return std::nullopt;
+                                 }};
+  auto owned = memory(std::make_shared<MemoryDisk>(), {.mode = MemoryStoreOptions::Mode::kPump});
+  ProcedureStore& store = *owned;
+  auto executor = busy.open(std::move(owned), 1);
+  for (std::ptrdiff_t i = 0; i < kMany; ++i) {
+    executor->submit_async(Job(busy.world, "waits"), {}, [&](const Result<Submitted>& submitted) {
+      if (submitted.ok()) all_known.count_down();
+    });
+  }
+
+  while (store.pump()) {  // as the committer: it is done with a list that it leaves to others
+  }
+
+  all_known.wait();
+  while (executor->live_procedures() != 0) {
+    if (!store.pump()) std::this_thread::yield();
+  }
 }
 
 TEST_CASE("under endless urgent work the least of work still runs, with real workers") {
