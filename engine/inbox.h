@@ -35,6 +35,8 @@ struct InboxMessage {
   std::string who;
   std::string name;
   std::string payload;
+  /// It is for a procedure that is being undone, whose own record may still say that it succeeded.
+  bool to_undo = false;
   CommitSequence sequence;  ///< Of the batch that wrote the row; not in the row.
 };
 

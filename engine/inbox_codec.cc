@@ -11,7 +11,15 @@ namespace pv2 {
 namespace {
 
 // Field numbers, persisted (docs/store-format.md). Retired ones are not used again.
-enum : std::uint32_t { kKind = 1, kNumber = 2, kAt = 3, kWho = 4, kPayload = 5, kName = 6 };
+enum : std::uint32_t {
+  kKind = 1,
+  kNumber = 2,
+  kAt = 3,
+  kWho = 4,
+  kPayload = 5,
+  kName = 6,
+  kToUndo = 7
+};
 
 namespace audit_field {
 enum : std::uint32_t {
@@ -80,6 +88,7 @@ void encode_message(const InboxMessage& message, std::string& out) {
   if (!message.who.empty()) append_length_delimited(out, kWho, message.who);
   if (!message.payload.empty()) append_length_delimited(out, kPayload, message.payload);
   if (!message.name.empty()) append_length_delimited(out, kName, message.name);
+  if (message.to_undo) append_varint_field(out, kToUndo, 1);
   frame.finish();
 }
 
@@ -108,6 +117,9 @@ Result<InboxMessage> decode_message(std::string_view row) {
         break;
       case kName:
         message.name = reader.bytes();
+        break;
+      case kToUndo:
+        message.to_undo = reader.varint() != 0;
         break;
       default:
         break;

@@ -53,6 +53,7 @@ void add_entry(AuditEntry entry, Execution& root, MessageCommit& commit) {
 
 void wake(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
   core.state.timers.cancel(execution);
+  core.flush();  // the record before this one may just have given its locks back
   core.queue(execution, execution.holds_locks() ? Disposition::kFront : Disposition::kBack);
 }
 
@@ -151,6 +152,7 @@ void Messages::signal(ProcedureId id, std::string name, std::string payload,
     if (refused.ok() && live) {
       if (!to->inbox) to->inbox = std::make_unique<Inbox>();
       to->inbox->reserve(*message);
+      message->to_undo = failing_domain(*to) != nullptr;
       auto commit = make_commit(core_, *to, std::move(message));
       commit->answers.push_back(std::move(done));
       effects.commits.push_back(*commit.release());

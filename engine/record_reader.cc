@@ -125,13 +125,19 @@ void RecordReader::read_message(const StoredRow& row, const ProcedureKey& key) {
                                           read_.procedures.back().has_state
                                       ? &read_.procedures.back()
                                       : nullptr;
-  // It was on its way when the procedure ended, or its procedure is deleted.
-  if (loaded == nullptr ||
-      (is_finished(loaded->execution->state) && loaded->state_sequence < row.sequence)) {
+  if (loaded == nullptr) {  // its procedure is deleted
     read_.orphans.emplace_back(row.key);
     return;
   }
   auto message = decode_message(row.value);
+  // It was on its way when the procedure ended; but a success may have been in the course of being
+  // undone.
+  const ProcedureState state = loaded->execution->state;
+  const bool undone_since = message.ok() && message->to_undo && state == ProcedureState::kSuccess;
+  if (is_finished(state) && loaded->state_sequence < row.sequence && !undone_since) {
+    read_.orphans.emplace_back(row.key);
+    return;
+  }
   if (message.ok() && message->number != key.number) {
     message = Status(StatusCode::kCorruption,
                      "it says that it is number " + std::to_string(message->number));

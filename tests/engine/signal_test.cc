@@ -250,6 +250,57 @@ TEST_CASE("a signal that is published while its procedure is in flight is not lo
   CHECK(engine.result(id).status.ok());
 }
 
+TEST_CASE("a signal to one that had succeeded and is being undone is kept over a crash") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"good", "bad"}};
+  engine.world.scripts["good"] = {
+      .undo =
+          [](JobRun& run) {
+            const std::string* const got = run.ctx.signal("undo");
+            if (got == nullptr) return std::optional(Say::wait());
+            run.world.journal.note("got " + *got);
+            return usual();
+          },
+  };
+  engine.world.scripts["bad"] = {.steps = 5, .run = [](JobRun& run) {
+                                   return run.step == 5 ? std::optional(Say::fail("no")) : usual();
+                                 }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const ProcedureId good = engine.executor().list()[1].id;
+  REQUIRE(engine.describe(good).state == ProcedureState::kFailed);
+  REQUIRE(engine.executor().signal(good, "undo", "1").ok());
+  engine.crash_and_open();
+  for (const char* payload : {"2", "3"}) {
+    REQUIRE(engine.executor().signal(good, "undo", payload).ok());
+    engine.run();
+  }
+
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+  for (const char* got : {"got 1", "got 2", "got 3"}) CHECK(engine.world.journal.count(got) == 1);
+  CHECK(messages_in_store(engine) == 0);
+}
+
+TEST_CASE("a signal that is durable together with a wait that gives its locks back wakes it") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = taking_one();
+  engine.world.scripts["a"].locks =
+      LockSet().table("shop", "orders", LockMode::kExclusive).scope(LockScope::kStep);
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.executor().run_until_idle(1);
+  engine.faults().hold_commit(engine.faults().commits() + 1);
+  engine.run();  // it waits, and its record is held
+  engine.executor().signal_async(id, "go", "early", [](const Status&) {});
+  REQUIRE(engine.faults().held() == 2);
+  engine.faults().release();
+  engine.run();
+
+  CHECK(engine.world.journal.count("got early") == 1);
+  CHECK(engine.result(id).status.ok());
+}
+
 TEST_CASE("an undo may wait for a signal, and consumes it") {
   EngineWorld engine;
   const bool crash = GENERATE(false, true);
