@@ -39,6 +39,7 @@ MixedStory::MixedStory(std::uint64_t seed) : seed_(seed), world_(plan_tasks(seed
     if (random.below(6) == 0) operations_.push_back({Kind::kAskUnknown, client});
     if (random.below(4) == 0) operations_.push_back({Kind::kAbort, client});
   }
+  if (world_.plan().signals) plan_signals(random);
   if (world_.plan().limits_types) {
     operations_.push_back({Kind::kLimit, 0, 1 + random.below(2)});
     if (random.below(2) == 0) operations_.push_back({Kind::kLimit, 0, 0});
@@ -48,9 +49,20 @@ MixedStory::MixedStory(std::uint64_t seed) : seed_(seed), world_(plan_tasks(seed
   }
 }
 
+// Of a procedure that keeps few signals, what nobody takes would keep out what it waits for.
+void MixedStory::plan_signals(Random& random) {
+  const std::size_t tasks = world_.plan().tasks.size();
+  for (std::uint64_t left = random.below(8); left > 0; --left) {
+    const bool noise = random.below(5) == 0 && world_.plan().max_signals > 3;
+    operations_.push_back(
+        {noise ? Operation::Kind::kNoise : Operation::Kind::kSignal, random.below(tasks)});
+  }
+}
+
 void MixedStory::configure(ExecutorOptions& options) {
   world_.set_clock(options.clock.get());
   options.retry.undo_attempts = world_.plan().undo_attempts;
+  options.max_signals = world_.plan().max_signals;
   options.retry.jitter_percent = seed_ % 3 == 0 ? 0 : 10;
   options.max_results_in_memory = seed_ % 5 == 0 ? 1 : 100;
   if (seed_ % 7 == 0) options.max_live_procedures = 2;
@@ -78,6 +90,10 @@ std::string MixedStory::operation_words(std::size_t index) const {
       return "client " + std::to_string(operation.client) + " aborts, if he has an id";
     case Kind::kAskUnknown:
       return "somebody asks for the result of a procedure that never was";
+    case Kind::kSignal:
+      return "somebody sends a signal to task " + std::to_string(operation.client);
+    case Kind::kNoise:
+      return "somebody sends task " + std::to_string(operation.client) + " what it does not want";
   }
   return {};
 }
@@ -122,7 +138,20 @@ void MixedStory::operate(std::size_t index, ProcedureExecutor& executor) {
       return executor.wait_async(ProcedureId{UINT64_MAX}, [this](const auto& answer) {
         if (answer.ok()) found_.push_back("a procedure that never was has a result");
       });
+    case Kind::kSignal:
+      if (const ProcedureId id = id_of(operation.client)) world_.signals().send(id);
+      return;
+    case Kind::kNoise:
+      if (const ProcedureId id = id_of(operation.client)) world_.signals().send_noise(id);
+      return;
   }
+}
+
+ProcedureId MixedStory::id_of(std::size_t task) const {
+  for (const Client& client : clients_) {
+    if (client.root == task && client.keyed.id()) return client.keyed.id();
+  }
+  return world_.id_of(task);
 }
 
 void MixedStory::abort(const Client& client, ProcedureExecutor& executor) {

@@ -2,8 +2,8 @@
 //
 // MixedStory: this project's own workload for the simulation. Trees of tasks with failures,
 // retries, waits, locks and rows; clients who submit them under nonces, twice, with a nonce that
-// belongs to something else, who acknowledge or abort; operators who set limits. It knows what
-// every client must be told and what must be left of every tree.
+// belongs to something else, who acknowledge or abort; others who send signals; operators who set
+// limits. It knows what every client must be told and what must be left of every tree.
 
 #pragma once
 
@@ -42,8 +42,19 @@ class MixedStory final : public SimulationStory {
 
  private:
   struct Operation {
-    enum class Kind { kSubmit, kMisuse, kAcknowledge, kUnkeyed, kLimit, kAbort, kAskUnknown } kind;
-    std::size_t client = 0;  ///< Or the root of an unkeyed submission.
+    enum class Kind : std::uint8_t {
+      kSubmit,
+      kMisuse,
+      kAcknowledge,
+      kUnkeyed,
+      kLimit,
+      kAbort,
+      kAskUnknown,
+      kSignal,
+      kNoise,
+    };
+    Kind kind;
+    std::size_t client = 0;  ///< Or the root of an unkeyed submission, or whom a signal is for.
     std::uint64_t number = 0;
   };
   struct Client {
@@ -57,8 +68,11 @@ class MixedStory final : public SimulationStory {
     bool accepted = false;
   };
 
+  void plan_signals(Random& random);
   void submit(Client& client, ProcedureExecutor& executor);
   void abort(const Client& client, ProcedureExecutor& executor);
+  /// The procedure of a task, as far as anybody outside can know it.
+  [[nodiscard]] ProcedureId id_of(std::size_t task) const;
   void set_limit(const Operation& operation, ProcedureExecutor& executor);
   void check_client(const Client& client, SimulationEnd& end);
   void check_tree(std::size_t root, bool succeeded, SimulationEnd& end);

@@ -14,7 +14,7 @@ Status not_now() { return {StatusCode::kUnavailable, "not now"}; }
 Status never() { return {StatusCode::kFailedPrecondition, "never"}; }
 
 std::string row_of(const StepContext& ctx) {
-  return "r/" + std::to_string(ctx.id().value) + "/" + std::to_string(TaskWorld::visit_of(ctx));
+  return "r/" + std::to_string(ctx.id().value) + "/" + std::to_string(visit_of(ctx));
 }
 
 // One more in a row that is this visit's alone: it must come to exactly one.
@@ -61,6 +61,15 @@ Outcome Task<kKind>::execute_from_state(TaskStep step, StepContext& ctx) {
       world_.expect(done->ok() && **done == ctx.effect_key(), ctx, "it is given another's answer");
       break;
     }
+    case Does::kSignal:
+      if (!world_.signals().take(ctx, does.times, member.visit)) return wait();
+      if (does.retries && ctx.attempt() == 1) return spoil(ctx, retry(not_now()));
+      break;
+    case Does::kSignalOrTime:
+      if (!world_.signals().take(ctx, 1, member.visit) && !ctx.timed_out()) {
+        return wait_for(does.patience);
+      }
+      break;
     case Does::kAgain:
       if (rounds_ < does.times) {
         ++rounds_;
@@ -82,7 +91,7 @@ template <Kind kKind>
 Outcome Task<kKind>::go_on(TaskStep step, TaskMember& member, StepContext& ctx) {
   const StepSpec& does = spec().steps.at(ctx.step() - 1);
   if (does.writes_row) count_in_row(world_, ctx);
-  chain_ = chain_ * 31 + ctx.step() + 1000 * TaskWorld::visit_of(ctx) + spec_;
+  chain_ = chain_ * 31 + ctx.step() + 1000 * visit_of(ctx) + spec_;
   world_.step_ends(member, ctx, chain_);
   if (ctx.step() < spec().steps.size()) return next(static_cast<TaskStep>(ctx.step() + 1));
   member.finished = true;
@@ -138,7 +147,11 @@ Outcome Task<kKind>::rollback_state(TaskStep /*step*/, StepContext& ctx) {
     if (spec().undo_throws) throw std::runtime_error("thrown by an undo");
     return retry(not_now());
   }
-  if (spec().undo_waits && ask(ctx) == nullptr) return wait();
+  if (spec().undo_wants_signal) {
+    if (!world_.signals().take(ctx, 1, member.visit)) return wait();
+  } else if (spec().undo_waits && ask(ctx) == nullptr) {
+    return wait();
+  }
   world_.undo_ends(member, ctx);
   return undone();
 }

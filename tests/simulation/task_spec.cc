@@ -22,6 +22,7 @@ struct Mood {
   bool trees;
   bool parks;
   bool rows;
+  bool signals;
 };
 
 bool one_in(Random& random, std::uint64_t n) { return random.below(n) == 0; }
@@ -37,11 +38,14 @@ class Planner {
              .step_locks = one_in(random_, 2),
              .trees = !one_in(random_, 3),
              .parks = one_in(random_, 4),
-             .rows = !one_in(random_, 3)};
+             .rows = !one_in(random_, 3),
+             .signals = one_in(random_, 3)};
   }
 
   TaskPlan plan() {
     plan_.undo_attempts = mood_.parks ? 3 : 16;
+    plan_.signals = mood_.signals;
+    if (mood_.signals && one_in(random_, 4)) plan_.max_signals = 3;  // as many as a step takes
     plan_.limits_types = !mood_.parks && one_in(random_, 5);
     const std::size_t roots = 1 + random_.below(5);
     for (std::size_t i = 0; i < roots; ++i) plan_.roots.push_back(add(SIZE_MAX, 0));
@@ -75,6 +79,7 @@ class Planner {
       task.undo_throws = one_in(random_, 2);
     }
     task.undo_waits = mood_.waits && one_in(random_, 4);
+    task.undo_wants_signal = task.undo_waits && mood_.signals && one_in(random_, 2);
     plan_.tasks[index] = std::move(task);
     return index;
   }
@@ -89,13 +94,15 @@ class Planner {
         if (mood_.retries) step.does = Does::kRetry;
         break;
       case 1:
-        if (mood_.waits) step.does = Does::kAwait;
+        if (mood_.waits) step.does = mood_.signals ? Does::kSignal : Does::kAwait;
+        step.retries = mood_.retries && one_in(random_, 3);
         break;
       case 2:
         if (mood_.waits) step.does = Does::kTimedWait;
         break;
       case 3:
-        if (mood_.waits) step.does = Does::kAwaitOrTime;
+        if (!mood_.waits) break;
+        step.does = mood_.signals && one_in(random_, 2) ? Does::kSignalOrTime : Does::kAwaitOrTime;
         break;
       case 4:
         if (mood_.waits) step.does = Does::kOffload;
@@ -180,17 +187,19 @@ TreeFate TaskPlan::fate(std::size_t root, bool aborted) const {
 }
 
 std::string in_words(const TaskPlan& plan, std::size_t index) {
-  constexpr std::array kNames{"plain",         "SPAWN",   "RETRY", "AWAIT", "TIMED_WAIT",
-                              "AWAIT_OR_TIME", "OFFLOAD", "AGAIN", "FAIL",  "THROW"};
+  constexpr std::array kNames{"plain",          "SPAWN",         "RETRY",   "AWAIT",
+                              "TIMED_WAIT",     "AWAIT_OR_TIME", "OFFLOAD", "SIGNAL",
+                              "SIGNAL_OR_TIME", "AGAIN",         "FAIL",    "THROW"};
   constexpr std::array kKinds{"", " final", " committing"};
   const TaskSpec& task = plan.tasks[index];
   std::string words = task.name() + kKinds[static_cast<std::size_t>(task.kind)] + " [";
   for (const StepSpec& step : task.steps) {
     if (words.back() != '[') words += ", ";
     words += kNames[static_cast<std::size_t>(step.does)];
-    if (step.does == Does::kRetry || step.does == Does::kAgain) {
+    if (step.does == Does::kRetry || step.does == Does::kAgain || step.does == Does::kSignal) {
       words += " x" + std::to_string(step.times);
     }
+    if (step.does == Does::kSignal && step.retries) words += " retried";
     if (step.writes_row) words += " +row";
     if (step.does != Does::kSpawn) continue;
     words += "(";
@@ -206,7 +215,7 @@ std::string in_words(const TaskPlan& plan, std::size_t index) {
   }
   if (!task.locks.empty() && task.locks.scope() == LockScope::kStep) words += " by step";
   if (task.undo_retries > 0) words += " undo retried x" + std::to_string(task.undo_retries);
-  if (task.undo_waits) words += " undo waits";
+  if (task.undo_waits) words += task.undo_wants_signal ? " undo wants signal" : " undo waits";
   return words;
 }
 

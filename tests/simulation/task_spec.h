@@ -21,21 +21,24 @@ namespace pv2::testing {
 /// What a step does before it goes on.
 struct StepSpec {
   enum class Does : std::uint8_t {
-    kPlain,        ///< Its effect, nothing else.
-    kSpawn,        ///< Spawns the children of the task.
-    kRetry,        ///< Fails for now, `times` times.
-    kAwait,        ///< Waits for an answer from outside.
-    kTimedWait,    ///< Waits for `patience`.
-    kAwaitOrTime,  ///< Waits for an answer, at most for `patience`.
-    kOffload,      ///< Waits for work on the pool.
-    kAgain,        ///< Runs `times` times more.
-    kFail,         ///< Fails for good.
-    kThrow,        ///< Throws, which is the same.
+    kPlain,         ///< Its effect, nothing else.
+    kSpawn,         ///< Spawns the children of the task.
+    kRetry,         ///< Fails for now, `times` times.
+    kAwait,         ///< Waits for an answer from outside.
+    kTimedWait,     ///< Waits for `patience`.
+    kAwaitOrTime,   ///< Waits for an answer, at most for `patience`.
+    kOffload,       ///< Waits for work on the pool.
+    kSignal,        ///< Waits for `times` durable signals.
+    kSignalOrTime,  ///< Waits for one, at most for `patience`.
+    kAgain,         ///< Runs `times` times more.
+    kFail,          ///< Fails for good.
+    kThrow,         ///< Throws, which is the same.
   };
   Does does = Does::kPlain;
   std::uint32_t times = 0;
   Duration patience{};
   bool writes_row = false;
+  bool retries = false;  ///< Of kSignal: it fails for now when it has them, once.
 };
 
 struct TaskSpec {
@@ -53,7 +56,8 @@ struct TaskSpec {
   Priority priority = Priority::kNormal;
   std::uint32_t undo_retries = 0;  ///< Each undo fails so often first.
   bool undo_throws = false;        ///< By throwing.
-  bool undo_waits = false;         ///< Each undo waits for an answer.
+  bool undo_waits = false;         ///< Each undo waits for an answer,
+  bool undo_wants_signal = false;  ///< or, instead, for a signal.
 
   [[nodiscard]] std::string name() const { return "task " + std::to_string(index); }
 };
@@ -71,6 +75,8 @@ struct TaskPlan {
   std::vector<TaskSpec> tasks;  ///< By index; a parent before its children.
   std::vector<std::size_t> roots;
   std::uint32_t undo_attempts = 16;  ///< Of the executor's retry policy.
+  std::size_t max_signals = 1024;    ///< Of the executor.
+  bool signals = false;              ///< Somebody sends some.
   bool limits_types = false;
 
   /// One that does nothing when there is no such task: for who submits what will be refused.

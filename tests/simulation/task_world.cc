@@ -8,21 +8,8 @@
 #include <algorithm>
 
 namespace pv2::testing {
-namespace {
-
-std::string place(const StepContext& ctx) {
-  return "step " + std::to_string(ctx.step()) + " of procedure " + std::to_string(ctx.id().value);
-}
-
-}  // namespace
-
-std::uint64_t TaskWorld::visit_of(const StepContext& ctx) {
-  const std::string key = ctx.effect_key();
-  return std::stoull(key.substr(key.find(".v") + 2));
-}
-
 void TaskWorld::expect(bool holds, const StepContext& ctx, std::string_view words) {
-  if (!holds) found_.push_back(place(ctx) + ": " + std::string(words));
+  if (!holds) found_.add(place(ctx) + ": " + std::string(words));
 }
 
 TaskMember& TaskWorld::member(std::size_t spec, StepContext& ctx) {
@@ -64,6 +51,7 @@ TaskMember& TaskWorld::step_begins(std::size_t spec, StepContext& ctx, std::uint
   check_locks(plan_.tasks[spec], ctx);
   check_attempt(self, ctx);
   expect(!self.undoing, ctx, "it goes forward after something of it was undone");
+  expect(!signals_.has_ended(ctx.id().value), ctx, "it runs, though it was said to have ended");
   expect(visit >= self.visit, ctx,
          "visit " + std::to_string(visit) + " runs after visit " + std::to_string(self.visit));
   const auto ended = self.advanced.find(visit);
@@ -127,6 +115,7 @@ TaskMember& TaskWorld::undo_begins(std::size_t spec, StepContext& ctx) {
 void TaskWorld::undo_ends(TaskMember& member, StepContext& ctx) {
   member.effects[ctx.step()] = false;
   member.undone_in[ctx.step()] = life_;
+  signals_.undo_ended(ctx);
 }
 
 Duration TaskWorld::wall_offset() const {
@@ -145,16 +134,25 @@ bool TaskWorld::was_patient(TaskMember& member, StepContext& ctx, Duration patie
   return wall_jumped_ || ctx.now() - begun->second >= patience;
 }
 
+ProcedureId TaskWorld::id_of(std::size_t spec) const {
+  const auto known = id_of_spec_.find(spec);
+  return known == id_of_spec_.end() ? ProcedureId{} : ProcedureId{known->second};
+}
+
 void TaskWorld::answer(std::size_t which) {
-  if (which >= asked_.size()) return;
+  if (which >= asked_.size()) {
+    which -= asked_.size();
+    if (which < signals_.due()) signals_.send_due(which);
+    return;
+  }
   const auto [completion, value] = asked_[which];
   asked_.erase(asked_.begin() + static_cast<std::ptrdiff_t>(which));
   completion(value);
 }
 
 void TaskWorld::take_findings(Findings& findings) {
-  for (std::string& words : found_) findings.add(std::move(words));
-  found_.clear();
+  for (const std::string& words : found_.list()) findings.add(words);
+  found_ = Findings();
 }
 
 }  // namespace pv2::testing

@@ -18,7 +18,9 @@
 #include <vector>
 
 #include "pv2/testing/findings.h"
+#include "simulation/story_signals.h"
 #include "simulation/task_spec.h"
+#include "simulation/turn.h"
 
 namespace pv2::testing {
 
@@ -41,12 +43,13 @@ struct TaskMember {
 /// Owned by one thread.
 class TaskWorld {
  public:
-  explicit TaskWorld(TaskPlan plan) : plan_(std::move(plan)) {}
+  explicit TaskWorld(TaskPlan plan) : plan_(std::move(plan)), signals_(found_, plan_.max_signals) {}
 
   [[nodiscard]] const TaskPlan& plan() const noexcept { return plan_; }
   void begin_life(ProcedureExecutor& executor) {
     executor_ = &executor;
     ++life_;
+    signals_.begin_life(executor);
   }
   void set_clock(const Clock* clock) { clock_ = clock; }
 
@@ -69,16 +72,18 @@ class TaskWorld {
   void ask(Completion<std::string> completion, std::string answer) {
     asked_.emplace_back(std::move(completion), std::move(answer));
   }
-  [[nodiscard]] std::size_t asked() const noexcept { return asked_.size(); }
+  [[nodiscard]] std::size_t asked() const noexcept { return asked_.size() + signals_.due(); }
   void answer(std::size_t which);
+
+  [[nodiscard]] StorySignals& signals() noexcept { return signals_; }
+  /// The procedure that runs a task; 0 when it was never seen to run.
+  [[nodiscard]] ProcedureId id_of(std::size_t spec) const;
 
   /// What was found wrong since the last time.
   void take_findings(Findings& findings);
   [[nodiscard]] const std::map<std::uint64_t, TaskMember>& members() const noexcept {
     return members_;
   }
-  /// The number of the visit in an effect key.
-  [[nodiscard]] static std::uint64_t visit_of(const StepContext& ctx);
 
  private:
   TaskMember& member(std::size_t spec, StepContext& ctx);
@@ -96,7 +101,8 @@ class TaskWorld {
   std::map<std::uint64_t, TaskMember> members_;
   std::map<std::size_t, std::uint64_t> id_of_spec_;
   std::vector<std::pair<Completion<std::string>, std::string>> asked_;
-  std::vector<std::string> found_;
+  Findings found_;
+  StorySignals signals_;
 };
 
 }  // namespace pv2::testing

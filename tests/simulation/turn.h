@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Turn: one visit of a step, or the undoing of one, as the order in which one procedure takes them.
+// Runs of the same turn (retries, waits, crashes) are equal. Plain data.
+
+#pragma once
+
+#include <pv2/engine/step_context.h>
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+namespace pv2::testing {
+
+struct Turn {
+  bool undo = false;
+  std::uint64_t place = 0;  ///< Visits count up, steps that are undone down.
+
+  friend auto operator<=>(const Turn&, const Turn&) = default;
+};
+
+/// The number of the visit in an effect key.
+[[nodiscard]] inline std::uint64_t visit_of(const StepContext& ctx) {
+  const std::string key = ctx.effect_key();
+  return std::stoull(key.substr(key.find(".v") + 2));
+}
+
+[[nodiscard]] inline Turn turn_of(const StepContext& ctx) {
+  if (ctx.effect_key().ends_with(".undo")) return {true, UINT64_MAX - ctx.step()};
+  return {false, visit_of(ctx)};
+}
+
+/// Where a run is, for a finding.
+[[nodiscard]] inline std::string place(const StepContext& ctx) {
+  return "step " + std::to_string(ctx.step()) + " of procedure " + std::to_string(ctx.id().value);
+}
+
+}  // namespace pv2::testing
