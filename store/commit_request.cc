@@ -52,8 +52,9 @@ void CommitList::splice_back(CommitList&& other) noexcept {
   (tail_ ? tail_->next_ : head_) = other.head_;
   tail_ = other.tail_;
   size_ += other.size_;
-  other.head_ = other.tail_ = nullptr;
-  other.size_ = 0;
+  operations_ += other.operations_;
+  bytes_ += other.bytes_;
+  other = CommitList();
 }
 
 }  // namespace pv2

@@ -44,7 +44,7 @@ CommitAnswer Committer::commit(CommitRequest& request) {
       refuse(request);
       return CommitAnswer::kDurable;
     }
-    request.sequence.value = ++last_sequence_.value;
+    stamp(request);
     queue_.push_back(request);
     wake = std::exchange(sleeping_, false);
   }
@@ -61,14 +61,25 @@ CommitAnswer Committer::commit_all(CommitList& requests) {
       return CommitAnswer::kDurable;
     }
     if (requests.empty()) return CommitAnswer::kQueued;
-    CommitSequence last = last_sequence_;
-    requests.for_each([&last](CommitRequest& request) { request.sequence.value = ++last.value; });
-    last_sequence_ = last;
+    requests.for_each([this](CommitRequest& request)
+                          PV2_REQUIRES(queue_mutex_) { stamp(request); });
     queue_.splice_back(std::move(requests));
     wake = std::exchange(sleeping_, false);
   }
   if (wake) wake_.notify_one();
   return CommitAnswer::kQueued;
+}
+
+// Here, where the request is in the processor's cache, and not when it is written.
+void Committer::stamp(CommitRequest& request) {
+  request.sequence.value = ++last_sequence_.value;
+  if (!request.status.ok()) request.status = Status();
+  queued_too_large_ = queued_too_large_ || is_too_large(request);
+}
+
+bool Committer::is_too_large(const CommitRequest& request) const noexcept {
+  return request.batch.operations() > options_.limits.batch_operations ||
+         request.batch.bytes() > options_.limits.batch_bytes;
 }
 
 void Committer::refuse(CommitRequest& request) const {
@@ -94,6 +105,7 @@ CommitList Committer::wait_for_requests() {
     wake_.wait(queue_mutex_);
   }
   sleeping_ = false;
+  look_at_sizes_ = queued_too_large_;
   return std::move(queue_);
 }
 
@@ -102,6 +114,7 @@ bool Committer::pump(std::size_t requests_max) {
   CommitList taken;
   {
     MutexLock lock(queue_mutex_);
+    look_at_sizes_ = queued_too_large_;
     if (requests_max >= queue_.size()) {
       taken = std::move(queue_);
     } else {
@@ -117,7 +130,8 @@ void Committer::write_and_publish(CommitList taken) {
   while (!taken.empty()) {
     CommitList unit = cut_unit(taken);
     if (failure_.ok()) failure_ = write(unit);
-    unit.for_each([this](CommitRequest& request) { request.status = failure_; });
+    if (!failure_.ok())
+      unit.for_each([this](CommitRequest& request) { request.status = failure_; });
     if (dropped_.load(std::memory_order_relaxed)) return;
     sink_.on_committed(std::move(unit));
   }
@@ -125,41 +139,36 @@ void Committer::write_and_publish(CommitList taken) {
 
 // Usually everything fits and the list is passed on untouched.
 CommitList Committer::cut_unit(CommitList& taken) const {
-  std::size_t operations = 0;
-  std::size_t bytes = 0;
-  std::size_t fitting = 0;
-  bool full = false;
-  taken.for_each([&](const CommitRequest& request) {
-    operations += request.batch.operations();
-    bytes += request.batch.bytes();
-    full = full || operations > options_.unit_size.batch_operations ||
-           bytes > options_.unit_size.batch_bytes;
-    if (!full) ++fitting;
-  });
-  if (!full) return std::move(taken);
-
+  const StoreLimits& size = options_.unit_size;
+  if (taken.operations() <= size.batch_operations && taken.bytes() <= size.batch_bytes) {
+    return std::move(taken);
+  }
   CommitList unit;
   do {
     unit.push_back(*taken.pop_front());
-  } while (unit.size() < fitting);
+  } while (!taken.empty() &&
+           unit.operations() + taken.front()->batch.operations() <= size.batch_operations &&
+           unit.bytes() + taken.front()->batch.bytes() <= size.batch_bytes);
   return unit;
 }
 
 Status Committer::write(const CommitList& unit) {
   Status status;
-  unit.for_each([&](const CommitRequest& request) {
-    const RowBatch& batch = request.batch;
-    if (status.ok() && (batch.operations() > options_.limits.batch_operations ||
-                        batch.bytes() > options_.limits.batch_bytes)) {
-      status =
-          Status(StatusCode::kResourceExhausted,
-                 fmt::format("commit {} to {} is too large: {} operations and {} bytes, the limits "
-                             "are {} and {}",
-                             request.sequence.value, store_name_, batch.operations(), batch.bytes(),
-                             options_.limits.batch_operations, options_.limits.batch_bytes));
-    }
-  });
+  if (look_at_sizes_) {
+    unit.for_each([&](const CommitRequest& request) {
+      if (status.ok() && is_too_large(request)) status = too_large(request);
+    });
+  }
   return status.ok() ? writer_.write(unit) : status;
+}
+
+Status Committer::too_large(const CommitRequest& request) const {
+  return Status(StatusCode::kResourceExhausted,
+                fmt::format("commit {} to {} is too large: {} operations and {} bytes, the limits "
+                            "are {} and {}",
+                            request.sequence.value, store_name_, request.batch.operations(),
+                            request.batch.bytes(), options_.limits.batch_operations,
+                            options_.limits.batch_bytes));
 }
 
 void Committer::close() noexcept {

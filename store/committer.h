@@ -73,6 +73,9 @@ class Committer {
   enum class State { kOpen, kDraining, kClosed };
 
   void refuse(CommitRequest& request) const;
+  void stamp(CommitRequest& request) PV2_REQUIRES(queue_mutex_);
+  [[nodiscard]] bool is_too_large(const CommitRequest& request) const noexcept;
+  [[nodiscard]] Status too_large(const CommitRequest& request) const;
   void run();
   CommitList wait_for_requests() PV2_EXCLUDES(queue_mutex_);
   void write_and_publish(CommitList taken);
@@ -91,9 +94,12 @@ class Committer {
   CommitSequence last_sequence_ PV2_GUARDED_BY(queue_mutex_);
   bool sleeping_ PV2_GUARDED_BY(queue_mutex_) = false;
   State state_ PV2_GUARDED_BY(queue_mutex_) = State::kOpen;
+  bool queued_too_large_ PV2_GUARDED_BY(queue_mutex_) = false;  ///< Ever.
 
   std::atomic<bool> dropped_ = false;  // relaxed: the join orders everything else
-  Status failure_;  // owned by whoever writes: the thread, or the caller of pump()
+  // Owned by whoever writes: the thread, or the caller of pump().
+  Status failure_;
+  bool look_at_sizes_ = false;
   std::thread thread_;
 };
 

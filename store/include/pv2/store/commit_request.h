@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "pv2/base/ids.h"
 #include "pv2/base/status.h"
@@ -128,29 +129,35 @@ class CommitRequest {
   CommitRequest* next_ = nullptr;
 };
 
-/// A singly linked list of requests in commit order. Owns nothing. Owned by one thread.
+/// A singly linked list of requests in commit order, whose batches do not change while they are in
+/// it. Owns nothing. Owned by one thread.
 class CommitList {
  public:
   CommitList() = default;
   CommitList(CommitList&& other) noexcept { *this = static_cast<CommitList&&>(other); }
   CommitList& operator=(CommitList&& other) noexcept {
-    head_ = other.head_;
-    tail_ = other.tail_;
-    size_ = other.size_;
-    other.head_ = other.tail_ = nullptr;
-    other.size_ = 0;
+    head_ = std::exchange(other.head_, nullptr);
+    tail_ = std::exchange(other.tail_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+    operations_ = std::exchange(other.operations_, 0);
+    bytes_ = std::exchange(other.bytes_, 0);
     return *this;
   }
 
   [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] CommitRequest* front() const noexcept { return head_; }
+  /// Of all batches together.
+  [[nodiscard]] std::size_t operations() const noexcept { return operations_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
   void push_back(CommitRequest& request) noexcept {
     request.next_ = nullptr;
     (tail_ ? tail_->next_ : head_) = &request;
     tail_ = &request;
     ++size_;
+    operations_ += request.batch.operations();
+    bytes_ += request.batch.bytes();
   }
   /// Removes and returns the first request, or nullptr.
   CommitRequest* pop_front() noexcept {
@@ -160,6 +167,8 @@ class CommitList {
     if (head_ == nullptr) tail_ = nullptr;
     request->next_ = nullptr;
     --size_;
+    operations_ -= request->batch.operations();
+    bytes_ -= request->batch.bytes();
     return request;
   }
   /// Calls visit(CommitRequest&) for each request in order; it must not give the request away.
@@ -176,6 +185,8 @@ class CommitList {
   CommitRequest* head_ = nullptr;
   CommitRequest* tail_ = nullptr;
   std::size_t size_ = 0;
+  std::size_t operations_ = 0;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace pv2
