@@ -45,7 +45,7 @@ void encode_header(benchmark::State& state) {
   std::string row;
   for (auto _ : state) {
     row.clear();
-    pv2::encode_header(subject.execution, row);
+    pv2::encode_header(subject.execution, {}, row);
     benchmark::DoNotOptimize(row.data());
   }
   state.counters["bytes"] = static_cast<double>(row.size());
@@ -68,17 +68,14 @@ void decode_both(benchmark::State& state) {
   const Subject subject;
   std::string header;
   std::string row;
-  pv2::encode_header(subject.execution, header);
+  pv2::encode_header(subject.execution, {}, header);
   pv2::encode_state(subject.execution, subject.next, 4, row);
   for (auto _ : state) {
     pv2::Execution execution;
-    pv2::ProcedureId parent;
-    pv2::ProcedureId root;
-    std::string type_name;
+    pv2::HeaderFacts facts;
     bool holds_locks = false;
     pv2::PartStatus user = pv2::PartStatus::kIntact;
-    benchmark::DoNotOptimize(
-        pv2::decode_header(header, execution, parent, root, type_name, user).ok());
+    benchmark::DoNotOptimize(pv2::decode_header(header, execution, facts).ok());
     benchmark::DoNotOptimize(
         pv2::decode_state(row, pv2::CommitSequence{1}, execution, holds_locks, user).ok());
   }

@@ -134,6 +134,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(From from, std::string_view typ
                                                  InsertCommit::Submitter submitter,
                                                  Effects& effects) {
   auto execution = std::make_unique<Execution>();
+  Key key;
   Status refused;
   execution->type = core_.options.registry.find(type_name);
   if (execution->type == nullptr) {
@@ -150,7 +151,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(From from, std::string_view typ
     refused = describe_new(*procedure, *execution, *scratch);
     if (refused.ok()) refused = defer_start(*execution, options);
     core_.count_for_its_type(*execution);
-    if (execution->nonce) execution->fingerprint = fingerprint_of(*execution, *scratch);
+    if (options.nonce) key = {options.nonce, fingerprint_of(*execution, *scratch)};
   }
   if (refused.ok()) refused = check_size(*execution);
 
@@ -162,7 +163,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(From from, std::string_view typ
       if (from == From::kCaller) refused = core_.unavailable();
       if (!refused.ok()) break;
       Known known = Known::kNew;
-      if (execution->nonce) known = look_up(*execution, submitter, effects);
+      if (key.nonce) known = look_up(key, submitter, effects);
       if (known == Known::kAskStore && asked_store && evictions == core_.state.evictions) {
         known = Known::kNew;  // the store was asked, and nothing left memory for it since
       }
@@ -186,12 +187,13 @@ std::unique_ptr<InsertCommit> Admission::reserve(From from, std::string_view typ
           execution->object = std::move(procedure);  // else made when it runs
         commit = core_.state.spare_inserts.take();
         commit->execution = execution.get();
+        commit->fingerprint = key.fingerprint;
         execution->inserting = commit.get();
         commit->submitters.push_back(std::move(submitter));
         core_.state.live.emplace(execution->id, execution.get());
         if (execution->nonce) {
-          core_.state.nonces.insert_or_assign(execution->nonce,
-                                              NonceEntry{execution->id, execution->fingerprint});
+          core_.state.nonces.insert_or_assign(key.nonce,
+                                              NonceEntry{execution->id, key.fingerprint});
         }
         break;
       }
@@ -199,7 +201,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(From from, std::string_view typ
       evictions = core_.state.evictions;
     }
     asked_store = true;
-    if (look_up_in_store(*execution, submitter, effects) == Known::kAnswered) break;
+    if (look_up_in_store(key, submitter, effects) == Known::kAnswered) break;
   }
   // It was moved away only if the submission was accepted.
   if (!refused.ok())
@@ -223,15 +225,15 @@ void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit) {
   }
   RowBatch& batch = commit.batch;
   batch.reserve(1024);  // a header and a state of ordinary size
-  insert_rows(execution, first, batch);
+  insert_rows(execution, commit.fingerprint, first, batch);
   if (execution.nonce) {
     batch.insert_with(Space::kNonce, nonce_key(execution.nonce), [&](std::string& out) {
-      encode_nonce_record({execution.id, execution.fingerprint}, out);
+      encode_nonce_record({execution.id, commit.fingerprint}, out);
     });
   }
 }
 
-Admission::Known Admission::look_up(const Execution& wanted, InsertCommit::Submitter& submitter,
+Admission::Known Admission::look_up(const Key& wanted, InsertCommit::Submitter& submitter,
                                     Effects& effects) {
   const auto at = core_.state.nonces.find(wanted.nonce);
   if (at != core_.state.nonces.end()) {
@@ -241,7 +243,7 @@ Admission::Known Admission::look_up(const Execution& wanted, InsertCommit::Submi
   return core_.state.nonces_on_disk_only > 0 ? Known::kAskStore : Known::kNew;
 }
 
-void Admission::answer_known(const Execution& wanted, const NonceEntry& entry,
+void Admission::answer_known(const Key& wanted, const NonceEntry& entry,
                              InsertCommit::Submitter& submitter, Effects& effects) {
   if (entry.fingerprint != wanted.fingerprint) {
     return answer(
@@ -261,8 +263,8 @@ void Admission::answer_known(const Execution& wanted, const NonceEntry& entry,
   answer(std::move(submitter), Submitted{entry.id, true}, effects);
 }
 
-Admission::Known Admission::look_up_in_store(const Execution& wanted,
-                                             InsertCommit::Submitter& submitter, Effects& effects) {
+Admission::Known Admission::look_up_in_store(const Key& wanted, InsertCommit::Submitter& submitter,
+                                             Effects& effects) {
   const auto row = core_.store.get(Space::kNonce, nonce_key(wanted.nonce));
   Status failed = row.status();
   if (row.ok() && !*row) return Known::kNew;

@@ -48,13 +48,16 @@ class Admission {
     kAnswered,  ///< A duplicate, or a misuse: the submitter was answered, or joined.
     kAskStore,  ///< Not in memory, but the store may know it.
   };
-  Known look_up(const Execution& wanted, InsertCommit::Submitter& submitter, Effects& effects)
+  /// What a submission is known by.
+  struct Key {
+    Nonce nonce;
+    Fingerprint fingerprint;
+  };
+  Known look_up(const Key& wanted, InsertCommit::Submitter& submitter, Effects& effects)
       PV2_REQUIRES(core_.state_mutex);
-  void answer_known(const Execution& wanted, const NonceEntry& entry,
-                    InsertCommit::Submitter& submitter, Effects& effects)
-      PV2_REQUIRES(core_.state_mutex);
-  Known look_up_in_store(const Execution& wanted, InsertCommit::Submitter& submitter,
-                         Effects& effects);
+  void answer_known(const Key& wanted, const NonceEntry& entry, InsertCommit::Submitter& submitter,
+                    Effects& effects) PV2_REQUIRES(core_.state_mutex);
+  Known look_up_in_store(const Key& wanted, InsertCommit::Submitter& submitter, Effects& effects);
   [[nodiscard]] Status check_size(const Execution& execution) const;
   void fill(std::unique_ptr<Execution> execution, InsertCommit& commit);
 

@@ -149,10 +149,8 @@ struct Execution final : SchedulerEntry {
   CompactBytes owner;
   CompactBytes arguments;  ///< The argument fields, encoded.
   Nonce nonce;
-  Fingerprint fingerprint;
   WallTime submitted{};
   std::uint64_t spawned_at = 0;  ///< The parent's `visits` when it spawned this.
-  bool reports = false;          ///< A child whose failure is reported, and fails nobody else.
 
   // --- As of the last durable record.
   std::uint64_t visits = 0;  ///< Steps completed; names the effects of each visit of a step.
@@ -177,6 +175,7 @@ struct Execution final : SchedulerEntry {
   bool unsure = false;    ///< An attempt at this step may have had its effect.
   bool recorded_locks = false;  ///< Its record says that it holds its locks.
   bool awaits = false;          ///< Its timed wait may also end with something volatile.
+  bool reports = false;  ///< A child whose failure is reported, and fails nobody else. Constant.
 
   // --- This run only. The small ones first: they share words with those above.
   Phase phase = Phase::kInserting;
@@ -192,8 +191,7 @@ struct Execution final : SchedulerEntry {
   std::uint32_t undo_left = 0;  ///< Its turns that are left, this one included.
   std::uint32_t unfinished_children = 0;
   std::uint32_t timer_index = kNoTimer;  ///< Its place in the timer queue.
-  std::uint32_t epoch = 0;       ///< Of its waits: a wake that carries an older one is stale.
-  std::uint64_t last_spawn = 0;  ///< `spawned_at` of its newest children.
+  std::uint32_t epoch = 0;  ///< Of its waits: a wake that carries an older one is stale.
   /// nullptr: made from arguments and image when it runs. So it is while it waits.
   std::unique_ptr<Procedure> object;
   SlotList slots;

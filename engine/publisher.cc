@@ -260,7 +260,6 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   }
   if (!commit.children.empty()) {
     execution.unfinished_children = static_cast<std::uint32_t>(commit.children.size());
-    execution.last_spawn = execution.visits;
     core_.reserve_ids(effects);
   }
   for (InsertCommit* submitted : commit.roots) apply_insert(*submitted, effects);

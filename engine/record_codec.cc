@@ -448,7 +448,7 @@ Result<std::uint64_t> decode_watermark(std::string_view row) {
   return next_id;
 }
 
-void encode_header(const Execution& execution, std::string& out) {
+void encode_header(const Execution& execution, const Fingerprint& fingerprint, std::string& out) {
   const bool has_locks = !execution.locks.empty();
   const std::string_view primary =
       has_locks ? std::string_view(execution.locks.primary().name) : std::string_view();
@@ -466,8 +466,8 @@ void encode_header(const Execution& execution, std::string& out) {
   if (execution.nonce) {
     row.varint(header_field::kNonceGroup, execution.nonce.group);
     row.varint(header_field::kNonceValue, execution.nonce.value);
-    row.fixed64(header_field::kFingerprintHigh, execution.fingerprint.high);
-    row.fixed64(header_field::kFingerprintLow, execution.fingerprint.low);
+    row.fixed64(header_field::kFingerprintHigh, fingerprint.high);
+    row.fixed64(header_field::kFingerprintLow, fingerprint.low);
   }
   row.sint(header_field::kSubmitted, micros(execution.submitted));
   row.varint(header_field::kPriority, static_cast<std::uint64_t>(execution.priority));
@@ -526,9 +526,10 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
   row.close_frame(user);
 }
 
-void insert_rows(const Execution& execution, const Transition& first, RowBatch& batch) {
+void insert_rows(const Execution& execution, const Fingerprint& fingerprint,
+                 const Transition& first, RowBatch& batch) {
   batch.insert_with(Space::kProcedure, procedure_key(execution.id, RowKind::kHeader),
-                    [&](std::string& out) { encode_header(execution, out); });
+                    [&](std::string& out) { encode_header(execution, fingerprint, out); });
   batch.insert_with(Space::kProcedure, procedure_key(execution.id, RowKind::kState),
                     [&](std::string& out) { encode_state(execution, first, 0, out); });
 }
@@ -539,9 +540,8 @@ void update_state(const Execution& execution, const Transition& next, std::uint3
                     [&](std::string& out) { encode_state(execution, next, ran_step, out); });
 }
 
-Status decode_header(std::string_view row, Execution& execution, ProcedureId& parent,
-                     ProcedureId& root, std::string& type_name, PartStatus& user) {
-  const auto engine = split_row(row, execution.arguments, user);
+Status decode_header(std::string_view row, Execution& execution, HeaderFacts& facts) {
+  const auto engine = split_row(row, execution.arguments, facts.user);
   if (!engine.ok()) return engine.status();
   std::vector<LockRequest> locks;
   ResourceKey primary;
@@ -553,13 +553,13 @@ Status decode_header(std::string_view row, Execution& execution, ProcedureId& pa
         execution.id = ProcedureId{reader.varint()};
         break;
       case header_field::kParent:
-        parent = ProcedureId{reader.varint()};
+        facts.parent = ProcedureId{reader.varint()};
         break;
       case header_field::kRoot:
-        root = ProcedureId{reader.varint()};
+        facts.root = ProcedureId{reader.varint()};
         break;
       case header_field::kType:
-        type_name = reader.bytes();
+        facts.type_name = reader.bytes();
         break;
       case header_field::kNonceGroup:
         execution.nonce.group = reader.varint();
@@ -568,10 +568,10 @@ Status decode_header(std::string_view row, Execution& execution, ProcedureId& pa
         execution.nonce.value = reader.varint();
         break;
       case header_field::kFingerprintHigh:
-        execution.fingerprint.high = reader.fixed64();
+        facts.fingerprint.high = reader.fixed64();
         break;
       case header_field::kFingerprintLow:
-        execution.fingerprint.low = reader.fixed64();
+        facts.fingerprint.low = reader.fixed64();
         break;
       case header_field::kSubmitted:
         execution.submitted = wall_time(reader.sint());
@@ -608,7 +608,7 @@ Status decode_header(std::string_view row, Execution& execution, ProcedureId& pa
     }
   }
   if (!reader.ok()) return malformed("header", reader);
-  if (!execution.id || !root) {
+  if (!execution.id || !facts.root) {
     return Status(StatusCode::kCorruption, "header names no procedure or no root");
   }
   // The set is built again through its own verbs; the primary key goes first so that it stays

@@ -67,8 +67,8 @@ inline constexpr std::string_view kLimitKeyPrefix = "limit:";
 void encode_limit(std::uint32_t limit, std::string& out);
 [[nodiscard]] Result<std::uint32_t> decode_limit(std::string_view row);
 
-/// Appends the header row of `execution` to `out`.
-void encode_header(const Execution& execution, std::string& out);
+/// Appends the header row of `execution` to `out`. `fingerprint` counts if it has a nonce.
+void encode_header(const Execution& execution, const Fingerprint& fingerprint, std::string& out);
 
 /// Appends the state row as it will be after `next` (the new record's own undo entry has sequence
 /// 0: the sequence that the store stamps).
@@ -76,7 +76,8 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
                   std::string& out);
 
 /// Adds both rows of a new procedure.
-void insert_rows(const Execution& execution, const Transition& first, RowBatch& batch);
+void insert_rows(const Execution& execution, const Fingerprint& fingerprint,
+                 const Transition& first, RowBatch& batch);
 /// Adds the state row as it will be after `next`.
 void update_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   RowBatch& batch);
@@ -84,10 +85,18 @@ void update_state(const Execution& execution, const Transition& next, std::uint3
 /// What was found of one part of a row.
 enum class PartStatus { kIntact, kDamaged };
 
+/// What a header says beyond what an Execution keeps of it.
+struct HeaderFacts {
+  ProcedureId parent;
+  ProcedureId root;
+  std::string type_name;
+  Fingerprint fingerprint;
+  PartStatus user = PartStatus::kIntact;  ///< Of the arguments.
+};
+
 /// Fills the identity of `execution`. A failure means that the engine's part is unreadable; a
-/// damaged user part is reported through `user`.
-Status decode_header(std::string_view row, Execution& execution, ProcedureId& parent,
-                     ProcedureId& root, std::string& type_name, PartStatus& user);
+/// damaged user part is reported through `facts.user`.
+Status decode_header(std::string_view row, Execution& execution, HeaderFacts& facts);
 
 /// Fills the durable fields of `execution` from its state row, which was written by batch
 /// `sequence`.

@@ -77,19 +77,18 @@ Status RecordReader::read_procedure(const StoredRow& row, const ProcedureKey& ke
     LoadedProcedure loaded;
     loaded.execution = std::make_unique<Execution>();
     Execution& execution = *loaded.execution;
-    std::string type_name;
-    status = decode_header(row.value, execution, loaded.parent, loaded.root, type_name, user);
+    status = decode_header(row.value, execution, loaded.header);
     if (!status.ok()) return status;
     if (execution.id != key.id) {
       return Status(StatusCode::kCorruption, "it says that it is " + procedure(execution.id));
     }
-    execution.type = registry_.find(type_name);
+    execution.type = registry_.find(loaded.header.type_name);
     if (execution.type == nullptr) {
-      loaded.problem = Status(StatusCode::kNotSupported,
-                              "its type '" + type_name + "' is not registered in this program");
-      execution.type_name = type_name;
+      loaded.problem = Status(StatusCode::kNotSupported, "its type '" + loaded.header.type_name +
+                                                             "' is not registered in this program");
+      execution.type_name = loaded.header.type_name;
     }
-    if (user == PartStatus::kDamaged) {
+    if (loaded.header.user == PartStatus::kDamaged) {
       loaded.problem = Status(StatusCode::kCorruption, "its arguments do not match their checksum");
     }
     read_.procedures.push_back(std::move(loaded));
@@ -186,7 +185,7 @@ Status RecordReader::finish() {
   if (!last.has_state) {
     return Status(StatusCode::kCorruption, procedure(execution.id) + " has a header but no state");
   }
-  if (last.root != execution.id || !is_finished(execution.state)) {
+  if (last.header.root != execution.id || !is_finished(execution.state)) {
     check_fields(last);
     return Status();
   }

@@ -20,8 +20,7 @@ namespace pv2 {
 /// What the rows of one procedure say.
 struct LoadedProcedure {
   std::unique_ptr<Execution> execution;
-  ProcedureId parent;
-  ProcedureId root;
+  HeaderFacts header;
   bool has_state = false;
   bool checked = false;  ///< Its fields were decoded.
   bool held_locks = false;

@@ -135,7 +135,7 @@ Status Recovery::link_oldest() {
     core_.state.retention.kept(root.id, root.finished, root.bytes, root.keyed);
   }
   for (LoadedProcedure& loaded : read->procedures) {
-    ended_roots_.contains(loaded.root) ? forget(loaded) : go_on_with(loaded);
+    ended_roots_.contains(loaded.header.root) ? forget(loaded) : go_on_with(loaded);
   }
   return Status();
 }
@@ -143,7 +143,7 @@ Status Recovery::link_oldest() {
 // The crash came before its rows were deleted.
 void Recovery::forget(const LoadedProcedure& loaded) {
   const Execution& execution = *loaded.execution;
-  garbage_[loaded.root].push_back(execution.id);
+  garbage_[loaded.header.root].push_back(execution.id);
   if (!execution.inbox) return;
   for (const auto& message : execution.inbox->messages) {
     orphans_.push_back(inbox_key(execution.id, message->number));
@@ -160,18 +160,19 @@ void Recovery::go_on_with(LoadedProcedure& loaded) {
 
 void Recovery::link(Execution& execution, LoadedProcedure& loaded) {
   // Ids grow from parent to child, so a relative that counts was linked before.
-  Execution* root = loaded.root < execution.id ? core_.find(loaded.root) : nullptr;
+  Execution* root = loaded.header.root < execution.id ? core_.find(loaded.header.root) : nullptr;
   if (root != nullptr && !root->is_root()) root = nullptr;
-  Execution* parent = loaded.parent < execution.id ? core_.find(loaded.parent) : nullptr;
+  Execution* parent =
+      loaded.header.parent < execution.id ? core_.find(loaded.header.parent) : nullptr;
   if (parent != nullptr && parent->root != root) parent = nullptr;
   execution.phase = Phase::kIdle;
   execution.started = may_have_begun(execution, loaded.held_locks);
-  const bool is_root = loaded.root == execution.id && !loaded.parent;
+  const bool is_root = loaded.header.root == execution.id && !loaded.header.parent;
   if (!is_root && (root == nullptr || parent == nullptr)) {
-    loaded.problem =
-        Status(StatusCode::kCorruption,
-               "it belongs to " + procedure(root == nullptr ? loaded.root : loaded.parent) +
-                   ", of which there is no record");
+    loaded.problem = Status(
+        StatusCode::kCorruption,
+        "it belongs to " + procedure(root == nullptr ? loaded.header.root : loaded.header.parent) +
+            ", of which there is no record");
   }
   execution.root = root != nullptr ? root : &execution;
   execution.torn = !is_root && root == nullptr;
@@ -180,7 +181,8 @@ void Recovery::link(Execution& execution, LoadedProcedure& loaded) {
   if (execution.is_root()) {
     roots_.push_back(&execution);
     if (execution.nonce) {
-      core_.state.nonces.emplace(execution.nonce, NonceEntry{execution.id, execution.fingerprint});
+      core_.state.nonces.emplace(execution.nonce,
+                                 NonceEntry{execution.id, loaded.header.fingerprint});
     }
     return;
   }
@@ -188,7 +190,6 @@ void Recovery::link(Execution& execution, LoadedProcedure& loaded) {
   for (Execution* head = &above.domain(); head != nullptr; head = head->outer_domain()) {
     head->tree.members.push_back(&execution);
   }
-  above.last_spawn = std::max(above.last_spawn, execution.spawned_at);
   // What ended with a child whose failure was reported is undone, whatever its own record says.
   if (is_over(above) && execution.is_undone_with_its_tree()) {
     execution.state = ProcedureState::kRolledBack;

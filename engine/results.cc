@@ -254,15 +254,13 @@ Result<ProcedureResult> Results::read_stored(ProcedureId id, Nonce& nonce) {
   if (!state.ok()) return state.status();
   if (!*header || !*state) return forgotten(id);
   Execution stored;
-  ProcedureId parent;
-  ProcedureId root;
-  std::string type_name;
+  HeaderFacts facts;
   bool holds_locks = false;
   PartStatus user = PartStatus::kIntact;
-  Status status = decode_header(**header, stored, parent, root, type_name, user);
+  Status status = decode_header(**header, stored, facts);
   if (status.ok()) status = decode_state(**state, {}, stored, holds_locks, user);
   if (!status.ok()) return status.with_context("record of " + procedure(id));
-  if (root != id || !is_finished(stored.state)) return forgotten(id);
+  if (facts.root != id || !is_finished(stored.state)) return forgotten(id);
   nonce = stored.nonce;
   return result_of(stored);
 }

@@ -88,6 +88,7 @@ struct EngineRequest : CommitRequest {
 struct InsertCommit final : EngineRequest {
   InsertCommit() : EngineRequest(Kind::kInsert) {}
   Execution* execution = nullptr;
+  Fingerprint fingerprint;   ///< If it has a nonce.
   bool holds_locks = false;  ///< The grant rides on the insert.
   /// The submitter, and duplicates that arrived meanwhile.
   struct Submitter {

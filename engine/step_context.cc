@@ -36,8 +36,12 @@ std::vector<ChildOutcome> StepContext::children() const {
   const Execution& self = run_.execution_;
   std::vector<ChildOutcome> outcomes;
   StateLock lock(run_.core_);  // siblings elsewhere in the tree may be spawning
+  std::uint64_t last_spawn = 0;
   for (const Execution* member : self.root->tree.members) {
-    if (member->parent != &self || member->spawned_at != self.last_spawn) continue;
+    if (member->parent == &self) last_spawn = std::max(last_spawn, member->spawned_at);
+  }
+  for (const Execution* member : self.root->tree.members) {
+    if (member->parent != &self || member->spawned_at != last_spawn) continue;
     outcomes.push_back({.id = member->id,
                         .type = member->name_of_type(),
                         .state = member->state,

@@ -496,7 +496,7 @@ bool StepRun::adopt_children() {
   for (Execution* child : commit_.children) {
     child->recorded_locks = first.holds_locks = core_.scheduler.admit(*child);
     first.step = child->step;
-    insert_rows(*child, first, commit_.batch);
+    insert_rows(*child, {}, first, commit_.batch);
   }
   return true;
 }

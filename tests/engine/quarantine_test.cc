@@ -64,20 +64,17 @@ void change_state(MemoryDisk& disk, ProcedureId id, const Change& change) {
 void change_relatives(MemoryDisk& disk, ProcedureId id, ProcedureId parent_id,
                       ProcedureId root_id) {
   Execution execution;
-  ProcedureId ignored;
-  std::string type;
-  PartStatus user = PartStatus::kIntact;
-  REQUIRE(
-      decode_header(row(disk, id, RowKind::kHeader), execution, ignored, ignored, type, user).ok());
+  HeaderFacts facts;
+  REQUIRE(decode_header(row(disk, id, RowKind::kHeader), execution, facts).ok());
   Execution parent;
   Execution root;
   parent.id = parent_id;
   root.id = root_id;
   execution.parent = &parent;
   execution.root = &root;
-  execution.type_name = type;
+  execution.type_name = facts.type_name;
   std::string bytes;
-  encode_header(execution, bytes);
+  encode_header(execution, facts.fingerprint, bytes);
   put_row(disk, id, RowKind::kHeader, bytes);
   execution.parent = nullptr;
 }

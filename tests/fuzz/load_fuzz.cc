@@ -142,12 +142,9 @@ struct Template {
       const auto at = rows.find(row_of(id, RowKind::kHeader));
       if (at == rows.end()) continue;
       Execution header;
-      ProcedureId parent;
-      ProcedureId root;
-      std::string type;
-      PartStatus user = PartStatus::kIntact;
-      (void)decode_header(at->second, header, parent, root, type, user);
-      if (root.value == id) roots.insert(id);
+      HeaderFacts facts;
+      (void)decode_header(at->second, header, facts);
+      if (facts.root.value == id) roots.insert(id);
     }
     PV2_ASSERT(roots.size() == 10, "the template has every kind of root");
   }

@@ -26,33 +26,32 @@ void must_have_reason(const Status& status) {
 
 void fuzz_header(std::string_view row) {
   Execution execution;
-  ProcedureId parent_id;
-  ProcedureId root_id;
-  PartStatus user = PartStatus::kIntact;
-  std::string type;
-  const Status status = decode_header(row, execution, parent_id, root_id, type, user);
+  HeaderFacts facts;
+  const Status status = decode_header(row, execution, facts);
   must_have_reason(status);
   if (!status.ok()) return;
 
   Execution parent;
   Execution root;
-  parent.id = parent_id;
-  root.id = root_id;
-  execution.parent = parent_id ? &parent : nullptr;
+  parent.id = facts.parent;
+  root.id = facts.root;
+  execution.parent = facts.parent ? &parent : nullptr;
   execution.root = &root;
-  execution.type_name = type;
+  execution.type_name = facts.type_name;
   std::string once;
-  encode_header(execution, once);
+  encode_header(execution, facts.fingerprint, once);
 
   Execution again;
-  const Status same = decode_header(once, again, parent_id, root_id, type, user);
-  PV2_ASSERT(same.ok() && user == PartStatus::kIntact, "what the encoder writes can be read");
+  HeaderFacts same_facts;
+  const Status same = decode_header(once, again, same_facts);
+  PV2_ASSERT(same.ok() && same_facts.user == PartStatus::kIntact,
+             "what the encoder writes can be read");
   again.parent = execution.parent;
   again.root = &root;
-  again.type_name = type;
-  PV2_ASSERT(parent_id == parent.id && root_id == root.id, "relatives are kept");
+  again.type_name = same_facts.type_name;
+  PV2_ASSERT(same_facts.parent == parent.id && same_facts.root == root.id, "relatives are kept");
   std::string twice;
-  encode_header(again, twice);
+  encode_header(again, same_facts.fingerprint, twice);
   PV2_ASSERT(once == twice, "a header and its copy through bytes have the same encoding");
   execution.parent = again.parent = nullptr;
 }
