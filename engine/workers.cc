@@ -80,10 +80,15 @@ bool Workers::idle(const Worker& worker, std::span<SchedulerEntry*> polled) {
   core_.idle_workers.fetch_add(1);
   if (help_out(worker)) return true;
   const std::size_t count = core_.scheduler.poll(polled, kPatience);
-  core_.idle_workers.fetch_sub(1);
-  publisher_.publish_committed();
+  cease_to_be_idle();
   if (count != 0) take_and_run(polled.first(count), worker);
   return count != 0;
+}
+
+// What the committer has left to somebody idle comes before anything that may take long.
+void Workers::cease_to_be_idle() {
+  core_.idle_workers.fetch_sub(1);
+  publisher_.publish_committed();
 }
 
 bool Workers::help_out(const Worker& worker) {
@@ -93,8 +98,7 @@ bool Workers::help_out(const Worker& worker) {
     FinishedSteps finished = other.take_finished();
     const std::size_t count = other.take_waiting(jobs);
     if (count == 0 && finished.empty()) continue;
-    core_.idle_workers.fetch_sub(1);
-    publisher_.publish_committed();
+    cease_to_be_idle();
     hand_over(std::move(finished));
     run(std::span(jobs).first(count), worker);
     return true;

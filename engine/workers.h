@@ -58,6 +58,7 @@ class Workers {
   /// Waits for work, helping out meanwhile; false when the engine has stopped.
   bool idle(const Worker& worker, std::span<SchedulerEntry*> polled);
   bool help_out(const Worker& worker);
+  void cease_to_be_idle();
   std::size_t take_and_run(std::span<SchedulerEntry*> polled, const Worker& worker);
   std::size_t take(std::span<SchedulerEntry*> polled, std::span<StepJob> jobs, Effects& effects);
   void run(std::span<StepJob> jobs, const Worker& worker);
