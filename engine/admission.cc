@@ -75,6 +75,21 @@ Fingerprint fingerprint_of(const Execution& execution, std::string& scratch) {
   return {hash.first, hash.second};
 }
 
+Status Admission::check_expiry(const SubmitOptions& options, WallTime now) const {
+  if (!options.expires_at) return Status();
+  if (!options.nonce) {
+    return Status(StatusCode::kInvalidArgument,
+                  "SubmitOptions has an expires_at but no nonce; it says how long a nonce is sent");
+  }
+  const Duration ttl = core_.options.retention.ttl;
+  if (ttl == Duration::zero() || *options.expires_at <= now || *options.expires_at - now < ttl) {
+    return Status();
+  }
+  return Status(StatusCode::kInvalidArgument,
+                "SubmitOptions::expires_at is later than a nonce is sure to be known "
+                "(RetentionPolicy::ttl)");
+}
+
 Status Admission::check_size(const Execution& execution) const {
   const std::size_t bytes = size_of(execution);
   const std::size_t limit = core_.store.limits().batch_bytes / 2;
@@ -148,7 +163,8 @@ std::unique_ptr<InsertCommit> Admission::reserve(From from, std::string_view typ
     execution->step = execution->type->steps.front().number;
     execution->submitted = core_.clock.wall_now();
     Scratch scratch;
-    refused = describe_new(*procedure, *execution, *scratch);
+    refused = check_expiry(options, execution->submitted);
+    if (refused.ok()) refused = describe_new(*procedure, *execution, *scratch);
     if (refused.ok()) refused = defer_start(*execution, options);
     core_.count_for_its_type(*execution);
     if (options.nonce) key = {options.nonce, fingerprint_of(*execution, *scratch)};
@@ -168,6 +184,15 @@ std::unique_ptr<InsertCommit> Admission::reserve(From from, std::string_view typ
         known = Known::kNew;  // the store was asked, and nothing left memory for it since
       }
       if (known == Known::kNew) {
+        if (options.expires_at && *options.expires_at <= execution->submitted) {
+          refused = Status(StatusCode::kExpired,
+                           "nonce " + std::to_string(key.nonce.group) + "/" +
+                               std::to_string(key.nonce.value) +
+                               " is not known, and its submission was to be sent before now "
+                               "(expires_at): it may have been done and forgotten. Nothing was "
+                               "started");
+          break;
+        }
         if (from == From::kCaller && core_.state.live.size() >= core_.options.max_live_procedures) {
           refused = Status(StatusCode::kResourceExhausted,
                            std::to_string(core_.state.live.size()) +

@@ -59,6 +59,7 @@ class Admission {
                     Effects& effects) PV2_REQUIRES(core_.state_mutex);
   Known look_up_in_store(const Key& wanted, InsertCommit::Submitter& submitter, Effects& effects);
   [[nodiscard]] Status check_size(const Execution& execution) const;
+  [[nodiscard]] Status check_expiry(const SubmitOptions& options, WallTime now) const;
   void fill(std::unique_ptr<Execution> execution, InsertCommit& commit);
 
   EngineCore& core_;

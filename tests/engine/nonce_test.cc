@@ -246,4 +246,56 @@ TEST_CASE("an id is never issued twice, whatever crashed and was deleted") {
   }
 }
 
+TEST_CASE(
+    "a retry that comes when its nonce is forgotten is refused, if it says until when it may") {
+  using namespace std::chrono_literals;
+  EngineWorld engine;
+  engine.world.scripts["a"] = {};
+  engine.open();
+  SubmitOptions options = keyed();
+  options.expires_at = engine.clock->wall_now() + 1h;
+  const ProcedureId id = engine.submit("a", options);
+  engine.run();
+
+  engine.clock->advance(2h);
+  const auto known = engine.executor().submit(Job(engine.world, "a"), options);
+  REQUIRE(known.ok());  // late, but it is known what became of it
+  CHECK(known->id == id);
+
+  REQUIRE(engine.executor().acknowledge(id).ok());
+  engine.run();
+  for (int life = 0; life < 2; ++life) {
+    const Entries before = engine.journal();
+    const auto late = engine.executor().submit(Job(engine.world, "a"), options);
+    CHECK(late.status().code() == StatusCode::kExpired);
+    engine.run();
+    CHECK(engine.journal() == before);
+    CHECK(engine.executor().live_procedures() == 0);
+    engine.open();
+  }
+}
+
+TEST_CASE("an expires_at that promises more than is kept is refused") {
+  using namespace std::chrono_literals;
+  EngineWorld engine;
+  engine.world.scripts["a"] = {};
+  auto executor_options = engine.options();
+  executor_options.retention.ttl = 1h;
+  engine.open(std::move(executor_options));
+  const WallTime now = engine.clock->wall_now();
+
+  SubmitOptions options{.expires_at = now + 1min};
+  CHECK(engine.executor().submit(Job(engine.world, "a"), options).status().code() ==
+        StatusCode::kInvalidArgument);
+  options.nonce = keyed().nonce;
+  options.expires_at = now + 1h;
+  CHECK(engine.executor().submit(Job(engine.world, "a"), options).status().code() ==
+        StatusCode::kInvalidArgument);
+  options.expires_at = WallTime::max();
+  CHECK(engine.executor().submit(Job(engine.world, "a"), options).status().code() ==
+        StatusCode::kInvalidArgument);
+  options.expires_at = now + 59min;
+  CHECK(engine.executor().submit(Job(engine.world, "a"), options).ok());
+}
+
 }  // namespace pv2::testing

@@ -16,6 +16,12 @@ namespace pv2 {
 struct SubmitOptions {
   /// Names the submission: the same nonce with the same arguments returns the first procedure's id.
   Nonce nonce{};
+  /// Until when the client may still send this submission; goes with a nonce, and is the same in
+  /// every retry. A nonce is forgotten with its result (acknowledged, or RetentionPolicy::ttl): a
+  /// retry that comes after that would begin a second procedure. With this it is refused as kExpired
+  /// instead, unless the nonce is still known. Has to be sooner than `ttl` from now, if there is one
+  /// (kInvalidArgument). Not part of the fingerprint; not stored.
+  std::optional<WallTime> expires_at{};
   /// Who asks; shown in listings.
   std::string owner{};
   /// It takes no step and no lock before this time has passed since the submission. Durable: what
