@@ -351,4 +351,37 @@ TEST_CASE("reading a LevelDB store that is closed fails with a message instead o
 }
 
 }  // namespace
+TEST_CASE("what is queued is cut into units that are as large as they may be and no larger") {
+  const bool by_bytes = GENERATE(false, true);
+  constexpr std::size_t kRows = 3;
+  std::deque<Request> requests;
+  for (int i = 0; i < 7; ++i) {
+    RowBatch& batch = requests.emplace_back().batch;
+    const std::size_t rows = i == 4 ? 5 * kRows : kRows;  // one is too large for any unit
+    for (std::size_t row = 0; row < rows; ++row) {
+      batch.put(Space::kHost, std::to_string(i) + "/" + std::to_string(row), "value");
+    }
+  }
+  const RowBatch& small = requests.front().batch;
+  CrashEnv env;
+  LevelDbOptions options{.committer = LevelDbOptions::Committer::kPump,
+                         .env = &env,
+                         .sync_directory = env.directory_sync()};
+  options.unit_size = {.batch_operations = by_bytes ? SIZE_MAX : 2 * small.operations() + 1,
+                       .batch_bytes = by_bytes ? 2 * small.bytes() + 1 : SIZE_MAX};
+  LevelDbProcedureStore store("store", options);
+  RecordingSink sink;
+  REQUIRE(store.recover_lease(sink).ok());
+
+  CommitList list;
+  for (Request& request : requests) list.push_back(request);
+  store.commit_all(list);
+  store.pump();
+
+  CHECK(sink.answers().size() == requests.size());
+  CHECK(sink.lists() == 4);  // 0 1, 2 3, 4 alone, 5 6
+  for (const RecordingSink::Answer& answer : sink.answers()) CHECK(answer.status.ok());
+  store.close();
+}
+
 }  // namespace pv2::testing

@@ -115,8 +115,9 @@ struct CrashEnv::State {
     off = true;
     ++life;
     if (torn == TornTail::kRandom) {
-      const std::size_t kept = random.below(pending.size() + 1);
-      for (std::size_t i = 0; i < kept; ++i) apply(durable, pending[i]);
+      for (const Change& change : pending) {
+        if (random.below(2) == 0) apply(durable, change);
+      }
     }
     pending.clear();
     present = durable;

@@ -10,8 +10,8 @@
 //   - of names (created, renamed, removed): what a sync of the directory made durable, and what
 //     happened before. A MANIFEST's Sync also syncs its directory, as in LevelDB's own Env. The
 //     Sync of another file does not make its name durable: ext4, XFS and btrfs do that, but POSIX
-//     does not promise it. TornTail::kRandom lets the oldest few of the forgotten changes of names
-//     survive, because a kernel may write back what nobody asked for. TornTail::kBytes keeps all
+//     does not promise it. TornTail::kRandom lets some of the forgotten changes of names survive,
+//     whichever, because a kernel may write back what nobody asked for. TornTail::kBytes keeps all
 //     bytes, synced or not, and no forgotten name: the worst that POSIX allows.
 //
 // After crash() every operation of the old life fails, until reboot().
