@@ -19,14 +19,41 @@
 
 namespace pv2 {
 
-/// One entry at one key, the i-th of its lock set in the i-th record of its block: in line for the
-/// key, or holding it. Owned by the table's pool; linked while the entry waits or holds.
+/// One entry at one key: in line for it, or holding it. It is its place in its block that says
+/// which of the entry's keys it is, and its block that says whose it is. Linked while the entry
+/// waits or holds.
 struct LockRecord
     : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> {
-  SchedulerEntry* entry = nullptr;
-  std::uint64_t ticket : 63 = 0;  ///< Order of arrival over all keys; of a waiter.
-  std::uint64_t exempt : 1 = 0;   ///< Takes no slot of the key's limit; of a holder.
+  [[nodiscard]] SchedulerEntry& entry() const noexcept;
+  /// Order of arrival over all keys; of a waiter.
+  [[nodiscard]] std::uint64_t ticket() const noexcept;
+  /// Takes no slot of the key's limit; of a holder.
+  [[nodiscard]] bool exempt() const noexcept;
 };
+
+/// The records of one entry at three of its keys; at more, the next block follows. Exactly a line
+/// of the cache: with a million entries waiting, each is one miss when its turn comes. Owned by the
+/// table's pool.
+struct alignas(64) LockBlock {
+  static constexpr std::size_t kRecords = 3;
+
+  [[nodiscard]] static LockBlock& of(const LockRecord& record) noexcept {
+    return *reinterpret_cast<LockBlock*>(reinterpret_cast<std::uintptr_t>(&record) & ~63ULL);
+  }
+
+  SchedulerEntry* entry = nullptr;
+  std::uint64_t ticket : 61 = 0;
+  std::uint64_t exempt : 3 = 0;  ///< A bit for each record.
+  LockRecord records[kRecords];
+};
+static_assert(sizeof(LockBlock) == 64);
+
+inline SchedulerEntry& LockRecord::entry() const noexcept { return *LockBlock::of(*this).entry; }
+inline std::uint64_t LockRecord::ticket() const noexcept { return LockBlock::of(*this).ticket; }
+inline bool LockRecord::exempt() const noexcept {
+  const LockBlock& block = LockBlock::of(*this);
+  return (block.exempt >> (this - block.records) & 1U) != 0;
+}
 
 using LockRecordList =
     boost::intrusive::list<LockRecord, boost::intrusive::constant_time_size<false>>;
@@ -80,9 +107,9 @@ struct LockNode
     std::uint64_t first = UINT64_MAX;
     if (waiter_count == 0) return first;
     for (const auto& lists : waiting) {
-      if (!lists[1].empty()) first = std::min<std::uint64_t>(first, lists[1].front().ticket);
+      if (!lists[1].empty()) first = std::min(first, lists[1].front().ticket());
       if (mode == LockMode::kExclusive && !lists[0].empty()) {
-        first = std::min<std::uint64_t>(first, lists[0].front().ticket);
+        first = std::min(first, lists[0].front().ticket());
       }
     }
     return first;
@@ -98,7 +125,7 @@ struct LockNode
     std::uint32_t before = 0;
     for (const auto& lists : waiting) {
       for (const auto& list : lists) {
-        for (auto at = list.begin(); at != list.end() && at->ticket < ticket; ++at) {
+        for (auto at = list.begin(); at != list.end() && at->ticket() < ticket; ++at) {
           if (++before >= most) return most;
         }
       }

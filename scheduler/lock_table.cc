@@ -40,7 +40,7 @@ LockTable::~LockTable() {
     }
     delete node;
   }
-  for (LockRecord* records : many_records_) delete[] records;
+  for (LockBlock* blocks : many_blocks_) delete[] blocks;
 }
 
 // ---- Keys and nodes ----
@@ -224,7 +224,7 @@ Status LockTable::restore(SchedulerEntry& entry, SteadyTime now) {
   }
   std::string holder = "nobody";
   for (const auto& list : node->holding) {
-    if (!list.empty()) holder = "procedure " + std::to_string(list.front().entry->id.value);
+    if (!list.empty()) holder = "procedure " + std::to_string(list.front().entry().id.value);
   }
   return {StatusCode::kFailedPrecondition,
           "the locks of procedure " + std::to_string(entry.id.value) +
@@ -251,13 +251,14 @@ void LockTable::unlink_hold(SchedulerEntry& entry) {
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
     LockNode& node = link.node();
-    erase(node.holders(link.mode()), entry.records_[i]);
-    node.exempt -= static_cast<std::uint32_t>(entry.records_[i].exempt);
+    LockRecord& record = record_of(entry, i);
+    erase(node.holders(link.mode()), record);
+    if (record.exempt()) --node.exempt;
     // While others hold it in the same mode, nothing that was excluded becomes possible; but a
     // place may have become free.
     if (--node.count(link.mode()) == 0 || node.limited()) concern(node, link.mode());
   }
-  recycle(std::exchange(entry.records_, nullptr), links.size());
+  recycle(std::exchange(entry.blocks_, nullptr), links.size());
 }
 
 void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTime now) {
@@ -266,7 +267,7 @@ void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTim
   std::vector<SchedulerEntry*> borrowers;  // readers lend to readers only where there is a limit
   for (const auto& lists : node.waiting) {
     for (const auto& list : lists) {
-      for (const LockRecord& record : list) borrowers.push_back(record.entry);
+      for (const LockRecord& record : list) borrowers.push_back(&record.entry());
     }
   }
   add_borrowers(borrowers);
@@ -294,17 +295,15 @@ bool LockTable::contended(const SchedulerEntry& entry) const noexcept {
 
 void LockTable::hold(SchedulerEntry& entry, SteadyTime now) {
   const auto links = links_of(entry);
-  if (entry.records_ == nullptr && !links.empty()) {
-    entry.records_ = new_records(links.size());
-    for (std::size_t i = 0; i < links.size(); ++i) entry.records_[i].entry = &entry;
-  }
+  if (entry.blocks_ == nullptr && !links.empty()) entry.blocks_ = new_blocks(entry, 0);
   for (std::size_t i = 0; i < links.size(); ++i) {
-    PV2_ASSERT(entry.records_ != nullptr, "an entry with locks has a record for each of them");
     const LockLink link(links[i]);
     LockNode& node = link.node();
-    LockRecord& record = entry.records_[i];
-    record.exempt = entry.parent != nullptr && covered(entry, node, LockMode::kShared);
-    node.exempt += static_cast<std::uint32_t>(record.exempt);
+    LockRecord& record = record_of(entry, i);
+    if (entry.parent != nullptr && covered(entry, node, LockMode::kShared)) {
+      LockBlock::of(record).exempt |= 1U << i % LockBlock::kRecords;
+      ++node.exempt;
+    }
     node.holders(link.mode()).push_back(record);
     ++node.count(link.mode());
   }

@@ -120,7 +120,7 @@ class LockTable {
   [[nodiscard]] static std::span<const std::uintptr_t> links_of(
       const SchedulerEntry& entry) noexcept;
   [[nodiscard]] static bool waits(const SchedulerEntry& entry) noexcept {
-    return entry.records_ != nullptr && !entry.holds_locks_;
+    return entry.blocks_ != nullptr && !entry.holds_locks_;
   }
   [[nodiscard]] static bool holds(const SchedulerEntry& entry, const LockNode& node,
                                   LockMode mode) noexcept;
@@ -158,8 +158,20 @@ class LockTable {
   [[nodiscard]] static bool exhausted(const Cursor& cursor) noexcept;
   void serve_concerned(SteadyTime now);
   void serve_everybody(SteadyTime now);
-  [[nodiscard]] LockRecord* new_records(std::size_t count);
-  void recycle(LockRecord* records, std::size_t count);
+  [[nodiscard]] LockBlock* new_blocks(SchedulerEntry& entry, std::uint64_t ticket);
+  void add_blocks();
+  void recycle(LockBlock* blocks, std::size_t records);
+  static constexpr std::size_t blocks_for(std::size_t records) noexcept {
+    return (records + LockBlock::kRecords - 1) / LockBlock::kRecords;
+  }
+  /// The record of an entry that holds or waits at the i-th of its keys.
+  [[nodiscard]] static LockRecord& record_of(const SchedulerEntry& entry, std::size_t i) noexcept {
+    return entry.blocks_[i / LockBlock::kRecords].records[i % LockBlock::kRecords];
+  }
+  /// Whether it stands at the first key of its entry: each entry has one such record.
+  [[nodiscard]] static bool is_first(const LockRecord& record) noexcept {
+    return &record == record.entry().blocks_->records;
+  }
   /// Visits every entry that waits, in no order.
   template <class Visit>
   void for_each_waiter(Visit&& visit) const {
@@ -167,7 +179,7 @@ class LockTable {
       for (const auto& lists : node->waiting) {
         for (const auto& list : lists) {
           for (const LockRecord& record : list) {
-            if (&record == record.entry->records_) visit(*record.entry);
+            if (is_first(record)) visit(record.entry());
           }
         }
       }
@@ -220,10 +232,10 @@ class LockTable {
   std::uint64_t last_ticket_ = 0;
   EntryList granted_;
   std::vector<Cursor> concerned_;
-  // Blocks of kFewNodes records, cut from the chunks; longer ones are made one by one.
-  std::vector<LockRecord*> free_records_;
-  std::vector<std::unique_ptr<LockRecord[]>> record_chunks_;
-  boost::unordered_flat_set<LockRecord*> many_records_;
+  // Cut from the chunks; where an entry needs several, they are made for it.
+  std::vector<LockBlock*> free_blocks_;
+  std::vector<std::unique_ptr<LockBlock[]>> block_chunks_;
+  boost::unordered_flat_set<LockBlock*> many_blocks_;
   // How many entries have which rank of their own, in order of rank: a handful of pairs.
   std::vector<std::pair<std::uint16_t, std::size_t>> ranks_;
   std::vector<SchedulerEntry*> lifted_;  // not looked at yet by lift_all()

@@ -37,8 +37,8 @@ class Blockers {
   void add_all(const LockRecordList& list, std::uint64_t before, WaitLink::Why why,
                const ResourceKey& key) {
     for (const LockRecord& record : list) {
-      if (record.ticket >= before || full()) return;
-      if (record.entry != &waiter_) add(record.entry, why, key);
+      if (record.ticket() >= before || full()) return;
+      if (&record.entry() != &waiter_) add(&record.entry(), why, key);
     }
   }
 
@@ -58,7 +58,7 @@ void LockTable::blockers_of(const SchedulerEntry& entry, std::size_t most,
     blockers.add(reported->second.producer, reported->second.why, {});
   }
   if (!waits(entry)) return;
-  const std::uint64_t ticket = entry.records_->ticket;
+  const std::uint64_t ticket = entry.blocks_->ticket;
   const bool passes = passes_waiters(entry);
   for (const std::uintptr_t word : links_of(entry)) {
     const LockNode& node = LockLink(word).node();

@@ -16,6 +16,7 @@
 // of, and when that is opened, it is looked again.
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,11 +56,20 @@ class LockTable::CycleSearch {
   };
   using Reasons = boost::unordered_flat_map<const SchedulerEntry*, Reason>;
   using Line = std::vector<std::pair<std::uint64_t, const SchedulerEntry*>>;
+  /// A line of waiters is looked at from its end, and once behind those who stand in it, once
+  /// behind holders: the foremost that was looked at behind either, or null.
+  using Seen = std::array<const LockRecord*, 2>;
+  /// The same for those in line for a place who get none: so many were not looked at.
+  struct PlaceLine {
+    Line parties;
+    std::array<std::size_t, 2> unseen;
+  };
 
   void look_behind_all() {
     found_ = nullptr;
     stuck_.clear();
-    lines_.clear();
+    place_lines_.clear();
+    seen_.clear();
     look_behind(target_);
     for (std::size_t i = 0; i < stuck_.size(); ++i) {
       if (found_ != nullptr && !met_limit_) break;
@@ -86,12 +96,12 @@ class LockTable::CycleSearch {
     for (const SchedulerEntry* const waiter : table_.reporters_of(entry)) {
       add(*waiter, {&entry, table_.reported_.at(waiter).why, nullptr});
     }
-    if (entry.records_ == nullptr) return;
+    if (entry.blocks_ == nullptr) return;
     const auto links = links_of(entry);
     for (std::size_t i = 0; i < links.size(); ++i) {
       const LockLink link(links[i]);
       look_behind_at(entry, link.node(), link.mode());
-      if (link.node().limited()) look_at_limit(entry, link.node(), entry.records_[i]);
+      if (link.node().limited()) look_at_limit(entry, link.node(), record_of(entry, i));
     }
   }
 
@@ -104,16 +114,23 @@ class LockTable::CycleSearch {
     return reason != reasons_.end() && reason->second.why == WaitLink::Why::kChild;
   }
 
+  // Who was looked at behind one of those who are stuck is not looked at again behind the next: a
+  // line of any length costs one look at each who stands in it.
   void look_behind_at(const SchedulerEntry& entry, LockNode& node, LockMode mode) {
     if (node.waiter_count == 0) return;
     const bool in_line = waits(entry);
-    const std::uint64_t after = in_line ? entry.records_->ticket : 0;
+    const std::uint64_t after = in_line ? entry.blocks_->ticket : 0;
     for (const Kin kin : {Kin::kRoot, Kin::kNested}) {
       for (const LockMode waiting : {LockMode::kExclusive, LockMode::kShared}) {
         if (mode == LockMode::kShared && waiting == LockMode::kShared) continue;
         const LockRecordList& line = node.waiters(kin, waiting);
-        for (auto at = line.rbegin(); at != line.rend() && at->ticket > after; ++at) {
-          const SchedulerEntry& waiter = *at->entry;
+        if (line.empty() || line.back().ticket() <= after) continue;
+        const LockRecord*& seen = seen_[&line][in_line ? 0 : 1];
+        auto at = seen == nullptr ? line.rbegin()
+                                  : LockRecordList::const_reverse_iterator(line.iterator_to(*seen));
+        for (; at != line.rend() && at->ticket() > after; ++at) {
+          seen = &*at;
+          const SchedulerEntry& waiter = at->entry();
           if (kin == Kin::kNested && in_line && table_.passes_waiters(waiter)) continue;
           if (kin == Kin::kNested && !in_line && covered(waiter, node, waiting)) continue;
           const auto why = in_line ? WaitLink::Why::kAhead : WaitLink::Why::kHolder;
@@ -130,12 +147,19 @@ class LockTable::CycleSearch {
     if (node.waiter_count == 0 || node.limit == 0) return;
     met_limit_ = true;
     const bool in_line = waits(entry);
-    if (!in_line && record.exempt != 0) return;
-    const auto [at, is_new] = lines_.try_emplace(&node);
-    if (is_new) at->second = without_a_place(node);
-    for (const auto& [ticket, waiter] : at->second) {
-      const bool before = ticket > record.ticket && !table_.passes_waiters(*waiter);
-      if (!in_line || before) add(*waiter, {&entry, WaitLink::Why::kLimit, &node});
+    if (!in_line && record.exempt()) return;
+    const auto [at, is_new] = place_lines_.try_emplace(&node);
+    PlaceLine& line = at->second;
+    if (is_new) {
+      line.parties = without_a_place(node);
+      line.unseen.fill(line.parties.size());
+    }
+    const std::uint64_t after = in_line ? record.ticket() : 0;
+    for (std::size_t& i = line.unseen[in_line ? 0 : 1]; i != 0; --i) {
+      const auto& [ticket, waiter] = line.parties[i - 1];
+      if (ticket <= after) return;
+      if (in_line && table_.passes_waiters(*waiter)) continue;
+      add(*waiter, {&entry, WaitLink::Why::kLimit, &node});
     }
   }
 
@@ -144,13 +168,13 @@ class LockTable::CycleSearch {
     std::uint32_t holders = 0;
     for (const auto& list : node.holding) {
       for (const LockRecord& record : list) {
-        holders += record.exempt == 0 && is_stuck(*record.entry) ? 1 : 0;
+        holders += !record.exempt() && is_stuck(record.entry()) ? 1 : 0;
       }
     }
     Line line;
     for (const auto& lists : node.waiting) {
       for (const auto& list : lists) {
-        for (const LockRecord& record : list) line.emplace_back(record.ticket, record.entry);
+        for (const LockRecord& record : list) line.emplace_back(record.ticket(), &record.entry());
       }
     }
     std::sort(line.begin(), line.end());
@@ -199,7 +223,8 @@ class LockTable::CycleSearch {
   Reasons reasons_;
   std::optional<Reasons> assumed_;  // those who were reached by the look before
   std::vector<const SchedulerEntry*> stuck_;
-  boost::unordered_flat_map<const LockNode*, Line> lines_;
+  boost::unordered_flat_map<const LockNode*, PlaceLine> place_lines_;
+  boost::unordered_flat_map<const LockRecordList*, Seen> seen_;
   bool met_limit_ = false;
   std::size_t cost_ = 0;
   const SchedulerEntry* found_ = nullptr;
@@ -248,7 +273,7 @@ void LockTable::search_everybody() {
   for (const LockNode& node : known_) {
     for (const LockRecordList& line : node.waiting[static_cast<int>(Kin::kNested)]) {
       for (const LockRecord& record : line) {
-        if (&record == record.entry->records_) look(*record.entry);
+        if (is_first(record)) look(record.entry());
       }
     }
   }
@@ -334,7 +359,7 @@ bool LockTable::search_section(TableCursor& cursor, std::vector<WaitCycle>& cycl
     if (++cost > kSectionMax) return true;
     for (const LockRecordList& line : cursor.node->waiting[static_cast<int>(Kin::kNested)]) {
       for (const LockRecord& record : line) {
-        if (&record == record.entry->records_) look(*record.entry);
+        if (is_first(record)) look(record.entry());
       }
     }
   }

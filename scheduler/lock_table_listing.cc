@@ -49,7 +49,7 @@ void begin_line(TableCursor& cursor, const Line& line) noexcept {
 const LockRecord* next_in_line(TableCursor& cursor, const Line& line) noexcept {
   LockRecord* const record = cursor.at;
   if (record == nullptr || cursor.left == 0) return nullptr;
-  if (!line.holds && record->ticket > cursor.last_ticket) return nullptr;
+  if (!line.holds && record->ticket() > cursor.last_ticket) return nullptr;
   const auto next = std::next(line.list.iterator_to(*record));
   cursor.at = next == line.list.end() ? nullptr : const_cast<LockRecord*>(&*next);
   --cursor.left;
@@ -97,7 +97,7 @@ bool LockTable::copy_lines(TableCursor& cursor, LockListing& listing, std::size_
     if (!cursor.in_line) begin_line(cursor, line);
     while (const LockRecord* const record = next_in_line(cursor, line)) {
       listing.parties.push_back(
-          {record->entry->id, record->entry->since_, record->ticket, line.mode, line.holds});
+          {record->entry().id, record->entry().since_, record->ticket(), line.mode, line.holds});
       if (--parties_max == 0) return false;
     }
   }

@@ -47,24 +47,24 @@ void LockTable::lift(SchedulerEntry& entry, std::uint16_t rank) {
 // that one is done.
 void LockTable::lift_those_ahead(const SchedulerEntry& waiter) {
   const std::uint16_t rank = waiter.rank_;
-  const std::uint64_t ticket = waiter.records_->ticket;
+  const std::uint64_t ticket = waiter.blocks_->ticket;
   for (const std::uintptr_t word : links_of(waiter)) {
     const LockLink link(word);
     LockNode& node = link.node();
     const bool reads = link.mode() == LockMode::kShared;
-    for (LockRecord& holder : node.holders(LockMode::kExclusive)) lift(*holder.entry, rank);
+    for (LockRecord& holder : node.holders(LockMode::kExclusive)) lift(holder.entry(), rank);
     if (!reads || node.limited()) {
-      for (LockRecord& holder : node.holders(LockMode::kShared)) lift(*holder.entry, rank);
+      for (LockRecord& holder : node.holders(LockMode::kShared)) lift(holder.entry(), rank);
     }
     std::uint64_t done = 0;
     const auto lift_line = [&](LockRecordList& line, bool may_stop) {
-      for (auto at = line.rbegin(); at != line.rend() && at->ticket > done; ++at) {
-        if (at->ticket >= ticket) continue;
-        if (may_stop && at->entry->rank_ >= rank) {
-          done = at->ticket;
+      for (auto at = line.rbegin(); at != line.rend() && at->ticket() > done; ++at) {
+        if (at->ticket() >= ticket) continue;
+        if (may_stop && at->entry().rank_ >= rank) {
+          done = at->ticket();
           return;
         }
-        lift(*at->entry, rank);
+        lift(at->entry(), rank);
       }
     };
     lift_line(node.waiters(Kin::kRoot, LockMode::kExclusive), true);
@@ -98,8 +98,8 @@ std::uint16_t LockTable::rank_lent_to(const SchedulerEntry& entry) const {
       lent = std::max(lent, waiter->rank_);
     }
   }
-  if (entry.records_ == nullptr) return lent;
-  const std::uint64_t after = waits(entry) ? entry.records_->ticket : 0;
+  if (entry.blocks_ == nullptr) return lent;
+  const std::uint64_t after = waits(entry) ? entry.blocks_->ticket : 0;
   for (const std::uintptr_t word : links_of(entry)) {
     const LockLink link(word);
     LockNode& node = link.node();
@@ -109,8 +109,8 @@ std::uint16_t LockTable::rank_lent_to(const SchedulerEntry& entry) const {
         const bool both_read = mode == LockMode::kShared && link.mode() == LockMode::kShared;
         if (both_read && !node.limited()) continue;
         const LockRecordList& line = node.waiters(kin, mode);
-        for (auto at = line.rbegin(); at != line.rend() && at->ticket > after; ++at) {
-          lent = std::max(lent, at->entry->rank_);
+        for (auto at = line.rbegin(); at != line.rend() && at->ticket() > after; ++at) {
+          lent = std::max(lent, at->entry().rank_);
           if (lent >= ranks_.back().first) return lent;  // there is no larger one
         }
       }
@@ -137,11 +137,11 @@ void LockTable::add_borrowers(std::vector<SchedulerEntry*>& borrowers) const {
       for (const LockMode mode : {LockMode::kExclusive, LockMode::kShared}) {
         const bool both_read = mode == LockMode::kShared && link.mode() == LockMode::kShared;
         if (both_read && !node.limited()) continue;
-        for (LockRecord& holder : node.holders(mode)) add(*holder.entry);
+        for (LockRecord& holder : node.holders(mode)) add(holder.entry());
         for (const Kin kin : {Kin::kRoot, Kin::kNested}) {
           for (LockRecord& ahead : node.waiters(kin, mode)) {
-            if (ahead.ticket >= entry.records_->ticket) break;
-            add(*ahead.entry);
+            if (ahead.ticket() >= entry.blocks_->ticket) break;
+            add(ahead.entry());
           }
         }
       }

@@ -14,7 +14,7 @@
 namespace pv2 {
 namespace {
 
-// A chunk is 24 KB; what was once needed is kept for the next time.
+// A chunk is 16 KB; what was once needed is kept for the next time.
 constexpr std::size_t kBlocksPerChunk = 256;
 
 // With a million entries waiting, the next in line is not in any cache when the lock comes free;
@@ -36,14 +36,11 @@ Kin LockTable::kin_of(const SchedulerEntry& entry) noexcept {
 void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
   const std::uint64_t ticket = ++last_ticket_;
   const auto links = links_of(entry);
-  entry.records_ = new_records(links.size());
+  entry.blocks_ = new_blocks(entry, ticket);
   entry.stands_with_nested_ = entry.parent != nullptr || is_waited_for_to_be_undone(entry);
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
-    LockRecord& record = entry.records_[i];
-    record.entry = &entry;
-    record.ticket = ticket;
-    link.node().waiters(kin_of(entry), link.mode()).push_back(record);
+    link.node().waiters(kin_of(entry), link.mode()).push_back(record_of(entry, i));
     ++link.node().waiter_count;
   }
   entry.since_ = now;
@@ -61,7 +58,7 @@ void LockTable::cancel(SchedulerEntry& entry, SteadyTime now) {
   std::vector<SchedulerEntry*> borrowers{&entry};
   if (!one_rank()) add_borrowers(borrowers);
   unlink_waits(entry);
-  recycle(std::exchange(entry.records_, nullptr), links_of(entry).size());
+  recycle(std::exchange(entry.blocks_, nullptr), links_of(entry).size());
   rank_anew(borrowers);
   search_if_it_waits(entry);  // for its children, now that it does not stand in line itself
   for (const std::uintptr_t word : links_of(entry)) {
@@ -105,7 +102,7 @@ void LockTable::grant(SchedulerEntry& entry, SteadyTime now) {
   const auto links = links_of(entry);
   for (std::size_t i = 0; i < links.size(); ++i) {
     LockNode& node = LockLink(links[i]).node();
-    if (node.limited() && entry.records_[i].exempt != 0) concern(node, LockMode::kExclusive);
+    if (node.limited() && record_of(entry, i).exempt()) concern(node, LockMode::kExclusive);
   }
 }
 
@@ -116,8 +113,8 @@ void LockTable::unlink_waits(SchedulerEntry& entry) {
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
     LockRecordList& list = link.node().waiters(kin_of(entry), link.mode());
-    erase(list, entry.records_[i]);
-    if (!list.empty()) prefetch(*list.front().entry);
+    erase(list, record_of(entry, i));
+    if (!list.empty()) prefetch(list.front().entry());
     --link.node().waiter_count;
   }
   if (entry.stands_with_nested_) --nested_waiters_;
@@ -146,7 +143,7 @@ bool LockTable::exhausted(const Cursor& cursor) noexcept {
   if (cursor.node->limited() && cursor.node->taken() >= cursor.node->limit) return true;
   // Roots pass nobody, so a root behind a waiter that excludes it need not be asked.
   if (cursor.mode == LockMode::kExclusive) return cursor.at != list.begin();
-  return cursor.node->first_conflict(cursor.mode) < cursor.at->ticket;
+  return cursor.node->first_conflict(cursor.mode) < cursor.at->ticket();
 }
 
 // Asks the waiters of all concerned lists in one merged order of arrival: with several keys
@@ -158,13 +155,13 @@ void LockTable::serve_concerned(SteadyTime now) {
     if (concerned_.empty()) return;
     const auto next = std::min_element(
         concerned_.begin(), concerned_.end(),
-        [](const Cursor& a, const Cursor& b) { return a.at->ticket < b.at->ticket; });
-    SchedulerEntry& entry = *next->at->entry;
-    const std::uint64_t ticket = next->at->ticket;
+        [](const Cursor& a, const Cursor& b) { return a.at->ticket() < b.at->ticket(); });
+    SchedulerEntry& entry = next->at->entry();
+    const std::uint64_t ticket = next->at->ticket();
     // The grant unlinks all records of the entry, so every cursor that stands on one moves on
     // first.
     for (Cursor& cursor : concerned_) {
-      if (cursor.at->ticket == ticket) ++cursor.at;
+      if (cursor.at->ticket() == ticket) ++cursor.at;
     }
     if (!may_take(entry, ticket)) continue;
     grant(entry, now);
@@ -182,10 +179,10 @@ void LockTable::serve_everybody(SteadyTime now) {
   std::vector<SchedulerEntry*> waiting;
   for_each_waiter([&](SchedulerEntry& entry) { waiting.push_back(&entry); });
   std::sort(waiting.begin(), waiting.end(), [](const SchedulerEntry* a, const SchedulerEntry* b) {
-    return a->records_->ticket < b->records_->ticket;
+    return a->blocks_->ticket < b->blocks_->ticket;
   });
   const auto ready = [this](const SchedulerEntry* entry) {
-    return may_take(*entry, entry->records_->ticket);
+    return may_take(*entry, entry->blocks_->ticket);
   };
   for (auto at = std::find_if(waiting.begin(), waiting.end(), ready); at != waiting.end();
        at = std::find_if(waiting.begin(), waiting.end(), ready)) {
@@ -195,28 +192,37 @@ void LockTable::serve_everybody(SteadyTime now) {
   concerned_.clear();  // everybody was asked
 }
 
-// The records of one entry lie side by side: they are written together and erased together, mostly
-// cold.
-LockRecord* LockTable::new_records(std::size_t count) {
-  if (count > SchedulerEntry::kFewNodes) return *many_records_.insert(new LockRecord[count]).first;
-  if (free_records_.empty()) {
-    constexpr std::size_t kSize = SchedulerEntry::kFewNodes;
-    record_chunks_.push_back(std::make_unique<LockRecord[]>(kBlocksPerChunk * kSize));
-    for (std::size_t i = kBlocksPerChunk; i > 0; --i) {
-      free_records_.push_back(&record_chunks_.back()[(i - 1) * kSize]);
-    }
+LockBlock* LockTable::new_blocks(SchedulerEntry& entry, std::uint64_t ticket) {
+  const std::size_t count = blocks_for(entry.node_count_);
+  LockBlock* blocks = nullptr;
+  if (count > 1) {
+    blocks = *many_blocks_.insert(new LockBlock[count]).first;
+  } else {
+    if (free_blocks_.empty()) add_blocks();
+    blocks = free_blocks_.back();
+    free_blocks_.pop_back();
   }
-  LockRecord* const records = free_records_.back();
-  free_records_.pop_back();
-  return records;
+  for (std::size_t i = 0; i < count; ++i) {
+    blocks[i].entry = &entry;
+    blocks[i].ticket = ticket;
+    blocks[i].exempt = 0;
+  }
+  return blocks;
 }
 
-void LockTable::recycle(LockRecord* records, std::size_t count) {
-  if (count <= SchedulerEntry::kFewNodes) {
-    free_records_.push_back(records);
+void LockTable::add_blocks() {
+  block_chunks_.push_back(std::make_unique<LockBlock[]>(kBlocksPerChunk));
+  for (std::size_t i = kBlocksPerChunk; i > 0; --i) {
+    free_blocks_.push_back(&block_chunks_.back()[i - 1]);
+  }
+}
+
+void LockTable::recycle(LockBlock* blocks, std::size_t records) {
+  if (blocks_for(records) <= 1) {
+    free_blocks_.push_back(blocks);
   } else {
-    many_records_.erase(records);
-    delete[] records;
+    many_blocks_.erase(blocks);
+    delete[] blocks;
   }
 }
 

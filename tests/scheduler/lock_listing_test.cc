@@ -70,7 +70,7 @@ class Sections {
   }
   [[nodiscard]] const ResourceKey& next_key() const { return cursor_.node->key; }
   /// The one who is next in the middle of a key.
-  [[nodiscard]] std::uint64_t next_party() const { return cursor_.at->entry->id.value; }
+  [[nodiscard]] std::uint64_t next_party() const { return cursor_.at->entry().id.value; }
   [[nodiscard]] const LockTable& table() const { return table_; }
   [[nodiscard]] TableCursor& cursor() { return cursor_; }
 

@@ -20,7 +20,7 @@ namespace pv2 {
 class LockTable;
 class LockingScheduler;
 class ReadyLane;
-struct LockRecord;
+struct LockBlock;
 
 /// Order among entities of one class; a higher one goes first. The numbers leave room between.
 enum class Priority : std::uint8_t {
@@ -92,8 +92,8 @@ class SchedulerEntry {
     std::uintptr_t few_nodes_[kFewNodes] = {};
     std::uintptr_t* many_nodes_;
   };
-  LockRecord* records_ = nullptr;  // while holding or waiting: a block of one record per key
-  SteadyTime since_;               // holding or waiting since
+  LockBlock* blocks_ = nullptr;  // while holding or waiting: a record per key
+  SteadyTime since_;             // holding or waiting since
   std::uint32_t waiting_descendants_ = 0;
   std::uint16_t node_count_ = 0;
   std::uint16_t primary_node_ = 0;
@@ -101,7 +101,8 @@ class SchedulerEntry {
   std::uint16_t own_rank_ = 0;
   std::uint16_t rank_ = 0;         // its own, or that of whoever waits for it if that is larger
   std::uint16_t queued_rank_ = 0;  // the one it stands in the ready queue with
-  Place place_ = Place::kUnknown;
+  // All of these share a byte: one written by itself and then read with its neighbours would stall.
+  Place place_ : 2 = Place::kUnknown;
   bool holds_locks_ : 1 = false;
   bool queued_in_front_ : 1 = false;
   bool granted_in_queue_ : 1 = false;  // becomes granted_by_poll_ when polled
