@@ -270,6 +270,8 @@ void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTim
       for (const LockRecord& record : list) borrowers.push_back(&record.entry());
     }
   }
+  // The last first: who stands before it need then be looked at once.
+  std::reverse(borrowers.begin(), borrowers.end());
   add_borrowers(borrowers);
   node.limit = limit;
   rank_anew(borrowers);

@@ -79,6 +79,10 @@ class LockTable {
   [[nodiscard]] bool has_closed_cycles() const noexcept { return untold_cycles_ != 0; }
   [[nodiscard]] std::vector<WaitCycle> take_closed_cycles();
 
+  /// How many times anybody in a line was looked at to lend ranks or to find cycles: what these
+  /// cost.
+  [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
+
   /// Adds to `place` whom `entry` waits for, at most `most`: lock_table_blockers.cc.
   void blockers_of(const SchedulerEntry& entry, std::size_t most, QueuePlace& place) const;
 
@@ -191,9 +195,11 @@ class LockTable {
   void uncount_rank(std::uint16_t rank);
   void lift(SchedulerEntry& entry, std::uint16_t rank);
   void lift_all();
-  [[nodiscard]] std::uint16_t rank_lent_to(const SchedulerEntry& entry) const;
+  [[nodiscard]] std::uint16_t rank_lent_outside_lines(const SchedulerEntry& entry) const;
+  [[nodiscard]] std::uint16_t rank_lent_in_lines(const SchedulerEntry& holder);
+  void lend_in_line(LockNode& node);
   void lift_those_ahead(const SchedulerEntry& waiter);
-  void add_borrowers(std::vector<SchedulerEntry*>& borrowers) const;
+  void add_borrowers(std::vector<SchedulerEntry*>& borrowers);
   void rank_anew(const std::vector<SchedulerEntry*>& entries);
   /// Whether everybody known has the same rank: then nobody lends anything.
   [[nodiscard]] bool one_rank() const noexcept { return ranks_.size() <= 1; }
@@ -221,6 +227,7 @@ class LockTable {
     if (!standing_.empty()) forget_cycles_with(entry);
   }
   void forget_cycles_with(const SchedulerEntry& entry);
+  [[nodiscard]] bool waits_as_siblings_do(const SchedulerEntry& entry) const noexcept;
 
   boost::unordered_flat_set<LockNode*, NodeHash, NodeEqual> nodes_;
   // The same ones in the order in which they became known, for whoever goes through them in parts.
@@ -239,11 +246,18 @@ class LockTable {
   // How many entries have which rank of their own, in order of rank: a handful of pairs.
   std::vector<std::pair<std::uint16_t, std::size_t>> ranks_;
   std::vector<SchedulerEntry*> lifted_;  // not looked at yet by lift_all()
+  // Of lift_all(): everybody who stands before `before`, or holds, has at least `rank`.
+  struct LiftedLine {
+    std::uint16_t rank = 0;
+    std::uint64_t before = 0;
+  };
+  boost::unordered_flat_map<const LockNode*, LiftedLine> lifted_lines_;
   std::vector<SchedulerEntry*> reranked_;
   struct ReportedWait {
     SchedulerEntry* producer;
     WaitLink::Why why;
     SteadyTime since;
+    std::size_t place;  // among the producer's reporters
   };
   boost::unordered_flat_map<const SchedulerEntry*, ReportedWait> reported_;
   // The same from behind: who waits for a producer.
@@ -261,6 +275,7 @@ class LockTable {
   std::vector<const SchedulerEntry*>
       to_search_;  // a cycle may have been closed through one of them
   bool searches_everybody_ = false;
+  std::uint64_t looks_ = 0;
 };
 
 }  // namespace pv2

@@ -32,7 +32,7 @@ class LockTable::CycleSearch {
   CycleSearch(const LockTable& table, const SchedulerEntry& target)
       : table_(table), target_(target) {}
 
-  /// How many waiters it has looked at.
+  /// How many times it has looked at somebody.
   [[nodiscard]] std::size_t cost() const noexcept { return cost_; }
 
   /// A cycle through the target, or one without links.
@@ -130,6 +130,7 @@ class LockTable::CycleSearch {
                                   : LockRecordList::const_reverse_iterator(line.iterator_to(*seen));
         for (; at != line.rend() && at->ticket() > after; ++at) {
           seen = &*at;
+          ++cost_;
           const SchedulerEntry& waiter = at->entry();
           if (kin == Kin::kNested && in_line && table_.passes_waiters(waiter)) continue;
           if (kin == Kin::kNested && !in_line && covered(waiter, node, waiting)) continue;
@@ -158,6 +159,7 @@ class LockTable::CycleSearch {
     for (std::size_t& i = line.unseen[in_line ? 0 : 1]; i != 0; --i) {
       const auto& [ticket, waiter] = line.parties[i - 1];
       if (ticket <= after) return;
+      ++cost_;
       if (in_line && table_.passes_waiters(*waiter)) continue;
       add(*waiter, {&entry, WaitLink::Why::kLimit, &node});
     }
@@ -240,7 +242,9 @@ void LockTable::search_cycles() {
 }
 
 void LockTable::find_cycle_through(const SchedulerEntry& entry) {
-  WaitCycle cycle = CycleSearch(*this, entry).run();
+  CycleSearch search(*this, entry);
+  WaitCycle cycle = search.run();
+  looks_ += search.cost();
   if (cycle.links.empty()) return;
   const bool stands =
       std::any_of(standing_.begin(), standing_.end(), [&](const StandingCycle& standing) {
@@ -302,6 +306,36 @@ std::vector<WaitCycle> LockTable::take_closed_cycles() {
   return cycles;
 }
 
+// Whether at each of its keys at which it cannot have what it asks for, a sibling that asks for as
+// much stands directly before it. Then it waits for that sibling and for those that the sibling
+// waits for, and nobody waits for it who does not wait for the sibling: if it were in a cycle,
+// there would have been one without it. So a parent may have any number of children that wait for
+// the same thing, and they are searched through for the first of them only.
+bool LockTable::waits_as_siblings_do(const SchedulerEntry& entry) const noexcept {
+  if (!standing_.empty() || !reported_.empty() || entry.first_child_ != nullptr) return false;
+  const std::uint64_t ticket = entry.blocks_->ticket;
+  const auto links = links_of(entry);
+  return std::all_of(links.begin(), links.end(), [&](std::uintptr_t word) {
+    const LockMode mode = LockLink(word).mode();
+    const LockNode& node = LockLink(word).node();
+    if (node.free_for(mode) && node.first_conflict(mode) >= ticket && !node.limited()) return true;
+    const LockRecord* before = nullptr;
+    bool asks_for_as_much = false;
+    for (const auto& lists : node.waiting) {
+      for (const LockMode theirs : {LockMode::kShared, LockMode::kExclusive}) {
+        const LockRecordList& line = lists[theirs == LockMode::kExclusive];
+        auto last = line.rbegin();
+        if (last != line.rend() && &last->entry() == &entry) ++last;
+        if (last == line.rend() || (before != nullptr && last->ticket() < before->ticket()))
+          continue;
+        before = &*last;
+        asks_for_as_much = theirs >= mode;
+      }
+    }
+    return before != nullptr && before->entry().parent == entry.parent && asks_for_as_much;
+  });
+}
+
 std::span<SchedulerEntry* const> LockTable::reporters_of(const SchedulerEntry& producer) const {
   const auto at = reporters_.find(&producer);
   if (at == reporters_.end()) return {};
@@ -311,8 +345,9 @@ std::span<SchedulerEntry* const> LockTable::reporters_of(const SchedulerEntry& p
 void LockTable::report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, WaitLink::Why why,
                             SteadyTime now) {
   end_reported_wait(waiter);
-  reported_.insert_or_assign(&waiter, ReportedWait{&producer, why, now});
-  reporters_[&producer].push_back(&waiter);
+  std::vector<SchedulerEntry*>& reporters = reporters_[&producer];
+  reported_.insert_or_assign(&waiter, ReportedWait{&producer, why, now, reporters.size()});
+  reporters.push_back(&waiter);
   if (why == WaitLink::Why::kTurn) ++turns_;
   lifted_.push_back(&waiter);
   lift_all();
@@ -325,8 +360,13 @@ void LockTable::end_reported_wait(SchedulerEntry& waiter) {
   std::vector<SchedulerEntry*> borrowers{&waiter};
   add_borrowers(borrowers);
   const auto reporters = reporters_.find(wait->second.producer);
-  std::erase(reporters->second, &waiter);
-  if (reporters->second.empty()) reporters_.erase(reporters);
+  // The last one takes its place: who completes what a hundred thousand wait for wakes them one by
+  // one.
+  std::vector<SchedulerEntry*>& others = reporters->second;
+  reported_.at(others.back()).place = wait->second.place;
+  others[wait->second.place] = others.back();
+  others.pop_back();
+  if (others.empty()) reporters_.erase(reporters);
   erase_report(waiter);
   rank_anew(borrowers);
 }

@@ -43,22 +43,23 @@ void LockTable::lift(SchedulerEntry& entry, std::uint16_t rank) {
 }
 
 // Those whom `waiter` waits for at a key get its rank. Whoever stands before it has done the same,
-// so at the first root before it that excludes everybody and has its rank already, the line before
-// that one is done.
+// so at the first before it that excludes everybody and has its rank already, the rest is done. And
+// who was lifted by one further back in the line, which excludes everybody, need not do it again.
 void LockTable::lift_those_ahead(const SchedulerEntry& waiter) {
   const std::uint16_t rank = waiter.rank_;
   const std::uint64_t ticket = waiter.blocks_->ticket;
   for (const std::uintptr_t word : links_of(waiter)) {
     const LockLink link(word);
     LockNode& node = link.node();
-    const bool reads = link.mode() == LockMode::kShared;
-    for (LockRecord& holder : node.holders(LockMode::kExclusive)) lift(holder.entry(), rank);
-    if (!reads || node.limited()) {
-      for (LockRecord& holder : node.holders(LockMode::kShared)) lift(holder.entry(), rank);
-    }
+    const bool waits_for_all = link.mode() == LockMode::kExclusive || node.limited();
+    const auto lifted = lifted_lines_.find(&node);
+    const bool is_lifted = lifted != lifted_lines_.end() && lifted->second.rank >= rank &&
+                           lifted->second.before >= ticket;
+    if (is_lifted) continue;
     std::uint64_t done = 0;
     const auto lift_line = [&](LockRecordList& line, bool may_stop) {
       for (auto at = line.rbegin(); at != line.rend() && at->ticket() > done; ++at) {
+        ++looks_;
         if (at->ticket() >= ticket) continue;
         if (may_stop && at->entry().rank_ >= rank) {
           done = at->ticket();
@@ -68,10 +69,16 @@ void LockTable::lift_those_ahead(const SchedulerEntry& waiter) {
       }
     };
     lift_line(node.waiters(Kin::kRoot, LockMode::kExclusive), true);
-    lift_line(node.waiters(Kin::kNested, LockMode::kExclusive), false);
-    if (reads && !node.limited()) continue;
-    lift_line(node.waiters(Kin::kRoot, LockMode::kShared), false);
-    lift_line(node.waiters(Kin::kNested, LockMode::kShared), false);
+    lift_line(node.waiters(Kin::kNested, LockMode::kExclusive), true);
+    if (waits_for_all) {
+      lift_line(node.waiters(Kin::kRoot, LockMode::kShared), node.limited());
+      lift_line(node.waiters(Kin::kNested, LockMode::kShared), node.limited());
+    }
+    if (done != 0) continue;  // the one that was met there sees, or will see, to the rest
+    for (LockRecord& holder : node.holders(LockMode::kExclusive)) lift(holder.entry(), rank);
+    if (!waits_for_all) continue;
+    for (LockRecord& holder : node.holders(LockMode::kShared)) lift(holder.entry(), rank);
+    if (node.waiter_count > 1) lifted_lines_[&node] = {rank, ticket};
   }
 }
 
@@ -88,30 +95,39 @@ void LockTable::lift_all() {
       lift(*at->second.producer, entry.rank_);
     }
   }
+  lifted_lines_.clear();
 }
 
-// What an entry has from others, as the rule says it.
-std::uint16_t LockTable::rank_lent_to(const SchedulerEntry& entry) const {
+// What an entry has from its parent and from those who were reported to wait for it.
+std::uint16_t LockTable::rank_lent_outside_lines(const SchedulerEntry& entry) const {
   std::uint16_t lent = entry.parent != nullptr ? entry.parent->rank_ : 0;
   if (!reported_.empty()) {
     for (const SchedulerEntry* const waiter : reporters_of(entry)) {
       lent = std::max(lent, waiter->rank_);
     }
   }
-  if (entry.blocks_ == nullptr) return lent;
-  const std::uint64_t after = waits(entry) ? entry.blocks_->ticket : 0;
-  for (const std::uintptr_t word : links_of(entry)) {
+  return lent;
+}
+
+// Of one that holds: behind the first in line who excludes everybody, nobody has a larger rank than
+// that one.
+std::uint16_t LockTable::rank_lent_in_lines(const SchedulerEntry& holder) {
+  std::uint16_t lent = 0;
+  for (const std::uintptr_t word : links_of(holder)) {
     const LockLink link(word);
     LockNode& node = link.node();
     if (node.waiter_count == 0) continue;
+    const bool limited = node.limited();
+    const std::uint64_t last =
+        node.first_conflict(limited ? LockMode::kExclusive : LockMode::kShared);
     for (const Kin kin : {Kin::kRoot, Kin::kNested}) {
       for (const LockMode mode : {LockMode::kExclusive, LockMode::kShared}) {
         const bool both_read = mode == LockMode::kShared && link.mode() == LockMode::kShared;
-        if (both_read && !node.limited()) continue;
-        const LockRecordList& line = node.waiters(kin, mode);
-        for (auto at = line.rbegin(); at != line.rend() && at->ticket() > after; ++at) {
-          lent = std::max(lent, at->entry().rank_);
-          if (lent >= ranks_.back().first) return lent;  // there is no larger one
+        if (both_read && !limited) continue;
+        for (const LockRecord& record : node.waiters(kin, mode)) {
+          if (record.ticket() > last) break;
+          ++looks_;
+          lent = std::max(lent, record.entry().rank_);
         }
       }
     }
@@ -119,10 +135,51 @@ std::uint16_t LockTable::rank_lent_to(const SchedulerEntry& entry) const {
   return lent;
 }
 
+// For everybody in the line for `node`, and its holders, in one pass from the back.
+void LockTable::lend_in_line(LockNode& node) {
+  std::uint16_t writers = 0;  // the largest rank of those behind, by what they ask for
+  std::uint16_t readers = 0;
+  const auto lent_to = [&](LockMode mode) {
+    const bool by_all = mode == LockMode::kExclusive || node.limited();
+    return by_all ? std::max(writers, readers) : writers;
+  };
+  struct Place {
+    LockRecordList& line;
+    LockMode mode;
+    LockRecordList::reverse_iterator at;
+  };
+  const auto last_of = [&](Kin kin, LockMode mode) {
+    LockRecordList& line = node.waiters(kin, mode);
+    return Place{line, mode, line.rbegin()};
+  };
+  Place places[] = {
+      last_of(Kin::kRoot, LockMode::kShared), last_of(Kin::kRoot, LockMode::kExclusive),
+      last_of(Kin::kNested, LockMode::kShared), last_of(Kin::kNested, LockMode::kExclusive)};
+  for (;;) {
+    Place* last = nullptr;
+    for (Place& place : places) {
+      if (place.at == place.line.rend()) continue;
+      if (last == nullptr || place.at->ticket() > last->at->ticket()) last = &place;
+    }
+    if (last == nullptr) break;
+    ++looks_;
+    SchedulerEntry& entry = last->at->entry();
+    lift(entry, lent_to(last->mode));
+    std::uint16_t& largest = last->mode == LockMode::kExclusive ? writers : readers;
+    largest = std::max(largest, entry.rank_);
+    ++last->at;
+  }
+  for (const LockMode mode : {LockMode::kShared, LockMode::kExclusive}) {
+    for (LockRecord& holder : node.holders(mode)) lift(holder.entry(), lent_to(mode));
+  }
+}
+
 // Adds to the lenders everybody who may have a part of his rank from them, over any number of
-// steps.
-void LockTable::add_borrowers(std::vector<SchedulerEntry*>& borrowers) const {
+// steps. Who stands before one that excludes everybody, and was looked at for it, is not looked at
+// again for those between the two.
+void LockTable::add_borrowers(std::vector<SchedulerEntry*>& borrowers) {
   boost::unordered_flat_set<const SchedulerEntry*> seen(borrowers.begin(), borrowers.end());
+  boost::unordered_flat_map<const LockNode*, std::uint64_t> seen_before;
   const auto add = [&](SchedulerEntry& entry) {
     if (entry.rank_ > entry.own_rank_ && seen.insert(&entry).second) borrowers.push_back(&entry);
   };
@@ -131,16 +188,21 @@ void LockTable::add_borrowers(std::vector<SchedulerEntry*>& borrowers) const {
     for (SchedulerEntry* c = entry.first_child_; c != nullptr; c = c->next_sibling_) add(*c);
     if (const auto at = reported_.find(&entry); at != reported_.end()) add(*at->second.producer);
     if (!waits(entry)) continue;
+    const std::uint64_t ticket = entry.blocks_->ticket;
     for (const std::uintptr_t word : links_of(entry)) {
       const LockLink link(word);
       LockNode& node = link.node();
+      std::uint64_t& before = seen_before[&node];
+      if (before >= ticket) continue;
+      if (link.mode() == LockMode::kExclusive || node.limited()) before = ticket;
       for (const LockMode mode : {LockMode::kExclusive, LockMode::kShared}) {
         const bool both_read = mode == LockMode::kShared && link.mode() == LockMode::kShared;
         if (both_read && !node.limited()) continue;
         for (LockRecord& holder : node.holders(mode)) add(holder.entry());
         for (const Kin kin : {Kin::kRoot, Kin::kNested}) {
           for (LockRecord& ahead : node.waiters(kin, mode)) {
-            if (ahead.ticket() >= entry.blocks_->ticket) break;
+            if (ahead.ticket() >= ticket) break;
+            ++looks_;
             add(ahead.entry());
           }
         }
@@ -152,7 +214,14 @@ void LockTable::add_borrowers(std::vector<SchedulerEntry*>& borrowers) const {
 // Everything that was lent among them is taken back, and lent again as it is now.
 void LockTable::rank_anew(const std::vector<SchedulerEntry*>& entries) {
   for (SchedulerEntry* const entry : entries) set_rank(*entry, entry->own_rank_);
-  for (SchedulerEntry* const entry : entries) lift(*entry, rank_lent_to(*entry));
+  for (SchedulerEntry* const entry : entries) lift(*entry, rank_lent_outside_lines(*entry));
+  boost::unordered_flat_set<LockNode*> lines;
+  for (SchedulerEntry* const entry : entries) {
+    if (entry->holds_locks_) lift(*entry, rank_lent_in_lines(*entry));
+    if (!waits(*entry)) continue;
+    for (const std::uintptr_t word : links_of(*entry)) lines.insert(&LockLink(word).node());
+  }
+  for (LockNode* const node : lines) lend_in_line(*node);
   // One that lost nothing still lends to those of them that it waits for.
   for (SchedulerEntry* const entry : entries) lifted_.push_back(entry);
   lift_all();

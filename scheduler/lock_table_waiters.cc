@@ -51,7 +51,9 @@ void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
     lift_all();
   }
   // A root behind which nobody stands, as nothing was reported, closes no cycle.
-  if (entry.parent != nullptr || !reported_.empty()) to_search_.push_back(&entry);
+  if (entry.parent == nullptr ? !reported_.empty() : !waits_as_siblings_do(entry)) {
+    to_search_.push_back(&entry);
+  }
 }
 
 void LockTable::cancel(SchedulerEntry& entry, SteadyTime now) {
@@ -71,7 +73,7 @@ void LockTable::hold_as_newcomer(SchedulerEntry& entry, SteadyTime now) {
   hold(entry, now);
   // It finds waiters at its keys only if it passed them; they now wait for it.
   if (!one_rank()) {
-    lift(entry, rank_lent_to(entry));
+    lift(entry, rank_lent_in_lines(entry));
     lift_all();
   }
   // What an ancestor holds covers them, and they may now pass other waiters.
@@ -137,10 +139,11 @@ void LockTable::concern(LockNode& node, LockMode mode) {
 
 bool LockTable::exhausted(const Cursor& cursor) noexcept {
   LockRecordList& list = cursor.node->waiters(cursor.kin, cursor.mode);
-  // Held again: whoever is covered by an ancestor never waited for this key, all others wait on.
+  // Held again, or no place left: whoever is covered by an ancestor never waited for this key, all
+  // others wait on.
   if (cursor.at == list.end() || !cursor.node->free_for(cursor.mode)) return true;
-  if (cursor.kin == Kin::kNested) return false;
   if (cursor.node->limited() && cursor.node->taken() >= cursor.node->limit) return true;
+  if (cursor.kin == Kin::kNested) return false;
   // Roots pass nobody, so a root behind a waiter that excludes it need not be asked.
   if (cursor.mode == LockMode::kExclusive) return cursor.at != list.begin();
   return cursor.node->first_conflict(cursor.mode) < cursor.at->ticket();

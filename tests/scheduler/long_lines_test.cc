@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Long lines: what it costs when very many wait for one thing. Not measured in time: the lock table
+// counts whom it looks at to lend ranks and to find cycles. The table is driven directly.
+
+#include <pv2/scheduler/master_procedure_scheduler.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+
+#include "lock_table.h"
+#include "rank.h"
+#include "support/catch.h"
+#include "test_entry.h"
+
+using namespace pv2;
+using namespace pv2::test;
+
+namespace {
+
+constexpr LockMode kShared = LockMode::kShared;
+constexpr LockMode kExclusive = LockMode::kExclusive;
+constexpr std::uint64_t kMany = 500;
+const ResourceKey kRack{ResourceClass::kHostFirst, "rack"};
+
+LockSet rack() { return std::move(LockSet().key(kRack, kShared)); }
+
+class Table {
+ public:
+  ~Table() {
+    while (table_.granted().pop_front() != nullptr) {
+    }
+  }
+  /// A newcomer that takes its set or waits for it.
+  TestEntry& add(LockSet locks, TestEntry* parent = nullptr,
+                 Priority priority = Priority::kNormal) {
+    TestEntry& entry = entries_.emplace_back(entries_.size() + 1, std::move(locks), parent);
+    table_.meet(entry, make_rank(0, priority));
+    if (!table_.take(entry, SteadyTime())) table_.wait(entry, SteadyTime());
+    table_.search_cycles();
+    return entry;
+  }
+  void limit(std::uint32_t limit) { table_.set_limit(kRack, limit, SteadyTime()); }
+  void cancel(TestEntry& entry) { table_.cancel(entry, SteadyTime()); }
+  /// The first who was granted what it waits for ends, and then the next, until nobody is left.
+  void release(TestEntry& holder) {
+    table_.release(holder, SteadyTime());
+    while (SchedulerEntry* const next = table_.granted().pop_front()) {
+      table_.release(*next, SteadyTime());
+    }
+    table_.search_cycles();
+  }
+  [[nodiscard]] bool has_cycle() const { return table_.has_closed_cycles(); }
+  /// How many were looked at meanwhile.
+  std::uint64_t looks(const std::function<void()>& action) {
+    const std::uint64_t before = table_.looks();
+    action();
+    return table_.looks() - before;
+  }
+
+ private:
+  std::deque<TestEntry> entries_;
+  LockTable table_;
+};
+
+}  // namespace
+
+TEST_CASE("a search for a cycle looks once at each of those who wait for a parent, then no more") {
+  Table t;
+  TestEntry& parent = t.add(table("a", kExclusive));
+  t.add(table("b", kExclusive));
+  for (std::uint64_t i = 0; i < kMany; ++i) t.add(table("a", kExclusive));
+
+  CHECK(t.looks([&] { t.add(table("b", kShared), &parent); }) < 5 * kMany);
+  const auto more_children = [&] {
+    for (std::uint64_t i = 0; i < kMany; ++i) t.add(table("b", kShared), &parent);
+  };
+  CHECK(t.looks(more_children) == 0);
+  CHECK_FALSE(t.has_cycle());
+}
+
+TEST_CASE(
+    "a cycle is found although others stand before the one who closes it, and are not in it") {
+  Table t;
+  TestEntry& first = t.add(table("a", kExclusive));
+  TestEntry& second = t.add(table("b", kExclusive));
+  t.add(table("b", kShared), &first);
+  t.add(table("b", kShared), &first);
+  t.add(table("b", kExclusive));
+  CHECK_FALSE(t.has_cycle());
+
+  t.add(table("a", kShared), &second);
+
+  CHECK(t.has_cycle());
+}
+
+TEST_CASE("a sibling of one who waits for less is searched for a cycle") {
+  Table t;
+  TestEntry& parent = t.add(table("a", kExclusive));
+  TestEntry& reader = t.add(table("b", kShared));
+  TestEntry& writer = t.add(table("c", kExclusive));
+  LockSet both = table("b", kShared);
+  both.table("ns", "c", kShared);
+  t.add(both, &parent);                 // waits for the writer
+  t.add(table("a", kShared), &reader);  // waits for the parent
+  CHECK_FALSE(t.has_cycle());
+
+  t.add(table("b", kExclusive), &parent);  // behind its sibling, but waits for the reader as well
+
+  CHECK(t.has_cycle());
+  t.release(writer);
+}
+
+TEST_CASE(
+    "one urgent waiter behind a long line looks at each in it a few times, also to leave it") {
+  Table t;
+  const LockMode mode = GENERATE(kShared, kExclusive);
+  t.add(table("a", kExclusive));
+  for (std::uint64_t i = 0; i < kMany; ++i) {
+    t.add(table("a", i % 2 == 0 ? kExclusive : mode));
+  }
+  TestEntry* urgent = nullptr;
+
+  CHECK(t.looks([&] { urgent = &t.add(table("a", kExclusive), nullptr, Priority::kMeta); }) <
+        5 * kMany);
+  CHECK(t.looks([&] { t.cancel(*urgent); }) < 10 * kMany);
+}
+
+TEST_CASE("urgent siblings who wait for a place look at nobody but the one before them") {
+  Table t;
+  t.limit(2);
+  t.add(table("a", kExclusive), nullptr, Priority::kLow);
+  TestEntry& parent = t.add(server("s"), nullptr, Priority::kMeta);
+  TestEntry& first = t.add(rack(), &parent);
+  t.add(rack(), &parent);
+  const auto others = [&] {
+    for (std::uint64_t i = 0; i < kMany; ++i) t.add(rack(), &parent);
+  };
+
+  CHECK(t.looks(others) < 10 * kMany);
+  CHECK(t.looks([&] { t.release(first); }) < 10 * kMany);
+}
