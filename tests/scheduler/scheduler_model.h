@@ -136,6 +136,19 @@ class SchedulerModel {
     return !stuck.empty();
   }
 
+  /// Whether somebody waits for what `e` has asked for, whom it would not pass.
+  [[nodiscard]] bool contended(const ModelEntry& e) const {
+    if (passes_waiters(e)) return false;
+    return std::any_of(all_.begin(), all_.end(), [&](const ModelEntry* other) {
+      if (other == &e || other->where != Where::kWaiting) return false;
+      const auto& requests = e.real->locks.requests();
+      return std::any_of(requests.begin(), requests.end(), [&](const LockRequest& request) {
+        const LockRequest* theirs = find(*other, request.key);
+        return theirs != nullptr && exclude(theirs->mode, request.mode);
+      });
+    });
+  }
+
   /// Whether it may still be that `waiter` waits for `awaited` because of `why`.
   [[nodiscard]] static bool waits_for(const ModelEntry& waiter, const ModelEntry& awaited,
                                       WaitLink::Why why) {

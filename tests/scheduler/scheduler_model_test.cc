@@ -261,9 +261,13 @@ class Story {
       if (e->where != Where::kOut) continue;
       const std::string who = " of " + std::to_string(e->real->id.value);
       if (!agree("holds_locks" + who, e->real->holds_locks(), e->holds || e->real->locks.empty()) ||
-          !agree("granted_by_poll" + who, e->real->granted_by_poll(), e->granted_by_poll)) {
+          !agree("granted_by_poll" + who, e->real->granted_by_poll(), e->granted_by_poll) ||
+          !agree("contended" + who, real_->contended(*e->real), model_.contended(*e))) {
         return false;
       }
+    }
+    if (!entries_.empty() && !agree_on_place(*entries_[random_.below(entries_.size())])) {
+      return false;
     }
     const SchedulerStats stats = real_->stats();
     std::map<ResourceKey, std::pair<Ids, Ids>> locks;
@@ -275,6 +279,25 @@ class Story {
            agree("queued", stats.queued,
                  model_.count(Where::kReady) + model_.count(Where::kWaiting)) &&
            agree("locks", locks, model_.locks()) && agree_on_standing_still();
+  }
+
+  // Who waits is told of somebody in its way, and everybody it is told of is in its way. A limit of
+  // 0 is in the way without anybody.
+  bool agree_on_place(const ModelEntry& e) {
+    const std::string who = " of " + std::to_string(e.real->id.value);
+    const QueuePlace place = real_->place_of(*e.real, 1 + random_.below(4));
+    const auto links_agree = [this](const WaitLink& link) {
+      return !link.awaited || still_waits(link);
+    };
+    const bool waiting = e.where == Where::kWaiting;
+    const bool told = !place.blockers.empty();
+    const bool true_of_all = std::all_of(place.blockers.begin(), place.blockers.end(), links_agree);
+    return agree("waiting" + who, place.where == QueuePlace::Where::kWaiting, waiting) &&
+           agree("ready" + who, place.where == QueuePlace::Where::kReady,
+                 e.where == Where::kReady) &&
+           agree("told of somebody in the way" + who, told,
+                 waiting || (e.where == Where::kOut && e.waits_for != nullptr)) &&
+           agree("those in the way" + who, true_of_all, true);
   }
 
   // Whoever takes what is told knows of a cycle as long as anybody stands still.
