@@ -4,7 +4,8 @@
 // 10 threads on 5 tables of 10 regions, first added at the back, then polled, locked and released.
 // Half of the operations lock a region, half read a table. Prints operations per second of each
 // phase, and the processor time per operation, which other load on the machine changes less; it
-// measures no engine and no store.
+// measures no engine and no store. A round is a million operations; as JSON, the medians of the
+// rounds.
 //
 //   scheduler_bench [--quick] [--json] [--operations=N] [--threads=N] [--batch=N] [--simple]
 //   [--distinct]
@@ -26,6 +27,10 @@
 #include <string_view>
 #include <thread>
 #include <vector>
+
+#include "harness/machine.h"
+#include "harness/result_row.h"
+#include "harness/rounds.h"
 
 namespace {
 
@@ -85,9 +90,13 @@ class Bench {
 
   void run() {
     for (std::uint64_t done = 0; done < options_.operations; done += operations_.size()) {
-      add_ += timed([&](unsigned thread) { add(thread); });
+      const pv2::bench::UsageMeter meter;
+      const Cost add_cost = timed([&](unsigned thread) { add(thread); });
       left_ = operations_.size();
-      serve_ += timed([&](unsigned) { serve(); });
+      const Cost serve_cost = timed([&](unsigned) { serve(); });
+      note_round(add_cost, serve_cost, meter.stop().other_cores);
+      add_ += add_cost;
+      serve_ += serve_cost;
       total_ += operations_.size();
     }
   }
@@ -128,17 +137,7 @@ class Bench {
     const double serve = serve_.millions_per_second(total_);
     const double add_ns = add_.processor_ns(total_);
     const double serve_ns = serve_.processor_ns(total_);
-    if (options_.json) {
-      fmt::print(R"({{"bench":"scheduler","operations":{},"threads":{},"batch":{},)", total_,
-                 options_.threads, options_.batch);
-      fmt::print(R"("add_per_s":{:.0f},"poll_lock_release_per_s":{:.0f},)", add * 1e6, serve * 1e6);
-      fmt::print(R"("add_processor_ns":{:.0f},"poll_lock_release_processor_ns":{:.0f},)", add_ns,
-                 serve_ns);
-      fmt::print(R"("admit_complete_ns":{},"poll_settle_front_ns":{}}})", admit_complete_.count(),
-                 poll_front_.count());
-      fmt::print("\n");
-      return;
-    }
+    if (options_.json) return print_json();
     fmt::print("{} operations, {} threads, batches of {}{}{}\n", total_, options_.threads,
                options_.batch, options_.simple ? ", simple" : "",
                options_.distinct ? ", distinct tables" : "");
@@ -164,6 +163,25 @@ class Bench {
       operation.locks.region("ns", table, "r" + std::to_string(spread / kTables / 2 % kRegions),
                              pv2::LockMode::kExclusive);
     }
+  }
+
+  void note_round(const Cost& add, const Cost& serve, double other_cores) {
+    const std::uint64_t count = operations_.size();
+    rounds_.add({.values = {{"add_per_s", add.millions_per_second(count) * 1e6},
+                            {"poll_lock_release_per_s", serve.millions_per_second(count) * 1e6},
+                            {"add_processor_ns", add.processor_ns(count)},
+                            {"poll_lock_release_processor_ns", serve.processor_ns(count)}},
+                 .other_cores = other_cores});
+  }
+
+  void print_json() const {
+    pv2::bench::ResultRow row("scheduler");
+    row.set("operations", static_cast<double>(total_)).set("threads", options_.threads);
+    row.set("batch", static_cast<double>(options_.batch));
+    row.set("admit_complete_ns", static_cast<double>(admit_complete_.count()));
+    row.set("poll_settle_front_ns", static_cast<double>(poll_front_.count()));
+    rounds_.fill(row, "poll_lock_release_per_s");
+    row.print();
   }
 
   std::size_t cycle(std::vector<pv2::SchedulerEntry*>& run, pv2::Disposition disposition) {
@@ -218,6 +236,7 @@ class Bench {
   std::vector<Operation> operations_;
   std::atomic<std::uint64_t> left_{0};
   std::uint64_t total_ = 0;
+  pv2::bench::Rounds rounds_;
   Cost add_;
   Cost serve_;
   std::chrono::nanoseconds admit_complete_{0};
@@ -235,7 +254,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument == "--quick") {
-      options.operations = 200'000;
+      options.operations = 3 * kRoundMax;
     } else if (argument == "--json") {
       options.json = true;
     } else if (argument == "--simple") {
