@@ -37,6 +37,7 @@ struct InboxMessage {
   std::string payload;
   /// It is for a procedure that is being undone, whose own record may still say that it succeeded.
   bool to_undo = false;
+  bool late = false;  ///< Loaded, and durable after the success of its procedure; not in the row.
   CommitSequence sequence;  ///< Of the batch that wrote the row; not in the row.
 };
 

@@ -51,6 +51,14 @@ void add_entry(AuditEntry entry, Execution& root, MessageCommit& commit) {
   commit.batch.insert(Space::kProcedure, audit_key(root.id, commit.audit), row);
 }
 
+// Whether no signal can reach it any more. One that has succeeded and is to be undone may ask.
+bool has_ended(Execution& to) {
+  if (!is_finished(to.state)) return false;
+  const bool to_be_undone = to.state == ProcedureState::kSuccess && to.is_undone_with_its_tree() &&
+                            failing_domain(to) != nullptr;
+  return !to_be_undone;
+}
+
 void wake(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
   core.state.timers.cancel(execution);
   core.flush();  // the record before this one may just have given its locks back
@@ -86,10 +94,15 @@ void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(St
       answer = Status(StatusCode::kInvalidArgument,
                       procedure(id) + " is a child; abort its root, " + procedure(root->root->id));
     } else if (on_the_way != core_.state.aborting.end()) {
-      on_the_way->second->answers.push_back(std::move(done));
-      return;
+      if (entry == nullptr) {
+        on_the_way->second->answers.push_back(std::move(done));
+        return;
+      }
+      answer = why_not_aborted_anew(*root);
     } else if (root->inbox && root->inbox->abort() != nullptr && !root->tree.parked) {
-      // It was aborted before, and is being undone.
+      // It was aborted before, and is being undone: that is as good as a second abort, but an order
+      // is only carried out together with its audit entry.
+      if (entry != nullptr) answer = why_not_aborted_anew(*root);
     } else if (answer = why_not_abortable(*root); answer.ok()) {
       root->tree.abort_accepted = true;
       auto commit = make_commit(core_, *root, std::move(message));
@@ -104,13 +117,24 @@ void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(St
   done(live || !answer.ok() ? answer : results_.why_not_live(id));
 }
 
-Status Messages::why_no_signal(const Execution& to, const InboxMessage& signal,
+Status why_not_aborted_anew(const Execution& root) {
+  if (root.tree.parked) return Status();
+  if (root.inbox && root.inbox->abort() != nullptr) {
+    return Status(StatusCode::kFailedPrecondition,
+                  procedure(root.id) + " was aborted already, and is being undone");
+  }
+  if (!root.tree.abort_accepted) return Status();
+  return Status(StatusCode::kUnavailable,
+                procedure(root.id) + " is just being aborted; look again, or try again");
+}
+
+Status Messages::why_no_signal(Execution& to, const InboxMessage& signal,
                                std::size_t bytes_max) const {
   if (to.phase == Phase::kInserting) {
     return Status(StatusCode::kUnavailable,
                   procedure(to.id) + " is just being submitted; try again");
   }
-  if (is_finished(to.state)) {
+  if (has_ended(to)) {
     return Status(StatusCode::kFailedPrecondition, procedure(to.id) + " has ended already");
   }
   const std::size_t signals = to.inbox ? to.inbox->signals : 0;
@@ -179,7 +203,8 @@ void message_published(EngineCore& core, MessageCommit& commit, Effects& effects
   if (message.kind == InboxMessage::Kind::kAbort) core.state.aborting.erase(commit.to);
   Execution* const to = core.find(commit.to);
   Status answer;
-  if (to == nullptr || is_finished(to->state)) {
+  const bool is_abort = message.kind == InboxMessage::Kind::kAbort;
+  if (to == nullptr || (is_abort ? is_finished(to->state) : has_ended(*to))) {
     answer = Status(StatusCode::kFailedPrecondition,
                     procedure(commit.to) + " ended before the message was durable");
     if (core.keeps_records) {

@@ -29,7 +29,7 @@ class Messages {
               std::function<void(Status)> done);
 
  private:
-  [[nodiscard]] Status why_no_signal(const Execution& to, const InboxMessage& signal,
+  [[nodiscard]] Status why_no_signal(Execution& to, const InboxMessage& signal,
                                      std::size_t bytes_max) const PV2_REQUIRES(core_.state_mutex);
 
   EngineCore& core_;
@@ -43,6 +43,9 @@ void message_published(EngineCore& core, MessageCommit& commit, Effects& effects
 
 /// A record is published: what it consumed is gone, and what it waits for is known.
 void inbox_used(Execution& execution, StepCommit& commit);
+
+/// Why the order of an operator to undo a tree adds nothing to an abort before it, or OK.
+[[nodiscard]] Status why_not_aborted_anew(const Execution& root);
 
 /// What a tree that was aborted by `abort` failed with.
 [[nodiscard]] Status error_of(const InboxMessage& abort);

@@ -110,6 +110,8 @@ void apply_transition(Execution& execution, StepCommit& commit) {
   if (next.history) execution.history.add(*next.history);
   if (next.new_image) execution.image = next.image;
   if (!next.result.empty()) execution.result = next.result;
+  // Of a done() that was waiting for its children: nothing came of it.
+  if (next.state == ProcedureState::kRolledBack) execution.result.clear();
   execution.updated = next.now;
   execution.timed_out = false;
   if (next.ends_waits) {

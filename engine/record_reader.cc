@@ -129,13 +129,17 @@ void RecordReader::read_message(const StoredRow& row, const ProcedureKey& key) {
     return;
   }
   auto message = decode_message(row.value);
-  // It was on its way when the procedure ended; but a success may have been in the course of being
-  // undone.
   const ProcedureState state = loaded->execution->state;
-  const bool undone_since = message.ok() && message->to_undo && state == ProcedureState::kSuccess;
-  if (is_finished(state) && loaded->state_sequence < row.sequence && !undone_since) {
-    read_.orphans.emplace_back(row.key);
-    return;
+  if (is_finished(state) && loaded->state_sequence < row.sequence) {
+    // It was on its way when the procedure ended; but a success may have been in the course of
+    // being undone, which is seen when its tree is known.
+    const bool may_count = message.ok() && message->kind == InboxMessage::Kind::kSignal &&
+                           state == ProcedureState::kSuccess;
+    if (!may_count) {
+      read_.orphans.emplace_back(row.key);
+      return;
+    }
+    message->late = true;
   }
   if (message.ok() && message->number != key.number) {
     message = Status(StatusCode::kCorruption,

@@ -193,6 +193,7 @@ void Recovery::link(Execution& execution, LoadedProcedure& loaded) {
   // What ended with a child whose failure was reported is undone, whatever its own record says.
   if (is_over(above) && execution.is_undone_with_its_tree()) {
     execution.state = ProcedureState::kRolledBack;
+    execution.parked = false;
   }
   const bool ended = execution.state == ProcedureState::kSuccess || execution.reported;
   if (!ended) ++above.unfinished_children;
@@ -236,7 +237,28 @@ void Recovery::queue_all(Effects& effects) {
 void Recovery::queue_tree(Execution& root, Effects& effects) {
   if (root.quarantined) return;
   find_failures(root);
+  drop_late_signals(root, effects);
   if (joins_make_sense(root, effects)) start_domain(core_, root, effects);
+}
+
+// What was sent to who had succeeded counts if he was to be undone by then.
+void Recovery::drop_late_signals(Execution& root, Effects& effects) {
+  auto garbage = std::make_unique<GarbageCommit>();
+  const auto drop = [&](Execution& member) PV2_REQUIRES(core_.state_mutex) {
+    if (!member.inbox) return;
+    std::vector<std::uint64_t> late;
+    for (const auto& message : member.inbox->messages) {
+      const bool counts = message->to_undo || failed_before(member, message->sequence);
+      if (message->late && !counts) late.push_back(message->number);
+    }
+    for (const std::uint64_t number : late) {
+      garbage->rows.push_back(inbox_key(member.id, number));
+      member.inbox->consume(number);
+    }
+  };
+  drop(root);
+  for (Execution* member : root.tree.members) drop(*member);
+  if (!garbage->rows.empty()) effects.garbage.push_back(std::move(garbage));
 }
 
 // Who has children that are not done waits for them, in a tree that goes forward.

@@ -46,6 +46,7 @@ class Recovery {
   void quarantine(Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void queue_all(Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void queue_tree(Execution& root, Effects& effects) PV2_REQUIRES(core_.state_mutex);
+  void drop_late_signals(Execution& root, Effects& effects) PV2_REQUIRES(core_.state_mutex);
   bool joins_make_sense(Execution& root, Effects& effects) PV2_REQUIRES(core_.state_mutex);
 
   EngineCore& core_;

@@ -110,13 +110,17 @@ Result<Execution*> parked_at(Execution& target) {
 }
 
 // The same in a tree that is parked beyond a point of no return: who failed, the first one if
-// `target` is a root that has not.
+// `target` is a root that has not. What failed in a domain within it is not why it is parked: that
+// is undone, and reported, when the tree goes on.
 Result<Execution*> failed_at(Execution& target) {
   Execution& head = scope_of(target);
-  Execution* found = target.state == ProcedureState::kFailed ? &target : nullptr;
+  const auto failed_in_it = [&head](Execution& member) {
+    return member.state == ProcedureState::kFailed && &member.domain() == &head;
+  };
+  Execution* found = failed_in_it(target) ? &target : nullptr;
   if (found == nullptr && stands_for(target, head)) {
     for (Execution* member : tree_of(head)) {
-      if (member->state != ProcedureState::kFailed || !member->failure) continue;
+      if (!failed_in_it(*member) || !member->failure) continue;
       const bool earlier = found == nullptr || member->failure->sequence < found->failure->sequence;
       if (earlier) found = member;
     }
@@ -532,7 +536,12 @@ Status describe_order(Execution& target, RepairVerb verb, std::vector<std::strin
       return Status();
     }
     case RepairVerb::kFailAndRollBack: {
-      Status refusal = head.tree.parked ? why_not_sent_back(head) : why_not_abortable(*target.root);
+      Status refusal;
+      if (head.tree.parked) {
+        refusal = why_not_sent_back(head);
+      } else if (refusal = why_not_aborted_anew(*target.root); refusal.ok()) {
+        refusal = why_not_abortable(*target.root);
+      }
       if (refusal.ok()) describe_rollback(head.tree.parked ? head : *target.root, lines);
       return refusal;
     }

@@ -116,11 +116,19 @@ std::vector<std::string> message_rows(Execution& root) {
   return rows;
 }
 
-// What was being undone within this domain is planned anew with it, as after a restart.
+// What was being undone within this domain is planned anew with it, as after a restart: who was
+// left in the middle of a step that no record of an undo names yet is so still.
 void forget_inner_plans(Execution& head) {
   for (Execution* member : head.tree.members) {
     if (!member->reports || member->reported) continue;
     TreeState& inner = member->tree;
+    for (const UndoTurn& turn : inner.to_undo) {
+      Execution& left = *turn.execution;
+      if (turn.entry.sequence != kUnfinished || left.state != ProcedureState::kFailed) continue;
+      const bool undone = left.step == 0;
+      const bool recorded = !left.undo.empty() && left.undo.back().step == left.step;
+      if (!undone && !recorded) left.state = ProcedureState::kRunnable;
+    }
     inner.failed = inner.parked = inner.rolling_back = false;
     inner.to_undo.clear();
     inner.cause = Status();
@@ -261,6 +269,21 @@ Execution* failing_domain(Execution& member) {
   return found;
 }
 
+bool failed_before(Execution& member, CommitSequence sequence) {
+  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
+    if (!head->tree.failed) continue;
+    const InboxMessage* const abort = head->inbox ? head->inbox->abort() : nullptr;
+    if (abort != nullptr && abort->sequence < sequence) return true;
+    for (Execution& other : TreeMembers(*head)) {
+      const bool failed =
+          other.state == ProcedureState::kFailed || other.state == ProcedureState::kRolledBack;
+      if (!failed || !other.failure || other.failure->error.ok()) continue;
+      if (&other.domain() == head && other.failure->sequence < sequence) return true;
+    }
+  }
+  return false;
+}
+
 bool is_parked(Execution& member) {
   for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
     if (head->tree.parked) return true;
@@ -399,7 +422,10 @@ void resume_domain(EngineCore& core, Execution& head, Effects& effects)
   if (head.is_root() && head.state == ProcedureState::kSuccess) {
     return finish_root(core, head, effects);
   }
-  for (Execution& member : TreeMembers(head)) member.unfinished_children = 0;
+  for (Execution& member : TreeMembers(head)) {
+    member.unfinished_children = 0;
+    member.undo_step = 0;  // its turn was in the rollback of a domain within this one
+  }
   for (const Execution* member : tree.members) {
     const bool ended = member->state == ProcedureState::kSuccess || member->reported;
     if (!ended) ++member->parent_execution()->unfinished_children;
@@ -477,9 +503,11 @@ void domain_ended(EngineCore& core, Execution& head, Effects& effects) {
     if (&member != &head && is_over_before(member, head)) continue;
     core.abandon_waits(member);
     if (member.holds_locks()) core.settle(member, Disposition::kParkUnlock);
+    member.recorded_locks = false;  // whatever its own record says
     const bool stays = &member != &head && !member.is_undone_with_its_tree();
     if (stays) continue;
     member.state = ProcedureState::kRolledBack;
+    member.parked = false;
     core.tell(ProcedureNews::Kind::kFinished, member, tree.cause);
   }
   effects.log(LogLevel::kInfo,

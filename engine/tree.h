@@ -34,6 +34,9 @@ void children_finished(EngineCore& core, Execution& parent, Effects& effects)
 /// The head of the widest domain around `member` that has failed, or nullptr.
 [[nodiscard]] Execution* failing_domain(Execution& member);
 
+/// Whether a domain around `member` failed, by what its records say, before that commit.
+[[nodiscard]] bool failed_before(Execution& member, CommitSequence sequence);
+
 /// Whether it, or what fails together with it, waits for an operator.
 [[nodiscard]] bool is_parked(Execution& member);
 

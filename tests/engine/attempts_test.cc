@@ -228,4 +228,22 @@ TEST_CASE("an error by its code is transient, ambiguous or permanent") {
   CHECK(engine.result(c).status == Status(StatusCode::kNotFound, "p"));
 }
 
+TEST_CASE(
+    "who is bypassed while it waits for its children has no result, before and after a crash") {
+  EngineWorld engine;
+  engine.retry.max_attempts = 1;
+  engine.world.scripts["p"] = {.steps = 2, .children = {"c"}};
+  engine.world.scripts["c"] = {.run = [](JobRun&) { return std::optional(Say::retry("late")); }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  REQUIRE(engine.executor().bypass(root, kNote).to_string() == "OK");
+
+  const ProcedureResult told = engine.result(root);
+  CHECK(told.bypassed);
+  CHECK(told.result.empty());
+  engine.crash_and_open();
+  CHECK(engine.result(root).result.empty());
+}
+
 }  // namespace pv2::testing

@@ -347,6 +347,35 @@ TEST_CASE("fail_and_roll_back of a tree that goes forward is in the audit, if it
   CHECK(rows_in_store(engine, RowKind::kAudit) == 0);
 }
 
+TEST_CASE("fail_and_roll_back of a tree that is aborted already is refused, and not in the audit") {
+  const bool crash = GENERATE(false, true);
+  EngineWorld engine;
+  engine.world.scripts["a"] = {
+      .run = [](JobRun&) { return std::optional(Say::wait_for(1h)); },
+      .undo = [](JobRun&) { return std::optional(Say::wait_for(1h)); },
+  };
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  engine.faults().hold_commit(engine.faults().commits() + 1);
+  engine.executor().abort_async(id, {.reason = "enough"}, [](const Status&) {});
+  Status answer;
+  engine.executor().repair_async(id, RepairVerb::kFailAndRollBack, kNote,
+                                 [&](const Status& status) { answer = status; });
+  engine.run();
+  CHECK(answer.code() == StatusCode::kUnavailable);
+  CHECK(engine.executor().preview(id, RepairVerb::kFailAndRollBack).status() == answer);
+  engine.faults().release();
+  engine.run();
+  if (crash) engine.crash_and_open();
+  engine.run();
+  answer = engine.executor().fail_and_roll_back(id, kNote);
+  CHECK(answer.code() == StatusCode::kFailedPrecondition);
+  CHECK(engine.executor().preview(id, RepairVerb::kFailAndRollBack).status() == answer);
+  CHECK(engine.executor().abort(id, {}).ok());
+  CHECK(engine.executor().audit(id)->empty());
+}
+
 TEST_CASE("the audit of an order that came too late is deleted with its message") {
   const bool crash = GENERATE(false, true);
   EngineWorld engine;

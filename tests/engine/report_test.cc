@@ -63,6 +63,131 @@ TEST_CASE("a failure that is to be reported undoes the child alone, and its pare
   CHECK(counts[0].undone == 1);
 }
 
+TEST_CASE("what ended with a child whose failure was reported is not listed with its locks") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step == 2) run.ctx.spawn(Job(run.world, "bad"), {.on_failure = OnFailure::kReport});
+    return run.step == 3 ? std::optional(Say::wait_for(1h)) : usual();
+  }};
+  engine.world.scripts["bad"] = {.children = {"fails", "waits"}};
+  engine.world.scripts["fails"] = fails_in(1);
+  engine.world.scripts["waits"] = {
+      .run = [](JobRun&) { return std::optional(Say::wait_for(1h)); },
+      .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+  engine.open();
+  engine.submit("p");
+  engine.run();
+
+  const auto ended = engine.executor().list(
+      ListFilter{.state = ProcedureState::kRolledBack,
+                 .entity = ResourceKey{ResourceClass::kTable, "shop:orders"}});
+  REQUIRE(ended.procedures.size() == 1);
+  CHECK_FALSE(ended.procedures[0].holds_locks);
+  CHECK(engine.executor().locks().empty());
+}
+
+TEST_CASE("who is being undone when his parent parks beyond a point of no return is undone on") {
+  const bool crash = GENERATE(false, true);
+  bool mended = false;
+  EngineWorld engine;
+  engine.world.scripts["m"] = {.steps = 5, .run = [](JobRun& run) {
+                                 if (run.step == 4) {
+                                   run.ctx.spawn(Job(run.world, "inner"),
+                                                 {.on_failure = OnFailure::kReport});
+                                   run.ctx.spawn(Job(run.world, "bad"));
+                                 }
+                                 return usual();
+                               }};
+  engine.world.scripts["inner"] = fails_in(2);
+  engine.world.scripts["inner"].undo = [](JobRun& run) {
+    return run.ctx.signal("undo") == nullptr ? std::optional(Say::wait()) : usual();
+  };
+  engine.world.scripts["bad"] = {.run = [&mended](JobRun& run) {
+    if (run.step != 2 || mended) return usual();
+    return std::optional(run.ctx.timed_out() ? Say::fail("no") : Say::wait_for(1s));
+  }};
+  engine.open();
+  const ProcedureId root = engine.submit<CommittingJob>("m");
+  engine.run();  // `inner` waits in the middle of its undo
+  const ProcedureId inner = engine.executor().list()[1].id;
+  const ProcedureId bad = engine.executor().list()[2].id;
+  REQUIRE(engine.describe(inner).state == ProcedureState::kFailed);
+  engine.advance(2s);
+  REQUIRE(engine.describe(root).parked);
+  if (crash) engine.crash_and_open();
+  mended = true;
+  CHECK(engine.executor().retry_now(inner, kNote).code() == StatusCode::kFailedPrecondition);
+  REQUIRE(engine.executor().retry_now(root, kNote).to_string() == "OK");
+  CHECK(engine.executor().audit(root)->front().procedure == bad);
+  engine.run();
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(engine.executor().signal(inner, "undo").ok());
+    engine.run();
+  }
+
+  CHECK(engine.result(root).status.ok());
+  CHECK(engine.world.journal.count("undo inner.2") == 1);
+  CHECK(engine.world.journal.count("undo inner.1") == 1);
+  CHECK(engine.world.journal.count("undo bad.1") == 0);
+}
+
+TEST_CASE("who had given up is not parked any more when what he is part of was bypassed") {
+  EngineWorld engine;
+  engine.retry.max_attempts = 1;
+  engine.world.scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step == 2) run.ctx.spawn(Job(run.world, "c"), {.on_failure = OnFailure::kReport});
+    return run.step == 3 ? std::optional(Say::wait_for(1h)) : usual();
+  }};
+  engine.world.scripts["c"] = {.children = {"late"}};
+  engine.world.scripts["late"] = {.run = [](JobRun&) { return std::optional(Say::retry("late")); }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  REQUIRE(engine.executor().list({.parked = true}).procedures.size() == 1);
+  REQUIRE(engine.executor().bypass(root, kNote).to_string() == "OK");
+  engine.run();
+
+  CHECK(engine.executor().list({.parked = true}).procedures.empty());
+  engine.crash_and_open();
+  CHECK(engine.executor().list({.parked = true}).procedures.empty());
+}
+
+TEST_CASE("a step that was left in the middle is undone though a wider failure plans that anew") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step == 2) {
+      run.ctx.spawn(Job(run.world, "inner"), {.on_failure = OnFailure::kReport});
+      run.ctx.spawn(Job(run.world, "bad"));
+    }
+    return usual();
+  }};
+  engine.world.scripts["inner"] = {.children = {"fails", "middle"}};
+  engine.world.scripts["fails"] = {.run = [](JobRun& run) {
+    return std::optional(run.ctx.timed_out() ? Say::fail("no") : Say::wait_for(1s));
+  }};
+  engine.world.scripts["middle"] = {
+      .run = [](JobRun&) { return std::optional(Say::wait_for(1h)); },
+      .undo =
+          [](JobRun& run) {
+            return run.ctx.signal("undo") == nullptr ? std::optional(Say::wait()) : usual();
+          },
+  };
+  engine.world.scripts["bad"] = {.run = [](JobRun& run) {
+    return std::optional(run.ctx.timed_out() ? Say::fail("bad") : Say::wait_for(1min));
+  }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  engine.advance(2s);  // `inner` fails, and the undo of `middle` waits
+  engine.advance(2min);
+  const ProcedureId middle = engine.executor().list().back().id;
+  REQUIRE(engine.executor().signal(middle, "undo").ok());
+  engine.run();
+
+  CHECK(engine.result(root).status.message() == "bad");
+  CHECK(engine.world.journal.count("undo middle.1") == 1);
+}
+
 TEST_CASE("crashed anywhere, a child whose failure is reported is undone alone") {
   JobPlot plot;
   plot.scripts["p"] = reports_of({"good", "bad"});

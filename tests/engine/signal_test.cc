@@ -282,6 +282,39 @@ TEST_CASE("a signal to one that had succeeded and is being undone is kept over a
   CHECK(messages_in_store(engine) == 0);
 }
 
+TEST_CASE("a signal that is durable after a success and an abort is kept for the undo") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"good", "slow"}};
+  engine.world.scripts["good"] = {
+      .steps = 1,
+      .undo =
+          [](JobRun& run) {
+            const std::string* const got = run.ctx.signal("undo");
+            if (got == nullptr) return std::optional(Say::wait());
+            run.world.journal.note("got " + *got);
+            return usual();
+          },
+  };
+  engine.world.scripts["slow"] = {.run = [](JobRun&) { return std::optional(Say::wait_for(1h)); }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.executor().run_until_idle(2);
+  REQUIRE(engine.executor().list().size() == 3);
+  const ProcedureId good = engine.executor().list()[1].id;
+  engine.faults().hold_commit(engine.faults().commits() + 1);
+  engine.run();  // its success is on the way
+  engine.executor().abort_async(root, {}, [](const Status&) {});
+  engine.executor().signal_async(good, "undo", "1", [](const Status&) {});
+  engine.faults().release();
+  engine.store().pump();
+  engine.crash_and_open();
+  engine.run();
+
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+  CHECK(engine.world.journal.count("got 1") >= 1);
+  CHECK(messages_in_store(engine) == 0);
+}
+
 TEST_CASE("a signal that is durable together with a wait that gives its locks back wakes it") {
   EngineWorld engine;
   engine.world.scripts["a"] = taking_one();
