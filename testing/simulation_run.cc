@@ -25,32 +25,39 @@ constexpr std::chrono::minutes kIdleTurn{5};
 // Two workers inside each other's steps, and a committer inside that, is as deep as it gets.
 constexpr int kDepthMax = 2;
 
-// What is durable of the procedures, in words; those of trees that fail are left out, because a
-// restart plans their rollback anew.
+bool has_failed(const ProcedureInfo& info) {
+  return info.state == ProcedureState::kFailed || info.state == ProcedureState::kRolledBack;
+}
+
+// What is durable of the procedures, in words. Left out are trees in which something is being
+// undone, because a restart plans that anew, and those of which something was written that nobody
+// heard of; and what is undone, which a restart knows only as part of something else.
 std::map<std::uint64_t, std::string> durable_words(const std::vector<ProcedureInfo>& list,
                                                    const std::set<std::uint64_t>& without) {
-  std::set<std::uint64_t> failed;
+  std::set<std::uint64_t> left_out;
   for (const ProcedureInfo& info : list) {
-    if (info.state == ProcedureState::kFailed || info.state == ProcedureState::kRolledBack ||
-        without.contains(info.id.value)) {
-      failed.insert(info.root.value);
+    if (info.state == ProcedureState::kFailed || without.contains(info.id.value)) {
+      left_out.insert(info.root.value);
     }
   }
   std::map<std::uint64_t, std::string> words;
   for (const ProcedureInfo& info : list) {
-    if (info.state == ProcedureState::kInitializing || failed.contains(info.root.value)) continue;
-    words.emplace(info.id.value, in_words(info));
+    if (info.state == ProcedureState::kInitializing || has_failed(info)) continue;
+    if (!left_out.contains(info.root.value)) words.emplace(info.id.value, in_words(info));
   }
   return words;
 }
 
 // Of a parked tree a restart knows a little less. A record has room for one error: that of a member
-// that failed and was then parked is why it was parked.
-std::vector<std::string> words_of(std::vector<ProcedureInfo> list) {
-  for (ProcedureInfo& info : list) {
-    if (info.parked) info.error = Status();
+// that failed and was then parked is why it was parked. And where a tree is parked beyond a point
+// of no return, what was being undone within it is undone again only when it goes on.
+std::string words_of(ProcedureInfo info, const ProcedureInfo& other) {
+  if (info.parked) info.error = Status();
+  if (info.parked && other.parked && other.state == ProcedureState::kFailed) {
+    info.state = other.state;
+    info.attempt = other.attempt;
   }
-  return in_words(list);
+  return in_words(info);
 }
 
 }  // namespace
@@ -294,12 +301,12 @@ void SimulationRun::check() {
       findings_.add(fmt::format("procedure {} was a {} and is now\n    {}", info.id.value,
                                 known.type, in_words(info)));
     }
-    const bool failed =
-        info.state == ProcedureState::kFailed || info.state == ProcedureState::kRolledBack;
-    if (known.failed && !failed) {
+    const bool failed = has_failed(info);
+    // Of what is parked beyond a point of no return a restart does not plan what else is undone.
+    if (known.failed && !failed && !info.parked && !story_->may_be_repaired(info)) {
       findings_.add("what had failed goes on:\n    " + in_words(info));
     }
-    known.failed = failed;
+    known.failed = failed || (known.failed && info.parked);
     if (info.quarantined) findings_.add("nothing was damaged, but\n    " + in_words(info));
   }
   check_locks();
@@ -341,11 +348,14 @@ void SimulationRun::compare_with_reload() {
   if (!other.ok()) {
     return findings_.add("a restart here would fail: " + other.status().to_string());
   }
-  const auto listed = words_of(executor_->list());
-  const auto found = words_of((*other)->list());
+  const auto listed = executor_->list();
+  const auto found = (*other)->list();
+  const ProcedureInfo nothing;
   for (std::size_t i = 0; i < std::max(listed.size(), found.size()); ++i) {
-    const std::string here = i < listed.size() ? listed[i] : "nothing";
-    const std::string there = i < found.size() ? found[i] : "nothing";
+    const ProcedureInfo& mine = i < listed.size() ? listed[i] : nothing;
+    const ProcedureInfo& others = i < found.size() ? found[i] : nothing;
+    const std::string here = words_of(mine, others);
+    const std::string there = words_of(others, mine);
     if (here != there) {
       return findings_.add(
           fmt::format("a restart would find\n    {}\n  where this is listed\n    {}", there, here));

@@ -70,6 +70,8 @@ class SimulationStory {
   virtual void check_end(SimulationEnd& end) = 0;
   /// Whether a procedure may be live for ever (a parked one, say).
   [[nodiscard]] virtual bool may_stay(const ProcedureInfo& info) const { return info.parked; }
+  /// Whether a procedure that had failed may go on, because an operator ordered it.
+  [[nodiscard]] virtual bool may_be_repaired(const ProcedureInfo& /*info*/) const { return false; }
 
  protected:
   /// To be called by procedures wherever another thread could come between: other procedures' steps
