@@ -6,6 +6,7 @@
 #include "simulation/mixed_story.h"
 
 #include <algorithm>
+#include <array>
 
 namespace pv2::testing {
 namespace {
@@ -40,12 +41,33 @@ MixedStory::MixedStory(std::uint64_t seed) : seed_(seed), world_(plan_tasks(seed
     if (random.below(4) == 0) operations_.push_back({Kind::kAbort, client});
   }
   if (world_.plan().signals) plan_signals(random);
+  plan_events(random);
+  plan_orders(random);
   if (world_.plan().limits_types) {
     operations_.push_back({Kind::kLimit, 0, 1 + random.below(2)});
     if (random.below(2) == 0) operations_.push_back({Kind::kLimit, 0, 0});
   }
   for (std::size_t i = operations_.size(); i > 1; --i) {
     std::swap(operations_[i - 1], operations_[random.below(i)]);
+  }
+}
+
+void MixedStory::plan_orders(Random& random) {
+  constexpr std::array kVerbs{RepairVerb::kRetryNow,        RepairVerb::kRetryNow,
+                              RepairVerb::kSkipStep,        RepairVerb::kSkipStep,
+                              RepairVerb::kFailAndRollBack, RepairVerb::kBypass};
+  const std::size_t tasks = world_.plan().tasks.size();
+  for (std::size_t left = world_.plan().orders; left > 0; --left) {
+    operations_.push_back({Operation::Kind::kOrder, random.below(tasks), random.below(3),
+                           kVerbs[random.below(kVerbs.size())]});
+  }
+}
+
+void MixedStory::plan_events(Random& random) {
+  for (std::uint64_t left = random.below(4); left > 0; --left) {
+    const auto kind =
+        random.below(2) == 0 ? Operation::Kind::kSetEvent : Operation::Kind::kResetEvent;
+    operations_.push_back({kind, 0, random.below(StoryEvents::kCount)});
   }
 }
 
@@ -62,6 +84,7 @@ void MixedStory::plan_signals(Random& random) {
 void MixedStory::configure(ExecutorOptions& options) {
   world_.set_clock(options.clock.get());
   options.retry.undo_attempts = world_.plan().undo_attempts;
+  options.retry.max_attempts = world_.plan().max_attempts;
   options.max_signals = world_.plan().max_signals;
   options.retry.jitter_percent = seed_ % 3 == 0 ? 0 : 10;
   options.max_results_in_memory = seed_ % 5 == 0 ? 1 : 100;
@@ -92,6 +115,14 @@ std::string MixedStory::operation_words(std::size_t index) const {
       return "somebody asks for the result of a procedure that never was";
     case Kind::kSignal:
       return "somebody sends a signal to task " + std::to_string(operation.client);
+    case Kind::kOrder:
+      return "an operator orders " + std::string(to_string(operation.verb)) + " of task " +
+             std::to_string(operation.client) +
+             (operation.number == 0 ? ", with the cause mended" : "");
+    case Kind::kSetEvent:
+      return "event " + std::to_string(operation.number) + " is set";
+    case Kind::kResetEvent:
+      return "event " + std::to_string(operation.number) + " is reset";
     case Kind::kNoise:
       return "somebody sends task " + std::to_string(operation.client) + " what it does not want";
   }
@@ -112,8 +143,9 @@ void MixedStory::operate(std::size_t index, ProcedureExecutor& executor) {
       return submit(clients_[operation.client], executor);
     case Kind::kAcknowledge: {
       Client& client = clients_[operation.client];
-      if (client.keyed.result() && !client.keyed.acknowledged()) client.keyed.acknowledge(executor);
-      return;
+      if (!client.keyed.result() || client.keyed.acknowledged()) return;
+      orders_.was_acknowledged(client.keyed.id());
+      return client.keyed.acknowledge(executor);
     }
     case Kind::kUnkeyed:
       return with_task(world_, operation.client, [&](auto task) {
@@ -141,6 +173,16 @@ void MixedStory::operate(std::size_t index, ProcedureExecutor& executor) {
     case Kind::kSignal:
       if (const ProcedureId id = id_of(operation.client)) world_.signals().send(id);
       return;
+    case Kind::kOrder:
+      if (const ProcedureId id = id_of(operation.client)) {
+        const std::size_t root = world_.plan().tasks[operation.client].root;
+        orders_.order(executor, operation.verb, id, root, operation.number == 0);
+      }
+      return;
+    case Kind::kSetEvent:
+      return world_.events().set(operation.number);
+    case Kind::kResetEvent:
+      return world_.events().reset(operation.number);
     case Kind::kNoise:
       if (const ProcedureId id = id_of(operation.client)) world_.signals().send_noise(id);
       return;
@@ -156,6 +198,7 @@ ProcedureId MixedStory::id_of(std::size_t task) const {
 
 void MixedStory::abort(const Client& client, ProcedureExecutor& executor) {
   if (!client.keyed.id()) return;
+  world_.may_be_aborted(client.root);
   Abort& abort = aborts_[client.root];
   executor.abort_async(client.keyed.id(), {.reason = "simulated", .who = "client"},
                        [&abort](const Status& status) { abort.accepted |= status.ok(); });
@@ -169,6 +212,7 @@ void MixedStory::set_limit(const Operation& operation, ProcedureExecutor& execut
 
 void MixedStory::begin_life(ProcedureExecutor& executor) {
   world_.begin_life(executor);
+  orders_.begin_life(executor);
   for (Client& client : clients_) {
     client.keyed.begin_life();
     if (!client.began || client.keyed.acknowledged()) continue;
@@ -186,14 +230,39 @@ bool MixedStory::wind_up(ProcedureExecutor& executor) {
     submit(client, executor);
     did = true;
   }
-  return did;
+  return did || repair_the_rest(executor);
+}
+
+RepairVerb MixedStory::last_order() const {
+  return world_.plan().ending == TaskPlan::Ending::kMend ? RepairVerb::kRetryNow
+                                                         : RepairVerb::kBypass;
+}
+
+bool MixedStory::repair_the_rest(ProcedureExecutor& executor) {
+  constexpr std::size_t kOrdersMax = 200;
+  using Ending = TaskPlan::Ending;
+  const Ending ending = world_.plan().ending;
+  if (ending == Ending::kLeave || parked_.empty() || last_orders_ >= kOrdersMax) return false;
+  for (const std::uint64_t root : parked_) {
+    ++last_orders_;
+    const auto member = world_.members().find(root);
+    if (member == world_.members().end()) continue;
+    orders_.order(executor, last_order(), ProcedureId{root}, member->second.spec, true);
+  }
+  return true;
 }
 
 void MixedStory::check(ProcedureExecutor& executor, Findings& findings) {
   const auto list = executor.list();
-  keeps_others_out_ = std::any_of(list.begin(), list.end(), [](const ProcedureInfo& info) {
-    return info.parked && info.holds_locks && !info.locks.empty();
+  parked_.clear();
+  for (const ProcedureInfo& info : list) {
+    if (info.parked) parked_.insert(info.root.value);
+  }
+  keeps_others_out_ = std::any_of(list.begin(), list.end(), [this](const ProcedureInfo& info) {
+    return parked_.contains(info.root.value) && info.holds_locks && !info.locks.empty();
   });
+  orders_.check(executor);
+  orders_.take_findings(findings);
   world_.look_at_clock();
   world_.take_findings(findings);
   for (const Client& client : clients_) {
@@ -201,108 +270,6 @@ void MixedStory::check(ProcedureExecutor& executor, Findings& findings) {
   }
   for (std::string& words : found_) findings.add(std::move(words));
   found_.clear();
-}
-
-void MixedStory::check_end(SimulationEnd& end) {
-  check(end.executor, end.findings);
-  for (const Client& client : clients_) {
-    if (client.began) check_client(client, end);
-  }
-  check_rows(end);
-}
-
-void MixedStory::check_client(const Client& client, SimulationEnd& end) {
-  const KeyedClient& keyed = client.keyed;
-  const std::string who = "the client of " + in_words(world_.plan(), client.root);
-  const auto aborted = aborts_.find(client.root);
-  const TreeFate fate = world_.plan().fate(client.root, aborted != aborts_.end());
-  if (!keyed.id()) {
-    if (keyed.refused().ok()) end.findings.add(who + " was never answered");
-    return;
-  }
-  if (!keyed.result()) {
-    const auto info = end.executor.describe(keyed.id());
-    // Trees that wait for each other while all are being undone are opened by parking one.
-    const bool may_park = fate.may_park || fate.may_wait_in_a_circle;
-    const bool waits = keeps_others_out_ && info.ok();
-    if (!waits && (!info.ok() || !info->parked || !may_park)) {
-      end.findings.add(who + " got no result");
-    }
-    return;
-  }
-  const ProcedureResult& result = *keyed.result();
-  const bool succeeded = result.state == ProcedureState::kSuccess;
-  if (succeeded ? !fate.may_succeed : !fate.may_fail) {
-    end.findings.add(who + " was told " + result.status.to_string());
-  }
-  if (succeeded && aborted != aborts_.end() && aborted->second.accepted) {
-    end.findings.add(who + " had it aborted, and it succeeded");
-  }
-  if (succeeded != result.status.ok()) end.findings.add(who + " was told a contradiction");
-  if (succeeded && result.result != world_.plan().tasks[client.root].name() + " done") {
-    end.findings.add(who + " was given '" + result.result + "'");
-  }
-  for (const Client& other : clients_) {
-    if (other.root == client.root && other.keyed.id() && other.keyed.id() != keyed.id()) {
-      end.findings.add("one nonce has two procedures, " + who);
-    }
-  }
-  check_tree(client.root, succeeded, end);
-}
-
-void MixedStory::check_tree(std::size_t root, bool succeeded, SimulationEnd& end) {
-  const std::vector<std::size_t> tree = world_.plan().tree(root);
-  std::size_t ran = 0;
-  for (const auto& [id, member] : world_.members()) {
-    const TaskSpec& spec = world_.plan().tasks[member.spec];
-    if (spec.root != root) continue;
-    ++ran;
-    const bool stays = succeeded || (spec.kind == TaskSpec::Kind::kFinal && member.finished);
-    for (std::uint32_t step = 1; step <= spec.steps.size(); ++step) {
-      const auto effect = member.effects.find(step);
-      const bool there = effect != member.effects.end() && effect->second;
-      if (succeeded && (!there || !member.ended.contains(step))) {
-        end.findings.add("step " + std::to_string(step) + " of procedure " + std::to_string(id) +
-                         " is missing, though its tree succeeded");
-      }
-      if (!stays && there && spec.kind != TaskSpec::Kind::kCommitting) {
-        end.findings.add("step " + std::to_string(step) + " of procedure " + std::to_string(id) +
-                         " was not undone, though its tree was");
-      }
-    }
-  }
-  if (succeeded && ran != tree.size()) {
-    end.findings.add("only " + std::to_string(ran) + " of " + std::to_string(tree.size()) +
-                     " tasks of a tree that succeeded ever ran");
-  }
-}
-
-// A row was written by exactly one run of its visit; nothing of a failed attempt is left.
-void MixedStory::check_rows(SimulationEnd& end) {
-  const Status scanned = end.store.scan(Space::kHost, "", [&](const StoredRow& row) {
-    if (row.key.starts_with("bad/")) end.findings.add("a failed attempt left a row");
-    if (row.key.starts_with("r/") && row.value != "1") {
-      end.findings.add("the row " + std::string(row.key) + " is " + std::string(row.value));
-    }
-    return Status();
-  });
-  if (!scanned.ok()) end.findings.add(scanned.to_string());
-  for (const auto& [id, member] : world_.members()) {
-    const TaskSpec& spec = world_.plan().tasks[member.spec];
-    for (const auto& [visit, life] : member.advanced) {
-      // The visits of a task without repeated steps are its steps.
-      const bool repeats = std::any_of(spec.steps.begin(), spec.steps.end(), [](const auto& step) {
-        return step.does == StepSpec::Does::kAgain;
-      });
-      if (repeats || !spec.steps.at(visit).writes_row || visit >= member.visit) continue;
-      const auto row =
-          end.store.get(Space::kHost, "r/" + std::to_string(id) + "/" + std::to_string(visit));
-      if (!row.ok() || !*row) {
-        end.findings.add("the row of visit " + std::to_string(visit) + " of procedure " +
-                         std::to_string(id) + " is missing, though a later one ran");
-      }
-    }
-  }
 }
 
 }  // namespace pv2::testing

@@ -2,19 +2,22 @@
 //
 // MixedStory: this project's own workload for the simulation. Trees of tasks with failures,
 // retries, waits, locks and rows; clients who submit them under nonces, twice, with a nonce that
-// belongs to something else, who acknowledge or abort; others who send signals; operators who set
-// limits. It knows what every client must be told and what must be left of every tree.
+// belongs to something else, who acknowledge or abort; others who send signals and set events;
+// operators who set limits and repair. It knows what every client must be told and what must be
+// left of every tree.
 
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "pv2/testing/keyed_client.h"
 #include "pv2/testing/simulation.h"
+#include "simulation/story_orders.h"
 #include "simulation/task.h"
 
 namespace pv2::testing {
@@ -37,7 +40,10 @@ class MixedStory final : public SimulationStory {
   void check_end(SimulationEnd& end) override;
   /// A parked tree stays, with its locks, and so does who waits for them.
   [[nodiscard]] bool may_stay(const ProcedureInfo& info) const override {
-    return info.parked || keeps_others_out_;
+    return parked_.contains(info.root.value) || keeps_others_out_;
+  }
+  [[nodiscard]] bool may_be_repaired(const ProcedureInfo& info) const override {
+    return orders_.may_be_repaired(info.root);
   }
 
  private:
@@ -52,10 +58,14 @@ class MixedStory final : public SimulationStory {
       kAskUnknown,
       kSignal,
       kNoise,
+      kSetEvent,
+      kResetEvent,
+      kOrder,
     };
     Kind kind;
     std::size_t client = 0;  ///< Or the root of an unkeyed submission, or whom a signal is for.
     std::uint64_t number = 0;
+    RepairVerb verb = RepairVerb::kRetryNow;
   };
   struct Client {
     std::size_t root;  ///< The index of what he submits.
@@ -68,23 +78,34 @@ class MixedStory final : public SimulationStory {
     bool accepted = false;
   };
 
+  void plan_orders(Random& random);
+  /// Operators look at what is parked in the end. True if there was something to do.
+  [[nodiscard]] RepairVerb last_order() const;
+  bool repair_the_rest(ProcedureExecutor& executor);
+  void plan_events(Random& random);
   void plan_signals(Random& random);
   void submit(Client& client, ProcedureExecutor& executor);
   void abort(const Client& client, ProcedureExecutor& executor);
   /// The procedure of a task, as far as anybody outside can know it.
   [[nodiscard]] ProcedureId id_of(std::size_t task) const;
   void set_limit(const Operation& operation, ProcedureExecutor& executor);
+  void check_repaired(SimulationEnd& end);
   void check_client(const Client& client, SimulationEnd& end);
+  void check_member(std::uint64_t id, const TaskMember& member, bool succeeded, SimulationEnd& end);
+  [[nodiscard]] bool may_be_undone_alone(std::size_t task) const;
   void check_tree(std::size_t root, bool succeeded, SimulationEnd& end);
   void check_rows(SimulationEnd& end);
 
   const std::uint64_t seed_;
   TaskWorld world_;
+  StoryOrders orders_{world_};
   std::vector<Client> clients_;
   std::vector<Operation> operations_;
   std::map<std::size_t, Abort> aborts_;
   std::vector<std::string> found_;
-  bool keeps_others_out_ = false;  // a tree is parked, with locks
+  std::set<std::uint64_t> parked_;  // roots of trees of which something is
+  bool keeps_others_out_ = false;   // one of them has locks
+  std::size_t last_orders_ = 0;     // given in the end
 };
 
 }  // namespace pv2::testing

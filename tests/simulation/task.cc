@@ -30,6 +30,7 @@ void count_in_row(TaskWorld& world, StepContext& ctx) {
 
 template <Kind kKind>
 Outcome Task<kKind>::execute_from_state(TaskStep step, StepContext& ctx) {
+  if (is_beyond(ctx)) return done(spec().name() + " done");
   TaskMember& member = world_.step_begins(spec_, ctx, chain_);
   const StepSpec& does = spec().steps.at(ctx.step() - 1);
   check_children(ctx);
@@ -40,7 +41,10 @@ Outcome Task<kKind>::execute_from_state(TaskStep step, StepContext& ctx) {
       spawn_children(ctx);
       break;
     case Does::kRetry:
-      if (ctx.attempt() <= does.times) return spoil(ctx, retry(not_now()));
+      world_.expect(ctx.unsure() ==
+                        (does.unsure && (ctx.attempt() > 1 || member.anew.contains(visit_of(ctx)))),
+                    ctx, "it is not told whether an attempt may have had its effect");
+      if (ctx.attempt() <= does.times && !world_.is_mended(spec_)) return fail_for_now(does, ctx);
       break;
     case Does::kAwait:
       if (ask(ctx) == nullptr) return wait();
@@ -70,6 +74,14 @@ Outcome Task<kKind>::execute_from_state(TaskStep step, StepContext& ctx) {
         return wait_for(does.patience);
       }
       break;
+    case Does::kEvent:
+      if (!world_.events().await(ctx, does.times % StoryEvents::kCount)) return wait();
+      break;
+    case Does::kEventOrTime:
+      if (!world_.events().await(ctx, does.times % StoryEvents::kCount) && !ctx.timed_out()) {
+        return wait_for(does.patience);
+      }
+      break;
     case Does::kAgain:
       if (rounds_ < does.times) {
         ++rounds_;
@@ -79,12 +91,22 @@ Outcome Task<kKind>::execute_from_state(TaskStep step, StepContext& ctx) {
       rounds_ = 0;
       break;
     case Does::kFail:
-      return spoil(ctx, fail(never()));
+      if (world_.is_mended(spec_)) break;
+      return fail_for_good(ctx);
     case Does::kThrow:
-      static_cast<void>(spoil(ctx, again()));
+      if (world_.is_mended(spec_)) break;
+      static_cast<void>(fail_for_good(ctx));
       throw std::runtime_error("thrown by a task");
   }
   return go_on(step, member, ctx);
+}
+
+// Behind the last step of a task its table has more; only who skips the last one comes there.
+template <Kind kKind>
+bool Task<kKind>::is_beyond(const StepContext& ctx) {
+  const bool beyond = ctx.step() > spec().steps.size();
+  world_.expect(!beyond || world_.was_skipped(spec_), ctx, "it runs though it is not in the spec");
+  return beyond;
 }
 
 template <Kind kKind>
@@ -104,8 +126,21 @@ template <Kind kKind>
 Outcome Task<kKind>::spoil(StepContext& ctx, Flow flow) {
   chain_ = 0xBAD;
   rounds_ = 0xBAD;
+  world_.events().forget(ctx.id().value);
   ctx.put_row("bad/" + std::to_string(ctx.id().value), "written by an attempt that failed");
   return flow;
+}
+
+template <Kind kKind>
+Outcome Task<kKind>::fail_for_now(const StepSpec& does, StepContext& ctx) {
+  if (!does.unsure || ctx.attempt() > 1) return spoil(ctx, retry(not_now()));
+  return spoil(ctx, failed(Status(StatusCode::kUnknownOutcome, "no answer came")));
+}
+
+template <Kind kKind>
+Outcome Task<kKind>::fail_for_good(StepContext& ctx) {
+  world_.fails(spec_);
+  return spoil(ctx, ctx.id().value % 2 == 0 ? fail(never()) : failed(never()));
 }
 
 template <Kind kKind>
@@ -122,7 +157,10 @@ const std::string* Task<kKind>::ask(StepContext& ctx) {
 template <Kind kKind>
 void Task<kKind>::spawn_children(StepContext& ctx) {
   for (const std::size_t child : spec().children) {
-    with_task(world_, child, [&](auto task) { ctx.spawn(std::move(task)); });
+    const bool reports = world_.plan().tasks[child].reports;
+    const auto on_failure = reports ? OnFailure::kReport : OnFailure::kFailTree;
+    with_task(world_, child,
+              [&](auto task) { ctx.spawn(std::move(task), {.on_failure = on_failure}); });
   }
 }
 
@@ -132,22 +170,22 @@ void Task<kKind>::check_children(StepContext& ctx) {
   const auto children = ctx.children();
   world_.expect(children.size() == spec().children.size(), ctx, "it does not see all its children");
   for (std::size_t i = 0; i < children.size() && i < spec().children.size(); ++i) {
-    world_.expect(children[i].state == ProcedureState::kSuccess, ctx,
-                  "it goes on before its child has ended");
-    world_.expect(children[i].result == world_.plan().tasks[spec().children[i]].name() + " done",
-                  ctx, "it sees another result of its child");
+    world_.child_seen(spec().children[i], ctx, children[i]);
   }
 }
 
 template <Kind kKind>
 Outcome Task<kKind>::rollback_state(TaskStep /*step*/, StepContext& ctx) {
+  if (is_beyond(ctx)) return undone();
   TaskMember& member = world_.undo_begins(spec_, ctx);
-  if (ctx.attempt() <= spec().undo_retries) {
+  if (ctx.attempt() <= spec().undo_retries && !world_.is_mended(spec_)) {
     static_cast<void>(spoil(ctx, again()));
     if (spec().undo_throws) throw std::runtime_error("thrown by an undo");
     return retry(not_now());
   }
-  if (spec().undo_wants_signal) {
+  if (spec().undo_wants_event) {
+    if (!world_.events().await(ctx, spec_ % StoryEvents::kCount)) return wait();
+  } else if (spec().undo_wants_signal) {
     if (!world_.signals().take(ctx, 1, member.visit)) return wait();
   } else if (spec().undo_waits && ask(ctx) == nullptr) {
     return wait();

@@ -62,8 +62,12 @@ class Task final : public StateMachineProcedure<TaskStep> {
 
  private:
   const TaskSpec& spec() const { return world_.plan().task(spec_); }
+  bool is_beyond(const StepContext& ctx);
   Flow go_on(TaskStep step, TaskMember& member, StepContext& ctx);
   Flow spoil(StepContext& ctx, Flow flow);
+  /// Each answers it, in one of two ways.
+  Flow fail_for_now(const StepSpec& does, StepContext& ctx);
+  Flow fail_for_good(StepContext& ctx);
   void spawn_children(StepContext& ctx);
   void check_children(StepContext& ctx);
   /// The answer to a question of this visit, or nothing yet.

@@ -23,6 +23,9 @@ struct Mood {
   bool parks;
   bool rows;
   bool signals;
+  bool events;
+  bool reports;
+  bool bounded;
 };
 
 bool one_in(Random& random, std::uint64_t n) { return random.below(n) == 0; }
@@ -39,27 +42,35 @@ class Planner {
              .trees = !one_in(random_, 3),
              .parks = one_in(random_, 4),
              .rows = !one_in(random_, 3),
-             .signals = one_in(random_, 3)};
+             .signals = one_in(random_, 3),
+             .events = one_in(random_, 3),
+             .reports = one_in(random_, 3),
+             .bounded = one_in(random_, 4)};
   }
 
   TaskPlan plan() {
     plan_.undo_attempts = mood_.parks ? 3 : 16;
     plan_.signals = mood_.signals;
     if (mood_.signals && one_in(random_, 4)) plan_.max_signals = 3;  // as many as a step takes
-    plan_.limits_types = !mood_.parks && one_in(random_, 5);
+    plan_.max_attempts = mood_.bounded ? 2 : 0;
+    if (one_in(random_, 3)) plan_.orders = 1 + random_.below(8);
+    plan_.ending = static_cast<TaskPlan::Ending>(random_.below(3));
+    keeps_locks_ = mood_.locks && (!mood_.parks || one_in(random_, 3));
+    plan_.limits_types = !mood_.parks && !mood_.bounded && one_in(random_, 5);
     const std::size_t roots = 1 + random_.below(5);
-    for (std::size_t i = 0; i < roots; ++i) plan_.roots.push_back(add(SIZE_MAX, 0));
+    for (std::size_t i = 0; i < roots; ++i) plan_.roots.push_back(add(SIZE_MAX, SIZE_MAX, 0));
     return std::move(plan_);
   }
 
  private:
-  std::size_t add(std::size_t root, std::size_t depth) {
+  std::size_t add(std::size_t root, std::size_t parent, std::size_t depth) {
     const std::size_t index = plan_.tasks.size();
     plan_.tasks.emplace_back();
     TaskSpec task;
     task.index = index;
     task.root = root == SIZE_MAX ? index : root;
-    // Whoever is parked keeps his locks for ever, so runs with parked trees have none.
+    task.parent = root == SIZE_MAX ? index : parent;
+    task.reports = depth > 0 && mood_.reports && one_in(random_, 2);
     if (mood_.parks && one_in(random_, 4)) task.kind = TaskSpec::Kind::kCommitting;
     if (depth > 0 && one_in(random_, 5)) task.kind = TaskSpec::Kind::kFinal;
     const std::size_t steps = 1 + random_.below(5);
@@ -68,10 +79,12 @@ class Planner {
       task.steps[random_.below(steps)] = {.does = Does::kSpawn};
       const std::size_t children = 1 + random_.below(3);
       for (std::size_t i = 0; i < children; ++i) {
-        task.children.push_back(add(task.root, depth + 1));
+        task.children.push_back(add(task.root, index, depth + 1));
       }
     }
-    if (mood_.locks && !mood_.parks && (depth == 0 || mood_.child_locks)) task.locks = locks();
+    // A circle that is beyond a point of no return is not opened by anybody.
+    const bool child_locks = mood_.child_locks && !mood_.parks;
+    if (keeps_locks_ && (depth == 0 || child_locks)) task.locks = locks();
     constexpr std::array kPriorities{Priority::kLow, Priority::kNormal, Priority::kHigh};
     task.priority = kPriorities[random_.below(kPriorities.size())];
     if (mood_.retries && one_in(random_, 3)) {
@@ -79,6 +92,8 @@ class Planner {
       task.undo_throws = one_in(random_, 2);
     }
     task.undo_waits = mood_.waits && one_in(random_, 4);
+    // What a wider failure plans anew has forgotten what it had waited for.
+    task.undo_wants_event = task.undo_waits && mood_.events && !mood_.reports && one_in(random_, 2);
     task.undo_wants_signal = task.undo_waits && mood_.signals && one_in(random_, 2);
     plan_.tasks[index] = std::move(task);
     return index;
@@ -92,17 +107,23 @@ class Planner {
     switch (random_.below(12)) {
       case 0:
         if (mood_.retries) step.does = Does::kRetry;
+        step.unsure = one_in(random_, 2);
         break;
       case 1:
         if (mood_.waits) step.does = mood_.signals ? Does::kSignal : Does::kAwait;
         step.retries = mood_.retries && one_in(random_, 3);
+        if (step.does == Does::kAwait && mood_.events && one_in(random_, 2)) {
+          step.does = Does::kEvent;
+        }
         break;
       case 2:
         if (mood_.waits) step.does = Does::kTimedWait;
         break;
       case 3:
         if (!mood_.waits) break;
-        step.does = mood_.signals && one_in(random_, 2) ? Does::kSignalOrTime : Does::kAwaitOrTime;
+        step.does = Does::kAwaitOrTime;
+        if (mood_.signals && one_in(random_, 2)) step.does = Does::kSignalOrTime;
+        if (mood_.events && one_in(random_, 2)) step.does = Does::kEventOrTime;
         break;
       case 4:
         if (mood_.waits) step.does = Does::kOffload;
@@ -149,6 +170,7 @@ class Planner {
 
   Random random_;
   Mood mood_{};
+  bool keeps_locks_ = false;  // not often where trees park: who is parked keeps others out
   TaskPlan plan_;
 };
 
@@ -164,14 +186,43 @@ std::vector<std::size_t> TaskPlan::tree(std::size_t root) const {
   return members;
 }
 
+std::size_t TaskPlan::domain_of(std::size_t task) const {
+  while (tasks[task].root != task && !tasks[task].reports) task = tasks[task].parent;
+  return task;
+}
+
+std::size_t TaskPlan::domain_around(std::size_t head) const {
+  return tasks[head].root == head ? SIZE_MAX : domain_of(tasks[head].parent);
+}
+
+bool TaskPlan::fails_by_itself(std::size_t head) const {
+  return std::any_of(tasks.begin(), tasks.end(), [&](const TaskSpec& task) {
+    return domain_of(task.index) == head &&
+           std::any_of(task.steps.begin(), task.steps.end(), [](const StepSpec& step) {
+             return step.does == Does::kFail || step.does == Does::kThrow;
+           });
+  });
+}
+
+bool TaskPlan::fails_and_is_reported(std::size_t task) const {
+  for (std::size_t head = domain_of(task); head != tasks[task].root; head = domain_around(head)) {
+    if (fails_by_itself(head)) return true;
+  }
+  return false;
+}
+
 TreeFate TaskPlan::fate(std::size_t root, bool aborted) const {
   TreeFate fate{.may_fail = aborted};
   bool commits = false;
+  fate.may_succeed = !fails_by_itself(root);
+  bool reports_failure = false;
   for (const std::size_t index : tree(root)) {
     const TaskSpec& task = tasks[index];
     for (const StepSpec& step : task.steps) {
-      if (step.does == Does::kFail || step.does == Does::kThrow) fate.may_succeed = false;
+      const bool gives_up = step.does == Does::kRetry && step.times >= max_attempts;
+      if (max_attempts != 0 && gives_up) fate.may_park = true;
     }
+    reports_failure = reports_failure || (task.reports && fails_by_itself(index));
     // A circle of waiting trees is opened by undoing one of them.
     if (index != root && !task.locks.empty()) fate.may_wait_in_a_circle = true;
     commits = commits || task.kind == TaskSpec::Kind::kCommitting;
@@ -179,7 +230,8 @@ TreeFate TaskPlan::fate(std::size_t root, bool aborted) const {
   fate.may_wait_in_a_circle = fate.may_wait_in_a_circle || limits_types;
   fate.may_fail = fate.may_fail || !fate.may_succeed || fate.may_wait_in_a_circle;
   for (const std::size_t index : tree(root)) {
-    if (fate.may_fail && (commits || tasks[index].undo_retries + 1 >= undo_attempts)) {
+    if ((fate.may_fail || reports_failure) &&
+        (commits || tasks[index].undo_retries + 1 >= undo_attempts)) {
       fate.may_park = true;
     }
   }
@@ -187,18 +239,22 @@ TreeFate TaskPlan::fate(std::size_t root, bool aborted) const {
 }
 
 std::string in_words(const TaskPlan& plan, std::size_t index) {
-  constexpr std::array kNames{"plain",          "SPAWN",         "RETRY",   "AWAIT",
-                              "TIMED_WAIT",     "AWAIT_OR_TIME", "OFFLOAD", "SIGNAL",
-                              "SIGNAL_OR_TIME", "AGAIN",         "FAIL",    "THROW"};
+  constexpr std::array kNames{"plain",         "SPAWN",   "RETRY",  "AWAIT",          "TIMED_WAIT",
+                              "AWAIT_OR_TIME", "OFFLOAD", "SIGNAL", "SIGNAL_OR_TIME", "EVENT",
+                              "EVENT_OR_TIME", "AGAIN",   "FAIL",   "THROW"};
   constexpr std::array kKinds{"", " final", " committing"};
   const TaskSpec& task = plan.tasks[index];
   std::string words = task.name() + kKinds[static_cast<std::size_t>(task.kind)] + " [";
   for (const StepSpec& step : task.steps) {
     if (words.back() != '[') words += ", ";
     words += kNames[static_cast<std::size_t>(step.does)];
+    if (step.does == Does::kEvent || step.does == Does::kEventOrTime) {
+      words += " " + std::to_string(step.times % 2);
+    }
     if (step.does == Does::kRetry || step.does == Does::kAgain || step.does == Does::kSignal) {
       words += " x" + std::to_string(step.times);
     }
+    if (step.does == Does::kRetry && step.unsure) words += " unsure";
     if (step.does == Does::kSignal && step.retries) words += " retried";
     if (step.writes_row) words += " +row";
     if (step.does != Does::kSpawn) continue;
@@ -215,7 +271,12 @@ std::string in_words(const TaskPlan& plan, std::size_t index) {
   }
   if (!task.locks.empty() && task.locks.scope() == LockScope::kStep) words += " by step";
   if (task.undo_retries > 0) words += " undo retried x" + std::to_string(task.undo_retries);
-  if (task.undo_waits) words += task.undo_wants_signal ? " undo wants signal" : " undo waits";
+  if (task.undo_waits) {
+    words += task.undo_wants_event    ? " undo awaits event"
+             : task.undo_wants_signal ? " undo wants signal"
+                                      : " undo waits";
+  }
+  if (task.reports) words += " reports";
   return words;
 }
 

@@ -30,15 +30,18 @@ struct StepSpec {
     kOffload,       ///< Waits for work on the pool.
     kSignal,        ///< Waits for `times` durable signals.
     kSignalOrTime,  ///< Waits for one, at most for `patience`.
+    kEvent,         ///< Waits for one of the host's events.
+    kEventOrTime,   ///< The same, at most for `patience`.
     kAgain,         ///< Runs `times` times more.
     kFail,          ///< Fails for good.
     kThrow,         ///< Throws, which is the same.
   };
   Does does = Does::kPlain;
-  std::uint32_t times = 0;
+  std::uint32_t times = 0;  ///< Of an event: which one.
   Duration patience{};
   bool writes_row = false;
   bool retries = false;  ///< Of kSignal: it fails for now when it has them, once.
+  bool unsure = false;   ///< Of kRetry: the first attempt may have had its effect.
 };
 
 struct TaskSpec {
@@ -48,7 +51,9 @@ struct TaskSpec {
     kCommitting,  ///< Has a point of no return in its third step.
   };
   std::size_t index = 0;
-  std::size_t root = 0;  ///< The index of its root.
+  std::size_t root = 0;    ///< The index of its root.
+  std::size_t parent = 0;  ///< Of its parent; of a root its own.
+  bool reports = false;    ///< A child whose failure is told to its parent, and fails nobody else.
   Kind kind = Kind::kUndoable;
   std::vector<StepSpec> steps;
   std::vector<std::size_t> children;
@@ -57,6 +62,7 @@ struct TaskSpec {
   std::uint32_t undo_retries = 0;  ///< Each undo fails so often first.
   bool undo_throws = false;        ///< By throwing.
   bool undo_waits = false;         ///< Each undo waits for an answer,
+  bool undo_wants_event = false;   ///< or, instead, for an event,
   bool undo_wants_signal = false;  ///< or, instead, for a signal.
 
   [[nodiscard]] std::string name() const { return "task " + std::to_string(index); }
@@ -75,8 +81,13 @@ struct TaskPlan {
   std::vector<TaskSpec> tasks;  ///< By index; a parent before its children.
   std::vector<std::size_t> roots;
   std::uint32_t undo_attempts = 16;  ///< Of the executor's retry policy.
-  std::size_t max_signals = 1024;    ///< Of the executor.
-  bool signals = false;              ///< Somebody sends some.
+  std::uint32_t max_attempts = 0;    ///< The same: after so many a step parks.
+  /// What operators do with what is parked in the end.
+  enum class Ending : std::uint8_t { kLeave, kMend, kBypass };
+  Ending ending = Ending::kLeave;
+  std::size_t orders = 0;          ///< How many they give before.
+  std::size_t max_signals = 1024;  ///< Of the executor.
+  bool signals = false;            ///< Somebody sends some.
   bool limits_types = false;
 
   /// One that does nothing when there is no such task: for who submits what will be refused.
@@ -86,6 +97,14 @@ struct TaskPlan {
   }
   /// `aborted`: whether somebody may have had it undone.
   [[nodiscard]] TreeFate fate(std::size_t root, bool aborted) const;
+  /// What fails together with a task: the index of a root, or of a child that reports.
+  [[nodiscard]] std::size_t domain_of(std::size_t task) const;
+  /// The same around that: SIZE_MAX for a root.
+  [[nodiscard]] std::size_t domain_around(std::size_t head) const;
+  /// Whether something in this domain, and in no other within it, fails for good if it runs.
+  [[nodiscard]] bool fails_by_itself(std::size_t head) const;
+  /// Whether a task ends with a domain within its tree that fails by itself.
+  [[nodiscard]] bool fails_and_is_reported(std::size_t task) const;
   /// The indices of a tree, the root first.
   [[nodiscard]] std::vector<std::size_t> tree(std::size_t root) const;
 };

@@ -36,13 +36,33 @@ void TaskWorld::check_locks(const TaskSpec& spec, const StepContext& ctx) {
   expect(!info->parked && !info->quarantined, ctx, "it runs though it is parked");
 }
 
-// A crash may repeat an attempt, but never skips one or goes back.
+// A crash may repeat an attempt, but never skips one or goes back; an operator may begin anew.
 void TaskWorld::check_attempt(TaskMember& member, const StepContext& ctx) {
   std::uint32_t& highest = member.attempts[ctx.effect_key()];
+  const bool anew = member.fresh && ctx.attempt() == 1 && highest > 1;
+  if (anew) {
+    member.fresh = false;
+    member.anew.insert(visit_of(ctx));
+    highest = 1;
+  }
   expect(
       ctx.attempt() == highest || ctx.attempt() == highest + 1, ctx,
       "attempt " + std::to_string(ctx.attempt()) + " follows attempt " + std::to_string(highest));
+  if (!anew) check_back_off(member, ctx);
   highest = std::max(highest, ctx.attempt());
+  member.last_run[ctx.effect_key()] = ctx.now();
+}
+
+// Between two attempts lies the back-off of the first, at least.
+void TaskWorld::check_back_off(TaskMember& member, const StepContext& ctx) {
+  look_at_clock();
+  const std::uint32_t before = member.attempts[ctx.effect_key()];
+  if (before == 0 || ctx.attempt() <= before || wall_jumped_ || !member.hurried.empty()) return;
+  const RetryPolicy policy;
+  Duration least = policy.base;
+  for (std::uint32_t i = 1; i < before && least < policy.cap; ++i) least *= 2;
+  expect(ctx.now() - member.last_run[ctx.effect_key()] >= std::min(least, policy.cap), ctx,
+         "attempt " + std::to_string(ctx.attempt()) + " comes before its back-off is over");
 }
 
 TaskMember& TaskWorld::step_begins(std::size_t spec, StepContext& ctx, std::uint64_t chain) {
@@ -50,6 +70,9 @@ TaskMember& TaskWorld::step_begins(std::size_t spec, StepContext& ctx, std::uint
   const std::uint64_t visit = visit_of(ctx);
   check_locks(plan_.tasks[spec], ctx);
   check_attempt(self, ctx);
+  check_not_over(ctx);
+  expect(plan_.max_attempts == 0 || ctx.attempt() <= plan_.max_attempts, ctx,
+         "it is tried more often than it may be");
   expect(!self.undoing, ctx, "it goes forward after something of it was undone");
   expect(!signals_.has_ended(ctx.id().value), ctx, "it runs, though it was said to have ended");
   expect(visit >= self.visit, ctx,
@@ -78,6 +101,107 @@ void TaskWorld::step_ends(TaskMember& member, StepContext& ctx, std::uint64_t ch
   member.chain[visit] = chain;
   member.advanced[visit] = life_;
   member.ended.insert(ctx.step());
+  events_.forget(ctx.id().value);
+}
+
+// What was reported as undone is never run or undone again, nor is what it had spawned.
+void TaskWorld::check_not_over(const StepContext& ctx) {
+  expect(!was_ended(ctx.id()), ctx, "it runs, though it was reported as undone, or bypassed");
+}
+
+bool TaskWorld::was_ended(ProcedureId id) const {
+  for (std::uint64_t at = id.value; at != 0;) {
+    if (over_.contains(at)) return true;
+    const auto member = members_.find(at);
+    at = member == members_.end() ? 0 : member->second.parent;
+  }
+  return false;
+}
+
+// Its visit came to no end of its own, and its fields are what they were before.
+void TaskWorld::skip_step(ProcedureId id, std::uint32_t step) {
+  const auto found = members_.find(id.value);
+  if (found == members_.end()) return;
+  TaskMember& member = found->second;
+  const TaskSpec& spec = plan_.tasks[member.spec];
+  const std::uint64_t visit = member.visit;
+  member.chain[visit] = visit > 0 ? member.chain[visit - 1] : 0;
+  member.advanced[visit] = 0;
+  member.skipped.insert(step);
+  member.finished = member.finished || step == spec.steps.size();
+  signals_.was_skipped(id.value, Turn{false, visit});
+  skipped_.insert(spec.root);
+}
+
+void TaskWorld::skip_undo(ProcedureId id, std::uint32_t step) {
+  const auto member = members_.find(id.value);
+  if (member == members_.end()) return;
+  member->second.skipped_undos.insert(step);
+  signals_.was_skipped(id.value, Turn{true, UINT64_MAX - step});
+}
+
+void TaskWorld::resumes(std::size_t root) {
+  for (const auto& [id, member] : members_) {
+    if (plan_.tasks[member.spec].root == root) events_.forget(id);
+  }
+}
+
+void TaskWorld::begins_anew(ProcedureId id) {
+  const auto member = members_.find(id.value);
+  if (member == members_.end()) return;
+  member->second.fresh = true;
+  member->second.advanced.erase(member->second.visit);  // it had failed when all was said
+}
+
+void TaskWorld::hurry(ProcedureId id) {
+  const auto member = members_.find(id.value);
+  if (member != members_.end()) member->second.hurried.insert(member->second.visit);
+}
+
+TreeFate TaskWorld::fate(std::size_t root) const {
+  TreeFate fate = plan_.fate(root, aborted_.contains(root));
+  if (mended_.contains(root) || skipped_.contains(root)) fate.may_succeed = true;
+  return fate;
+}
+
+// Somebody has asked for it, or something in a domain around it has failed; not in one beside it.
+void TaskWorld::check_has_cause(std::size_t spec, const StepContext& ctx) {
+  const std::size_t root = plan_.tasks[spec].root;
+  bool has_cause = aborted_.contains(root) || fate(root).may_wait_in_a_circle;
+  for (std::size_t head = plan_.domain_of(spec); head != SIZE_MAX;
+       head = plan_.domain_around(head)) {
+    has_cause = has_cause || failed_.contains(head);
+  }
+  expect(has_cause, ctx, "it is undone though nothing that concerns it has failed");
+}
+
+void TaskWorld::child_seen(std::size_t spec, const StepContext& ctx, const ChildOutcome& child) {
+  const TaskSpec& task = plan_.tasks[spec];
+  const bool succeeded = child.state == ProcedureState::kSuccess;
+  const bool skips = was_skipped(spec);
+  const bool fails = plan_.fails_by_itself(spec) && task.reports;
+  const bool has_to_fail = fails && !skips && !is_mended(spec);
+  const bool may_fail =
+      fails || (task.reports && (fate(task.root).may_wait_in_a_circle || may_be_cut(spec) ||
+                                 aborted_.contains(task.root)));
+  expect(succeeded || child.state == ProcedureState::kRolledBack, ctx,
+         "it goes on before its child has ended");
+  expect(!succeeded || !has_to_fail, ctx, "it is told that a child succeeded that had to fail");
+  expect(succeeded || may_fail, ctx, "it is told that a child failed that does not");
+  expect(succeeded == child.error.ok(), ctx, "it is told a contradiction about its child");
+  expect(skips || child.result == (succeeded ? task.name() + " done" : ""), ctx,
+         "it sees another result of its child");
+  const auto told = members_[ctx.id().value].ends.try_emplace(child.id.value, child.state).first;
+  expect(told->second == child.state, ctx, "it is told of another end of its child than before");
+  if (succeeded) return;
+  is_over(child.id);
+  const auto member = members_.find(child.id.value);
+  if (member == members_.end() || may_be_cut(spec)) return;
+  for (const auto& [step, there] : member->second.effects) {
+    const bool skipped = member->second.skipped_undos.contains(step);
+    expect(!there || skipped || !undoable(task, step), ctx,
+           "it is told that its child is undone before step " + std::to_string(step) + " is");
+  }
 }
 
 bool TaskWorld::undoable(const TaskSpec& spec, std::uint32_t step) const {
@@ -88,12 +212,15 @@ TaskMember& TaskWorld::undo_begins(std::size_t spec, StepContext& ctx) {
   TaskMember& self = member(spec, ctx);
   check_locks(plan_.tasks[spec], ctx);
   check_attempt(self, ctx);
+  check_not_over(ctx);
+  check_has_cause(spec, ctx);
   const auto undone = self.undone_in.find(ctx.step());
   expect(undone == self.undone_in.end() || undone->second != life_, ctx,
          "it is undone again though no crash lost its record");
   expect(undoable(plan_.tasks[spec], ctx.step()), ctx, "it is undone though it cannot be");
   for (const auto& [step, there] : self.effects) {
-    expect(!there || step <= ctx.step() || !undoable(plan_.tasks[spec], step), ctx,
+    const bool skipped = self.skipped_undos.contains(step);
+    expect(!there || step <= ctx.step() || skipped || !undoable(plan_.tasks[spec], step), ctx,
            "it is undone before step " + std::to_string(step));
   }
   self.undoing = true;
@@ -101,9 +228,13 @@ TaskMember& TaskWorld::undo_begins(std::size_t spec, StepContext& ctx) {
     const TaskSpec& child = plan_.tasks[other.spec];
     if (other.parent != ctx.id().value) continue;
     if (child.kind == TaskSpec::Kind::kFinal && other.finished) continue;
+    if (child.reports && may_be_cut(spec)) continue;  // it may have been ended as it stood
+    // What is beyond its point of no return stays when an operator sends its tree back.
+    const bool sent_back = aborted_.contains(child.root) && other.ended.contains(3);
+    if (child.kind == TaskSpec::Kind::kCommitting && sent_back) continue;
     if (plan_.tasks[spec].steps[ctx.step() - 1].does != StepSpec::Does::kSpawn) continue;
     for (const auto& [step, there] : other.effects) {
-      expect(!there || !undoable(child, step), ctx,
+      expect(!there || !undoable(child, step) || other.skipped_undos.contains(step), ctx,
              "it is undone before step " + std::to_string(step) + " of its child " +
                  std::to_string(id));
     }
@@ -116,6 +247,7 @@ void TaskWorld::undo_ends(TaskMember& member, StepContext& ctx) {
   member.effects[ctx.step()] = false;
   member.undone_in[ctx.step()] = life_;
   signals_.undo_ended(ctx);
+  events_.forget(ctx.id().value);
 }
 
 Duration TaskWorld::wall_offset() const {
@@ -131,7 +263,8 @@ bool TaskWorld::was_patient(TaskMember& member, StepContext& ctx, Duration patie
   look_at_clock();
   const auto begun = member.wait_begun.try_emplace(visit_of(ctx), ctx.now()).first;
   // A jump of the wall clock may end a wait early, but only over a restart.
-  return wall_jumped_ || ctx.now() - begun->second >= patience;
+  return wall_jumped_ || member.hurried.contains(visit_of(ctx)) ||
+         ctx.now() - begun->second >= patience;
 }
 
 ProcedureId TaskWorld::id_of(std::size_t spec) const {
@@ -142,8 +275,8 @@ ProcedureId TaskWorld::id_of(std::size_t spec) const {
 void TaskWorld::answer(std::size_t which) {
   if (which >= asked_.size()) {
     which -= asked_.size();
-    if (which < signals_.due()) signals_.send_due(which);
-    return;
+    if (which < signals_.due()) return signals_.send_due(which);
+    return events_.pulse_due(which - signals_.due());
   }
   const auto [completion, value] = asked_[which];
   asked_.erase(asked_.begin() + static_cast<std::ptrdiff_t>(which));

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "pv2/testing/findings.h"
+#include "simulation/story_events.h"
 #include "simulation/story_signals.h"
 #include "simulation/task_spec.h"
 #include "simulation/turn.h"
@@ -38,18 +39,27 @@ struct TaskMember {
   std::map<std::string, std::uint32_t> attempts;   ///< Effect key -> the highest attempt.
   std::map<std::uint64_t, WallTime> wait_begun;    ///< Visit -> its first run.
   bool finished = false;                           ///< Its last step came to its end.
+  bool fresh = false;                              ///< An operator gave it fresh attempts,
+  std::set<std::uint64_t> anew;                    ///< which these visits have begun.
+  std::set<std::uint64_t> hurried;                 ///< Visits whose wait an operator ended.
+  std::set<std::uint32_t> skipped;                 ///< Steps that count as done by an order,
+  std::set<std::uint32_t> skipped_undos;           ///< and as undone.
+  std::map<std::string, WallTime> last_run;        ///< Effect key -> when it last began.
+  std::map<std::uint64_t, ProcedureState> ends;    ///< Of its children, as it was told.
 };
 
 /// Owned by one thread.
 class TaskWorld {
  public:
-  explicit TaskWorld(TaskPlan plan) : plan_(std::move(plan)), signals_(found_, plan_.max_signals) {}
+  explicit TaskWorld(TaskPlan plan)
+      : plan_(std::move(plan)), signals_(found_, plan_.max_signals), events_(found_) {}
 
   [[nodiscard]] const TaskPlan& plan() const noexcept { return plan_; }
   void begin_life(ProcedureExecutor& executor) {
     executor_ = &executor;
     ++life_;
     signals_.begin_life(executor);
+    events_.begin_life();
   }
   void set_clock(const Clock* clock) { clock_ = clock; }
 
@@ -65,6 +75,40 @@ class TaskWorld {
   /// Whether `patience` has passed since this visit first ran.
   [[nodiscard]] bool was_patient(TaskMember& member, StepContext& ctx, Duration patience);
 
+  /// A step of a task is about to fail for good.
+  void fails(std::size_t spec) { failed_.insert(plan_.domain_of(spec)); }
+  /// Somebody may have the tree of a root undone.
+  void may_be_aborted(std::size_t root) { aborted_.insert(root); }
+  // What operators do: it may be seen from now on.
+  /// What fails in this tree does not fail any more.
+  void mend(std::size_t root) { mended_.insert(root); }
+  /// Its end, or that of a part, may be ordered as it stands.
+  void cut(std::size_t root) { cut_.insert(root); }
+  /// It has fresh attempts; its wait ends; its step, or the undo of a step, counts as done.
+  void begins_anew(ProcedureId id);
+  void hurry(ProcedureId id);
+  void skip_step(ProcedureId id, std::uint32_t step);
+  void skip_undo(ProcedureId id, std::uint32_t step);
+  /// Its tree goes on from its records, so what it awaited it asks for anew.
+  void resumes(std::size_t root);
+  /// It has ended, and what it spawned: nothing of it runs any more.
+  void is_over(ProcedureId id) { over_.insert(id.value); }
+  [[nodiscard]] bool was_ended(ProcedureId id) const;
+  [[nodiscard]] bool is_mended(std::size_t spec) const {
+    return mended_.contains(plan_.task(spec).root);
+  }
+  [[nodiscard]] bool may_be_cut(std::size_t spec) const {
+    return cut_.contains(plan_.task(spec).root);
+  }
+  [[nodiscard]] bool was_skipped(std::size_t spec) const {
+    return skipped_.contains(plan_.task(spec).root);
+  }
+  /// What may become of the tree of a root, by all that was ordered.
+  [[nodiscard]] TreeFate fate(std::size_t root) const;
+
+  /// A parent is told how the child that runs `spec` has ended.
+  void child_seen(std::size_t spec, const StepContext& ctx, const ChildOutcome& child);
+
   /// To be called after every move: whether the wall clock has jumped.
   void look_at_clock();
 
@@ -72,10 +116,13 @@ class TaskWorld {
   void ask(Completion<std::string> completion, std::string answer) {
     asked_.emplace_back(std::move(completion), std::move(answer));
   }
-  [[nodiscard]] std::size_t asked() const noexcept { return asked_.size() + signals_.due(); }
+  [[nodiscard]] std::size_t asked() const noexcept {
+    return asked_.size() + signals_.due() + events_.due();
+  }
   void answer(std::size_t which);
 
   [[nodiscard]] StorySignals& signals() noexcept { return signals_; }
+  [[nodiscard]] StoryEvents& events() noexcept { return events_; }
   /// The procedure that runs a task; 0 when it was never seen to run.
   [[nodiscard]] ProcedureId id_of(std::size_t spec) const;
 
@@ -88,7 +135,11 @@ class TaskWorld {
  private:
   TaskMember& member(std::size_t spec, StepContext& ctx);
   void check_locks(const TaskSpec& spec, const StepContext& ctx);
+  void check_back_off(TaskMember& member, const StepContext& ctx);
   void check_attempt(TaskMember& member, const StepContext& ctx);
+  /// Why it must not run, and why nothing of it may be undone.
+  void check_not_over(const StepContext& ctx);
+  void check_has_cause(std::size_t spec, const StepContext& ctx);
   [[nodiscard]] bool undoable(const TaskSpec& spec, std::uint32_t step) const;
   [[nodiscard]] Duration wall_offset() const;
 
@@ -103,6 +154,14 @@ class TaskWorld {
   std::vector<std::pair<Completion<std::string>, std::string>> asked_;
   Findings found_;
   StorySignals signals_;
+  StoryEvents events_;
+  std::set<std::size_t> failed_;  // heads of what fails together
+  // Roots about which something was ordered.
+  std::set<std::size_t> aborted_;
+  std::set<std::size_t> mended_;
+  std::set<std::size_t> cut_;
+  std::set<std::size_t> skipped_;
+  std::set<std::uint64_t> over_;  // ids
 };
 
 }  // namespace pv2::testing
