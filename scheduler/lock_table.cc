@@ -299,6 +299,7 @@ void LockTable::hold(SchedulerEntry& entry, SteadyTime now) {
   const auto links = links_of(entry);
   if (entry.blocks_ == nullptr && !links.empty()) entry.blocks_ = new_blocks(entry, 0);
   for (std::size_t i = 0; i < links.size(); ++i) {
+    PV2_ASSERT(entry.blocks_ != nullptr, "an entry with locks has a record for each of them");
     const LockLink link(links[i]);
     LockNode& node = link.node();
     LockRecord& record = record_of(entry, i);
