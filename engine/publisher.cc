@@ -359,9 +359,14 @@ void Publisher::apply_acknowledge(AcknowledgeCommit& commit, Effects& effects) {
   core_.state.acknowledging.erase(commit.id);
   core_.state.completed.erase(commit.id);
   core_.state.retention.gone(commit.id);
-  if (commit.nonce && core_.state.nonces.erase(commit.nonce) == 0 &&
-      core_.state.nonces_on_disk_only > 0) {
-    --core_.state.nonces_on_disk_only;
+  if (commit.nonce) {
+    // Its row may be gone for a while already, and a new procedure have been given the nonce since.
+    const auto at = core_.state.nonces.find(commit.nonce);
+    if (at != core_.state.nonces.end() && at->second.id == commit.id) {
+      core_.state.nonces.erase(at);
+    } else if (core_.state.nonces_on_disk_only > 0) {
+      --core_.state.nonces_on_disk_only;
+    }
   }
   for (Acknowledger& who : commit.answers) answer_acknowledger(std::move(who), Status(), effects);
   core_.state.spare_acknowledges.give_back(std::unique_ptr<AcknowledgeCommit>(&commit));

@@ -4,6 +4,7 @@
 // kept of one that was refused; and what was forgotten is recognisable. (Rows 29-33, X7, X8.)
 
 #include "support/engine_world.h"
+#include "support/wrapped_store.h"
 
 namespace pv2::testing {
 namespace {
@@ -15,6 +16,34 @@ struct Answers {
   auto callback() {
     return [this](Result<Submitted> answer) { all.push_back(std::move(answer)); };
   }
+};
+
+// What its inner store has written can be read at once, but is told only when the test says so: the
+// moment between the two that a store with a thread of its own has after every sync.
+class LateStore final : public WrappedStore, private CommitSink {
+ public:
+  using WrappedStore::WrappedStore;
+
+  void hold() { holds_ = true; }
+  void tell() {
+    holds_ = false;
+    sink_->on_committed(std::move(told_late_));
+  }
+
+  Status recover_lease(CommitSink& sink) override {
+    sink_ = &sink;
+    return WrappedStore::recover_lease(*this);
+  }
+
+ private:
+  void on_committed(CommitList finished) noexcept override {
+    if (!holds_) return sink_->on_committed(std::move(finished));
+    told_late_.splice_back(std::move(finished));
+  }
+
+  CommitSink* sink_ = nullptr;
+  bool holds_ = false;
+  CommitList told_late_;
 };
 
 }  // namespace
@@ -228,6 +257,39 @@ TEST_CASE("two acknowledgements of one result do not touch the nonce's next proc
   REQUIRE(again.ok());
   CHECK(again->id == answers.all[0]->id);
   CHECK(again->replayed == !answers.all[0]->replayed);
+}
+
+TEST_CASE("an acknowledgement does not touch a procedure that its nonce was given to since") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {};
+  engine.open();
+  const ProcedureId first = engine.submit("a", keyed());
+  engine.run();
+  auto options = engine.options();
+  auto store = std::make_unique<LateStore>(std::move(options.store));
+  LateStore& late = *store;
+  options.store = std::move(store);
+  engine.open(std::move(options));  // the first result is on the disk only
+
+  late.hold();
+  Status acknowledged(StatusCode::kInternal, "not answered");
+  engine.executor().acknowledge_async(first, [&](const Status& status) { acknowledged = status; });
+  late.pump();  // its rows are gone, and nobody has been told
+  Answers answers;
+  engine.executor().submit_async(Job(engine.world, "a"), keyed(), answers.callback());
+  late.tell();
+  engine.executor().submit_async(Job(engine.world, "a"), keyed(), answers.callback());
+  engine.run();
+
+  CHECK(acknowledged.ok());
+  REQUIRE(answers.all.size() == 2);
+  REQUIRE(answers.all[0].ok());
+  REQUIRE(answers.all[1].ok());
+  CHECK(answers.all[0]->id != first);
+  CHECK_FALSE(answers.all[0]->replayed);
+  CHECK(answers.all[1]->id == answers.all[0]->id);
+  CHECK(answers.all[1]->replayed);
+  CHECK(engine.world.journal.count("do a.1") == 2);
 }
 
 TEST_CASE("an id is never issued twice, whatever crashed and was deleted") {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WrappedStore: a store that does what another one does. A test derives from it and spoils one
+// verb; what fault_store.h can do is done with that.
+
+#pragma once
+
+#include <pv2/store/procedure_store.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace pv2::testing {
+
+/// As thread-safe as the store in it.
+class WrappedStore : public ProcedureStore {
+ public:
+  explicit WrappedStore(std::unique_ptr<ProcedureStore> inner) : inner_(std::move(inner)) {}
+
+  [[nodiscard]] std::string name() const override { return inner_->name(); }
+  Status recover_lease(CommitSink& sink) override { return inner_->recover_lease(sink); }
+  Status load(const RowVisitor& visit) override { return inner_->load(visit); }
+  CommitAnswer commit(CommitRequest& request) override { return inner_->commit(request); }
+  CommitAnswer commit_all(CommitList& requests) override { return inner_->commit_all(requests); }
+  Result<std::optional<std::string>> get(Space space, std::string_view key) override {
+    return inner_->get(space, key);
+  }
+  Status scan(Space space, std::string_view prefix, const RowVisitor& visit) override {
+    return inner_->scan(space, prefix, visit);
+  }
+  [[nodiscard]] bool keeps_records() const noexcept override { return inner_->keeps_records(); }
+  [[nodiscard]] StoreLimits limits() const noexcept override { return inner_->limits(); }
+  bool pump() override { return inner_->pump(); }
+  void close() noexcept override { inner_->close(); }
+
+ private:
+  std::unique_ptr<ProcedureStore> inner_;
+};
+
+}  // namespace pv2::testing
