@@ -29,8 +29,8 @@ void ManualClock::advance(Duration step) {
   std::vector<Subscription> listeners;
   {
     MutexLock lock(time_mutex_);
-    wall_ += step;
-    steady_ += step;
+    wall_ = later(wall_, step);
+    steady_ = later(steady_, step);
     listeners = subscriptions_;
   }
   for (const Subscription& subscription : listeners) subscription.listener();
@@ -38,7 +38,7 @@ void ManualClock::advance(Duration step) {
 
 void ManualClock::jump_wall(Duration step) {
   MutexLock lock(time_mutex_);
-  wall_ += step;
+  wall_ = later(wall_, step);
 }
 
 WallTime ManualClock::wall_now() const {

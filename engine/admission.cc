@@ -56,7 +56,7 @@ Status defer_start(Execution& execution, const SubmitOptions& options) {
                   "SubmitOptions has both a delay and a start_at; give one of them");
   }
   const WallTime start =
-      options.start_at ? *options.start_at : execution.submitted + *options.delay;
+      options.start_at ? *options.start_at : later(execution.submitted, *options.delay);
   if (start <= execution.submitted) return Status();
   execution.deadline = start;
   execution.patience = start - execution.submitted;

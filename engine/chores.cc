@@ -17,7 +17,7 @@ ChoreId Chores::add(std::string name, Duration period, std::function<void()> wor
   chore->name = std::move(name);
   chore->period = std::max(period, Duration(1));
   chore->work = std::move(work);
-  chore->due = core_.clock.steady_now() + chore->period;
+  chore->due = later(core_.clock.steady_now(), chore->period);
   ChoreId id;
   {
     MutexLock lock(chores_mutex_);
@@ -77,7 +77,7 @@ void Chores::run(const Shared& chore) {
   if (!again) return;
   {
     MutexLock lock(chores_mutex_);
-    chore->due = core_.clock.steady_now() + chore->period;
+    chore->due = later(core_.clock.steady_now(), chore->period);
   }
   changed_();
 }

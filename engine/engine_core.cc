@@ -171,7 +171,7 @@ void EngineCore::arm_timer(Execution& execution, Effects& effects) {
   // negative.
   const Duration left = std::clamp(*execution.deadline - clock.wall_now(), Duration::zero(),
                                    std::max(execution.patience, Duration::zero()));
-  if (state.timers.arm(execution, clock.steady_now() + left)) effects.timers_moved = true;
+  if (state.timers.arm(execution, later(clock.steady_now(), left))) effects.timers_moved = true;
 }
 
 }  // namespace pv2

@@ -25,7 +25,7 @@ std::optional<SteadyTime> Expiry::next_due() {
   }
   if (!next) return std::nullopt;
   const Duration left = std::max(*next - core_.clock.wall_now(), Duration::zero());
-  return core_.clock.steady_now() + std::max(left, kPause);
+  return later(core_.clock.steady_now(), std::max(left, kPause));
 }
 
 std::size_t Expiry::fire(SteadyTime /*now*/) {

@@ -39,21 +39,46 @@ struct Latch {
   }
 };
 
-// Waits until the value is there or `timeout` has passed by `clock`; false then. A manual clock
-// says when it was moved, and who waits for it looks.
+// As the engine counts; what is too long for that is the longest that there is.
+Duration to_duration(std::chrono::milliseconds time) {
+  constexpr auto kLongest = std::chrono::floor<std::chrono::milliseconds>(Duration::max());
+  if (time > kLongest) return Duration::max();
+  return std::max(time, std::chrono::milliseconds::zero());
+}
+
+// Waits until the value is there or `timeout`, which is not negative, has passed by `clock`; false
+// then. A manual clock says when it was moved, and who waits for it looks.
 template <class T>
 bool arrives_in_time(const std::shared_ptr<Latch<T>>& latch, Clock& clock, Duration timeout) {
+  const SteadyTime due = later(clock.steady_now(), timeout);
   if (!clock.is_manual()) {
-    (void)latch->arrived.try_acquire_for(timeout);
+    // A semaphore waits by nanoseconds, of which a time that is far away has too many.
+    constexpr Duration kAtOnce = std::chrono::hours(24);
+    for (SteadyTime now = clock.steady_now();
+         now < due && !latch->has_value.load(std::memory_order_acquire); now = clock.steady_now()) {
+      (void)latch->arrived.try_acquire_for(std::min(due - now, kAtOnce));
+    }
     return latch->has_value.load(std::memory_order_acquire);
   }
-  const SteadyTime due = clock.steady_now() + timeout;
   const std::uint64_t subscription = clock.subscribe([latch] { latch->arrived.release(); });
   while (!latch->has_value.load(std::memory_order_acquire) && clock.steady_now() < due) {
     latch->arrived.acquire();
   }
   clock.unsubscribe(subscription);
   return latch->has_value.load(std::memory_order_acquire);
+}
+
+Status check_retry(const RetryPolicy& retry) {
+  const auto refused = [](const std::string& what) {
+    return Status(StatusCode::kInvalidArgument, "ExecutorOptions.retry: RetryPolicy::" + what);
+  };
+  if (retry.base < Duration::zero()) return refused("base is negative; give the first delay");
+  if (retry.cap < Duration::zero()) return refused("cap is negative; give the longest delay");
+  if (retry.jitter_percent > 100) {
+    return refused("jitter_percent is " + std::to_string(retry.jitter_percent) +
+                   "; at most as much again as the delay itself (100) is added");
+  }
+  return Status();
 }
 
 Status on_engine_thread(std::string_view verb) {
@@ -87,6 +112,7 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
                   "ExecutorOptions.retention.ttl is shorter than 30 minutes: a client that still "
                   "retries would have its work done twice");
   }
+  if (Status status = check_retry(options.retry); !status.ok()) return status;
   if (Status status = check_row_bindings(options.row_bindings); !status.ok()) return status;
   if (options.reserved_workers != 0 && options.reserved_workers >= options.workers) {
     return Status(StatusCode::kInvalidArgument,
@@ -182,7 +208,8 @@ Result<ProcedureResult> ProcedureExecutor::wait(ProcedureId id,
   const auto latch = std::make_shared<Latch<Result<ProcedureResult>>>();
   const std::uint64_t ticket = engine_->results.wait(
       id, [latch](Result<ProcedureResult> result) { latch->set(std::move(result)); }, false);
-  if (timeout && ticket != 0 && !arrives_in_time(latch, engine_->core.clock, *timeout)) {
+  if (timeout && ticket != 0 &&
+      !arrives_in_time(latch, engine_->core.clock, to_duration(*timeout))) {
     if (engine_->results.withdraw(id, ticket)) {
       return Status(StatusCode::kDeadlineExceeded,
                     "procedure " + std::to_string(id.value) + " had not ended after " +

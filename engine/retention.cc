@@ -46,12 +46,18 @@ Status Retention::room() const {
 
 std::optional<WallTime> Retention::next_expiry() const {
   if (by_age_.empty()) return std::nullopt;
-  return by_age_.begin()->first + policy_.ttl;
+  return later(by_age_.begin()->first, policy_.ttl);
+}
+
+void Retention::put_back(ProcedureId id) {
+  const auto at = kept_.find(id);
+  if (at != kept_.end()) by_age_.emplace(at->second.finished, id);
 }
 
 std::vector<ProcedureId> Retention::take_expired(WallTime now, std::size_t most) {
   std::vector<ProcedureId> expired;
-  while (!by_age_.empty() && expired.size() < most && by_age_.begin()->first + policy_.ttl <= now) {
+  while (!by_age_.empty() && expired.size() < most &&
+         later(by_age_.begin()->first, policy_.ttl) <= now) {
     expired.push_back(by_age_.begin()->second);
     by_age_.erase(by_age_.begin());
   }

@@ -34,11 +34,17 @@ Status bounded(Status error) {
 }  // namespace
 
 Duration backoff_delay(const RetryPolicy& policy, std::uint32_t attempt, Random& random) {
-  Duration delay = policy.base;
-  for (std::uint32_t i = 1; i < attempt && delay < policy.cap; ++i) delay *= 2;
-  delay = std::min(delay, policy.cap);
-  const auto spread = static_cast<std::uint64_t>(delay.count()) * policy.jitter_percent / 100;
-  return delay + Duration(spread == 0 ? 0 : static_cast<std::int64_t>(random.below(spread + 1)));
+  Duration delay = std::min(policy.base, policy.cap);
+  for (std::uint32_t i = 1; i < attempt && delay < policy.cap; ++i) {
+    delay = delay <= policy.cap / 2 ? delay * 2 : policy.cap;
+  }
+  // In two parts, as the product of both numbers may be too large.
+  const Duration spread =
+      delay / 100 * policy.jitter_percent + delay % 100 * policy.jitter_percent / 100;
+  if (spread == Duration::zero()) return delay;
+  const Duration extra(
+      static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(spread.count()) + 1)));
+  return delay + std::min(extra, Duration::max() - delay);
 }
 
 Status describe_new(Procedure& object, Execution& execution, std::string& scratch) {
@@ -248,7 +254,7 @@ void StepRun::wait_for(const Outcome& outcome) {
         execution_.deadline && !execution_.timed_out && !execution_.backs_off();
     next.patience =
         waited_before ? execution_.patience : std::max(*outcome.timeout, Duration::zero());
-    next.deadline = waited_before ? *execution_.deadline : now_ + next.patience;
+    next.deadline = waited_before ? *execution_.deadline : later(now_, next.patience);
     new_deadline = !waited_before;
   }
   if (!encode_image()) return undo_ ? park(error_) : fail(error_);
@@ -278,7 +284,7 @@ void StepRun::back_off(const Outcome& outcome) {
   const std::uint32_t most = undo_ ? 0 : max_attempts();
   if (most != 0 && next.attempt >= most) return park_forward();
   next.patience = backoff_delay(core_.options.retry, next.attempt, random_);
-  next.deadline = now_ + next.patience;
+  next.deadline = later(now_, next.patience);
   ++next.attempt;
   if (!undo_) become(ProcedureState::kWaitingTimeout);
   release_object();

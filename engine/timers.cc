@@ -14,6 +14,13 @@
 #include <thread>
 
 namespace pv2 {
+namespace {
+
+// The alarm counts nanoseconds, and of them a time that is far away has more than fit into a
+// number. It looks again when this has passed.
+constexpr Duration kAlarmMax = std::chrono::hours(24);
+
+}  // namespace
 
 class Timers::Thread {
  public:
@@ -51,7 +58,7 @@ class Timers::Thread {
     const std::optional<SteadyTime> earliest = timers_.earliest();
     Clock& clock = timers_.core_.clock;
     if (!earliest || clock.is_manual()) return;  // a manual clock calls look() when it moves
-    alarm_.expires_after(std::max(*earliest - clock.steady_now(), Duration::zero()));
+    alarm_.expires_after(std::clamp(*earliest - clock.steady_now(), Duration::zero(), kAlarmMax));
     alarm_.async_wait([this](const boost::system::error_code& error) {
       if (!error) fire_and_rearm();
     });

@@ -22,6 +22,16 @@ using WallTime = std::chrono::time_point<std::chrono::system_clock, Duration>;
 /// Monotonic time; the origin means nothing and changes with each run.
 using SteadyTime = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
+/// `time` + `duration`, or the end of time on that side if it lies beyond: Duration::max() means
+/// for ever, wherever it is added.
+template <class Time>
+[[nodiscard]] constexpr Time later(Time time, Duration duration) noexcept {
+  const Duration since = time.time_since_epoch();
+  if (duration > Duration::zero() && since > Duration::max() - duration) return Time::max();
+  if (duration < Duration::zero() && since < Duration::min() - duration) return Time::min();
+  return time + duration;
+}
+
 /// Thread-safe.
 class Clock {
  public:

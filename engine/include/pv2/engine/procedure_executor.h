@@ -41,7 +41,8 @@ namespace pv2 {
 struct RetryPolicy {
   Duration base = std::chrono::seconds(1);  ///< Before the second attempt; doubles each time.
   Duration cap = std::chrono::minutes(10);  ///< Never more than this.
-  std::uint32_t jitter_percent = 10;        ///< Up to this much is added, so that a herd spreads.
+  /// Up to this much is added, so that a herd spreads. At most 100.
+  std::uint32_t jitter_percent = 10;
   /// A step that has failed so often (retry(), unsure()) parks its procedure, until an operator has
   /// it tried again, skips it, or has the tree undone. 0: never. Its class (kMaxAttempts) and its
   /// row of the step table say it more closely.
