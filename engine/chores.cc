@@ -64,7 +64,7 @@ std::size_t Chores::fire(SteadyTime now) {
     }
   }
   for (Shared& chore : due) {
-    core_.pool->post([this, chore = std::move(chore)] { run(chore); });
+    core_.pool->post_blocking([this, chore = std::move(chore)] { run(chore); });
   }
   return due.size();
 }

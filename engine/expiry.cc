@@ -35,7 +35,7 @@ std::size_t Expiry::fire(SteadyTime /*now*/) {
     expired = core_.state.retention.take_expired(core_.clock.wall_now(), kAtOnce);
   }
   if (expired.empty()) return 0;
-  core_.pool->post([this, expired] {  // it may have to look into the store
+  core_.pool->post_blocking([this, expired] {  // it may have to look into the store
     for (const ProcedureId id : expired) {
       results_.acknowledge(id, {.answer = [](const Status&) {}, .on_pool = false});
     }

@@ -119,7 +119,7 @@ std::uint32_t StepContext::wait_epoch() const noexcept { return run_.execution_.
 void StepContext::completed_by(ProcedureId producer) noexcept { run_.commit_.producer = producer; }
 
 void StepContext::run_on_pool(std::function<void()> task) {
-  run_.core_.pool->post(std::move(task));
+  run_.core_.pool->post_blocking(std::move(task));
 }
 
 Result<std::optional<std::string>> StepContext::get_row(std::string_view key) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One queue; threads that take from it one by one, or a host that does.
+// Two queues, and threads that take from them one by one; or one queue, and a host that does.
 
 #include "task_pool.h"
 
@@ -28,85 +28,132 @@ void run_guarded(const void* engine, Task& task) noexcept {
 
 class ThreadedPool final : public TaskPool {
  public:
-  ThreadedPool(unsigned threads, const void* engine) : engine_(engine) {
+  ThreadedPool(unsigned threads, const void* engine) : engine_(engine), count_(threads) {
     for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    threads_.emplace_back([this] { stand_in(); });
   }
   ~ThreadedPool() override { drain_and_stop(); }
 
-  void post(Task task) override {
-    bool wake = false;
-    {
-      MutexLock lock(tasks_mutex_);
-      if (!stopped_) {
-        tasks_.push_back(std::move(task));
-        wake = claim_sleepers(1) != 0;
-      }
-    }
-    if (wake) arrived_.notify_one();
-    if (task) run_guarded(engine_, task);  // NOLINT(bugprone-use-after-move): stopped, still here
-  }
+  void post(Task task) override { post_all(std::span(&task, 1)); }
   void post_all(std::span<Task> tasks) override {
     std::size_t wakes = 0;
+    bool wake_stand_in = false;
     bool taken = false;
     {
       MutexLock lock(tasks_mutex_);
       taken = !stopped_;
       if (taken) {
         for (Task& task : tasks) tasks_.push_back(std::move(task));
-        wakes = claim_sleepers(tasks.size());
+        wakes = sleepers_.claim(tasks.size());
+        wake_stand_in = blocked_ == count_ && stand_in_.claim(1) != 0;
       }
     }
-    for (; wakes != 0; --wakes) arrived_.notify_one();
+    for (; wakes != 0; --wakes) sleepers_.arrived.notify_one();
+    if (wake_stand_in) stand_in_.arrived.notify_one();
     if (taken) return;
     for (Task& task : tasks) run_guarded(engine_, task);
+  }
+  void post_blocking(Task task) override {
+    bool wake = false;
+    {
+      MutexLock lock(tasks_mutex_);
+      if (!stopped_) {
+        blocking_.push_back(std::move(task));
+        wake = sleepers_.claim(1) != 0;
+      }
+    }
+    if (wake) sleepers_.arrived.notify_one();
+    if (task) run_guarded(engine_, task);  // NOLINT(bugprone-use-after-move): stopped, still here
+  }
+  [[nodiscard]] std::size_t unfinished() const override {
+    MutexLock lock(tasks_mutex_);
+    return running_ + tasks_.size() + blocking_.size();
   }
   void drain_and_stop() override {
     {
       MutexLock lock(tasks_mutex_);
       stopped_ = true;
     }
-    arrived_.notify_all();
+    sleepers_.arrived.notify_all();
+    stand_in_.arrived.notify_all();
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
 
  private:
-  // One task at a time: it may block, and those behind it are for the other threads then.
+  // Threads that sleep. Whoever signals takes a sleeper off the count, so that nobody is signalled
+  // twice. Guarded by tasks_mutex_.
+  struct Sleepers {
+    CondVar arrived;
+    std::size_t sleeping = 0;
+    std::size_t signalled = 0;
+
+    std::size_t claim(std::size_t most) {
+      const std::size_t claimed = std::min(most, sleeping);
+      sleeping -= claimed;
+      signalled += claimed;
+      return claimed;
+    }
+    void sleep(Mutex& mutex) PV2_REQUIRES(mutex) {
+      ++sleeping;
+      arrived.wait(mutex);
+      signalled != 0 ? --signalled : --sleeping;
+    }
+  };
+
+  // One task at a time: it may block, and those behind it are for the other threads then. What may
+  // block goes first, as for the rest there is always somebody.
   void work() {
-    for (;;) {
+    std::size_t ran = 0;
+    for (bool blocked = false;;) {
       Task task;
       {
         MutexLock lock(tasks_mutex_);
-        while (tasks_.empty() && !stopped_) {
-          ++sleeping_;
-          arrived_.wait(tasks_mutex_);
-          // Whoever signals takes a sleeper off the count, so that nobody is signalled twice.
-          if (signalled_ != 0) {
-            --signalled_;
-          } else {
-            --sleeping_;
-          }
-        }
-        if (tasks_.empty()) return;
-        task = std::move(tasks_.front());
-        tasks_.pop_front();
+        running_ -= std::exchange(ran, 1);
+        if (blocked) --blocked_;
+        while (blocking_.empty() && tasks_.empty() && !stopped_) sleepers_.sleep(tasks_mutex_);
+        blocked = !blocking_.empty();
+        if (!blocked && tasks_.empty()) return;
+        task = take(blocked ? blocking_ : tasks_);
+        ++running_;
+        if (blocked) ++blocked_;
+        // Whoever was signalled for what is left may have been this thread.
+        const bool leaves_tasks = blocked_ == count_ && !tasks_.empty();
+        if (leaves_tasks && stand_in_.claim(1) != 0) stand_in_.arrived.notify_one();
       }
       run_guarded(engine_, task);
     }
   }
-  std::size_t claim_sleepers(std::size_t tasks) PV2_REQUIRES(tasks_mutex_) {
-    const std::size_t claimed = std::min(tasks, sleeping_);
-    sleeping_ -= claimed;
-    signalled_ += claimed;
-    return claimed;
+  // Once a thread comes back, that one takes what is left, in the same critical section.
+  void stand_in() {
+    for (std::size_t ran = 0;;) {
+      Task task;
+      {
+        MutexLock lock(tasks_mutex_);
+        running_ -= std::exchange(ran, 1);
+        while (!stopped_ && (blocked_ < count_ || tasks_.empty())) stand_in_.sleep(tasks_mutex_);
+        if (tasks_.empty()) return;
+        task = take(tasks_);
+        ++running_;
+      }
+      run_guarded(engine_, task);
+    }
+  }
+  static Task take(std::deque<Task>& tasks) {
+    Task task = std::move(tasks.front());
+    tasks.pop_front();
+    return task;
   }
 
   const void* engine_;
-  Mutex tasks_mutex_;
-  CondVar arrived_;
+  const std::size_t count_;  // of those that take what may block
+  mutable Mutex tasks_mutex_;
   std::deque<Task> tasks_ PV2_GUARDED_BY(tasks_mutex_);
-  std::size_t sleeping_ PV2_GUARDED_BY(tasks_mutex_) = 0;
-  std::size_t signalled_ PV2_GUARDED_BY(tasks_mutex_) = 0;
+  std::deque<Task> blocking_ PV2_GUARDED_BY(tasks_mutex_);
+  std::size_t running_ PV2_GUARDED_BY(tasks_mutex_) = 0;  // tasks
+  std::size_t blocked_ PV2_GUARDED_BY(tasks_mutex_) = 0;  // of them, those that may block
+  Sleepers sleepers_;
+  Sleepers stand_in_;
   bool stopped_ PV2_GUARDED_BY(tasks_mutex_) = false;
   std::vector<std::thread> threads_;  // last: they use what stands above
 };
@@ -125,6 +172,7 @@ class ManualPool final : public TaskPool {
     }
     run_guarded(engine_, task);
   }
+  void post_blocking(Task task) override { post(std::move(task)); }
   void post_all(std::span<Task> tasks) override {
     for (Task& task : tasks) post(std::move(task));
   }
@@ -139,6 +187,10 @@ class ManualPool final : public TaskPool {
     run_guarded(engine_, task);
     return true;
   }
+  [[nodiscard]] std::size_t unfinished() const override {
+    MutexLock lock(tasks_mutex_);
+    return tasks_.size();
+  }
   void drain_and_stop() override {
     {
       MutexLock lock(tasks_mutex_);
@@ -150,7 +202,7 @@ class ManualPool final : public TaskPool {
 
  private:
   const void* engine_;
-  Mutex tasks_mutex_;
+  mutable Mutex tasks_mutex_;
   std::deque<Task> tasks_ PV2_GUARDED_BY(tasks_mutex_);
   bool stopped_ PV2_GUARDED_BY(tasks_mutex_) = false;
 };

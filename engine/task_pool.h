@@ -3,6 +3,9 @@
 // TaskPool: where blocking work of steps and the host's callbacks run, away from workers, committer
 // and timer. Either threads of its own, or none: then the host's thread runs what is queued
 // (run_one), in order.
+//
+// Beside the threads there is one that stands in for them while all of them are in work that may
+// block: so the host hears of a disk that hangs, however much of its work hangs on that disk.
 
 #pragma once
 
@@ -22,11 +25,16 @@ using TaskList = boost::container::small_vector<Task, 2>;
 class TaskPool {
  public:
   virtual ~TaskPool() = default;
+  /// For what does not block for long: callbacks, and the engine's own.
   virtual void post(Task task) = 0;
-  /// The same for several, in order; they are moved away.
+  /// For what may block for as long as it likes.
+  virtual void post_blocking(Task task) = 0;
+  /// post() for several, in order; they are moved away.
   virtual void post_all(std::span<Task> tasks) = 0;
   /// Runs the oldest queued task on this thread; false when there is none, or when threads do it.
   virtual bool run_one() { return false; }
+  /// How many tasks run or are queued.
+  [[nodiscard]] virtual std::size_t unfinished() const = 0;
   /// Runs what is queued to its end; a task posted afterwards runs on the thread that posts it, so
   /// that whoever asks a stopped engine is answered. Idempotent.
   virtual void drain_and_stop() = 0;

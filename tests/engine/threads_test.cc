@@ -468,6 +468,69 @@ TEST_CASE("what is left to an idle worker to publish is published before the wor
   }
 }
 
+TEST_CASE("offloaded work that hangs keeps nobody from being told of anything else") {
+  std::latch hang(2);
+  std::latch mended(1);
+  std::latch told(1);
+  World world;
+  world.scripts["hangs"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                              const auto* value = run.ctx.offload([&] {
+                                hang.count_down();
+                                mended.wait();
+                              });
+                              return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
+                            }};
+  const auto lock = [](const char* table) {
+    return LockSet().table("shop", table, LockMode::kExclusive);
+  };
+  world.scripts["older"] = {.children = {"older child"}, .locks = lock("orders")};
+  world.scripts["older child"] = {.steps = 1, .locks = lock("goods")};
+  world.scripts["younger"] = {.children = {"younger child"}, .locks = lock("goods")};
+  world.scripts["younger child"] = {.steps = 1, .locks = lock("orders")};
+  world.scripts["quick"] = {.steps = 1};
+  const auto disk = std::make_shared<MemoryDisk>();
+  auto faults =
+      std::make_unique<FaultStore>(memory(disk, {.mode = MemoryStoreOptions::Mode::kThread}));
+  FaultStore& store = *faults;
+  ExecutorOptions options;
+  options.store = std::move(faults);
+  add_job_types(options.registry, world);
+  options.pool_threads = 2;
+  options.log = {};
+  options.on_store_failure = [&](const Status&) { told.count_down(); };
+  auto executor = *ProcedureExecutor::open(std::move(options));
+  executor->start();
+  for (int i = 0; i < 5; ++i) REQUIRE(executor->submit(Job(world, "hangs")).ok());
+  hang.wait();
+
+  SECTION("the host hears that the store has failed") {
+    store.fail_commit(store.commits() + 1, Status(StatusCode::kIoError, "the disk is gone"));
+    CHECK_FALSE(executor->submit(Job(world, "quick")).ok());
+    told.wait();  // for ever, if it stood behind them
+  }
+  SECTION("a deadlock is ended") {
+    // Two workers: they may miss each other, and then both succeed.
+    const auto older = executor->submit(Job(world, "older"));
+    const auto younger = executor->submit(Job(world, "younger"));
+    CHECK(executor->wait(older->id)->status.ok());
+    const auto result = executor->wait(younger->id);
+    if (!result->status.ok()) CHECK(result->status.code() == StatusCode::kAborted);
+  }
+  SECTION("callbacks, listeners and chores are called") {
+    std::latch called(3);
+    executor->add_listener([&](const ProcedureNews& news) {
+      if (news.kind == ProcedureNews::Kind::kFinished) called.count_down();
+    });
+    executor->submit_async(Job(world, "quick"), {}, [&](const Result<Submitted>& submitted) {
+      called.count_down();
+      executor->wait_async(submitted->id,
+                           [&](const Result<ProcedureResult>&) { called.count_down(); });
+    });
+    called.wait();
+  }
+  mended.count_down();
+}
+
 TEST_CASE("under endless urgent work the least of work still runs, with real workers") {
   std::atomic<bool> least_ran{false};
   BusyWorld busy;
