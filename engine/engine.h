@@ -5,8 +5,8 @@
 
 #pragma once
 
-#include <latch>
 #include <memory>
+#include <thread>
 
 #include "admission.h"
 #include "chores.h"
@@ -64,7 +64,7 @@ class Engine {
   Chores chores;
   StuckDetector stuck_detector;
   Expiry expiry;
-  std::latch stopped{1};  ///< Open when stop() has ended.
+  std::thread stopping;  ///< Does what stop() waits for. Of the first who calls it.
   // Shared with completions that may come after the engine is gone.
   std::shared_ptr<WakePort> wake_port;
   Workers workers;

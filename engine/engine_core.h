@@ -111,6 +111,8 @@ struct EngineState {
   bool started = false;            ///< Somebody takes what is queued.
   std::vector<TypeCounts> counts;  ///< By ProcedureType::index; without a name: there were none.
   bool stopping = false;
+  bool stopped = false;                             ///< Nothing of the engine runs any more.
+  std::vector<std::function<void()>> stop_waiters;  ///< Engine code; called when it is.
   Status store_failure;
   /// What ProcedureExecutor::set_limit() has made durable.
   std::map<ResourceKey, std::uint32_t> limits;

@@ -10,6 +10,8 @@
 #include <memory>
 #include <semaphore>
 #include <span>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "engine.h"
@@ -17,6 +19,7 @@
 #include "listing.h"
 #include "recovery.h"
 #include "row_bindings.h"
+#include "stuck_detector.h"
 
 namespace pv2 {
 namespace {
@@ -79,6 +82,33 @@ Status check_retry(const RetryPolicy& retry) {
                    "; at most as much again as the delay itself (100) is added");
   }
   return Status();
+}
+
+Status stop_on_engine_thread() {
+  return Status(StatusCode::kFailedPrecondition,
+                "stop() was called on a thread of the executor, which it would wait for; call it "
+                "elsewhere");
+}
+
+// Why it takes so long to stop.
+Status what_still_runs(const EngineCore& core) {
+  constexpr std::size_t kNamesMax = 8;
+  std::string who;
+  const std::vector<RunningProcedure> steps = running_procedures(core);
+  for (std::size_t i = 0; i < std::min(steps.size(), kNamesMax); ++i) {
+    who += in_words(steps[i]) + "; ";
+  }
+  if (steps.size() > kNamesMax) {
+    who += "so have " + std::to_string(steps.size() - kNamesMax) + " others; ";
+  }
+  if (const std::size_t tasks = core.pool->unfinished(); tasks != 0) {
+    who += std::to_string(tasks) + (tasks == 1 ? " piece" : " pieces") +
+           " of offloaded work, chores or callbacks not ended; ";
+  }
+  if (who.empty()) who = core.store_name + " has not written yet what is queued; ";
+  return Status(StatusCode::kDeadlineExceeded,
+                "the executor has not stopped yet: " + who +
+                    "it stops as soon as that is over, and stop() may be called again");
 }
 
 Status on_engine_thread(std::string_view verb) {
@@ -155,6 +185,7 @@ ProcedureExecutor::ProcedureExecutor(std::unique_ptr<Engine> engine) : engine_(s
 
 ProcedureExecutor::~ProcedureExecutor() {
   stop();
+  if (engine_->stopping.joinable()) engine_->stopping.join();
   EngineCore& core = engine_->core;
   std::vector<std::unique_ptr<Execution>> left;
   {
@@ -425,19 +456,56 @@ std::size_t ProcedureExecutor::run_until_idle(std::size_t max_steps) {
 }
 
 void ProcedureExecutor::stop() {
-  EngineCore& core = engine_->core;
-  if (EngineThread::belongs_to(&core)) {
-    log(core.options.log, LogLevel::kError,
-        "stop() was called on a thread of the executor, which it would wait for; call it "
-        "elsewhere");
+  const ExecutorOptions& options = engine_->core.options;
+  if (EngineThread::belongs_to(&engine_->core)) {
+    log(options.log, LogLevel::kError, stop_on_engine_thread().message());
     return;
   }
+  const bool looks = options.stuck_after > Duration::zero();
+  const Duration patience = looks ? options.stuck_after : Duration::max();
+  for (Status late = stop_within(patience); !late.ok(); late = stop_within(patience)) {
+    log(options.log, LogLevel::kWarning, late.message());
+  }
+}
+
+Status ProcedureExecutor::stop(std::chrono::milliseconds timeout) {
+  if (EngineThread::belongs_to(&engine_->core)) return stop_on_engine_thread();
+  return stop_within(to_duration(timeout));
+}
+
+Status ProcedureExecutor::stop_within(Duration timeout) {
+  EngineCore& core = engine_->core;
+  const auto latch = std::make_shared<Latch<Status>>();
   bool first = false;
   {
     StateLock lock(core);
+    if (core.state.stopped) return Status();
     first = !std::exchange(core.state.stopping, true);
+    core.state.stop_waiters.emplace_back([latch] { latch->set(Status()); });
   }
-  if (!first) return engine_->stopped.wait();  // whoever was first is at it, or has ended
+  if (first) begin_to_stop();
+  return arrives_in_time(latch, core.clock, timeout) ? Status() : what_still_runs(core);
+}
+
+// On a thread of its own, as a step, offloaded work or the disk may take longer than the caller
+// wants to wait. An executor without threads has nothing that goes on while its host does not.
+void ProcedureExecutor::begin_to_stop() {
+  if (engine_->core.options.workers == 0) return shut_down();
+  try {
+    engine_->stopping = std::thread([this] { shut_down(); });
+  } catch (const std::system_error&) {  // the machine has no thread left
+    shut_down();
+  }
+}
+
+void ProcedureExecutor::shut_down() {
+  EngineCore& core = engine_->core;
+  const EngineThread mark(&core);
+  // Nobody can begin to wait any more, and what they wait for may take as long as a step does.
+  engine_->results.answer_all(
+      Status(StatusCode::kStopping,
+             "the executor is stopping; the procedure goes on when its store is opened again, "
+             "unless it has just ended"));
   engine_->timers.stop();
   core.scheduler.stop();
   engine_->workers.stop();
@@ -452,13 +520,16 @@ void ProcedureExecutor::stop() {
     engine_->publisher.perform(effects);
   }
   core.store.close();  // drains: what was handed over is published
-  engine_->results.answer_all(
-      Status(StatusCode::kStopping,
-             "the executor stopped; the procedure goes on when its store is opened again"));
   engine_->wake_port->close();
   core.pool->drain_and_stop();
   engine_->workers.bury();
-  engine_->stopped.count_down();
+  std::vector<std::function<void()>> waiters;
+  {
+    StateLock lock(core);
+    core.state.stopped = true;
+    waiters.swap(core.state.stop_waiters);
+  }
+  for (const auto& answer : waiters) answer();
 }
 
 }  // namespace pv2

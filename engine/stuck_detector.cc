@@ -45,6 +45,12 @@ std::vector<RunningProcedure> running_procedures(const EngineCore& core) {
   return all;
 }
 
+std::string in_words(const RunningProcedure& running) {
+  return std::string(running.undo ? "the undoing of step " : "step ") + running.step_name +
+         " of procedure " + std::to_string(running.id.value) + " (" + running.type +
+         ") has been running for " + seconds(running.age);
+}
+
 StuckDetector::StuckDetector(EngineCore& core)
     : core_(core), seen_(core.running.size()), last_look_(core.clock.steady_now()) {}
 
@@ -78,10 +84,7 @@ std::size_t StuckDetector::fire(SteadyTime now) {
 
 void StuckDetector::report(RunningProcedure running) {
   log(core_.options.log, LogLevel::kWarning,
-      std::string(running.undo ? "the undoing of step " : "step ") + running.step_name +
-          " of procedure " + std::to_string(running.id.value) + " (" + running.type +
-          ") has been running for " + seconds(running.age) + ", and stuck_after is " +
-          seconds(core_.options.stuck_after) +
+      in_words(running) + ", and stuck_after is " + seconds(core_.options.stuck_after) +
           "; it keeps a worker. Steps must not block: what takes time belongs into offload() or "
           "await()");
   if (!core_.options.on_stuck) return;

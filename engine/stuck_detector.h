@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "engine_core.h"
@@ -15,6 +16,9 @@ namespace pv2 {
 
 /// What runs now. Thread-safe.
 [[nodiscard]] std::vector<RunningProcedure> running_procedures(const EngineCore& core);
+
+/// "step PACK of procedure 7 (shop.Ship) has been running for 12.0 s".
+[[nodiscard]] std::string in_words(const RunningProcedure& running);
 
 /// Fired by one thread at a time.
 class StuckDetector final : public TimedWork {

@@ -14,6 +14,8 @@
 namespace pv2::testing {
 namespace {
 
+using namespace std::chrono_literals;
+
 struct Wrong final : Procedure {
   static constexpr std::string_view kType = "test.Wrong";
   void fields(auto& f) { f(1, "a", a), f(1, "b", b); }
@@ -206,6 +208,118 @@ TEST_CASE("stop answers everybody who waits, refuses what is new, and can be rep
   CHECK(executor->acknowledge(ended->id).code() == StatusCode::kStopping);
   CHECK(executor->live_procedures() == 1);
   CHECK(executor->health().ok());
+}
+
+TEST_CASE("stop answers who waits before the steps that run have ended") {
+  World world;
+  std::latch told(2);
+  std::latch runs(1);
+  world.scripts["long"] = {.steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
+                             runs.count_down();
+                             told.wait();  // for ever, if they were told only after it
+                             return std::nullopt;
+                           }};
+  const auto executor = open_with_threads(world, threaded(std::make_shared<MemoryDisk>()));
+  executor->start();
+  const auto submitted = executor->submit(Job(world, "long"));
+  REQUIRE(submitted.ok());
+  runs.wait();
+  StatusCode async_code = StatusCode::kOk;
+  executor->wait_async(submitted->id, [&](const Result<ProcedureResult>& answer) {
+    async_code = answer.status().code();
+    told.count_down();
+  });
+  StatusCode code = StatusCode::kOk;
+  std::thread waiter([&] {
+    code = executor->wait(submitted->id).status().code();
+    told.count_down();
+  });
+
+  executor->stop();
+  waiter.join();
+  CHECK(code == StatusCode::kStopping);
+  CHECK(async_code == StatusCode::kStopping);
+}
+
+TEST_CASE("a stop with a deadline says who still runs, goes on, and may be called again") {
+  World world;
+  std::latch runs(2);
+  std::latch let_step_end(1);
+  std::latch let_work_end(1);
+  std::atomic<bool> ended = false;
+  world.scripts["long step"] = {.steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
+                                  runs.count_down();
+                                  let_step_end.wait();
+                                  return std::nullopt;
+                                }};
+  world.scripts["long work"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                  const auto* value = run.ctx.offload([&] {
+                                    runs.count_down();
+                                    let_work_end.wait();
+                                    ended = true;
+                                  });
+                                  return value == nullptr ? std::optional(Say::wait())
+                                                          : std::nullopt;
+                                }};
+  auto executor = open_with_threads(world, threaded(std::make_shared<MemoryDisk>()));
+  executor->start();
+  const auto submitted = executor->submit(Job(world, "long step"));
+  REQUIRE(submitted.ok());
+  REQUIRE(executor->submit(Job(world, "long work")).ok());
+  runs.wait();
+
+  for (int i = 0; i < 2; ++i) {
+    const Status late = executor->stop(0ms);
+    CHECK(late.code() == StatusCode::kDeadlineExceeded);
+    CHECK_THAT(late.to_string(),
+               ContainsSubstring("step ONE of procedure " + std::to_string(submitted->id.value) +
+                                 " (test.Job) has been running for"));
+    CHECK_THAT(late.to_string(), ContainsSubstring("1 piece of offloaded work"));
+  }
+  CHECK(executor->submit(Quick()).status().code() == StatusCode::kStopping);
+
+  const int how = GENERATE(0, 1, 2);
+  CAPTURE(how);
+  std::thread stopper([&] {  // whichever it is, it waits for them
+    if (how == 0) CHECK(executor->stop(std::chrono::milliseconds::max()).ok());
+    if (how == 1) executor->stop();
+    if (how == 2) executor.reset();
+    CHECK(ended);
+  });
+  let_step_end.count_down();
+  let_work_end.count_down();
+  stopper.join();
+  if (executor) CHECK(executor->stop(0ms).ok());
+}
+
+TEST_CASE("a stop that waits logs now and then, by the executor's clock, what it waits for") {
+  World world;
+  std::latch runs(1);
+  std::latch let_step_end(1);
+  std::atomic<bool> logged = false;
+  world.scripts["long"] = {.steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
+                             runs.count_down();
+                             let_step_end.wait();
+                             return std::nullopt;
+                           }};
+  const auto clock = std::make_shared<ManualClock>();
+  ExecutorOptions options;
+  options.store = threaded(std::make_shared<MemoryDisk>());
+  add_job_types(options.registry, world);
+  options.clock = clock;
+  options.log = [&](LogLevel level, std::string_view line) {
+    if (level == LogLevel::kWarning && line.find("has not stopped yet: step ONE") != line.npos) {
+      logged = true;
+    }
+  };
+  auto executor = *ProcedureExecutor::open(std::move(options));
+  executor->start();
+  REQUIRE(executor->submit(Job(world, "long")).ok());
+  runs.wait();
+  std::thread stopper([&] { executor->stop(); });
+  while (!logged) clock->advance(1s);
+  let_step_end.count_down();
+  stopper.join();
 }
 
 TEST_CASE("an asynchronous verb after stop is answered too") {

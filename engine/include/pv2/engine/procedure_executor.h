@@ -344,12 +344,18 @@ class ProcedureExecutor {
   /// left. Returns how many steps ran. `max_steps` bounds it.
   std::size_t run_until_idle(std::size_t max_steps = SIZE_MAX);
 
-  /// Refuses new work, lets running steps and queued commits end, answers everybody who waits with
-  /// kStopping, and closes the store. Idempotent, and a second call returns when the first has
-  /// ended. Steps that run for ever make it wait for ever. On a thread of the executor itself (a
-  /// step, a callback) it only logs an error. An asynchronous verb that is called afterwards is
-  /// answered on the thread that calls it.
+  /// Refuses new work, answers everybody who waits with kStopping, lets running steps, work on the
+  /// pool and queued commits end, and closes the store. Idempotent, and a second call returns when
+  /// the first has ended. Steps that run for ever make it wait for ever; each `stuck_after` it logs
+  /// what still runs. On a thread of the executor itself (a step, a callback) it only logs an
+  /// error. An asynchronous verb that is called afterwards is answered on the thread that calls it.
   void stop();
+  /// The same, but returns after `timeout` at the latest, by the executor's clock. OK: it has
+  /// stopped. kDeadlineExceeded: not yet; the message names the steps that still run, and the
+  /// stopping goes on: call this again, or stop(), which waits. The destructor waits too, as what
+  /// runs uses the executor. kFailedPrecondition: on a thread of the executor itself. With workers
+  /// = 0 nothing goes on without the caller, and it returns when all is done.
+  Status stop(std::chrono::milliseconds timeout);
 
  private:
   explicit ProcedureExecutor(std::unique_ptr<Engine> engine);
@@ -360,6 +366,9 @@ class ProcedureExecutor {
 
   template <class Latch>
   auto await(Latch& latch);
+  Status stop_within(Duration timeout);
+  void begin_to_stop();
+  void shut_down();
 
   std::unique_ptr<Engine> engine_;
 };
