@@ -184,6 +184,10 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
 ProcedureExecutor::ProcedureExecutor(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
 
 ProcedureExecutor::~ProcedureExecutor() {
+  PV2_ASSERT(
+      !EngineThread::belongs_to(&engine_->core),
+      "an executor is not destroyed on a thread of its own (a step, a callback), which would "
+      "go on without it");
   stop();
   if (engine_->stopping.joinable()) engine_->stopping.join();
   EngineCore& core = engine_->core;

@@ -5,18 +5,16 @@
 
 #include "pv2/base/status.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
 #include <stdexcept>
 #include <string>
 
 #include "pv2/base/assert.h"
 #include "pv2/base/log.h"
 #include "support/catch.h"
+#include "support/in_child.h"
 
 using namespace pv2;
+using pv2::testing::in_child;
 
 TEST_CASE("status codes keep their numbers and names, which are persisted and printed") {
   const std::pair<StatusCode, const char*> codes[] = {
@@ -118,38 +116,6 @@ TEST_CASE("log levels have names") {
   CHECK(to_string(LogLevel::kWarning) == "WARNING");
   CHECK(to_string(LogLevel::kError) == "ERROR");
 }
-
-namespace {
-
-/// Runs `act` in a child process; its stderr, and whether it ended by abort().
-template <class Act>
-std::pair<std::string, bool> in_child(Act act) {
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    // The test program's own reaction to SIGABRT is to report the test case.
-    std::signal(SIGABRT, SIG_DFL);
-    dup2(ends[1], STDERR_FILENO);
-    close(ends[0]);
-    close(ends[1]);
-    act();
-    _exit(0);
-  }
-  close(ends[1]);
-  std::string text;
-  char buffer[512];
-  for (ssize_t got = 0; (got = read(ends[0], buffer, sizeof buffer)) > 0;) {
-    text.append(buffer, static_cast<std::size_t>(got));
-  }
-  close(ends[0]);
-  int how = 0;
-  REQUIRE(waitpid(child, &how, 0) == child);
-  return {text, WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT};
-}
-
-}  // namespace
 
 TEST_CASE("a broken invariant ends the process and says in words what should have held") {
   PV2_ASSERT(1 + 1 == 2, "arithmetic works");  // one that holds does nothing

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "support/engine_world.h"
+#include "support/in_child.h"
 
 namespace pv2::testing {
 namespace {
@@ -397,6 +398,20 @@ TEST_CASE("a blocking verb on a thread of the executor is an error, not a stands
 
   CHECK(refused >= 9);  // in a step, on the pool and in a callback
   CHECK(others == 0);
+}
+
+TEST_CASE("an executor that is destroyed on a thread of its own ends the process, in words") {
+  const auto [text, aborted] = in_child([] {
+    EngineWorld engine;
+    engine.world.scripts["a"] = {.steps = 1};
+    engine.open();
+    engine.executor().submit_async(Job(engine.world, "a"), {},
+                                   [&](const Result<Submitted>&) { engine.close(); });
+    engine.run();
+  });
+
+  CHECK(aborted);
+  CHECK_THAT(text, ContainsSubstring("destroyed on a thread of its own"));
 }
 
 TEST_CASE("what throws at submission is refused with the reason") {

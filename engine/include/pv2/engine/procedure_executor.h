@@ -169,7 +169,8 @@ class ProcedureExecutor {
   /// else, or it cannot be read; nothing on disk is changed then.
   static Result<std::unique_ptr<ProcedureExecutor>> open(ExecutorOptions options);
 
-  /// Stops (see stop()).
+  /// Stops (see stop()). Not on a thread of this executor, which would go on without it: that ends
+  /// the process.
   ~ProcedureExecutor();
   ProcedureExecutor(const ProcedureExecutor&) = delete;
   ProcedureExecutor& operator=(const ProcedureExecutor&) = delete;
