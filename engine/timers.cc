@@ -29,9 +29,7 @@ class Timers::Thread {
         alarm_(context_),
         work_(boost::asio::make_work_guard(context_)),
         subscription_(timers.core_.clock.subscribe([this] { look(); })),
-        thread_([this] { run(); }) {
-    look();
-  }
+        thread_([this] { run(); }) {}
   ~Thread() { stop(); }
 
   // The object stays: whoever still reports an earlier deadline posts into a context that nobody
@@ -75,13 +73,19 @@ class Timers::Thread {
 Timers::Timers(EngineCore& core) : core_(core) {}
 Timers::~Timers() { stop(); }
 
-void Timers::start() { thread_ = std::make_unique<Thread>(*this); }
+// Timers may be armed before and beside this: by what is submitted before start(). Whoever does not
+// see the thread yet armed his before the thread looks.
+void Timers::start() {
+  thread_ = std::make_unique<Thread>(*this);
+  running_.store(thread_.get(), std::memory_order_release);
+  thread_->look();
+}
 void Timers::stop() {
   if (thread_) thread_->stop();
 }
 
 void Timers::earliest_moved() {
-  if (thread_) thread_->look();
+  if (Thread* const thread = running_.load(std::memory_order_acquire)) thread->look();
 }
 
 std::optional<SteadyTime> Timers::earliest() {

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -41,7 +42,9 @@ class Timers {
 
   EngineCore& core_;
   std::vector<TimedWork*> others_;
-  std::unique_ptr<Thread> thread_;
+  std::unique_ptr<Thread> thread_;  // of whoever starts and stops
+  // For everybody else. Release and acquire: who sees the thread sees it whole.
+  std::atomic<Thread*> running_{nullptr};
 };
 
 }  // namespace pv2

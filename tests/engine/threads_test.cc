@@ -556,6 +556,30 @@ TEST_CASE("under endless urgent work the least of work still runs, with real wor
   for (const ProcedureId id : ids) CHECK(executor->wait(id)->status.ok());
 }
 
+TEST_CASE("starts may be put off while the executor is being started") {
+  World world;
+  world.scripts["a"] = {.steps = 1};
+  for (int life = 0; life < 50; ++life) {
+    ExecutorOptions options;
+    options.store =
+        memory(std::make_shared<MemoryDisk>(), {.mode = MemoryStoreOptions::Mode::kThread});
+    add_job_types(options.registry, world);
+    options.log = {};
+    auto executor = *ProcedureExecutor::open(std::move(options));
+    // The committer arms its timer, beside start(). Each is earlier than the one before.
+    std::latch ended(8);
+    for (int i = 0; i < 8; ++i) {
+      executor->submit_async(
+          Job(world, "a"), {.delay = 20us - 2us * i}, [&](const Result<Submitted>& submitted) {
+            executor->wait_async(submitted->id,
+                                 [&](const Result<ProcedureResult>&) { ended.count_down(); });
+          });
+    }
+    executor->start();
+    ended.wait();
+  }
+}
+
 TEST_CASE("a wait with a timeout is answered once, whichever comes first") {
   BusyWorld busy;
   auto executor = busy.open(
