@@ -200,7 +200,10 @@ std::unique_ptr<InsertCommit> Admission::reserve(From from, std::string_view typ
                                "try again later");
           break;
         }
-        if (from == From::kCaller && execution->nonce) refused = core_.state.retention.room();
+        if (from == From::kCaller && execution->nonce) {
+          refused = core_.state.retention.room(core_.state.nonces.size() +
+                                               core_.state.nonces_on_disk_only);
+        }
         if (!refused.ok()) break;
         const auto id = core_.allocate_ids(1);
         if (!id.ok()) {

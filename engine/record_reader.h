@@ -34,7 +34,6 @@ struct EndedRoot {
   ProcedureId id;
   WallTime finished{};
   std::size_t bytes = 0;  ///< About what its rows take.
-  bool keyed = false;
 };
 
 /// What was read. Both lists are in order of id.

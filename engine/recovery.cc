@@ -132,7 +132,7 @@ Status Recovery::link_oldest() {
   StateLock lock(core_);
   for (const EndedRoot& root : read->ended_roots) {
     ended_roots_.emplace(root.id, true);
-    core_.state.retention.kept(root.id, root.finished, root.bytes, root.keyed);
+    core_.state.retention.kept(root.id, root.finished, root.bytes);
   }
   for (LoadedProcedure& loaded : read->procedures) {
     ended_roots_.contains(loaded.header.root) ? forget(loaded) : go_on_with(loaded);

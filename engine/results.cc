@@ -36,17 +36,24 @@ Status forgotten(ProcedureId id) {
 // Results beyond the limit leave memory, oldest first; the store still has them, unless it keeps
 // none.
 void evict_old_results(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
-  while (core.state.completed_order.size() > core.options.max_results_in_memory) {
-    const auto at = core.state.completed.find(core.state.completed_order.front());
-    core.state.completed_order.pop_front();
-    if (at == core.state.completed.end()) continue;
+  auto& completed = core.state.completed;
+  auto& order = core.state.completed_order;
+  const std::size_t most = core.options.max_results_in_memory;
+  while (completed.size() > most) {
+    const auto at = completed.find(order.front());
+    order.pop_front();
+    if (at == completed.end()) continue;  // it was acknowledged
     if (at->second.nonce) {
       core.state.nonces.erase(at->second.nonce);
       if (core.keeps_records) ++core.state.nonces_on_disk_only;
     }
     if (!core.keeps_records) core.state.retention.gone(at->first);
-    core.state.completed.erase(at);
+    completed.erase(at);
     ++core.state.evictions;
+  }
+  // Those that were acknowledged stay in the order until they are as many as the others may be.
+  if (order.size() / 2 > most) {
+    std::erase_if(order, [&](ProcedureId id) { return !completed.contains(id); });
   }
 }
 
@@ -84,7 +91,7 @@ void keep_result(EngineCore& core, Execution& root, Effects& effects) {
       root.id,
       Completed{std::move(result), root.nonce, root.inbox != nullptr && root.inbox->audited});
   core.state.completed_order.push_back(root.id);
-  core.state.retention.kept(root.id, root.updated, kept_bytes(root), static_cast<bool>(root.nonce));
+  core.state.retention.kept(root.id, root.updated, kept_bytes(root));
   evict_old_results(core);
 }
 

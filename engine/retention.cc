@@ -9,10 +9,9 @@
 
 namespace pv2 {
 
-void Retention::kept(ProcedureId id, WallTime finished, std::size_t bytes, bool keyed) {
-  if (!keeps_books() || !kept_.emplace(id, Kept{finished, bytes, keyed}).second) return;
+void Retention::kept(ProcedureId id, WallTime finished, std::size_t bytes) {
+  if (!keeps_books() || !kept_.emplace(id, Kept{finished, bytes}).second) return;
   if (policy_.ttl != Duration::zero()) by_age_.emplace(finished, id);
-  keyed_ += keyed ? 1 : 0;
   bytes_ += bytes;
 }
 
@@ -20,22 +19,21 @@ void Retention::gone(ProcedureId id) {
   const auto at = kept_.find(id);
   if (at == kept_.end()) return;
   by_age_.erase({at->second.finished, id});
-  keyed_ -= at->second.keyed ? 1 : 0;
   bytes_ -= at->second.bytes;
   kept_.erase(at);
 }
 
-Status Retention::room() const {
+Status Retention::room(std::size_t nonces) const {
   const auto refused = [](const std::string& what) {
     return Status(StatusCode::kResourceExhausted,
                   what +
                       "; nothing is forgotten early, so nothing new with a nonce is accepted "
                       "until results are acknowledged or their time is over");
   };
-  if (policy_.max_keyed_results != 0 && keyed_ >= policy_.max_keyed_results) {
-    return refused(std::to_string(keyed_) +
-                   " results with a nonce are kept, which is the limit "
-                   "(RetentionPolicy::max_keyed_results)");
+  if (policy_.max_keyed_results != 0 && nonces >= policy_.max_keyed_results) {
+    return refused(std::to_string(nonces) +
+                   " submissions with a nonce are live or have a result that is kept, which is the "
+                   "limit (RetentionPolicy::max_keyed_results)");
   }
   if (policy_.max_bytes != 0 && bytes_ >= policy_.max_bytes) {
     return refused("the results that are kept take " + std::to_string(bytes_) +

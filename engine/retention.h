@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Retention: how many results of keyed submissions are kept, how large they are, and which have
-// been kept long enough. Nothing is evicted early: at a limit new keyed submissions are refused,
-// and a result goes only when it is acknowledged or its time is over. It keeps its books only when
-// the host has set a limit or a time.
+// Retention: whether there is room for more keyed submissions, how large the results are that are
+// kept, and which have been kept long enough. Nothing is evicted early: at a limit new keyed
+// submissions are refused, and a result goes only when it is acknowledged or its time is over. It
+// keeps its books only when the host has set a limit of bytes or a time.
 
 #pragma once
 
@@ -29,16 +29,16 @@ class Retention {
   explicit Retention(const RetentionPolicy& policy) : policy_(policy) {}
 
   [[nodiscard]] bool keeps_books() const noexcept {
-    return policy_.ttl != Duration::zero() || policy_.max_keyed_results != 0 ||
-           policy_.max_bytes != 0;
+    return policy_.ttl != Duration::zero() || policy_.max_bytes != 0;
   }
   /// A root has ended, in this run or one before; `bytes` is about what its rows take.
-  void kept(ProcedureId id, WallTime finished, std::size_t bytes, bool keyed);
+  void kept(ProcedureId id, WallTime finished, std::size_t bytes);
   /// Its result is gone.
   void gone(ProcedureId id);
 
-  /// OK, or why no new keyed submission is accepted.
-  [[nodiscard]] Status room() const;
+  /// OK, or why no new keyed submission is accepted while so many nonces are known: of live
+  /// procedures, each of which will have a result, and of results.
+  [[nodiscard]] Status room(std::size_t nonces) const;
   /// When the oldest result has been kept long enough.
   [[nodiscard]] std::optional<WallTime> next_expiry() const;
   /// Those whose time is over at `now`, oldest first, at most `most`. They are not offered again.
@@ -48,13 +48,11 @@ class Retention {
   struct Kept {
     WallTime finished{};
     std::uint64_t bytes = 0;
-    bool keyed = false;
   };
 
   const RetentionPolicy policy_;
   boost::unordered_flat_map<ProcedureId, Kept, std::hash<ProcedureId>> kept_;
   std::set<std::pair<WallTime, ProcedureId>> by_age_;  // with a time to live only
-  std::size_t keyed_ = 0;
   std::uint64_t bytes_ = 0;
 };
 

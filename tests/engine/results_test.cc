@@ -3,6 +3,8 @@
 // Results: told to everybody who waits, the same for ever, read from the store when memory has let
 // them go, and gone once they were acknowledged. (Rows 8, 35, 38; X8.)
 
+#include <pv2/store/noop_procedure_store.h>
+
 #include "record_codec.h"
 #include "support/engine_world.h"
 
@@ -159,6 +161,41 @@ TEST_CASE("describe and list show live procedures as their last records say") {
   engine.faults().release();
   engine.run();
   CHECK(engine.executor().list().empty());
+}
+
+TEST_CASE("with a store that keeps nothing, acknowledged results take nobody's place in memory") {
+  EngineWorld engine;
+  engine.max_results_in_memory = 5;
+  engine.world.scripts["a"] = {.steps = 1};
+  auto options = engine.options();
+  options.store = noop();
+  engine.open(std::move(options));
+  const auto is_kept = [&](ProcedureId id) {
+    StatusCode code = StatusCode::kInternal;
+    engine.executor().wait_async(
+        id, [&](const Result<ProcedureResult>& result) { code = result.status().code(); });
+    engine.run();
+    return code == StatusCode::kOk;
+  };
+  std::vector<ProcedureId> kept;
+  for (int i = 0; i < 100; ++i) {
+    const ProcedureId id = engine.submit("a");
+    engine.run();
+    if (i % 30 == 0) {
+      kept.push_back(id);
+    } else {
+      engine.executor().acknowledge_async(id, [](const Status&) {});
+      engine.run();
+    }
+  }
+  REQUIRE(kept.size() == 4);
+  for (const ProcedureId id : kept) CHECK(is_kept(id));
+
+  const ProcedureId two_more[] = {engine.submit("a"), engine.submit("a")};
+  engine.run();
+  CHECK_FALSE(is_kept(kept.front()));  // the oldest, and no other
+  CHECK(is_kept(kept[1]));
+  for (const ProcedureId id : two_more) CHECK(is_kept(id));
 }
 
 TEST_CASE("the history keeps the last eight steps, over restarts") {

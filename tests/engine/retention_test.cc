@@ -93,6 +93,48 @@ TEST_CASE("at the limit of keyed results what is new is refused, what is known i
   CHECK(submit_keyed(engine, "c", 3) == StatusCode::kOk);
 }
 
+TEST_CASE("what is live with a nonce counts to the limit too, as it will have a result") {
+  EngineWorld engine;
+  engine.world.scripts["asks"] = {
+      .steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+        const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+        return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
+      }};
+  open(engine, {.max_keyed_results = 3});
+  engine.submit("asks", {.nonce = {1, 1}});
+  const ProcedureId ended = engine.submit("a", {.nonce = {1, 2}});
+  engine.run();
+  const int restarts = GENERATE(0, 1);
+  if (restarts != 0) open(engine, {.max_keyed_results = 3});
+  engine.submit("asks", {.nonce = {1, 3}});
+
+  CHECK(submit_keyed(engine, "c", 4) == StatusCode::kResourceExhausted);
+  CHECK(submit_keyed(engine, "asks", 1) == StatusCode::kOk);  // known
+  engine.submit("c");                                         // without a nonce
+  engine.run();
+  CHECK(submit_keyed(engine, "c", 4) == StatusCode::kResourceExhausted);
+  CHECK(engine.executor().acknowledge(ended).ok());
+  CHECK(submit_keyed(engine, "c", 4) == StatusCode::kOk);
+  CHECK(submit_keyed(engine, "c", 5) == StatusCode::kResourceExhausted);
+}
+
+TEST_CASE("what a step submits counts to the limit, and no more when the step did not end") {
+  EngineWorld engine;
+  engine.world.scripts["submitter"] = {.steps = 1,
+                                       .run = [](JobRun& run) -> std::optional<Outcome> {
+                                         run.ctx.submit(Job(run.world, "a"), {.nonce = {1, 1}});
+                                         // This one is refused, and so the other withdrawn.
+                                         run.ctx.submit(Job(run.world, "b"), {.nonce = {1, 1}});
+                                         return std::nullopt;
+                                       }};
+  open(engine, {.max_keyed_results = 1});
+  const ProcedureId id = engine.submit("submitter");
+  engine.run();
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK(submit_keyed(engine, "c", 2) == StatusCode::kOk);
+  CHECK(submit_keyed(engine, "c", 3) == StatusCode::kResourceExhausted);
+}
+
 TEST_CASE("at the limit of bytes it is the same") {
   EngineWorld engine;
   open(engine, {.max_bytes = 1});

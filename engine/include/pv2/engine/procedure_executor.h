@@ -66,9 +66,11 @@ struct RetentionPolicy {
   /// forgotten, and the same submission would run again: a nonce promises "at most once" for this
   /// long. 0: until it is acknowledged. Else at least 30 minutes, longer than any client retries.
   Duration ttl{};
-  /// Results with a nonce that may be kept at once. 0: any number.
+  /// Submissions with a nonce that may be live, or have a result that is kept, at once. 0: any
+  /// number. Those of steps count, but are not refused.
   std::size_t max_keyed_results = 0;
-  /// Bytes that kept results may take, about. 0: any number.
+  /// Bytes that kept results may take, about, beside those of what is live when they are reached.
+  /// 0: any number.
   std::size_t max_bytes = 0;
 };
 
