@@ -221,6 +221,7 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
   execution.state =
       execution.deadline ? ProcedureState::kWaitingTimeout : ProcedureState::kRunnable;
   execution.recorded_locks = commit.holds_locks;
+  execution.updated = execution.submitted;
   ++core_.counts_of(*execution.type).submitted;
   core_.reserve_ids(effects);
   execution.inserting = nullptr;
@@ -253,6 +254,7 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   for (Execution* child : commit.children) {
     child->state = ProcedureState::kRunnable;
     child->phase = Phase::kIdle;
+    child->updated = child->submitted;
     ++core_.counts_of(*child->type).submitted;
     core_.state.live.emplace(child->id, child);
     for (Execution* head = &execution.domain(); head != nullptr; head = head->outer_domain()) {

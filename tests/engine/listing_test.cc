@@ -54,6 +54,28 @@ class Touchy final : public Procedure {
 
 }  // namespace
 
+TEST_CASE("what has only its first record was changed when that was made") {
+  EngineWorld engine;
+  engine.world.scripts["parent"] = {.children = {"child"}};
+  engine.world.scripts["child"] = asks_in(1);
+  engine.world.scripts["later"] = {.steps = 1};
+  engine.open();
+  engine.clock->advance(3s);
+  const ProcedureId parent = engine.submit("parent");
+  const ProcedureId later = engine.submit("later", {.delay = 1h});
+  CHECK(engine.describe(parent).updated == engine.describe(parent).submitted);
+  CHECK(engine.describe(later).updated == engine.describe(later).submitted);
+  engine.clock->advance(4s);
+  engine.run();
+
+  const auto children = engine.executor().list({.root = parent, .is_root = false});
+  REQUIRE(children.procedures.size() == 1);
+  CHECK(children.procedures[0].updated == engine.clock->wall_now());
+  const std::vector<std::string> before = in_words(engine.executor().list());
+  engine.crash_and_open();
+  CHECK(in_words(engine.executor().list()) == before);
+}
+
 TEST_CASE("pages are in order of id, end where nothing is left, and miss nothing that stays") {
   EngineWorld engine;
   engine.world.scripts["asks"] = asks_in(1);
