@@ -60,6 +60,19 @@ ExecutorOptions with_brittle(EngineWorld& engine, const Place& place) {
   return options;
 }
 
+// A value that throws at the move after `moves` others.
+struct Fragile {
+  explicit Fragile(int& left) : moves(&left) {}
+  Fragile(Fragile&& other) : moves(other.moves) {
+    if ((*moves)-- == 0) throw std::runtime_error("broken on the way");
+  }
+  Fragile& operator=(Fragile&&) = delete;
+  Fragile(const Fragile&) = delete;
+  Fragile& operator=(const Fragile&) = delete;
+  ~Fragile() = default;
+  int* moves;
+};
+
 }  // namespace
 
 TEST_CASE(
@@ -122,6 +135,55 @@ TEST_CASE("what a child throws while it is spawned fails the step that spawns it
   CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("thrown by the test"));
   CHECK(engine.executor().list().empty());
   CHECK(engine.disk->rows() == 1 + 2);
+}
+
+TEST_CASE("a value that cannot be moved into a step's wait may be sent again") {
+  for (int moves = 0; moves < 6; ++moves) {
+    CAPTURE(moves);
+    EngineWorld engine;
+    std::optional<Completion<Fragile>> asked;
+    engine.world.scripts["a"] = {
+        .steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+          const auto* value = run.ctx.await<Fragile>([&](auto completion) { asked = completion; });
+          return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
+        }};
+    engine.open();
+    const ProcedureId id = engine.submit("a");
+    engine.run();
+    int left = moves;
+    try {
+      (*asked)(Fragile(left));
+    } catch (const std::runtime_error&) {
+      left = 1000;
+      (*asked)(Fragile(left));
+    }
+    engine.run();
+    CHECK(engine.executor().live_procedures() == 0);
+    CHECK(engine.result(id).status.ok());
+  }
+}
+
+TEST_CASE("offloaded work whose value cannot be moved ends with an error, not never") {
+  for (int moves = 0; moves < 12; ++moves) {
+    CAPTURE(moves);
+    EngineWorld engine;
+    Status error;
+    engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                   int left = moves;
+                                   const auto* value =
+                                       run.ctx.offload([left]() mutable { return Fragile(left); });
+                                   if (value == nullptr) return Say::wait();
+                                   error = value->status();
+                                   return std::nullopt;
+                                 }};
+    engine.open();
+    const ProcedureId id = engine.submit("a");
+    engine.run();
+    CHECK(engine.executor().live_procedures() == 0);
+    CHECK(engine.result(id).status.ok());
+    if (!error.ok()) CHECK_THAT(error.to_string(), ContainsSubstring("broken on the way"));
+    if (moves == 0) CHECK_FALSE(error.ok());
+  }
 }
 
 }  // namespace pv2::testing

@@ -48,10 +48,12 @@ class AwaitSlot {
   [[nodiscard]] virtual const std::type_info& type() const noexcept = 0;
 
  protected:
-  /// True for the first caller only, who then sets the value and calls arrived().
+  /// True for the first caller only, who then sets the value and calls arrived(), or gives up.
+  /// Acquire and release: the next one may use what he who gave up has left.
   [[nodiscard]] bool claim() noexcept {
-    return !claimed_.exchange(true, std::memory_order_relaxed);
+    return !claimed_.exchange(true, std::memory_order_acquire);
   }
+  void give_up() noexcept { claimed_.store(false, std::memory_order_release); }
   void arrived() noexcept {
     ready_.store(true, std::memory_order_release);
     target_->wake(id_, epoch_);
@@ -75,7 +77,12 @@ class AwaitSlotOf final : public AwaitSlot {
 
   void complete(T value) {
     if (!claim()) return;
-    value_.emplace(std::move(value));
+    try {
+      value_.emplace(std::move(value));
+    } catch (...) {
+      give_up();  // who called may call again, with a value that can be moved
+      throw;
+    }
     arrived();
   }
   [[nodiscard]] const T& value() const { return *value_; }
@@ -85,7 +92,8 @@ class AwaitSlotOf final : public AwaitSlot {
   std::optional<T> value_;
 };
 
-/// Call it once with the value. Later calls, and copies' calls, do nothing. Thread-safe.
+/// Call it once with the value. Later calls, and copies' calls, do nothing. It throws only what
+/// moving the value throws; then it was not called. Thread-safe.
 template <class T>
 class Completion {
  public:

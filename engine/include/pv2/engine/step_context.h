@@ -142,18 +142,16 @@ class StepContext {
     using Value = typename internal::OffloadValue<R>::type;
     return await_from<Value>(AwaitSlot::Source::kOffload, [&](Completion<Value> completion) {
       run_on_pool([work = std::move(work), completion = std::move(completion)]() mutable {
-        completion([&]() -> Value {
-          try {
-            if constexpr (std::is_void_v<R>) {
-              work();
-              return Status();
-            } else {
-              return Value(work());
-            }
-          } catch (...) {
-            return Value(internal::status_of_current_exception("offloaded work"));
+        try {  // the value may throw too, while it is moved to where the step finds it
+          if constexpr (std::is_void_v<R>) {
+            work();
+            completion(Status());
+          } else {
+            completion(Value(work()));
           }
-        }());
+        } catch (...) {
+          completion(Value(internal::status_of_current_exception("offloaded work")));
+        }
       });
     });
   }
