@@ -119,6 +119,8 @@ void print_fields_of(Published& copy) {
 ProcedurePage list_procedures(EngineCore& core, const ListFilter& filter, ProcedureId after,
                               std::size_t limit) {
   ProcedurePage page;
+  page.next = after;
+  if (limit == 0) return page;
   const WallTime now = core.clock.wall_now();
   std::vector<Published> piece;
   do {

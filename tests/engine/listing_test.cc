@@ -76,6 +76,19 @@ TEST_CASE("what has only its first record was changed when that was made") {
   CHECK(in_words(engine.executor().list()) == before);
 }
 
+TEST_CASE("a page of none is empty") {
+  EngineWorld engine;
+  engine.world.scripts["asks"] = asks_in(1);
+  engine.open();
+  const ProcedureId first = engine.submit("asks");
+  engine.submit("asks");
+  engine.run();
+  CHECK(engine.executor().list({}, {}, 0).procedures.empty());
+  const ProcedurePage page = engine.executor().list({}, first, 0);
+  CHECK(page.procedures.empty());
+  CHECK(page.next == first);
+}
+
 TEST_CASE("pages are in order of id, end where nothing is left, and miss nothing that stays") {
   EngineWorld engine;
   engine.world.scripts["asks"] = asks_in(1);
