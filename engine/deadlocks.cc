@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "record_codec.h"
+#include "step_run.h"
 #include "tree.h"
 
 namespace pv2 {
@@ -111,9 +112,10 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
   last.now = core.clock.wall_now();
   last.undo = has_begun_its_step(member) ? UndoChange::kPush : UndoChange::kKeep;
   last.history = HistoryEntry{member.step, member.attempt, Outcome::Kind::kFail, last.now};
-  last.error = Status(StatusCode::kAborted,
-                      "given up to end a deadlock, as the youngest in it: " + why +
-                          "; submit it again, or let all of them take their locks in one order");
+  last.error =
+      bounded(Status(StatusCode::kAborted,
+                     "given up to end a deadlock, as the youngest in it: " + why +
+                         "; submit it again, or let all of them take their locks in one order"));
   write(member, std::move(commit), effects);
 }
 
@@ -134,10 +136,11 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
   next.undo = UndoChange::kPush;  // its turn is not over
   next.holds_locks = false;
   next.now = core.clock.wall_now();
-  next.error = Status(StatusCode::kAborted,
-                      "its undoing is in a deadlock with others, as the youngest in it: " + why +
-                          "; undo by hand what procedure " + std::to_string(member.id.value) +
-                          " has done, or free what it waits for");
+  next.error =
+      bounded(Status(StatusCode::kAborted,
+                     "its undoing is in a deadlock with others, as the youngest in it: " + why +
+                         "; undo by hand what procedure " + std::to_string(member.id.value) +
+                         " has done, or free what it waits for"));
   write(member, std::move(commit), effects);
 }
 

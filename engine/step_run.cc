@@ -23,15 +23,12 @@ constexpr std::size_t kUndoEntriesMax = 1024;
 // What a later record of the same procedure may need beyond this one: a grant's flags, an error,
 // times.
 constexpr std::size_t kLaterRecords = 4096;
-// An error message travels in every later record of its procedure.
 constexpr std::size_t kErrorMessageMax = 2048;
 
 Status bounded(Status error) {
   if (error.message().size() <= kErrorMessageMax) return error;
   return Status(error.code(), std::string(error.message().substr(0, kErrorMessageMax)) + "...");
 }
-
-}  // namespace
 
 Duration backoff_delay(const RetryPolicy& policy, std::uint32_t attempt, Random& random) {
   Duration delay = std::min(policy.base, policy.cap);

@@ -90,6 +90,9 @@ class StepRun {
   std::unique_ptr<InboxUse> inbox_use_;
 };
 
+/// The error as it is recorded: cut at 2 KiB, as it travels in every later record of its procedure.
+[[nodiscard]] Status bounded(Status error);
+
 /// Sets up an execution for a new object: fields encoded (in `scratch` first), locks and priority
 /// asked. Calls user code.
 Status describe_new(Procedure& object, Execution& execution, std::string& scratch);

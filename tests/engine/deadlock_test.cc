@@ -51,6 +51,24 @@ TEST_CASE("of two trees that wait for each other the younger is undone and the o
   CHECK(engine.executor().locks().empty());
 }
 
+TEST_CASE("the error of a deadlock is cut like any other: it travels in every later record") {
+  EngineWorld engine;
+  script_a_circle(engine.world);
+  const std::string long_name(3000, 'x');
+  const LockSet locks = LockSet().table("shop", long_name, LockMode::kExclusive);
+  engine.world.scripts["younger"].locks = locks;
+  engine.world.scripts["older child"].locks = locks;
+  engine.open();
+  engine.submit("older");
+  const ProcedureId younger = engine.submit("younger");
+  engine.run_to_the_end();
+
+  const ProcedureResult undone = engine.result(younger);
+  CHECK(undone.status.code() == StatusCode::kAborted);
+  CHECK(undone.status.message().size() < 2100);
+  CHECK(logged(engine, long_name));  // there it is whole
+}
+
 TEST_CASE("a host that only wants to hear of deadlocks finds them listed, and nothing is undone") {
   EngineWorld engine;
   script_a_circle(engine.world);
