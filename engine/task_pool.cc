@@ -15,7 +15,7 @@
 namespace pv2 {
 namespace {
 
-thread_local const void* current_engine = nullptr;
+thread_local const EngineThread* innermost = nullptr;
 
 void run_guarded(const void* engine, Task& task) noexcept {
   const EngineThread mark(engine);
@@ -214,10 +214,14 @@ std::unique_ptr<TaskPool> TaskPool::make(unsigned threads, const void* engine) {
   return std::make_unique<ThreadedPool>(threads, engine);
 }
 
-EngineThread::EngineThread(const void* engine) noexcept : before_(current_engine) {
-  current_engine = engine;
+EngineThread::EngineThread(const void* engine) noexcept : engine_(engine), outer_(innermost) {
+  innermost = this;
 }
-EngineThread::~EngineThread() { current_engine = before_; }
-bool EngineThread::belongs_to(const void* engine) noexcept { return current_engine == engine; }
+EngineThread::~EngineThread() { innermost = outer_; }
+bool EngineThread::belongs_to(const void* engine) noexcept {
+  const EngineThread* mark = innermost;
+  while (mark != nullptr && mark->engine_ != engine) mark = mark->outer_;
+  return mark != nullptr;
+}
 
 }  // namespace pv2

@@ -44,6 +44,7 @@ class TaskPool {
 };
 
 /// Marks the calling thread as one of `engine`'s, where blocking on that engine would stop it.
+/// Marks nest: a step may run another engine.
 class EngineThread {
  public:
   explicit EngineThread(const void* engine) noexcept;
@@ -53,7 +54,8 @@ class EngineThread {
   [[nodiscard]] static bool belongs_to(const void* engine) noexcept;
 
  private:
-  const void* before_;
+  const void* engine_;
+  const EngineThread* outer_;
 };
 
 }  // namespace pv2

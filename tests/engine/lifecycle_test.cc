@@ -414,6 +414,34 @@ TEST_CASE("an executor that is destroyed on a thread of its own ends the process
   CHECK_THAT(text, ContainsSubstring("destroyed on a thread of its own"));
 }
 
+TEST_CASE("a step that runs another engine is still a thread of its own engine") {
+  EngineWorld outer;
+  EngineWorld inner;
+  StatusCode within = StatusCode::kOk;
+  StatusCode after = StatusCode::kOk;
+  inner.world.scripts["inner"] = {
+      .steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
+        within = outer.executor().submit(Job(outer.world, "other")).status().code();
+        return std::nullopt;
+      }};
+  outer.world.scripts["other"] = {.steps = 1};
+  outer.world.scripts["outer"] = {
+      .steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
+        inner.run();
+        after = outer.executor().submit(Job(outer.world, "other")).status().code();
+        return std::nullopt;
+      }};
+  inner.open();
+  outer.open();
+  inner.submit("inner");
+  outer.submit("outer");
+  outer.run();
+
+  CHECK(within == StatusCode::kFailedPrecondition);
+  CHECK(after == StatusCode::kFailedPrecondition);
+  CHECK(outer.executor().submit(Job(outer.world, "other")).ok());
+}
+
 TEST_CASE("what throws at submission is refused with the reason") {
   Place place = Place::kNowhere;
   EngineWorld engine;
