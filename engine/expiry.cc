@@ -28,19 +28,41 @@ std::optional<SteadyTime> Expiry::next_due() {
   return later(core_.clock.steady_now(), std::max(left, kPause));
 }
 
-std::size_t Expiry::fire(SteadyTime /*now*/) {
+std::size_t Expiry::fire(SteadyTime now) {
   std::vector<ProcedureId> expired;
   {
     StateLock lock(core_);
+    if (now < not_before_) return 0;
     expired = core_.state.retention.take_expired(core_.clock.wall_now(), kAtOnce);
   }
   if (expired.empty()) return 0;
   core_.pool->post_blocking([this, expired] {  // it may have to look into the store
     for (const ProcedureId id : expired) {
-      results_.acknowledge(id, {.answer = [](const Status&) {}, .on_pool = false});
+      results_.acknowledge(
+          id, {.answer = [this, id](const Status& status) { acknowledged(id, status); },
+               .on_pool = false});
     }
   });
   return expired.size();
+}
+
+void Expiry::acknowledged(ProcedureId id, const Status& status) {
+  if (status.ok()) return;
+  bool first = false;
+  {
+    StateLock lock(core_);
+    if (!core_.unavailable().ok()) return;  // the next run finds it too old again
+    const SteadyTime now = core_.clock.steady_now();
+    first = not_before_ <= now;
+    not_before_ = later(now, kPause);
+    core_.state.retention.put_back(id);
+  }
+  if (!first) return;  // one line for all that fail together
+  log(core_.options.log, LogLevel::kWarning,
+      "the result of procedure " + std::to_string(id.value) +
+          " has been kept long enough but could not be deleted, which is tried again in a "
+          "minute: " +
+          status.to_string());
 }
 
 }  // namespace pv2

@@ -20,8 +20,12 @@ class Expiry final : public TimedWork {
   std::size_t fire(SteadyTime now) override PV2_EXCLUDES(core_.state_mutex);
 
  private:
+  /// One that failed (the disk could not be read) is tried again, after a pause.
+  void acknowledged(ProcedureId id, const Status& status) PV2_EXCLUDES(core_.state_mutex);
+
   EngineCore& core_;
   Results& results_;
+  SteadyTime not_before_ PV2_GUARDED_BY(core_.state_mutex) = SteadyTime::min();
 };
 
 }  // namespace pv2

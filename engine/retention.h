@@ -41,8 +41,11 @@ class Retention {
   [[nodiscard]] Status room(std::size_t nonces) const;
   /// When the oldest result has been kept long enough.
   [[nodiscard]] std::optional<WallTime> next_expiry() const;
-  /// Those whose time is over at `now`, oldest first, at most `most`. They are not offered again.
+  /// Those whose time is over at `now`, oldest first, at most `most`. They are not offered again,
+  /// unless they are put back.
   [[nodiscard]] std::vector<ProcedureId> take_expired(WallTime now, std::size_t most);
+  /// It could not be deleted; if it is still kept it is offered again.
+  void put_back(ProcedureId id);
 
  private:
   struct Kept {

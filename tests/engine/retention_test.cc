@@ -4,6 +4,7 @@
 // new keyed submissions are refused, and known ones are answered. (X8; idempotency 2.4.)
 
 #include "support/engine_world.h"
+#include "support/wrapped_store.h"
 
 namespace pv2::testing {
 namespace {
@@ -141,6 +142,37 @@ TEST_CASE("at the limit of bytes it is the same") {
   CHECK(submit_keyed(engine, "a", 1) == StatusCode::kOk);  // nothing is kept yet
   engine.run();
   CHECK(submit_keyed(engine, "b", 2) == StatusCode::kResourceExhausted);
+}
+
+TEST_CASE("what could not be deleted when its time was over is deleted later") {
+  // What has left memory is read before it is deleted, and the disk may not answer just then.
+  class Unreadable final : public WrappedStore {
+   public:
+    using WrappedStore::WrappedStore;
+    Result<std::optional<std::string>> get(Space space, std::string_view key) override {
+      if (fails) return Status(StatusCode::kIoError, "cannot be read just now");
+      return WrappedStore::get(space, key);
+    }
+    bool fails = false;
+  };
+  EngineWorld engine;
+  open(engine, {.ttl = 1h});
+  const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
+  engine.run();
+  auto options = engine.options();
+  options.retention.ttl = 1h;
+  auto store = std::make_unique<Unreadable>(std::move(options.store));
+  Unreadable& unreadable = *store;
+  options.store = std::move(store);
+  engine.open(std::move(options));
+
+  unreadable.fails = true;
+  engine.advance(1h);
+  engine.advance(1h);
+  unreadable.fails = false;
+  CHECK(asked_for(engine, id) == StatusCode::kOk);
+  engine.advance(1h);
+  CHECK(asked_for(engine, id) == StatusCode::kExpired);
 }
 
 TEST_CASE("a time to live that clients could outlast is refused") {
