@@ -211,7 +211,7 @@ ProcedureExecutor::~ProcedureExecutor() {
 void ProcedureExecutor::start() {
   {
     StateLock lock(engine_->core);
-    engine_->core.state.started = true;
+    if (engine_->core.state.stopping || std::exchange(engine_->core.state.started, true)) return;
   }
   if (engine_->core.options.workers == 0) return;
   engine_->timers.start();

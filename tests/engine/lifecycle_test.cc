@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <latch>
+#include <mutex>
+#include <set>
 #include <thread>
 
 #include "support/engine_world.h"
@@ -440,6 +442,37 @@ TEST_CASE("a step that runs another engine is still a thread of its own engine")
   CHECK(within == StatusCode::kFailedPrecondition);
   CHECK(after == StatusCode::kFailedPrecondition);
   CHECK(outer.executor().submit(Job(outer.world, "other")).ok());
+}
+
+TEST_CASE("a second start changes nothing") {
+  World world;
+  std::mutex seen_mutex;
+  std::set<std::thread::id> seen;
+  world.scripts["notes its thread"] = {.run = [&](JobRun&) -> std::optional<Outcome> {
+    const std::scoped_lock lock(seen_mutex);
+    seen.insert(std::this_thread::get_id());
+    return std::nullopt;
+  }};
+  ExecutorOptions options;
+  options.store = threaded(std::make_shared<MemoryDisk>());
+  add_job_types(options.registry, world);
+  options.workers = 1;
+  options.log = {};
+  auto executor = *ProcedureExecutor::open(std::move(options));
+  executor->start();
+  executor->start();
+  std::latch ended(200);
+  for (int i = 0; i < 200; ++i) {
+    executor->submit_async(
+        Job(world, "notes its thread"), {}, [&](const Result<Submitted>& submitted) {
+          executor->wait_async(submitted->id,
+                               [&](const Result<ProcedureResult>&) { ended.count_down(); });
+        });
+  }
+  ended.wait();
+  CHECK(seen.size() == 1);
+  executor->stop();
+  executor->start();  // nor does one that comes too late
 }
 
 TEST_CASE("what throws at submission is refused with the reason") {

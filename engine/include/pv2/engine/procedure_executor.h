@@ -177,7 +177,8 @@ class ProcedureExecutor {
   ProcedureExecutor(const ProcedureExecutor&) = delete;
   ProcedureExecutor& operator=(const ProcedureExecutor&) = delete;
 
-  /// Lets the workers run what was loaded and what is submitted.
+  /// Lets the workers run what was loaded and what is submitted. A second call, or one after
+  /// stop(), does nothing.
   void start();
 
   /// Accepts a procedure for execution and returns its id.
