@@ -39,6 +39,8 @@ class Timers {
   class Thread;
 
   [[nodiscard]] std::optional<SteadyTime> earliest();
+  /// Queues some of those whose deadline has passed.
+  std::size_t fire_some(SteadyTime now) PV2_EXCLUDES(core_.state_mutex);
 
   EngineCore& core_;
   std::vector<TimedWork*> others_;

@@ -580,6 +580,21 @@ TEST_CASE("starts may be put off while the executor is being started") {
   }
 }
 
+TEST_CASE("any number of deadlines that pass at once are all met") {
+  EngineWorld engine;
+  engine.max_live_procedures = 10'000;
+  engine.world.scripts["a"] = {.steps = 1};
+  engine.open();
+  constexpr std::size_t kJobs = 3000;
+  for (std::size_t i = 0; i < kJobs; ++i) {
+    engine.executor().submit_async(Job(engine.world, "a"), {.delay = 1h},
+                                   [](const Result<Submitted>&) {});
+  }
+  engine.run();
+  engine.advance(1h);
+  CHECK(engine.world.journal.count("do a.1") == kJobs);
+}
+
 TEST_CASE("a wait with a timeout is answered once, whichever comes first") {
   BusyWorld busy;
   auto executor = busy.open(
