@@ -319,7 +319,9 @@ void begin_rollback(EngineCore& core, Execution& head, Effects& effects)
   plan_rollback(head);
   // Parked before a restart, or as part of a domain within this one.
   for (const Execution& member : TreeMembers(head)) {
-    if (member.parked && member.state == ProcedureState::kFailed) head.tree.parked = true;
+    if (!member.parked || member.state != ProcedureState::kFailed) continue;
+    park_tree(core, head, member.failure ? member.failure->shown().to_string() : "", effects);
+    break;
   }
   if (!head.tree.parked) {
     for (Execution* const member : head.tree.members) wait_for_turn(core, *member, head);

@@ -379,8 +379,22 @@ TEST_CASE("a tree that fails around a child that is parked is parked there too")
   const ProcedureId root = engine.submit("p");
   engine.run();
   REQUIRE_FALSE(engine.describe(root).parked);
+  std::vector<ProcedureId> told;
+  engine.executor().add_listener([&](const ProcedureNews& news) {
+    if (news.kind == ProcedureNews::Kind::kParked) told.push_back(news.id);
+  });
+  const auto logged = [&] {
+    const std::string line = "procedure " + std::to_string(root.value) + " (test.Job) is parked";
+    return std::count_if(engine.log_lines.begin(), engine.log_lines.end(),
+                         [&](const std::string& each) { return each.starts_with(line); });
+  };
   engine.advance(2h);
-  if (GENERATE(false, true)) engine.crash_and_open();
+  CHECK(told == std::vector<ProcedureId>{root});
+  CHECK(logged() == 1);
+  if (GENERATE(false, true)) {
+    engine.crash_and_open();
+    CHECK(logged() == 2);  // whoever starts it hears of it
+  }
   REQUIRE(engine.describe(root).parked);
   mended = true;
   REQUIRE(engine.executor().retry_now(root, kNote).to_string() == "OK");
