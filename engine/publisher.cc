@@ -45,6 +45,21 @@ void apply_undo_change(Execution& execution, const StepCommit& commit, std::uint
   }
 }
 
+// A step that never succeeds is tried again for ever, unless its attempts are bounded: not
+// silently.
+void tell_of_retry(EngineCore& core, const Execution& execution, const StepCommit& commit,
+                   Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  const std::uint32_t number = commit.was_undo ? execution.undo_step : execution.step;
+  const StepInfo* const step = execution.type->find_step(number);
+  core.tell(ProcedureNews::Kind::kRetrying, execution, commit.next.retried);
+  effects.log(LogLevel::kWarning,
+              "procedure " + std::to_string(execution.id.value) + " (" + execution.type->name +
+                  ") has failed " + std::to_string(execution.attempt - 1) + " times " +
+                  (commit.was_undo ? "to undo step " : "at step ") +
+                  (step != nullptr ? std::string(step->name) : std::to_string(number)) +
+                  " and goes on trying: " + commit.next.retried.to_string());
+}
+
 // Deletes the next rows of what is left: `chunk` procedures or messages.
 void fill_chunk(GarbageCommit& garbage, std::size_t chunk) {
   garbage.batch.clear();
@@ -247,6 +262,7 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   Execution& execution = *commit.execution;
   Execution& root = *execution.root;
   commit.is_grant ? void(execution.recorded_locks = true) : apply_transition(execution, commit);
+  if (!commit.next.retried.ok()) tell_of_retry(core_, execution, commit, effects);
   if ((execution.inbox || commit.inbox_use) && !commit.is_grant) inbox_used(execution, commit);
   if (commit.inbox_use && commit.inbox_use->answer) {
     effects.answers.push_back([tell = std::move(commit.inbox_use->answer)] { tell(Status()); });

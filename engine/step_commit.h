@@ -60,7 +60,8 @@ struct Transition {
   std::optional<WallTime> deadline;
   Duration patience{};
   std::optional<HistoryEntry> history;
-  Status error;  ///< Not OK: becomes the failure that the record carries.
+  Status error;    ///< Not OK: becomes the failure that the record carries.
+  Status retried;  ///< Not OK: why an attempt failed that the host is told of. Not recorded.
   std::string image;
   std::string result;
   WallTime now{};

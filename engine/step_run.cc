@@ -8,6 +8,7 @@
 #include <pv2/scheduler/lock_upgrade.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "admission.h"
@@ -24,6 +25,15 @@ constexpr std::size_t kUndoEntriesMax = 1024;
 // times.
 constexpr std::size_t kLaterRecords = 4096;
 constexpr std::size_t kErrorMessageMax = 2048;
+
+// Whether the host is told that a step has failed so often: 10, 20, 40, 80 ... times. What gets
+// better by itself has usually done so before, and what does not is told ever more rarely.
+bool is_told_of(std::uint32_t attempt) {
+  constexpr std::uint32_t kFirst = 10;
+  return attempt % kFirst == 0 && std::has_single_bit(attempt / kFirst);
+}
+
+}  // namespace
 
 Status bounded(Status error) {
   if (error.message().size() <= kErrorMessageMax) return error;
@@ -280,6 +290,7 @@ void StepRun::back_off(const Outcome& outcome) {
                                           : outcome.error);
   const std::uint32_t most = undo_ ? 0 : max_attempts();
   if (most != 0 && next.attempt >= most) return park_forward();
+  if (is_told_of(next.attempt)) next.retried = next.error;
   next.patience = backoff_delay(core_.options.retry, next.attempt, random_);
   next.deadline = later(now_, next.patience);
   ++next.attempt;
@@ -426,6 +437,7 @@ void StepRun::forget_effects() {
   commit_.inbox_use.reset();
   rows_.clear();
   commit_.next.new_image = false;
+  commit_.next.retried = Status();
 }
 
 void StepRun::become(ProcedureState state) {

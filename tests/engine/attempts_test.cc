@@ -246,4 +246,45 @@ TEST_CASE(
   CHECK(engine.result(root).result.empty());
 }
 
+TEST_CASE("a step, or an undo, that goes on failing is told of after 10, 20, 40 ... attempts") {
+  const bool undo = GENERATE(false, true);
+  EngineWorld engine;
+  engine.retry.undo_attempts = 1000;
+  const auto again = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 2 && run.ctx.attempt() <= 85) return Say::retry("the shop is closed");
+    return std::nullopt;
+  };
+  if (undo) {
+    engine.world.scripts["a"] = {
+        .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
+        .undo = again};
+  } else {
+    engine.world.scripts["a"] = {.run = again};
+  }
+  engine.open();
+  std::vector<std::uint32_t> told;  // of which attempt
+  std::uint32_t attempt = 0;
+  engine.executor().add_listener([&](const ProcedureNews& news) {
+    if (news.kind != ProcedureNews::Kind::kRetrying) return;
+    CHECK(news.error == Status(StatusCode::kUnavailable, "the shop is closed"));
+    told.push_back(attempt);
+  });
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  while (engine.executor().live_procedures() != 0) {
+    attempt = engine.describe(id).attempt;  // the next one
+    engine.advance(15min);
+  }
+  CHECK(told == std::vector<std::uint32_t>{10, 20, 40, 80});
+  std::vector<std::string> lines;
+  for (const std::string& line : engine.log_lines) {
+    if (line.find("goes on trying") != line.npos) lines.push_back(line);
+  }
+  const std::string where = undo ? " times to undo step TWO" : " times at step TWO";
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0] == "procedure " + std::to_string(id.value) + " (test.Job) has failed 10" + where +
+                        " and goes on trying: UNAVAILABLE: the shop is closed");
+  CHECK_THAT(lines[3], ContainsSubstring(" failed 80" + where));
+}
+
 }  // namespace pv2::testing

@@ -20,10 +20,15 @@ namespace pv2 {
 /// Something that has become durable.
 struct ProcedureNews {
   enum class Kind : std::uint8_t {
-    kAdded,        ///< Submitted, or spawned.
-    kFinished,     ///< It succeeded, or was undone: `state` and `error` say which and why.
-    kParked,       ///< Its tree can neither be finished nor undone; told of the root.
+    kAdded,     ///< Submitted, or spawned.
+    kFinished,  ///< It succeeded, or was undone: `state` and `error` say which and why.
+    /// It waits for an operator. Told of the one that has used up its attempts; or of the head of
+    /// what can neither be finished nor undone: the root, or the child whose failure is reported.
+    kParked,
     kQuarantined,  ///< Its tree cannot be understood; told of the root.
+    /// A step of it, or the undoing of one, has failed 10 times, or twice as often as when that was
+    /// told before, and is tried again: `error` says why.
+    kRetrying,
   };
 
   Kind kind = Kind::kAdded;
