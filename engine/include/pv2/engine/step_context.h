@@ -106,8 +106,9 @@ class StepContext {
   /// Submits an independent procedure in this step's record: it exists exactly if the step is done,
   /// and starts then. Nobody joins it, and it is not undone with this tree. Its owner is this
   /// procedure's unless the options name one. With a nonce that is known already nothing is
-  /// submitted; with one that was used for something else the step fails (kKeyReused). It is not
-  /// held against max_live_procedures. Not in an undo.
+  /// submitted; with one that was used for something else the step fails (kKeyReused). One that is
+  /// not known in memory is looked up in the store, on this thread. It is not held against
+  /// max_live_procedures. Not in an undo.
   template <class P>
   void submit(P procedure, SubmitOptions options = {}) {
     submit_erased(P::kType, std::make_unique<P>(std::move(procedure)), std::move(options));
@@ -164,10 +165,14 @@ class StepContext {
   /// does not. Signals that were sent before the step asked are kept. Valid during the step.
   [[nodiscard]] const std::string* signal(std::string_view name);
 
-  /// The host's rows in the executor's store. A change is part of this step's record, so it happens
-  /// exactly once however often the step runs. What is read is durable, or this step's own; reading
-  /// locks nothing: siblings, who share the locks of their parent, may read the same value, and
-  /// what one of them makes of it is then overwritten by the other.
+  /// The host's rows in the executor's store. A change is part of the record of this run, so it
+  /// happens with what the run answers or not at all: one that retries, fails or is lost in a crash
+  /// changes nothing. One that answers wait() has a record too, and the step runs again after it:
+  /// change rows in the run that ends the step, or what is made of a row that was read (a counter)
+  /// is made twice. What is read is durable, or this run's own; reading locks nothing: siblings,
+  /// who share the locks of their parent, may read the same value, and what one of them makes of it
+  /// is then overwritten by the other. Reading asks the store on this thread: LevelDB answers from
+  /// memory what was written or read lately, and looks on the disk for the rest.
   [[nodiscard]] Result<std::optional<std::string>> get_row(std::string_view key) const;
   void put_row(std::string_view key, std::string_view value);
   void erase_row(std::string_view key);
