@@ -127,7 +127,6 @@ void apply_transition(Execution& execution, StepCommit& commit) {
   if (!next.result.empty()) execution.result = next.result;
   // Of a done() that was waiting for its children: nothing came of it.
   if (next.state == ProcedureState::kRolledBack) execution.result.clear();
-  execution.updated = next.now;
   execution.timed_out = false;
   if (next.ends_waits) {
     ++execution.epoch;
@@ -261,6 +260,7 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
 void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   Execution& execution = *commit.execution;
   Execution& root = *execution.root;
+  if (commit.needs_record) execution.updated = commit.next.now;
   commit.is_grant ? void(execution.recorded_locks = true) : apply_transition(execution, commit);
   if (!commit.next.retried.ok()) tell_of_retry(core_, execution, commit, effects);
   if ((execution.inbox || commit.inbox_use) && !commit.is_grant) inbox_used(execution, commit);

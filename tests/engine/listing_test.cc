@@ -76,6 +76,43 @@ TEST_CASE("what has only its first record was changed when that was made") {
   CHECK(in_words(engine.executor().list()) == before);
 }
 
+TEST_CASE("who had to wait for his locks was changed when he was given them") {
+  EngineWorld engine;
+  engine.world.scripts["holder"] = asks_in(1, kOrders);
+  engine.world.scripts["waiter"] = asks_in(1, kOrders);
+  engine.open();
+  engine.submit("holder");
+  const ProcedureId waiter = engine.submit("waiter");
+  engine.run();
+  engine.clock->advance(5s);
+  engine.world.answer_one("go");
+  engine.run();
+  CHECK(engine.describe(waiter).holds_locks);
+  CHECK(engine.describe(waiter).updated == engine.clock->wall_now());
+  const std::vector<std::string> before = in_words(engine.executor().list());
+  engine.crash_and_open();
+  CHECK(in_words(engine.executor().list()) == before);
+}
+
+TEST_CASE("who runs and waits again, and writes nothing, was not changed") {
+  EngineWorld engine;
+  engine.world.scripts["asks twice"] = {
+      .steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+        run.world.journal.note("run");
+        const auto* one = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+        const auto* two = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+        return one == nullptr || two == nullptr ? std::optional(Say::wait()) : std::nullopt;
+      }};
+  engine.open();
+  const ProcedureId id = engine.submit("asks twice");
+  engine.run();
+  engine.clock->advance(5s);
+  engine.world.answer_one("one");
+  engine.run();
+  CHECK(engine.world.journal.count("run") == 2);
+  CHECK(engine.describe(id).updated == engine.describe(id).submitted);
+}
+
 TEST_CASE("a page of none is empty") {
   EngineWorld engine;
   engine.world.scripts["asks"] = asks_in(1);
