@@ -26,10 +26,13 @@ WallTime StepContext::now() const { return run_.now_; }
 Random& StepContext::random() { return run_.random_; }
 
 std::string StepContext::effect_key() const {
-  std::string key = "p" + std::to_string(id().value) + ".s" + std::to_string(step()) + ".v" +
-                    std::to_string(run_.execution_.visits);
-  if (run_.undo_) key += ".undo";
-  return key;
+  const std::string key = "p" + std::to_string(id().value) + ".s" + std::to_string(step());
+  if (!run_.undo_) return key + ".v" + std::to_string(run_.execution_.visits);
+  // Visits stand still while it is undone. What tells its turns apart is the place of the entry in
+  // the list; of a step that was never recorded, the place that it gets when its undo waits.
+  const auto& undo = run_.execution_.undo;
+  const bool listed = !undo.empty() && undo.back().step == step();
+  return key + ".undo" + std::to_string(undo.size() - (listed ? 1 : 0));
 }
 
 std::vector<ChildOutcome> StepContext::children() const {

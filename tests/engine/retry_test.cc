@@ -3,6 +3,7 @@
 // Retrying: the same step from its last durable image, after a durable back-off that grows; and
 // what an attempt that failed leaves behind, which is nothing. (Rows 4, 22, 23; X2, X3.)
 
+#include <algorithm>
 #include <set>
 
 #include "support/engine_world.h"
@@ -130,6 +131,41 @@ TEST_CASE("an effect has one name over retries and restarts, and another for eve
   for (const auto& [key, count] : times) counts.insert(count);
   // Step 1 three times; three visits of step 2; step 3; undone: 3, 2, and 1 twice.
   CHECK(counts == std::multiset<int>{1, 1, 1, 1, 1, 1, 2, 3});
+}
+
+TEST_CASE("every visit of a step is undone under an effect key of its own, the same over a crash") {
+  EngineWorld engine;
+  Entries keys;
+  engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step == 3) return Say::fail("back");
+                                 if (run.step == 1 || run.note == "twice") return std::nullopt;
+                                 run.note = "twice";
+                                 return Say::next(1);
+                               },
+                               .undo = [&keys](JobRun& run) -> std::optional<Outcome> {
+                                 keys.push_back(run.ctx.effect_key());
+                                 return run.ctx.attempt() == 1 ? std::optional(Say::retry("later"))
+                                                               : std::nullopt;
+                               }};
+  engine.open();
+  engine.submit("a");
+  for (int i = 0; i < 8; ++i) {  // forward
+    engine.executor().run_until_idle(1);
+    if (!keys.empty()) break;
+  }
+  // In every life one undo, or one attempt at it, is recorded, and the record of the next is lost.
+  for (int life = 0; life < 20 && engine.executor().live_procedures() != 0; ++life) {
+    engine.faults().crash_before(engine.faults().commits() + 2, FaultStore::AfterCrash::kFail);
+    engine.advance(10min);
+    engine.advance(10min);
+    engine.open();
+  }
+
+  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(keys.size() > 10);  // each of five is retried, and some records were lost
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  CHECK(keys.size() == 5);  // 3, 2, 1, 2, 1
+  CHECK(std::set<std::string>(keys.begin(), keys.end()).size() == 5);
 }
 
 TEST_CASE("an undo that fails retries the same step, skips nothing, and keeps the cause") {

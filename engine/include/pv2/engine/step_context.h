@@ -90,7 +90,8 @@ class StepContext {
   /// Whether this run was caused by the deadline of the wait before it.
   [[nodiscard]] bool timed_out() const noexcept;
   /// Names the effect of this visit of this step: the same over retries, crashes and failover,
-  /// another one for every other visit. For services that deduplicate.
+  /// another one for every other visit. In an undo it names the undoing: again another one each
+  /// time that the step is undone. For services that deduplicate.
   [[nodiscard]] std::string effect_key() const;
   /// The executor's clock and random source.
   [[nodiscard]] WallTime now() const;
