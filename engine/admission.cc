@@ -103,8 +103,8 @@ Status Admission::check_size(const Execution& execution) const {
 void Admission::submit(std::string_view type, std::unique_ptr<Procedure> procedure,
                        SubmitOptions options, InsertCommit::Submitter submitter) {
   Effects effects;
-  auto commit = reserve(From::kCaller, type, std::move(procedure), std::move(options),
-                        std::move(submitter), effects);
+  auto commit =
+      reserve(type, std::move(procedure), std::move(options), std::move(submitter), effects);
   if (commit) effects.commits.push_back(*commit.release());
   publisher_.perform(effects);
 }
@@ -114,8 +114,8 @@ std::unique_ptr<InsertCommit> Admission::reserve_for_step(std::string_view type,
                                                           SubmitOptions options,
                                                           InsertCommit::Submitter submitter) {
   Effects effects;
-  auto commit = reserve(From::kStep, type, std::move(procedure), std::move(options),
-                        std::move(submitter), effects);
+  auto commit =
+      reserve(type, std::move(procedure), std::move(options), std::move(submitter), effects);
   publisher_.perform(effects);
   return commit;
 }
@@ -143,11 +143,12 @@ void Admission::withdraw(std::unique_ptr<InsertCommit> commit) {
   publisher_.perform(effects);
 }
 
-std::unique_ptr<InsertCommit> Admission::reserve(From from, std::string_view type_name,
+std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type_name,
                                                  std::unique_ptr<Procedure> procedure,
                                                  SubmitOptions options,
                                                  InsertCommit::Submitter submitter,
                                                  Effects& effects) {
+  const bool by_caller = submitter.step == nullptr;
   auto execution = std::make_unique<Execution>();
   Key key;
   Status refused;
@@ -176,7 +177,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(From from, std::string_view typ
   for (bool asked_store = false; refused.ok();) {
     {
       StateLock lock(core_);
-      if (from == From::kCaller) refused = core_.unavailable();
+      if (by_caller) refused = core_.unavailable();
       if (!refused.ok()) break;
       Known known = Known::kNew;
       if (key.nonce) known = look_up(key, submitter, effects);
@@ -193,14 +194,14 @@ std::unique_ptr<InsertCommit> Admission::reserve(From from, std::string_view typ
                                "started");
           break;
         }
-        if (from == From::kCaller && core_.state.live.size() >= core_.options.max_live_procedures) {
+        if (by_caller && core_.state.live.size() >= core_.options.max_live_procedures) {
           refused = Status(StatusCode::kResourceExhausted,
                            std::to_string(core_.state.live.size()) +
                                " procedures are live, which is the limit (max_live_procedures); "
                                "try again later");
           break;
         }
-        if (from == From::kCaller && execution->nonce) {
+        if (by_caller && execution->nonce) {
           refused = core_.state.retention.room(core_.state.nonces.size() +
                                                core_.state.nonces_on_disk_only);
         }
@@ -285,8 +286,18 @@ void Admission::answer_known(const Key& wanted, const NonceEntry& entry,
   submitter.replayed = true;
   const Execution* const live = core_.find(entry.id);
   if (live != nullptr && live->inserting != nullptr) {  // neither is known to be durable
-    live->inserting->submitters.push_back(std::move(submitter));
-    return;
+    std::vector<InsertCommit::Submitter>& submitters = live->inserting->submitters;
+    if (submitter.step == nullptr || submitter.step == submitters.front().step) {
+      submitters.push_back(std::move(submitter));
+      return;
+    }
+    // Its record must not be durable before this insert, which may be withdrawn yet.
+    return answer(std::move(submitter),
+                  Status(StatusCode::kUnavailable,
+                         "nonce " + std::to_string(wanted.nonce.group) + "/" +
+                             std::to_string(wanted.nonce.value) +
+                             " is just being submitted by somebody else; try again"),
+                  effects);
   }
   answer(std::move(submitter), Submitted{entry.id, true}, effects);
 }

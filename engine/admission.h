@@ -27,9 +27,9 @@ class Admission {
               InsertCommit::Submitter submitter);
 
   /// The same for a step, which makes the insert durable in its own batch: nullptr when nothing is
-  /// to be inserted, because `submitter` was answered. The step's limits are not the caller's: it
-  /// is accepted however many are live, and while the executor stops. Call withdraw() or publish
-  /// it.
+  /// to be inserted, because `submitter` was answered; kUnavailable: not now, let the step run
+  /// again. The step's limits are not the caller's: it is accepted however many are live, and while
+  /// the executor stops. Call withdraw() or publish it.
   std::unique_ptr<InsertCommit> reserve_for_step(std::string_view type,
                                                  std::unique_ptr<Procedure> procedure,
                                                  SubmitOptions options,
@@ -38,10 +38,9 @@ class Admission {
   void withdraw(std::unique_ptr<InsertCommit> commit);
 
  private:
-  enum class From : std::uint8_t { kCaller, kStep };
-  std::unique_ptr<InsertCommit> reserve(From from, std::string_view type,
-                                        std::unique_ptr<Procedure> procedure, SubmitOptions options,
-                                        InsertCommit::Submitter submitter, Effects& effects);
+  std::unique_ptr<InsertCommit> reserve(std::string_view type, std::unique_ptr<Procedure> procedure,
+                                        SubmitOptions options, InsertCommit::Submitter submitter,
+                                        Effects& effects);
   /// What is known of a nonce.
   enum class Known : std::uint8_t {
     kNew,       ///< Nobody used it.

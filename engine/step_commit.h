@@ -96,8 +96,9 @@ struct InsertCommit final : EngineRequest {
     std::function<void(Result<Submitted>)> answer;
     bool on_pool = true;
     bool replayed = false;
+    const Execution* step = nullptr;  ///< Whose step submits, in its own record; or a caller does.
   };
-  std::vector<Submitter> submitters;
+  std::vector<Submitter> submitters;  ///< The first one made it.
 
   /// Ready for the next submission; buffers keep their memory.
   void reset() {

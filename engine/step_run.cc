@@ -208,8 +208,7 @@ void StepRun::decide_forward(Outcome& outcome) {
 // The step is done. Its children, if any, come before whatever follows.
 void StepRun::advance_to(std::uint32_t step) {
   if (!encode_image() || !adopt_children() || !adopt_roots()) {
-    if (error_.code() != StatusCode::kUnavailable) return fail(error_);
-    return back_off({.kind = Outcome::Kind::kRetry, .error = error_});
+    return error_.code() == StatusCode::kUnavailable ? try_later(error_) : fail(error_);
   }
   Transition& next = commit_.next;
   next.step = step;
@@ -291,9 +290,26 @@ void StepRun::back_off(const Outcome& outcome) {
   const std::uint32_t most = undo_ ? 0 : max_attempts();
   if (most != 0 && next.attempt >= most) return park_forward();
   if (is_told_of(next.attempt)) next.retried = next.error;
+  sleep_before(next.attempt + 1);
+}
+
+// What the step asks of the engine cannot be had just now. The step has not failed, so no attempt
+// is used up.
+void StepRun::try_later(const Status& why) {
+  Transition& next = commit_.next;
+  forget_effects();
+  next.error = bounded(why);
+  next.result.clear();
+  next.requeue = false;
+  if (next.history) next.history->outcome = Outcome::Kind::kRetry;
+  sleep_before(next.attempt);
+}
+
+void StepRun::sleep_before(std::uint32_t attempt) {
+  Transition& next = commit_.next;
   next.patience = backoff_delay(core_.options.retry, next.attempt, random_);
   next.deadline = later(now_, next.patience);
-  ++next.attempt;
+  next.attempt = attempt;
   if (!undo_) become(ProcedureState::kWaitingTimeout);
   release_object();
 }
@@ -524,7 +540,8 @@ bool StepRun::adopt_roots() {
     auto insert = core_.admission->reserve_for_step(
         submitting.type, std::move(submitting.object), std::move(submitting.options),
         {.answer = [refused](const Result<Submitted>& result) { *refused = result.status(); },
-         .on_pool = false});
+         .on_pool = false,
+         .step = &execution_});
     if (insert) {
       insert->batch.for_each(
           [&](RowOperation, Space space, std::string_view key, std::string_view value) {

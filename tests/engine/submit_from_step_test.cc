@@ -19,6 +19,22 @@ JobScript submits(SubmitOptions options = {}) {
   }};
 }
 
+// Calls something of the test's while it is being submitted.
+class Meddler final : public Procedure {
+ public:
+  static constexpr std::string_view kType = "test.Meddler";
+  explicit Meddler(const std::function<void()>& meddle) : meddle_(meddle) {}
+  void fields(auto& /*f*/) {}
+  LockSet locks() const override {
+    meddle_();
+    return {};
+  }
+  Outcome execute(StepContext& /*ctx*/) override { return done(); }
+
+ private:
+  const std::function<void()>& meddle_;
+};
+
 }  // namespace
 
 TEST_CASE("what a step submits is in its own record, and starts when that is durable") {
@@ -98,7 +114,7 @@ TEST_CASE("with a nonce it is submitted once, whoever else submits it, before or
   engine.open();
   const ProcedureId a = engine.submit("a");
   const ProcedureId b = engine.submit("b");
-  engine.run();
+  engine.run_to_the_end();  // one of them has to wait until the other's record is durable
   CHECK(engine.result(a).status.ok());
   CHECK(engine.result(b).status.ok());
   CHECK(engine.world.journal.count("do other.1") == 1);
@@ -114,6 +130,69 @@ TEST_CASE("with a nonce it is submitted once, whoever else submits it, before or
   engine.run();
   CHECK(engine.result(misuse).status.code() == StatusCode::kKeyReused);
   CHECK(engine.world.journal.count("do else.1") == 0);
+}
+
+TEST_CASE("a step is not done with what another step is only about to submit") {
+  const bool gives_up = GENERATE(false, true);  // or the machine crashes
+  const std::uint32_t max_attempts = GENERATE(0U, 1U);
+  EngineWorld engine;
+  engine.retry.max_attempts = max_attempts;
+  ProcedureId b;
+  const std::function<void()> meddle = [&] {  // b's step runs and is recorded before that of a
+    engine.executor().submit_async(Job(engine.world, "b"), {},
+                                   [&b](const Result<Submitted>& answer) { b = answer->id; });
+    engine.run();
+    if (gives_up) throw std::runtime_error("no locks");
+    engine.faults().crash_before(engine.faults().commits() + 1, FaultStore::AfterCrash::kFail);
+  };
+  engine.world.scripts["other"] = {.steps = 1};
+  engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.world.journal.count("a once") != 0) return std::nullopt;
+                                 run.world.journal.note("a once");
+                                 run.ctx.submit(Job(run.world, "other"), {.nonce = {7, 7}});
+                                 run.ctx.submit(Meddler(meddle));
+                                 return std::nullopt;
+                               }};
+  engine.world.scripts["b"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.ctx.timed_out()) run.world.journal.note("timed out");
+                                 CHECK(run.ctx.attempt() == 1);
+                                 run.ctx.submit(Job(run.world, "other"), {.nonce = {7, 7}});
+                                 return std::nullopt;
+                               }};
+  const auto open = [&] {
+    ExecutorOptions options = engine.options();
+    options.registry.add<Meddler>(meddle);
+    engine.open(std::move(options));
+  };
+  open();
+  const ProcedureId a = engine.submit("a");
+  engine.run();
+  if (!gives_up) open();
+  CHECK(engine.executor().history(b)->back().outcome == Outcome::Kind::kRetry);
+  engine.run_to_the_end();
+
+  CHECK(engine.result(a).status.ok() == !gives_up);
+  CHECK(engine.result(b).result == "b done");
+  CHECK(engine.world.journal.count("timed out") == 0);
+  CHECK(engine.world.journal.count("do other.1") == 1);
+  const auto again = engine.executor().submit(Job(engine.world, "other"), {.nonce = {7, 7}});
+  REQUIRE(again.ok());
+  CHECK(again->replayed);
+}
+
+TEST_CASE("a step that submits the same nonce twice submits once") {
+  EngineWorld engine;
+  engine.world.scripts["other"] = {.steps = 1};
+  engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                 run.ctx.submit(Job(run.world, "other"), {.nonce = {7, 7}});
+                                 run.ctx.submit(Job(run.world, "other"), {.nonce = {7, 7}});
+                                 return std::nullopt;
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK(engine.result(id).status.ok());
+  CHECK(engine.world.journal.count("do other.1") == 1);
 }
 
 TEST_CASE("a duplicate that joins a submission of a step that is given up is told to try again") {

@@ -107,8 +107,9 @@ class StepContext {
   /// Submits an independent procedure in this step's record: it exists exactly if the step is done,
   /// and starts then. Nobody joins it, and it is not undone with this tree. Its owner is this
   /// procedure's unless the options name one. With a nonce that is known already nothing is
-  /// submitted; with one that was used for something else the step fails (kKeyReused). One that is
-  /// not known in memory is looked up in the store, on this thread. It is not held against
+  /// submitted; with one that was used for something else the step fails (kKeyReused); while
+  /// somebody else is just submitting it, the step runs again a little later. One that is not known
+  /// in memory is looked up in the store, on this thread. It is not held against
   /// max_live_procedures. Not in an undo.
   template <class P>
   void submit(P procedure, SubmitOptions options = {}) {
