@@ -421,7 +421,12 @@ void StepRun::decide_undo(Outcome& outcome) {
 void StepRun::park(Status error) {
   Transition& next = commit_.next;
   forget_effects();
+  // Whatever was decided before: its record may have been the last one, and too large.
   next.state = ProcedureState::kFailed;
+  next.step = execution_.step;
+  next.attempt = execution_.attempt;
+  next.unsure = execution_.unsure;
+  next.reported = next.bypassed = false;
   next.parked = true;
   next.undo = UndoChange::kPush;  // its turn is not over
   next.deadline.reset();
@@ -430,6 +435,8 @@ void StepRun::park(Status error) {
   next.error = bounded(
       error.ok() ? Status(StatusCode::kInternal, "the undoing of step " + step_name() + " failed")
                  : error.with_context("cannot undo step " + step_name()));
+  const bool retried = next.history && next.history->outcome == Outcome::Kind::kRetry;
+  if (next.history && !retried) next.history->outcome = Outcome::Kind::kFail;
   commit_.needs_record = true;
   release_object();
 }

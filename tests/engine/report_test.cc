@@ -403,6 +403,37 @@ TEST_CASE("a tree that fails around a child that is parked is parked there too")
   check_all_undone(engine.journal());
 }
 
+TEST_CASE(
+    "the last undo of a child, too large to be recorded, parks it and is reported to nobody") {
+  EngineWorld engine;
+  bool mended = false;
+  engine.store_options.limits = {.batch_operations = 10, .batch_bytes = 1 << 20};
+  engine.world.scripts["p"] = reports_of({"bad"});
+  engine.world.scripts["bad"] = fails_in(2);
+  engine.world.scripts["bad"].undo = [&mended](JobRun& run) {
+    for (int i = 0; run.step == 1 && !mended && i < 20; ++i) {
+      run.ctx.put_row("row" + std::to_string(i), "x");
+    }
+    return usual();
+  };
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const ProcedureId child{root.value + 1};
+  for (int life = 0; life < 2; ++life) {
+    REQUIRE(engine.describe(child).parked);
+    CHECK(engine.executor().history(child)->back().outcome == Outcome::Kind::kFail);
+    CHECK(engine.world.journal.count("do p.3") == 0);
+    engine.crash_and_open();
+    engine.run();
+  }
+  mended = true;
+  REQUIRE(engine.executor().retry_now(child, kNote).to_string() == "OK");
+  engine.run();
+  CHECK(engine.result(root).status.ok());
+  CHECK(engine.world.journal.count("saw ROLLEDBACK FAILED_PRECONDITION: no '';") == 1);
+}
+
 TEST_CASE("a child whose failure is reported and that failed beyond its point of no return") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.run = [](JobRun& run) {
