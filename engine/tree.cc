@@ -204,12 +204,27 @@ void wait_for_turn(EngineCore& core, Execution& member, Execution& head)
 // record: a sibling that has finished may need them to be undone, and nobody else would give way.
 void give_back_idle_locks(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  if (head.tree.parked) return;
   for (Execution* member : head.tree.members) {
     const bool idle = member->state == ProcedureState::kFailed && member->undo_left == 0;
     if (!idle || member->locks.empty() || !member->holds_locks()) continue;
     commit_last_record(core, *member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
   }
+}
+
+// Before the first turn, and again when what was parked is to go on: nobody is kept waiting by
+// locks whose holder does nothing with them, or not yet, without its being known.
+void make_way(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  if (head.tree.parked) return;
+  for (Execution* const member : head.tree.members) wait_for_turn(core, *member, head);
+  give_back_idle_locks(core, head, effects);
+}
+
+// The first of the members that is parked by its record, or nullptr.
+const Execution* first_parked(Execution& head) {
+  for (const Execution& member : TreeMembers(head)) {
+    if (member.parked && member.state == ProcedureState::kFailed) return &member;
+  }
+  return nullptr;
 }
 
 void take_next_turn(EngineCore& core, Execution& head, Effects& effects)
@@ -317,16 +332,11 @@ void begin_rollback(EngineCore& core, Execution& head, Effects& effects)
   }
   forget_inner_plans(head);
   plan_rollback(head);
-  // Parked before a restart, or as part of a domain within this one.
-  for (const Execution& member : TreeMembers(head)) {
-    if (!member.parked || member.state != ProcedureState::kFailed) continue;
-    park_tree(core, head, member.failure ? member.failure->shown().to_string() : "", effects);
-    break;
+  // Before a restart, or as part of a domain within this one.
+  if (const Execution* const parked = first_parked(head)) {
+    park_tree(core, head, parked->failure ? parked->failure->shown().to_string() : "", effects);
   }
-  if (!head.tree.parked) {
-    for (Execution* const member : head.tree.members) wait_for_turn(core, *member, head);
-  }
-  give_back_idle_locks(core, head, effects);
+  make_way(core, head, effects);
   take_next_turn(core, head, effects);
 }
 
@@ -592,9 +602,11 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
     PV2_ASSERT(execution.failure != nullptr, "a record that parks says why");
     return park_tree(core, head, execution.failure->parked.to_string(), effects);
   }
-  if (!head.quarantined) tree.parked = false;  // it was, if an operator ordered this record
-  if (done.requeue) {                          // and wants the undo tried again
+  const bool ordered = tree.parked && !head.quarantined;  // by an operator: nothing else is done
+  if (ordered) tree.parked = first_parked(head) != nullptr;     // there may be several
+  if (done.requeue) {                                     // he wants the undo tried again
     execution.phase = Phase::kIdle;
+    make_way(core, head, effects);
     return take_next_turn(core, head, effects);
   }
   if (done.undo != UndoChange::kPop) {  // a wait or a back-off inside the turn
@@ -618,6 +630,7 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
   if (!tree.to_undo.empty() && tree.to_undo.back().execution != &execution) {
     wait_for_turn(core, execution, head);
   }
+  if (ordered) make_way(core, head, effects);
   take_next_turn(core, head, effects);
 }
 

@@ -37,6 +37,14 @@ JobScript fails_in(std::uint32_t step) {
           }};
 }
 
+// None of its steps is undone.
+struct FreeJobKind : JobKind {
+  static constexpr std::string_view kType = "test.FreeJob";
+  static constexpr auto kSteps =
+      steps(step(JobStep::kOne, "ONE", kNoUndo), step(JobStep::kTwo, "TWO", kNoUndo));
+};
+using FreeJob = ScriptedJob<FreeJobKind>;
+
 const char* const kSaw = "saw SUCCESS OK 'good done';ROLLEDBACK FAILED_PRECONDITION: no '';";
 
 }  // namespace
@@ -400,6 +408,78 @@ TEST_CASE("a tree that fails around a child that is parked is parked there too")
   REQUIRE(engine.executor().retry_now(root, kNote).to_string() == "OK");
   engine.run();
   CHECK(engine.result(root).status == Status(StatusCode::kFailedPrecondition, "fatal"));
+  check_all_undone(engine.journal());
+}
+
+TEST_CASE("a tree that fails around a child that is parked gives back idle locks when it goes on") {
+  EngineWorld engine;
+  bool mended = false;
+  const auto table = LockSet().table("shop", "returns", LockMode::kExclusive);
+  engine.world.scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step == 2) {
+      run.ctx.spawn(Job(run.world, "stuck"), {.on_failure = OnFailure::kReport});
+      run.spawn("done");
+      run.ctx.spawn(FreeJob(run.world, "holder"));
+      run.spawn("fatal");
+    }
+    return usual();
+  }};
+  engine.world.scripts["stuck"] = stuck(mended);
+  engine.world.scripts["done"] = {.steps = 1, .locks = table};
+  engine.world.scripts["holder"] = {
+      .steps = 1, .run = [](JobRun&) { return std::optional(Say::wait_for(24h)); }, .locks = table};
+  engine.world.scripts["fatal"] = {
+      .steps = 1, .run = [](JobRun& run) {
+        return std::optional(run.ctx.timed_out() ? Say::fail("fatal") : Say::wait_for(1h));
+      }};
+  const auto open = [&] {
+    ExecutorOptions options = engine.options();
+    options.registry.add<FreeJob>(engine.world);
+    engine.open(std::move(options));
+  };
+  open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  engine.advance(2h);
+  if (GENERATE(false, true)) open();
+  REQUIRE(engine.describe(root).parked);
+  mended = true;
+  REQUIRE(engine.executor().retry_now(root, kNote).to_string() == "OK");
+  engine.run();
+  CHECK(engine.result(root).status == Status(StatusCode::kFailedPrecondition, "fatal"));
+  CHECK(engine.world.journal.count("undo done.1") == 1);
+  CHECK(engine.executor().locks().empty());
+}
+
+TEST_CASE("a tree that fails around several that are parked goes on when all were repaired") {
+  EngineWorld engine;
+  bool mended = false;
+  engine.world.scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step == 2) {
+      run.ctx.spawn(Job(run.world, "one"), {.on_failure = OnFailure::kReport});
+      run.ctx.spawn(Job(run.world, "two"), {.on_failure = OnFailure::kReport});
+    }
+    return usual();
+  }};
+  engine.world.scripts["one"] = engine.world.scripts["two"] = stuck(mended);
+  engine.world.scripts["one"].locks = engine.world.scripts["two"].locks = {};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  REQUIRE(engine.executor().abort(root).ok());
+  engine.run();
+  if (GENERATE(false, true)) engine.crash_and_open();
+  mended = true;
+  const bool crash = GENERATE(false, true);
+  for (int orders = 0; orders < 2; ++orders) {
+    REQUIRE(engine.describe(root).parked);
+    CHECK(engine.world.journal.count("undo one.2") + engine.world.journal.count("undo two.2") == 0);
+    REQUIRE(engine.executor().retry_now(root, kNote).to_string() == "OK");
+    engine.run();
+    if (crash) engine.crash_and_open();
+    engine.run();
+  }
+  CHECK(engine.result(root).status.code() == StatusCode::kAborted);
   check_all_undone(engine.journal());
 }
 
