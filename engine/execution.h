@@ -221,13 +221,19 @@ struct Execution final : SchedulerEntry {
     return is_root() ||
            !(state == ProcedureState::kSuccess && type != nullptr && type->final_on_success);
   }
-  /// Whether its deadline is that of a back-off, not of a wait that its step asked for.
-  [[nodiscard]] bool backs_off() const noexcept {
+  /// What the last run of a step answered, whatever was ordered since. Nothing if none has run, or
+  /// orders have pushed it out of the ring.
+  [[nodiscard]] std::optional<Outcome::Kind> last_outcome() const noexcept {
     for (std::size_t i = history.size(); i-- > 0;) {
       const Outcome::Kind last = history.at(i).outcome;
-      if (!is_order(last)) return last == Outcome::Kind::kRetry;
+      if (!is_order(last)) return last;
     }
-    return attempt > 1;  // orders have pushed it out of the ring
+    return std::nullopt;
+  }
+  /// Whether its deadline is that of a back-off, not of a wait that its step asked for.
+  [[nodiscard]] bool backs_off() const noexcept {
+    const auto last = last_outcome();
+    return last ? *last == Outcome::Kind::kRetry : attempt > 1;
   }
   [[nodiscard]] std::string_view name_of_type() const noexcept {
     return type != nullptr ? std::string_view(type->name) : type_name.view();

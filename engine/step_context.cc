@@ -18,9 +18,9 @@ std::uint32_t StepContext::step() const noexcept { return run_.step_; }
 std::uint32_t StepContext::attempt() const noexcept { return run_.execution_.attempt; }
 bool StepContext::unsure() const noexcept { return run_.execution_.unsure; }
 bool StepContext::timed_out() const noexcept {
-  // The time before a start that was put off is no wait of the step.
+  // A back-off is no wait of the step, nor is the time before a start that was put off.
   const Execution& execution = run_.execution_;
-  return execution.timed_out && execution.history.size() != 0 && !execution.backs_off();
+  return execution.timed_out && execution.last_outcome() == Outcome::Kind::kWait;
 }
 WallTime StepContext::now() const { return run_.now_; }
 Random& StepContext::random() { return run_.random_; }

@@ -103,6 +103,30 @@ TEST_CASE("who starts later holds no lock meanwhile, and then stands in line lik
   CHECK(engine.executor().locks().empty());
 }
 
+TEST_CASE("a start that is ordered before its time has not timed out, and later waits may") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = notes_time();
+  const auto notes = engine.world.scripts["a"].run;
+  engine.world.scripts["a"].run = [notes](JobRun& run) -> std::optional<Outcome> {
+    notes(run);
+    return run.step == 2 && !run.ctx.timed_out() ? std::optional(Say::wait_for(1h)) : std::nullopt;
+  };
+  engine.open();
+  const ProcedureId id = engine.submit("a", {.delay = 10h});
+  engine.run();
+  REQUIRE(engine.executor().retry_now(id, {.who = "anna", .why = "now"}).ok());
+  if (GENERATE(false, true)) engine.crash_and_open();
+  engine.run();
+  CHECK(engine.journal() == Entries{"do a.1"});
+  SECTION("its wait ends when its time has come") { engine.advance(1h); }
+  SECTION("its wait ends by order") {
+    REQUIRE(engine.executor().retry_now(id, {.who = "anna", .why = "now"}).ok());
+    engine.run();
+  }
+  CHECK(engine.journal() == Entries{"do a.1", "timed out", "do a.2"});
+  CHECK(engine.result(id).status.ok());
+}
+
 TEST_CASE("a procedure whose start was put off can be aborted, and nothing of it runs") {
   EngineWorld engine;
   engine.world.scripts["a"] = notes_time();
