@@ -252,7 +252,8 @@ class ProcedureExecutor {
   /// storage, together with its audit entry, and has taken effect; a crash leaves all of it or
   /// nothing.
   ///
-  /// kUnavailable: a step that it concerns is running; nothing was changed, try again.
+  /// kUnavailable: a step that it concerns is running, or an abort is on its way; nothing was
+  /// changed, try again.
   /// kFailedPrecondition: the procedure is not in the condition that the order is for; the message
   /// says why. kNotFound, kExpired: as abort(). Not on a thread of this executor
   /// (kFailedPrecondition).
