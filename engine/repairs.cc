@@ -137,6 +137,16 @@ Result<Execution*> failed_at(Execution& target) {
   return found;
 }
 
+// The turn of the undo at which `parked` is parked: the last one of its own. After a restart turns
+// of others may come before it, whose steps may have been begun. nullptr: its record has none.
+const UndoTurn* parked_turn(const Execution& head, const Execution& parked) {
+  const LazyVector<UndoTurn>& turns = head.tree.to_undo;
+  for (std::size_t i = turns.size(); i-- > 0;) {
+    if (turns[i].execution == &parked) return &turns[i];
+  }
+  return nullptr;
+}
+
 bool waits_for_time(const Execution& target) {
   return target.phase == Phase::kWaiting && target.deadline.has_value() &&
          target.unfinished_children == 0;
@@ -167,9 +177,9 @@ Status why_not_skipped(Execution& target) {
   if (is_parked_beyond_return(head)) return failed_at(target).status();
   const auto parked = parked_at(target);
   if (!parked.ok()) return parked.status();
-  if (head.tree.to_undo.empty() || head.tree.to_undo.back().execution != *parked) {
-    return refused("after the restart another step has to be undone before the one of " +
-                   name_of(**parked) + "; let it be retried first");
+  if (parked_turn(head, **parked) == nullptr) {
+    return refused("the record of " + name_of(**parked) +
+                   " does not say which step is to be undone; let it be retried, or bypass it");
   }
   return Status();
 }
@@ -234,8 +244,8 @@ std::unique_ptr<StepCommit> retry_parked(EngineCore& core, Execution& member, Au
     PV2_REQUIRES(core.state_mutex) {
   auto commit = begin_order(core, member);
   Transition& next = commit->next;
-  const TreeState& tree = scope_of(member).tree;
-  if (!tree.to_undo.empty()) entry.step = tree.to_undo.back().entry.step;
+  const UndoTurn* const turn = parked_turn(scope_of(member), member);
+  if (turn != nullptr) entry.step = turn->entry.step;
   note_order(*commit, Outcome::Kind::kRetriedNow, entry.step);
   next.parked = false;
   next.attempt = 1;
@@ -264,7 +274,9 @@ std::unique_ptr<StepCommit> skip_parked(EngineCore& core, Execution& member, Aud
   TreeState& tree = head.tree;
   auto commit = begin_order(core, member);
   Transition& next = commit->next;
-  member.undo_step = entry.step = tree.to_undo.back().entry.step;
+  const UndoTurn* const turn = parked_turn(head, member);
+  PV2_ASSERT(turn != nullptr, "an order to skip without a turn to skip is refused above");
+  member.undo_step = entry.step = turn->entry.step;
   note_order(*commit, Outcome::Kind::kSkipped, entry.step);
   member.leads_rollback = &member == &head;
   member.ends_tree = member.leads_rollback && tree.to_undo.size() == 1;
@@ -529,7 +541,7 @@ Status describe_order(Execution& target, RepairVerb verb, std::vector<std::strin
                                               " follows, unless the order names another step"));
         return Status();
       }
-      const UndoTurn& turn = head.tree.to_undo.back();
+      const UndoTurn& turn = *parked_turn(head, *parked_member(head));
       lines.push_back(name_of(*turn.execution) + " did " +
                       name_of_step(*turn.execution, turn.entry.step) +
                       ", which is not undone; the rollback goes on as if it were");

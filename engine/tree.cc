@@ -219,6 +219,14 @@ void make_way(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES(
   give_back_idle_locks(core, head, effects);
 }
 
+// That of which it is the turn; or, if an operator had it skipped after a restart, one before it.
+void remove_last_turn(LazyVector<UndoTurn>& turns, const Execution& execution) {
+  std::size_t at = turns.size() - 1;
+  while (turns[at].execution != &execution) --at;
+  std::copy(turns.begin() + at + 1, turns.end(), turns.begin() + at);
+  turns.pop_back();
+}
+
 // The first of the members that is parked by its record, or nullptr.
 const Execution* first_parked(Execution& head) {
   for (const Execution& member : TreeMembers(head)) {
@@ -623,7 +631,7 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
   execution.phase = Phase::kIdle;
   execution.undo_step = 0;
   --execution.undo_left;
-  tree.to_undo.pop_back();
+  remove_last_turn(tree.to_undo, execution);
   if (execution.undo_left == 0 && &execution != &head) {
     core.settle(execution, Disposition::kParkUnlock);
   }

@@ -165,15 +165,10 @@ class JobStory final : public CrashStory {
     if (parked.procedures.empty()) return false;
     ordering_ = true;
     REQUIRE(++orders_ < 1000);
-    // After a restart something else may have to be undone first: a retry gets there.
-    const RepairVerb verb = skip_refused_ ? RepairVerb::kRetryNow : *plot_.repairs;
-    executor.repair_async(parked.procedures.front().root, verb,
-                          {.who = "operator", .why = "it is parked"},
-                          [this, verb](const Status& status) {
+    executor.repair_async(parked.procedures.front().root, *plot_.repairs,
+                          {.who = "operator", .why = "it is parked"}, [this](const Status& status) {
                             ordering_ = false;
-                            skip_refused_ = verb == RepairVerb::kSkipStep &&
-                                            status.code() == StatusCode::kFailedPrecondition;
-                            if (!status.ok() && !skip_refused_) refused_.push_back(status);
+                            if (!status.ok()) refused_.push_back(status);
                           });
     return true;
   }
@@ -293,7 +288,6 @@ class JobStory final : public CrashStory {
   World world_;
   std::vector<Client> clients_;
   bool ordering_ = false;
-  bool skip_refused_ = false;
   std::size_t orders_ = 0;
   std::vector<Status> refused_;
 };
