@@ -7,6 +7,8 @@
 #include <pv2/base/frame.h>
 #include <pv2/base/wire.h>
 
+#include "record_codec.h"
+
 namespace pv2 {
 namespace {
 
@@ -29,13 +31,14 @@ enum : std::uint32_t {
   kWho = 4,
   kWhy = 5,
   kProcedure = 6,
-  kStep = 7
+  kStep = 7,
+  kRoot = 8
 };
 }  // namespace audit_field
 
-}  // namespace
-
-void encode_audit(const AuditEntry& entry, std::uint64_t number, std::string& out) {
+// With a `root` it is the copy under a member of its tree.
+std::string encode_audit(const AuditEntry& entry, std::uint64_t number, ProcedureId root) {
+  std::string out;
   FrameWriter frame(out);
   append_varint_field(out, audit_field::kVerb, static_cast<std::uint64_t>(entry.verb));
   append_varint_field(out, audit_field::kNumber, number);
@@ -44,13 +47,26 @@ void encode_audit(const AuditEntry& entry, std::uint64_t number, std::string& ou
   if (!entry.why.empty()) append_length_delimited(out, audit_field::kWhy, entry.why);
   append_varint_field(out, audit_field::kProcedure, entry.procedure.value);
   if (entry.step != 0) append_varint_field(out, audit_field::kStep, entry.step);
+  if (root) append_varint_field(out, audit_field::kRoot, root.value);
   frame.finish();
+  return out;
 }
 
-Result<AuditEntry> decode_audit(std::string_view row) {
+}  // namespace
+
+void insert_audit(const AuditEntry& entry, ProcedureId root, std::uint64_t number,
+                  RowBatch& batch) {
+  batch.insert(Space::kProcedure, audit_key(root, number), encode_audit(entry, number, {}));
+  if (entry.procedure == root) return;
+  batch.insert(Space::kProcedure, audit_key(entry.procedure, number),
+               encode_audit(entry, number, root));
+}
+
+Result<AuditRow> decode_audit(std::string_view row) {
   const auto bytes = read_frame(row);
   if (!bytes) return Status(StatusCode::kCorruption, "an audit row does not match its checksum");
-  AuditEntry entry;
+  AuditRow audit;
+  AuditEntry& entry = audit.entry;
   WireReader reader(*bytes);
   while (reader.next()) {
     switch (reader.number()) {
@@ -72,12 +88,15 @@ Result<AuditEntry> decode_audit(std::string_view row) {
       case audit_field::kStep:
         entry.step = static_cast<std::uint32_t>(reader.varint());
         break;
+      case audit_field::kRoot:
+        audit.root = ProcedureId{reader.varint()};
+        break;
       default:
         break;
     }
   }
   if (!reader.ok()) return reader.status();
-  return entry;
+  return audit;
 }
 
 void encode_message(const InboxMessage& message, std::string& out) {

@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <pv2/store/commit_request.h>
+
 #include <string>
 #include <string_view>
 
@@ -19,8 +21,16 @@ void encode_message(const InboxMessage& message, std::string& out);
 /// (kNotSupported).
 [[nodiscard]] Result<InboxMessage> decode_message(std::string_view row);
 
-/// The row of an order that was carried out.
-void encode_audit(const AuditEntry& entry, std::uint64_t number, std::string& out);
-[[nodiscard]] Result<AuditEntry> decode_audit(std::string_view row);
+/// An order that was carried out, as a row says it.
+struct AuditRow {
+  AuditEntry entry;
+  /// Of a copy under the member that the order was about: the root, where all of them are. 0: it is
+  /// no copy.
+  ProcedureId root;
+};
+/// Adds the row of an order to the batch that carries it out: under `root`, and a copy under the
+/// member that it is about, so that whoever knows only that one finds it after the end too.
+void insert_audit(const AuditEntry& entry, ProcedureId root, std::uint64_t number, RowBatch& batch);
+[[nodiscard]] Result<AuditRow> decode_audit(std::string_view row);
 
 }  // namespace pv2

@@ -45,10 +45,9 @@ std::unique_ptr<MessageCommit> make_commit(EngineCore& core, Execution& to,
 void add_entry(AuditEntry entry, Execution& root, MessageCommit& commit) {
   entry.at = commit.message->at;
   commit.audit = root.inbox->next_number++;
+  commit.audited = entry.procedure;
   root.inbox->audited = true;
-  std::string row;
-  encode_audit(entry, commit.audit, row);
-  commit.batch.insert(Space::kProcedure, audit_key(root.id, commit.audit), row);
+  insert_audit(entry, root.id, commit.audit, commit.batch);
 }
 
 // Whether no signal can reach it any more. One that has succeeded and is to be undone may ask.
@@ -210,7 +209,12 @@ void message_published(EngineCore& core, MessageCommit& commit, Effects& effects
     if (core.keeps_records) {
       auto garbage = std::make_unique<GarbageCommit>();
       garbage->rows.push_back(inbox_key(commit.to, message.number));
-      if (commit.audit != 0) garbage->rows.push_back(audit_key(commit.to, commit.audit));
+      if (commit.audit != 0) {
+        garbage->rows.push_back(audit_key(commit.to, commit.audit));
+        if (commit.audited != commit.to) {
+          garbage->rows.push_back(audit_key(commit.audited, commit.audit));
+        }
+      }
       effects.garbage.push_back(std::move(garbage));
     }
   } else {

@@ -160,6 +160,10 @@ void RecordReader::read_message(const StoredRow& row, const ProcedureKey& key) {
 
 // Kept until the result of its root is acknowledged; read only when somebody asks.
 void RecordReader::read_audit(const StoredRow& row, const ProcedureKey& key) {
+  if (const auto audit = decode_audit(row.value); audit.ok() && audit->root) {
+    read_.audit_copies.push_back({std::string(row.key), audit->root});
+    return;
+  }
   const bool known = !read_.procedures.empty() && read_.procedures.back().execution->id == key.id;
   // It came with a message that was on its way when the procedure ended.
   const bool too_late = known && is_finished(read_.procedures.back().execution->state) &&

@@ -36,11 +36,18 @@ struct EndedRoot {
   std::size_t bytes = 0;  ///< About what its rows take.
 };
 
-/// What was read. Both lists are in order of id.
+/// The copy of an audit entry under the member that it is about.
+struct AuditCopy {
+  std::string key;
+  ProcedureId root;  ///< Who has all of them.
+};
+
+/// What was read. The first two lists are in order of id.
 struct ReadRecords {
   std::vector<LoadedProcedure> procedures;
   std::vector<EndedRoot> ended_roots;
   std::vector<std::string> orphans;  ///< Keys of messages to whom nobody is left.
+  std::vector<AuditCopy> audit_copies;
   ProcedureId highest;
 };
 

@@ -137,6 +137,10 @@ Status Recovery::link_oldest() {
   for (LoadedProcedure& loaded : read->procedures) {
     ended_roots_.contains(loaded.header.root) ? forget(loaded) : go_on_with(loaded);
   }
+  for (AuditCopy& copy : read->audit_copies) {  // the root's id is the lower one: it was linked
+    const bool kept = ended_roots_.contains(copy.root) || core_.find(copy.root) != nullptr;
+    if (!kept) orphans_.push_back(std::move(copy.key));
+  }
   return Status();
 }
 

@@ -381,9 +381,7 @@ void submit_order(std::unique_ptr<StepCommit> commit, AuditEntry entry,
   const std::uint64_t number = root.inbox->next_number++;
   update_state(execution, commit->next, commit->was_undo ? execution.undo_step : execution.step,
                commit->batch);
-  std::string row;
-  encode_audit(entry, number, row);
-  commit->batch.insert(Space::kProcedure, audit_key(root.id, number), row);
+  insert_audit(entry, root.id, number, commit->batch);
   commit->inbox_use = std::make_unique<InboxUse>();
   commit->inbox_use->answer = std::move(done);
   execution.phase = Phase::kInFlight;
@@ -620,21 +618,35 @@ Result<std::vector<std::string>> Repairs::preview(ProcedureId id, RepairVerb ver
 
 Result<std::vector<AuditEntry>> Repairs::audit(ProcedureId id) {
   ProcedureId root = id;
+  bool live = false;
   {
     StateLock lock(core_);
-    if (const Execution* const live = core_.find(id); live != nullptr) root = live->root->id;
+    const Execution* const found = core_.find(id);
+    live = found != nullptr;
+    if (live) root = found->root->id;
   }
   std::vector<AuditEntry> entries;
-  const Status scanned = core_.store.scan(Space::kProcedure, procedure_key(root, RowKind::kAudit),
-                                          [&](const StoredRow& row) {
-                                            auto entry = decode_audit(row.value);
-                                            if (!entry.ok()) return entry.status();
-                                            entries.push_back(*std::move(entry));
-                                            return Status();
-                                          });
-  if (!scanned.ok())
-    return scanned.with_context("the audit of procedure " + std::to_string(id.value));
-  return entries;
+  const auto read = [&] {
+    return core_.store.scan(Space::kProcedure, procedure_key(root, RowKind::kAudit),
+                            [&](const StoredRow& row) {
+                              auto audit = decode_audit(row.value);
+                              if (!audit.ok()) return audit.status();
+                              if (audit->root && root == id) root = audit->root;
+                              entries.push_back(std::move(audit->entry));
+                              return Status();
+                            });
+  };
+  Status scanned = read();
+  if (scanned.ok() && !live && root != id) {  // a child of a tree that has ended
+    entries.clear();
+    scanned = read();
+  }
+  const std::string what = "the audit of procedure " + std::to_string(id.value);
+  if (!scanned.ok()) return scanned.with_context(what);
+  if (!entries.empty() || live) return entries;
+  const Status gone = results_.why_not_live(id);
+  if (gone.code() == StatusCode::kFailedPrecondition) return entries;  // nothing was ordered
+  return gone.with_context(what + " (of a child, ask for that of its root)");
 }
 
 }  // namespace pv2

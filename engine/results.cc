@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "inbox_codec.h"
 #include "record_codec.h"
 
 namespace pv2 {
@@ -202,6 +203,11 @@ void Results::acknowledge(ProcedureId id, Acknowledger who) {
     refused = core_.store.scan(Space::kProcedure, procedure_key(id, RowKind::kAudit),
                                [&](const StoredRow& row) {
                                  audits.emplace_back(row.key);
+                                 const auto entry = decode_audit(row.value);
+                                 const auto key = parse_procedure_key(row.key);
+                                 if (!entry.ok() || !key) return Status();
+                                 const ProcedureId about = entry->entry.procedure;
+                                 if (about != id) audits.push_back(audit_key(about, key->number));
                                  return Status();
                                });
   }

@@ -161,6 +161,7 @@ struct MessageCommit final : EngineRequest {
   ProcedureId to;
   std::unique_ptr<InboxMessage> message;
   std::uint64_t audit = 0;  ///< Not 0: the number of the audit entry in its batch.
+  ProcedureId audited;      ///< Whom that is about.
   std::vector<std::function<void(Status)>> answers;  ///< Engine code.
 };
 

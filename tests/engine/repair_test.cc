@@ -132,6 +132,56 @@ TEST_CASE("a child's undo is skipped, and its parent's rollback goes on") {
   CHECK(engine.executor().audit(root)->front().procedure == child);
 }
 
+TEST_CASE("what was ordered about a child is found by its id after the end too, until forgotten") {
+  const bool forward = GENERATE(false, true);
+  EngineWorld engine;
+  const bool mended = false;
+  engine.world.scripts["p"] = {.children = {"c", "d"}};
+  engine.world.scripts["d"] = {.steps = 1};
+  engine.world.scripts["c"] = stuck(mended);
+  if (forward) {
+    engine.world.scripts["c"] = {.run = [](JobRun&) { return std::optional(Say::wait_for(1h)); }};
+  }
+  engine.world.scripts["plain"] = {.steps = 1};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const ProcedureId child{root.value + 1};
+  const ProcedureId sibling{root.value + 2};
+  const ProcedureId plain = engine.submit("plain");
+  order(engine, child, forward ? RepairVerb::kFailAndRollBack : RepairVerb::kSkipStep,
+        GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter), root);
+  for (int life = 0; life < 3; ++life) {
+    for (const ProcedureId id : {root, child}) {
+      const auto audit = engine.executor().audit(id);
+      REQUIRE(audit.status().to_string() == "OK");
+      REQUIRE(audit->size() == 1);
+      CHECK(audit->front().procedure == child);
+      CHECK(audit->front().who == "anna");
+    }
+    CHECK(engine.executor().audit(plain)->empty());
+    engine.run();
+    if (life > 0) engine.crash_and_open();
+  }
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+  const Status asked = engine.executor().audit(sibling).status();
+  CHECK(asked.code() == StatusCode::kExpired);
+  CHECK_THAT(asked.to_string(), ContainsSubstring("ask for that of its root"));
+  CHECK(engine.executor().audit(ProcedureId{UINT64_MAX}).status().code() == StatusCode::kNotFound);
+
+  const std::string copy =
+      engine.disk->get(Space::kProcedure, audit_key(child, forward ? 2 : 1)).value();
+  CHECK(engine.executor().acknowledge(root).ok());
+  CHECK(rows_in_store(engine, RowKind::kAudit) == 0);
+  CHECK(engine.executor().audit(child).status().code() == StatusCode::kExpired);
+  CHECK(engine.executor().audit(root).status().code() == StatusCode::kExpired);
+  engine.close();
+  engine.disk->put(Space::kProcedure, audit_key(child, 1), copy);  // of no tree that there is
+  engine.open();
+  engine.run();
+  CHECK(rows_in_store(engine, RowKind::kAudit) == 0);
+}
+
 TEST_CASE("a back-off, a timed wait and the back-off of an undo end at once when ordered") {
   const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
   const auto kind = GENERATE(0, 1, 2);

@@ -454,6 +454,13 @@ TEST_CASE("a reader written from the page reads a reported failure, and who gave
   const auto after = rows_of(w.disk);
   std::string_view audit = after.at("P" + big_endian(root.value) + "\x04" + big_endian(3)).value;
   CHECK(Message(*take_frame(audit)).number(1) == 3);
+  const auto retried = [&](ProcedureId under) {
+    std::string_view row = after.at("P" + big_endian(under.value) + "\x04" + big_endian(1)).value;
+    return Message(*take_frame(row));
+  };
+  CHECK(!retried(root).has(8));
+  CHECK(retried(unsure).number(8) == root.value);  // the copy
+  for (const ProcedureId id : {root, unsure}) CHECK(retried(id).number(6) == unsure.value);
 }
 
 TEST_CASE("a reader written from the page reads a signal") {

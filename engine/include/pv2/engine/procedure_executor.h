@@ -286,7 +286,9 @@ class ProcedureExecutor {
   /// refused. Changes nothing.
   [[nodiscard]] Result<std::vector<std::string>> preview(ProcedureId id, RepairVerb verb) const;
   /// The orders carried out on the tree of `id`, oldest first, until its result is acknowledged.
-  /// Calls of abort() are not among them: they are in the result. Reads the store.
+  /// Calls of abort() are not among them: they are in the result. Of a tree that has ended `id` is
+  /// the root, or a child that an order named; kExpired: another child, or it is forgotten.
+  /// kNotFound: there never was one. Reads the store.
   [[nodiscard]] Result<std::vector<AuditEntry>> audit(ProcedureId id) const;
 
   /// A live procedure, as of its last record, with its fields. It makes an object of the user's
