@@ -183,7 +183,8 @@ struct Execution final : SchedulerEntry {
   bool timed_out = false;     ///< Its deadline passed; told to the next run.
   bool started = false;       ///< The current step was started (or may have been, before a crash).
   bool quarantined = false;
-  bool torn = false;            ///< Stands for a root of which there is no record.
+  bool torn = false;            ///< Its record names a root that cannot be one; it stands alone.
+  bool lost = false;            ///< Stands for a root of which there is no record.
   bool leads_rollback = false;  ///< In its turn: the head of what is being undone.
   bool ends_tree = false;       ///< The same, and after it all of that is undone.
   bool wait_reported = false;   ///< The scheduler has been told whom it waits for.

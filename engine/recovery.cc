@@ -163,20 +163,19 @@ void Recovery::go_on_with(LoadedProcedure& loaded) {
 }
 
 void Recovery::link(Execution& execution, LoadedProcedure& loaded) {
-  // Ids grow from parent to child, so a relative that counts was linked before.
-  Execution* root = loaded.header.root < execution.id ? core_.find(loaded.header.root) : nullptr;
-  if (root != nullptr && !root->is_root()) root = nullptr;
+  Execution* const root = root_of(execution, loaded);
   Execution* parent =
       loaded.header.parent < execution.id ? core_.find(loaded.header.parent) : nullptr;
   if (parent != nullptr && parent->root != root) parent = nullptr;
   execution.phase = Phase::kIdle;
   execution.started = may_have_begun(execution, loaded.held_locks);
   const bool is_root = loaded.header.root == execution.id && !loaded.header.parent;
-  if (!is_root && (root == nullptr || parent == nullptr)) {
-    loaded.problem = Status(
-        StatusCode::kCorruption,
-        "it belongs to " + procedure(root == nullptr ? loaded.header.root : loaded.header.parent) +
-            ", of which there is no record");
+  const bool has_root = root != nullptr && !root->lost;
+  if (!is_root && (!has_root || parent == nullptr)) {
+    loaded.problem =
+        Status(StatusCode::kCorruption,
+               "it belongs to " + procedure(has_root ? loaded.header.parent : loaded.header.root) +
+                   ", of which there is no record");
   }
   execution.root = root != nullptr ? root : &execution;
   execution.torn = !is_root && root == nullptr;
@@ -201,6 +200,28 @@ void Recovery::link(Execution& execution, LoadedProcedure& loaded) {
   }
   const bool ended = execution.state == ProcedureState::kSuccess || execution.reported;
   if (!ended) ++above.unfinished_children;
+}
+
+// Ids grow from parent to child, so a relative that counts was linked before. Where there is no
+// record of the root, something takes its place: what is left of the tree is frozen, shown and
+// bypassed as one.
+Execution* Recovery::root_of(const Execution& execution, const LoadedProcedure& loaded) {
+  if (!(loaded.header.root < execution.id)) return nullptr;
+  if (Execution* const found = core_.find(loaded.header.root); found != nullptr) {
+    return found->is_root() ? found : nullptr;
+  }
+  auto root = std::make_unique<Execution>();
+  root->id = loaded.header.root;
+  root->root = root.get();
+  root->lost = true;
+  root->type_name = "(lost)";
+  root->owner = execution.owner.view();  // children have their parent's
+  root->submitted = root->updated = execution.submitted;
+  root->state = ProcedureState::kWaiting;  // it had children that are not done
+  root->phase = Phase::kIdle;
+  roots_.push_back(root.get());
+  core_.state.live.emplace(root->id, root.get());
+  return root.release();
 }
 
 void Recovery::restore_locks(Execution& execution, LoadedProcedure& loaded) {

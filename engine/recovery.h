@@ -41,6 +41,8 @@ class Recovery {
   void forget(const LoadedProcedure& loaded);
   void go_on_with(LoadedProcedure& loaded) PV2_REQUIRES(core_.state_mutex);
   void link(Execution& execution, LoadedProcedure& loaded) PV2_REQUIRES(core_.state_mutex);
+  Execution* root_of(const Execution& execution, const LoadedProcedure& loaded)
+      PV2_REQUIRES(core_.state_mutex);
   void restore_locks(Execution& execution, LoadedProcedure& loaded) PV2_REQUIRES(core_.state_mutex);
   void collect_garbage(Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void quarantine(Effects& effects) PV2_REQUIRES(core_.state_mutex);

@@ -379,8 +379,12 @@ void submit_order(std::unique_ptr<StepCommit> commit, AuditEntry entry,
   entry.procedure = execution.id;
   entry.at = commit->next.now;
   const std::uint64_t number = root.inbox->next_number++;
-  update_state(execution, commit->next, commit->was_undo ? execution.undo_step : execution.step,
-               commit->batch);
+  if (execution.lost) {
+    insert_rows(execution, {}, commit->next, commit->batch);  // the first ones, and the last
+  } else {
+    update_state(execution, commit->next, commit->was_undo ? execution.undo_step : execution.step,
+                 commit->batch);
+  }
   insert_audit(entry, root.id, number, commit->batch);
   commit->inbox_use = std::make_unique<InboxUse>();
   commit->inbox_use->answer = std::move(done);
@@ -401,6 +405,10 @@ std::string steps_of(const Execution& member) {
 }
 
 void describe_bypass(Execution& head, std::vector<std::string>& lines) {
+  if (head.lost) {
+    lines.push_back(name_of(head) +
+                    " has no record: what it did, and which locks it held, is not known");
+  }
   for (const Execution* member : tree_of(head)) {
     const bool ended = member->state == ProcedureState::kSuccess;
     if (!member->undo.empty() && member->is_undone_with_its_tree()) {
@@ -455,8 +463,7 @@ std::string_view to_string(RepairVerb verb) noexcept {
 
 Status why_not_bypassed(Execution& head) {
   if (head.torn) {
-    return refused(name_of(head) +
-                   " belongs to a root of which there is no record; restore a backup");
+    return refused(name_of(head) + " belongs to a root that is none; restore a backup");
   }
   if (!head.quarantined && !head.tree.failed && first_given_up(head) == nullptr) {
     return refused("the tree of " + name_of(head) + " goes forward; abort it");

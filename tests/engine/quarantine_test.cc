@@ -4,6 +4,7 @@
 // never deleted, and everything else runs. If even the engine's part is unreadable, open refuses
 // and names the record. (Rows 71-73, 79, 85 and X10, in terms of our records.)
 
+#include "engine/repair_orders.h"
 #include "record_codec.h"
 #include "support/engine_world.h"
 
@@ -296,11 +297,68 @@ TEST_CASE("children whose root has no record are quarantined alone, and other tr
 
   CHECK(engine.result(other).status.ok());
   const auto listed = engine.executor().list();
-  REQUIRE(listed.size() == 2);
+  REQUIRE(listed.size() == 3);
+  CHECK(listed[0].id == root);
+  CHECK(listed[0].type == "(lost)");
+  CHECK_THAT(listed[0].error.to_string(), ContainsSubstring("of which there is no record"));
   for (const ProcedureInfo& info : listed) {
     CHECK(info.quarantined);
-    CHECK_THAT(info.error.to_string(),
-               ContainsSubstring("procedure " + std::to_string(root.value)));
+    CHECK(info.root == root);
+  }
+}
+
+TEST_CASE("what is left of a tree whose root has no record is bypassed as one") {
+  const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
+  const bool by_child = GENERATE(false, true);
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"c", "d"}};
+  engine.world.scripts["c"] = asks();
+  engine.world.scripts["d"] = {.children = {"e"}};
+  engine.world.scripts["e"] = asks();
+  engine.world.scripts["e"].locks = {};
+  engine.world.scripts["other"] = {.locks = kOrders};
+  engine.open();
+  const ProcedureId root = engine.submit("p", {.nonce = {1, 1}, .owner = "alice"});
+  engine.run();
+  REQUIRE(engine.executor().list().size() == 4);
+  engine.close();
+  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
+    engine.disk->erase(Space::kProcedure, procedure_key(root, kind));
+  }
+  engine.open();
+  const ProcedureId other = engine.submit("other");
+  engine.run();
+  CHECK(engine.world.journal.count("do other.1") == 0);
+  CHECK(engine.submit("p", {.nonce = {1, 1}, .owner = "alice"}) == root);
+  for (const auto verb :
+       {RepairVerb::kRetryNow, RepairVerb::kSkipStep, RepairVerb::kFailAndRollBack}) {
+    CHECK(engine.executor().repair(root, verb, kNote).code() == StatusCode::kFailedPrecondition);
+  }
+  CHECK_FALSE(engine.executor().explain(root)->procedures.empty());
+  CHECK(engine.executor().wait(root, std::chrono::milliseconds(0)).status().code() ==
+        StatusCode::kDeadlineExceeded);
+  CHECK_THAT(joined(engine.executor().preview(root, RepairVerb::kBypass)),
+             ContainsSubstring("is not known"));
+  const ProcedureId child{root.value + 1};
+  order(engine, by_child ? child : root, RepairVerb::kBypass, crash, root);
+  engine.run();
+
+  CHECK(engine.result(other).status.ok());
+  CHECK(engine.executor().live_procedures() == 0);
+  for (int life = 0; life < 2; ++life) {
+    const ProcedureResult result = engine.result(root);
+    CHECK(result.bypassed);
+    CHECK(result.state == ProcedureState::kRolledBack);
+    CHECK_THAT(result.status.to_string(), ContainsSubstring("bypassed by anna: ticket 7"));
+    CHECK(engine.executor().audit(root)->size() == 1);
+    engine.crash_and_open();
+    engine.run();
+  }
+  CHECK(engine.world.journal.count("undo p.1") == 0);
+  CHECK(engine.executor().acknowledge(root).ok());
+  CHECK(engine.executor().acknowledge(other).ok());
+  for (const auto kind : {RowKind::kHeader, RowKind::kState, RowKind::kAudit}) {
+    CHECK(rows_in_store(engine, kind) == 0);
   }
 }
 
