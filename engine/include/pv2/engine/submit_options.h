@@ -18,9 +18,9 @@ struct SubmitOptions {
   Nonce nonce{};
   /// Until when the client may still send this submission; goes with a nonce, and is the same in
   /// every retry. A nonce is forgotten with its result (acknowledged, or RetentionPolicy::ttl): a
-  /// retry that comes after that would begin a second procedure. With this it is refused as kExpired
-  /// instead, unless the nonce is still known. Has to be sooner than `ttl` from now, if there is one
-  /// (kInvalidArgument). Not part of the fingerprint; not stored.
+  /// retry that comes after that would begin a second procedure. With this it is refused as
+  /// kExpired instead, unless the nonce is still known. Has to be sooner than `ttl` from now, if
+  /// there is one (kInvalidArgument). Not part of the fingerprint; not stored.
   std::optional<WallTime> expires_at{};
   /// Who asks; shown in listings.
   std::string owner{};
