@@ -610,9 +610,9 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
     PV2_ASSERT(execution.failure != nullptr, "a record that parks says why");
     return park_tree(core, head, execution.failure->parked.to_string(), effects);
   }
-  const bool ordered = tree.parked && !head.quarantined;  // by an operator: nothing else is done
-  if (ordered) tree.parked = first_parked(head) != nullptr;     // there may be several
-  if (done.requeue) {                                     // he wants the undo tried again
+  const bool ordered = tree.parked && !head.quarantined;     // by an operator: nothing else is done
+  if (ordered) tree.parked = first_parked(head) != nullptr;  // there may be several
+  if (done.requeue) {                                        // he wants the undo tried again
     execution.phase = Phase::kIdle;
     make_way(core, head, effects);
     return take_next_turn(core, head, effects);
