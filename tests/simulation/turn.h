@@ -20,15 +20,17 @@ struct Turn {
   friend auto operator<=>(const Turn&, const Turn&) = default;
 };
 
-/// The number of the visit in an effect key.
+/// The number of the visit in an effect key; of an undo, a number that no visit has.
 [[nodiscard]] inline std::uint64_t visit_of(const StepContext& ctx) {
   const std::string key = ctx.effect_key();
-  return std::stoull(key.substr(key.find(".v") + 2));
+  const std::size_t at = key.find(".v");
+  return at == key.npos ? UINT64_MAX : std::stoull(key.substr(at + 2));
 }
 
 [[nodiscard]] inline Turn turn_of(const StepContext& ctx) {
-  if (ctx.effect_key().ends_with(".undo")) return {true, UINT64_MAX - ctx.step()};
-  return {false, visit_of(ctx)};
+  const std::uint64_t visit = visit_of(ctx);
+  if (visit == UINT64_MAX) return {true, UINT64_MAX - ctx.step()};
+  return {false, visit};
 }
 
 /// Where a run is, for a finding.
