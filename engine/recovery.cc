@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Read load() first.
+// Rows are handed out in chunks and linked in the order in which they were handed out, so whoever
+// reads may be behind or ahead. Read load() first.
 
 #include "recovery.h"
 
