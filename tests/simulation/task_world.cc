@@ -158,6 +158,13 @@ void TaskWorld::hurry(ProcedureId id) {
   if (member != members_.end()) member->second.hurried.insert(member->second.visit);
 }
 
+// What is beyond its point of no return stays when an operator sends its tree back.
+bool TaskWorld::may_be_sent_back(const TaskMember& member) const {
+  const TaskSpec& spec = plan_.tasks[member.spec];
+  return spec.kind == TaskSpec::Kind::kCommitting && member.ended.contains(3) &&
+         aborted_.contains(spec.root);
+}
+
 TreeFate TaskWorld::fate(std::size_t root) const {
   TreeFate fate = plan_.fate(root, aborted_.contains(root));
   if (mended_.contains(root) || skipped_.contains(root)) fate.may_succeed = true;
@@ -196,7 +203,7 @@ void TaskWorld::child_seen(std::size_t spec, const StepContext& ctx, const Child
   if (succeeded) return;
   is_over(child.id);
   const auto member = members_.find(child.id.value);
-  if (member == members_.end() || may_be_cut(spec)) return;
+  if (member == members_.end() || may_be_cut(spec) || may_be_sent_back(member->second)) return;
   for (const auto& [step, there] : member->second.effects) {
     const bool skipped = member->second.skipped_undos.contains(step);
     expect(!there || skipped || !undoable(task, step), ctx,
@@ -229,9 +236,7 @@ TaskMember& TaskWorld::undo_begins(std::size_t spec, StepContext& ctx) {
     if (other.parent != ctx.id().value) continue;
     if (child.kind == TaskSpec::Kind::kFinal && other.finished) continue;
     if (child.reports && may_be_cut(spec)) continue;  // it may have been ended as it stood
-    // What is beyond its point of no return stays when an operator sends its tree back.
-    const bool sent_back = aborted_.contains(child.root) && other.ended.contains(3);
-    if (child.kind == TaskSpec::Kind::kCommitting && sent_back) continue;
+    if (may_be_sent_back(other)) continue;
     if (plan_.tasks[spec].steps[ctx.step() - 1].does != StepSpec::Does::kSpawn) continue;
     for (const auto& [step, there] : other.effects) {
       expect(!there || !undoable(child, step) || other.skipped_undos.contains(step), ctx,

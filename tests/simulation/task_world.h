@@ -140,6 +140,7 @@ class TaskWorld {
   /// Why it must not run, and why nothing of it may be undone.
   void check_not_over(const StepContext& ctx);
   void check_has_cause(std::size_t spec, const StepContext& ctx);
+  [[nodiscard]] bool may_be_sent_back(const TaskMember& member) const;
   [[nodiscard]] bool undoable(const TaskSpec& spec, std::uint32_t step) const;
   [[nodiscard]] Duration wall_offset() const;
 
