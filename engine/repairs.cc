@@ -35,6 +35,16 @@ Status busy(const Execution& execution) {
                 "a step of " + name_of(execution) + " is running or about to; try again");
 }
 
+// Why an order about `about` comes too late, or OK. While it stands still the head of a domain
+// around it waits for it; so a record of such a head can only be an order to end all of that, and
+// would be published first.
+Status why_too_late(Execution& about) {
+  for (Execution* head = &about.domain(); head != nullptr; head = head->outer_domain()) {
+    if (head != &about && head->phase == Phase::kInFlight) return busy(*head);
+  }
+  return Status();
+}
+
 // The head of a domain, and all below it that is not over.
 std::vector<Execution*> tree_of(Execution& head) {
   std::vector<Execution*> all{&head};
@@ -106,6 +116,7 @@ Result<Execution*> parked_at(Execution& target) {
                    ", not at " + name_of(target));
   }
   if (head.tree.in_flight != 0) return busy(head);
+  if (Status late = why_too_late(*parked); !late.ok()) return late;
   return parked;
 }
 
@@ -134,6 +145,7 @@ Result<Execution*> failed_at(Execution& target) {
                    " does not say which step failed; send the tree back, or bypass it");
   }
   if (head.tree.in_flight != 0) return busy(head);
+  if (Status late = why_too_late(*found); !late.ok()) return late;
   return found;
 }
 
@@ -158,18 +170,18 @@ Status why_not_retried(Execution& target) {
   Execution& head = scope_of(target);
   if (is_parked_beyond_return(head)) return failed_at(target).status();
   if (head.tree.parked) return parked_at(target).status();
-  if (const Execution* const given_up = given_up_at(target)) {
-    return given_up->phase == Phase::kIdle ? Status() : busy(*given_up);
+  if (Execution* const given_up = given_up_at(target)) {
+    return given_up->phase == Phase::kIdle ? why_too_late(*given_up) : busy(*given_up);
   }
-  if (waits_for_time(target)) return Status();
+  if (waits_for_time(target)) return why_too_late(target);
   if (target.phase == Phase::kInFlight || target.phase == Phase::kDropping) return busy(target);
   return refused(name_of(target) + " is in no back-off and no timed wait");
 }
 
 Status why_not_skipped(Execution& target) {
   Execution& head = scope_of(target);
-  if (const Execution* const given_up = head.tree.parked ? nullptr : given_up_at(target)) {
-    return given_up->phase == Phase::kIdle ? Status() : busy(*given_up);
+  if (Execution* const given_up = head.tree.parked ? nullptr : given_up_at(target)) {
+    return given_up->phase == Phase::kIdle ? why_too_late(*given_up) : busy(*given_up);
   }
   if (head.quarantined || !head.tree.parked) {
     return refused("the tree of " + name_of(head) + " is not parked");
@@ -205,7 +217,7 @@ Status why_not_sent_back(Execution& head) {
     return refused("the tree of " + name_of(head) + " is being undone, and parked at " +
                    name_of(*parked) + "; let that be retried or skipped, or bypass the tree");
   }
-  return head.tree.in_flight != 0 ? busy(head) : Status();
+  return head.tree.in_flight != 0 ? busy(head) : why_too_late(head);
 }
 
 // What a record of `execution` says if nothing happened but time.
@@ -471,7 +483,7 @@ Status why_not_bypassed(Execution& head) {
   for (const Execution* member : tree_of(head)) {
     if (member->phase != Phase::kIdle && member->phase != Phase::kWaiting) return busy(*member);
   }
-  return head.tree.in_flight != 0 ? busy(head) : Status();
+  return head.tree.in_flight != 0 ? busy(head) : why_too_late(head);
 }
 
 namespace {

@@ -287,4 +287,33 @@ TEST_CASE("a step, or an undo, that goes on failing is told of after 10, 20, 40 
   CHECK_THAT(lines[3], ContainsSubstring(" failed 80" + where));
 }
 
+TEST_CASE("an order about a part of what is just being bypassed is refused") {
+  const auto verb = GENERATE(RepairVerb::kRetryNow, RepairVerb::kSkipStep, RepairVerb::kBypass);
+  const bool to_root = GENERATE(false, true);
+  EngineWorld engine;
+  engine.retry.max_attempts = 1;
+  engine.world.scripts["p"] = {.children = {"c"}};
+  engine.world.scripts["c"] = {.run = [](JobRun&) { return std::optional(Say::retry("late")); }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const ProcedureId child = engine.executor().list()[1].id;
+  engine.faults().hold_commit(engine.faults().commits() + 1);
+  Status first;
+  Status second;
+  engine.executor().repair_async(root, RepairVerb::kBypass, kNote,
+                                 [&first](const Status& status) { first = status; });
+  engine.executor().repair_async(to_root ? root : child, verb, kNote,
+                                 [&second](const Status& status) { second = status; });
+  engine.run();
+  CHECK(engine.executor().preview(to_root ? root : child, verb).status() == second);
+  engine.faults().release();
+  engine.run();
+
+  CHECK(first.to_string() == "OK");
+  CHECK(second.code() == StatusCode::kUnavailable);
+  CHECK(engine.result(root).bypassed);
+  CHECK(engine.executor().audit(root)->size() == 1);
+}
+
 }  // namespace pv2::testing
