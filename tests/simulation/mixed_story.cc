@@ -234,8 +234,16 @@ bool MixedStory::wind_up(ProcedureExecutor& executor) {
 }
 
 RepairVerb MixedStory::last_order() const {
-  return world_.plan().ending == TaskPlan::Ending::kMend ? RepairVerb::kRetryNow
-                                                         : RepairVerb::kBypass;
+  switch (world_.plan().ending) {
+    case TaskPlan::Ending::kMend:
+      return RepairVerb::kRetryNow;
+    case TaskPlan::Ending::kSkip:
+      return RepairVerb::kSkipStep;
+    case TaskPlan::Ending::kLeave:
+    case TaskPlan::Ending::kBypass:
+      break;
+  }
+  return RepairVerb::kBypass;
 }
 
 bool MixedStory::repair_the_rest(ProcedureExecutor& executor) {
@@ -247,7 +255,8 @@ bool MixedStory::repair_the_rest(ProcedureExecutor& executor) {
     ++last_orders_;
     const auto member = world_.members().find(root);
     if (member == world_.members().end()) continue;
-    orders_.order(executor, last_order(), ProcedureId{root}, member->second.spec, true);
+    const bool mends = ending == Ending::kMend;
+    orders_.order(executor, last_order(), ProcedureId{root}, member->second.spec, mends);
   }
   return true;
 }

@@ -54,7 +54,7 @@ class Planner {
     if (mood_.signals && one_in(random_, 4)) plan_.max_signals = 3;  // as many as a step takes
     plan_.max_attempts = mood_.bounded ? 2 : 0;
     if (one_in(random_, 3)) plan_.orders = 1 + random_.below(8);
-    plan_.ending = static_cast<TaskPlan::Ending>(random_.below(3));
+    plan_.ending = static_cast<TaskPlan::Ending>(random_.below(4));
     keeps_locks_ = mood_.locks && (!mood_.parks || one_in(random_, 3));
     plan_.limits_types = !mood_.parks && !mood_.bounded && one_in(random_, 5);
     const std::size_t roots = 1 + random_.below(5);

@@ -83,7 +83,7 @@ struct TaskPlan {
   std::uint32_t undo_attempts = 16;  ///< Of the executor's retry policy.
   std::uint32_t max_attempts = 0;    ///< The same: after so many a step parks.
   /// What operators do with what is parked in the end.
-  enum class Ending : std::uint8_t { kLeave, kMend, kBypass };
+  enum class Ending : std::uint8_t { kLeave, kMend, kSkip, kBypass };
   Ending ending = Ending::kLeave;
   std::size_t orders = 0;          ///< How many they give before.
   std::size_t max_signals = 1024;  ///< Of the executor.
