@@ -101,9 +101,10 @@ Execution* parked_member(Execution& head) {
   return nullptr;
 }
 
-// Whether the tree is parked because it failed beyond a point of no return, before any undo.
+// Whether the tree is parked because it failed beyond a point of no return, before any undo. There
+// may be a member that is parked in the undo of a domain within it: that is not why.
 bool is_parked_beyond_return(Execution& head) {
-  return head.tree.parked && !head.quarantined && parked_member(head) == nullptr;
+  return head.tree.parked && !head.quarantined && !can_be_undone(head);
 }
 
 // The parked member that `target` means: itself, or that of its tree if it is the root.
@@ -213,7 +214,8 @@ Result<std::uint32_t> step_after(const Execution& member, std::uint32_t wanted) 
 // Why a tree that is parked cannot be sent back, or OK.
 Status why_not_sent_back(Execution& head) {
   if (head.quarantined) return refused(name_of(head) + " is quarantined; nothing of it can run");
-  if (const Execution* const parked = parked_member(head)) {
+  const Execution* const parked = is_parked_beyond_return(head) ? nullptr : parked_member(head);
+  if (parked != nullptr) {
     return refused("the tree of " + name_of(head) + " is being undone, and parked at " +
                    name_of(*parked) + "; let that be retried or skipped, or bypass the tree");
   }
