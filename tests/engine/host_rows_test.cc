@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of the host: they change together with the step that changed them, or not at all. (Locks on
-// row prefixes are not built yet.)
+// Rows of the host: they change together with the step that changed them, or not at all. (For
+// prefixes that are bound to lock keys see row_bindings_test.cc.)
 
 #include "support/engine_world.h"
 
