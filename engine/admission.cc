@@ -274,6 +274,19 @@ Admission::Known Admission::look_up(const Key& wanted, InsertCommit::Submitter& 
 
 void Admission::answer_known(const Key& wanted, const NonceEntry& entry,
                              InsertCommit::Submitter& submitter, Effects& effects) {
+  const Execution* const live = core_.find(entry.id);
+  InsertCommit* const pending = live != nullptr ? live->inserting : nullptr;
+  if (pending != nullptr && submitter.step != nullptr &&
+      submitter.step != pending->submitters.front().step) {
+    // Its record must not be durable before that insert, nor fail because of it: it may be
+    // withdrawn yet.
+    return answer(std::move(submitter),
+                  Status(StatusCode::kUnavailable,
+                         "nonce " + std::to_string(wanted.nonce.group) + "/" +
+                             std::to_string(wanted.nonce.value) +
+                             " is just being submitted by somebody else; try again"),
+                  effects);
+  }
   if (entry.fingerprint != wanted.fingerprint) {
     return answer(
         std::move(submitter),
@@ -284,20 +297,9 @@ void Admission::answer_known(const Key& wanted, const NonceEntry& entry,
         effects);
   }
   submitter.replayed = true;
-  const Execution* const live = core_.find(entry.id);
-  if (live != nullptr && live->inserting != nullptr) {  // neither is known to be durable
-    std::vector<InsertCommit::Submitter>& submitters = live->inserting->submitters;
-    if (submitter.step == nullptr || submitter.step == submitters.front().step) {
-      submitters.push_back(std::move(submitter));
-      return;
-    }
-    // Its record must not be durable before this insert, which may be withdrawn yet.
-    return answer(std::move(submitter),
-                  Status(StatusCode::kUnavailable,
-                         "nonce " + std::to_string(wanted.nonce.group) + "/" +
-                             std::to_string(wanted.nonce.value) +
-                             " is just being submitted by somebody else; try again"),
-                  effects);
+  if (pending != nullptr) {  // neither is known to be durable
+    pending->submitters.push_back(std::move(submitter));
+    return;
   }
   answer(std::move(submitter), Submitted{entry.id, true}, effects);
 }

@@ -180,6 +180,35 @@ TEST_CASE("a step is not done with what another step is only about to submit") {
   CHECK(again->replayed);
 }
 
+TEST_CASE("a step does not fail because of a nonce that another step was only about to use") {
+  EngineWorld engine;
+  ProcedureId b;
+  const std::function<void()> meddle = [&] {
+    engine.executor().submit_async(Job(engine.world, "b"), {},
+                                   [&b](const Result<Submitted>& answer) { b = answer->id; });
+    engine.run();
+    throw std::runtime_error("no locks");
+  };
+  engine.world.scripts["other"] = {.steps = 1};
+  engine.world.scripts["else"] = {.steps = 1};
+  engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 run.ctx.submit(Job(run.world, "other"), {.nonce = {7, 7}});
+                                 run.ctx.submit(Meddler(meddle));
+                                 return std::nullopt;
+                               }};
+  engine.world.scripts["b"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                 run.ctx.submit(Job(run.world, "else"), {.nonce = {7, 7}});
+                                 return std::nullopt;
+                               }};
+  ExecutorOptions options = engine.options();
+  options.registry.add<Meddler>(meddle);
+  engine.open(std::move(options));
+  engine.submit("a");
+  engine.run_to_the_end();
+  CHECK(engine.result(b).status.to_string() == "OK");
+  CHECK(engine.world.journal.count("do else.1") == 1);
+}
+
 TEST_CASE("a step that submits the same nonce twice submits once") {
   EngineWorld engine;
   engine.world.scripts["other"] = {.steps = 1};
