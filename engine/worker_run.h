@@ -13,7 +13,6 @@
 
 #include <array>
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -23,10 +22,11 @@
 
 namespace pv2 {
 
-/// A procedure that a worker has taken, and the record that its step will fill.
+/// A procedure that a worker has taken, and the record that its step will fill, which belongs to
+/// whoever has the job. Plain, as there are arrays of them.
 struct StepJob {
   Execution* execution = nullptr;
-  std::unique_ptr<StepCommit> commit;
+  StepCommit* commit = nullptr;
 };
 
 /// The results of steps: those that need a record, and those that are published without one.
@@ -53,7 +53,7 @@ class alignas(64) WorkerRun {
     taken_ = jobs.size();
     for (std::size_t i = 0; i < taken_; ++i) {
       ids_[i] = jobs[i].execution->id;
-      jobs_[i] = std::move(jobs[i]);
+      jobs_[i] = jobs[i];
     }
   }
 
@@ -73,7 +73,7 @@ class alignas(64) WorkerRun {
     }
     Next next;
     active_ = begun_ != taken_;
-    if (active_) next.job = std::move(jobs_[begun_++]);
+    if (active_) next.job = jobs_[begun_++];
     next.others_wait = begun_ != taken_;
     next.others_ended = finished_count_ != 0;
     return next;
@@ -96,7 +96,7 @@ class alignas(64) WorkerRun {
   std::size_t take_waiting(std::span<StepJob, kMost> jobs) PV2_EXCLUDES(run_mutex_) {
     MutexLock lock(run_mutex_);
     const std::size_t count = (taken_ - begun_ + 1) / 2;
-    for (std::size_t i = 0; i < count; ++i) jobs[i] = std::move(jobs_[taken_ - count + i]);
+    for (std::size_t i = 0; i < count; ++i) jobs[i] = jobs_[taken_ - count + i];
     taken_ -= count;
     return count;
   }

@@ -139,7 +139,7 @@ void Workers::run(std::span<StepJob> jobs, const Worker& worker) {
       hand_over(worker.run->take_finished());
       if (next.others_wait) core_.scheduler.nudge();
     }
-    ended = run_step(std::move(*next.job), worker);
+    ended = run_step(*next.job, worker);
   }
   hand_over(worker.run->take_finished());
 }
@@ -180,7 +180,7 @@ std::size_t Workers::take(std::span<SchedulerEntry*> polled, std::span<StepJob> 
       execution.phase = Phase::kInFlight;
       execution.wake_pending = false;
       enter_flight(execution);
-      jobs[taken++] = {&execution, core_.state.spare_steps.take()};
+      jobs[taken++] = {&execution, core_.state.spare_steps.take().release()};
     }
   }
   return taken;
@@ -188,17 +188,18 @@ std::size_t Workers::take(std::span<SchedulerEntry*> polled, std::span<StepJob> 
 
 StepCommit* Workers::run_step(StepJob job, const Worker& worker) {
   Execution& execution = *job.execution;
-  StepCommit& commit = *job.commit;
+  std::unique_ptr<StepCommit> owned(job.commit);
+  StepCommit& commit = *owned;
   commit.execution = &execution;
   if (execution.granted_by_poll() && core_.keeps_records) {
     fill_grant(core_, execution, commit);
-    return job.commit.release();
+    return owned.release();
   }
   StepRun step(core_, execution, commit, worker.random, wake_target_);
   worker.activity.begin(execution.id, *execution.type, step.step(), step.is_undo(), step.now());
   const bool made = step.run();
   worker.activity.end();
-  if (made) return job.commit.release();
+  if (made) return owned.release();
 
   Effects effects;
   {
