@@ -73,7 +73,7 @@ class Committer {
   enum class State { kOpen, kDraining, kClosed };
 
   void refuse(CommitRequest& request) const;
-  void stamp(CommitRequest& request) PV2_REQUIRES(queue_mutex_);
+  void stamp(CommitRequest& request, CommitSequence& last, bool& too_large) const noexcept;
   [[nodiscard]] bool is_too_large(const CommitRequest& request) const noexcept;
   [[nodiscard]] Status too_large(const CommitRequest& request) const;
   void run();
