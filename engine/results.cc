@@ -54,7 +54,11 @@ void evict_old_results(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
   }
   // Those that were acknowledged stay in the order until they are as many as the others may be.
   if (order.size() / 2 > most) {
-    std::erase_if(order, [&](ProcedureId id) { return !completed.contains(id); });
+    std::deque<ProcedureId> left;
+    for (const ProcedureId id : order) {
+      if (completed.contains(id)) left.push_back(id);
+    }
+    order = std::move(left);
   }
 }
 

@@ -44,7 +44,7 @@ CommitAnswer Committer::commit(CommitRequest& request) {
       refuse(request);
       return CommitAnswer::kDurable;
     }
-    stamp(request);
+    stamp(request, last_sequence_, queued_too_large_);
     queue_.push_back(request);
     wake = std::exchange(sleeping_, false);
   }
@@ -61,8 +61,11 @@ CommitAnswer Committer::commit_all(CommitList& requests) {
       return CommitAnswer::kDurable;
     }
     if (requests.empty()) return CommitAnswer::kQueued;
-    requests.for_each([this](CommitRequest& request)
-                          PV2_REQUIRES(queue_mutex_) { stamp(request); });
+    CommitSequence last = last_sequence_;
+    bool too_large = queued_too_large_;
+    requests.for_each([&](CommitRequest& request) { stamp(request, last, too_large); });
+    last_sequence_ = last;
+    queued_too_large_ = too_large;
     queue_.splice_back(std::move(requests));
     wake = std::exchange(sleeping_, false);
   }
@@ -71,10 +74,11 @@ CommitAnswer Committer::commit_all(CommitList& requests) {
 }
 
 // Here, where the request is in the processor's cache, and not when it is written.
-void Committer::stamp(CommitRequest& request) {
-  request.sequence.value = ++last_sequence_.value;
+void Committer::stamp(CommitRequest& request, CommitSequence& last,
+                      bool& too_large) const noexcept {
+  request.sequence.value = ++last.value;
   if (!request.status.ok()) request.status = Status();
-  queued_too_large_ = queued_too_large_ || is_too_large(request);
+  too_large = too_large || is_too_large(request);
 }
 
 bool Committer::is_too_large(const CommitRequest& request) const noexcept {
