@@ -37,9 +37,9 @@ class LazyVector {
   void reserve(std::size_t capacity) {
     const Sizes sizes = read_sizes();
     if (capacity <= sizes.capacity) return;
-    auto block = std::make_unique_for_overwrite<std::byte[]>(kItemsAt + capacity * sizeof(T));
+    auto block = std::make_unique_for_overwrite<std::byte[]>(kItemsAt + capacity * kItemBytes);
     if (sizes.size != 0) {
-      std::memcpy(block.get() + kItemsAt, block_.get() + kItemsAt, sizes.size * sizeof(T));
+      std::memcpy(block.get() + kItemsAt, block_.get() + kItemsAt, sizes.size * kItemBytes);
     }
     block_ = std::move(block);
     write_sizes({sizes.size, static_cast<std::uint32_t>(capacity)});
@@ -50,7 +50,7 @@ class LazyVector {
     if (sizes.size == sizes.capacity)
       reserve(std::max<std::size_t>(4, sizes.size * std::size_t{2}));
     sizes = read_sizes();
-    std::memcpy(block_.get() + kItemsAt + sizes.size * sizeof(T), &copy, sizeof(T));
+    std::memcpy(block_.get() + kItemsAt + sizes.size * kItemBytes, &copy, kItemBytes);
     write_sizes({sizes.size + 1, sizes.capacity});
   }
   void pop_back() noexcept {
@@ -64,6 +64,7 @@ class LazyVector {
     std::uint32_t size = 0;
     std::uint32_t capacity = 0;
   };
+  static constexpr std::size_t kItemBytes = sizeof(T);  // NOLINT(bugprone-sizeof-expression)
   static constexpr std::size_t kItemsAt = std::max(sizeof(Sizes), alignof(T));
 
   [[nodiscard]] Sizes read_sizes() const noexcept {
