@@ -246,7 +246,8 @@ QueuePlace LockingScheduler::place_of(const SchedulerEntry& entry, std::size_t m
       return place;
     case SchedulerEntry::Place::kReady:
       place.where = QueuePlace::Where::kReady;
-      place.ahead = ReadyLane::count_ahead(entry, QueuePlace::kAheadMax);
+      place.ahead = ready_->count_ahead(entry, LockTable::entity(entry), entry.queued_rank_,
+                                        QueuePlace::kAheadMax);
       return place;
     case SchedulerEntry::Place::kWaiting:
       place.where = QueuePlace::Where::kWaiting;

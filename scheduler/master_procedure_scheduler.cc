@@ -64,6 +64,11 @@ class ClassQueues final : public ReadyQueue {
     if (queues_[slot]->empty()) picker_.drain(slot);
   }
 
+  [[nodiscard]] std::size_t count_ahead(const SchedulerEntry& entry, LockNode* entity,
+                                        std::uint16_t rank, std::size_t most) override {
+    return queue_of(entity).lane(rank).ready.count_ahead(entry, most);
+  }
+
   std::size_t take(std::span<SchedulerEntry*> run) override {
     return take_below(run, BoundedPicker::kSlots);
   }

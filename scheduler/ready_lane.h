@@ -56,13 +56,16 @@ class ReadyLane {
     if (back_.head == nullptr) front_run_ = 0;
   }
 
-  /// How many stand before `entry` in its section, counted up to `most`.
-  [[nodiscard]] static std::size_t count_ahead(const SchedulerEntry& entry,
-                                               std::size_t most) noexcept {
+  /// How many stand before `entry`, which is in it, counted up to `most`: all of the front before
+  /// one at the back.
+  [[nodiscard]] std::size_t count_ahead(const SchedulerEntry& entry,
+                                        std::size_t most) const noexcept {
     std::size_t ahead = 0;
-    for (const SchedulerEntry* at = entry.prev_; at != nullptr && ahead < most; at = at->prev_) {
-      ++ahead;
-    }
+    const auto count_from = [&](const SchedulerEntry* at) {
+      for (; at != nullptr && ahead < most; at = at->prev_) ++ahead;
+    };
+    count_from(entry.prev_);
+    if (!entry.queued_in_front_) count_from(front_.tail);
     return ahead;
   }
 

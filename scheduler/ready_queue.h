@@ -34,6 +34,11 @@ class ReadyQueue {
   /// `rank` is the one that it was pushed with.
   virtual void remove(SchedulerEntry& entry, LockNode* entity, std::uint16_t rank) = 0;
 
+  /// How many stand before `entry` in the queue of its entity, counted up to `most`; `rank` as
+  /// above.
+  [[nodiscard]] virtual std::size_t count_ahead(const SchedulerEntry& entry, LockNode* entity,
+                                                std::uint16_t rank, std::size_t most) = 0;
+
   /// Takes the next entries, as if one by one but all of one class; returns how many.
   virtual std::size_t take(std::span<SchedulerEntry*> run) = 0;
   /// The same, but only what is_top().

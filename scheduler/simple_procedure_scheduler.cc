@@ -29,6 +29,11 @@ class OneLane final : public ReadyQueue {
     lane_.remove(entry);
   }
 
+  [[nodiscard]] std::size_t count_ahead(const SchedulerEntry& entry, LockNode* /*entity*/,
+                                        std::uint16_t /*rank*/, std::size_t most) override {
+    return lane_.count_ahead(entry, most);
+  }
+
   std::size_t take(std::span<SchedulerEntry*> run) override {
     std::size_t taken = 0;
     while (taken < run.size() && !lane_.empty()) run[taken++] = &lane_.pop(bounded_wait_);

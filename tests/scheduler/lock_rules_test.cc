@@ -476,6 +476,22 @@ TEMPLATE_TEST_CASE_METHOD(Fixture, "a holder is asked to give way only if somebo
   CHECK_FALSE(scheduler.contended(child));  // it would pass the writer anyway
 }
 
+TEMPLATE_TEST_CASE_METHOD(Fixture, "who stands at the back is told of those at the front before it",
+                          "[place]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry begins(1, table("t", kShared)), begins_later(2, table("t", kShared));
+  TestEntry goes_on(3, table("t", kShared));
+  submit(scheduler, {&begins, &begins_later});
+  REQUIRE(scheduler.admit(goes_on));
+  settle(scheduler, goes_on, Disposition::kFront);
+
+  CHECK(scheduler.place_of(goes_on, 1).ahead == 0);
+  CHECK(scheduler.place_of(begins, 1).ahead == 1);
+  CHECK(scheduler.place_of(begins_later, 1).ahead == 2);
+  CHECK(scheduler.place_of(begins_later, 1).runnable == 3);
+  CHECK(poll_all(scheduler) == Ids{3, 1, 2});
+}
+
 TEMPLATE_TEST_CASE_METHOD(Fixture, "a lock set of many keys is taken all or nothing", "[many]",
                           Simple, Master) {
   auto& scheduler = this->scheduler;

@@ -136,6 +136,21 @@ class SchedulerModel {
     return !stuck.empty();
   }
 
+  /// How many of its entity and rank stand before `e`, which can run.
+  [[nodiscard]] std::size_t ahead_of(const ModelEntry& e) const {
+    for (const auto& [cls, levels] : classes_) {
+      for (const auto& [level, lanes] : levels.levels) {
+        for (const ModelLane& lane : lanes.ring) {
+          std::vector<const ModelEntry*> all(lane.front.begin(), lane.front.end());
+          all.insert(all.end(), lane.back.begin(), lane.back.end());
+          const auto at = std::find(all.begin(), all.end(), &e);
+          if (at != all.end()) return static_cast<std::size_t>(at - all.begin());
+        }
+      }
+    }
+    return SIZE_MAX;
+  }
+
   /// Whether somebody waits for what `e` has asked for, whom it would not pass.
   [[nodiscard]] bool contended(const ModelEntry& e) const {
     if (passes_waiters(e)) return false;

@@ -295,6 +295,7 @@ class Story {
     return agree("waiting" + who, place.where == QueuePlace::Where::kWaiting, waiting) &&
            agree("ready" + who, place.where == QueuePlace::Where::kReady,
                  e.where == Where::kReady) &&
+           (e.where != Where::kReady || agree("ahead" + who, place.ahead, model_.ahead_of(e))) &&
            agree("told of somebody in the way" + who, told,
                  waiting || (e.where == Where::kOut && e.waits_for != nullptr)) &&
            agree("those in the way" + who, true_of_all, true);
