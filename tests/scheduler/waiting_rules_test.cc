@@ -308,6 +308,28 @@ TEST_CASE_METHOD(Fixture,
   CHECK(poll_all(scheduler) == Ids{2, 4});
 }
 
+TEST_CASE_METHOD(
+    Fixture,
+    "who stands before two that become urgent together is hurried, and whom it waits for "
+    "[inheritance]") {
+  TestEntry holder(1, table("a", kExclusive)), parent(2, table("b", kExclusive)), other_parent(3);
+  TestEntry far(4, table("c", kExclusive), nullptr, Priority::kLow);
+  TestEntry in_line(5, two_tables("a", "c"), &other_parent);
+  TestEntry behind(6, table("a", kExclusive), &parent), before(7, table("a", kExclusive), &parent);
+  TestEntry stranger(8, table("d", kExclusive), nullptr, Priority::kHigh);
+  TestEntry urgent(9, table("b", kExclusive), nullptr, Priority::kMeta);
+  submit(scheduler, {&holder, &parent, &other_parent});
+  REQUIRE(poll_all(scheduler).size() == 3);
+  submit(scheduler, {&far, &in_line});
+  CHECK_FALSE(scheduler.admit(behind));  // known before the other child, in line behind it
+  submit(scheduler, before);
+  settle(scheduler, behind, Disposition::kBack);
+
+  submit(scheduler, {&stranger, &urgent});
+
+  CHECK(poll_all(scheduler) == Ids{4, 8});
+}
+
 TEST_CASE_METHOD(Fixture, "at most so many hold a limited key, first come, first served [limit]") {
   scheduler.set_limit(table_key("a"), 2);
   std::vector<std::unique_ptr<TestEntry>> readers;
