@@ -156,12 +156,12 @@ struct EngineCore {
   void reserve_ids(Effects& effects) PV2_REQUIRES(state_mutex);
   /// Queues a watermark; no id at or above it will be issued by this or any later run before
   /// another one is durable.
-  /// The counters of a type.
-  TypeCounts& counts_of(const ProcedureType& type) PV2_REQUIRES(state_mutex);
   void write_watermark(std::uint64_t next_id, std::function<void(Status)> answer, Effects& effects)
       PV2_REQUIRES(state_mutex);
   /// Why nothing is accepted any more, or OK.
   Status unavailable() const PV2_REQUIRES(state_mutex);
+  /// The counters of a type.
+  TypeCounts& counts_of(const ProcedureType& type) PV2_REQUIRES(state_mutex);
   [[nodiscard]] Execution* find(ProcedureId id) PV2_REQUIRES(state_mutex);
   /// Tells the scheduler what becomes of an execution, at the latest when the state mutex is
   /// released (flush): so whoever finds it kQueued under that mutex knows that it is in a queue, or
@@ -171,7 +171,7 @@ struct EngineCore {
   void queue(Execution& execution, Disposition disposition) PV2_REQUIRES(state_mutex);
   void flush() PV2_REQUIRES(state_mutex);
   /// Tells the scheduler whom an execution waits for that is in no line for a lock: `producer` is
-  /// to complete what it awaits, or is the root of a tree in whose rollback it waits for its turn.
+  /// to complete what it awaits, or the head of a domain in whose rollback it waits for its turn.
   /// The wait ends with queue() or abandon_waits().
   void report_wait(Execution& waiter, Execution& producer, WaitLink::Why why)
       PV2_REQUIRES(state_mutex);

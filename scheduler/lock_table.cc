@@ -163,15 +163,20 @@ bool LockTable::has_holding_ancestor(const SchedulerEntry& entry) noexcept {
   return false;
 }
 
-// Whether others of its tree keep their locks until they are undone after it.
+// Whether somebody waits for his turn in the undoing of `head` and all its descendants.
+bool LockTable::is_undone(const SchedulerEntry& head) const noexcept {
+  const auto at = reporters_.find(&head);
+  return at != reporters_.end() && at->second.turns != 0;
+}
+
+// Whether others keep their locks until they are undone after it. Who stands in line, or begins
+// to, waits for no turn of his own.
 bool LockTable::is_waited_for_to_be_undone(const SchedulerEntry& entry) const noexcept {
   if (turns_ == 0) return false;
-  const SchedulerEntry* root = &entry;
-  while (root->parent != nullptr) root = root->parent;
-  const auto waiters = reporters_of(*root);
-  return std::any_of(waiters.begin(), waiters.end(), [&](const SchedulerEntry* waiter) {
-    return waiter != &entry && reported_.at(waiter).why == WaitLink::Why::kTurn;
-  });
+  for (const SchedulerEntry* head = &entry; head != nullptr; head = head->parent) {
+    if (is_undone(*head)) return true;
+  }
+  return false;
 }
 
 // The one predicate: the key for which an entry that arrived with `ticket` may not take its set

@@ -131,7 +131,12 @@ class LockTable {
   [[nodiscard]] static bool covered(const SchedulerEntry& entry, const LockNode& node,
                                     LockMode mode) noexcept;
   [[nodiscard]] static bool has_holding_ancestor(const SchedulerEntry& entry) noexcept;
+  [[nodiscard]] bool is_undone(const SchedulerEntry& head) const noexcept;
   [[nodiscard]] bool is_waited_for_to_be_undone(const SchedulerEntry& entry) const noexcept;
+  /// Whether it, or one of its descendants, waits.
+  [[nodiscard]] static bool stands_in_line_below(const SchedulerEntry& head) noexcept {
+    return head.waiting_descendants_ != 0 || waits(head);
+  }
   [[nodiscard]] bool passes_waiters(const SchedulerEntry& entry) const noexcept {
     return has_holding_ancestor(entry) || is_waited_for_to_be_undone(entry);
   }
@@ -158,6 +163,8 @@ class LockTable {
   [[nodiscard]] static bool at_a_limit(const SchedulerEntry& entry) noexcept;
   void grant(SchedulerEntry& entry, SteadyTime now);
   void unlink_waits(SchedulerEntry& entry);
+  void let_pass(SchedulerEntry& head, SteadyTime now);
+  void stand_with_nested(SchedulerEntry& entry);
   void concern(LockNode& node, LockMode mode);
   [[nodiscard]] static bool exhausted(const Cursor& cursor) noexcept;
   void serve_concerned(SteadyTime now);
@@ -260,8 +267,12 @@ class LockTable {
     std::size_t place;  // among the producer's reporters
   };
   boost::unordered_flat_map<const SchedulerEntry*, ReportedWait> reported_;
+  struct Reporters {
+    std::vector<SchedulerEntry*> waiters;
+    std::size_t turns = 0;  // so many of them wait for a turn
+  };
   // The same from behind: who waits for a producer.
-  boost::unordered_flat_map<const SchedulerEntry*, std::vector<SchedulerEntry*>> reporters_;
+  boost::unordered_flat_map<const SchedulerEntry*, Reporters> reporters_;
   std::size_t turns_ = 0;   // of those in reported_, for a turn in a rollback
   std::size_t limits_ = 0;  // keys that have one
   /// A cycle that was found and that nothing has opened since.

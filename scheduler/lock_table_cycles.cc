@@ -89,10 +89,7 @@ class LockTable::CycleSearch {
   }
 
   void look_behind(const SchedulerEntry& entry) {
-    // A parent that stands in line itself waits for that first, and its children will then pass.
-    if (entry.parent != nullptr && !waits(*entry.parent) && holds_up_its_parent(entry)) {
-      add(*entry.parent, {&entry, WaitLink::Why::kChild, nullptr});
-    }
+    add_ancestors(entry);
     for (const SchedulerEntry* const waiter : table_.reporters_of(entry)) {
       add(*waiter, {&entry, table_.reported_.at(waiter).why, nullptr});
     }
@@ -105,13 +102,20 @@ class LockTable::CycleSearch {
     }
   }
 
-  // In a rollback a parent does not wait for a member that only waits for its turn, but for the one
-  // whose turn it is, and that may be below such a member.
-  [[nodiscard]] bool holds_up_its_parent(const SchedulerEntry& entry) const {
+  // A parent waits for its child. One that stands in line itself waits for that first, and its
+  // children will then pass. In a rollback a parent does not wait for a member that only waits for
+  // its turn, but for the one whose turn it is, and that may be below such a member.
+  void add_ancestors(const SchedulerEntry& entry) {
+    if (waits_for_its_turn(entry)) return;
+    for (const SchedulerEntry* a = entry.parent; a != nullptr && !waits(*a); a = a->parent) {
+      add(*a, {&entry, WaitLink::Why::kChild, nullptr});
+      if (!waits_for_its_turn(*a)) return;
+    }
+  }
+
+  [[nodiscard]] bool waits_for_its_turn(const SchedulerEntry& entry) const {
     const auto wait = table_.reported_.find(&entry);
-    if (wait == table_.reported_.end() || wait->second.why != WaitLink::Why::kTurn) return true;
-    const auto reason = reasons_.find(&entry);
-    return reason != reasons_.end() && reason->second.why == WaitLink::Why::kChild;
+    return wait != table_.reported_.end() && wait->second.why == WaitLink::Why::kTurn;
   }
 
   // Who was looked at behind one of those who are stuck is not looked at again behind the next: a
@@ -339,19 +343,21 @@ bool LockTable::waits_as_siblings_do(const SchedulerEntry& entry) const noexcept
 std::span<SchedulerEntry* const> LockTable::reporters_of(const SchedulerEntry& producer) const {
   const auto at = reporters_.find(&producer);
   if (at == reporters_.end()) return {};
-  return at->second;
+  return at->second.waiters;
 }
 
 void LockTable::report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, WaitLink::Why why,
                             SteadyTime now) {
   end_reported_wait(waiter);
-  std::vector<SchedulerEntry*>& reporters = reporters_[&producer];
-  reported_.insert_or_assign(&waiter, ReportedWait{&producer, why, now, reporters.size()});
-  reporters.push_back(&waiter);
-  if (why == WaitLink::Why::kTurn) ++turns_;
+  Reporters& reporters = reporters_[&producer];
+  reported_.insert_or_assign(&waiter, ReportedWait{&producer, why, now, reporters.waiters.size()});
+  reporters.waiters.push_back(&waiter);
   lifted_.push_back(&waiter);
   lift_all();
   to_search_.push_back(&waiter);
+  if (why != WaitLink::Why::kTurn) return;
+  ++turns_;
+  if (++reporters.turns == 1) let_pass(producer, now);
 }
 
 void LockTable::end_reported_wait(SchedulerEntry& waiter) {
@@ -359,10 +365,15 @@ void LockTable::end_reported_wait(SchedulerEntry& waiter) {
   if (wait == reported_.end()) return;
   std::vector<SchedulerEntry*> borrowers{&waiter};
   add_borrowers(borrowers);
-  const auto reporters = reporters_.find(wait->second.producer);
+  const SchedulerEntry& producer = *wait->second.producer;
+  const auto reporters = reporters_.find(&producer);
+  if (wait->second.why == WaitLink::Why::kTurn && --reporters->second.turns == 0) {
+    // That was what let them pass others.
+    if (stands_in_line_below(producer)) searches_everybody_ = true;
+  }
   // The last one takes its place: who completes what a hundred thousand wait for wakes them one by
   // one.
-  std::vector<SchedulerEntry*>& others = reporters->second;
+  std::vector<SchedulerEntry*>& others = reporters->second.waiters;
   reported_.at(others.back()).place = wait->second.place;
   others[wait->second.place] = others.back();
   others.pop_back();
@@ -374,11 +385,7 @@ void LockTable::end_reported_wait(SchedulerEntry& waiter) {
 void LockTable::erase_report(const SchedulerEntry& waiter) {
   open_cycles_with(waiter);
   const auto wait = reported_.find(&waiter);
-  if (wait->second.why == WaitLink::Why::kTurn) {
-    --turns_;
-    // Perhaps that was what let them pass others.
-    if (wait->second.producer->waiting_descendants_ != 0) searches_everybody_ = true;
-  }
+  if (wait->second.why == WaitLink::Why::kTurn) --turns_;
   reported_.erase(wait);
 }
 

@@ -28,7 +28,6 @@ void prefetch(const SchedulerEntry& entry) noexcept {
 
 }  // namespace
 
-// The same for as long as it waits: whose turn it is in a rollback is said before it waits.
 Kin LockTable::kin_of(const SchedulerEntry& entry) noexcept {
   return entry.stands_with_nested_ ? Kin::kNested : Kin::kRoot;
 }
@@ -121,6 +120,32 @@ void LockTable::unlink_waits(SchedulerEntry& entry) {
   }
   if (entry.stands_with_nested_) --nested_waiters_;
   for (SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) --a->waiting_descendants_;
+}
+
+// Others have begun to wait until `head` and its descendants are undone: whoever of these stands in
+// line passes those before him from now on, and a circle through these is open.
+void LockTable::let_pass(SchedulerEntry& head, SteadyTime now) {
+  if (!stands_in_line_below(head)) return;
+  if (waits(head) && !head.stands_with_nested_) stand_with_nested(head);
+  serve_everybody(now);
+  searches_everybody_ = true;
+}
+
+// One that stands with the roots is looked at one by one from now on.
+void LockTable::stand_with_nested(SchedulerEntry& entry) {
+  const auto links = links_of(entry);
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const LockLink link(links[i]);
+    LockRecord& record = record_of(entry, i);
+    erase(link.node().waiters(Kin::kRoot, link.mode()), record);
+    LockRecordList& line = link.node().waiters(Kin::kNested, link.mode());
+    const auto behind = std::find_if(line.begin(), line.end(), [&](const LockRecord& other) {
+      return other.ticket() > record.ticket();
+    });
+    line.insert(behind, record);
+  }
+  entry.stands_with_nested_ = true;
+  ++nested_waiters_;
 }
 
 // Somebody who held or waited for `node` in `mode` no longer does. Only what that mode excluded is

@@ -244,6 +244,38 @@ TEST_CASE("who only stands in line is not given up because of a rollback that st
   CHECK(engine.result(in_line).state == ProcedureState::kSuccess);
 }
 
+TEST_CASE("who only stands in line is not given up because of what fails by itself behind it") {
+  EngineWorld engine;
+  // As above, but what is undone is a part of a tree whose root goes on.
+  engine.world.scripts["root"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 2) run.ctx.spawn(Job(run.world, "part"), {.on_failure = OnFailure::kReport});
+    return std::nullopt;
+  }};
+  engine.world.scripts["part"] = {.children = {"keeps", "done", "fails"}};
+  engine.world.scripts["keeps"] = {.run = awaits_in(2), .locks = orders()};
+  engine.world.scripts["done"] = {.steps = 1, .locks = goods()};
+  engine.world.scripts["fails"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.ctx.timed_out()) return Say::fail("no");
+    return Say::wait_for(std::chrono::minutes(1));
+  }};
+  LockSet both = orders();
+  both.table("shop", "goods", LockMode::kExclusive);
+  engine.world.scripts["in line"] = {.locks = both};
+  engine.open();
+  const ProcedureId root = engine.submit("root");
+  engine.run();
+  const ProcedureId in_line = engine.submit("in line");
+  engine.run();
+  engine.advance(std::chrono::minutes(1));
+  engine.run_to_the_end();
+
+  CHECK(engine.result(root).status.ok());
+  CHECK(engine.world.journal.count("undo done.1") == 1);
+  CHECK(engine.world.journal.count("undo keeps.1") == 1);
+  CHECK(engine.result(in_line).state == ProcedureState::kSuccess);
+  CHECK_FALSE(logged(engine, "deadlock"));
+}
+
 TEST_CASE("what was to be undone when it was parked in a circle is known after a restart") {
   EngineWorld engine;
   // The undo of "short", which is in the middle of its only step, needs the lock that the "keeper"

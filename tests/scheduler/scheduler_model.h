@@ -117,7 +117,7 @@ class SchedulerModel {
     know(producer);
     waiter.waits_for = &producer;
     waiter.for_its_turn = why == WaitLink::Why::kTurn;
-    move_reranked();
+    serve();
   }
   void end_reported_wait(ModelEntry& waiter) {
     waiter.waits_for = nullptr;
@@ -169,7 +169,10 @@ class SchedulerModel {
                                       WaitLink::Why why) {
     switch (why) {
       case WaitLink::Why::kChild:
-        return awaited.parent == &waiter;
+        for (const ModelEntry* a = awaited.parent; a != nullptr; a = a->parent) {
+          if (a == &waiter) return true;
+        }
+        return false;
       case WaitLink::Why::kReported:
       case WaitLink::Why::kTurn:
         return waiter.waits_for == &awaited;
@@ -250,14 +253,15 @@ class SchedulerModel {
     return a == LockMode::kExclusive || b == LockMode::kExclusive;
   }
 
-  // Descendants of holders do, and who is undone while others of its tree wait for their turn.
+  // Descendants of holders do, and who is undone while others wait for their turn in the same
+  // rollback.
   [[nodiscard]] bool passes_waiters(const ModelEntry& e) const {
-    const ModelEntry* root = &e;
     bool passes = false;
-    for (; root->parent != nullptr; root = root->parent) passes |= root->parent->holds;
-    return passes || std::any_of(all_.begin(), all_.end(), [&](const ModelEntry* other) {
-             return other != &e && other->waits_for == root && other->for_its_turn;
-           });
+    for (const ModelEntry* a = &e; a != nullptr; a = a->parent) {
+      passes |= a != &e && a->holds;
+      for (const ModelEntry* other : all_) passes |= other->waits_for == a && other->for_its_turn;
+    }
+    return passes;
   }
 
   [[nodiscard]] bool may_take(const ModelEntry& e, std::uint64_t ticket) const {

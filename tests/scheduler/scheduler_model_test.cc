@@ -79,10 +79,8 @@ class Story {
   bool ask_one(std::uint64_t choice) {
     ModelEntry& e = *entries_[random_.below(entries_.size())];
     const bool out = e.where == Where::kUnknown || e.where == Where::kOut;
-    const bool undone = is_undone(root_of(e));
-    if (choice == 13 && out && !undone)
-      return agree("try_lock", real_->try_lock(*e.real), model_.try_lock(e));
-    if (choice == 14 && out && !undone) {
+    if (choice == 13 && out) return agree("try_lock", real_->try_lock(*e.real), model_.try_lock(e));
+    if (choice == 14 && out) {
       return agree("restore", real_->restore(*e.real).ok(), model_.restore(e));
     }
     return agree("withdraw", real_->withdraw(*e.real), model_.withdraw(e));
@@ -109,29 +107,16 @@ class Story {
       end_reported_wait(waiter);
     } else if (waiter.holds && out && waiter.parent != nullptr) {
       report_turn(waiter);
-    } else if (out && &waiter != &producer && is_known(waiter.parent) &&
-               !is_undone(root_of(waiter))) {
+    } else if (out && &waiter != &producer && is_known(waiter.parent)) {
       report(waiter, producer, WaitLink::Why::kReported);
     }
   }
 
-  // It is said while nobody of the tree waits for anything else.
+  // What is undone is the tree, or any part of it that the waiter belongs to.
   void report_turn(ModelEntry& waiter) {
-    ModelEntry& root = root_of(waiter);
-    if (!works_in(root)) report(waiter, root, WaitLink::Why::kTurn);
-  }
-
-  bool is_undone(const ModelEntry& root) const {
-    return std::any_of(entries_.begin(), entries_.end(),
-                       [&](const auto& e) { return e->waits_for == &root && e->for_its_turn; });
-  }
-
-  // Whether somebody of the tree is queued, or waits for something but his turn.
-  bool works_in(ModelEntry& root) const {
-    return std::any_of(entries_.begin(), entries_.end(), [&](const auto& e) {
-      const bool queued = e->where == Where::kWaiting || e->where == Where::kReady;
-      return &root_of(*e) == &root && (queued || (e->waits_for != nullptr && !e->for_its_turn));
-    });
+    ModelEntry* head = waiter.parent;
+    while (head->parent != nullptr && random_.below(2) == 0) head = head->parent;
+    report(waiter, *head, WaitLink::Why::kTurn);
   }
 
   // The scheduler hears of a parent before it hears of its children.
@@ -141,8 +126,6 @@ class Story {
     }
     return true;
   }
-
-  static ModelEntry& root_of(ModelEntry& e) { return e.parent == nullptr ? e : root_of(*e.parent); }
 
   void report(ModelEntry& waiter, ModelEntry& producer, WaitLink::Why why) {
     real_->report_wait(*waiter.real, *producer.real, why);
@@ -224,9 +207,6 @@ class Story {
       }
       const bool queues = disposition == Disposition::kBack || disposition == Disposition::kFront ||
                           disposition == Disposition::kBackUnlock;
-      if (queues && is_undone(root_of(*e)) && (works_in(root_of(*e)) || !plan.empty())) {
-        continue;  // one at a time
-      }
       if (queues && e->waits_for != nullptr) end_reported_wait(*e);
       plan.emplace_back(e, disposition);
       batch.push_back(*e->real, disposition);

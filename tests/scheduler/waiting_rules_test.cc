@@ -207,6 +207,84 @@ TEST_CASE_METHOD(Fixture,
   CHECK(poll_all(scheduler) == Ids{4});
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "what is undone by itself, in a tree that goes on, passes those who stand in line "
+                 "[cycle]") {
+  TestEntry root(1), head(2, LockSet(), &root);
+  TestEntry waits_for_its_turn(3, table("a", kExclusive), &head);
+  TestEntry finished(4, table("b", kExclusive), &head), stranger(5, two_tables("a", "b"));
+  submit(scheduler, {&root, &head, &waits_for_its_turn, &finished});
+  REQUIRE(poll_all(scheduler).size() == 4);
+  settle(scheduler, finished, Disposition::kParkUnlock);
+  submit(scheduler, stranger);  // in the line for b, because of a
+  scheduler.report_wait(waits_for_its_turn, head, WaitLink::Why::kTurn);
+
+  settle(scheduler, finished, Disposition::kBack);
+
+  CHECK(poll_all(scheduler) == Ids{4});
+  CHECK(scheduler.cycles().empty());
+  // Nobody else of the tree is undone.
+  TestEntry other_child(6, table("b", kExclusive), &root);
+  settle(scheduler, finished, Disposition::kParkUnlock);
+  CHECK_FALSE(scheduler.admit(other_child));
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "who stands in line when others begin to wait until it is undone passes those "
+                 "before it at once [cycle]") {
+  TestEntry root(1, table("b", kExclusive)), waits_for_its_turn(2, table("a", kExclusive), &root);
+  TestEntry finished(3, table("c", kExclusive), &root);
+  LockSet all = two_tables("a", "b");
+  all.table("ns", "c", kExclusive);
+  TestEntry stranger(4, std::move(all));
+  submit(scheduler, waits_for_its_turn);
+  REQUIRE(poll_all(scheduler) == Ids{2});
+  SchedulerEntry& behind = GENERATE(false, true) ? root : finished;
+  submit(scheduler, {&stranger, &behind});
+  REQUIRE(poll_all(scheduler).empty());
+
+  scheduler.report_wait(waits_for_its_turn, root, WaitLink::Why::kTurn);
+
+  CHECK(poll_all(scheduler) == Ids{behind.id.value});
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "who takes in a rollback what one below it waits for closes a circle, whoever of "
+                 "them waits for his turn [cycle]") {
+  TestEntry head(1, table("a", kShared)), waits_for_its_turn(2, LockSet(), &head);
+  TestEntry below(3, table("a", kExclusive), &waits_for_its_turn), reader(4, table("a", kShared));
+  submit(scheduler, {&waits_for_its_turn, &reader});
+  REQUIRE(poll_all(scheduler).size() == 2);
+  scheduler.report_wait(waits_for_its_turn, head, WaitLink::Why::kTurn);
+  submit(scheduler, below);
+  CHECK(scheduler.cycles().empty());
+
+  submit(scheduler, head);
+
+  REQUIRE(scheduler.take_new_cycles().size() == 1);
+  CHECK(to_string(scheduler.cycles()[0]) ==
+        "procedure 3 waits for table ns:a, held by procedure 1; procedure 1 waits for its child 3");
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "who passes nobody any more, as no one waits until it is undone, may close a "
+                 "circle with those before it [cycle]") {
+  TestEntry root(1, table("b", kExclusive)), waits_for_its_turn(2, table("a", kExclusive), &root);
+  TestEntry holder(3, table("b", kExclusive)), other(4, table("c", kExclusive));
+  TestEntry before(5, two_tables("b", "c"));
+  submit(scheduler, {&waits_for_its_turn, &holder, &other});
+  REQUIRE(poll_all(scheduler).size() == 3);
+  scheduler.report_wait(waits_for_its_turn, root, WaitLink::Why::kTurn);
+  submit(scheduler, {&before, &root});
+  scheduler.report_wait(other, root, WaitLink::Why::kReported);
+  CHECK(scheduler.cycles().empty());  // the root waits for the holder alone
+
+  scheduler.end_reported_wait(waits_for_its_turn);
+
+  CHECK(scheduler.take_new_cycles().size() == 1);
+  CHECK(scheduler.cycles().size() == 1);
+}
+
 TEST_CASE_METHOD(Fixture, "a wait that its owner reports is part of the circle [cycle]") {
   TestEntry producer(1, table("a", kExclusive)), waiter(2, table("b", kExclusive));
   TestEntry child(3, table("b", kShared), &producer);

@@ -108,9 +108,10 @@ class ProcedureScheduler {
   virtual void set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) = 0;
 
   /// Says that `waiter` goes on only after something that `producer` has to do: kReported for an
-  /// event with a known producer, kTurn for its turn in the rollback of the tree of which
-  /// `producer` is the root. At most one at a time; it ends with either of the two, or when it is
-  /// said. The caller sees to it that neither is completed meanwhile.
+  /// event with a known producer; kTurn for its turn in a rollback, where `producer` is the head of
+  /// what is undone together (a root, or a descendant that fails by itself) and an ancestor of
+  /// `waiter`. At most one at a time; it ends with either of the two, or when it is said.
+  /// Meanwhile whoever stands in a line, the head or below it, is taken to be in his turn.
   virtual void report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, WaitLink::Why why) = 0;
   virtual void end_reported_wait(SchedulerEntry& waiter) = 0;
 

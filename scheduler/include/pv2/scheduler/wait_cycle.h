@@ -24,7 +24,7 @@ struct WaitLink {
     kLimit,     ///< `awaited` has, or will get first, one of the places that `key` is limited to.
     kChild,     ///< `awaited` is its descendant and waits.
     kReported,  ///< The owner of both has said so.
-    kTurn,      ///< It is undone after others of the tree of which `awaited` is the root.
+    kTurn,      ///< It is undone after others below `awaited`, its ancestor, or after that one.
   };
 
   ProcedureId waiter;
