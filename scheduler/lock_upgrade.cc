@@ -11,10 +11,9 @@ namespace pv2 {
 namespace {
 
 const LockRequest* request_of(const SchedulerEntry& entry, const ResourceKey& key) {
-  const auto& requests = entry.locks.requests();
-  const auto at = std::find_if(requests.begin(), requests.end(),
-                               [&](const LockRequest& request) { return request.key == key; });
-  return at == requests.end() ? nullptr : &*at;
+  const auto& requests = entry.locks.requests();  // in order of their keys
+  const auto at = std::ranges::lower_bound(requests, key, {}, &LockRequest::key);
+  return at == requests.end() || at->key != key ? nullptr : &*at;
 }
 
 // The nearest ancestor that shares `key`, unless one further up has it exclusively and so covers
