@@ -32,6 +32,20 @@ Status contradiction(const Execution& execution) {
   return Status();
 }
 
+// Nobody is admitted with so many locks. What the record says is held as far as that goes.
+Status cut_locks(Execution& execution) {
+  const LockSet all = std::exchange(execution.locks, LockSet());
+  LockSet& some = execution.locks.scope(all.scope());
+  for (const LockRequest& request : all.requests()) {
+    if (some.requests().size() == SchedulerEntry::kMaxLocks) break;
+    some.key(request.key, request.mode);
+  }
+  return Status(StatusCode::kCorruption, "it has " + std::to_string(all.requests().size()) +
+                                             " locks, and " +
+                                             std::to_string(SchedulerEntry::kMaxLocks) +
+                                             " is the most; only so many of them are held");
+}
+
 // Every step that the record names has to be in the table of this program.
 Status unknown_step(const Execution& execution) {
   const ProcedureType& type = *execution.type;
@@ -90,6 +104,9 @@ Status RecordReader::read_procedure(const StoredRow& row, const ProcedureKey& ke
     }
     if (loaded.header.user == PartStatus::kDamaged) {
       loaded.problem = Status(StatusCode::kCorruption, "its arguments do not match their checksum");
+    }
+    if (execution.locks.requests().size() > SchedulerEntry::kMaxLocks) {
+      loaded.problem = cut_locks(execution);
     }
     read_.procedures.push_back(std::move(loaded));
     return Status();

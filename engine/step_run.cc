@@ -56,17 +56,23 @@ Duration backoff_delay(const RetryPolicy& policy, std::uint32_t attempt, Random&
 
 Status describe_new(Procedure& object, Execution& execution, std::string& scratch) {
   const ProcedureType& type = *execution.type;
-  return guarded([&] { return "fields(), locks() or priority() of " + type.name; },
-                 [&] {
-                   scratch.clear();
-                   type.encode(object, FieldSelection::kArguments, scratch);
-                   execution.arguments = scratch;
-                   scratch.clear();
-                   type.encode(object, FieldSelection::kState, scratch);
-                   execution.image = scratch;
-                   execution.locks = object.locks();
-                   execution.priority = object.priority();
-                 });
+  Status status = guarded([&] { return "fields(), locks() or priority() of " + type.name; },
+                          [&] {
+                            scratch.clear();
+                            type.encode(object, FieldSelection::kArguments, scratch);
+                            execution.arguments = scratch;
+                            scratch.clear();
+                            type.encode(object, FieldSelection::kState, scratch);
+                            execution.image = scratch;
+                            execution.locks = object.locks();
+                            execution.priority = object.priority();
+                          });
+  const std::size_t locks = execution.locks.requests().size();
+  if (!status.ok() || locks <= LockSet::kMaxRequests) return status;
+  return {StatusCode::kInvalidArgument,
+          "a " + type.name + " asks for " + std::to_string(locks) +
+              " locks, and LockSet::kMaxRequests (" + std::to_string(LockSet::kMaxRequests) +
+              ") is the most; lock what they have in common, or give the parts to children"};
 }
 
 Result<std::unique_ptr<Procedure>> object_of(const Execution& execution) {

@@ -22,6 +22,8 @@ constexpr std::uint64_t kRestoring = 0;
 constexpr std::uint64_t kNewcomer = UINT64_MAX;
 // Enough that a busy host makes no nodes; 2048 spare ones hold about half a megabyte.
 constexpr std::size_t kSpareNodesMax = 2048;
+// Looking through so many addresses costs less than comparing a few keys.
+constexpr std::size_t kFewLinks = 32;
 
 std::size_t hash_of(const ResourceKey& key) noexcept {
   return std::hash<std::string_view>()(key.name) +
@@ -47,6 +49,8 @@ LockTable::~LockTable() {
 
 void LockTable::meet(SchedulerEntry& entry, std::uint16_t own_rank) {
   const auto& requests = entry.locks.requests();
+  PV2_ASSERT(requests.size() <= SchedulerEntry::kMaxLocks,
+             "nobody is admitted who asks for more locks than are counted");
   std::uintptr_t* words = entry.few_nodes_;
   if (requests.size() > SchedulerEntry::kFewNodes) {
     words = entry.many_nodes_ = new std::uintptr_t[requests.size()];
@@ -142,7 +146,15 @@ LockNode* LockTable::entity(const SchedulerEntry& entry) noexcept {
 
 bool LockTable::holds(const SchedulerEntry& entry, const LockNode& node, LockMode mode) noexcept {
   if (!entry.holds_locks_) return false;
-  for (const std::uintptr_t word : links_of(entry)) {
+  auto links = links_of(entry);
+  if (links.size() > kFewLinks) {  // they are in order of their keys
+    const auto key_of = [](std::uintptr_t word) -> const ResourceKey& {
+      return LockLink(word).node().key;
+    };
+    const auto at = std::ranges::lower_bound(links, node.key, {}, key_of);
+    links = {at, std::min<std::size_t>(1, static_cast<std::size_t>(links.end() - at))};
+  }
+  for (const std::uintptr_t word : links) {
     const LockLink link(word);
     if (&link.node() == &node) return link.mode() >= mode;
   }

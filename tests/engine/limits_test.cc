@@ -30,6 +30,15 @@ LockInfo lock_on(EngineWorld& engine, const ResourceKey& key) {
   return {};
 }
 
+// The host's own keys, `count` of them.
+LockSet many(std::size_t count) {
+  LockSet locks;
+  for (std::size_t i = 0; i < count; ++i) {
+    locks.key({ResourceClass::kHostFirst, std::to_string(100'000 + i)}, LockMode::kExclusive);
+  }
+  return locks;
+}
+
 }  // namespace
 
 TEST_CASE("at most so many procedures hold a limited key, and the others follow in order") {
@@ -129,6 +138,57 @@ TEST_CASE("reserved workers have to leave one for other work") {
 
   CHECK(ProcedureExecutor::open(std::move(options)).status().code() ==
         StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("a procedure that asks for more locks than can be counted is refused, one less runs") {
+  EngineWorld engine;
+  engine.world.scripts["most"] = {.steps = 1, .locks = many(LockSet::kMaxRequests)};
+  engine.world.scripts["more"] = {.steps = 1, .locks = many(LockSet::kMaxRequests + 1)};
+  engine.open();
+
+  const Status refused = engine.executor().submit(Job(engine.world, "more")).status();
+  CHECK(refused.code() == StatusCode::kInvalidArgument);
+  for (const char* part : {"test.Job", "65535", "65534"}) {
+    CHECK_THAT(refused.to_string(), ContainsSubstring(part));
+  }
+  CHECK(engine.executor().live_procedures() == 0);
+
+  // With the lock for its type it has one more.
+  REQUIRE(engine.executor().set_type_limit("test.Job", 2).ok());
+  const ProcedureId first = engine.submit("most");
+  const ProcedureId second = engine.submit("most");
+  CHECK(engine.describe(first).holds_locks);
+  CHECK_FALSE(engine.describe(second).holds_locks);
+  engine.crash_and_open();
+  CHECK(engine.describe(first).holds_locks);
+  engine.run_to_the_end();
+  CHECK(engine.world.journal.count("do most.1") == 2);
+}
+
+TEST_CASE("a child, or a root that a step submits, with too many locks fails the step for good") {
+  EngineWorld engine;
+  const bool child = GENERATE(true, false);
+  for (const std::string name : {"most", "more"}) {
+    engine.world.scripts["with " + name] = {.run = [=](JobRun& run) -> std::optional<Outcome> {
+      if (run.step != 2) return std::nullopt;
+      child ? run.spawn(name) : (void)run.ctx.submit(Job(run.world, name));
+      return std::nullopt;
+    }};
+  }
+  engine.world.scripts["most"] = {.steps = 1, .locks = many(LockSet::kMaxRequests)};
+  engine.world.scripts["more"] = {.steps = 1, .locks = many(LockSet::kMaxRequests + 1)};
+  engine.open();
+  const ProcedureId good = engine.submit("with most");
+  const ProcedureId bad = engine.submit("with more");
+  engine.run_to_the_end();
+
+  CHECK(engine.result(good).status.ok());
+  const ProcedureResult undone = engine.result(bad);
+  CHECK(undone.state == ProcedureState::kRolledBack);
+  CHECK(undone.status.code() == StatusCode::kInvalidArgument);
+  CHECK_THAT(undone.status.to_string(), ContainsSubstring("a test.Job asks for 65535 locks"));
+  CHECK(engine.world.journal.count("do most.1") == 1);
+  CHECK(engine.world.journal.count("do more.1") == 0);
 }
 
 }  // namespace pv2::testing

@@ -80,6 +80,21 @@ void change_relatives(MemoryDisk& disk, ProcedureId id, ProcedureId parent_id,
   execution.parent = nullptr;
 }
 
+// Adds locks of the host's own class to a record, until there are so many.
+void fill_with_locks(MemoryDisk& disk, ProcedureId id, std::size_t count) {
+  Execution execution;
+  HeaderFacts facts;
+  REQUIRE(decode_header(row(disk, id, RowKind::kHeader), execution, facts).ok());
+  for (std::size_t i = 100'000; execution.locks.requests().size() < count; ++i) {
+    execution.locks.key({ResourceClass::kHostFirst, std::to_string(i)}, LockMode::kExclusive);
+  }
+  execution.root = &execution;
+  execution.type_name = facts.type_name;
+  std::string bytes;
+  encode_header(execution, facts.fingerprint, bytes);
+  put_row(disk, id, RowKind::kHeader, bytes);
+}
+
 Status open_fails(EngineWorld& engine) {
   engine.close();
   return ProcedureExecutor::open(engine.options()).status();
@@ -119,6 +134,36 @@ TEST_CASE("an unknown type is quarantined with its locks, and goes on with a bui
   CHECK_FALSE(engine.describe(id).quarantined);
   while (engine.world.answer_one("go on")) engine.run();
   CHECK(engine.result(id).status.ok());
+  CHECK(engine.result(blocked).status.ok());
+}
+
+TEST_CASE(
+    "a record with more locks than can be counted is quarantined, holding as many as can be") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = asks();
+  engine.world.scripts["same table"] = {.locks = kOrders};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  engine.close();
+  const bool too_many = GENERATE(false, true);
+  fill_with_locks(*engine.disk, id, SchedulerEntry::kMaxLocks + (too_many ? 1 : 0));
+  engine.open();
+  const ProcedureId blocked = engine.submit("same table");
+  engine.run();
+
+  const ProcedureInfo info = engine.describe(id);
+  CHECK(info.quarantined == too_many);
+  CHECK(info.holds_locks);
+  CHECK(engine.executor().locks().size() == SchedulerEntry::kMaxLocks);
+  CHECK(engine.world.journal.count("do same table.1") == 0);
+  if (too_many) {
+    CHECK_THAT(info.error.to_string(),
+               ContainsSubstring("it has 65536 locks, and 65535 is the most"));
+    REQUIRE(engine.executor().bypass(id, {.who = "anna", .why = "test"}).to_string() == "OK");
+  }
+  while (engine.world.answer_one("go on")) engine.run();
+  engine.run_to_the_end();
   CHECK(engine.result(blocked).status.ok());
 }
 

@@ -507,6 +507,27 @@ TEMPLATE_TEST_CASE_METHOD(Fixture, "a lock set of many keys is taken all or noth
   CHECK(poll_all(scheduler) == Ids{3});
 }
 
+TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "as many locks as can be counted are all held and all waited for",
+                          "[many]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  LockSet most;
+  for (std::size_t i = 0; i < SchedulerEntry::kMaxLocks; ++i) {
+    most.key({ResourceClass::kHostFirst, std::to_string(100'000 + i)}, kExclusive);
+  }
+  const ResourceKey last = most.requests().back().key;
+  TestEntry first(1, most), second(2, most), child(3, most, &first);
+  submit(scheduler, {&first, &second, &child});
+
+  CHECK(poll_all(scheduler) == Ids{1, 3});
+  CHECK(scheduler.locks().size() == SchedulerEntry::kMaxLocks);
+  CHECK(ids_of(lock_on(scheduler, last).holders) == Ids{1, 3});
+  CHECK(ids_of(lock_on(scheduler, last).waiters) == Ids{2});
+  complete(scheduler, child);
+  complete(scheduler, first);
+  CHECK(poll_all(scheduler) == Ids{2});
+}
+
 TEST_CASE("an entry that waits for locks costs its owner no more than 200 bytes") {
   CHECK(sizeof(TestEntry) <= 200);
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -63,10 +64,16 @@ enum class LockScope : std::uint8_t {
 
 /// A set of locks in the one global order (class, then name), hierarchy included: asking for a
 /// table also asks for its namespace shared, asking for a region also for its table and namespace
-/// shared. Asking for the same key twice keeps the stronger mode. Const methods may be called
-/// concurrently.
+/// shared. Asking for the same key twice keeps the stronger mode. A set of more than kMaxRequests
+/// can be made, but a procedure that asks for it is refused (kInvalidArgument) when it is submitted
+/// or spawned. Const methods may be called concurrently.
 class LockSet {
  public:
+  /// What a procedure may ask for, what the hierarchy brings along included. The scheduler counts
+  /// the locks of an entry in 16 bits, as nearly all have a handful; the one that is left is for a
+  /// limit on the type.
+  static constexpr std::size_t kMaxRequests = 65'534;
+
   LockSet() = default;
 
   LockSet& global(std::string_view name, LockMode mode);

@@ -45,6 +45,8 @@ enum class Disposition : std::uint8_t {
 /// until it completes, except where said; the private part belongs to the scheduler and its mutex.
 class SchedulerEntry {
  public:
+  static constexpr std::size_t kMaxLocks = UINT16_MAX;
+
   SchedulerEntry() = default;
   SchedulerEntry(const SchedulerEntry&) = delete;
   SchedulerEntry& operator=(const SchedulerEntry&) = delete;
@@ -53,7 +55,7 @@ class SchedulerEntry {
   /// The entry that spawned this one; locks that an ancestor holds cover it. It outlives this
   /// entry.
   SchedulerEntry* parent = nullptr;
-  LockSet locks;
+  LockSet locks;  ///< At most kMaxLocks; whoever admits the entry has seen to it.
   Priority priority = Priority::kNormal;
   /// Set by the engine before settle(), read by it.
   Disposition disposition = Disposition::kBack;
