@@ -67,7 +67,7 @@ Execution* youngest_in_rollback(EngineCore& core, const WaitCycle& cycle)
   for (const WaitLink& link : cycle.links) {
     Execution* const member = stands_in_line(link) ? core.find(link.waiter) : nullptr;
     if (member == nullptr || member->phase != Phase::kQueued || member->undo_step == 0) continue;
-    if (is_parked(*member)) continue;
+    if (stands_still(*member)) continue;
     if (found == nullptr || member->root->id > found->root->id) found = member;
   }
   return found;

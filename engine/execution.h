@@ -29,11 +29,11 @@
 #include "optional_time.h"
 #include "pv2/engine/procedure_executor.h"
 #include "pv2/engine/procedure_registry.h"
+#include "rollback_plan.h"
 #include "slot_list.h"
 
 namespace pv2 {
 
-struct Execution;
 struct InsertCommit;
 
 /// Where an execution is, in this run. Not persisted: recovery decides anew.
@@ -46,18 +46,6 @@ enum class Phase : std::uint8_t {
                ///< failed.
   kDropping,   ///< A worker had polled it when its tree failed; it becomes kIdle when that worker
                ///< looks.
-};
-
-/// A step to be undone if the tree fails. The sequence orders entries over the whole tree.
-struct UndoEntry {
-  std::uint32_t step = 0;
-  CommitSequence sequence;
-};
-
-/// One step that rollback still has to undo.
-struct UndoTurn {
-  Execution* execution = nullptr;
-  UndoEntry entry;
 };
 
 /// 128 bits over type, arguments and owner of a submission (reference: idempotency 2.3).
@@ -133,10 +121,10 @@ struct TreeState {
   std::uint32_t in_flight = 0;    ///< Members taken by a worker whose record is not published yet.
   bool failed : 1 = false;        ///< Published: from now on nothing of it goes forward.
   bool parked : 1 = false;        ///< Can neither be finished nor undone.
-  bool rolling_back : 1 = false;  ///< in_flight reached 0 after the failure: `to_undo` is complete.
-  bool abort_accepted : 1 = false;  ///< An abort is coming: no point of no return is passed.
-  bool given_up : 1 = false;        ///< The failure that ends a deadlock is on the way.
-  LazyVector<UndoTurn> to_undo;     ///< Oldest first; the last one is undone next.
+  bool rolling_back : 1 = false;  ///< in_flight reached 0 after the failure: `rollback` is made.
+  bool abort_accepted : 1 = false;         ///< An abort is coming: no point of no return is passed.
+  bool given_up : 1 = false;               ///< The failure that ends a deadlock is on the way.
+  std::unique_ptr<RollbackPlan> rollback;  ///< While it is being undone, parked or not.
   Status cause;  ///< Of the failure that was durable first: the result of the root.
   LazyVector<Execution*> members;  ///< Descendants in order of spawning, finished ones included.
 };
@@ -176,6 +164,8 @@ struct Execution final : SchedulerEntry {
   bool recorded_locks = false;  ///< Its record says that it holds its locks.
   bool awaits = false;          ///< Its timed wait may also end with something volatile.
   bool reports = false;  ///< A child whose failure is reported, and fails nobody else. Constant.
+  /// A child that is undone concurrently with its siblings of which that is also true. Constant.
+  bool undone_beside = false;
 
   // --- This run only. The small ones first: they share words with those above.
   Phase phase = Phase::kInserting;

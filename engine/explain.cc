@@ -106,7 +106,7 @@ class Explainer {
     const Execution* const failed = failing_domain(execution);
     if (execution.quarantined) {
       add(Kind::kQuarantined).error = execution.root->tree.cause;
-    } else if (is_parked(execution)) {
+    } else if (stands_still(execution)) {
       parked(execution);
     } else if (const Status stopped = standstill(); !stopped.ok()) {
       add(Kind::kStopped).error = stopped;
@@ -289,7 +289,8 @@ class Explainer {
       return;
     }
     WaitReason& reason = add(Kind::kTurn);
-    name(reason, tree.to_undo.empty() ? head.id : tree.to_undo.back().execution->id);
+    for (const Execution* member : tree.rollback->begun()) name(reason, member->id);
+    if (reason.on.empty()) name(reason, head.id);
   }
 
   void parked(Execution& execution) PV2_REQUIRES(core_.state_mutex) {

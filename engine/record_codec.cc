@@ -36,6 +36,7 @@ enum : std::uint32_t {
   kPrimaryClass = 15,
   kPrimaryName = 16,
   kOnFailure = 17,
+  kUndoOrder = 18,
 };
 }  // namespace header_field
 namespace lock_field {
@@ -452,7 +453,7 @@ void encode_header(const Execution& execution, const Fingerprint& fingerprint, s
   const bool has_locks = !execution.locks.empty();
   const std::string_view primary =
       has_locks ? std::string_view(execution.locks.primary().name) : std::string_view();
-  std::size_t bytes_max = 2 * kFrameHeaderBytes + 17 * RowWriter::kFieldMax + primary.size() +
+  std::size_t bytes_max = 2 * kFrameHeaderBytes + 18 * RowWriter::kFieldMax + primary.size() +
                           execution.name_of_type().size() + execution.owner.size() +
                           execution.arguments.size();
   for (const LockRequest& request : execution.locks.requests()) {
@@ -473,6 +474,7 @@ void encode_header(const Execution& execution, const Fingerprint& fingerprint, s
   row.varint(header_field::kPriority, static_cast<std::uint64_t>(execution.priority));
   if (execution.spawned_at != 0) row.varint(header_field::kSpawnedAt, execution.spawned_at);
   if (execution.reports) row.varint(header_field::kOnFailure, 1);
+  if (execution.undone_beside) row.varint(header_field::kUndoOrder, 1);
   if (has_locks) {
     row.varint(header_field::kLockScope, static_cast<std::uint64_t>(execution.locks.scope()));
     row.varint(header_field::kPrimaryClass,
@@ -602,6 +604,9 @@ Status decode_header(std::string_view row, Execution& execution, HeaderFacts& fa
         break;
       case header_field::kOnFailure:
         execution.reports = reader.varint() != 0;
+        break;
+      case header_field::kUndoOrder:
+        execution.undone_beside = reader.varint() != 0;
         break;
       default:
         break;

@@ -93,10 +93,10 @@ bool stands_for(const Execution& target, const Execution& head) {
   return &target == &head || target.is_root();
 }
 
-// The member whose undo the tree is parked at, or nullptr.
+// The first member whose undo the tree is parked at, or nullptr.
 Execution* parked_member(Execution& head) {
   for (Execution* member : tree_of(head)) {
-    if (member->parked && member->state == ProcedureState::kFailed) return member;
+    if (is_parked_in_undo(*member)) return member;
   }
   return nullptr;
 }
@@ -107,16 +107,16 @@ bool is_parked_beyond_return(Execution& head) {
   return head.tree.parked && !head.quarantined && !can_be_undone(head);
 }
 
-// The parked member that `target` means: itself, or that of its tree if it is the root.
+// The parked member that `target` means: itself, or the first one of its tree if it is the root.
 Result<Execution*> parked_at(Execution& target) {
   Execution& head = scope_of(target);
-  Execution* const parked = parked_member(head);
+  Execution* const parked = is_parked_in_undo(target) ? &target : parked_member(head);
   PV2_ASSERT(parked != nullptr, "who asks has looked");
   if (&target != parked && !stands_for(target, head)) {
     return refused("the tree of " + name_of(head) + " is parked at " + name_of(*parked) +
                    ", not at " + name_of(target));
   }
-  if (head.tree.in_flight != 0) return busy(head);
+  if (parked->phase != Phase::kIdle) return busy(*parked);
   if (Status late = why_too_late(*parked); !late.ok()) return late;
   return parked;
 }
@@ -150,14 +150,9 @@ Result<Execution*> failed_at(Execution& target) {
   return found;
 }
 
-// The turn of the undo at which `parked` is parked: the last one of its own. After a restart turns
-// of others may come before it, whose steps may have been begun. nullptr: its record has none.
+// The turn of the undo at which `parked` is parked. nullptr: its record has none.
 const UndoTurn* parked_turn(const Execution& head, const Execution& parked) {
-  const LazyVector<UndoTurn>& turns = head.tree.to_undo;
-  for (std::size_t i = turns.size(); i-- > 0;) {
-    if (turns[i].execution == &parked) return &turns[i];
-  }
-  return nullptr;
+  return head.tree.rollback ? head.tree.rollback->newest_of(parked) : nullptr;
 }
 
 bool waits_for_time(const Execution& target) {
@@ -293,7 +288,7 @@ std::unique_ptr<StepCommit> skip_parked(EngineCore& core, Execution& member, Aud
   member.undo_step = entry.step = turn->entry.step;
   note_order(*commit, Outcome::Kind::kSkipped, entry.step);
   member.leads_rollback = &member == &head;
-  member.ends_tree = member.leads_rollback && tree.to_undo.size() == 1;
+  member.ends_tree = member.leads_rollback && tree.rollback->left() == 1;
   next.parked = false;
   next.attempt = 1;
   next.step = 0;
@@ -475,31 +470,36 @@ std::string_view to_string(RepairVerb verb) noexcept {
   return "?";
 }
 
-Status why_not_bypassed(Execution& head) {
+namespace {
+
+// Why what fails together under `head` cannot be bypassed now, or OK.
+Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   if (head.torn) {
     return refused(name_of(head) + " belongs to a root that is none; restore a backup");
   }
   if (!head.quarantined && !head.tree.failed && first_given_up(head) == nullptr) {
     return refused("the tree of " + name_of(head) + " goes forward; abort it");
   }
+  core.flush();  // so that every kQueued member is in a queue, or polled
   for (const Execution* member : tree_of(head)) {
-    if (member->phase != Phase::kIdle && member->phase != Phase::kWaiting) return busy(*member);
+    const bool in_line = member->phase == Phase::kQueued && head.tree.rollback &&
+                         core.scheduler.place_of(*member, 0).where != QueuePlace::Where::kOut;
+    const bool stands = member->phase == Phase::kIdle || member->phase == Phase::kWaiting;
+    if (!stands && !in_line) return busy(*member);
   }
   return head.tree.in_flight != 0 ? busy(head) : why_too_late(head);
 }
 
-namespace {
-
 // The record that the order makes, and for its entry the step; or why it is refused.
 Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& target,
-                                               const RepairNote& note, AuditEntry& entry)
-    PV2_REQUIRES(core.state_mutex) {
+                                               const RepairNote& note, AuditEntry& entry,
+                                               Effects& effects) PV2_REQUIRES(core.state_mutex) {
   Execution& head = scope_of(target);
   switch (entry.verb) {
     case RepairVerb::kRetryNow: {
       if (Status refusal = why_not_retried(target); !refusal.ok()) return refusal;
       if (is_parked_beyond_return(head)) return retry_failed(core, **failed_at(target), entry);
-      if (head.tree.parked) return retry_parked(core, *parked_member(head), entry);
+      if (head.tree.parked) return retry_parked(core, **parked_at(target), entry);
       if (Execution* const given_up = given_up_at(target)) {
         return retry_failed(core, *given_up, entry);
       }
@@ -508,7 +508,7 @@ Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& targ
     case RepairVerb::kSkipStep: {
       if (Status refusal = why_not_skipped(target); !refusal.ok()) return refusal;
       if (head.tree.parked && !is_parked_beyond_return(head)) {
-        return skip_parked(core, *parked_member(head), entry);
+        return skip_parked(core, **parked_at(target), entry);
       }
       Execution* const failed = head.tree.parked ? *failed_at(target) : given_up_at(target);
       PV2_ASSERT(failed != nullptr, "an order to skip without a step to skip is refused above");
@@ -521,7 +521,8 @@ Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& targ
       return send_back(core, head);
     }
     case RepairVerb::kBypass: {
-      if (Status refusal = why_not_bypassed(head); !refusal.ok()) return refusal;
+      if (Status refusal = why_not_bypassed(core, head); !refusal.ok()) return refusal;
+      if (!stop_turns(core, head, effects)) return busy(head);
       return end_tree(core, head, entry);
     }
   }
@@ -529,7 +530,8 @@ Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& targ
 }
 
 // In words, what the order would do; or why it would be refused.
-Status describe_order(Execution& target, RepairVerb verb, std::vector<std::string>& lines) {
+Status describe_order(EngineCore& core, Execution& target, RepairVerb verb,
+                      std::vector<std::string>& lines) PV2_REQUIRES(core.state_mutex) {
   Execution& head = scope_of(target);
   switch (verb) {
     case RepairVerb::kRetryNow: {
@@ -540,7 +542,7 @@ Status describe_order(Execution& target, RepairVerb verb, std::vector<std::strin
         lines.push_back(name_of(failed) + " makes " + name_of_step(failed, failed.step) +
                         " again, at which it failed");
       } else if (head.tree.parked) {
-        lines.push_back("the undo at which " + name_of(*parked_member(head)) +
+        lines.push_back("the undo at which " + name_of(**parked_at(target)) +
                         " is parked is tried again");
       } else {
         lines.push_back("the wait of " + name_of(target) + " ends now");
@@ -560,7 +562,7 @@ Status describe_order(Execution& target, RepairVerb verb, std::vector<std::strin
                                               " follows, unless the order names another step"));
         return Status();
       }
-      const UndoTurn& turn = *parked_turn(head, *parked_member(head));
+      const UndoTurn& turn = *parked_turn(head, **parked_at(target));
       lines.push_back(name_of(*turn.execution) + " did " +
                       name_of_step(*turn.execution, turn.entry.step) +
                       ", which is not undone; the rollback goes on as if it were");
@@ -577,7 +579,7 @@ Status describe_order(Execution& target, RepairVerb verb, std::vector<std::strin
       return refusal;
     }
     case RepairVerb::kBypass: {
-      Status refusal = why_not_bypassed(head);
+      Status refusal = why_not_bypassed(core, head);
       if (refusal.ok()) describe_bypass(head, lines);
       return refusal;
     }
@@ -599,6 +601,7 @@ void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note,
   Status answer;
   ProcedureId abort;
   bool live = true;
+  bool submitted = false;
   {
     StateLock lock(core_);
     Execution* const target = core_.find(id);
@@ -609,20 +612,19 @@ void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note,
       abort = target->root->id;  // a message, which no step that runs has to wait for
       entry.procedure = id;
     } else {
-      auto commit = make_order(core_, *target, note, entry);
+      auto commit = make_order(core_, *target, note, entry, effects);
       answer = commit.status();
-      if (commit.ok()) {
-        submit_order(*std::move(commit), std::move(entry), std::move(done), effects);
-      }
+      submitted = commit.ok();
+      if (submitted) submit_order(*std::move(commit), std::move(entry), std::move(done), effects);
     }
   }
   if (abort) {
     // NOLINTNEXTLINE(bugprone-use-after-move): moved away only together with a commit
     return messages_.abort(abort, {.reason = note.why, .who = note.who}, std::move(done), &entry);
   }
-  if (!effects.commits.empty()) return publisher_.perform(effects);
+  publisher_.perform(effects);
   // NOLINTNEXTLINE(bugprone-use-after-move): moved away only together with a commit
-  done(live || !answer.ok() ? answer : results_.why_not_live(id));
+  if (!submitted) done(live || !answer.ok() ? answer : results_.why_not_live(id));
 }
 
 Result<std::vector<std::string>> Repairs::preview(ProcedureId id, RepairVerb verb) {
@@ -630,7 +632,8 @@ Result<std::vector<std::string>> Repairs::preview(ProcedureId id, RepairVerb ver
   {
     StateLock lock(core_);
     if (Execution* const target = core_.find(id); target != nullptr) {
-      if (Status refusal = describe_order(*target, verb, lines); !refusal.ok()) return refusal;
+      if (Status refusal = describe_order(core_, *target, verb, lines); !refusal.ok())
+        return refusal;
       return lines;
     }
   }

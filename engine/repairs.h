@@ -35,7 +35,4 @@ class Repairs {
   Messages& messages_;
 };
 
-/// Why what fails together under `head` cannot be bypassed now, or OK.
-[[nodiscard]] Status why_not_bypassed(Execution& head);
-
 }  // namespace pv2

@@ -508,6 +508,7 @@ bool StepRun::adopt_children() {
     child->submitted = now_;
     child->spawned_at = execution_.visits + 1;
     child->reports = spawned.options.on_failure == OnFailure::kReport;
+    child->undone_beside = spawned.options.undo_order == UndoOrder::kConcurrent;
     child->step = spawned.type->steps.front().number;
     error_ = describe_new(*spawned.object, *child, commit_.scratch);
     if (!error_.ok()) {

@@ -16,8 +16,9 @@ namespace pv2 {
 namespace {
 
 // Newer than any entry that is durable: the step that a member was in the middle of is undone
-// first.
-constexpr CommitSequence kUnfinished{UINT64_MAX};
+// first. Only what is parked came before that: a restart sees more steps that may have been begun.
+constexpr CommitSequence kUnfinished{UINT64_MAX - 1};
+constexpr CommitSequence kParkedTurn{UINT64_MAX};
 
 // The head of a domain and all its descendants, for range-for.
 class TreeMembers {
@@ -77,7 +78,6 @@ void park_tree(EngineCore& core, Execution& head, const std::string& why, Effect
     PV2_REQUIRES(core.state_mutex) {
   head.tree.parked = true;
   core.tell(ProcedureNews::Kind::kParked, head, Status(StatusCode::kFailedPrecondition, why));
-  for (Execution& member : TreeMembers(head)) core.state.timers.cancel(member);
   effects.log(LogLevel::kError, "procedure " + std::to_string(head.id.value) + " (" +
                                     std::string(head.name_of_type()) +
                                     ") is parked with its locks: " + why);
@@ -116,28 +116,37 @@ std::vector<std::string> message_rows(Execution& root) {
   return rows;
 }
 
-// What was being undone within this domain is planned anew with it, as after a restart: who was
-// left in the middle of a step that no record of an undo names yet is so still.
+// Who was left in the middle of a step that no record of an undo names yet is so still.
+void forget_that_it_was_stopped(const UndoTurn& turn) {
+  Execution& left = *turn.execution;
+  if (turn.entry.sequence != kUnfinished || left.state != ProcedureState::kFailed) return;
+  const bool undone = left.step == 0;
+  const bool recorded = !left.undo.empty() && left.undo.back().step == left.step;
+  if (!undone && !recorded) left.state = ProcedureState::kRunnable;
+}
+
+// What was being undone within this domain is planned anew with it, as after a restart.
 void forget_inner_plans(Execution& head) {
   for (Execution* member : head.tree.members) {
     if (!member->reports || member->reported) continue;
     TreeState& inner = member->tree;
-    for (const UndoTurn& turn : inner.to_undo) {
-      Execution& left = *turn.execution;
-      if (turn.entry.sequence != kUnfinished || left.state != ProcedureState::kFailed) continue;
-      const bool undone = left.step == 0;
-      const bool recorded = !left.undo.empty() && left.undo.back().step == left.step;
-      if (!undone && !recorded) left.state = ProcedureState::kRunnable;
-    }
+    if (inner.rollback) inner.rollback->for_each(forget_that_it_was_stopped);
     inner.failed = inner.parked = inner.rolling_back = false;
-    inner.to_undo.clear();
+    inner.rollback.reset();
     inner.cause = Status();
   }
 }
 
+// The first of the members that is parked in an undo, or nullptr.
+const Execution* first_parked(Execution& head) {
+  for (const Execution& member : TreeMembers(head)) {
+    if (is_parked_in_undo(member)) return &member;
+  }
+  return nullptr;
+}
+
 void plan_rollback(Execution& head) {
-  LazyVector<UndoTurn>& turns = head.tree.to_undo;
-  turns.clear();
+  std::vector<UndoTurn> turns;
   head.tree.cause = find_cause(head);
   head.result.clear();  // of a done() that was waiting for its children: nothing came of it
   for (Execution& member : TreeMembers(head)) {
@@ -152,6 +161,9 @@ void plan_rollback(Execution& head) {
       turns.push_back({&member, {member.step, kUnfinished}});
       ++member.undo_left;
     }
+    if (is_parked_in_undo(member) && member.undo_left != 0) {
+      turns.back().entry.sequence = kParkedTurn;
+    }
     if (member.state == ProcedureState::kFailed) continue;
     // Whatever it had to say about earlier attempts is not why the tree failed.
     member.state = ProcedureState::kFailed;
@@ -160,10 +172,7 @@ void plan_rollback(Execution& head) {
     member.deadline.reset();
     member.attempt = 1;
   }
-  std::stable_sort(turns.begin(), turns.end(), [](const UndoTurn& a, const UndoTurn& b) {
-    return std::pair(a.entry.sequence, a.execution->id) <
-           std::pair(b.entry.sequence, b.execution->id);
-  });
+  head.tree.rollback = std::make_unique<RollbackPlan>(head, std::move(turns));
 }
 
 // Makes the last record of a procedure that has no step left to run: no user code is needed for it.
@@ -211,44 +220,21 @@ void give_back_idle_locks(EngineCore& core, Execution& head, Effects& effects)
   }
 }
 
-// Before the first turn, and again when what was parked is to go on: nobody is kept waiting by
-// locks whose holder does nothing with them, or not yet, without its being known.
+// Before the first turn: nobody is kept waiting by locks whose holder does nothing with them, or
+// not yet, without its being known.
 void make_way(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES(core.state_mutex) {
-  if (head.tree.parked) return;
   for (Execution* const member : head.tree.members) wait_for_turn(core, *member, head);
   give_back_idle_locks(core, head, effects);
 }
 
-// That of which it is the turn; or, if an operator had it skipped after a restart, one before it.
-void remove_last_turn(LazyVector<UndoTurn>& turns, const Execution& execution) {
-  std::size_t at = turns.size() - 1;
-  while (turns[at].execution != &execution) --at;
-  std::copy(turns.begin() + at + 1, turns.end(), turns.begin() + at);
-  turns.pop_back();
-}
-
-// The first of the members that is parked by its record, or nullptr.
-const Execution* first_parked(Execution& head) {
-  for (const Execution& member : TreeMembers(head)) {
-    if (member.parked && member.state == ProcedureState::kFailed) return &member;
-  }
-  return nullptr;
-}
-
-void take_next_turn(EngineCore& core, Execution& head, Effects& effects)
+void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  TreeState& tree = head.tree;
-  if (tree.parked) return;
-  if (tree.to_undo.empty()) {
-    return commit_last_record(core, head, ProcedureState::kRolledBack, LastRecord::kEndsDomain,
-                              effects);
-  }
-  const UndoTurn& turn = tree.to_undo.back();
   Execution& member = *turn.execution;
   member.undo_step = turn.entry.step;
   core.end_reported_wait(member);
   member.leads_rollback = &member == &head;
-  member.ends_tree = member.leads_rollback && tree.to_undo.size() == 1;
+  member.ends_tree = member.leads_rollback && head.tree.rollback->left() == 1;
+  if (member.parked) return;  // what has to come after it waits with it
   // A back-off between two attempts to undo, or a wait for time alone; what was awaited beside it
   // is asked for anew.
   if (member.deadline && !member.awaits) {
@@ -257,6 +243,20 @@ void take_next_turn(EngineCore& core, Execution& head, Effects& effects)
     return;
   }
   core.queue(member, member.holds_locks() ? Disposition::kFront : Disposition::kBack);
+}
+
+// Whatever may be undone now; or the head ends, if nothing is left.
+void begin_turns(EngineCore& core, Execution& head, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  RollbackPlan& rollback = *head.tree.rollback;
+  if (rollback.left() == 0) {
+    if (head.tree.parked) return;  // by a record that does not say at which step
+    return commit_last_record(core, head, ProcedureState::kRolledBack, LastRecord::kEndsDomain,
+                              effects);
+  }
+  while (const UndoTurn* const turn = rollback.begin_next()) {
+    begin_turn(core, head, *turn, effects);
+  }
 }
 
 void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex) {
@@ -308,16 +308,42 @@ bool failed_before(Execution& member, CommitSequence sequence) {
 }
 
 bool is_parked(Execution& member) {
+  if (member.parked) return true;
   for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
     if (head->tree.parked) return true;
   }
-  return member.parked;
+  return false;
+}
+
+bool stands_still(Execution& member) {
+  const Execution* const failed = failing_domain(member);
+  const bool has_turn =
+      failed != nullptr && failed->tree.rollback && failed->tree.rollback->has_begun(member);
+  return is_parked(member) && (member.parked || !has_turn);
 }
 
 bool is_over(Execution& member) {
   for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
     if (head->reported) return true;
   }
+  return false;
+}
+
+bool stop_turns(EngineCore& core, Execution& head, Effects& effects) {
+  if (!head.tree.rollback) return true;
+  core.flush();  // so that every kQueued member is in a queue, or polled
+  std::vector<Execution*> stopped;
+  bool all = true;
+  for (Execution* const member : head.tree.rollback->begun()) {
+    if (member->phase != Phase::kQueued) continue;
+    all = core.scheduler.withdraw(*member) && all;
+    if (!all) break;
+    member->phase = Phase::kIdle;
+    stopped.push_back(member);
+  }
+  if (all) return true;
+  for (const Execution* const member : stopped) head.tree.rollback->put_back(*member);
+  begin_turns(core, head, effects);
   return false;
 }
 
@@ -345,7 +371,7 @@ void begin_rollback(EngineCore& core, Execution& head, Effects& effects)
     park_tree(core, head, parked->failure ? parked->failure->shown().to_string() : "", effects);
   }
   make_way(core, head, effects);
-  take_next_turn(core, head, effects);
+  begin_turns(core, head, effects);
 }
 
 }  // namespace
@@ -436,6 +462,7 @@ void resume_domain(EngineCore& core, Execution& head, Effects& effects)
   TreeState& tree = head.tree;
   forget_inner_plans(head);
   tree.failed = tree.parked = tree.rolling_back = false;
+  tree.rollback.reset();
   tree.cause = Status();
   tree.given_up = false;
   core.flush();
@@ -517,7 +544,7 @@ void domain_ended(EngineCore& core, Execution& head, Effects& effects) {
   forget_inner_plans(head);
   TreeState& tree = head.tree;
   tree.failed = tree.parked = tree.rolling_back = tree.given_up = false;
-  tree.to_undo.clear();
+  tree.rollback.reset();
   core.flush();
   for (Execution& member : TreeMembers(head)) {
     if (&member != &head && is_over_before(member, head)) continue;
@@ -599,47 +626,53 @@ void left_flight(EngineCore& core, Execution& member, Effects& effects) {
   if (!failed->tree.rolling_back && !failed->tree.parked) begin_rollback(core, *failed, effects);
 }
 
+namespace {
+
+void wait_in_turn(EngineCore& core, Execution& execution, const StepCommit& commit,
+                  Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  const bool arrived = execution.wake_pending || (execution.inbox && execution.inbox->has_wanted());
+  if (arrived && !commit.next.ends_waits) {
+    execution.wake_pending = false;
+    return core.queue(execution, Disposition::kFront);
+  }
+  execution.phase = Phase::kWaiting;
+  if (execution.deadline) core.arm_timer(execution, effects);
+}
+
+void end_turn(EngineCore& core, Execution& head, Execution& execution)
+    PV2_REQUIRES(core.state_mutex) {
+  execution.undo_step = 0;
+  --execution.undo_left;
+  const bool is_next = head.tree.rollback->end(execution);
+  if (execution.undo_left == 0 && &execution != &head) {
+    core.settle(execution, Disposition::kParkUnlock);
+  }
+  if (!is_next) wait_for_turn(core, execution, head);
+}
+
+}  // namespace
+
 void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, Effects& effects) {
   Execution* const failed = failing_domain(execution);
   PV2_ASSERT(failed != nullptr, "what is undone has failed");
   Execution& head = *failed;
   TreeState& tree = head.tree;
   const Transition& done = commit.next;
+  execution.phase = Phase::kIdle;
   if (done.parked) {
-    execution.phase = Phase::kIdle;
     PV2_ASSERT(execution.failure != nullptr, "a record that parks says why");
     return park_tree(core, head, execution.failure->parked.to_string(), effects);
   }
-  const bool ordered = tree.parked && !head.quarantined;     // by an operator: nothing else is done
-  if (ordered) tree.parked = first_parked(head) != nullptr;  // there may be several
-  if (done.requeue) {                                        // he wants the undo tried again
-    execution.phase = Phase::kIdle;
-    make_way(core, head, effects);
-    return take_next_turn(core, head, effects);
+  const bool ordered = done.history && is_order(done.history->outcome);
+  if (ordered && !head.quarantined) tree.parked = first_parked(head) != nullptr;
+  if (done.undo == UndoChange::kPop) {
+    end_turn(core, head, execution);
+  } else if (done.requeue) {  // an operator wants the undo tried again
+    tree.rollback->put_back(execution);
+  } else {  // a wait or a back-off inside the turn
+    return wait_in_turn(core, execution, commit, effects);
   }
-  if (done.undo != UndoChange::kPop) {  // a wait or a back-off inside the turn
-    const bool arrived =
-        execution.wake_pending || (execution.inbox && execution.inbox->has_wanted());
-    if (arrived && !done.ends_waits) {
-      execution.wake_pending = false;
-      return core.queue(execution, Disposition::kFront);
-    }
-    execution.phase = Phase::kWaiting;
-    if (execution.deadline) core.arm_timer(execution, effects);
-    return;
-  }
-  execution.phase = Phase::kIdle;
-  execution.undo_step = 0;
-  --execution.undo_left;
-  remove_last_turn(tree.to_undo, execution);
-  if (execution.undo_left == 0 && &execution != &head) {
-    core.settle(execution, Disposition::kParkUnlock);
-  }
-  if (!tree.to_undo.empty() && tree.to_undo.back().execution != &execution) {
-    wait_for_turn(core, execution, head);
-  }
-  if (ordered) make_way(core, head, effects);
-  take_next_turn(core, head, effects);
+  begin_turns(core, head, effects);
 }
 
 void finish_root(EngineCore& core, Execution& root, Effects& effects) {

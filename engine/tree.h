@@ -37,8 +37,15 @@ void children_finished(EngineCore& core, Execution& parent, Effects& effects)
 /// Whether a domain around `member` failed, by what its records say, before that commit.
 [[nodiscard]] bool failed_before(Execution& member, CommitSequence sequence);
 
+/// Whether its own undo waits for an operator.
+[[nodiscard]] inline bool is_parked_in_undo(const Execution& member) {
+  return member.parked && member.state == ProcedureState::kFailed;
+}
+
 /// Whether it, or what fails together with it, waits for an operator.
 [[nodiscard]] bool is_parked(Execution& member);
+/// The same, except of what is undone beside a parked undo.
+[[nodiscard]] bool stands_still(Execution& member);
 
 /// Whether it ended with a domain whose failure was reported: nothing of it is ever run or undone.
 [[nodiscard]] bool is_over(Execution& member);
@@ -63,7 +70,7 @@ void enter_flight(Execution& member);
 void left_flight(EngineCore& core, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
-/// An undo was published: the turn is over (`commit` says how).
+/// An undo was published: its turn is over, goes on, or is parked.
 void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
@@ -86,6 +93,10 @@ void find_failures(Execution& root);
 /// What was loaded, or was stopped and repaired, goes on as its records say: forward, or back where
 /// a domain has failed. Nobody of it runs.
 void start_domain(EngineCore& core, Execution& head, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
+/// Nobody in it is about to be undone any more; false: a worker has just taken one, and all go on.
+[[nodiscard]] bool stop_turns(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
 /// Whether nothing in it is past its point of no return.

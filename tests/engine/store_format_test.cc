@@ -414,7 +414,8 @@ TEST_CASE("a reader written from the page reads a reported failure, and who gave
   w.retry.max_attempts = 1;
   w.world.scripts["p"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
     if (run.step == 2) {
-      run.ctx.spawn(Job(run.world, "bad"), {.on_failure = OnFailure::kReport});
+      run.ctx.spawn(Job(run.world, "bad"),
+                    {.on_failure = OnFailure::kReport, .undo_order = UndoOrder::kConcurrent});
       run.spawn("unsure");
     }
     return std::nullopt;
@@ -433,7 +434,9 @@ TEST_CASE("a reader written from the page reads a reported failure, and who gave
   const ProcedureId bad{root.value + 1};
   const ProcedureId unsure{root.value + 2};
   CHECK(record(rows, bad, kHeader).engine.number(17) == 1);
-  CHECK(!record(rows, unsure, kHeader).engine.has(17));
+  CHECK(record(rows, bad, kHeader).engine.number(18) == 1);
+  for (const std::uint32_t field : {17, 18})
+    CHECK(!record(rows, unsure, kHeader).engine.has(field));
   const Record end = record(rows, bad, kState);
   CHECK(end.engine.number(1) == 5);
   CHECK((end.engine.number(5) & 64) != 0);

@@ -157,10 +157,11 @@ const std::string* Task<kKind>::ask(StepContext& ctx) {
 template <Kind kKind>
 void Task<kKind>::spawn_children(StepContext& ctx) {
   for (const std::size_t child : spec().children) {
-    const bool reports = world_.plan().tasks[child].reports;
-    const auto on_failure = reports ? OnFailure::kReport : OnFailure::kFailTree;
-    with_task(world_, child,
-              [&](auto task) { ctx.spawn(std::move(task), {.on_failure = on_failure}); });
+    const TaskSpec& of_child = world_.plan().tasks[child];
+    const SpawnOptions options{
+        .on_failure = of_child.reports ? OnFailure::kReport : OnFailure::kFailTree,
+        .undo_order = of_child.beside ? UndoOrder::kConcurrent : UndoOrder::kReverse};
+    with_task(world_, child, [&](auto task) { ctx.spawn(std::move(task), options); });
   }
 }
 

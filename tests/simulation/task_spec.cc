@@ -25,6 +25,7 @@ struct Mood {
   bool signals;
   bool events;
   bool reports;
+  bool beside;
   bool bounded;
 };
 
@@ -45,6 +46,7 @@ class Planner {
              .signals = one_in(random_, 3),
              .events = one_in(random_, 3),
              .reports = one_in(random_, 3),
+             .beside = one_in(random_, 2),
              .bounded = one_in(random_, 4)};
   }
 
@@ -71,6 +73,7 @@ class Planner {
     task.root = root == SIZE_MAX ? index : root;
     task.parent = root == SIZE_MAX ? index : parent;
     task.reports = depth > 0 && mood_.reports && one_in(random_, 2);
+    task.beside = depth > 0 && mood_.beside && !one_in(random_, 4);
     if (mood_.parks && one_in(random_, 4)) task.kind = TaskSpec::Kind::kCommitting;
     if (depth > 0 && one_in(random_, 5)) task.kind = TaskSpec::Kind::kFinal;
     const std::size_t steps = 1 + random_.below(5);
@@ -186,6 +189,11 @@ std::vector<std::size_t> TaskPlan::tree(std::size_t root) const {
   return members;
 }
 
+bool TaskPlan::has_concurrent_undos(std::size_t root) const {
+  return std::any_of(tasks.begin(), tasks.end(),
+                     [root](const TaskSpec& task) { return task.root == root && task.beside; });
+}
+
 std::size_t TaskPlan::domain_of(std::size_t task) const {
   while (tasks[task].root != task && !tasks[task].reports) task = tasks[task].parent;
   return task;
@@ -277,6 +285,7 @@ std::string in_words(const TaskPlan& plan, std::size_t index) {
                                       : " undo waits";
   }
   if (task.reports) words += " reports";
+  if (task.beside) words += " undone beside";
   return words;
 }
 

@@ -54,6 +54,7 @@ struct TaskSpec {
   std::size_t root = 0;    ///< The index of its root.
   std::size_t parent = 0;  ///< Of its parent; of a root its own.
   bool reports = false;    ///< A child whose failure is told to its parent, and fails nobody else.
+  bool beside = false;     ///< A child that is undone concurrently with its siblings like it.
   Kind kind = Kind::kUndoable;
   std::vector<StepSpec> steps;
   std::vector<std::size_t> children;
@@ -97,6 +98,8 @@ struct TaskPlan {
   }
   /// `aborted`: whether somebody may have had it undone.
   [[nodiscard]] TreeFate fate(std::size_t root, bool aborted) const;
+  /// Whether children anywhere below this root are undone beside each other.
+  [[nodiscard]] bool has_concurrent_undos(std::size_t root) const;
   /// What fails together with a task: the index of a root, or of a child that reports.
   [[nodiscard]] std::size_t domain_of(std::size_t task) const;
   /// The same around that: SIZE_MAX for a root.

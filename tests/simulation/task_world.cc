@@ -28,12 +28,14 @@ TaskMember& TaskWorld::member(std::size_t spec, StepContext& ctx) {
   return member;
 }
 
-void TaskWorld::check_locks(const TaskSpec& spec, const StepContext& ctx) {
+void TaskWorld::check_may_run(const TaskSpec& spec, const StepContext& ctx, Runs runs) {
   const auto info = executor_->describe(ctx.id());
   expect(info.ok(), ctx, "it runs and is not listed");
   if (!info.ok()) return;
   expect(spec.locks.empty() || info->holds_locks, ctx, "it runs without a durable grant");
-  expect(!info->parked && !info->quarantined, ctx, "it runs though it is parked");
+  const bool beside = runs == Runs::kUndo && plan_.has_concurrent_undos(spec.root);
+  expect(!info->parked || beside, ctx, "it runs though it is parked");
+  expect(!info->quarantined, ctx, "it runs though it is quarantined");
 }
 
 // A crash may repeat an attempt, but never skips one or goes back; an operator may begin anew.
@@ -68,7 +70,7 @@ void TaskWorld::check_back_off(TaskMember& member, const StepContext& ctx) {
 TaskMember& TaskWorld::step_begins(std::size_t spec, StepContext& ctx, std::uint64_t chain) {
   TaskMember& self = member(spec, ctx);
   const std::uint64_t visit = visit_of(ctx);
-  check_locks(plan_.tasks[spec], ctx);
+  check_may_run(plan_.tasks[spec], ctx, Runs::kStep);
   check_attempt(self, ctx);
   check_not_over(ctx);
   expect(plan_.max_attempts == 0 || ctx.attempt() <= plan_.max_attempts, ctx,
@@ -217,7 +219,7 @@ bool TaskWorld::undoable(const TaskSpec& spec, std::uint32_t step) const {
 
 TaskMember& TaskWorld::undo_begins(std::size_t spec, StepContext& ctx) {
   TaskMember& self = member(spec, ctx);
-  check_locks(plan_.tasks[spec], ctx);
+  check_may_run(plan_.tasks[spec], ctx, Runs::kUndo);
   check_attempt(self, ctx);
   check_not_over(ctx);
   check_has_cause(spec, ctx);

@@ -134,7 +134,8 @@ class TaskWorld {
 
  private:
   TaskMember& member(std::size_t spec, StepContext& ctx);
-  void check_locks(const TaskSpec& spec, const StepContext& ctx);
+  enum class Runs : std::uint8_t { kStep, kUndo };
+  void check_may_run(const TaskSpec& spec, const StepContext& ctx, Runs runs);
   void check_back_off(TaskMember& member, const StepContext& ctx);
   void check_attempt(TaskMember& member, const StepContext& ctx);
   /// Why it must not run, and why nothing of it may be undone.

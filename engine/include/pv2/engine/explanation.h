@@ -42,11 +42,11 @@ struct WaitReason {
     kRun,           ///< Its step has ended; its record waits for the step of `on`, taken together.
     kCommitting,    ///< Its record is on its way to the store.
     kTreeInFlight,  ///< Its tree failed; `on` have to end their step before the rollback begins.
-    kTurn,          ///< Its tree is undone, one step at a time; it is the turn of `on`.
-    kParked,        ///< Neither finished nor undone: waits for an operator. `error` says why.
-    kQuarantined,   ///< Its tree cannot be read by this program. `error` says why.
-    kStopped,       ///< The executor has stopped, or was never started: `error`.
-    kFinished,      ///< It waits for nothing: it has ended. `error` if it was undone.
+    kTurn,    ///< Its tree is undone in the reverse order of its steps; it is the turn of `on`.
+    kParked,  ///< Neither finished nor undone: waits for an operator. `error` says why.
+    kQuarantined,  ///< Its tree cannot be read by this program. `error` says why.
+    kStopped,      ///< The executor has stopped, or was never started: `error`.
+    kFinished,     ///< It waits for nothing: it has ended. `error` if it was undone.
   };
 
   Kind kind = Kind::kQueued;

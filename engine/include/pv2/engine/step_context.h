@@ -99,7 +99,8 @@ class StepContext {
 
   /// Adds a child. It starts when this step's record is durable; this procedure goes on when all
   /// children spawned by the step have finished. When one fails, the whole tree is undone, unless
-  /// `on_failure` says that it is only to be reported.
+  /// `on_failure` says that it is only to be reported. `undo_order` says whether it may be undone
+  /// at the same time as its siblings.
   template <class P>
   void spawn(P child, SpawnOptions options = {}) {
     spawn_erased(P::kType, std::make_unique<P>(std::move(child)), options);

@@ -39,9 +39,19 @@ enum class OnFailure : std::uint8_t {
   kReport,
 };
 
-/// What goes with a child.
+/// When a child is undone, if the tree that it belongs to is.
+enum class UndoOrder : std::uint8_t {
+  kReverse,  ///< Its steps, and those of all others, in the reverse order of their records.
+  /// At the same time as those of its siblings, spawned by the same step, that say so too: nothing
+  /// that one of them (or what it spawned) did depends on what another did. In the reverse order
+  /// among themselves, and with everybody else's.
+  kConcurrent,
+};
+
+/// What goes with a child. Durable with it.
 struct SpawnOptions {
   OnFailure on_failure = OnFailure::kFailTree;
+  UndoOrder undo_order = UndoOrder::kReverse;
 };
 
 }  // namespace pv2

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Splitting lanes, and closing them. `open_` is a stack: the newest turn is on top when lanes were
+// split, so what may begin at the same time begins from the newest to the oldest.
+
+#include "rollback_plan.h"
+
+#include <pv2/base/assert.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "execution.h"
+
+namespace pv2 {
+namespace {
+
+bool is_older(const UndoTurn& a, const UndoTurn& b) {
+  return std::pair(a.entry.sequence, a.execution->id) <
+         std::pair(b.entry.sequence, b.execution->id);
+}
+
+// The uppermost ancestor of `member` below `scope`, itself included, that is undone beside its
+// siblings; nullptr: there is none, and it is undone in the lane of `scope`.
+const Execution* branch_of(const Execution& member, const Execution& scope) {
+  const Execution* branch = nullptr;
+  for (const Execution* at = &member; at != &scope; at = at->parent_execution()) {
+    if (at->undone_beside) branch = at;
+  }
+  return branch;
+}
+
+bool are_siblings(const Execution& a, const Execution& b) {
+  return a.parent == b.parent && a.spawned_at == b.spawned_at;
+}
+
+}  // namespace
+
+RollbackPlan::RollbackPlan(const Execution& head, std::vector<UndoTurn> turns)
+    : left_(turns.size()) {
+  std::sort(turns.begin(), turns.end(), is_older);
+  open_.push_back(&lanes_.emplace_back(Lane{&head, nullptr, std::move(turns)}));
+}
+
+const UndoTurn* RollbackPlan::begin_next() {
+  while (!open_.empty()) {
+    Lane& lane = *open_.back();
+    open_.pop_back();
+    if (lane.turns.empty()) {
+      close(lane);
+    } else if (!split(lane)) {
+      const UndoTurn& turn = lane.turns.back();
+      begun_.emplace(turn.execution->id, &lane);
+      return &turn;
+    }
+  }
+  return nullptr;
+}
+
+// Whether its newest turns are those of children that are undone beside each other: then they have
+// lanes now.
+bool RollbackPlan::split(Lane& lane) {
+  std::vector<UndoTurn>& turns = lane.turns;
+  const Execution* const newest = branch_of(*turns.back().execution, *lane.scope);
+  if (newest == nullptr) return false;
+  std::map<ProcedureId, Lane*> inner;
+  while (!turns.empty()) {
+    const Execution* const branch = branch_of(*turns.back().execution, *lane.scope);
+    if (branch == nullptr || !are_siblings(*branch, *newest)) break;
+    Lane*& of_branch = inner[branch->id];
+    if (of_branch == nullptr) of_branch = &lanes_.emplace_back(Lane{branch, &lane, {}});
+    of_branch->turns.push_back(turns.back());
+    turns.pop_back();
+  }
+  lane.inner = inner.size();
+  const auto first = static_cast<std::ptrdiff_t>(open_.size());
+  for (const auto& [id, of_branch] : inner) {
+    std::reverse(of_branch->turns.begin(), of_branch->turns.end());
+    open_.push_back(of_branch);
+  }
+  std::sort(open_.begin() + first, open_.end(), [](const Lane* a, const Lane* b) {
+    return is_older(a->turns.back(), b->turns.back());
+  });
+  return true;
+}
+
+void RollbackPlan::close(const Lane& lane) {
+  if (lane.outer != nullptr && --lane.outer->inner == 0) open_.push_back(lane.outer);
+}
+
+void RollbackPlan::put_back(const Execution& member) {
+  const auto at = begun_.find(member.id);
+  if (at == begun_.end()) return;
+  open_.push_back(at->second);
+  begun_.erase(at);
+}
+
+bool RollbackPlan::end(const Execution& member) {
+  const auto at = begun_.find(member.id);
+  Lane* const lane = at != begun_.end() ? at->second : lane_of_newest(member);
+  PV2_ASSERT(lane != nullptr, "what is over was to be undone");
+  std::vector<UndoTurn>& turns = lane->turns;
+  const auto turn = std::find_if(turns.rbegin(), turns.rend(), [&](const UndoTurn& candidate) {
+    return candidate.execution == &member;
+  });
+  turns.erase(std::next(turn).base());
+  --left_;
+  if (at != begun_.end()) {
+    begun_.erase(at);
+    open_.push_back(lane);
+  }
+  return !turns.empty() && turns.back().execution == &member;
+}
+
+RollbackPlan::Lane* RollbackPlan::lane_of_newest(const Execution& member) {
+  const UndoTurn* const newest = newest_of(member);
+  for (Lane& lane : lanes_) {
+    for (const UndoTurn& turn : lane.turns) {
+      if (&turn == newest) return &lane;
+    }
+  }
+  return nullptr;
+}
+
+bool RollbackPlan::has_begun(const Execution& member) const { return begun_.contains(member.id); }
+
+std::vector<Execution*> RollbackPlan::begun() const {
+  std::vector<Execution*> members;
+  members.reserve(begun_.size());
+  for (const auto& [id, lane] : begun_) members.push_back(lane->turns.back().execution);
+  return members;
+}
+
+const UndoTurn* RollbackPlan::newest_of(const Execution& member) const {
+  const UndoTurn* newest = nullptr;
+  for (const Lane& lane : lanes_) {
+    for (const UndoTurn& turn : lane.turns) {
+      if (turn.execution != &member) continue;
+      if (newest == nullptr || is_older(*newest, turn)) newest = &turn;
+    }
+  }
+  return newest;
+}
+
+void RollbackPlan::for_each(const std::function<void(const UndoTurn&)>& visit) const {
+  for (const Lane& lane : lanes_) {
+    for (const UndoTurn& turn : lane.turns) visit(turn);
+  }
+}
+
+}  // namespace pv2

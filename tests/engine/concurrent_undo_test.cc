@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Children that are undone at the same time, because their spawn says so: nobody of them waits for
+// another, everybody else keeps his place in the reverse order, and one that is parked stops all
+// until an operator has acted; wherever the machine crashes.
+
+#include "engine/job_story.h"
+#include "engine/repair_orders.h"
+
+namespace pv2::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr SpawnOptions kBeside{.undo_order = UndoOrder::kConcurrent};
+
+// Spawns these in step 2, to be undone beside each other, and fails in step 3.
+JobScript fails_after(std::vector<std::string> children) {
+  return {.run = [children](JobRun& run) {
+    if (run.step == 3) return std::optional(Say::fail("no"));
+    for (const std::string& child : children) {
+      if (run.step == 2) run.ctx.spawn(Job(run.world, child), kBeside);
+    }
+    return usual();
+  }};
+}
+
+// Each undo waits for an answer first.
+JobScript asks_to_be_undone(std::uint32_t steps = 2) {
+  return {.steps = steps, .undo = [](JobRun& run) {
+            const auto* value =
+                run.ctx.await<std::string>([&run](auto asked) { run.world.ask(asked); });
+            return value == nullptr ? std::optional(Say::wait()) : usual();
+          }};
+}
+
+std::size_t place_of(const Entries& journal, std::string_view entry) {
+  return static_cast<std::size_t>(std::find(journal.begin(), journal.end(), entry) -
+                                  journal.begin());
+}
+
+void answer_all(EngineWorld& engine) {
+  while (engine.world.answer_one("yes")) engine.run();
+}
+
+// The parent and its children come to their end as undone, and each in its own order.
+void check_undone(EngineWorld& engine, ProcedureId root, const std::vector<std::string>& children) {
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+  const Entries journal = engine.journal();
+  for (const std::string& child : children) {
+    INFO(child);
+    CHECK(engine.world.journal.count("undo " + child + ".2") == 1);
+    CHECK(engine.world.journal.count("undo " + child + ".1") == 1);
+    CHECK(place_of(journal, "undo " + child + ".2") < place_of(journal, "undo " + child + ".1"));
+    CHECK(place_of(journal, "undo " + child + ".1") < place_of(journal, "undo p.2"));
+  }
+  CHECK(engine.executor().locks().empty());
+}
+
+}  // namespace
+
+TEST_CASE("children of one spawn that says so are undone at the same time") {
+  const bool restart = GENERATE(false, true);
+  EngineWorld engine;
+  engine.world.scripts["p"] = fails_after({"x", "y", "z"});
+  for (const char* child : {"x", "y", "z"}) engine.world.scripts[child] = asks_to_be_undone();
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  CHECK(engine.world.asked() == 3);
+  if (restart) {
+    engine.crash_and_open();
+    engine.run();
+    CHECK(engine.world.asked() == 6);
+  }
+
+  const auto why = engine.executor().explain(root);
+  REQUIRE(why.ok());
+  const WaitReason& turn = why->procedures[0].reasons[0];
+  CHECK(turn.kind == WaitReason::Kind::kTurn);
+  CHECK(turn.on == std::vector<ProcedureId>{{root.value + 1}, {root.value + 2}, {root.value + 3}});
+  answer_all(engine);
+  check_undone(engine, root, {"x", "y", "z"});
+}
+
+TEST_CASE("without a word of their spawn children are undone one at a time") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"x", "y"}, .run = [](JobRun& run) {
+                                 return run.step == 3 ? std::optional(Say::fail("no")) : usual();
+                               }};
+  for (const char* child : {"x", "y"}) engine.world.scripts[child] = asks_to_be_undone();
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  for (int undone = 0; undone < 4; ++undone) {
+    CHECK(engine.world.asked() == 1);
+    engine.world.answer_one("yes");
+    engine.run();
+  }
+  check_undone(engine, root, {"x", "y"});
+}
+
+TEST_CASE("children of two spawns are not undone at the same time, though both say so") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.steps = 4, .run = [](JobRun& run) {
+                                 if (run.step == 4) return std::optional(Say::fail("no"));
+                                 if (run.step == 2) run.ctx.spawn(Job(run.world, "x"), kBeside);
+                                 if (run.step == 3) run.ctx.spawn(Job(run.world, "y"), kBeside);
+                                 return usual();
+                               }};
+  for (const char* child : {"x", "y"}) engine.world.scripts[child] = asks_to_be_undone();
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  CHECK(engine.world.asked() == 1);
+  answer_all(engine);
+  check_undone(engine, root, {"x", "y"});
+  CHECK(place_of(engine.journal(), "undo y.1") < place_of(engine.journal(), "undo x.2"));
+}
+
+TEST_CASE("who is undone beside others still waits for a lock that one of them needs as well") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = fails_after({"x", "y"});
+  for (const char* child : {"x", "y"}) {
+    engine.world.scripts[child] = asks_to_be_undone();
+    engine.world.scripts[child].locks = LockSet().table("shop", "orders", LockMode::kExclusive);
+  }
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  for (int undone = 0; undone < 4; ++undone) {
+    CHECK(engine.world.asked() == 1);
+    engine.world.answer_one("yes");
+    engine.run();
+  }
+  check_undone(engine, root, {"x", "y"});
+}
+
+TEST_CASE("an undo that is parked holds up only what has to come after it") {
+  const bool restart = GENERATE(false, true);
+  const auto verb = GENERATE(RepairVerb::kSkipStep, RepairVerb::kRetryNow, RepairVerb::kBypass);
+  const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
+  const bool by_root = GENERATE(false, true);
+  EngineWorld engine;
+  bool mended = false;
+  engine.retry.jitter_percent = 0;
+  engine.world.scripts["p"] = fails_after({"asks", "tries", "stuck"});
+  engine.world.scripts["asks"] = asks_to_be_undone();
+  engine.world.scripts["tries"] = {.steps = 2, .undo = [&](JobRun& run) {
+                                     const bool first = run.ctx.attempt() == 1;
+                                     return first ? std::optional(Say::retry("busy")) : usual();
+                                   }};
+  engine.world.scripts["stuck"] = {.steps = 2, .undo = [&](JobRun& run) {
+                                     const bool fails = run.step == 2 && !mended;
+                                     return fails ? std::optional(Say::fail("stuck")) : usual();
+                                   }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  if (restart) {
+    engine.crash_and_open();
+    engine.run();
+  }
+  const ProcedureId asks{root.value + 1}, tries{root.value + 2}, stuck{root.value + 3};
+  const auto reason = [&](ProcedureId id) {
+    return engine.executor().explain(id)->procedures.at(0).reasons.at(0).kind;
+  };
+  REQUIRE(engine.describe(root).parked);
+  REQUIRE(engine.describe(stuck).parked);
+  CHECK(reason(root) == WaitReason::Kind::kParked);
+  CHECK(reason(stuck) == WaitReason::Kind::kParked);
+  CHECK(reason(asks) == WaitReason::Kind::kValue);
+  CHECK(reason(tries) == WaitReason::Kind::kBackOff);
+  if (verb != RepairVerb::kBypass) {  // else they are in the middle of it
+    engine.run();
+    for (int i = 0; i < 2; ++i) engine.advance(1h);
+    answer_all(engine);
+    for (const char* undo : {"undo asks.1", "undo tries.1"}) {
+      CHECK(engine.world.journal.count(undo) == 1);
+    }
+    CHECK(engine.executor().repair(asks, verb, kNote).code() == StatusCode::kFailedPrecondition);
+  }
+  CHECK(engine.world.journal.count("undo stuck.1") == 0);
+
+  mended = verb == RepairVerb::kRetryNow;
+  order(engine, by_root ? root : stuck, verb, crash, root);
+  engine.run();
+  answer_all(engine);
+  for (int i = 0; i < 2; ++i) engine.advance(1h);
+  CHECK(engine.result(root).bypassed == (verb == RepairVerb::kBypass));
+  if (verb == RepairVerb::kBypass) return;
+  CHECK(engine.world.journal.count("undo stuck.2") == (mended ? 1 : 0));
+  if (!mended) engine.world.journal.note("undo asks.1");
+  check_undone(engine, root, {"tries"});
+}
+
+TEST_CASE("a tree is bypassed while an undo beside the parked one stands in line") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = fails_after({"in line", "stuck"});
+  engine.world.scripts["p"].run = [then = engine.world.scripts["p"].run](JobRun& run) {
+    const auto ask = [&run](auto asked) { run.world.ask(asked); };
+    const bool early = run.step == 3 && run.ctx.await<std::string>(ask) == nullptr;
+    return early ? std::optional(Say::wait()) : then(run);
+  };
+  const LockSet locks = LockSet().table("shop", "orders", LockMode::kExclusive);
+  engine.world.scripts["in line"] = {.steps = 1, .locks = locks};
+  engine.world.scripts["stuck"] = {
+      .steps = 1, .undo = [](JobRun&) { return std::optional(Say::fail("stuck")); }};
+  engine.world.scripts["outsider"] = {
+      .steps = 1, .run = [](JobRun&) { return std::optional(Say::wait_for(1h)); }, .locks = locks};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  engine.submit("outsider");
+  engine.run();
+  engine.world.answer_one("go on, and fail");
+  engine.run();
+  REQUIRE(engine.describe({root.value + 2}).parked);
+  REQUIRE(engine.executor().explain({root.value + 1})->procedures[0].reasons[0].kind ==
+          WaitReason::Kind::kLock);
+
+  REQUIRE(engine.executor().repair(root, RepairVerb::kBypass, kNote).to_string() == "OK");
+  engine.run();
+  CHECK(engine.result(root).bypassed);
+  CHECK(engine.world.journal.count("undo in line.1") == 0);
+  REQUIRE(engine.executor().locks().size() == 2);  // the outsider's table, and its namespace
+}
+
+TEST_CASE("of two that are parked beside each other each needs an order of its own") {
+  const bool restart = GENERATE(false, true);
+  EngineWorld engine;
+  bool mended = false;
+  engine.world.scripts["p"] = fails_after({"x", "y", "z"});
+  engine.world.scripts["z"] = {.steps = 2};
+  for (const char* child : {"x", "y"}) {
+    engine.world.scripts[child] = {.steps = 2, .undo = [&](JobRun&) {
+                                     return mended ? usual() : std::optional(Say::fail("stuck"));
+                                   }};
+  }
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  if (restart) {
+    engine.crash_and_open();
+    engine.run();
+  }
+  const ProcedureId x{root.value + 1}, y{root.value + 2}, z{root.value + 3};
+  CHECK_FALSE(engine.executor().repair(z, RepairVerb::kRetryNow, kNote).ok());
+  mended = true;
+  REQUIRE(engine.executor().repair(y, RepairVerb::kRetryNow, kNote).to_string() == "OK");
+  engine.run();
+  CHECK(engine.world.journal.count("undo y.1") == 1);
+  CHECK(engine.world.journal.count("undo p.2") == 0);
+  CHECK_FALSE(engine.executor().repair(y, RepairVerb::kRetryNow, kNote).ok());
+  CHECK(engine.describe(x).parked);
+  REQUIRE(engine.executor().repair(root, RepairVerb::kRetryNow, kNote).to_string() == "OK");
+  engine.run();
+  check_undone(engine, root, {"x", "y", "z"});
+}
+
+TEST_CASE("crashed anywhere, what is undone concurrently is undone once, and in its order") {
+  JobPlot plot;
+  plot.scripts["p"] = fails_after({"x", "y"});
+  plot.scripts["x"] = {.steps = 2, .children = {"deep"}};
+  plot.scripts["deep"] = {.steps = 1};
+  plot.scripts["y"] = {.steps = 2};
+  plot.scripts["y"].locks = LockSet().table("shop", "orders", LockMode::kExclusive);
+  plot.roots = {{.name = "p", .succeeds = false}};
+  plot.check = [](const Entries& journal, const auto&) {
+    const auto last = [&](const std::string& entry) {
+      return journal.rend() - std::find(journal.rbegin(), journal.rend(), entry);
+    };
+    const auto first = [&](const std::string& entry) {
+      return std::find(journal.begin(), journal.end(), entry) - journal.begin() + 1;
+    };
+    CHECK(last("undo deep.1") < first("undo x.2"));
+    CHECK(last("undo x.2") < first("undo x.1"));
+    CHECK(last("undo y.2") < first("undo y.1"));
+    CHECK(last("undo x.1") < first("undo p.2"));
+    CHECK(last("undo y.1") < first("undo p.2"));
+  };
+  crash_everywhere(plot);
+}
+
+TEST_CASE("crashed anywhere, what waits and tries again in a concurrent undo comes to its end") {
+  JobPlot plot;
+  plot.scripts["p"] = fails_after({"x", "y", "z"});
+  plot.scripts["x"] = asks_to_be_undone();
+  plot.scripts["y"] = {.steps = 2, .undo = [](JobRun& run) {
+                         const bool first = run.ctx.attempt() == 1;
+                         return first ? std::optional(Say::retry("busy")) : usual();
+                       }};
+  plot.scripts["z"] = {.steps = 2, .undo = [](JobRun& run) {
+                         const bool fails = run.step == 2 && run.ctx.attempt() < 3;
+                         return fails ? std::optional(Say::fail("stuck")) : usual();
+                       }};
+  plot.roots = {{.name = "p", .succeeds = false}};
+  plot.repairs = RepairVerb::kSkipStep;
+  plot.roots[0].succeeds = std::nullopt;
+  crash_everywhere(plot);
+}
+
+TEST_CASE("crashed anywhere, a failure around what is undone concurrently takes it over") {
+  for (const std::size_t at : {6U, 9U, 10U, 11U}) {
+    JobPlot plot;
+    plot.scripts["top"] = {.run = [](JobRun& run) {
+      if (run.step == 2) {
+        run.ctx.spawn(Job(run.world, "p"),
+                      {.on_failure = OnFailure::kReport, .undo_order = UndoOrder::kConcurrent});
+        run.ctx.spawn(Job(run.world, "other"), kBeside);
+      }
+      return usual();
+    }};
+    plot.scripts["p"] = fails_after({"x", "y"});
+    plot.scripts["x"] = plot.scripts["y"] = asks_to_be_undone();
+    plot.scripts["other"] = {.steps = 2};
+    plot.roots = {{.name = "top", .succeeds = std::nullopt, .aborts_at = at}};
+    crash_everywhere(plot);
+  }
+}
+
+}  // namespace pv2::testing
