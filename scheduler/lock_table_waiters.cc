@@ -176,21 +176,37 @@ bool LockTable::exhausted(const Cursor& cursor) noexcept {
 
 // Asks the waiters of all concerned lists in one merged order of arrival: with several keys
 // released at once, key after key would let a later waiter of the first key pass an earlier one of
-// the second.
+// the second. The cursors are a heap, as a set of many keys concerns as many lists.
 void LockTable::serve_concerned(SteadyTime now) {
+  std::size_t heap = 0;  // so many of them, from the first, are in it
+  const auto came_later = [](const Cursor& a, const Cursor& b) {
+    return a.at->ticket() > b.at->ticket();
+  };
+  const auto take_first_out = [&]() -> Cursor& {
+    std::pop_heap(concerned_.begin(), concerned_.begin() + static_cast<std::ptrdiff_t>(heap),
+                  came_later);
+    return concerned_[--heap];
+  };
   while (true) {
-    std::erase_if(concerned_, exhausted);
+    // Those that have just been added, or moved on.
+    const auto moved = concerned_.begin() + static_cast<std::ptrdiff_t>(heap);
+    concerned_.erase(std::remove_if(moved, concerned_.end(), exhausted), concerned_.end());
+    for (; heap < concerned_.size(); ++heap) {
+      std::push_heap(concerned_.begin(), concerned_.begin() + static_cast<std::ptrdiff_t>(heap + 1),
+                     came_later);
+    }
     if (concerned_.empty()) return;
-    const auto next = std::min_element(
-        concerned_.begin(), concerned_.end(),
-        [](const Cursor& a, const Cursor& b) { return a.at->ticket() < b.at->ticket(); });
-    SchedulerEntry& entry = next->at->entry();
-    const std::uint64_t ticket = next->at->ticket();
+    const Cursor& first = concerned_.front();
+    if (exhausted(first)) {
+      take_first_out();
+      concerned_.pop_back();
+      continue;
+    }
+    SchedulerEntry& entry = first.at->entry();
+    const std::uint64_t ticket = first.at->ticket();
     // The grant unlinks all records of the entry, so every cursor that stands on one moves on
     // first.
-    for (Cursor& cursor : concerned_) {
-      if (cursor.at->ticket() == ticket) ++cursor.at;
-    }
+    while (heap != 0 && concerned_.front().at->ticket() == ticket) ++take_first_out().at;
     if (!may_take(entry, ticket)) continue;
     grant(entry, now);
     if (entry.waiting_descendants_ != 0) {
