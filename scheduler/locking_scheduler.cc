@@ -365,7 +365,7 @@ void LockingScheduler::place_changed() {
     }
     LockNode* const entity = LockTable::entity(*entry);
     ready_->remove(*entry, entity, entry->queued_rank_);
-    if (ready_->is_top(entry->rank_) && !ready_->is_top(entry->queued_rank_)) ++fresh_top_;
+    if (ready_->is_top(entry->rank_) && !ready_->is_top(entry->queued_rank_)) ++lifted_to_top_;
     entry->queued_rank_ = entry->rank_;
     const auto section = entry->queued_in_front_ ? ReadySection::kFront : ReadySection::kBack;
     ready_->push(*entry, entity, section, entry->rank_);
@@ -399,9 +399,10 @@ std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run) {
 // anybody.
 LockingScheduler::Wakes LockingScheduler::claim_sleepers() {
   Wakes wakes;
-  wakes.top = std::min(std::exchange(fresh_top_, 0), top_.asleep);
-  const std::size_t fresh = std::exchange(fresh_, 0);
-  wakes.any = std::min(fresh - std::min(fresh, wakes.top), any_.asleep);
+  const std::size_t lifted = std::exchange(lifted_to_top_, 0);  // no new work for anybody else
+  wakes.top = std::min(std::exchange(fresh_top_, 0) + lifted, top_.asleep);
+  const std::size_t fresh_for_top = wakes.top - std::min(wakes.top, lifted);
+  wakes.any = std::min(std::exchange(fresh_, 0) - fresh_for_top, any_.asleep);
   top_.asleep -= wakes.top;
   top_.tokens += wakes.top;
   any_.asleep -= wakes.any;

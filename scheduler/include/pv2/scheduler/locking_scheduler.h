@@ -108,8 +108,10 @@ class LockingScheduler : public ProcedureScheduler {
   SchedulerStats stats_ PV2_GUARDED_BY(queues_mutex_);
   /// Entries that became runnable in this critical section: what it may wake workers for.
   std::size_t fresh_ PV2_GUARDED_BY(queues_mutex_) = 0;
-  /// Entries that became runnable work of the top classes, or became that while runnable.
+  /// Those of them that are work of the top classes.
   std::size_t fresh_top_ PV2_GUARDED_BY(queues_mutex_) = 0;
+  /// Entries that were runnable and became work of the top classes.
+  std::size_t lifted_to_top_ PV2_GUARDED_BY(queues_mutex_) = 0;
   bool nudged_ PV2_GUARDED_BY(queues_mutex_) = false;
   bool stopped_ PV2_GUARDED_BY(queues_mutex_) = false;
   /// A hint to look under the mutex; no data is published through it.
