@@ -50,14 +50,14 @@ TEMPLATE_TEST_CASE_METHOD(Fixture,
                           "[row63]", Simple, Master) {
   auto& scheduler = this->scheduler;
   std::vector<std::unique_ptr<TestEntry>> chain;
-  for (std::uint64_t i = 0; i < 10; ++i) {
+  for (std::uint64_t i = 0; i < 15; ++i) {
     chain.push_back(std::make_unique<TestEntry>(i + 1, table("t", kExclusive),
                                                 i == 0 ? nullptr : chain.back().get()));
   }
 
   REQUIRE(scheduler.admit(*chain[4]));
 
-  for (std::size_t i = 5; i < 10; ++i) CHECK(scheduler.admit(*chain[i]));
+  for (std::size_t i = 5; i < 15; ++i) CHECK(scheduler.admit(*chain[i]));
   for (std::size_t i = 0; i < 4; ++i) CHECK_FALSE(scheduler.admit(*chain[i]));
 }
 
@@ -73,7 +73,10 @@ TEMPLATE_TEST_CASE_METHOD(Fixture, "a key stays known while it is queued for, he
   CHECK(ids_of(lock_on(scheduler, table_key("t")).holders) == Ids{2});
   CHECK(ids_of(lock_on(scheduler, table_key("t")).waiters) == Ids{3});
   complete(scheduler, reader_two);
+  CHECK(ids_of(lock_on(scheduler, table_key("t")).holders) == Ids{3});  // and is queued
   CHECK(poll_all(scheduler) == Ids{3});
+  settle(scheduler, writer, Disposition::kPark);
+  CHECK(ids_of(lock_on(scheduler, table_key("t")).holders) == Ids{3});
   complete(scheduler, writer);
 
   CHECK(scheduler.locks().empty());
@@ -178,6 +181,48 @@ TEMPLATE_TEST_CASE_METHOD(Fixture, "an outsider waits until the last of the tree
   complete(scheduler, outsider);
   CHECK(poll_all(scheduler).empty());
   complete(scheduler, grandchild);
+  CHECK(poll_all(scheduler) == Ids{5});
+}
+
+TEMPLATE_TEST_CASE_METHOD(
+    Fixture, "children and grandchildren read under a writer, and another comes after all of them",
+    "[row100][row101]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry root(1, table("t", kExclusive)), child(2, table("t", kShared), &root);
+  TestEntry lockless(3, LockSet(), &root), grandchild(4, table("t", kShared), &lockless);
+  TestEntry writer(5, table("t", kExclusive));
+  submit(scheduler, root);
+  REQUIRE(poll_all(scheduler) == Ids{1});
+  settle(scheduler, root, Disposition::kPark);
+
+  submit(scheduler, {&writer, &child, &grandchild});
+
+  Ids ran = poll_all(scheduler);
+  std::sort(ran.begin(), ran.end());
+  CHECK(ran == Ids{2, 4});
+  const bool root_first = GENERATE(true, false);
+  complete(scheduler, root_first ? root : child);
+  complete(scheduler, grandchild);
+  CHECK(poll_all(scheduler).empty());
+  complete(scheduler, root_first ? child : root);
+  CHECK(poll_all(scheduler) == Ids{5});
+}
+
+TEMPLATE_TEST_CASE_METHOD(
+    Fixture, "one exclusive operation per table and per peer is out at a time, others at once",
+    "[row109][row110]", Simple, Master) {
+  auto& scheduler = this->scheduler;
+  TestEntry t1(1, table("t", kExclusive)), t2(2, table("t", kExclusive));
+  TestEntry u(3, table("u", kExclusive));
+  TestEntry p1(4, peer("p")), p2(5, peer("p")), q(6, peer("q"));
+  submit(scheduler, {&t1, &t2, &u, &p1, &p2, &q});
+
+  Ids ran = poll_all(scheduler);
+  std::sort(ran.begin(), ran.end());  // the order of classes is not the matter here
+  CHECK(ran == Ids{1, 3, 4, 6});
+  complete(scheduler, t1);
+  CHECK(poll_all(scheduler) == Ids{2});
+  complete(scheduler, p1);
   CHECK(poll_all(scheduler) == Ids{5});
 }
 
@@ -349,6 +394,10 @@ TEMPLATE_TEST_CASE_METHOD(
   std::sort(ran.begin(), ran.end());  // the order of classes is not the matter here
   CHECK(ran == Ids{1, 3});
   CHECK(scheduler.locks().size() == 3);
+  const LockInfo info = lock_on(scheduler, set("one").primary());
+  CHECK(ids_of(info.holders) == Ids{1});
+  CHECK(info.holders[0].mode == kExclusive);
+  CHECK(ids_of(info.waiters) == Ids{2});
   complete(scheduler, first);
   CHECK(poll_all(scheduler) == Ids{2});
 }
