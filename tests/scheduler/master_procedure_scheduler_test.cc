@@ -44,7 +44,7 @@ Ids serve(ProcedureScheduler& scheduler, int turns, const std::vector<SchedulerE
 
 }  // namespace
 
-TEST_CASE("tables take turns, and one table's operations come in order [row89]") {
+TEST_CASE("tables take turns, and one table's operations come in order", "[row89]") {
   SystemClock clock;
   MasterProcedureScheduler scheduler(clock);
   std::vector<std::unique_ptr<TestEntry>> operations;
@@ -120,7 +120,7 @@ TEST_CASE("an urgent entry does not queue behind the less urgent ones of its ent
   CHECK(poll_all(scheduler) == Ids{3, 2, 1});
 }
 
-TEST_CASE("a lower class runs within its bound under endless higher work [X13]") {
+TEST_CASE("a lower class runs within its bound under endless higher work", "[X13]") {
   SystemClock clock;
   MasterProcedureScheduler scheduler(clock, bound(3));
   TestEntry busy_server(1, server("s")), a_peer(2, peer("p")), a_table(3, table("t", kShared));
@@ -129,7 +129,7 @@ TEST_CASE("a lower class runs within its bound under endless higher work [X13]")
   CHECK(serve(scheduler, 6, {&busy_server}) == Ids{1, 1, 1, 2, 3, 1});
 }
 
-TEST_CASE("a lower priority runs within its bound under endless higher work [X13]") {
+TEST_CASE("a lower priority runs within its bound under endless higher work", "[X13]") {
   SystemClock clock;
   MasterProcedureScheduler scheduler(clock, bound(3));
   TestEntry urgent(1, table("m", kShared), nullptr, Priority::kMeta);

@@ -71,9 +71,8 @@ void wait_until(const std::atomic<int>& counter, int value) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE(
-    "exclusive work of eight threads never overlaps, shared work meets no writer [row109][row110]",
-    "", Simple, Master) {
+TEMPLATE_TEST_CASE("exclusive work of eight threads never overlaps, shared work meets no writer",
+                   "[row109][row110]", Simple, Master) {
   constexpr int kKeys = 4;
   constexpr int kEntries = 64;
   constexpr int kTurns = 50;
@@ -127,9 +126,8 @@ TEMPLATE_TEST_CASE(
 }
 
 TEMPLATE_TEST_CASE(
-    "five hundred parks and wakes over four threads, one by one or in batches, none lost "
-    "[row64][row65]",
-    "", Simple, Master) {
+    "five hundred parks and wakes over four threads, one by one or in batches, none lost",
+    "[row64][row65]", Simple, Master) {
   const int batch_size = GENERATE(1, 10);
   constexpr int kCycles = 500;
   SystemClock clock;
@@ -177,9 +175,8 @@ TEMPLATE_TEST_CASE(
   CHECK(ran == kCycles * batch_size);
 }
 
-TEMPLATE_TEST_CASE(
-    "releasing a key with three ready readers signals three of the sleeping workers [X16]", "",
-    Simple, Master) {
+TEMPLATE_TEST_CASE("releasing a key with three ready readers signals three of the sleeping workers",
+                   "[X16]", Simple, Master) {
   SystemClock clock;
   typename TestType::Type scheduler(clock);
   TestEntry writer(1, table("t", kExclusive));
@@ -268,7 +265,7 @@ TEMPLATE_TEST_CASE("who polls while others wait leaves them their share", "", Si
 }
 
 TEMPLATE_TEST_CASE(
-    "more work than sleepers wakes them all, and nobody is signalled when nobody sleeps [X16]", "",
+    "more work than sleepers wakes them all, and nobody is signalled when nobody sleeps", "[X16]",
     Simple, Master) {
   SystemClock clock;
   typename TestType::Type scheduler(clock);
@@ -299,7 +296,7 @@ TEMPLATE_TEST_CASE(
   }
 }
 
-TEMPLATE_TEST_CASE("two operations on one peer with children both finish [row115]", "", Simple,
+TEMPLATE_TEST_CASE("two operations on one peer with children both finish", "[row115]", Simple,
                    Master) {
   SystemClock clock;
   typename TestType::Type scheduler(clock);

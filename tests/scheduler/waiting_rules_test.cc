@@ -44,8 +44,7 @@ std::vector<WaitLink::Why> reasons(const WaitCycle& cycle) {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture,
-                 "a circle over two holders and their children is found as it closes "
+TEST_CASE_METHOD(Fixture, "a circle over two holders and their children is found as it closes",
                  "[X14][cycle]") {
   TestEntry first(1, table("a", kExclusive)), second(2, table("b", kExclusive));
   TestEntry child_of_first(3, table("b", kShared), &first);
@@ -69,8 +68,8 @@ TEST_CASE_METHOD(Fixture,
   CHECK(scheduler.cycles().empty());
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "a child that passes those who wait for its parent closes no circle [cycle]") {
+TEST_CASE_METHOD(Fixture, "a child that passes those who wait for its parent closes no circle",
+                 "[cycle]") {
   TestEntry holder(1, table("a", kExclusive)), other(2, table("c", kShared));
   TestEntry in_line(3, two_tables("a", "b"));
   TestEntry child(4, table("b", kExclusive), &holder);
@@ -88,7 +87,8 @@ TEST_CASE_METHOD(Fixture,
 
 TEST_CASE_METHOD(Fixture,
                  "a child that wants exclusively what its parent shares waits for it in a "
-                 "circle [cycle]") {
+                 "circle",
+                 "[cycle]") {
   TestEntry parent(1, table("a", kShared)), child(2, table("a", kExclusive), &parent);
   submit(scheduler, {&parent, &child});
 
@@ -99,7 +99,8 @@ TEST_CASE_METHOD(Fixture,
 
 TEST_CASE_METHOD(Fixture,
                  "a circle through a limit stands only when all who have a place are in "
-                 "it [cycle][limit]") {
+                 "it",
+                 "[cycle][limit]") {
   const ResourceKey rack{ResourceClass::kHostFirst, "rack"};
   scheduler.set_limit(rack, 2);
   TestEntry holder(1, table("a", kExclusive));
@@ -116,7 +117,7 @@ TEST_CASE_METHOD(Fixture,
 }
 
 TEST_CASE_METHOD(Fixture,
-                 "two chains of waiting that meet in nothing but the line for places are a circle "
+                 "two chains of waiting that meet in nothing but the line for places are a circle",
                  "[cycle][limit]") {
   const ResourceKey rack{ResourceClass::kHostFirst, "rack"};
   scheduler.set_limit(rack, 2);
@@ -147,7 +148,7 @@ TEST_CASE_METHOD(Fixture,
 }
 
 TEST_CASE_METHOD(Fixture,
-                 "who closes two circles at once is told of the second when the first is opened "
+                 "who closes two circles at once is told of the second when the first is opened",
                  "[cycle]") {
   TestEntry old(1, table("a", kExclusive)), one(2, table("b", kShared)),
       two(3, table("b", kShared));
@@ -168,8 +169,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(scheduler.cycles().empty());
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "a circle that is opened before anybody has taken it is not told of "
+TEST_CASE_METHOD(Fixture, "a circle that is opened before anybody has taken it is not told of",
                  "[cycle]") {
   TestEntry parent(1, table("a", kShared)), child(2, table("a", kExclusive), &parent);
   submit(scheduler, {&parent, &child});
@@ -183,7 +183,8 @@ TEST_CASE_METHOD(Fixture,
 
 TEST_CASE_METHOD(Fixture,
                  "who is undone while others of its tree keep their locks until their turn passes "
-                 "those who stand in line [cycle]") {
+                 "those who stand in line",
+                 "[cycle]") {
   TestEntry root(1, table("c", kExclusive));
   TestEntry waits_for_its_turn(2, table("a", kExclusive), &root);
   TestEntry finished(3, table("b", kExclusive), &root);
@@ -208,7 +209,7 @@ TEST_CASE_METHOD(Fixture,
 }
 
 TEST_CASE_METHOD(Fixture,
-                 "what is undone by itself, in a tree that goes on, passes those who stand in line "
+                 "what is undone by itself, in a tree that goes on, passes those who stand in line",
                  "[cycle]") {
   TestEntry root(1), head(2, LockSet(), &root);
   TestEntry waits_for_its_turn(3, table("a", kExclusive), &head);
@@ -231,7 +232,8 @@ TEST_CASE_METHOD(Fixture,
 
 TEST_CASE_METHOD(Fixture,
                  "who stands in line when others begin to wait until it is undone passes those "
-                 "before it at once [cycle]") {
+                 "before it at once",
+                 "[cycle]") {
   TestEntry root(1, table("b", kExclusive)), waits_for_its_turn(2, table("a", kExclusive), &root);
   TestEntry finished(3, table("c", kExclusive), &root);
   LockSet all = two_tables("a", "b");
@@ -250,7 +252,8 @@ TEST_CASE_METHOD(Fixture,
 
 TEST_CASE_METHOD(Fixture,
                  "who takes in a rollback what one below it waits for closes a circle, whoever of "
-                 "them waits for his turn [cycle]") {
+                 "them waits for his turn",
+                 "[cycle]") {
   TestEntry head(1, table("a", kShared)), waits_for_its_turn(2, LockSet(), &head);
   TestEntry below(3, table("a", kExclusive), &waits_for_its_turn), reader(4, table("a", kShared));
   submit(scheduler, {&waits_for_its_turn, &reader});
@@ -268,7 +271,8 @@ TEST_CASE_METHOD(Fixture,
 
 TEST_CASE_METHOD(Fixture,
                  "who passes nobody any more, as no one waits until it is undone, may close a "
-                 "circle with those before it [cycle]") {
+                 "circle with those before it",
+                 "[cycle]") {
   TestEntry root(1, table("b", kExclusive)), waits_for_its_turn(2, table("a", kExclusive), &root);
   TestEntry holder(3, table("b", kExclusive)), other(4, table("c", kExclusive));
   TestEntry before(5, two_tables("b", "c"));
@@ -285,7 +289,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(scheduler.cycles().size() == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "a wait that its owner reports is part of the circle [cycle]") {
+TEST_CASE_METHOD(Fixture, "a wait that its owner reports is part of the circle", "[cycle]") {
   TestEntry producer(1, table("a", kExclusive)), waiter(2, table("b", kExclusive));
   TestEntry child(3, table("b", kShared), &producer);
   submit(scheduler, {&producer, &waiter, &child});
@@ -301,7 +305,8 @@ TEST_CASE_METHOD(Fixture, "a wait that its owner reports is part of the circle [
 
 TEST_CASE_METHOD(Fixture,
                  "a member that waits for its turn in a rollback is part of the circle, and is no "
-                 "circle by itself [cycle]") {
+                 "circle by itself",
+                 "[cycle]") {
   TestEntry root(1), other_root(2);
   TestEntry waits_for_its_turn(3, table("a", kExclusive), &root);
   TestEntry below(4, LockSet(), &waits_for_its_turn);
@@ -324,7 +329,8 @@ TEST_CASE_METHOD(Fixture,
 
 TEST_CASE_METHOD(Fixture,
                  "in a rollback a sibling's lock that is given back only after its own turn closes "
-                 "a circle [cycle]") {
+                 "a circle",
+                 "[cycle]") {
   TestEntry root(1);
   TestEntry waits_for_its_turn(2, table("a", kExclusive), &root);
   TestEntry in_turn(3, table("a", kExclusive), &root);
@@ -341,8 +347,7 @@ TEST_CASE_METHOD(Fixture,
         "the undoing of procedure 1; procedure 1 waits for its child 3");
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "what urgent work waits for goes before its equals until the wait ends "
+TEST_CASE_METHOD(Fixture, "what urgent work waits for goes before its equals until the wait ends",
                  "[inheritance]") {
   TestEntry low(1, table("a", kExclusive), nullptr, Priority::kLow);
   TestEntry other(2, table("b", kExclusive), nullptr, Priority::kNormal);
@@ -358,7 +363,8 @@ TEST_CASE_METHOD(Fixture,
 
 TEST_CASE_METHOD(Fixture,
                  "a class is lent as well: what a server's recovery waits for runs with "
-                 "the servers [inheritance][F1]") {
+                 "the servers",
+                 "[inheritance][F1]") {
   TestEntry table_work(1, table("a", kExclusive)), more(2, table("b", kExclusive));
   TestEntry peers(3, peer("p"));
   LockSet recovery = server("s");
@@ -369,8 +375,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(poll_all(scheduler) == Ids{1, 3, 2});
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "ranks are lent over several locks and to all descendants "
+TEST_CASE_METHOD(Fixture, "ranks are lent over several locks and to all descendants",
                  "[inheritance]") {
   TestEntry far(1, table("a", kExclusive), nullptr, Priority::kLow);
   TestEntry child_of_far(2, LockSet(), &far, Priority::kLow);
@@ -387,8 +392,7 @@ TEST_CASE_METHOD(Fixture,
 }
 
 TEST_CASE_METHOD(
-    Fixture,
-    "who stands before two that become urgent together is hurried, and whom it waits for "
+    Fixture, "who stands before two that become urgent together is hurried, and whom it waits for",
     "[inheritance]") {
   TestEntry holder(1, table("a", kExclusive)), parent(2, table("b", kExclusive)), other_parent(3);
   TestEntry far(4, table("c", kExclusive), nullptr, Priority::kLow);
@@ -408,7 +412,8 @@ TEST_CASE_METHOD(
   CHECK(poll_all(scheduler) == Ids{4, 8});
 }
 
-TEST_CASE_METHOD(Fixture, "at most so many hold a limited key, first come, first served [limit]") {
+TEST_CASE_METHOD(Fixture, "at most so many hold a limited key, first come, first served",
+                 "[limit]") {
   scheduler.set_limit(table_key("a"), 2);
   std::vector<std::unique_ptr<TestEntry>> readers;
   for (std::uint64_t id = 1; id <= 4; ++id) {
@@ -426,7 +431,7 @@ TEST_CASE_METHOD(Fixture, "at most so many hold a limited key, first come, first
   CHECK(poll_all(scheduler) == Ids{4});
 }
 
-TEST_CASE_METHOD(Fixture, "a limit is taken all or nothing with the rest of the set [limit]") {
+TEST_CASE_METHOD(Fixture, "a limit is taken all or nothing with the rest of the set", "[limit]") {
   scheduler.set_limit(table_key("a"), 1);
   TestEntry reader(1, table("a", kShared));
   LockSet both = table("a", kShared);
@@ -441,7 +446,8 @@ TEST_CASE_METHOD(Fixture, "a limit is taken all or nothing with the rest of the 
 
 TEST_CASE_METHOD(Fixture,
                  "whoever holds more than a lowered limit allows keeps it, also after a "
-                 "restart [limit]") {
+                 "restart",
+                 "[limit]") {
   TestEntry one(1, table("a", kShared)), two(2, table("a", kShared)), three(3, table("a", kShared));
   scheduler.set_limit(table_key("a"), 1);
   CHECK(scheduler.restore(one).ok());
@@ -454,8 +460,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(poll(scheduler) == &three);
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "a reserved worker takes the work of the top classes and nothing else "
+TEST_CASE_METHOD(Fixture, "a reserved worker takes the work of the top classes and nothing else",
                  "[reserved]") {
   TestEntry ordinary(1, table("a", kExclusive));
   TestEntry meta(2, std::move(LockSet().meta(kExclusive)));
@@ -468,7 +473,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(scheduler.poll(run, std::chrono::milliseconds(0)) == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "a reserved worker takes what the top classes wait for [reserved]") {
+TEST_CASE_METHOD(Fixture, "a reserved worker takes what the top classes wait for", "[reserved]") {
   LockSet both = table("a", kShared);
   TestEntry ordinary(1, table("a", kExclusive));
   LockSet meta_and_table = std::move(LockSet().meta(kExclusive));
@@ -484,8 +489,7 @@ TEST_CASE_METHOD(Fixture, "a reserved worker takes what the top classes wait for
   CHECK(run[0] == &ordinary);
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "top work wakes a reserved worker that sleeps, other work does not "
+TEST_CASE_METHOD(Fixture, "top work wakes a reserved worker that sleeps, other work does not",
                  "[reserved][X16]") {
   TestEntry ordinary(1, table("a", kExclusive));
   TestEntry meta(2, std::move(LockSet().meta(kExclusive)));
