@@ -133,6 +133,7 @@ void Admission::withdraw(std::unique_ptr<InsertCommit> commit) {
                                                      std::to_string(execution->id.value) +
                                                      " did not come to its end"),
                    effects);
+    for (const InsertCommit::PutOff& step : commit->put_off) core_.wake(step.id, step.epoch);
   }
   for (InsertCommit::Submitter& submitter : commit->submitters) {
     answer(std::move(submitter),
@@ -280,6 +281,7 @@ void Admission::answer_known(const Key& wanted, const NonceEntry& entry,
       submitter.step != pending->submitters.front().step) {
     // Its record must not be durable before that insert, nor fail because of it: it may be
     // withdrawn yet.
+    pending->put_off.push_back({submitter.step->id, submitter.step->epoch});
     return answer(std::move(submitter),
                   Status(StatusCode::kUnavailable,
                          "nonce " + std::to_string(wanted.nonce.group) + "/" +

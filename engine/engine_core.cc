@@ -108,6 +108,26 @@ void EngineCore::flush() {
   if (!state.to_settle.empty()) scheduler.settle(std::move(state.to_settle));
 }
 
+void EngineCore::wake(ProcedureId id, std::uint32_t epoch) {
+  Execution* const execution = find(id);
+  if (execution == nullptr || execution->epoch != epoch) return;
+  switch (execution->phase) {
+    case Phase::kWaiting:
+      state.timers.cancel(*execution);
+      flush();  // the record before this one may just have given its locks back
+      queue(*execution, execution->holds_locks() ? Disposition::kFront : Disposition::kBack);
+      return;
+    case Phase::kInFlight:
+      execution->wake_pending = true;  // seen when the record is published: never lost
+      return;
+    case Phase::kInserting:
+    case Phase::kQueued:  // it runs anyway
+    case Phase::kIdle:
+    case Phase::kDropping:
+      return;
+  }
+}
+
 bool EngineCore::claim_deadlock_task() {
   if (!scheduler.has_new_cycles() || !state.resolves_deadlocks || state.deadlock_task_posted) {
     return false;

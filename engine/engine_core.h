@@ -170,6 +170,9 @@ struct EngineCore {
   /// The same, and it is kQueued from now on.
   void queue(Execution& execution, Disposition disposition) PV2_REQUIRES(state_mutex);
   void flush() PV2_REQUIRES(state_mutex);
+  /// What `id` waited for in this epoch is there: it runs again. If its record is still on the way,
+  /// when that is published. Dropped if the wait is over.
+  void wake(ProcedureId id, std::uint32_t epoch) PV2_REQUIRES(state_mutex);
   /// Tells the scheduler whom an execution waits for that is in no line for a lock: `producer` is
   /// to complete what it awaits, or the head of a domain in whose rollback it waits for its turn.
   /// The wait ends with queue() or abandon_waits().

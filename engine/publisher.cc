@@ -254,6 +254,7 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
     submitter.on_pool ? effects.pool_tasks.emplace_back(std::move(call))
                       : effects.answers.emplace_back(std::move(call));
   }
+  for (const InsertCommit::PutOff& step : commit.put_off) core_.wake(step.id, step.epoch);
   core_.state.spare_inserts.give_back(std::unique_ptr<InsertCommit>(&commit));
 }
 

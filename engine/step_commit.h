@@ -99,6 +99,12 @@ struct InsertCommit final : EngineRequest {
     const Execution* step = nullptr;  ///< Whose step submits, in its own record; or a caller does.
   };
   std::vector<Submitter> submitters;  ///< The first one made it.
+  /// A step that backs off because its nonce is just being submitted, here.
+  struct PutOff {
+    ProcedureId id;
+    std::uint32_t epoch = 0;
+  };
+  std::vector<PutOff> put_off;  ///< They run again when it is known what becomes of this.
 
   /// Ready for the next submission; buffers keep their memory.
   void reset() {
@@ -108,6 +114,7 @@ struct InsertCommit final : EngineRequest {
     execution = nullptr;
     holds_locks = false;
     submitters.clear();
+    put_off.clear();
   }
 };
 

@@ -213,9 +213,7 @@ void StepRun::decide_forward(Outcome& outcome) {
 
 // The step is done. Its children, if any, come before whatever follows.
 void StepRun::advance_to(std::uint32_t step) {
-  if (!encode_image() || !adopt_children() || !adopt_roots()) {
-    return error_.code() == StatusCode::kUnavailable ? try_later(error_) : fail(error_);
-  }
+  if (!encode_image() || !adopt_children() || !adopt_roots()) return cannot_advance();
   Transition& next = commit_.next;
   next.step = step;
   next.attempt = 1;
@@ -299,15 +297,23 @@ void StepRun::back_off(const Outcome& outcome) {
   sleep_before(next.attempt + 1);
 }
 
-// What the step asks of the engine cannot be had just now. The step has not failed, so no attempt
-// is used up.
-void StepRun::try_later(const Status& why) {
+// Not through a fault of the step: what it said is forgotten, and it runs again.
+void StepRun::cannot_advance() {
+  const bool not_now = error_.code() == StatusCode::kUnavailable;
+  const bool unread = error_.code() == StatusCode::kIoError;
+  if (!not_now && !unread) return fail(error_);
   Transition& next = commit_.next;
-  forget_effects();
-  next.error = bounded(why);
   next.result.clear();
   next.requeue = false;
   if (next.history) next.history->outcome = Outcome::Kind::kRetry;
+  // A disk that cannot be read may stay so: that is counted, told of, and in the end parked, as if
+  // the step had answered retry().
+  if (unread) return back_off({.kind = Outcome::Kind::kRetry, .error = error_});
+  // What it asks of the engine cannot be had just now: no attempt is used up. It may be had before
+  // the back-off ends, and then the step is woken.
+  forget_effects();
+  next.error = bounded(error_);
+  next.ends_waits = false;
   sleep_before(next.attempt);
 }
 

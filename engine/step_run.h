@@ -47,7 +47,7 @@ class StepRun {
   void advance_to(std::uint32_t step);
   void wait_for(const Outcome& outcome);
   void back_off(const Outcome& outcome);
-  void try_later(const Status& why);
+  void cannot_advance();
   void sleep_before(std::uint32_t attempt);
   void fail(Status error);
   void park(Status error);

@@ -10,22 +10,7 @@ void WakePort::wake(ProcedureId id, std::uint32_t epoch) noexcept {
   MutexLock open(core_mutex_);
   if (core_ == nullptr) return;
   StateLock lock(*core_);
-  Execution* const execution = core_->find(id);
-  if (execution == nullptr || execution->epoch != epoch) return;
-  switch (execution->phase) {
-    case Phase::kWaiting:
-      core_->state.timers.cancel(*execution);
-      core_->queue(*execution, execution->holds_locks() ? Disposition::kFront : Disposition::kBack);
-      return;
-    case Phase::kInFlight:
-      execution->wake_pending = true;  // seen when the record is published: never lost
-      return;
-    case Phase::kInserting:
-    case Phase::kQueued:  // it runs anyway
-    case Phase::kIdle:
-    case Phase::kDropping:
-      return;
-  }
+  core_->wake(id, epoch);
 }
 
 void WakePort::close() {

@@ -5,6 +5,7 @@
 
 #include "job_story.h"
 #include "support/engine_world.h"
+#include "support/wrapped_store.h"
 
 namespace pv2::testing {
 namespace {
@@ -33,6 +34,20 @@ class Meddler final : public Procedure {
 
  private:
   const std::function<void()>& meddle_;
+};
+
+// A disk on which nonces cannot be read for a while.
+class BadDisk final : public WrappedStore {
+ public:
+  BadDisk(std::unique_ptr<ProcedureStore> inner, const bool& bad)
+      : WrappedStore(std::move(inner)), bad_(bad) {}
+  Result<std::optional<std::string>> get(Space space, std::string_view key) override {
+    if (bad_ && space == Space::kNonce) return Status(StatusCode::kIoError, "the disk is slow");
+    return WrappedStore::get(space, key);
+  }
+
+ private:
+  const bool& bad_;
 };
 
 }  // namespace
@@ -114,7 +129,7 @@ TEST_CASE("with a nonce it is submitted once, whoever else submits it, before or
   engine.open();
   const ProcedureId a = engine.submit("a");
   const ProcedureId b = engine.submit("b");
-  engine.run_to_the_end();  // one of them has to wait until the other's record is durable
+  engine.run();  // one of them waits until the other's record is durable, and no longer
   CHECK(engine.result(a).status.ok());
   CHECK(engine.result(b).status.ok());
   CHECK(engine.world.journal.count("do other.1") == 1);
@@ -168,7 +183,8 @@ TEST_CASE("a step is not done with what another step is only about to submit") {
   const ProcedureId a = engine.submit("a");
   engine.run();
   if (!gives_up) open();
-  CHECK(engine.executor().history(b)->back().outcome == Outcome::Kind::kRetry);
+  CHECK(engine.executor().history(b)->front().outcome == Outcome::Kind::kRetry);
+  if (gives_up) CHECK(engine.executor().live_procedures() == 0);  // no time had to pass
   engine.run_to_the_end();
 
   CHECK(engine.result(a).status.ok() == !gives_up);
@@ -178,6 +194,99 @@ TEST_CASE("a step is not done with what another step is only about to submit") {
   const auto again = engine.executor().submit(Job(engine.world, "other"), {.nonce = {7, 7}});
   REQUIRE(again.ok());
   CHECK(again->replayed);
+}
+
+TEST_CASE("a step that is put off for a nonce goes on as soon as that is durable") {
+  EngineWorld engine;
+  ProcedureId b;
+  const std::function<void()> meddle = [&] {  // b's back-off is recorded before the step of a
+    engine.executor().submit_async(Job(engine.world, "b"), {},
+                                   [&b](const Result<Submitted>& answer) { b = answer->id; });
+    engine.run();
+    CHECK(engine.describe(b).state == ProcedureState::kWaitingTimeout);
+  };
+  engine.world.scripts["other"] = {.steps = 1};
+  engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 run.ctx.submit(Job(run.world, "other"), {.nonce = {7, 7}});
+                                 run.ctx.submit(Meddler(meddle));
+                                 return std::nullopt;
+                               }};
+  engine.world.scripts["b"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                 CHECK_FALSE(run.ctx.timed_out());
+                                 run.ctx.submit(Job(run.world, "other"), {.nonce = {7, 7}});
+                                 return std::nullopt;
+                               }};
+  ExecutorOptions options = engine.options();
+  options.registry.add<Meddler>(meddle);
+  engine.open(std::move(options));
+  engine.submit("a");
+  engine.run();  // no time passes
+
+  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.result(b).status.ok());
+  CHECK(engine.world.journal.count("do other.1") == 1);
+}
+
+TEST_CASE("a step whose nonce cannot be looked up on the disk backs off, and counts") {
+  const bool parks = GENERATE(false, true);
+  EngineWorld engine;
+  engine.retry = {.base = 1s, .cap = 1s, .jitter_percent = 0, .max_attempts = parks ? 3U : 0U};
+  engine.max_results_in_memory = 0;  // so the store is asked
+  engine.world.scripts["a"] = submits({.nonce = {7, 7}});
+  engine.world.scripts["other"] = {.steps = 1};
+  bool bad = false;
+  const auto open = [&] {
+    ExecutorOptions options = engine.options();
+    options.store = std::make_unique<BadDisk>(std::move(options.store), bad);
+    engine.open(std::move(options));
+  };
+  open();
+  engine.submit("other", {.nonce = {1, 1}});
+  engine.run();
+  bad = true;
+  const ProcedureId a = engine.submit("a");
+  engine.run();
+  CHECK(engine.describe(a).state == ProcedureState::kWaitingTimeout);
+  CHECK(engine.describe(a).attempt == 2);
+  CHECK_THAT(engine.describe(a).error.to_string(), ContainsSubstring("looking for a nonce"));
+  engine.crash_and_open();
+  open();
+  CHECK(engine.describe(a).attempt == 2);
+  engine.advance(1s);
+  engine.advance(1s);
+  CHECK(engine.describe(a).parked == parks);
+  CHECK(engine.world.journal.count("do other.1") == 1);
+  bad = false;
+  if (parks) REQUIRE(engine.executor().retry_now(a, {.who = "anna", .why = "a new disk"}).ok());
+  engine.run_to_the_end();
+
+  CHECK(engine.result(a).status.to_string() == "OK");
+  CHECK(engine.world.journal.count("do other.1") == 2);
+  CHECK(engine.submit("other", {.nonce = {7, 7}}).value != 0);
+  CHECK(engine.world.journal.count("do other.1") == 2);
+}
+
+TEST_CASE("when the store has failed too, a nonce that cannot be looked up ends the run loudly") {
+  EngineWorld engine;
+  engine.max_results_in_memory = 0;
+  engine.world.scripts["a"] = submits({.nonce = {7, 7}});
+  engine.world.scripts["other"] = {.steps = 1};
+  bool bad = false;
+  ExecutorOptions options = engine.options();
+  options.store = std::make_unique<BadDisk>(std::move(options.store), bad);
+  engine.open(std::move(options));
+  engine.submit("other", {.nonce = {1, 1}});
+  engine.run();
+  engine.submit("a");
+  bad = true;
+  engine.executor().run_until_idle(1);
+  engine.faults().fail_commit(engine.faults().commits() + 1,
+                              Status(StatusCode::kIoError, "the disk is gone"));
+  engine.run();
+
+  CHECK(engine.executor().health().code() == StatusCode::kIoError);
+  REQUIRE(engine.store_failures.size() == 1);
+  CHECK_THAT(engine.store_failures[0].to_string(), ContainsSubstring("the disk is gone"));
 }
 
 TEST_CASE("a step does not fail because of a nonce that another step was only about to use") {
