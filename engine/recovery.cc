@@ -49,6 +49,7 @@ Status Recovery::load(Effects& effects) {
   Status status = core_.store.load([this](const StoredRow& row) { return read(row); });
   if (status.ok()) read_chunk(std::launch::deferred);
   while (status.ok() && !reading_.empty()) status = link_oldest();
+  if (status.ok()) status = find_lost_nonces();
   if (!status.ok()) return status.with_context("loading " + core_.store.name());
   StateLock lock(core_);
   // Every id below the watermark may have been issued, and be in somebody's log.
@@ -223,6 +224,31 @@ Execution* Recovery::root_of(const Execution& execution, const LoadedProcedure& 
   roots_.push_back(root.get());
   core_.state.live.emplace(root->id, root.get());
   return root.release();
+}
+
+// A root of which there is no record may still be named by the row of its nonce: that says what its
+// record would say of it, and is deleted with the result of the root.
+Status Recovery::find_lost_nonces() {
+  FlatMap<ProcedureId, Execution*> lost;
+  for (Execution* root : roots_) {
+    if (root->lost) lost.emplace(root->id, root);
+  }
+  if (lost.empty()) return Status();
+  std::vector<std::pair<Nonce, NonceEntry>> found;
+  const Status status = core_.store.scan(Space::kNonce, "", [&](const StoredRow& row) {
+    const auto nonce = parse_nonce_key(row.key);
+    const auto record = decode_nonce_record(row.value);
+    if (nonce && record.ok() && lost.contains(record->id)) {
+      found.emplace_back(*nonce, NonceEntry{record->id, record->fingerprint});
+    }
+    return Status();
+  });
+  StateLock lock(core_);
+  for (const auto& [nonce, entry] : found) {
+    lost[entry.id]->nonce = nonce;
+    core_.state.nonces.emplace(nonce, entry);
+  }
+  return status;
 }
 
 void Recovery::restore_locks(Execution& execution, LoadedProcedure& loaded) {

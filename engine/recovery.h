@@ -43,6 +43,7 @@ class Recovery {
   void link(Execution& execution, LoadedProcedure& loaded) PV2_REQUIRES(core_.state_mutex);
   Execution* root_of(const Execution& execution, const LoadedProcedure& loaded)
       PV2_REQUIRES(core_.state_mutex);
+  Status find_lost_nonces();
   void restore_locks(Execution& execution, LoadedProcedure& loaded) PV2_REQUIRES(core_.state_mutex);
   void collect_garbage(Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void quarantine(Effects& effects) PV2_REQUIRES(core_.state_mutex);

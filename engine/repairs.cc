@@ -379,8 +379,9 @@ std::unique_ptr<StepCommit> end_tree(EngineCore& core, Execution& head, const Au
 }
 
 // Writes the record and the audit entry in one batch.
-void submit_order(std::unique_ptr<StepCommit> commit, AuditEntry entry,
-                  std::function<void(Status)> done, Effects& effects) {
+void submit_order(EngineCore& core, std::unique_ptr<StepCommit> commit, AuditEntry entry,
+                  std::function<void(Status)> done, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
   Execution& execution = *commit->execution;
   Execution& root = *execution.root;
   if (!root.inbox) root.inbox = std::make_unique<Inbox>();
@@ -389,7 +390,10 @@ void submit_order(std::unique_ptr<StepCommit> commit, AuditEntry entry,
   entry.at = commit->next.now;
   const std::uint64_t number = root.inbox->next_number++;
   if (execution.lost) {
-    insert_rows(execution, {}, commit->next, commit->batch);  // the first ones, and the last
+    const auto nonce = core.state.nonces.find(execution.nonce);
+    const bool has_nonce = execution.nonce && nonce != core.state.nonces.end();
+    insert_rows(execution, has_nonce ? nonce->second.fingerprint : Fingerprint(), commit->next,
+                commit->batch);  // the first ones, and the last
   } else {
     update_state(execution, commit->next, commit->was_undo ? execution.undo_step : execution.step,
                  commit->batch);
@@ -476,6 +480,10 @@ namespace {
 Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   if (head.torn) {
     return refused(name_of(head) + " belongs to a root that is none; restore a backup");
+  }
+  if (head.unreadable) {
+    return refused(name_of(head) +
+                   " has a record that cannot be read, and is kept as it is; restore a backup");
   }
   if (!head.quarantined && !head.tree.failed && first_given_up(head) == nullptr) {
     return refused("the tree of " + name_of(head) + " goes forward; abort it");
@@ -615,7 +623,9 @@ void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note,
       auto commit = make_order(core_, *target, note, entry, effects);
       answer = commit.status();
       submitted = commit.ok();
-      if (submitted) submit_order(*std::move(commit), std::move(entry), std::move(done), effects);
+      if (submitted) {
+        submit_order(core_, *std::move(commit), std::move(entry), std::move(done), effects);
+      }
     }
   }
   if (abort) {

@@ -402,9 +402,38 @@ TEST_CASE("what is left of a tree whose root has no record is bypassed as one") 
   CHECK(engine.world.journal.count("undo p.1") == 0);
   CHECK(engine.executor().acknowledge(root).ok());
   CHECK(engine.executor().acknowledge(other).ok());
+  CHECK_FALSE(engine.disk->get(Space::kNonce, nonce_key({1, 1})).has_value());
   for (const auto kind : {RowKind::kHeader, RowKind::kState, RowKind::kAudit}) {
     CHECK(rows_in_store(engine, kind) == 0);
   }
+}
+
+TEST_CASE("the nonce of a root without a record goes with the result of its bypass") {
+  const bool restarts = GENERATE(false, true);
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"c"}};
+  engine.world.scripts["c"] = asks();
+  engine.open();
+  const ProcedureId root = engine.submit("p", {.nonce = {1, 1}});
+  engine.run();
+  engine.close();
+  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
+    engine.disk->erase(Space::kProcedure, procedure_key(root, kind));
+  }
+  engine.open();
+  REQUIRE(engine.executor().bypass(root, kNote).ok());
+  engine.run();
+  if (restarts) engine.open();
+  const auto known = engine.executor().submit(Job(engine.world, "p"), {.nonce = {1, 1}});
+  REQUIRE(known.ok());
+  CHECK(known->replayed);
+  CHECK(known->id == root);
+  REQUIRE(engine.executor().acknowledge(root).ok());
+
+  CHECK_FALSE(engine.disk->get(Space::kNonce, nonce_key({1, 1})).has_value());
+  const auto anew = engine.executor().submit(Job(engine.world, "p"), {.nonce = {1, 1}});
+  REQUIRE(anew.ok());
+  CHECK_FALSE(anew->replayed);
 }
 
 TEST_CASE("a record at a step that this program does not have is quarantined") {
