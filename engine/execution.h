@@ -171,7 +171,10 @@ struct Execution final : SchedulerEntry {
   Phase phase = Phase::kInserting;
   bool wake_pending = false;  ///< Something arrived while it ran; it runs again.
   bool timed_out = false;     ///< Its deadline passed; told to the next run.
-  bool started = false;       ///< The current step was started (or may have been, before a crash).
+  /// It waits, or did last, without a record: of its state, deadline and error that has what was
+  /// before.
+  bool ahead_of_record = false;
+  bool started = false;  ///< The current step was started (or may have been, before a crash).
   bool quarantined = false;
   bool torn = false;            ///< Its record names a root that cannot be one; it stands alone.
   bool lost = false;            ///< Stands for a root of which there is no record.

@@ -124,9 +124,8 @@ void apply_transition(Execution& execution, StepCommit& commit) {
   if (next.visited) ++execution.visits;
   if (next.history) execution.history.add(*next.history);
   if (next.new_image) execution.image = next.image;
-  if (!next.result.empty()) execution.result = next.result;
-  // Of a done() that was waiting for its children: nothing came of it.
-  if (next.state == ProcedureState::kRolledBack) execution.result.clear();
+  // Each record has the whole result: one that has none is of a procedure that is being undone.
+  if (commit.needs_record) execution.result = next.result;
   execution.timed_out = false;
   if (next.ends_waits) {
     ++execution.epoch;
@@ -262,6 +261,7 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   Execution& execution = *commit.execution;
   Execution& root = *execution.root;
   if (commit.needs_record) execution.updated = commit.next.now;
+  execution.ahead_of_record = !commit.needs_record;
   commit.is_grant ? void(execution.recorded_locks = true) : apply_transition(execution, commit);
   if (!commit.next.retried.ok()) tell_of_retry(core_, execution, commit, effects);
   if ((execution.inbox || commit.inbox_use) && !commit.is_grant) inbox_used(execution, commit);

@@ -40,10 +40,10 @@ class Results {
   [[nodiscard]] Status why_not_live(ProcedureId id);
   /// Answers everybody who still waits with `status`.
   void answer_all(const Status& status);
-
- private:
+  /// What the store says of a root that has ended (kExpired: nothing), and its nonce.
   Result<ProcedureResult> read_stored(ProcedureId id, Nonce& nonce);
 
+ private:
   EngineCore& core_;
   Publisher& publisher_;
 };

@@ -16,6 +16,7 @@
 #include "commit_narrator.h"
 #include "pv2/testing/fault_store.h"
 #include "pv2/testing/listing_words.h"
+#include "restart_check.h"
 
 namespace pv2::testing {
 namespace {
@@ -53,43 +54,6 @@ std::string in_words(const CrashPoint& point, const Narration& narration) {
   return {};
 }
 
-// What is durable of an executor's procedures, in words.
-class Listing {
- public:
-  explicit Listing(const ProcedureExecutor& executor) {
-    for (const ProcedureInfo& info : executor.list()) {
-      if (info.state == ProcedureState::kInitializing) continue;  // not durable
-      std::string& words = words_[info.id.value] = testing::in_words(info);
-      const auto with_fields = executor.describe(info.id);
-      if (!with_fields.ok()) continue;
-      words += " fields " + with_fields->fields + with_fields->fields_error.to_string();
-    }
-  }
-
-  // What differs, or nothing.
-  [[nodiscard]] std::string difference(const Listing& reloaded) const {
-    for (const auto& [id, words] : words_) {
-      const auto other = reloaded.words_.find(id);
-      if (other == reloaded.words_.end()) {
-        return fmt::format("a restart does not find what was listed as\n      {}", words);
-      }
-      if (other->second != words) {
-        return fmt::format("a restart finds\n      {}\n    where this was listed\n      {}",
-                           other->second, words);
-      }
-    }
-    for (const auto& [id, words] : reloaded.words_) {
-      if (!words_.contains(id)) {
-        return fmt::format("a restart finds what was not listed\n      {}", words);
-      }
-    }
-    return {};
-  }
-
- private:
-  std::map<std::uint64_t, std::string> words_;
-};
-
 class Play {
  public:
   Play(const MakeStory& make, const CrashPlan& plan, const MakeGround& ground,
@@ -113,11 +77,7 @@ class Play {
     commits_ = faults_ != nullptr ? faults_->commits() : 0;
     if (!ended) {
       ++crashes_;
-      // What this life knew is on the disk; after a crash behind a commit there is one thing more.
-      if (executor_ && point.kind == CrashPoint::Kind::kBefore && steps_per_turn_ == 1 &&
-          !interfered_) {  // a step may be on its way beside what came from outside
-        left_.emplace(*executor_);
-      }
+      remember(point);
       ground_->crash();
     }
     return ended;
@@ -127,6 +87,7 @@ class Play {
   void check() {
     check_now();
     if (!findings_.empty()) return;
+    left_.emplace(*executor_);
     leave();
     if (!live({})) findings_.add("one more restart after the end found something to do");
     if (findings_.empty()) check_now();
@@ -167,6 +128,11 @@ class Play {
     if (point.kind == CrashPoint::Kind::kAfter) {
       armed->crash_after(point.number, FaultStore::AfterCrash::kFail);
     }
+    unheard_.reset();
+    faults->observe([this, point](std::size_t n, const RowBatch& batch) {
+      if (narrator_) narrator_->note(n, batch);
+      if (point.kind == CrashPoint::Kind::kAfter && n == point.number) unheard_ = batch;
+    });
     all.store = std::move(faults);
     auto opened = ProcedureExecutor::open(std::move(all));
     if (!opened.ok()) {
@@ -183,15 +149,21 @@ class Play {
     executor_->start();
     narration_[1] = "the range of ids of this life";
     narrator_.emplace(*executor_, types_);
-    faults_->observe([this](std::size_t n, const RowBatch& batch) { narrator_->note(n, batch); });
-    if (left_) compare(*left_, Listing(*executor_));
+    if (left_) compare(*left_, *executor_);
     left_.reset();
     return true;
   }
 
+  // What this life knew is on the disk, and after a crash behind a commit that commit. What lies
+  // beneath the commits may end anywhere, so a power cut leaves nothing to compare with.
+  void remember(const CrashPoint& point) {
+    if (!executor_ || point.kind == CrashPoint::Kind::kOperation) return;
+    left_.emplace(*executor_);
+    if (unheard_) left_->leave_out(*unheard_);
+  }
+
   bool go_on(bool compare_each_turn) {
     story_->begin_life(*executor_);
-    interfered_ = false;
     std::size_t steps = 0;
     for (int idle = 0; idle < kIdleTurnsMax && steps < kStepsMax && findings_.empty();) {
       const std::size_t ran = executor_->run_until_idle(steps_per_turn_);
@@ -199,7 +171,7 @@ class Play {
       narrator_->settle();
       if (!executor_->health().ok()) return false;
       if (compare_each_turn) compare_with_reload();
-      interfered_ = story_->after_turn(*executor_);
+      story_->after_turn(*executor_);
       if (ran != 0 || story_->stir(*executor_)) continue;
       if (executor_->live_procedures() == 0) return true;
       clock_->advance(kIdleTurn);
@@ -221,11 +193,11 @@ class Play {
     if (!other.ok()) {
       return findings_.add("a restart here would fail: " + other.status().to_string());
     }
-    compare(Listing(*executor_), Listing(**other));
+    compare(RestartCheck(*executor_), **other);
   }
 
-  void compare(const Listing& listed, const Listing& reloaded) {
-    const std::string difference = listed.difference(reloaded);
+  void compare(const RestartCheck& before, const ProcedureExecutor& reloaded) {
+    const std::string difference = before.difference(reloaded);
     if (!difference.empty()) findings_.add(difference);
   }
 
@@ -247,8 +219,8 @@ class Play {
   std::unique_ptr<ProcedureExecutor> executor_;
   std::optional<CommitNarrator> narrator_;
   Narration narration_;
-  std::optional<Listing> left_;  // what the life before listed at its end
-  bool interfered_ = false;      // by after_turn(), before the last turn
+  std::optional<RestartCheck> left_;  // what the life before knew at its end
+  std::optional<RowBatch> unheard_;   // what this life wrote last, after which it crashed
   EndState end_state_;
   std::size_t commits_ = 0;
   std::size_t crashes_ = 0;

@@ -162,6 +162,7 @@ struct TypeCounts {
 };
 
 class Engine;
+struct PersistedImage;
 
 /// Thread-safe, except that open, start and destruction happen once and not concurrently with other
 /// calls.
@@ -365,6 +366,7 @@ class ProcedureExecutor {
   Status stop(std::chrono::milliseconds timeout);
 
  private:
+  friend struct PersistedImage;  // what pv2::testing compares over a crash
   explicit ProcedureExecutor(std::unique_ptr<Engine> engine);
   Result<Submitted> submit_and_wait(std::string_view type, std::unique_ptr<Procedure> procedure,
                                     SubmitOptions options);

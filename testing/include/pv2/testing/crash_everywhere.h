@@ -3,9 +3,10 @@
 // crash_everywhere: plays a story once to count its store commits, then again for every commit,
 // with the machine crashing right before or right after it; opens the store again, lets the story
 // finish, and has it check its end. Two more plays run every step twice (its record is dropped, it
-// runs again) and every step on an object made anew from its record. On the way it compares what is
-// listed with what a restart finds. The first bad crash point is reported in words; a story that
-// does not end is one. Exceptions of the story's own code pass through.
+// runs again) and every step on an object made anew from its record. After a restart it compares
+// every persisted field of every procedure with what was in memory when the crash came. The first
+// bad crash point is reported in words; a story that does not end is one. Exceptions of the story's
+// own code pass through.
 //
 // The short way is a CrashWorld (one procedure, one world it acts on); a CrashStory has several
 // clients, or clients with a will of their own.
@@ -74,8 +75,8 @@ struct CrashPlan {
   std::vector<MakeGround> grounds{};
   bool operations = false;  ///< On those, also a crash at every operation beneath the commits.
   RetryPolicy retry{};
-  /// Called for each play with what it is, in words; has to call `play`, once. For test frameworks
-  /// that keep a context.
+  /// Called for each play with what it is, in words; has to call `play`, once, or the play is left
+  /// out. For test frameworks that keep a context.
   std::function<void(const std::string& words, const std::function<void()>& play)> around{};
 };
 

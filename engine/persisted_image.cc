@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One function per record: fields_of() is the list of what a header, a state and the messages of a
+// procedure say.
+
+#include "persisted_image.h"
+
+#include <pv2/base/json_writer.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine.h"
+#include "tree.h"
+
+namespace pv2 {
+namespace {
+
+std::string words(WallTime time) { return std::to_string(time.time_since_epoch().count()); }
+std::string words(bool value) { return value ? "yes" : "no"; }
+std::string words(ProcedureId id) { return id ? std::to_string(id.value) : ""; }
+std::string words(const Nonce& nonce) {
+  return nonce ? std::to_string(nonce.group) + "/" + std::to_string(nonce.value) : "";
+}
+
+std::string words(const LockSet& locks) {
+  if (locks.empty()) return {};
+  std::string text = "from " + to_string(locks.primary()) +
+                     (locks.scope() == LockScope::kStep ? ", per step:" : ":");
+  for (const LockRequest& request : locks.requests()) {
+    text += " " + to_string(request.key) + "/" + std::string(to_string(request.mode));
+  }
+  return text;
+}
+
+std::string words(const LazyVector<UndoEntry>& undo) {
+  std::string text;
+  for (const UndoEntry& entry : undo) {
+    text += (text.empty() ? "" : " ") + std::to_string(entry.step) + "@" +
+            std::to_string(entry.sequence.value);
+  }
+  return text;
+}
+
+std::string words(const History& history) {
+  std::string text;
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    const HistoryEntry entry = history.at(i);
+    text += (text.empty() ? "" : " ") + std::to_string(entry.step) + "/" +
+            std::to_string(entry.attempt) + "/" + std::to_string(static_cast<int>(entry.outcome)) +
+            "@" + words(entry.at);
+  }
+  return text;
+}
+
+std::string words(const InboxMessage& message) {
+  const bool is_abort = message.kind == InboxMessage::Kind::kAbort;
+  return (is_abort ? "abort #" : "signal #") + std::to_string(message.number) + " '" +
+         message.name + "' of '" + message.who + "' " + to_hex(message.payload) + "@" +
+         words(message.at) + " by commit " + std::to_string(message.sequence.value) +
+         (message.to_undo ? " to be undone" : "");
+}
+
+std::string words(const Inbox& inbox) {
+  std::string text;
+  for (const auto& message : inbox.messages) text += (text.empty() ? "" : "; ") + words(*message);
+  return text;
+}
+
+std::string words(const Fingerprint& fingerprint) {
+  return std::to_string(fingerprint.high) + "/" + std::to_string(fingerprint.low);
+}
+
+bool has_failed(const Execution& execution) {
+  return execution.state == ProcedureState::kFailed ||
+         execution.state == ProcedureState::kRolledBack;
+}
+
+std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
+    PV2_REQUIRES(core.state_mutex) {
+  std::vector<PersistedField> fields;
+  const auto add = [&](std::string_view name, std::string value) {
+    fields.push_back({name, std::move(value), false, false});
+  };
+  const auto by_wait = [&](std::string_view name, std::string value) {
+    fields.push_back({name, std::move(value), true, true});
+  };
+  const auto by_tree = [&](std::string_view name, std::string value) {
+    fields.push_back({name, std::move(value), true, false});
+  };
+  // The header.
+  add("type", std::string(execution.name_of_type()));
+  add("parent", execution.parent != nullptr ? words(execution.parent->id) : "");
+  add("root", words(execution.root->id));
+  add("nonce", words(execution.nonce));
+  const auto nonce = core.state.nonces.find(execution.nonce);
+  const bool is_known = execution.nonce && nonce != core.state.nonces.end();
+  add("procedure of its nonce", is_known ? words(nonce->second.id) : "");
+  add("fingerprint", is_known ? words(nonce->second.fingerprint) : "");
+  add("time of submission", words(execution.submitted));
+  add("owner", std::string(execution.owner.view()));
+  add("lock set", words(execution.locks));
+  add("priority", std::to_string(static_cast<int>(execution.priority)));
+  add("visit of the parent that spawned it", std::to_string(execution.spawned_at));
+  add("failure is reported", words(execution.reports));
+  add("undone beside its siblings", words(execution.undone_beside));
+  add("arguments", to_hex(execution.arguments));
+  // The state.
+  by_wait("state", std::string(to_string(execution.state)));
+  add("step", std::to_string(execution.step));
+  by_tree("attempt", std::to_string(execution.attempt));
+  add("visits", std::to_string(execution.visits));
+  add("holds its locks", words(execution.recorded_locks));
+  add("past its point of no return", words(execution.no_return));
+  by_tree("parked", words(execution.parked));
+  by_wait("awaits beside its deadline", execution.deadline ? words(execution.awaits) : "");
+  add("bypassed", words(execution.bypassed));
+  add("sent back", words(execution.sent_back));
+  add("reported", words(execution.reported));
+  add("an attempt may have had its effect", words(execution.unsure));
+  by_wait("deadline", execution.deadline ? words(*execution.deadline) : "");
+  by_wait("patience", execution.deadline ? std::to_string(execution.patience.count()) : "");
+  add("undo list", words(execution.undo));
+  add("history", words(execution.history));
+  const Failure* const failure = execution.failure.get();
+  by_wait("error", failure != nullptr ? failure->error.to_string() : Status().to_string());
+  by_tree("why it is parked",
+          failure != nullptr ? failure->parked.to_string() : Status().to_string());
+  // Orders the failures of a tree: of what has not failed it says nothing.
+  const bool ordered = failure != nullptr && !failure->error.ok() && has_failed(execution);
+  by_tree("commit of its failure", ordered ? std::to_string(failure->sequence.value) : "");
+  add("time of its record", words(execution.updated));
+  by_tree("result", to_hex(execution.result));
+  add("state fields", to_hex(execution.image));
+  add("messages", execution.inbox ? words(*execution.inbox) : "");
+  // What follows from the records of its tree.
+  by_tree("tree is parked", words(is_parked(execution)));
+  by_tree("quarantined", words(execution.quarantined));
+  const TreeState& tree = execution.tree;  // of what fails together, if this is the head of that
+  by_tree("cause", tree.failed ? tree.cause.to_string() : "");
+  return fields;
+}
+
+// Whether a restart would plan the undoing of `member` now, and perhaps otherwise than it was.
+bool is_decided_at_restart(Execution& member) {
+  if (member.parent != nullptr && is_over(*member.parent_execution()))
+    return true;  // means nothing
+  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
+    const TreeState& tree = head->tree;
+    if (!tree.failed || head->quarantined) continue;
+    if (!tree.rolling_back && !tree.parked) return true;
+    if (tree.parked && !can_be_undone(*head)) return true;
+  }
+  return false;
+}
+
+PersistedProcedure image_of(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
+  return {.id = execution.id,
+          .root = execution.root->id,
+          .type = std::string(execution.name_of_type()),
+          .fields = fields_of(core, execution),
+          .decided_at_restart = is_decided_at_restart(execution),
+          .ahead_of_record = execution.ahead_of_record};
+}
+
+PersistedProcedure image_of(const ProcedureResult& result, const Nonce& nonce) {
+  PersistedProcedure image;
+  image.id = image.root = result.id;
+  image.fields = {{"nonce", words(nonce), false, false},
+                  {"state", std::string(to_string(result.state)), false, false},
+                  {"error", result.status.to_string(), false, false},
+                  {"result", to_hex(result.result), false, false},
+                  {"bypassed", words(result.bypassed), false, false},
+                  {"time of submission", words(result.submitted), false, false},
+                  {"time of its record", words(result.finished), false, false}};
+  return image;
+}
+
+bool by_id(const PersistedProcedure& one, const PersistedProcedure& other) {
+  return one.id < other.id;
+}
+
+}  // namespace
+
+PersistedImage PersistedImage::of(const ProcedureExecutor& executor) {
+  EngineCore& core = executor.engine_->core;
+  PersistedImage image;
+  {
+    StateLock lock(core);
+    for (const auto& [id, execution] : core.state.live) {
+      if (execution->state == ProcedureState::kInitializing) continue;  // not durable
+      image.live.push_back(image_of(core, *execution));
+    }
+    for (const auto& [id, completed] : core.state.completed) {
+      image.ended.push_back(image_of(completed.result, completed.nonce));
+    }
+    for (const auto& [key, limit] : core.state.limits) {
+      image.limits.push_back({"limit", to_string(key) + " " + std::to_string(limit), false, false});
+    }
+    image.next_id = core.state.next_id;
+  }
+  std::sort(image.live.begin(), image.live.end(), by_id);
+  std::sort(image.ended.begin(), image.ended.end(), by_id);
+  return image;
+}
+
+PersistedProcedure PersistedImage::of_ended(const ProcedureExecutor& executor, ProcedureId id) {
+  EngineCore& core = executor.engine_->core;
+  {
+    StateLock lock(core);
+    const auto completed = core.state.completed.find(id);
+    if (completed != core.state.completed.end()) {
+      return image_of(completed->second.result, completed->second.nonce);
+    }
+  }
+  Nonce nonce;
+  const auto stored = executor.engine_->results.read_stored(id, nonce);
+  if (stored.ok()) return image_of(*stored, nonce);
+  PersistedProcedure nothing;
+  nothing.id = nothing.root = id;
+  return nothing;
+}
+
+}  // namespace pv2
