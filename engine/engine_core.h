@@ -91,6 +91,8 @@ struct EngineState {
   /// the nonce of a procedure that was submitted after the first.
   FlatMap<ProcedureId, AcknowledgeCommit*> acknowledging;
   Retention retention;  ///< Of the results that are kept.
+  /// What open() has set aside: in the store, and not live.
+  std::map<ProcedureId, UnreadableRecord> unreadable;
   TimerQueue timers;
   EntryList to_settle;  ///< For the scheduler, before the mutex is released.
   SpareCommits<StepCommit> spare_steps;

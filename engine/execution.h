@@ -178,6 +178,7 @@ struct Execution final : SchedulerEntry {
   bool quarantined = false;
   bool torn = false;            ///< Its record names a root that cannot be one; it stands alone.
   bool lost = false;            ///< Stands for a root of which there is no record.
+  bool unreadable = false;      ///< The same: there is one, but it cannot be read.
   bool leads_rollback = false;  ///< In its turn: the head of what is being undone.
   bool ends_tree = false;       ///< The same, and after it all of that is undone.
   bool wait_reported = false;   ///< The scheduler has been told whom it waits for.

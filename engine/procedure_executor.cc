@@ -367,6 +367,13 @@ Result<Explanation> ProcedureExecutor::explain(ProcedureId id) const {
   return pv2::explain(engine_->core, id);
 }
 
+std::vector<UnreadableRecord> ProcedureExecutor::unreadable() const {
+  StateLock lock(engine_->core);
+  std::vector<UnreadableRecord> records;
+  for (const auto& [id, record] : engine_->core.state.unreadable) records.push_back(record);
+  return records;
+}
+
 std::size_t ProcedureExecutor::live_procedures() const {
   StateLock lock(engine_->core);
   return engine_->core.state.live.size();

@@ -357,6 +357,10 @@ std::optional<ProcedureKey> parse_procedure_key(std::string_view key) {
   return ProcedureKey{ProcedureId{read_big_endian(key)}, kind};
 }
 
+ProcedureId id_in_key(std::string_view key) noexcept {
+  return key.size() < 8 ? ProcedureId() : ProcedureId{read_big_endian(key)};
+}
+
 FixedKey<16> nonce_key(const Nonce& nonce) noexcept {
   FixedKey<16> key;
   write_big_endian(key.bytes.data(), nonce.group);

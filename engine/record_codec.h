@@ -41,6 +41,9 @@ struct ProcedureKey {
   std::uint64_t number = 0;  ///< Of a message or an order.
 };
 [[nodiscard]] std::optional<ProcedureKey> parse_procedure_key(std::string_view key);
+/// The id with which such a key begins, also when it is none otherwise; none (0) if it is too short
+/// for one. All rows of one procedure begin with its id, so they lie together.
+[[nodiscard]] ProcedureId id_in_key(std::string_view key) noexcept;
 
 /// 8 bytes group, 8 bytes value, big-endian.
 [[nodiscard]] FixedKey<16> nonce_key(const Nonce& nonce) noexcept;

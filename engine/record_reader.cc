@@ -5,6 +5,8 @@
 
 #include "record_reader.h"
 
+#include <pv2/base/json_writer.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -14,6 +16,9 @@
 
 namespace pv2 {
 namespace {
+
+// No counter ever gets beyond this: an id above it is damage, and nothing to go on behind.
+constexpr std::uint64_t kIdsMax = UINT64_MAX / 2;
 
 std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
 
@@ -67,9 +72,43 @@ Status unknown_step(const Execution& execution) {
 }  // namespace
 
 Status RecordReader::read(const StoredRow& row) {
+  const ProcedureId id = id_in_key(row.key);
+  if (id != current_) {
+    if (Status status = finish(); !status.ok()) return status;
+    current_ = id;
+  }
+  const bool is_set_aside = !read_.unreadable.empty() && read_.unreadable.back().id == id;
+  if (id.value <= kIdsMax) read_.highest = std::max(read_.highest, id);
+  if (is_set_aside) return Status();  // with all its rows
+  Status status = read_row(row);
+  return status.ok() ? status : cannot_read(id, std::move(status));
+}
+
+// Its rows are not touched: neither is what it was sent deleted, nor is it taken for ended.
+Status RecordReader::cannot_read(ProcedureId id, Status why) {
+  if (policy_ == UnreadableRecords::kRefuse) return why;
+  UnreadableRecord& record = read_.unreadable.emplace_back();
+  record.id = id;
+  record.why = std::move(why);
+  const auto is_its = [id](std::string_view key) { return id_in_key(key) == id; };
+  std::erase_if(read_.orphans, is_its);
+  std::erase_if(read_.audit_copies, [&](const AuditCopy& copy) { return is_its(copy.key); });
+  if (read_.procedures.empty() || read_.procedures.back().execution->id != id) return Status();
+  const LoadedProcedure& loaded = read_.procedures.back();
+  record.type = loaded.header.type_name;
+  record.root = loaded.header.root;
+  record.locks = loaded.execution->locks;
+  read_.procedures.pop_back();
+  return Status();
+}
+
+Status RecordReader::read_row(const StoredRow& row) {
   const auto key = parse_procedure_key(row.key);
-  if (!key) return Status(StatusCode::kCorruption, "a row of a procedure has a malformed key");
-  read_.highest = std::max(read_.highest, key->id);
+  if (!key) {
+    return Status(StatusCode::kCorruption, "a row of a procedure has a malformed key (" +
+                                               to_hex(row.key) + ", commit " +
+                                               std::to_string(row.sequence.value) + ")");
+  }
   if (key->kind == RowKind::kInbox) {
     read_message(row, *key);
     return Status();
@@ -86,12 +125,10 @@ Status RecordReader::read(const StoredRow& row) {
 Status RecordReader::read_procedure(const StoredRow& row, const ProcedureKey& key) {
   PartStatus user = PartStatus::kIntact;
   if (key.kind == RowKind::kHeader) {
-    Status status = finish();
-    if (!status.ok()) return status;
     LoadedProcedure loaded;
     loaded.execution = std::make_unique<Execution>();
     Execution& execution = *loaded.execution;
-    status = decode_header(row.value, execution, loaded.header);
+    const Status status = decode_header(row.value, execution, loaded.header);
     if (!status.ok()) return status;
     if (execution.id != key.id) {
       return Status(StatusCode::kCorruption, "it says that it is " + procedure(execution.id));
@@ -202,13 +239,15 @@ void RecordReader::check_fields(LoadedProcedure& loaded) const {
   loaded.problem = object_of(*loaded.execution).status();
 }
 
-// Called before the next procedure begins, and at the end.
+// Called when the rows of a procedure are over.
 Status RecordReader::finish() {
   if (read_.procedures.empty()) return Status();
   LoadedProcedure& last = read_.procedures.back();
   const Execution& execution = *last.execution;
   if (!last.has_state) {
-    return Status(StatusCode::kCorruption, procedure(execution.id) + " has a header but no state");
+    return cannot_read(
+        execution.id,
+        Status(StatusCode::kCorruption, procedure(execution.id) + " has a header but no state"));
   }
   if (last.header.root != execution.id || !is_finished(execution.state)) {
     check_fields(last);

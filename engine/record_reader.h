@@ -48,28 +48,34 @@ struct ReadRecords {
   std::vector<EndedRoot> ended_roots;
   std::vector<std::string> orphans;  ///< Keys of messages to whom nobody is left.
   std::vector<AuditCopy> audit_copies;
-  ProcedureId highest;
+  std::vector<UnreadableRecord> unreadable;  ///< What was set aside.
+  ProcedureId highest;                       ///< Of all ids, also of what was set aside.
 };
 
 /// Used once. Owned by one thread.
 class RecordReader {
  public:
-  explicit RecordReader(const ProcedureRegistry& registry) : registry_(registry) {}
+  RecordReader(const ProcedureRegistry& registry, UnreadableRecords policy)
+      : registry_(registry), policy_(policy) {}
 
   /// Takes the next row of Space::kProcedure, in order of key; all rows of a procedure. A failure
-  /// says which record cannot be read.
+  /// says which record cannot be read; there is none if such records are set aside.
   Status read(const StoredRow& row);
   /// After the last row.
   Status finish();
   [[nodiscard]] ReadRecords take() && { return std::move(read_); }
 
  private:
+  Status read_row(const StoredRow& row);
+  Status cannot_read(ProcedureId id, Status why);
   Status read_procedure(const StoredRow& row, const ProcedureKey& key);
   void read_message(const StoredRow& row, const ProcedureKey& key);
   void read_audit(const StoredRow& row, const ProcedureKey& key);
   void check_fields(LoadedProcedure& loaded) const;
 
   const ProcedureRegistry& registry_;
+  const UnreadableRecords policy_;
+  ProcedureId current_;  ///< Whose rows are being read.
   ReadRecords read_;
 };
 

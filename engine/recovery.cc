@@ -57,6 +57,8 @@ Status Recovery::load(Effects& effects) {
       std::max({highest_.value + 1, core_.state.durable_watermark, std::uint64_t{1}});
   core_.state.loaded = true;
   core_.state.nonces_on_disk_only = nonces_ - core_.state.nonces.size();
+  freeze_relatives();
+  tell_of_unreadable(effects);
   collect_garbage(effects);
   quarantine(effects);
   queue_all(effects);
@@ -76,8 +78,7 @@ Status Recovery::read(const StoredRow& row) {
       break;
   }
   if (!last_in_chunk_ && chunk_.bytes() == 0) make_room();
-  const auto key = parse_procedure_key(row.key);
-  const ProcedureId id = key ? key->id : last_in_chunk_;  // who reads the chunk says what is wrong
+  const ProcedureId id = id_in_key(row.key);  // who reads the chunk says what is wrong with it
   if (id != last_in_chunk_ && chunk_.bytes() >= kChunkBytes) {
     read_chunk(side_by_side_ == 0 ? std::launch::deferred : std::launch::async);
     if (reading_.size() > side_by_side_) {
@@ -115,9 +116,9 @@ Status Recovery::read_engine_row(const StoredRow& row) {
 void Recovery::read_chunk(std::launch where) {
   reading_.push_back(std::async(
       where,
-      [&registry = core_.options.registry,
+      [&registry = core_.options.registry, policy = core_.options.unreadable,
        chunk = std::exchange(chunk_, RowChunk(kChunkBytes))]() -> Result<ReadRecords> {
-        RecordReader reader(registry);
+        RecordReader reader(registry, policy);
         Status status = chunk.for_each([&](const StoredRow& row) { return reader.read(row); });
         if (status.ok()) status = reader.finish();
         if (!status.ok()) return status;
@@ -132,6 +133,7 @@ Status Recovery::link_oldest() {
   highest_ = std::max(highest_, read->highest);
   std::move(read->orphans.begin(), read->orphans.end(), std::back_inserter(orphans_));
   StateLock lock(core_);
+  set_aside(std::move(read->unreadable));
   for (const EndedRoot& root : read->ended_roots) {
     ended_roots_.emplace(root.id, true);
     core_.state.retention.kept(root.id, root.finished, root.bytes);
@@ -140,10 +142,75 @@ Status Recovery::link_oldest() {
     ended_roots_.contains(loaded.header.root) ? forget(loaded) : go_on_with(loaded);
   }
   for (AuditCopy& copy : read->audit_copies) {  // the root's id is the lower one: it was linked
-    const bool kept = ended_roots_.contains(copy.root) || core_.find(copy.root) != nullptr;
+    const bool kept = ended_roots_.contains(copy.root) || core_.find(copy.root) != nullptr ||
+                      core_.state.unreadable.contains(copy.root);
     if (!kept) orphans_.push_back(std::move(copy.key));
   }
   return Status();
+}
+
+void Recovery::set_aside(std::vector<UnreadableRecord> records) {
+  for (UnreadableRecord& record : records) {
+    const ProcedureId id = record.id;
+    core_.state.unreadable.try_emplace(id, std::move(record));
+  }
+}
+
+// What is set aside may be a member of a tree that is there, which must not go on as if it had
+// never had that member. Its header names the root; without one, ids do: the children of one spawn
+// have ids in a row, and who waits for children has some. A child that had ended, and was the
+// first, last or only one of its spawn, is not missed by its parent after the next spawn.
+void Recovery::freeze_relatives() {
+  if (core_.state.unreadable.empty()) return;
+  const auto freeze = [&](Execution* relative, ProcedureId member) {
+    if (relative == nullptr) return;
+    problems_.emplace_back(relative, Status(StatusCode::kCorruption,
+                                            procedure(member) + ", which is or may be part of its "
+                                                                "tree, cannot be read and was set "
+                                                                "aside"));
+  };
+  const auto child = [&](std::uint64_t id) PV2_REQUIRES(core_.state_mutex) -> Execution* {
+    Execution* const found = core_.find(ProcedureId{id});
+    return found != nullptr && !found->is_root() ? found : nullptr;
+  };
+  std::uint64_t below = 0;  // the id before the first of those in a row that are set aside
+  ProcedureId last;
+  for (const auto& [id, record] : core_.state.unreadable) {
+    if (Execution* const found = core_.find(id)) found->unreadable = true;  // its root, lost
+    if (record.root && record.root != id) freeze(core_.find(record.root), id);
+    if (record.root || !id) continue;
+    if (!last || id.value != last.value + 1) below = id.value - 1;
+    last = id;
+    freeze(child(below), id);
+    freeze(child(id.value + 1), id);
+  }
+  if (!last) return;
+  FlatMap<ProcedureId, bool> has_children;
+  for (const Execution* root : roots_) {
+    for (const Execution* member : root->tree.members) {
+      const Execution& parent = *member->parent_execution();
+      if (member->spawned_at == parent.visits) has_children.emplace(parent.id, true);
+    }
+  }
+  for (const auto& [id, execution] : core_.state.live) {
+    const bool waits = execution->state == ProcedureState::kWaiting && !execution->lost;
+    if (waits && !has_children.contains(id) && id < last) freeze(execution, last);
+  }
+}
+
+void Recovery::tell_of_unreadable(Effects& effects) {
+  for (const auto& [id, record] : core_.state.unreadable) {
+    std::string locks = "which locks it held is not known";
+    if (!record.locks.empty()) {
+      locks = "it may have held";
+      for (const LockRequest& request : record.locks.requests()) {
+        locks += " " + to_string(request.key);
+      }
+    }
+    effects.log(LogLevel::kError,
+                procedure(id) + " is set aside, as it cannot be read: " + record.why.to_string() +
+                    "; " + locks + ", and nothing is locked for it");
+  }
 }
 
 // The crash came before its rows were deleted.

@@ -39,6 +39,9 @@ class Recovery {
   void read_chunk(std::launch where);
   Status link_oldest();
   void forget(const LoadedProcedure& loaded);
+  void set_aside(std::vector<UnreadableRecord> records) PV2_REQUIRES(core_.state_mutex);
+  void freeze_relatives() PV2_REQUIRES(core_.state_mutex);
+  void tell_of_unreadable(Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void go_on_with(LoadedProcedure& loaded) PV2_REQUIRES(core_.state_mutex);
   void link(Execution& execution, LoadedProcedure& loaded) PV2_REQUIRES(core_.state_mutex);
   Execution* root_of(const Execution& execution, const LoadedProcedure& loaded)

@@ -265,6 +265,14 @@ void Results::answer_all(const Status& status) {
 }
 
 Result<ProcedureResult> Results::read_stored(ProcedureId id, Nonce& nonce) {
+  {
+    StateLock lock(core_);
+    const auto unreadable = core_.state.unreadable.find(id);
+    if (unreadable != core_.state.unreadable.end()) {
+      return unreadable->second.why.with_context(procedure(id) + " was set aside when " +
+                                                 core_.store_name + " was opened");
+    }
+  }
   const auto header = core_.store.get(Space::kProcedure, procedure_key(id, RowKind::kHeader));
   const auto state = core_.store.get(Space::kProcedure, procedure_key(id, RowKind::kState));
   if (!header.ok()) return header.status();

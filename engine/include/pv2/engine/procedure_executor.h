@@ -80,6 +80,19 @@ struct RowBinding {
   ResourceKey key;
 };
 
+/// What open() does with a procedure when it cannot read the engine's own part of its records: who
+/// it is, to which tree it belongs, where it is, what it holds. (If only the user's part is
+/// unreadable, or a type unknown, its tree is quarantined, whatever is chosen here.)
+enum class UnreadableRecords : std::uint8_t {
+  kRefuse,  ///< open() fails and names it; nothing is changed. Restore a backup.
+  /// The last resort: open() goes on without it. It does not run, its rows stay as they are, its
+  /// id is not issued again, and a submission with its nonce still gets that id. Whatever is seen
+  /// to belong to its tree is quarantined, locks included. But what it had locked itself is free,
+  /// and a tree that it belonged to unseen goes on without it. Each is logged as an error and
+  /// listed by unreadable(). A later open() may choose anew.
+  kSetAside,
+};
+
 /// Everything an executor is made of. `store` and `registry` are required.
 struct ExecutorOptions {
   std::unique_ptr<ProcedureStore> store;
@@ -116,6 +129,7 @@ struct ExecutorOptions {
   Duration stuck_after = std::chrono::seconds(10);
   /// Called on a pool thread for each step that is reported.
   std::function<void(const RunningProcedure&)> on_stuck{};
+  UnreadableRecords unreadable = UnreadableRecords::kRefuse;
   /// Signals that one procedure has not consumed, and the bytes of their names and payloads; beyond
   /// them a signal is refused (kResourceExhausted).
   std::size_t max_signals = 1024;
@@ -326,6 +340,10 @@ class ProcedureExecutor {
   ChoreId add_chore(std::string name, Duration period, std::function<void()> work);
   /// The same promise as remove_listener().
   void remove_chore(ChoreId chore);
+
+  /// What open() has set aside (UnreadableRecords::kSetAside), in order of id. wait() for one of
+  /// them fails (kCorruption).
+  [[nodiscard]] std::vector<UnreadableRecord> unreadable() const;
 
   /// How many are live (submitted and not finished, children included).
   [[nodiscard]] std::size_t live_procedures() const;

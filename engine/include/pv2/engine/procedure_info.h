@@ -53,6 +53,18 @@ struct ProcedureInfo {
   Status fields_error;
 };
 
+/// A procedure of which open() could not read the engine's own part, and which it set aside
+/// (UnreadableRecords::kSetAside). Its rows lie in the store as they were found.
+struct UnreadableRecord {
+  ProcedureId id;  ///< None (0) if not even the key of the row says it.
+  Status why;      ///< What is wrong, with which row.
+  /// Empty, and none, unless its header could be read: then of what type it is, of which tree, and
+  /// what it may have locked. Nobody holds that for it.
+  std::string type;
+  ProcedureId root;
+  LockSet locks;
+};
+
 /// Which procedures a listing shows: those for which all that is set is true.
 struct ListFilter {
   std::optional<ProcedureState> state{};
