@@ -163,9 +163,10 @@ struct Execution final : SchedulerEntry {
   bool unsure = false;    ///< An attempt at this step may have had its effect.
   bool recorded_locks = false;  ///< Its record says that it holds its locks.
   bool awaits = false;          ///< Its timed wait may also end with something volatile.
-  bool reports = false;  ///< A child whose failure is reported, and fails nobody else. Constant.
-  /// A child that is undone concurrently with its siblings of which that is also true. Constant.
-  bool undone_beside = false;
+  /// Both constant, so they may share a byte: a child whose failure is reported, and fails nobody
+  /// else; and one that is undone concurrently with its siblings of which that is also true.
+  bool reports : 1 = false;
+  bool undone_beside : 1 = false;
 
   // --- This run only. The small ones first: they share words with those above.
   Phase phase = Phase::kInserting;
