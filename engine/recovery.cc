@@ -158,8 +158,8 @@ void Recovery::set_aside(std::vector<UnreadableRecord> records) {
 
 // What is set aside may be a member of a tree that is there, which must not go on as if it had
 // never had that member. Its header names the root; without one, ids do: the children of one spawn
-// have ids in a row, and who waits for children has some. A child that had ended, and was the
-// first, last or only one of its spawn, is not missed by its parent after the next spawn.
+// have ids in a row, and who waits for children has some. A child that had ended, of whose spawn
+// nobody else can be read, is not missed by its parent after the next record of that.
 void Recovery::freeze_relatives() {
   if (core_.state.unreadable.empty()) return;
   const auto freeze = [&](Execution* relative, ProcedureId member) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Splitting lanes, and closing them. `open_` is a stack: the newest turn is on top when lanes were
+// Opening lanes, and splitting them. `open_` is a stack: the newest turn is on top when lanes were
 // split, so what may begin at the same time begins from the newest to the oldest.
 
 #include "rollback_plan.h"
@@ -22,9 +22,9 @@ bool is_older(const UndoTurn& a, const UndoTurn& b) {
 
 // The uppermost ancestor of `member` below `scope`, itself included, that is undone beside its
 // siblings; nullptr: there is none, and it is undone in the lane of `scope`.
-const Execution* branch_of(const Execution& member, const Execution& scope) {
-  const Execution* branch = nullptr;
-  for (const Execution* at = &member; at != &scope; at = at->parent_execution()) {
+Execution* branch_of(Execution& member, const Execution& scope) {
+  Execution* branch = nullptr;
+  for (Execution* at = &member; at != &scope; at = at->parent_execution()) {
     if (at->undone_beside) branch = at;
   }
   return branch;
@@ -36,25 +36,28 @@ bool are_siblings(const Execution& a, const Execution& b) {
 
 }  // namespace
 
-RollbackPlan::RollbackPlan(const Execution& head, std::vector<UndoTurn> turns)
-    : left_(turns.size()) {
+RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns) : left_(turns.size()) {
   std::sort(turns.begin(), turns.end(), is_older);
-  open_.push_back(&lanes_.emplace_back(Lane{&head, nullptr, std::move(turns)}));
+  for (const UndoTurn& turn : turns) new_waits_[turn.execution->id] = {turn.execution, &head};
+  open(lanes_.emplace_back(Lane{&head, nullptr, std::move(turns)}));
 }
 
 const UndoTurn* RollbackPlan::begin_next() {
-  while (!open_.empty()) {
-    Lane& lane = *open_.back();
-    open_.pop_back();
-    if (lane.turns.empty()) {
-      close(lane);
-    } else if (!split(lane)) {
-      const UndoTurn& turn = lane.turns.back();
-      begun_.emplace(turn.execution->id, &lane);
-      return &turn;
-    }
+  if (open_.empty()) return nullptr;
+  Lane& lane = *open_.back();
+  open_.pop_back();
+  const UndoTurn& turn = lane.turns.back();
+  begun_.emplace(turn.execution->id, &lane);
+  return &turn;
+}
+
+// Nothing has begun in it, and it waits for no other.
+void RollbackPlan::open(Lane& lane) {
+  if (lane.turns.empty()) {
+    if (lane.outer != nullptr && --lane.outer->inner == 0) open(*lane.outer);
+  } else if (!split(lane)) {
+    open_.push_back(&lane);
   }
-  return nullptr;
 }
 
 // Whether its newest turns are those of children that are undone beside each other: then they have
@@ -65,27 +68,25 @@ bool RollbackPlan::split(Lane& lane) {
   if (newest == nullptr) return false;
   std::map<ProcedureId, Lane*> inner;
   while (!turns.empty()) {
-    const Execution* const branch = branch_of(*turns.back().execution, *lane.scope);
+    Execution* const branch = branch_of(*turns.back().execution, *lane.scope);
     if (branch == nullptr || !are_siblings(*branch, *newest)) break;
     Lane*& of_branch = inner[branch->id];
     if (of_branch == nullptr) of_branch = &lanes_.emplace_back(Lane{branch, &lane, {}});
     of_branch->turns.push_back(turns.back());
+    new_waits_[turns.back().execution->id] = {turns.back().execution, branch};
     turns.pop_back();
   }
   lane.inner = inner.size();
-  const auto first = static_cast<std::ptrdiff_t>(open_.size());
+  std::vector<Lane*> oldest_first;
   for (const auto& [id, of_branch] : inner) {
     std::reverse(of_branch->turns.begin(), of_branch->turns.end());
-    open_.push_back(of_branch);
+    oldest_first.push_back(of_branch);
   }
-  std::sort(open_.begin() + first, open_.end(), [](const Lane* a, const Lane* b) {
+  std::sort(oldest_first.begin(), oldest_first.end(), [](const Lane* a, const Lane* b) {
     return is_older(a->turns.back(), b->turns.back());
   });
+  for (Lane* const of_branch : oldest_first) open(*of_branch);
   return true;
-}
-
-void RollbackPlan::close(const Lane& lane) {
-  if (lane.outer != nullptr && --lane.outer->inner == 0) open_.push_back(lane.outer);
 }
 
 void RollbackPlan::put_back(const Execution& member) {
@@ -95,21 +96,24 @@ void RollbackPlan::put_back(const Execution& member) {
   begun_.erase(at);
 }
 
-bool RollbackPlan::end(const Execution& member) {
+void RollbackPlan::end(Execution& member) {
   const auto at = begun_.find(member.id);
   Lane* const lane = at != begun_.end() ? at->second : lane_of_newest(member);
   PV2_ASSERT(lane != nullptr, "what is over was to be undone");
   std::vector<UndoTurn>& turns = lane->turns;
-  const auto turn = std::find_if(turns.rbegin(), turns.rend(), [&](const UndoTurn& candidate) {
-    return candidate.execution == &member;
-  });
-  turns.erase(std::next(turn).base());
+  const auto is_its = [&](const UndoTurn& turn) { return turn.execution == &member; };
+  turns.erase(std::next(std::find_if(turns.rbegin(), turns.rend(), is_its)).base());
   --left_;
-  if (at != begun_.end()) {
-    begun_.erase(at);
-    open_.push_back(lane);
+  if (member.undo_left != 0) {
+    Lane* next = lane;  // in the outermost one is what is in none within it
+    while (next->outer != nullptr && std::none_of(next->turns.begin(), next->turns.end(), is_its)) {
+      next = next->outer;
+    }
+    new_waits_[member.id] = {&member, next->scope};
   }
-  return !turns.empty() && turns.back().execution == &member;
+  const bool had_begun = at != begun_.end();
+  if (had_begun) begun_.erase(at);
+  if (had_begun || std::erase(open_, lane) != 0) open(*lane);
 }
 
 RollbackPlan::Lane* RollbackPlan::lane_of_newest(const Execution& member) {
@@ -140,6 +144,15 @@ const UndoTurn* RollbackPlan::newest_of(const Execution& member) const {
     }
   }
   return newest;
+}
+
+std::vector<RollbackPlan::Wait> RollbackPlan::take_new_waits() {
+  std::vector<Wait> waits;
+  for (const auto& [id, wait] : new_waits_) {
+    if (!begun_.contains(id)) waits.push_back(wait);
+  }
+  new_waits_.clear();
+  return waits;
 }
 
 void RollbackPlan::for_each(const std::function<void(const UndoTurn&)>& visit) const {

@@ -41,7 +41,7 @@ struct UndoTurn {
 class RollbackPlan {
  public:
   /// `turns`, in any order, are those of `head` and its descendants.
-  RollbackPlan(const Execution& head, std::vector<UndoTurn> turns);
+  RollbackPlan(Execution& head, std::vector<UndoTurn> turns);
   RollbackPlan(const RollbackPlan&) = delete;
   RollbackPlan& operator=(const RollbackPlan&) = delete;
 
@@ -54,32 +54,42 @@ class RollbackPlan {
   /// The turn of `member`, if it had begun, is to begin again.
   void put_back(const Execution& member);
   /// The newest turn of `member` is over: the one that has begun, or, if an operator passes over
-  /// one, one that has not. Returns whether the next one of its lane is its own again.
-  bool end(const Execution& member);
+  /// one, one that has not. `undo_left` counts those that are left of it.
+  void end(Execution& member);
 
   [[nodiscard]] bool has_begun(const Execution& member) const;
   /// Those whose turn has begun, in order of their ids.
   [[nodiscard]] std::vector<Execution*> begun() const;
   /// The newest turn of `member`, or nullptr.
   [[nodiscard]] const UndoTurn* newest_of(const Execution& member) const;
+
   void for_each(const std::function<void(const UndoTurn&)>& visit) const;
+
+  /// `member` waits for turns of the descendants of `scope`, or of itself, before its next one.
+  struct Wait {
+    Execution* member;
+    Execution* scope;
+  };
+  /// What has changed of such waits since the last call, in order of their members' ids.
+  [[nodiscard]] std::vector<Wait> take_new_waits();
 
  private:
   struct Lane {
-    const Execution* scope;       // children of it and further below may get lanes of their own
+    Execution* scope;             // children of it and further below may get lanes of their own
     Lane* outer;                  // waits until this one is empty
     std::vector<UndoTurn> turns;  // oldest first
     std::size_t inner = 0;        // lanes that this one waits for
   };
 
-  bool split(Lane& lane);
-  void close(const Lane& lane);
+  void open(Lane& lane);
+  [[nodiscard]] bool split(Lane& lane);
   [[nodiscard]] Lane* lane_of_newest(const Execution& member);
 
   std::size_t left_;
   std::deque<Lane> lanes_;              // empty ones included: others point to them
-  std::vector<Lane*> open_;             // nothing has begun in them, and they wait for no other
+  std::vector<Lane*> open_;             // whose newest turn may begin
   std::map<ProcedureId, Lane*> begun_;  // whose newest turn is that of this member
+  std::map<ProcedureId, Wait> new_waits_;
 };
 
 }  // namespace pv2

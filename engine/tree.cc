@@ -201,12 +201,13 @@ void commit_last_record(EngineCore& core, Execution& execution, ProcedureState s
 }
 
 // What a member holds while others are undone before it may be what those need, or others who keep
-// them waiting.
-void wait_for_turn(EngineCore& core, Execution& member, Execution& head)
+// them waiting. For what it spawned itself it waits anyway, like every parent.
+void wait_for_turn(EngineCore& core, Execution& member, Execution& scope)
     PV2_REQUIRES(core.state_mutex) {
+  core.end_reported_wait(member);
   const bool keeps_others_out = !member.locks.empty() && member.holds_locks();
-  if (&member == &head || member.undo_left == 0 || !keeps_others_out) return;
-  core.report_wait(member, head, WaitLink::Why::kTurn);
+  if (&member == &scope || !keeps_others_out) return;
+  core.report_wait(member, scope, WaitLink::Why::kTurn);
 }
 
 // Who holds locks and has nothing to undo (a child that was never begun) gives them back, by a
@@ -218,13 +219,6 @@ void give_back_idle_locks(EngineCore& core, Execution& head, Effects& effects)
     if (!idle || member->locks.empty() || !member->holds_locks()) continue;
     commit_last_record(core, *member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
   }
-}
-
-// Before the first turn: nobody is kept waiting by locks whose holder does nothing with them, or
-// not yet, without its being known.
-void make_way(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES(core.state_mutex) {
-  for (Execution* const member : head.tree.members) wait_for_turn(core, *member, head);
-  give_back_idle_locks(core, head, effects);
 }
 
 void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects& effects)
@@ -245,18 +239,24 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
   core.queue(member, member.holds_locks() ? Disposition::kFront : Disposition::kBack);
 }
 
-// Whatever may be undone now; or the head ends, if nothing is left.
+// Whatever may be undone now; or the head ends, if nothing is left. That, and what may be the last
+// turn, waits until nobody else is in flight; left_flight() comes back to it.
 void begin_turns(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  RollbackPlan& rollback = *head.tree.rollback;
+  TreeState& tree = head.tree;
+  RollbackPlan& rollback = *tree.rollback;
+  if (head.quarantined) return;
+  if (rollback.left() <= 1 && (tree.in_flight != 0 || tree.parked)) return;
   if (rollback.left() == 0) {
-    if (head.tree.parked) return;  // by a record that does not say at which step
     return commit_last_record(core, head, ProcedureState::kRolledBack, LastRecord::kEndsDomain,
                               effects);
   }
-  while (const UndoTurn* const turn = rollback.begin_next()) {
-    begin_turn(core, head, *turn, effects);
+  std::vector<const UndoTurn*> turns;
+  while (const UndoTurn* const turn = rollback.begin_next()) turns.push_back(turn);
+  for (const RollbackPlan::Wait& wait : rollback.take_new_waits()) {
+    wait_for_turn(core, *wait.member, *wait.scope);
   }
+  for (const UndoTurn* const turn : turns) begin_turn(core, head, *turn, effects);
 }
 
 void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex) {
@@ -370,7 +370,7 @@ void begin_rollback(EngineCore& core, Execution& head, Effects& effects)
   if (const Execution* const parked = first_parked(head)) {
     park_tree(core, head, parked->failure ? parked->failure->shown().to_string() : "", effects);
   }
-  make_way(core, head, effects);
+  give_back_idle_locks(core, head, effects);
   begin_turns(core, head, effects);
 }
 
@@ -565,11 +565,18 @@ void domain_ended(EngineCore& core, Execution& head, Effects& effects) {
                                   : child_ended_too_late(head);
 }
 
-void fail_tree(EngineCore& core, Execution& head) {
-  if (head.tree.failed) return;
+namespace {
+
+void stop_all(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   head.tree.failed = true;
   core.flush();  // so that every kQueued member is in a queue, or polled
   for (Execution& member : TreeMembers(head)) stop_member(core, member);
+}
+
+}  // namespace
+
+void fail_tree(EngineCore& core, Execution& head) {
+  if (!head.tree.failed) stop_all(core, head);
 }
 
 void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
@@ -623,7 +630,11 @@ void left_flight(EngineCore& core, Execution& member, Effects& effects) {
   }
   Execution* const failed = failing_domain(member);
   if (failed == nullptr || failed->tree.in_flight > 0) return;
-  if (!failed->tree.rolling_back && !failed->tree.parked) begin_rollback(core, *failed, effects);
+  if (failed->tree.rolling_back && failed->tree.rollback) {
+    begin_turns(core, *failed, effects);
+  } else if (!failed->tree.parked) {
+    begin_rollback(core, *failed, effects);
+  }
 }
 
 namespace {
@@ -643,11 +654,10 @@ void end_turn(EngineCore& core, Execution& head, Execution& execution)
     PV2_REQUIRES(core.state_mutex) {
   execution.undo_step = 0;
   --execution.undo_left;
-  const bool is_next = head.tree.rollback->end(execution);
+  head.tree.rollback->end(execution);
   if (execution.undo_left == 0 && &execution != &head) {
     core.settle(execution, Disposition::kParkUnlock);
   }
-  if (!is_next) wait_for_turn(core, execution, head);
 }
 
 }  // namespace
@@ -659,12 +669,13 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
   TreeState& tree = head.tree;
   const Transition& done = commit.next;
   execution.phase = Phase::kIdle;
+  if (head.quarantined) return;  // frozen while this was on its way
   if (done.parked) {
     PV2_ASSERT(execution.failure != nullptr, "a record that parks says why");
     return park_tree(core, head, execution.failure->parked.to_string(), effects);
   }
   const bool ordered = done.history && is_order(done.history->outcome);
-  if (ordered && !head.quarantined) tree.parked = first_parked(head) != nullptr;
+  if (ordered) tree.parked = first_parked(head) != nullptr;
   if (done.undo == UndoChange::kPop) {
     end_turn(core, head, execution);
   } else if (done.requeue) {  // an operator wants the undo tried again
@@ -712,7 +723,7 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects) {
 
 void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Effects& effects) {
   if (root.quarantined) return;
-  fail_tree(core, root);
+  stop_all(core, root);
   root.quarantined = true;
   root.tree.parked = true;
   for (Execution& member : TreeMembers(root)) member.quarantined = true;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Children that are undone at the same time, because their spawn says so: nobody of them waits for
-// another, everybody else keeps his place in the reverse order, and one that is parked stops all
-// until an operator has acted; wherever the machine crashes.
+// another, everybody else keeps his place in the reverse order, and one that is parked holds up
+// only what comes after it; wherever the machine crashes.
+
+#include <stdexcept>
 
 #include "engine/job_story.h"
 #include "engine/repair_orders.h"
@@ -33,6 +35,32 @@ JobScript asks_to_be_undone(std::uint32_t steps = 2) {
             return value == nullptr ? std::optional(Say::wait()) : usual();
           }};
 }
+
+// None of its steps is undone.
+struct LooseJobKind : JobKind {
+  static constexpr std::string_view kType = "test.LooseJob";
+  static constexpr auto kSteps = steps(step(JobStep::kOne, "ONE", kNoUndo));
+};
+using LooseJob = ScriptedJob<LooseJobKind>;
+
+// Cannot be made again once its undo was tried.
+class Fragile final : public StateMachineProcedure<JobStep> {
+ public:
+  static constexpr std::string_view kType = "test.Fragile";
+  static constexpr auto kSteps = pv2::steps(step(JobStep::kOne, "ONE", kUndoable));
+  explicit Fragile(bool& broken) : broken_(broken) {
+    if (broken) throw std::runtime_error("broken");
+  }
+  void fields(auto&) {}
+  Flow execute_from_state(JobStep, StepContext&) override { return done(); }
+  Flow rollback_state(JobStep, StepContext&) override {
+    broken_ = true;
+    return retry(Status(StatusCode::kUnavailable, "later"));
+  }
+
+ private:
+  bool& broken_;
+};
 
 std::size_t place_of(const Entries& journal, std::string_view entry) {
   return static_cast<std::size_t>(std::find(journal.begin(), journal.end(), entry) -
@@ -134,6 +162,98 @@ TEST_CASE("who is undone beside others still waits for a lock that one of them n
     engine.run();
   }
   check_undone(engine, root, {"x", "y"});
+}
+
+TEST_CASE("a sibling that holds its locks for what it spawned itself closes no circle") {
+  EngineWorld engine;
+  const LockSet locks = LockSet().table("shop", "orders", LockMode::kExclusive);
+  engine.world.scripts["p"] = {.run = [](JobRun& run) {
+    for (const char* child : {"y", "x"}) {
+      if (run.step == 2) run.ctx.spawn(Job(run.world, child), kBeside);
+    }
+    return usual();
+  }};
+  engine.world.scripts["y"] = {.steps = 1, .locks = locks};
+  engine.world.scripts["x"] = {.children = {"deep"}, .locks = locks};
+  engine.world.scripts["deep"] = asks_to_be_undone();
+  engine.world.scripts["deep"].run = [](JobRun&) { return std::optional(Say::fail("no")); };
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  REQUIRE(engine.world.asked() == 1);
+  CHECK(engine.executor().explain({root.value + 1})->procedures[0].reasons[0].kind ==
+        WaitReason::Kind::kLock);
+  CHECK_FALSE(engine.describe(root).parked);
+  answer_all(engine);
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+  CHECK(engine.world.journal.count("undo y.1") == 1);
+  for (const std::string& line : engine.log_lines) {
+    CHECK(line.find("deadlock") == std::string::npos);
+  }
+}
+
+TEST_CASE("a tree does not end while a record of one of its members is on the way") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step == 2) {
+      run.ctx.spawn(LooseJob(run.world, "bad"));
+      run.spawn("idle");
+    }
+    return usual();
+  }};
+  const auto locks = [](const char* table) {
+    return LockSet().table("shop", table, LockMode::kExclusive);
+  };
+  engine.world.scripts["bad"] = {.run = [](JobRun&) { return std::optional(Say::fail("no")); },
+                                 .locks = locks("goods"),
+                                 .priority = Priority::kHigh};
+  engine.world.scripts["idle"] = {.locks = locks("orders")};
+  auto options = engine.options();
+  options.registry.add<LooseJob>(engine.world);
+  engine.open(std::move(options));
+  const ProcedureId root = engine.submit<CommittingJob>("p");
+  engine.executor().run_until_idle(2);
+  engine.faults().hold_commit(engine.faults().commits() + 2);  // after that of the failure
+  engine.executor().run_until_idle(1);
+  engine.run();
+  CHECK(engine.faults().held() == 2);  // those of who give their locks back
+  CHECK(engine.world.journal.count("do idle.1") == 0);
+  CHECK(engine.world.journal.count("undo p.1") == 0);
+  engine.faults().release();
+  engine.run();
+  CHECK(engine.world.journal.count("undo p.1") == 1);
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+}
+
+TEST_CASE(
+    "a tree that is quarantined while it is undone is frozen, with all that is undone in it") {
+  EngineWorld engine;
+  bool broken = false;
+  engine.world.scripts["p"] = {.run = [&broken](JobRun& run) {
+    if (run.step == 3) return std::optional(Say::fail("no"));
+    if (run.step == 2) run.ctx.spawn(Fragile(broken), kBeside);
+    if (run.step == 2) run.ctx.spawn(Job(run.world, "asks"), kBeside);
+    return usual();
+  }};
+  engine.world.scripts["asks"] = asks_to_be_undone();
+  engine.world.scripts["asks"].locks = LockSet().table("shop", "orders", LockMode::kExclusive);
+  auto options = engine.options();
+  options.registry.add<Fragile>(broken);
+  engine.open(std::move(options));
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  REQUIRE(engine.world.asked() == 1);
+  engine.advance(1h);
+  REQUIRE(engine.describe(root).quarantined);
+  answer_all(engine);
+  engine.advance(1h);
+  CHECK(engine.world.journal.count("undo asks.2") == 0);
+  CHECK_FALSE(engine.executor().locks().empty());
+
+  REQUIRE(engine.executor().repair(root, RepairVerb::kBypass, kNote).to_string() == "OK");
+  engine.run();
+  CHECK(engine.result(root).bypassed);
+  CHECK(engine.executor().locks().empty());
 }
 
 TEST_CASE("an undo that is parked holds up only what has to come after it") {
