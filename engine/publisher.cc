@@ -79,7 +79,7 @@ void fill_chunk(GarbageCommit& garbage, std::size_t chunk) {
 // rollback has not begun and will be planned by the records that are there then; or it has, and
 // this was a step that went forward.
 bool stops_here(const Execution& head, const Execution& execution, const StepCommit& commit) {
-  if (!head.tree.rolling_back) return true;
+  if (!head.tree.rolling_back || head.quarantined) return true;
   const bool ordered = commit.next.order != OrderEffect::kNone;
   return execution.undo_step == 0 && !ordered && (!commit.was_undo || commit.is_grant);
 }

@@ -216,7 +216,7 @@ void give_back_idle_locks(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   for (Execution* member : head.tree.members) {
     const bool idle = member->state == ProcedureState::kFailed && member->undo_left == 0;
-    if (!idle || member->locks.empty() || !member->holds_locks()) continue;
+    if (!idle || member->parked || member->locks.empty() || !member->holds_locks()) continue;
     commit_last_record(core, *member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
   }
 }
@@ -239,14 +239,22 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
   core.queue(member, member.holds_locks() ? Disposition::kFront : Disposition::kBack);
 }
 
-// Whatever may be undone now; or the head ends, if nothing is left. That, and what may be the last
-// turn, waits until nobody else is in flight; left_flight() comes back to it.
+// Whether the last turn may begin, or if it is over the head may end. It waits until nobody else is
+// in flight; left_flight() comes back to it. What is parked may begin: it stands still in its turn.
+bool may_end(Execution& head) {
+  if (head.tree.in_flight != 0) return false;
+  if (!head.tree.parked) return true;
+  const Execution* const parked = first_parked(head);
+  return parked != nullptr && parked->undo_left != 0;
+}
+
+// Whatever may be undone now; or the head ends, if nothing is left.
 void begin_turns(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   TreeState& tree = head.tree;
   RollbackPlan& rollback = *tree.rollback;
   if (head.quarantined) return;
-  if (rollback.left() <= 1 && (tree.in_flight != 0 || tree.parked)) return;
+  if (rollback.left() <= 1 && !may_end(head)) return;
   if (rollback.left() == 0) {
     return commit_last_record(core, head, ProcedureState::kRolledBack, LastRecord::kEndsDomain,
                               effects);
@@ -652,6 +660,7 @@ void wait_in_turn(EngineCore& core, Execution& execution, const StepCommit& comm
 
 void end_turn(EngineCore& core, Execution& head, Execution& execution)
     PV2_REQUIRES(core.state_mutex) {
+  core.end_reported_wait(execution);  // there is one if an operator passed over its turn
   execution.undo_step = 0;
   --execution.undo_left;
   head.tree.rollback->end(execution);
@@ -669,7 +678,6 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
   TreeState& tree = head.tree;
   const Transition& done = commit.next;
   execution.phase = Phase::kIdle;
-  if (head.quarantined) return;  // frozen while this was on its way
   if (done.parked) {
     PV2_ASSERT(execution.failure != nullptr, "a record that parks says why");
     return park_tree(core, head, execution.failure->parked.to_string(), effects);

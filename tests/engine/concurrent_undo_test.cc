@@ -225,26 +225,71 @@ TEST_CASE("a tree does not end while a record of one of its members is on the wa
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
 }
 
+TEST_CASE("an undo that is parked alone is explained by its step, before and after a restart") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {
+      .run = [](JobRun& run) { return run.step == 2 ? std::optional(Say::fail("no")) : usual(); },
+      .undo =
+          [](JobRun& run) { return run.step == 1 ? std::optional(Say::fail("stuck")) : usual(); }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  REQUIRE(engine.describe(root).parked);
+  CHECK(engine.executor().explain(root)->procedures[0].step == 1);
+  engine.crash_and_open();
+  engine.run();
+  REQUIRE(engine.describe(root).parked);
+  CHECK(engine.executor().explain(root)->procedures[0].step == 1);
+}
+
 TEST_CASE(
     "a tree that is quarantined while it is undone is frozen, with all that is undone in it") {
+  const bool grant_on_its_way = GENERATE(false, true);
   EngineWorld engine;
   bool broken = false;
-  engine.world.scripts["p"] = {.run = [&broken](JobRun& run) {
-    if (run.step == 3) return std::optional(Say::fail("no"));
+  const auto asks = [](JobRun& run) {
+    return run.ctx.await<std::string>([&run](auto asked) { run.world.ask(asked); }) == nullptr;
+  };
+  engine.world.scripts["p"] = {.run = [&](JobRun& run) {
+    if (run.step == 3) return std::optional(asks(run) ? Say::wait() : Say::fail("no"));
     if (run.step == 2) run.ctx.spawn(Fragile(broken), kBeside);
     if (run.step == 2) run.ctx.spawn(Job(run.world, "asks"), kBeside);
     return usual();
   }};
   engine.world.scripts["asks"] = asks_to_be_undone();
   engine.world.scripts["asks"].locks = LockSet().table("shop", "orders", LockMode::kExclusive);
+  engine.world.scripts["outsider"] = {
+      .steps = 1,
+      .run = [&](JobRun& run) { return asks(run) ? std::optional(Say::wait()) : usual(); },
+      .locks = engine.world.scripts["asks"].locks};
   auto options = engine.options();
   options.registry.add<Fragile>(broken);
   engine.open(std::move(options));
   const ProcedureId root = engine.submit("p");
-  engine.run();
-  REQUIRE(engine.world.asked() == 1);
-  engine.advance(1h);
-  REQUIRE(engine.describe(root).quarantined);
+  if (grant_on_its_way) {
+    engine.run();
+    engine.submit("outsider");
+    engine.run();
+    engine.world.answer_one("fail");
+    engine.run();
+    REQUIRE(engine.world.asked() == 1);
+    engine.world.answer_one("give the lock back");
+    engine.faults().hold_commit(engine.faults().commits() + 2);  // that of the grant
+    engine.run();
+    REQUIRE(engine.faults().held() == 1);
+    engine.advance(1h);
+    REQUIRE(engine.describe(root).quarantined);
+    engine.faults().release();
+    engine.run();
+    CHECK(engine.world.asked() == 0);
+  } else {
+    engine.run();
+    engine.world.answer_one("fail");
+    engine.run();
+    REQUIRE(engine.world.asked() == 1);
+    engine.advance(1h);
+    REQUIRE(engine.describe(root).quarantined);
+  }
   answer_all(engine);
   engine.advance(1h);
   CHECK(engine.world.journal.count("undo asks.2") == 0);
