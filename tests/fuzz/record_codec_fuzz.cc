@@ -135,13 +135,15 @@ void fuzz_message(std::string_view row) {
   PV2_ASSERT(once == twice, "a message and its copy through bytes have the same encoding");
 }
 
+std::string key_of(const ProcedureKey& key) {
+  if (key.kind == RowKind::kInbox) return inbox_key(key.id, key.number);
+  if (key.kind == RowKind::kAudit) return audit_key(key.id, key.number);
+  return std::string(std::string_view(procedure_key(key.id, key.kind)));
+}
+
 void fuzz_keys(std::string_view bytes) {
   if (const auto key = parse_procedure_key(bytes)) {
-    const std::string again =
-        key->kind == RowKind::kInbox
-            ? inbox_key(key->id, key->number)
-            : std::string(std::string_view(procedure_key(key->id, key->kind)));
-    PV2_ASSERT(again == bytes, "a key of a procedure is kept");
+    PV2_ASSERT(key_of(*key) == bytes, "a key of a procedure is kept");
   }
   if (const auto nonce = parse_nonce_key(bytes)) {
     PV2_ASSERT(std::string_view(nonce_key(*nonce)) == bytes, "a key of a nonce is kept");
@@ -156,6 +158,7 @@ void fuzz_row(std::string_view row) {
   fuzz_state(row);
   fuzz_small_rows(row);
   fuzz_message(row);
+  must_have_reason(decode_audit(row).status());
 }
 
 }  // namespace
