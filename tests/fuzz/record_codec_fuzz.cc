@@ -70,8 +70,11 @@ Transition unchanged(const Execution& execution, bool holds_locks) {
   next.patience = execution.patience;
   next.now = execution.updated;
   next.result = std::string(std::string_view(execution.result));
+  next.unsure = execution.unsure;
+  next.bypassed = execution.bypassed;
+  next.reported = execution.reported;
   if (execution.failure && execution.state != ProcedureState::kFailed) {
-    next.error = execution.failure->error;
+    next.error = execution.parked ? execution.failure->parked : execution.failure->error;
   }
   return next;
 }
