@@ -301,6 +301,28 @@ TEST_CASE(
   CHECK(engine.executor().locks().empty());
 }
 
+TEST_CASE("what may have been begun, for all that a restart knows, waits for what is parked") {
+  EngineWorld engine;
+  bool mended = false;
+  engine.world.scripts["p"] = {.children = {"stuck", "idle"}};
+  engine.world.scripts["stuck"] = stuck(mended);
+  engine.world.scripts["idle"] = {};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  while (!engine.describe(root).parked) engine.executor().run_until_idle(1);
+  REQUIRE(engine.world.journal.count("do idle.1") == 0);
+  engine.crash_and_open();
+  engine.run();
+  CHECK(engine.describe(root).parked);
+  CHECK(engine.world.journal.count("undo idle.1") == 0);
+
+  mended = true;
+  REQUIRE(engine.executor().repair(root, RepairVerb::kRetryNow, kNote).to_string() == "OK");
+  engine.run();
+  CHECK(engine.world.journal.count("undo idle.1") == 1);
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+}
+
 TEST_CASE("an undo that is parked holds up only what has to come after it") {
   const bool restart = GENERATE(false, true);
   const auto verb = GENERATE(RepairVerb::kSkipStep, RepairVerb::kRetryNow, RepairVerb::kBypass);
