@@ -14,8 +14,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "leveldb_log_file.h"
@@ -28,6 +30,7 @@ constexpr std::string_view kMarker = "PV2-STORE";
 constexpr std::string_view kLock = "PV2-LOCK";
 constexpr std::string_view kMarkerFirstLine = "pv2 store\n";
 constexpr std::size_t kLogRecordHeader = 12;  // a 64-bit sequence and a 32-bit count
+constexpr std::size_t kPathBytesMax = 4'000;  // of PATH_MAX; names of files follow
 
 std::string marker_text(std::string_view state) {
   return fmt::format("{}format {}\n{}\n", kMarkerFirstLine, kLevelDbStoreFormat, state);
@@ -43,8 +46,23 @@ std::optional<std::uint64_t> number_of(std::string_view name, std::string_view e
   return number;
 }
 
-bool denied(const Status& status) {
-  return status.message().find("Permission denied") != std::string_view::npos;
+Status is_a_file(const std::string& path) {
+  return Status(StatusCode::kFailedPrecondition,
+                fmt::format("{} is a file; a store is a directory. Choose another path", path));
+}
+
+bool says(const Status& status, std::string_view what) {
+  return status.message().find(what) != std::string_view::npos;
+}
+
+bool is_table(std::string_view name) { return name.ends_with(".ldb") || name.ends_with(".sst"); }
+
+// The number of a log or a table of LevelDB.
+std::optional<std::uint64_t> number_of_data(std::string_view name) {
+  for (const std::string_view extension : {".log", ".ldb", ".sst"}) {
+    if (const auto number = number_of(name, extension)) return number;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -52,7 +70,55 @@ bool denied(const Status& status) {
 LevelDbDirectory::LevelDbDirectory(std::string path, LevelDbFiles files)
     : path_(std::move(path)), files_(std::move(files)) {}
 
+// What the file system would answer with a riddle. Only its own files are looked at: a test's file
+// system has none.
+Status LevelDbDirectory::check_path() const {
+  const auto refused = [](std::string why) {
+    return Status(StatusCode::kInvalidArgument, std::move(why));
+  };
+  if (path_.empty()) return refused("the path of a store is empty; name a directory");
+  if (path_.find('\0') != std::string::npos) {
+    return refused("the path of a store contains a zero byte, where the system would cut it");
+  }
+  if (path_.size() > kPathBytesMax) {
+    return refused(
+        fmt::format("the path of a store has {} bytes; at most {} leave room for its files",
+                    path_.size(), kPathBytesMax));
+  }
+  if (&files_.env() != leveldb::Env::Default()) return Status();
+
+  std::error_code failed;
+  if (path_.front() != '/' && std::filesystem::current_path(failed).empty()) {
+    return Status(
+        StatusCode::kNotFound,
+        fmt::format("store {}: a relative path leads nowhere, because the current directory "
+                    "of the process cannot be found ({}); give an absolute path",
+                    path_, failed.message()));
+  }
+  std::string link = path_;  // with a slash at its end it would be what it points to
+  while (link.size() > 1 && link.back() == '/') link.pop_back();
+  if (std::filesystem::is_symlink(link, failed) && !std::filesystem::exists(link, failed)) {
+    return Status(StatusCode::kFailedPrecondition,
+                  fmt::format("{} is a symbolic link to {}, which does not exist or cannot be "
+                              "reached; create that directory, or correct the link",
+                              link, std::filesystem::read_symlink(link, failed).string()));
+  }
+  if (std::filesystem::exists(link, failed) && !std::filesystem::is_directory(link, failed)) {
+    return is_a_file(link);
+  }
+  const std::string parent = parent_of(path_);
+  if (std::filesystem::exists(parent, failed) && !std::filesystem::is_directory(parent, failed)) {
+    return is_a_file(parent).with_context("store " + path_);
+  }
+  return Status();
+}
+
+bool LevelDbDirectory::has_marker() const {
+  return files_.env().FileExists(file(std::string(kMarker)));
+}
+
 Result<LevelDbDirectory::Contents> LevelDbDirectory::examine() const {
+  if (Status status = check_path(); !status.ok()) return status;
   if (!files_.env().FileExists(path_)) {
     const std::string parent = parent_of(path_);
     if (files_.env().FileExists(parent)) return Contents::kMissing;
@@ -113,10 +179,15 @@ Status LevelDbDirectory::refuse_strangers(const std::vector<std::string>& names)
 Status LevelDbDirectory::explain_unreadable(const Status& cause) const {
   struct stat facts {};
   if (::stat(path_.c_str(), &facts) == 0 && !S_ISDIR(facts.st_mode)) {
-    return Status(StatusCode::kFailedPrecondition,
-                  fmt::format("{} is a file; a store is a directory. Choose another path", path_));
+    return is_a_file(path_);
   }
-  if (!denied(cause)) return cause.with_context("store " + path_);
+  if (says(cause, "Read-only file system")) {
+    return Status(StatusCode::kIoError,
+                  fmt::format("store {}: {}; a store cannot be opened without writing: mount the "
+                              "file system for writing, or copy the directory elsewhere",
+                              path_, cause.message()));
+  }
+  if (!says(cause, "Permission denied")) return cause.with_context("store " + path_);
   return Status(StatusCode::kIoError,
                 fmt::format("store {}: {}; the process needs permission to read and write the "
                             "directory and everything in it",
@@ -166,7 +237,59 @@ Result<Manifest> LevelDbDirectory::manifest() const {
   if (contents.end == LogFileContents::End::kDamaged) return damaged(name, contents.problem);
   auto manifest = read_manifest(contents.records);
   if (!manifest.ok()) return damaged(name, std::string(manifest.status().message()));
+  if (manifest->next_file == 0 || manifest->log_number == 0) {
+    return damaged(name,
+                   fmt::format("it is cut short: of {} bytes, what is whole does not say which "
+                               "log and tables are in use",
+                               bytes->size()));
+  }
+  manifest->file = name;
   return manifest;
+}
+
+// LevelDB removes a log or a table when a later record of the MANIFEST says that it is not needed
+// any more. So when one is not there and newer ones are, of which the MANIFEST knows nothing, it is
+// rather the MANIFEST that has lost its end.
+Status LevelDbDirectory::missing(const Manifest& manifest, const std::string& name) const {
+  const auto names = files_.list(path_);
+  if (!names.ok()) return explain_unreadable(names.status());
+  for (const std::string& other : *names) {
+    const auto number = number_of_data(other);
+    if (!number || *number < manifest.next_file) continue;
+    return damaged(manifest.file,
+                   fmt::format("its end is missing: it knows nothing of {}, which is there, and "
+                               "needs {}, which is not",
+                               other, name));
+  }
+  return damaged(name, "it is missing");
+}
+
+// From its beginning to its end a creation makes logs without a record and no table.
+Status LevelDbDirectory::verify_unfinished() const {
+  const auto names = files_.list(path_);
+  if (!names.ok()) return explain_unreadable(names.status());
+  for (const std::string& name : *names) {
+    if (!number_of_data(name)) continue;
+    std::uint64_t bytes = 0;
+    const Status status = translate(files_.env().GetFileSize(file(name), &bytes));
+    if (!status.ok()) return explain_unreadable(status);
+    if (bytes == 0 && !is_table(name)) continue;
+    return Status(
+        StatusCode::kCorruption,
+        fmt::format(
+            "store {} is damaged: {}: it says that the store was never finished, which "
+            "would be emptied and made again, but {} holds {} bytes. No data was changed. If "
+            "this is a store that worked, restore {} from a backup, or write \"complete\" in "
+            "place of \"creating\"; if the files are of no use, remove them",
+            path_, kMarker, name, bytes, kMarker));
+  }
+  return Status();
+}
+
+std::string LevelDbDirectory::newest_log() const {
+  const auto current = manifest();
+  const auto logs = current.ok() ? live_logs(*current) : current.status();
+  return logs.ok() && !logs->empty() ? logs->back().file : "the last log";
 }
 
 Status LevelDbDirectory::verify() const {
@@ -176,17 +299,18 @@ Status LevelDbDirectory::verify() const {
   return status.ok() ? verify_logs(*current) : status;
 }
 
-Result<std::string> LevelDbDirectory::table_file(std::uint64_t number) const {
+Result<std::string> LevelDbDirectory::table_file(const Manifest& manifest,
+                                                 std::uint64_t number) const {
   for (const char* const extension : {"ldb", "sst"}) {
     std::string name = fmt::format("{:06}.{}", number, extension);
     if (files_.env().FileExists(file(name))) return name;
   }
-  return damaged(fmt::format("{:06}.ldb", number), "it is missing");
+  return missing(manifest, fmt::format("{:06}.ldb", number));
 }
 
 Status LevelDbDirectory::verify_table_files(const Manifest& manifest) const {
   for (const auto& [number, size] : manifest.tables) {
-    const auto name = table_file(number);
+    const auto name = table_file(manifest, number);
     if (!name.ok()) return name.status();
     std::uint64_t actual = 0;
     const Status status = translate(files_.env().GetFileSize(file(*name), &actual));
@@ -202,7 +326,7 @@ Result<std::vector<LiveLog>> LevelDbDirectory::live_logs(const Manifest& manifes
   const auto names = files_.list(path_);
   if (!names.ok()) return explain_unreadable(names.status());
   std::vector<LiveLog> logs;
-  bool found = manifest.log_number == 0;
+  bool found = false;
   for (const std::string& name : *names) {
     const auto number = number_of(name, ".log");
     if (!number) continue;
@@ -211,7 +335,7 @@ Result<std::vector<LiveLog>> LevelDbDirectory::live_logs(const Manifest& manifes
       logs.push_back({name, *number});
     }
   }
-  if (!found) return damaged(fmt::format("{:06}.log", manifest.log_number), "it is missing");
+  if (!found) return missing(manifest, fmt::format("{:06}.log", manifest.log_number));
   std::sort(logs.begin(), logs.end(),
             [](const LiveLog& a, const LiveLog& b) { return a.number < b.number; });
   return logs;
@@ -248,7 +372,7 @@ Status LevelDbDirectory::verify_tables() const {
   const auto current = manifest();
   if (!current.ok()) return current.status();
   for (const auto& [number, size] : current->tables) {
-    const auto name = table_file(number);
+    const auto name = table_file(*current, number);
     if (!name.ok()) return name.status();
     leveldb::RandomAccessFile* opened = nullptr;
     leveldb::Status status = files_.env().NewRandomAccessFile(file(*name), &opened);

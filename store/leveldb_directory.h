@@ -6,12 +6,14 @@
 //
 //     PV2-STORE   "pv2 store", the format version, and whether creation was completed
 //     PV2-LOCK    the lock of the owner, and who that is
+//     PV2-DURABLE up to which commit the database was durable (durable_mark.h)
 //     the rest    LevelDB's files
 
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "leveldb_files.h"
@@ -42,12 +44,15 @@ class LevelDbDirectory {
   LevelDbDirectory(std::string path, LevelDbFiles files);
 
   /// kFailedPrecondition: something else is there. kNotSupported: a newer format. kNotFound: no
-  /// parent directory.
+  /// parent directory. kInvalidArgument: it is no path.
   Result<Contents> examine() const;
 
   Status create() const;           ///< Makes the directory itself durable.
   Status mark_unfinished() const;  ///< Before LevelDB creates its files,
   Status mark_complete() const;    ///< and when they are durable.
+
+  /// Whether an unfinished store may be emptied: kCorruption when there is data in it after all.
+  Status verify_unfinished() const;
 
   /// Whether every file that LevelDB needs is there and undamaged, as far as that can be told
   /// without reading whole tables: those are verified by load(). A last write that a crash cut
@@ -63,16 +68,24 @@ class LevelDbDirectory {
 
   [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
   [[nodiscard]] std::string lock_file() const { return file("PV2-LOCK"); }
+  [[nodiscard]] std::string mark_file() const { return file(std::string(kMark)); }
+  [[nodiscard]] bool has_marker() const;
+  /// The log that was written last; for messages.
+  [[nodiscard]] std::string newest_log() const;
+  /// `file` of this store is damaged: `what`. For a store that nobody has changed yet.
+  [[nodiscard]] Status damaged(const std::string& file, const std::string& what) const;
+  static constexpr std::string_view kMark = "PV2-DURABLE";
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] const LevelDbFiles& files() const noexcept { return files_; }
 
  private:
+  Status check_path() const;
   Status refuse_strangers(const std::vector<std::string>& names) const;
   Status explain_unreadable(const Status& cause) const;
   Status verify_table_files(const Manifest& manifest) const;
   Status verify_logs(const Manifest& manifest) const;
-  Result<std::string> table_file(std::uint64_t number) const;
-  Status damaged(const std::string& file, const std::string& what) const;
+  Result<std::string> table_file(const Manifest& manifest, std::uint64_t number) const;
+  Status missing(const Manifest& manifest, const std::string& name) const;
 
   const std::string path_;
   const LevelDbFiles files_;

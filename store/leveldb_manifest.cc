@@ -67,7 +67,7 @@ bool add_record(Manifest& manifest, std::string_view record) {
         manifest.previous_log_number = cursor.number();
         break;
       case kNextFileNumber:
-        cursor.number();
+        manifest.next_file = cursor.number();
         break;
       case kLastSequence:
         manifest.last_sequence = cursor.number();

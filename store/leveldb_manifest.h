@@ -21,6 +21,9 @@ struct Manifest {
   std::uint64_t log_number = 0;                   ///< Logs from this number on are live,
   std::uint64_t previous_log_number = 0;          ///< and so is this one, if it is not 0.
   std::uint64_t last_sequence = 0;  ///< LevelDB's own count of operations when it was written.
+  std::string file;                 ///< Its name.
+  std::uint64_t next_file = 0;      ///< Files that existed then have lower numbers. Never 0 in a
+                                    ///< whole MANIFEST: its first records say it.
 };
 
 /// Adds up the records; kCorruption when one cannot be understood.

@@ -17,6 +17,8 @@
 #include <utility>
 
 #include "committer.h"
+#include "deferred_env.h"
+#include "durable_mark.h"
 #include "durable_names_env.h"
 #include "leveldb_directory.h"
 #include "leveldb_salvage.h"
@@ -52,7 +54,14 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
                    LevelDbFiles(options_.env ? *options_.env : *leveldb::Env::Default(),
                                 options_.sync_directory ? options_.sync_directory
                                                         : DirectorySync(&pv2::sync_directory))),
-        env_(directory_.files().env(), directory_.files().directory_sync()) {}
+        mark_(directory_.files(), directory_.mark_file()),
+        durable_names_(directory_.files().env(), directory_.files().directory_sync()),
+        env_(durable_names_) {}
+  // What was not taken over is forgotten before the database goes away.
+  ~Impl() {
+    committer_.reset();
+    env_.discard();
+  }
 
   Status recover_lease(CommitSink& sink);
   Status load(const RowVisitor& visit);
@@ -68,6 +77,8 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
   }
   [[nodiscard]] const LevelDbOptions& options() const noexcept { return options_; }
   [[nodiscard]] CommitSequence last_at_open() const noexcept { return last_at_open_; }
+  // For salvage: opens what is there, whatever the mark says was there.
+  void accept_lost_commits() noexcept { accepts_lost_commits_ = true; }
 
  private:
   // Keeps the database open while somebody reads; close() waits for the last reader.
@@ -96,6 +107,9 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
   Status acquire();
   Status open_database(bool create);
   Status read_last_sequence();
+  Status compare_with_mark() const;
+  Status take_over();
+  Status look_at_directory() const;
   Status visit_rows(leveldb::Iterator& rows, std::string_view prefix,
                     const RowVisitor& visit) const;
   Status with_damaged_file(const Status& failure, std::string_view act) const;
@@ -104,12 +118,15 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
 
   const LevelDbOptions options_;
   const LevelDbDirectory directory_;
-  DurableNamesEnv env_;  // LevelDB's; outlives it
+  DurableMark mark_;  // used by write(), and by close() when nobody writes any more
+  DurableNamesEnv durable_names_;
+  DeferredEnv env_;  // LevelDB's; outlives it
   StoreLock lock_;
   std::unique_ptr<const leveldb::FilterPolicy> filter_;
   std::unique_ptr<leveldb::Cache> cache_;
   std::unique_ptr<leveldb::DB> db_;
   CommitSequence last_at_open_;
+  bool accepts_lost_commits_ = false;
 
   Mutex readers_mutex_;
   CondVar no_readers_;
@@ -128,6 +145,7 @@ Status LevelDbProcedureStore::Impl::recover_lease(CommitSink& sink) {
   PV2_ASSERT(committer_ == nullptr, "recover_lease is called once");
   Status status = acquire();
   if (!status.ok()) {
+    env_.discard();
     db_.reset();
     lock_.release();
     return status;
@@ -167,15 +185,19 @@ Status LevelDbProcedureStore::Impl::acquire() {
   if (!contents.ok()) return contents.status();
 
   const bool create = *contents != Contents::kStore;
-  Status status = create ? directory_.mark_unfinished() : directory_.verify();
+  Status status;
+  if (*contents == Contents::kUnfinished) status = directory_.verify_unfinished();
+  if (status.ok()) status = create ? directory_.mark_unfinished() : directory_.verify();
   if (status.ok() && *contents == Contents::kUnfinished) {
     leveldb::Options remove;
     remove.env = &directory_.files().env();
     status = translate(leveldb::DestroyDB(directory_.path(), remove));
   }
+  if (status.ok() && !create) env_.defer();  // until write(): whoever has loaded it says it is good
   if (status.ok()) status = open_database(create);
   if (status.ok() && create) status = directory_.mark_complete();
   if (status.ok()) status = read_last_sequence();
+  if (status.ok() && !create && !accepts_lost_commits_) status = compare_with_mark();
   return status;
 }
 
@@ -215,7 +237,41 @@ Status LevelDbProcedureStore::Impl::read_last_sequence() {
   return Status();
 }
 
+// A log that was cut short looks like one that a crash left; so does a database whose last table
+// and log are both gone.
+Status LevelDbProcedureStore::Impl::compare_with_mark() const {
+  const auto durable = mark_.read();
+  if (durable.status().code() == StatusCode::kCorruption) {
+    return directory_.damaged(std::string(LevelDbDirectory::kMark),
+                              std::string(durable.status().message()));
+  }
+  if (!durable.ok()) return durable.status().with_context("opening store " + directory_.path());
+  if (*durable <= last_at_open_) return Status();
+  return directory_.damaged(
+      directory_.newest_log(),
+      fmt::format(
+          "its end is missing: {} says that commit {} was durable, and the last one that is "
+          "there is {}",
+          LevelDbDirectory::kMark, durable->value, last_at_open_.value));
+}
+
+// The first commit says that what was loaded is good.
+Status LevelDbProcedureStore::Impl::take_over() {
+  const Status applied = translate(env_.apply());
+  PV2_ASSERT(!applied.ok() || !env_.defers(), "what is taken over is changed at once from now on");
+  return applied.with_context("taking over store " + directory_.path());
+}
+
+// Commits go on in a directory that was removed, and nobody would find them.
+Status LevelDbProcedureStore::Impl::look_at_directory() const {
+  if (options_.env == nullptr) return lock_.check(directory_.lock_file(), directory_.path());
+  return directory_.has_marker() ? Status() : store_is_gone(directory_.path(), "its marker is");
+}
+
 Status LevelDbProcedureStore::Impl::write(const CommitList& unit) {
+  if (env_.defers()) {
+    if (Status taken = take_over(); !taken.ok()) return taken;
+  }
   batch_.Clear();
   CommitSequence last;
   unit.for_each([&](const CommitRequest& request) {
@@ -240,9 +296,11 @@ Status LevelDbProcedureStore::Impl::write(const CommitList& unit) {
 
   leveldb::WriteOptions options;
   options.sync = true;
-  const leveldb::Status written = db_->Write(options, &batch_);
+  Status written = translate(db_->Write(options, &batch_));
+  if (written.ok()) written = look_at_directory();
+  if (written.ok()) written = mark_.raise(last);
   if (written.ok()) return Status();
-  return translate(written).with_context(
+  return written.with_context(
       fmt::format("leveldb commit of {} batches to {} failed", unit.size(), directory_.path()));
 }
 
@@ -320,6 +378,9 @@ void LevelDbProcedureStore::Impl::close() noexcept {
   MutexLock lock(readers_mutex_);
   readable_ = false;
   while (readers_ != 0) no_readers_.wait(readers_mutex_);
+  // A mark that does not reach the disk is an older mark, which is true as well.
+  if (db_ != nullptr) static_cast<void>(mark_.sync().ok());
+  env_.discard();
   db_.reset();
   lock_.release();
 }
@@ -365,23 +426,29 @@ void LevelDbProcedureStore::close() noexcept { impl_->close(); }
 Result<LevelDbProcedureStore::Salvaged> LevelDbProcedureStore::salvage(const std::string& path) {
   const LevelDbDirectory directory(
       path, LevelDbFiles(*leveldb::Env::Default(), DirectorySync(&pv2::sync_directory)));
-  const auto cut = cut_damaged_logs(directory);
+  auto cut = cut_damaged_logs(directory);
   if (!cut.ok()) return cut.status();
-  Salvaged salvaged{.changed = cut->changed, .last_kept = {}, .copies = cut->copies, .report = {}};
-  if (!cut->changed) {
-    salvaged.report = fmt::format("store {} needs no salvage: its logs are undamaged", path);
-    return salvaged;
-  }
 
   class NoSink final : public CommitSink {
     void on_committed(CommitList) noexcept override {}
   } sink;
   LevelDbProcedureStore store(path);
+  store.impl_->accept_lost_commits();
   Status status = store.recover_lease(sink);
-  if (!status.ok())
-    return status.with_context("after the salvage (copies are in " + cut->copies + ")");
-  salvaged.last_kept = store.impl_->last_at_open();
+  const CommitSequence last = store.impl_->last_at_open();
+  if (status.ok()) status = give_up_later_commits(directory, last, *cut);
   store.close();
+  if (!status.ok()) {
+    return cut->changed
+               ? status.with_context("after the salvage (copies are in " + cut->copies + ")")
+               : status;
+  }
+  Salvaged salvaged{
+      .changed = cut->changed, .last_kept = last, .copies = cut->copies, .report = {}};
+  if (!cut->changed) {
+    salvaged.report = fmt::format("store {} needs no salvage: its logs are undamaged", path);
+    return salvaged;
+  }
   salvaged.report = fmt::format(
       "store {}: {}. Every commit up to {} is kept; every later one is gone. The damaged files are "
       "in {}",

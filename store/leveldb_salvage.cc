@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "durable_mark.h"
 #include "leveldb_log_file.h"
 #include "little_endian.h"
 #include "store_lock.h"
@@ -61,6 +62,15 @@ Result<Plan> plan_cuts(const LevelDbDirectory& directory, const Manifest& manife
   return plan;
 }
 
+Status make_place_for_copies(const LevelDbDirectory& directory, LogCut& cut) {
+  const LevelDbFiles& files = directory.files();
+  for (int number = 1; cut.copies.empty() || files.env().FileExists(cut.copies); ++number) {
+    cut.copies = fmt::format("{}.salvaged-{}", directory.path(), number);
+  }
+  const Status made = translate(files.env().CreateDir(cut.copies));
+  return made.ok() ? files.sync_directory(parent_of(cut.copies)) : made;
+}
+
 }  // namespace
 
 Result<LogCut> cut_damaged_logs(const LevelDbDirectory& directory) {
@@ -93,11 +103,7 @@ Result<LogCut> cut_damaged_logs(const LevelDbDirectory& directory) {
 
   const LevelDbFiles& files = directory.files();
   LogCut done{.changed = true, .copies = {}, .what = plan->what};
-  for (int number = 1; done.copies.empty() || files.env().FileExists(done.copies); ++number) {
-    done.copies = fmt::format("{}.salvaged-{}", directory.path(), number);
-  }
-  status = translate(files.env().CreateDir(done.copies));
-  if (status.ok()) status = files.sync_directory(parent_of(done.copies));
+  status = make_place_for_copies(directory, done);
   for (const Cut& cut : plan->cuts) {
     if (status.ok()) status = files.replace(done.copies + "/" + cut.file, cut.bytes);
   }
@@ -107,6 +113,28 @@ Result<LogCut> cut_damaged_logs(const LevelDbDirectory& directory) {
   }
   if (!status.ok()) return status.with_context("salvage of store " + directory.path());
   return done;
+}
+
+Status give_up_later_commits(const LevelDbDirectory& directory, CommitSequence last, LogCut& cut) {
+  const LevelDbFiles& files = directory.files();
+  DurableMark mark(files, directory.mark_file());
+  const auto durable = mark.read();
+  const bool damaged = durable.status().code() == StatusCode::kCorruption;
+  if (!durable.ok() && !damaged) return durable.status();
+  if (durable.ok() && *durable <= last) return Status();
+
+  const auto bytes = files.read(directory.mark_file());
+  Status status = bytes.status();
+  if (status.ok() && cut.copies.empty()) status = make_place_for_copies(directory, cut);
+  const std::string name(LevelDbDirectory::kMark);
+  if (status.ok()) status = files.replace(cut.copies + "/" + name, *bytes);
+  if (status.ok()) status = mark.reset(last);
+  if (!status.ok()) return status.with_context("salvage of store " + directory.path());
+  cut.what += cut.changed ? "; " : "";
+  cut.what += damaged ? fmt::format("{} was damaged and is written anew", name)
+                      : fmt::format("{} said that commit {} was durable", name, durable->value);
+  cut.changed = true;
+  return status;
 }
 
 }  // namespace pv2

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "leveldb_directory.h"
+#include "pv2/base/ids.h"
 #include "pv2/base/status.h"
 
 namespace pv2 {
@@ -23,5 +24,9 @@ struct LogCut {
 /// Takes the store's lock while it works. kNotSupported when the damage is not at the end of the
 /// logs.
 Result<LogCut> cut_damaged_logs(const LevelDbDirectory& directory);
+
+/// Lets PV2-DURABLE say that `last` is the last commit, if it says more or is damaged, and adds
+/// that to `cut`. The caller holds the store's lock.
+Status give_up_later_commits(const LevelDbDirectory& directory, CommitSequence last, LogCut& cut);
 
 }  // namespace pv2

@@ -24,5 +24,8 @@ namespace pv2 {
 inline void append_fixed64(std::string& out, std::uint64_t number) {
   for (int i = 0; i < 8; ++i) out.push_back(static_cast<char>(number >> (8 * i)));
 }
+inline void append_fixed32(std::string& out, std::uint32_t number) {
+  for (int i = 0; i < 4; ++i) out.push_back(static_cast<char>(number >> (8 * i)));
+}
 
 }  // namespace pv2

@@ -18,6 +18,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "pv2/base/assert.h"
+
 namespace pv2 {
 namespace {
 
@@ -50,16 +52,29 @@ std::string read_holder(int fd) {
 
 }  // namespace
 
+Status store_is_gone(const std::string& store, std::string_view what) {
+  return Status(
+      StatusCode::kIoError,
+      fmt::format("store {} was removed, moved or replaced while it is in use: {} not the "
+                  "file that this process opened. Stop the process, and restore the "
+                  "directory or a backup before it starts again: what is committed now "
+                  "would be lost",
+                  store, what));
+}
+
 Status StoreLock::acquire(const std::string& file, const std::string& store) {
   const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) {
     const int error = errno;
-    const bool refused = error == EACCES || error == EPERM || error == EROFS;
+    const bool refused = error == EACCES || error == EPERM;
     return Status(StatusCode::kIoError,
                   fmt::format("cannot open {}: {}{}", file, std::generic_category().message(error),
                               refused ? "; the process needs permission to read and write the "
                                         "directory and everything in it"
-                                      : ""));
+                              : error == EROFS ? "; a store cannot be opened without writing: "
+                                                 "mount the file system for writing, or copy the "
+                                                 "directory elsewhere"
+                                               : ""));
   }
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
@@ -81,6 +96,15 @@ Status StoreLock::acquire(const std::string& file, const std::string& store) {
   }
   fd_ = fd;
   return Status();
+}
+
+Status StoreLock::check(const std::string& file, const std::string& store) const {
+  PV2_ASSERT(fd_ >= 0, "a store looks for its lock while it has one");
+  struct stat held {};
+  struct stat named {};
+  const bool same = ::fstat(fd_, &held) == 0 && ::stat(file.c_str(), &named) == 0 &&
+                    held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+  return same ? Status() : store_is_gone(store, file + " is");
 }
 
 void StoreLock::release() noexcept {

@@ -7,10 +7,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "pv2/base/status.h"
 
 namespace pv2 {
+
+/// The store in directory `store` is not there any more; `what` begins the reason: "its lock is".
+Status store_is_gone(const std::string& store, std::string_view what);
 
 /// An flock on one file. Owned by one thread.
 class StoreLock {
@@ -23,6 +27,10 @@ class StoreLock {
   /// Takes the lock of `file`, or says who holds it (kBusy). Never waits. `store` is for messages.
   Status acquire(const std::string& file, const std::string& store);
   void release() noexcept;
+
+  /// Whether `file` is still the one that is locked (kIoError): somebody who removes the directory,
+  /// or moves it away, lets this process go on with files that nobody will find.
+  [[nodiscard]] Status check(const std::string& file, const std::string& store) const;
 
  private:
   int fd_ = -1;

@@ -4,6 +4,7 @@
 // directories. A refusal leaves every byte as it was. What needs root (another user, a tiny file
 // system) is done where the tests run as root.
 
+#include <leveldb/db.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -22,22 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string read_file(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 void write_file(const fs::path& path, std::string_view text) {
   std::ofstream(path, std::ios::binary) << text;
-}
-
-// Every file below a directory with its bytes.
-std::map<std::string, std::string> fingerprint(const fs::path& root) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(root)) {
-    files[entry.path()] = entry.is_regular_file() ? read_file(entry.path()) : "directory";
-  }
-  return files;
 }
 
 constexpr LevelDbOptions::Committer kPump = LevelDbOptions::Committer::kPump;
@@ -64,6 +51,28 @@ void make_store(const std::string& path, int commits = 3, std::size_t padding = 
     REQUIRE(request.status.ok());
   }
   store.close();
+}
+
+// One commit takes the store over: LevelDB moves the rows from the log into a table.
+void commit_once(const std::string& path) {
+  RecordingSink sink;
+  LevelDbProcedureStore store(path, {.committer = kPump});
+  REQUIRE(store.recover_lease(sink).ok());
+  Request request;
+  request.batch.put(Space::kEngine, "again", "");
+  store.commit(request);
+  store.pump();
+  REQUIRE(request.status.ok());
+  store.close();
+}
+
+Status open_load_and_close(const std::string& path) {
+  RecordingSink sink;
+  LevelDbProcedureStore store(path, {.committer = kPump});
+  Status status = store.recover_lease(sink);
+  if (status.ok()) status = store.load([](const StoredRow&) { return Status(); });
+  store.close();
+  return status;
 }
 
 fs::path only_file(const std::string& directory, const std::string& extension) {
@@ -208,6 +217,221 @@ TEST_CASE("a newer format is refused with both versions and left as it is") {
   REQUIRE(fingerprint(path) == before);
 }
 
+TEST_CASE("whatever is damaged, a refused store has every name and every byte that it had") {
+  struct Damage {
+    std::string what;
+    std::function<void(const std::string& path)> act;
+  };
+  const auto cut = [](const fs::path& file, std::size_t bytes) { fs::resize_file(file, bytes); };
+  const std::vector<Damage> all = {
+      {"a block of a table", [](auto& path) { flip_byte(only_file(path, ".ldb"), "value of 2"); }},
+      {"a table that is cut", [&](auto& path) { cut(only_file(path, ".ldb"), 5'000); }},
+      {"a table that is missing", [](auto& path) { fs::remove(only_file(path, ".ldb")); }},
+      {"a block of the log", [](auto& path) { flip_byte(only_file(path, ".log"), "again"); }},
+      {"a log that is cut", [&](auto& path) { cut(only_file(path, ".log"), 10); }},
+      {"a log that is empty", [&](auto& path) { cut(only_file(path, ".log"), 0); }},
+      {"a log that is missing", [](auto& path) { fs::remove(only_file(path, ".log")); }},
+      {"the MANIFEST",
+       [](auto& path) {
+         const std::string current = read_file(path + "/CURRENT");
+         flip_byte(path + "/" + current.substr(0, current.size() - 1), "leveldb.Bytewise");
+       }},
+      {"CURRENT", [](auto& path) { write_file(path + "/CURRENT", "MANIFEST-000099\n"); }},
+      {"the marker", [](auto& path) { write_file(path + "/PV2-STORE", "pv2 store\nformat 1\n"); }},
+      {"the format", [](auto& path) { write_file(path + "/PV2-STORE", "pv2 store\nformat 2\n"); }},
+      {"a marker that says creating",
+       [](auto& path) { write_file(path + "/PV2-STORE", "pv2 store\nformat 1\ncreating\n"); }},
+      {"the marks", [](auto& path) { write_file(path + "/PV2-DURABLE", std::string(12, 'x')); }},
+      {"the value of a row",
+       [](auto& path) {
+         leveldb::DB* opened = nullptr;
+         REQUIRE(leveldb::DB::Open({}, path, &opened).ok());
+         const std::unique_ptr<leveldb::DB> db(opened);
+         REQUIRE(db->Put({}, "H2", "short").ok());
+       }},
+  };
+  for (const Damage& damage : all) {
+    INFO("damaged: " << damage.what);
+    const TemporaryDirectory directory;
+    const std::string path = directory.path("store");
+    make_store(path, 3, 5'000);
+    commit_once(path);
+    REQUIRE(open_load_and_close(path).ok());
+    damage.act(path);
+    const auto before = fingerprint(path);
+
+    const Status refused = open_load_and_close(path);
+
+    INFO(refused.to_string());
+    REQUIRE(
+        (refused.code() == StatusCode::kCorruption || refused.code() == StatusCode::kNotSupported));
+    REQUIRE_THAT(std::string(refused.message()), ContainsSubstring(path));
+    REQUIRE(fingerprint(path) == before);
+  }
+}
+
+TEST_CASE("a store that a second process has is refused to a third, and not touched by it") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("store");
+  RecordingSink sink;
+  LevelDbProcedureStore owner(path, {.committer = kPump});
+  REQUIRE(owner.recover_lease(sink).ok());
+  const auto before = fingerprint(path);
+
+  REQUIRE(open_load_and_close(path).code() == StatusCode::kBusy);
+
+  REQUIRE(fingerprint(path) == before);
+  owner.close();
+}
+
+TEST_CASE("a marker that says creating is believed only as long as there is no data") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("store");
+  const std::string creating = "pv2 store\nformat 1\ncreating\n";
+  make_store(path);
+  write_file(path + "/PV2-STORE", creating);
+
+  const Status refused = open_and_close(path);
+
+  REQUIRE(refused.code() == StatusCode::kCorruption);
+  const std::string message(refused.message());
+  REQUIRE_THAT(message, ContainsSubstring("says that the store was never finished"));
+  REQUIRE_THAT(message, ContainsSubstring(".log holds "));
+  REQUIRE_THAT(message, ContainsSubstring("write \"complete\" in place of \"creating\""));
+  write_file(path + "/PV2-STORE", "pv2 store\nformat 1\ncomplete\n");
+  REQUIRE(open_and_close(path).ok());
+
+  const std::string fresh = directory.path("fresh");  // interrupted before its first commit
+  make_store(fresh, 0);
+  write_file(fresh + "/PV2-STORE", creating);
+  REQUIRE(open_and_close(fresh).ok());
+}
+
+TEST_CASE("a directory that is removed, moved or replaced under a store fails its next commit") {
+  const auto how = GENERATE(std::string("removed"), std::string("moved"), std::string("replaced"));
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("store");
+  make_store(directory.path("other"));
+  RecordingSink sink;
+  LevelDbProcedureStore store(path, {.committer = kPump});
+  REQUIRE(store.recover_lease(sink).ok());
+  std::deque<Request> requests(3);
+  const auto commit = [&](std::size_t i) {
+    requests[i].batch.put(Space::kHost, std::to_string(i), "value");
+    store.commit(requests[i]);
+    store.pump();
+    return requests[i].status;
+  };
+  REQUIRE(commit(0).ok());
+  if (how == "moved") {
+    fs::rename(path, directory.path("elsewhere"));
+  } else {
+    fs::remove_all(path);
+  }
+  if (how == "replaced") fs::rename(directory.path("other"), path);
+
+  const Status failed = commit(1);
+
+  INFO(failed.to_string());
+  REQUIRE(failed.code() == StatusCode::kIoError);
+  REQUIRE_THAT(std::string(failed.message()),
+               ContainsSubstring("store " + path + " was removed, moved or replaced"));
+  REQUIRE(commit(2) == failed);
+  store.close();
+}
+
+TEST_CASE("a path that is none, or leads nowhere, is refused in words") {
+  const TemporaryDirectory directory;
+  write_file(directory.path("file"), "text");
+  fs::create_symlink("nowhere", directory.path("dangling"));
+  fs::create_symlink("file", directory.path("to-file"));
+  fs::create_directory(directory.path("real"));
+  fs::create_symlink("real", directory.path("good"));
+  const auto said = [&](const std::string& path) { return open_and_close(path).to_string(); };
+
+  REQUIRE_THAT(said(""), ContainsSubstring("the path of a store is empty; name a directory"));
+  REQUIRE_THAT(said(std::string("a\0b", 3)), ContainsSubstring("contains a zero byte"));
+  REQUIRE_THAT(said(std::string(5'000, 'p')), ContainsSubstring("has 5000 bytes; at most"));
+  for (const char* const slash : {"", "/", "//"}) {
+    REQUIRE_THAT(said(directory.path("dangling") + slash),
+                 ContainsSubstring("dangling is a symbolic link to nowhere, which does not exist"));
+  }
+  REQUIRE_THAT(said(directory.path("to-file")), ContainsSubstring("to-file is a file; a store is"));
+  REQUIRE_THAT(said(directory.path("file/store")), ContainsSubstring("file is a file; a store is"));
+  REQUIRE_THAT(said(directory.path("file") + "/"), ContainsSubstring("a file; a store is"));
+  REQUIRE(open_and_close(directory.path("good")).ok());
+  REQUIRE_FALSE(fs::exists(directory.path("nowhere")));
+}
+
+TEST_CASE("a relative path of a process whose current directory was removed is refused in words") {
+  const TemporaryDirectory directory;
+  const std::string gone = directory.path("gone");
+  fs::create_directory(gone);
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::string answer = "cannot go there";
+    if (::chdir(gone.c_str()) == 0 && ::rmdir(gone.c_str()) == 0) {
+      answer = open_and_close("store").to_string();
+    }
+    const ssize_t written = ::write(ends[1], answer.data(), answer.size());
+    ::_exit(written < 0);
+  }
+  ::close(ends[1]);
+  char buffer[512];
+  const ssize_t size = ::read(ends[0], buffer, sizeof buffer);
+  ::close(ends[0]);
+  ::waitpid(child, nullptr, 0);
+
+  REQUIRE(size > 0);
+  REQUIRE_THAT(std::string(buffer, static_cast<std::size_t>(size)),
+               ContainsSubstring("the current directory of the process cannot be found"));
+}
+
+TEST_CASE("a file system that is mounted read-only is named as the reason") {
+  if (::geteuid() != 0) return;
+  const TemporaryDirectory directory;
+  const std::string mounted = directory.path("mounted");
+  fs::create_directory(mounted);
+  if (::mount("tmpfs", mounted.c_str(), "tmpfs", 0, "size=4m") != 0) return;
+  make_store(mounted + "/store");
+  const bool read_only =
+      ::mount("tmpfs", mounted.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "") == 0;
+  const Status old_store = open_and_close(mounted + "/store");
+  const Status new_store = open_and_close(mounted + "/new");
+  ::umount(mounted.c_str());
+
+  REQUIRE(read_only);
+  for (const Status& refused : {old_store, new_store}) {
+    REQUIRE(refused.code() == StatusCode::kIoError);
+    REQUIRE_THAT(std::string(refused.message()), ContainsSubstring("Read-only file system"));
+    REQUIRE_THAT(std::string(refused.message()), ContainsSubstring("mount the file system for"));
+  }
+}
+
+TEST_CASE("salvage of a store that has lost commits keeps what is there, and it opens again") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("store");
+  make_store(path, 5);
+  const fs::path log = only_file(path, ".log");
+  fs::resize_file(log, fs::file_size(log) / 2);
+  const std::string marks = read_file(path + "/PV2-DURABLE");
+  REQUIRE(open_and_close(path).code() == StatusCode::kCorruption);
+
+  const auto salvaged = LevelDbProcedureStore::salvage(path);
+
+  REQUIRE(salvaged.ok());
+  REQUIRE(salvaged.value().changed);
+  REQUIRE(salvaged.value().last_kept.value == 2);
+  REQUIRE_THAT(salvaged.value().report, ContainsSubstring("said that commit 5 was durable"));
+  REQUIRE(read_file(salvaged.value().copies + "/PV2-DURABLE") == marks);
+  REQUIRE(open_load_and_close(path).ok());
+  commit_once(path);
+  REQUIRE(open_load_and_close(path).ok());
+  REQUIRE_FALSE(LevelDbProcedureStore::salvage(path).value().changed);
+}
+
 TEST_CASE("missing permissions are reported with the path and what is needed") {
   const TemporaryDirectory directory;
   const std::string path = directory.path("store");
@@ -265,7 +489,7 @@ TEST_CASE("a missing file is refused by name") {
   const TemporaryDirectory directory;
   const std::string path = directory.path("store");
   make_store(path);
-  REQUIRE(open_and_close(path).ok());  // moves the rows from the log into a table
+  commit_once(path);
   const fs::path gone =
       extension == "CURRENT" ? fs::path(path + "/CURRENT") : only_file(path, extension);
   fs::remove(gone);
@@ -283,7 +507,7 @@ TEST_CASE("a damaged table is found by load and named") {
   const TemporaryDirectory directory;
   const std::string path = directory.path("store");
   make_store(path, 3, 5'000);  // more than one block, so that opening does not meet the damage
-  REQUIRE(open_and_close(path).ok());
+  commit_once(path);
   const fs::path table = only_file(path, ".ldb");
   flip_byte(table, "value of 2");
 
@@ -407,6 +631,7 @@ TEST_CASE("salvage leaves alone what is sound, what is in use, and what it canno
     REQUIRE(LevelDbProcedureStore::salvage(path).status().code() == StatusCode::kBusy);
     owner.close();
   }
+  commit_once(path);
   flip_byte(only_file(path, ".ldb"), "value of 2");
   const auto before = fingerprint(path);
   const Status beyond = LevelDbProcedureStore::salvage(path).status();

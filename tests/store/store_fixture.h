@@ -6,10 +6,8 @@
 
 #pragma once
 
-#include <unistd.h>
-
 #include <cstdlib>
-#include <filesystem>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,6 +20,7 @@
 #include "pv2/store/memory_procedure_store.h"
 #include "pv2/store/noop_procedure_store.h"
 #include "support/crash_env.h"
+#include "support/temporary_directory.h"
 
 namespace pv2::testing {
 
@@ -78,27 +77,6 @@ class RecordingSink final : public CommitSink {
   CondVar arrived_;
   std::vector<Answer> answers_ PV2_GUARDED_BY(answers_mutex_);
   std::size_t lists_ PV2_GUARDED_BY(answers_mutex_) = 0;
-};
-
-/// A directory that goes away with the object.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "pv2-store-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  [[nodiscard]] std::string path(std::string_view name) const {
-    return path_ + "/" + std::string(name);
-  }
-
- private:
-  std::string path_;
 };
 
 /// A place where stores of one kind can be opened one after the other, each finding what the last
@@ -169,6 +147,47 @@ inline std::vector<std::string> scan_rows(ProcedureStore& store, Space space,
   });
   if (!status.ok()) rows.push_back("failed: " + status.to_string());
   return rows;
+}
+
+// Commits one row per call; the store is pumped by hand.
+class Writer {
+ public:
+  explicit Writer(CrashEnv& env)
+      : store_("store", {.committer = LevelDbOptions::Committer::kPump,
+                         .env = &env,
+                         .sync_directory = env.directory_sync()}) {}
+
+  Status open() { return store_.recover_lease(sink_); }
+  Status write(const std::string& key) {
+    Request& request = requests_.emplace_back();
+    request.batch.insert(Space::kHost, key, "value of " + key);
+    store_.commit(request);
+    store_.pump();
+    return sink_.answers().back().status;
+  }
+  LevelDbProcedureStore& store() { return store_; }
+  RecordingSink& sink() { return sink_; }
+
+ private:
+  std::deque<Request> requests_;
+  RecordingSink sink_;
+  LevelDbProcedureStore store_;
+};
+
+/// Lets `to` have what `from` has, all of it durable.
+inline void copy_files(const CrashEnv& from, CrashEnv& to) {
+  for (const std::string& file : from.files()) to.set_contents(file, from.contents(file));
+  static_cast<void>(to.CreateDir("store").ok());
+  static_cast<void>(to.directory_sync()(".").ok());
+}
+
+/// The log that was begun last.
+inline std::string last_log(const CrashEnv& env) {
+  std::string log;
+  for (const std::string& file : env.files()) {
+    if (file.ends_with(".log")) log = file;
+  }
+  return log;
 }
 
 }  // namespace pv2::testing
