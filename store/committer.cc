@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "pv2/base/assert.h"
+#include "pv2/base/thread.h"
 
 namespace pv2 {
 
@@ -21,7 +22,10 @@ Committer::Committer(std::string store_name, UnitWriter& writer, CommitSink& sin
       sink_(sink),
       options_(options),
       last_sequence_(last) {
-  if (options_.thread == Thread::kOwn) thread_ = std::thread([this] { run(); });
+  if (options_.thread != Thread::kOwn) return;
+  auto thread = start_thread("the writer of " + store_name_, [this] { run(); });
+  started_ = thread.status();
+  if (thread.ok()) thread_ = *std::move(thread);
 }
 
 Committer::~Committer() {

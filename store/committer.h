@@ -51,6 +51,8 @@ class Committer {
   /// Continues behind `last`. `store_name` is for messages.
   Committer(std::string store_name, UnitWriter& writer, CommitSink& sink, CommitSequence last,
             Options options);
+  /// OK, or why it has no thread; then it takes nothing, and is destroyed.
+  [[nodiscard]] const Status& started() const noexcept { return started_; }
   /// Without close(): what is still queued is dropped, as in a crash, and the sink is not told.
   ~Committer();
   Committer(const Committer&) = delete;
@@ -98,6 +100,7 @@ class Committer {
 
   std::atomic<bool> dropped_ = false;  // relaxed: the join orders everything else
   // Owned by whoever writes: the thread, or the caller of pump().
+  Status started_;  // constant
   Status failure_;
   bool look_at_sizes_ = false;
   std::thread thread_;

@@ -160,6 +160,7 @@ Status LevelDbProcedureStore::Impl::recover_lease(CommitSink& sink) {
       Committer::Options{.thread = pumped ? Committer::Thread::kCaller : Committer::Thread::kOwn,
                          .limits = options_.limits,
                          .unit_size = options_.unit_size});
+  status = committer_->started();
   return status;
 }
 

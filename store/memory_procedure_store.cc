@@ -80,7 +80,7 @@ class MemoryProcedureStore::Impl final : public UnitWriter {
             .thread = own_thread ? Committer::Thread::kOwn : Committer::Thread::kCaller,
             .limits = options_.limits,
             .unit_size = {.batch_operations = SIZE_MAX, .batch_bytes = SIZE_MAX}});
-    return Status();
+    return committer_->started();
   }
 
   Status write(const CommitList& unit) override {

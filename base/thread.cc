@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// std::thread throws when there is none left; that is caught here and put into words. What tests
+// count down is looked at first.
+
+#include "pv2/base/thread.h"
+
+#include <atomic>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace pv2 {
+namespace {
+
+constexpr std::size_t kNoLimit = SIZE_MAX;
+std::atomic<std::size_t> left_for_tests{kNoLimit};
+
+bool take_one() noexcept {
+  std::size_t left = left_for_tests.load();
+  while (left != kNoLimit && left != 0 && !left_for_tests.compare_exchange_weak(left, left - 1)) {
+  }
+  return left != 0;
+}
+
+Status none_left(std::string_view what, std::string_view why) {
+  return Status(StatusCode::kResourceExhausted,
+                "no thread can be started for " + std::string(what) + ": " + std::string(why) +
+                    "; raise the limit of threads of the process, or ask for fewer");
+}
+
+}  // namespace
+
+void limit_new_threads_for_tests(std::optional<std::size_t> left) noexcept {
+  left_for_tests.store(left.value_or(kNoLimit));
+}
+
+Result<std::thread> start_thread(std::string_view what, std::function<void()> work) {
+  if (!take_one()) return none_left(what, "a test allows no more");
+  try {
+    return std::thread(std::move(work));
+  } catch (const std::system_error& error) {
+    return none_left(what, error.what());
+  }
+}
+
+}  // namespace pv2
