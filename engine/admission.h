@@ -16,6 +16,19 @@
 
 namespace pv2 {
 
+/// What is recorded of a submission that is made now, and what an older program would have
+/// recorded of the same one.
+struct Fingerprints {
+  Fingerprint exact;
+  Fingerprint joined;
+
+  [[nodiscard]] bool match(const Fingerprint& known) const noexcept {
+    return known == (known.form == Fingerprint::Form::kJoined ? joined : exact);
+  }
+};
+/// Over type, owner and arguments, put together in `scratch`.
+[[nodiscard]] Fingerprints fingerprints_of(const Execution& execution, std::string& scratch);
+
 /// Thread-safe.
 class Admission {
  public:
@@ -50,12 +63,14 @@ class Admission {
   /// What a submission is known by.
   struct Key {
     Nonce nonce;
-    Fingerprint fingerprint;
+    Fingerprints fingerprints;
   };
   Known look_up(const Key& wanted, InsertCommit::Submitter& submitter, Effects& effects)
       PV2_REQUIRES(core_.state_mutex);
   void answer_known(const Key& wanted, const NonceEntry& entry, InsertCommit::Submitter& submitter,
                     Effects& effects) PV2_REQUIRES(core_.state_mutex);
+  /// Asserts, now and then, that the store does not know a nonce that was taken for new.
+  void check_unknown(const Nonce& nonce, ProcedureId id);
   Known look_up_in_store(const Key& wanted, InsertCommit::Submitter& submitter, Effects& effects);
   [[nodiscard]] Status check_size(const Execution& execution) const;
   [[nodiscard]] Status check_expiry(const SubmitOptions& options, WallTime now) const;
@@ -64,8 +79,5 @@ class Admission {
   EngineCore& core_;
   Publisher& publisher_;
 };
-
-/// The fingerprint of a submission: type, arguments, owner, put together in `scratch`.
-[[nodiscard]] Fingerprint fingerprint_of(const Execution& execution, std::string& scratch);
 
 }  // namespace pv2

@@ -53,7 +53,17 @@ class Engine {
     core.resolve_deadlocks = [this] { resolve_deadlocks(core, publisher); };
   }
 
+  /// Makes the threads that the options ask for; they begin with start().
+  Status make_threads() {
+    if (!core.pool->started().ok()) return core.pool->started();
+    if (core.options.workers == 0) return Status();
+    Status made = timers.make_thread(gate);
+    if (!made.ok()) return made;
+    return workers.make_threads(core.options.workers, core.options.reserved_workers, gate);
+  }
+
   EngineCore core;
+  StartGate gate;
   Publisher publisher;
   Admission admission;
   Results results;
@@ -68,6 +78,7 @@ class Engine {
   // Shared with completions that may come after the engine is gone.
   std::shared_ptr<WakePort> wake_port;
   Workers workers;
+  Random host_random{0};  ///< Of the host's thread; set by open().
 };
 
 }  // namespace pv2

@@ -33,7 +33,21 @@ EngineCore::EngineCore(ExecutorOptions executor_options)
       running(std::max(1U, options.workers)),
       runs(std::make_unique<WorkerRun[]>(running.size())),
       store_name(options.store->name()),
-      state(options.retention) {}
+      opened(clock.wall_now()),
+      state(options) {}
+
+// No id below `next_id` is issued again, and a life that issued none began at another time.
+Random EngineCore::random_of_life(std::size_t worker) {
+  Random seed(options.seed);
+  const auto mix = [&seed](std::uint64_t fact) { seed = Random(seed.next() ^ fact); };
+  {
+    StateLock lock(*this);
+    mix(state.first_id);
+  }
+  mix(static_cast<std::uint64_t>(opened.time_since_epoch().count()));
+  mix(worker);
+  return seed;
+}
 
 Result<ProcedureId> EngineCore::allocate_ids(std::size_t count) {
   if (state.next_id + count > state.durable_watermark) {
@@ -187,11 +201,30 @@ void EngineCore::abandon_waits(Execution& execution) {
 
 void EngineCore::arm_timer(Execution& execution, Effects& effects) {
   PV2_ASSERT(execution.deadline.has_value(), "a timer needs a deadline");
-  // After a restart or a jump of the wall clock no wait is longer than it was meant to be, nor
-  // negative.
-  const Duration left = std::clamp(*execution.deadline - clock.wall_now(), Duration::zero(),
-                                   std::max(execution.patience, Duration::zero()));
-  if (state.timers.arm(execution, later(clock.steady_now(), left))) effects.timers_moved = true;
+  PV2_ASSERT(execution.due != Execution::kNotDue, "whoever set the deadline said when it is due");
+  if (state.timers.arm(execution, execution.due)) effects.timers_moved = true;
+}
+
+void EngineCore::begin_wait(Duration patience, Transition& next) const {
+  next.patience = std::max(patience, Duration::zero());
+  next.due = later(clock.steady_now(), next.patience);
+  next.deadline = later(clock.wall_now(), next.patience);
+}
+
+void EngineCore::go_on_waiting(const Execution& execution, Transition& next) const {
+  if (!execution.deadline) return next.deadline.reset();
+  PV2_ASSERT(execution.due != Execution::kNotDue, "whoever set the deadline said when it is due");
+  const SteadyTime now = clock.steady_now();
+  next.patience = execution.due > now ? execution.due - now : Duration::zero();
+  next.due = execution.due;
+  next.deadline = later(clock.wall_now(), next.patience);
+}
+
+Duration left_after_restart(WallTime deadline, Duration patience, WallTime now) noexcept {
+  const Duration most = std::max(patience, Duration::zero());
+  if (deadline <= now) return Duration::zero();
+  // Their difference may be more than a duration can say.
+  return later(now, most) <= deadline ? most : deadline - now;
 }
 
 }  // namespace pv2

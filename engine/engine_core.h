@@ -15,6 +15,7 @@
 #pragma once
 
 #include <pv2/base/mutex.h>
+#include <pv2/base/random.h>
 
 #include <atomic>
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -26,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "completed_results.h"
 #include "live_table.h"
 #include "pv2/engine/procedure_executor.h"
 #include "retention.h"
@@ -64,24 +66,18 @@ struct NonceEntry {
   Fingerprint fingerprint;
 };
 
-/// A finished root whose result is in memory.
-struct Completed {
-  ProcedureResult result;
-  Nonce nonce;
-  bool audited = false;  ///< There are audit rows, to be deleted with it.
-};
-
 template <class Key, class Value>
 using FlatMap = boost::unordered_flat_map<Key, Value, std::hash<Key>>;
 
 /// Everything that EngineCore::state_mutex guards.
 struct EngineState {
-  explicit EngineState(const RetentionPolicy& policy) : retention(policy) {}
+  explicit EngineState(const ExecutorOptions& options)
+      : completed(options.max_results_in_memory, options.max_result_bytes_in_memory),
+        retention(options.retention) {}
 
   LiveTable live;
   FlatMap<Nonce, NonceEntry> nonces;
-  FlatMap<ProcedureId, Completed> completed;
-  std::deque<ProcedureId> completed_order;  ///< Oldest first; may name results that are gone.
+  CompletedResults completed;
   /// Roots whose descendants' rows are being deleted, with the acknowledgements that wait for the
   /// end of it.
   FlatMap<ProcedureId, std::vector<std::function<void(Status)>>> garbage;
@@ -105,10 +101,14 @@ struct EngineState {
 
   bool loaded = false;  ///< The store was read whole, so `next_id` is true and may be written.
   std::uint64_t next_id = 1;
+  std::uint64_t first_id = 1;           ///< What `next_id` was when the store was loaded.
   std::uint64_t durable_watermark = 0;  ///< Only ids below it may be issued.
   bool watermark_on_the_way = false;
   std::uint64_t next_ticket = 1;
-  std::size_t nonces_on_disk_only = 0;
+  /// The store may have rows of nonces that are not in `nonces`, so it is asked. Once true it stays
+  /// so: no count has to be right for a submission not to run twice.
+  bool store_knows_more_nonces = false;
+  std::size_t nonces_on_disk_only = 0;  ///< For the limit of keyed results, and nothing else.
   std::uint64_t evictions = 0;
   bool started = false;            ///< Somebody takes what is queued.
   std::vector<TypeCounts> counts;  ///< By ProcedureType::index; without a name: there were none.
@@ -147,10 +147,15 @@ struct EngineCore {
   /// A hint that spares the mutex; the answer is read under it.
   std::atomic<bool> limits_types{false};
   const std::string store_name;  ///< For messages that are made under the state mutex.
+  const WallTime opened;         ///< As the wall clock said when this life began.
 
   Mutex state_mutex;
   EngineState state PV2_GUARDED_BY(state_mutex);
 
+  /// What a worker draws from, in this life: another one with each worker and each life, so that
+  /// nothing that a step has drawn comes again after a restart. With the same options, store and
+  /// clock the same. After the store was loaded.
+  [[nodiscard]] Random random_of_life(std::size_t worker) PV2_EXCLUDES(state_mutex);
   /// Takes `count` ids in a row; kUnavailable when they are not covered by the durable watermark
   /// (yet).
   Result<ProcedureId> allocate_ids(std::size_t count) PV2_REQUIRES(state_mutex);
@@ -195,7 +200,12 @@ struct EngineCore {
   void count_for_its_type(Execution& execution) PV2_EXCLUDES(state_mutex);
   /// Forgets its waits, object and timer: what comes for them later is stale.
   void abandon_waits(Execution& execution) PV2_REQUIRES(state_mutex);
-  /// Arms the timer for execution.deadline.
+  /// A timed wait that begins now: what its record says, and when it is due in this run.
+  void begin_wait(Duration patience, Transition& next) const;
+  /// The timed wait of `execution`, if it has one, goes on: a record that is made now says what is
+  /// left of it.
+  void go_on_waiting(const Execution& execution, Transition& next) const;
+  /// Arms the timer for execution.due.
   void arm_timer(Execution& execution, Effects& effects) PV2_REQUIRES(state_mutex);
 };
 
@@ -219,6 +229,11 @@ class PV2_SCOPED_CAPABILITY StateLock {
  private:
   EngineCore& core_;
 };
+
+/// What is left of a timed wait after a restart: what the wall clock says, but never more than was
+/// left of it when its record was made, nor less than nothing.
+[[nodiscard]] Duration left_after_restart(WallTime deadline, Duration patience,
+                                          WallTime now) noexcept;
 
 /// How many ids one watermark covers. A crash skips at most so many; half of them are left when the
 /// next block is reserved, which is far more than can be issued during one sync.

@@ -50,8 +50,14 @@ enum class Phase : std::uint8_t {
 
 /// 128 bits over type, arguments and owner of a submission (reference: idempotency 2.3).
 struct Fingerprint {
+  /// How it was made; persisted.
+  enum class Form : std::uint8_t {
+    kJoined = 1,  ///< By older programs: an owner or a type with a zero byte may pass for another.
+    kExact = 2,   ///< Of two submissions that differ it differs.
+  };
   std::uint64_t high = 0;
   std::uint64_t low = 0;
+  Form form = Form::kExact;
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 };
 
@@ -142,8 +148,8 @@ struct Execution final : SchedulerEntry {
 
   // --- As of the last durable record.
   std::uint64_t visits = 0;  ///< Steps completed; names the effects of each visit of a step.
-  OptionalTime deadline;     ///< Of a timed wait or a back-off.
-  Duration patience{};       ///< How long that wait was to be: bounds it after a clock jump.
+  OptionalTime deadline;     ///< Of a timed wait or a back-off, for the life to come.
+  Duration patience{};       ///< What was left of that wait when the record was made.
   LazyVector<UndoEntry> undo;
   History history;
   std::unique_ptr<Failure> failure;
@@ -169,6 +175,8 @@ struct Execution final : SchedulerEntry {
   bool undone_beside : 1 = false;
 
   // --- This run only. The small ones first: they share words with those above.
+  /// With a deadline: when it passes in this run, whatever becomes of the wall clock.
+  SteadyTime due = kNotDue;
   Phase phase = Phase::kInserting;
   bool wake_pending = false;  ///< Something arrived while it ran; it runs again.
   bool timed_out = false;     ///< Its deadline passed; told to the next run.
@@ -196,6 +204,7 @@ struct Execution final : SchedulerEntry {
   TreeState tree;
 
   static constexpr std::uint32_t kNoTimer = UINT32_MAX;
+  static constexpr SteadyTime kNotDue = SteadyTime::min();
 
   [[nodiscard]] bool is_root() const noexcept { return root == this; }
   [[nodiscard]] Execution* parent_execution() const noexcept {

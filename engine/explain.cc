@@ -46,8 +46,8 @@ class Explainer {
       follow_all(*execution);
       return std::move(answer_);
     }
-    const auto at = core_.state.completed.find(id);
-    if (at != core_.state.completed.end()) return ended(at->second.result);
+    const Completed* const completed = core_.state.completed.find(id);
+    if (completed != nullptr) return ended(completed->result);
     const bool issued = id && id.value < core_.state.next_id;
     return Status(StatusCode::kNotFound,
                   "procedure " + std::to_string(id.value) +
@@ -326,9 +326,8 @@ class Explainer {
 
   void set_deadline(WaitReason& reason, const Execution& execution) {
     if (!execution.deadline) return;
-    reason.deadline = execution.deadline;
-    reason.left = std::clamp(*execution.deadline - wall_, Duration::zero(),
-                             std::max(execution.patience, Duration::zero()));
+    reason.left = execution.due > steady_ ? execution.due - steady_ : Duration::zero();
+    reason.deadline = later(wall_, reason.left);
   }
 
   [[nodiscard]] Duration age_of(WallTime since) const {

@@ -68,7 +68,8 @@ std::string words(const Inbox& inbox) {
 }
 
 std::string words(const Fingerprint& fingerprint) {
-  return std::to_string(fingerprint.high) + "/" + std::to_string(fingerprint.low);
+  return std::to_string(fingerprint.high) + "/" + std::to_string(fingerprint.low) + " of form " +
+         std::to_string(static_cast<int>(fingerprint.form));
 }
 
 bool has_failed(const Execution& execution) {
@@ -191,7 +192,7 @@ PersistedImage PersistedImage::of(const ProcedureExecutor& executor) {
       if (execution->state == ProcedureState::kInitializing) continue;  // not durable
       image.live.push_back(image_of(core, *execution));
     }
-    for (const auto& [id, completed] : core.state.completed) {
+    for (const Completed& completed : core.state.completed) {
       image.ended.push_back(image_of(completed.result, completed.nonce));
     }
     for (const auto& [key, limit] : core.state.limits) {
@@ -208,10 +209,8 @@ PersistedProcedure PersistedImage::of_ended(const ProcedureExecutor& executor, P
   EngineCore& core = executor.engine_->core;
   {
     StateLock lock(core);
-    const auto completed = core.state.completed.find(id);
-    if (completed != core.state.completed.end()) {
-      return image_of(completed->second.result, completed->second.nonce);
-    }
+    const Completed* const completed = core.state.completed.find(id);
+    if (completed != nullptr) return image_of(completed->result, completed->nonce);
   }
   Nonce nonce;
   const auto stored = executor.engine_->results.read_stored(id, nonce);

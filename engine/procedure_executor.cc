@@ -152,12 +152,14 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
                       " workers; at least one has to be left for other work");
   }
   auto engine = std::make_unique<Engine>(std::move(options));
+  if (Status status = engine->core.pool->started(); !status.ok()) return status;
   if (Status status = engine->core.store.recover_lease(engine->publisher); !status.ok())
     return status;
   Effects effects;
   const Status status = Recovery(engine->core).load(effects);
   std::unique_ptr<ProcedureExecutor> executor(new ProcedureExecutor(std::move(engine)));
   if (!status.ok()) return status;
+  if (Status made = executor->engine_->make_threads(); !made.ok()) return made;
   // Ids are issued only below a durable bound; this also proves that the store can be written,
   // before anything goes on.
   const auto latch = std::make_shared<Latch<Status>>();
@@ -178,6 +180,7 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
     StateLock lock(core);
     core.state.resolves_deadlocks = true;
   }
+  executor->engine_->host_random = core.random_of_life(0);
   return executor;
 }
 
@@ -215,8 +218,7 @@ void ProcedureExecutor::start() {
   }
   if (engine_->core.options.workers == 0) return;
   engine_->timers.start();
-  const ExecutorOptions& options = engine_->core.options;
-  engine_->workers.start(options.workers, options.reserved_workers);
+  engine_->gate.open();
 }
 
 Result<Submitted> ProcedureExecutor::submit_and_wait(std::string_view type,
@@ -452,7 +454,7 @@ Status ProcedureExecutor::health() const {
 std::size_t ProcedureExecutor::run_until_idle(std::size_t max_steps) {
   PV2_ASSERT(engine_->core.options.workers == 0,
              "run_until_idle() is for executors without workers");
-  Random random(engine_->core.options.seed);
+  Random& random = engine_->host_random;
   std::size_t steps = 0;
   for (bool progress = true; progress && steps < max_steps;) {
     const std::size_t ran = engine_->workers.run_once(max_steps - steps, random);
@@ -517,6 +519,7 @@ void ProcedureExecutor::shut_down() {
       Status(StatusCode::kStopping,
              "the executor is stopping; the procedure goes on when its store is opened again, "
              "unless it has just ended"));
+  engine_->gate.abandon();  // where start() was never called
   engine_->timers.stop();
   core.scheduler.stop();
   engine_->workers.stop();

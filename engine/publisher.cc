@@ -84,6 +84,13 @@ bool stops_here(const Execution& head, const Execution& execution, const StepCom
   return execution.undo_step == 0 && !ordered && (!commit.was_undo || commit.is_grant);
 }
 
+// Nothing but the locks has changed, and of a timed wait how much is left.
+void apply_grant(Execution& execution, const Transition& next) {
+  execution.recorded_locks = true;
+  execution.deadline = next.deadline;
+  execution.patience = next.patience;
+}
+
 // The execution becomes what its record says.
 void apply_transition(Execution& execution, StepCommit& commit) {
   Transition& next = commit.next;
@@ -119,6 +126,9 @@ void apply_transition(Execution& execution, StepCommit& commit) {
   if (commit.needs_record) execution.recorded_locks = next.holds_locks;
   execution.deadline = next.deadline;
   execution.patience = next.patience;
+  PV2_ASSERT(!next.deadline || next.due != Execution::kNotDue,
+             "a deadline is measured by the monotonic clock in this run");
+  execution.due = next.due;
   if (next.visited || next.step != execution.step) execution.started = false;
   execution.step = next.step;
   if (next.visited) ++execution.visits;
@@ -262,7 +272,7 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   Execution& root = *execution.root;
   if (commit.needs_record) execution.updated = commit.next.now;
   execution.ahead_of_record = !commit.needs_record;
-  commit.is_grant ? void(execution.recorded_locks = true) : apply_transition(execution, commit);
+  commit.is_grant ? apply_grant(execution, commit.next) : apply_transition(execution, commit);
   if (!commit.next.retried.ok()) tell_of_retry(core_, execution, commit, effects);
   if ((execution.inbox || commit.inbox_use) && !commit.is_grant) inbox_used(execution, commit);
   if (commit.inbox_use && commit.inbox_use->answer) {

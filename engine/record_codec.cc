@@ -37,6 +37,7 @@ enum : std::uint32_t {
   kPrimaryName = 16,
   kOnFailure = 17,
   kUndoOrder = 18,
+  kFingerprintForm = 19,
 };
 }  // namespace header_field
 namespace lock_field {
@@ -378,6 +379,9 @@ void encode_nonce_record(const NonceRecord& record, std::string& out) {
   append_varint_field(out, 1, record.id.value);
   append_fixed64_field(out, 2, record.fingerprint.high);
   append_fixed64_field(out, 3, record.fingerprint.low);
+  if (record.fingerprint.form != Fingerprint::Form::kJoined) {
+    append_varint_field(out, 4, static_cast<std::uint64_t>(record.fingerprint.form));
+  }
   frame.finish();
 }
 
@@ -385,6 +389,7 @@ Result<NonceRecord> decode_nonce_record(std::string_view row) {
   const auto bytes = read_frame(row);
   if (!bytes) return Status(StatusCode::kCorruption, "nonce row does not match its checksum");
   NonceRecord record;
+  record.fingerprint.form = Fingerprint::Form::kJoined;  // where nothing else is said
   WireReader reader(*bytes);
   while (reader.next()) {
     switch (reader.number()) {
@@ -396,6 +401,9 @@ Result<NonceRecord> decode_nonce_record(std::string_view row) {
         break;
       case 3:
         record.fingerprint.low = reader.fixed64();
+        break;
+      case 4:
+        record.fingerprint.form = static_cast<Fingerprint::Form>(reader.varint());
         break;
       default:
         break;
@@ -457,7 +465,7 @@ void encode_header(const Execution& execution, const Fingerprint& fingerprint, s
   const bool has_locks = !execution.locks.empty();
   const std::string_view primary =
       has_locks ? std::string_view(execution.locks.primary().name) : std::string_view();
-  std::size_t bytes_max = 2 * kFrameHeaderBytes + 18 * RowWriter::kFieldMax + primary.size() +
+  std::size_t bytes_max = 2 * kFrameHeaderBytes + 19 * RowWriter::kFieldMax + primary.size() +
                           execution.name_of_type().size() + execution.owner.size() +
                           execution.arguments.size();
   for (const LockRequest& request : execution.locks.requests()) {
@@ -473,6 +481,9 @@ void encode_header(const Execution& execution, const Fingerprint& fingerprint, s
     row.varint(header_field::kNonceValue, execution.nonce.value);
     row.fixed64(header_field::kFingerprintHigh, fingerprint.high);
     row.fixed64(header_field::kFingerprintLow, fingerprint.low);
+    if (fingerprint.form != Fingerprint::Form::kJoined) {
+      row.varint(header_field::kFingerprintForm, static_cast<std::uint64_t>(fingerprint.form));
+    }
   }
   row.sint(header_field::kSubmitted, micros(execution.submitted));
   row.varint(header_field::kPriority, static_cast<std::uint64_t>(execution.priority));
@@ -518,6 +529,7 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
                  (next.sent_back || execution.sent_back ? kSentBack : 0) |
                  (next.reported ? kReported : 0) | (next.unsure ? kUnsure : 0));
   if (next.deadline) {
+    PV2_ASSERT(next.patience >= Duration::zero(), "what is left of a wait is not negative");
     row.sint(state_field::kDeadline, micros(*next.deadline));
     row.sint(state_field::kPatience, next.patience.count());
   }
@@ -549,6 +561,7 @@ void update_state(const Execution& execution, const Transition& next, std::uint3
 Status decode_header(std::string_view row, Execution& execution, HeaderFacts& facts) {
   const auto engine = split_row(row, execution.arguments, facts.user);
   if (!engine.ok()) return engine.status();
+  facts.fingerprint.form = Fingerprint::Form::kJoined;  // where nothing else is said
   std::vector<LockRequest> locks;
   ResourceKey primary;
   auto scope = LockScope::kOperation;
@@ -578,6 +591,9 @@ Status decode_header(std::string_view row, Execution& execution, HeaderFacts& fa
         break;
       case header_field::kFingerprintLow:
         facts.fingerprint.low = reader.fixed64();
+        break;
+      case header_field::kFingerprintForm:
+        facts.fingerprint.form = static_cast<Fingerprint::Form>(reader.varint());
         break;
       case header_field::kSubmitted:
         execution.submitted = wall_time(reader.sint());

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -43,7 +45,9 @@ Recovery::Recovery(EngineCore& core)
       // Without workers the host wants one thread.
       side_by_side_(core.options.workers == 0 ? 0
                                               : std::max(2U, std::thread::hardware_concurrency())),
-      chunk_(kChunkBytes) {}
+      chunk_(kChunkBytes),
+      began_(core.clock.steady_now()),
+      began_at_(core.clock.wall_now()) {}
 
 Status Recovery::load(Effects& effects) {
   Status status = core_.store.load([this](const StoredRow& row) { return read(row); });
@@ -55,7 +59,9 @@ Status Recovery::load(Effects& effects) {
   // Every id below the watermark may have been issued, and be in somebody's log.
   core_.state.next_id =
       std::max({highest_.value + 1, core_.state.durable_watermark, std::uint64_t{1}});
+  core_.state.first_id = core_.state.next_id;
   core_.state.loaded = true;
+  core_.state.store_knows_more_nonces = nonces_ != 0;
   core_.state.nonces_on_disk_only = nonces_ - core_.state.nonces.size();
   freeze_relatives();
   tell_of_unreadable(effects);
@@ -114,16 +120,20 @@ Status Recovery::read_engine_row(const StoredRow& row) {
 }
 
 void Recovery::read_chunk(std::launch where) {
-  reading_.push_back(std::async(
-      where,
-      [&registry = core_.options.registry, policy = core_.options.unreadable,
-       chunk = std::exchange(chunk_, RowChunk(kChunkBytes))]() -> Result<ReadRecords> {
-        RecordReader reader(registry, policy);
-        Status status = chunk.for_each([&](const StoredRow& row) { return reader.read(row); });
-        if (status.ok()) status = reader.finish();
-        if (!status.ok()) return status;
-        return std::move(reader).take();
-      }));
+  const auto chunk = std::make_shared<RowChunk>(std::exchange(chunk_, RowChunk(kChunkBytes)));
+  const auto read = [&registry = core_.options.registry, policy = core_.options.unreadable,
+                     chunk]() -> Result<ReadRecords> {
+    RecordReader reader(registry, policy);
+    Status status = chunk->for_each([&](const StoredRow& row) { return reader.read(row); });
+    if (status.ok()) status = reader.finish();
+    if (!status.ok()) return status;
+    return std::move(reader).take();
+  };
+  try {
+    reading_.push_back(std::async(where, read));
+  } catch (const std::system_error&) {  // the machine has no thread left: this one reads it
+    reading_.push_back(std::async(std::launch::deferred, read));
+  }
 }
 
 Status Recovery::link_oldest() {
@@ -225,6 +235,10 @@ void Recovery::forget(const LoadedProcedure& loaded) {
 
 void Recovery::go_on_with(LoadedProcedure& loaded) {
   Execution& execution = *loaded.execution.release();  // the table of live executions has it
+  if (execution.deadline) {
+    execution.due =
+        later(began_, left_after_restart(*execution.deadline, execution.patience, began_at_));
+  }
   core_.state.live.emplace(execution.id, &execution);
   link(execution, loaded);
   restore_locks(execution, loaded);

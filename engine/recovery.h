@@ -58,6 +58,9 @@ class Recovery {
   EngineCore& core_;
   const std::size_t side_by_side_;  // how many chunks are read at once
   RowChunk chunk_;
+  // Both clocks at one moment, as reading may take long: timed waits go on from here.
+  const SteadyTime began_;
+  const WallTime began_at_;
   ProcedureId last_in_chunk_;
   std::deque<std::future<Result<ReadRecords>>> reading_;  // oldest first
   FlatMap<ProcedureId, bool> ended_roots_;

@@ -229,8 +229,7 @@ Transition as_it_is(const EngineCore& core, const Execution& execution) {
   same.awaits = execution.awaits;
   same.holds_locks = execution.recorded_locks;
   same.result = execution.result.view();
-  same.deadline = execution.deadline;
-  same.patience = execution.patience;
+  core.go_on_waiting(execution, same);
   same.now = core.clock.wall_now();
   return same;
 }
@@ -270,8 +269,7 @@ std::unique_ptr<StepCommit> end_wait(EngineCore& core, Execution& member, AuditE
   entry.step = member.undo_step != 0 ? member.undo_step : member.step;
   note_order(*commit, Outcome::Kind::kRetriedNow, entry.step);
   core.state.timers.cancel(member);
-  next.deadline = next.now;
-  next.patience = Duration::zero();
+  core.begin_wait(Duration::zero(), next);  // over at once, in this life and the next
   next.ends_waits = false;
   if (member.failure && !commit->was_undo) next.error = member.failure->error;
   return commit;

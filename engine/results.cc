@@ -34,31 +34,22 @@ Status forgotten(ProcedureId id) {
                 procedure(id) + " has ended and its result was acknowledged or forgotten");
 }
 
-// Results beyond the limit leave memory, oldest first; the store still has them, unless it keeps
-// none.
+// Results beyond the limits leave memory, oldest first; the store still has them, unless it keeps
+// none. A large one may be worth many small ones: those leave with the results that come after it.
 void evict_old_results(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
-  auto& completed = core.state.completed;
-  auto& order = core.state.completed_order;
-  const std::size_t most = core.options.max_results_in_memory;
-  while (completed.size() > most) {
-    const auto at = completed.find(order.front());
-    order.pop_front();
-    if (at == completed.end()) continue;  // it was acknowledged
-    if (at->second.nonce) {
-      core.state.nonces.erase(at->second.nonce);
-      if (core.keeps_records) ++core.state.nonces_on_disk_only;
+  constexpr int kAtOnce = 16;
+  for (int i = 0; i < kAtOnce; ++i) {
+    const auto evicted = core.state.completed.take_surplus();
+    if (!evicted) return;
+    if (evicted->nonce) {
+      core.state.nonces.erase(evicted->nonce);
+      if (core.keeps_records) {
+        core.state.store_knows_more_nonces = true;
+        ++core.state.nonces_on_disk_only;
+      }
     }
-    if (!core.keeps_records) core.state.retention.gone(at->first);
-    completed.erase(at);
+    if (!core.keeps_records) core.state.retention.gone(evicted->result.id);
     ++core.state.evictions;
-  }
-  // Those that were acknowledged stay in the order until they are as many as the others may be.
-  if (order.size() / 2 > most) {
-    std::deque<ProcedureId> left;
-    for (const ProcedureId id : order) {
-      if (completed.contains(id)) left.push_back(id);
-    }
-    order = std::move(left);
   }
 }
 
@@ -92,10 +83,8 @@ std::size_t kept_bytes(const Execution& root) {
 void keep_result(EngineCore& core, Execution& root, Effects& effects) {
   ProcedureResult result = result_of(root);
   answer_waiters(root, result, effects);
-  core.state.completed.insert_or_assign(
-      root.id,
+  core.state.completed.add(
       Completed{std::move(result), root.nonce, root.inbox != nullptr && root.inbox->audited});
-  core.state.completed_order.push_back(root.id);
   core.state.retention.kept(root.id, root.updated, kept_bytes(root));
   evict_old_results(core);
 }
@@ -108,10 +97,10 @@ std::uint64_t Results::wait(ProcedureId id, ProcedureExecutor::ResultCallback an
   Waiter waiter{std::move(answer), on_pool};
   {
     StateLock lock(core_);
-    const auto completed = core_.state.completed.find(id);
+    const Completed* const completed = core_.state.completed.find(id);
     Execution* const live = core_.find(id);
-    if (completed != core_.state.completed.end()) {
-      answer_waiter(std::move(waiter), completed->second.result, effects);
+    if (completed != nullptr) {
+      answer_waiter(std::move(waiter), completed->result, effects);
     } else if (live != nullptr && !live->is_root()) {
       answer_waiter(
           std::move(waiter),
@@ -161,8 +150,8 @@ void Results::acknowledge(ProcedureId id, Acknowledger who) {
     StateLock lock(core_);
     const auto on_the_way = core_.state.acknowledging.find(id);
     const auto garbage = core_.state.garbage.find(id);
-    const auto completed = core_.state.completed.find(id);
-    in_memory = completed != core_.state.completed.end();
+    const Completed* const completed = core_.state.completed.find(id);
+    in_memory = completed != nullptr;
     refused = core_.unavailable();
     if (!refused.ok()) {
     } else if (on_the_way != core_.state.acknowledging.end()) {
@@ -183,8 +172,8 @@ void Results::acknowledge(ProcedureId id, Acknowledger who) {
     } else if (!id || id.value >= core_.state.next_id) {
       refused = never_issued(id);
     } else if (in_memory) {
-      nonce = completed->second.nonce;
-      audited = completed->second.audited;
+      nonce = completed->nonce;
+      audited = completed->audited;
     } else if (!core_.keeps_records) {
       refused = forgotten(id);
     }

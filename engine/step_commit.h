@@ -58,7 +58,8 @@ struct Transition {
   bool new_image = false;  ///< `image` replaces the durable one.
   UndoChange undo = UndoChange::kKeep;
   std::optional<WallTime> deadline;
-  Duration patience{};
+  Duration patience{};  ///< With a deadline: what is left of the wait. Not negative.
+  SteadyTime due = Execution::kNotDue;  ///< With a deadline: the same, for this run. Not recorded.
   std::optional<HistoryEntry> history;
   Status error;    ///< Not OK: becomes the failure that the record carries.
   Status retried;  ///< Not OK: why an attempt failed that the host is told of. Not recorded.

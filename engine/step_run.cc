@@ -33,6 +33,12 @@ bool is_told_of(std::uint32_t attempt) {
   return attempt % kFirst == 0 && std::has_single_bit(attempt / kFirst);
 }
 
+// Whether the wall clock has jumped between the two: more than a clock that is kept in step is off.
+bool differs_much(WallTime one, WallTime other) {
+  constexpr Duration kMuch = std::chrono::seconds(2);
+  return one < other ? later(one, kMuch) < other : later(other, kMuch) < one;
+}
+
 }  // namespace
 
 Status bounded(Status error) {
@@ -42,6 +48,7 @@ Status bounded(Status error) {
 
 Duration backoff_delay(const RetryPolicy& policy, std::uint32_t attempt, Random& random) {
   Duration delay = std::min(policy.base, policy.cap);
+  if (delay <= Duration::zero()) return Duration::zero();  // doubled it stays so
   for (std::uint32_t i = 1; i < attempt && delay < policy.cap; ++i) {
     delay = delay <= policy.cap / 2 ? delay * 2 : policy.cap;
   }
@@ -262,10 +269,11 @@ void StepRun::wait_for(const Outcome& outcome) {
     // The deadline counts from the first wait of this visit: being woken does not move it.
     const bool waited_before =
         execution_.deadline && !execution_.timed_out && !execution_.backs_off();
-    next.patience =
-        waited_before ? execution_.patience : std::max(*outcome.timeout, Duration::zero());
-    next.deadline = waited_before ? *execution_.deadline : later(now_, next.patience);
-    new_deadline = !waited_before;
+    waited_before ? core_.go_on_waiting(execution_, next)
+                  : core_.begin_wait(*outcome.timeout, next);
+    // After a jump of the wall clock the deadline in the record is wrong, and a restart would
+    // believe it.
+    new_deadline = !waited_before || differs_much(*next.deadline, *execution_.deadline);
   }
   if (!encode_image()) return undo_ ? park(error_) : fail(error_);
   if (!undo_) become(outcome.timeout ? ProcedureState::kWaitingTimeout : ProcedureState::kRunnable);
@@ -277,6 +285,10 @@ void StepRun::wait_for(const Outcome& outcome) {
   commit_.needs_record = new_deadline || begins_to_await || gives_locks_back ||
                          next.image != execution_.image.view() || !rows_.empty();
   if (!commit_.needs_record) {
+    if (next.deadline) {  // as recorded
+      next.deadline = execution_.deadline;
+      next.patience = execution_.patience;
+    }
     next.history.reset();  // the listing shows what is durable
   } else if (undo_) {
     next.undo = UndoChange::kPush;  // its turn is not over
@@ -319,8 +331,7 @@ void StepRun::cannot_advance() {
 
 void StepRun::sleep_before(std::uint32_t attempt) {
   Transition& next = commit_.next;
-  next.patience = backoff_delay(core_.options.retry, next.attempt, random_);
-  next.deadline = later(now_, next.patience);
+  core_.begin_wait(backoff_delay(core_.options.retry, next.attempt, random_), next);
   next.attempt = attempt;
   if (!undo_) become(ProcedureState::kWaitingTimeout);
   release_object();

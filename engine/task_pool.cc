@@ -5,6 +5,7 @@
 #include "task_pool.h"
 
 #include <pv2/base/mutex.h>
+#include <pv2/base/thread.h>
 
 #include <algorithm>
 #include <deque>
@@ -29,8 +30,8 @@ void run_guarded(const void* engine, Task& task) noexcept {
 class ThreadedPool final : public TaskPool {
  public:
   ThreadedPool(unsigned threads, const void* engine) : engine_(engine), count_(threads) {
-    for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
-    threads_.emplace_back([this] { stand_in(); });
+    for (unsigned i = 0; i < threads && started_.ok(); ++i) start([this] { work(); });
+    if (started_.ok()) start([this] { stand_in(); });
   }
   ~ThreadedPool() override { drain_and_stop(); }
 
@@ -65,6 +66,7 @@ class ThreadedPool final : public TaskPool {
     if (wake) sleepers_.arrived.notify_one();
     if (task) run_guarded(engine_, task);  // NOLINT(bugprone-use-after-move): stopped, still here
   }
+  [[nodiscard]] const Status& started() const noexcept override { return started_; }
   [[nodiscard]] std::size_t unfinished() const override {
     MutexLock lock(tasks_mutex_);
     return running_ + tasks_.size() + blocking_.size();
@@ -81,6 +83,12 @@ class ThreadedPool final : public TaskPool {
   }
 
  private:
+  void start(std::function<void()> run) {
+    auto thread = start_thread("the pool of the executor", std::move(run));
+    started_ = thread.status();
+    if (thread.ok()) threads_.push_back(*std::move(thread));
+  }
+
   // Threads that sleep. Whoever signals takes a sleeper off the count, so that nobody is signalled
   // twice. Guarded by tasks_mutex_.
   struct Sleepers {
@@ -155,6 +163,7 @@ class ThreadedPool final : public TaskPool {
   Sleepers sleepers_;
   Sleepers stand_in_;
   bool stopped_ PV2_GUARDED_BY(tasks_mutex_) = false;
+  Status started_;                    // constant
   std::vector<std::thread> threads_;  // last: they use what stands above
 };
 

@@ -9,6 +9,8 @@
 
 #pragma once
 
+#include <pv2/base/status.h>
+
 #include <boost/container/small_vector.hpp>
 #include <memory>
 #include <span>
@@ -33,6 +35,11 @@ class TaskPool {
   virtual void post_all(std::span<Task> tasks) = 0;
   /// Runs the oldest queued task on this thread; false when there is none, or when threads do it.
   virtual bool run_one() { return false; }
+  /// OK, or why it does not have all its threads; then it is of no use and is destroyed.
+  [[nodiscard]] virtual const Status& started() const noexcept {
+    static const Status kFine;
+    return kFine;
+  }
   /// How many tasks run or are queued.
   [[nodiscard]] virtual std::size_t unfinished() const = 0;
   /// Runs what is queued to its end; a task posted afterwards runs on the thread that posts it, so

@@ -5,6 +5,8 @@
 
 #include "timers.h"
 
+#include <pv2/base/thread.h>
+
 #include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -12,6 +14,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace pv2 {
 namespace {
@@ -30,17 +33,24 @@ class Timers::Thread {
       : timers_(timers),
         alarm_(context_),
         work_(boost::asio::make_work_guard(context_)),
-        subscription_(timers.core_.clock.subscribe([this] { look(); })),
-        thread_([this] { run(); }) {}
+        subscription_(timers.core_.clock.subscribe([this] { look(); })) {}
   ~Thread() { stop(); }
+
+  Status begin(StartGate& gate) {
+    auto thread = start_thread("the timers of the executor", [this, &gate] {
+      if (gate.pass()) run();
+    });
+    if (thread.ok()) thread_ = *std::move(thread);
+    return thread.status();
+  }
 
   // The object stays: whoever still reports an earlier deadline posts into a context that nobody
   // runs.
   void stop() {
-    if (!thread_.joinable()) return;
+    if (std::exchange(stopped_, true)) return;
     timers_.core_.clock.unsubscribe(subscription_);
     context_.stop();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
 
   void look() {
@@ -69,6 +79,7 @@ class Timers::Thread {
   boost::asio::steady_timer alarm_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::uint64_t subscription_;
+  bool stopped_ = false;  // of whoever stops it
   std::thread thread_;
 };
 
@@ -77,8 +88,11 @@ Timers::~Timers() { stop(); }
 
 // Timers may be armed before and beside this: by what is submitted before start(). Whoever does not
 // see the thread yet armed his before the thread looks.
-void Timers::start() {
+Status Timers::make_thread(StartGate& gate) {
   thread_ = std::make_unique<Thread>(*this);
+  return thread_->begin(gate);
+}
+void Timers::start() {
   running_.store(thread_.get(), std::memory_order_release);
   thread_->look();
 }

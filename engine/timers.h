@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine_core.h"
+#include "start_gate.h"
 #include "timed_work.h"
 
 namespace pv2 {
@@ -24,7 +25,10 @@ class Timers {
 
   /// Something else that has its times. Before start(); it outlives the thread.
   void add(TimedWork& work) { others_.push_back(&work); }
-  /// Starts the thread.
+  /// Makes the thread; it begins when `gate` is open. kResourceExhausted: there is none
+  /// left.
+  Status make_thread(StartGate& gate);
+  /// From now on earliest_moved() is heard.
   void start();
   /// No timer fires after this has returned. Idempotent.
   void stop();

@@ -5,8 +5,11 @@
 
 #include "workers.h"
 
+#include <pv2/base/thread.h>
+
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 
 #include "record_codec.h"
@@ -30,8 +33,7 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
   same.parked = execution.parked;
   same.unsure = execution.unsure;
   same.awaits = execution.awaits;
-  same.deadline = execution.deadline;
-  same.patience = execution.patience;
+  core.go_on_waiting(execution, same);
   same.result = execution.result.view();
   same.holds_locks = true;
   same.now = core.clock.wall_now();
@@ -42,10 +44,16 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
 
 }  // namespace
 
-void Workers::start(unsigned count, unsigned reserved) {
+Status Workers::make_threads(unsigned count, unsigned reserved, StartGate& gate) {
   for (unsigned i = 0; i < count; ++i) {
-    threads_.emplace_back([this, i, top = i < reserved] { work(i, top); });
+    auto thread = start_thread("worker " + std::to_string(i + 1) + " of " + std::to_string(count),
+                               [this, i, top = i < reserved, &gate] {
+                                 if (gate.pass()) work(i, top);
+                               });
+    if (!thread.ok()) return thread.status();
+    threads_.push_back(*std::move(thread));
   }
+  return Status();
 }
 
 void Workers::stop() {
@@ -55,7 +63,7 @@ void Workers::stop() {
 
 void Workers::work(std::size_t index, bool reserved) {
   const EngineThread mark(&core_);
-  Random random(core_.options.seed + index);
+  Random random = core_.random_of_life(index);
   const Worker me = worker(index, random);
   std::array<SchedulerEntry*, kRun> polled{};
   for (;;) {

@@ -18,21 +18,24 @@
 
 #include "engine_core.h"
 #include "publisher.h"
+#include "start_gate.h"
 #include "wake_port.h"
 #include "worker_run.h"
 
 namespace pv2 {
 
-/// start() and stop() from one thread; the rest is the workers' own.
+/// make_threads() and stop() from one thread; the rest is the workers' own.
 class Workers {
  public:
   Workers(EngineCore& core, Publisher& publisher, std::shared_ptr<WakeTarget> wake_target)
       : core_(core), publisher_(publisher), wake_target_(std::move(wake_target)) {}
   ~Workers() { stop(); }
 
-  /// `reserved` of the `count` threads run only work of the top classes.
-  void start(unsigned count, unsigned reserved);
-  /// Waits for the steps that are running. Idempotent. The scheduler has to be stopped first.
+  /// Makes the threads; they begin when `gate` is open. `reserved` of the `count` run only work of
+  /// the top classes. kResourceExhausted: not all could be made; stop() ends those that were.
+  Status make_threads(unsigned count, unsigned reserved, StartGate& gate);
+  /// Waits for the steps that are running. Idempotent. The scheduler has to be stopped
+  /// first, and the gate be open or abandoned.
   void stop();
 
   /// One run on the calling thread; returns how many steps it ran. For executors without threads.

@@ -219,13 +219,16 @@ TEST_CASE("a reader written from the page reads what submit leaves") {
   const Message nonce(*take_frame(nonce_row));
   CHECK(nonce_row.empty());
   CHECK(hex(rows.at("N" + big_endian(7) + big_endian(9)).value) ==  // as on the page
-        "fa9434c514000000"
+        "2d9f759f16000000"
         "0801"
         "11f778c1f410dd976f"
-        "19b8a25f1b56af2535");
+        "19b8a25f1b56af2535"
+        "2002");
   CHECK(nonce.number(1) == id.value);
   CHECK(nonce.number(2) == header.engine.number(7));
   CHECK(nonce.number(3) == header.engine.number(8));
+  CHECK(nonce.number(4) == 2);
+  CHECK(header.engine.number(19) == 2);
 
   std::string_view watermark_row = rows.at("Enext_id").value;
   CHECK(Message(*take_frame(watermark_row)).number(1) > id.value);

@@ -119,6 +119,8 @@ struct ExecutorOptions {
   /// Finished results kept in memory; the oldest are then read from the store, or, with a store
   /// that keeps no records, forgotten.
   std::size_t max_results_in_memory = 100'000;
+  /// The same in bytes, about. The newest result stays in memory however large it is.
+  std::size_t max_result_bytes_in_memory = std::size_t{64} << 20;
   /// Of results, in the store and in memory.
   RetentionPolicy retention{};
   /// A step that changes a host row with such a prefix (the longest counts) without holding the key

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A machine that has no thread left: open() says so, whichever of the threads it is, and nothing is
+// left behind. start() cannot fail.
+
+#include <pv2/base/thread.h>
+
+#include "support/engine_world.h"
+
+namespace pv2::testing {
+namespace {
+
+struct Limit {
+  explicit Limit(std::size_t left) { limit_new_threads_for_tests(left); }
+  ~Limit() { limit_new_threads_for_tests(std::nullopt); }
+};
+
+}  // namespace
+
+TEST_CASE("open() says that no thread is left, whichever it is, and the store opens afterwards") {
+  World world;
+  world.scripts["a"] = {.steps = 2};
+  const auto disk = std::make_shared<MemoryDisk>();
+  const auto open = [&] {
+    ExecutorOptions options;
+    options.store = memory(disk, {.mode = MemoryStoreOptions::Mode::kThread});
+    add_job_types(options.registry, world);
+    options.workers = 3;
+    options.pool_threads = 2;
+    options.log = {};
+    return ProcedureExecutor::open(std::move(options));
+  };
+  std::size_t enough = 0;
+  for (;; ++enough) {
+    const Limit limit(enough);
+    const auto opened = open();
+    if (opened.ok()) break;
+    CHECK(opened.status().code() == StatusCode::kResourceExhausted);
+    CHECK_THAT(opened.status().to_string(), ContainsSubstring("no thread can be started for"));
+  }
+  CHECK(enough ==
+        8);  // the store's, two of the pool and their stand-in, the timers', three workers
+
+  auto executor = open().value();
+  {
+    const Limit none(0);
+    executor->start();
+  }
+  const auto submitted = executor->submit(Job(world, "a"));
+  REQUIRE(submitted.ok());
+  CHECK(executor->wait(submitted->id)->status.ok());
+}
+
+TEST_CASE("an executor that was opened and never started ends") {
+  World world;
+  ExecutorOptions options;
+  options.store = memory();
+  add_job_types(options.registry, world);
+  options.workers = 2;
+  options.log = {};
+  auto executor = ProcedureExecutor::open(std::move(options)).value();
+  CHECK(executor->stop(std::chrono::milliseconds(60'000)).ok());
+}
+
+}  // namespace pv2::testing
