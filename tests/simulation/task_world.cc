@@ -52,18 +52,17 @@ void TaskWorld::check_attempt(TaskMember& member, const StepContext& ctx) {
       "attempt " + std::to_string(ctx.attempt()) + " follows attempt " + std::to_string(highest));
   if (!anew) check_back_off(member, ctx);
   highest = std::max(highest, ctx.attempt());
-  member.last_run[ctx.effect_key()] = ctx.now();
+  member.last_run[ctx.effect_key()] = this_moment();
 }
 
 // Between two attempts lies the back-off of the first, at least.
 void TaskWorld::check_back_off(TaskMember& member, const StepContext& ctx) {
-  look_at_clock();
   const std::uint32_t before = member.attempts[ctx.effect_key()];
-  if (before == 0 || ctx.attempt() <= before || wall_jumped_ || !member.hurried.empty()) return;
+  if (before == 0 || ctx.attempt() <= before || !member.hurried.empty()) return;
   const RetryPolicy policy;
   Duration least = policy.base;
   for (std::uint32_t i = 1; i < before && least < policy.cap; ++i) least *= 2;
-  expect(ctx.now() - member.last_run[ctx.effect_key()] >= std::min(least, policy.cap), ctx,
+  expect(has_passed(member.last_run[ctx.effect_key()], std::min(least, policy.cap)), ctx,
          "attempt " + std::to_string(ctx.attempt()) + " comes before its back-off is over");
 }
 
@@ -266,12 +265,17 @@ void TaskWorld::look_at_clock() {
   wall_jumped_ = wall_jumped_ || wall_offset() != *offset_;
 }
 
-bool TaskWorld::was_patient(TaskMember& member, StepContext& ctx, Duration patience) {
+// Within a life the monotonic clock alone counts. Over a restart nothing but the wall clock tells
+// how long the engine was away, so a jump of it may end a wait early.
+bool TaskWorld::has_passed(const Moment& since, Duration patience) {
   look_at_clock();
-  const auto begun = member.wait_begun.try_emplace(visit_of(ctx), ctx.now()).first;
-  // A jump of the wall clock may end a wait early, but only over a restart.
-  return wall_jumped_ || member.hurried.contains(visit_of(ctx)) ||
-         ctx.now() - begun->second >= patience;
+  if (wall_jumped_ && since.life != life_) return true;
+  return clock_->steady_now() - since.at >= patience;
+}
+
+bool TaskWorld::was_patient(TaskMember& member, StepContext& ctx, Duration patience) {
+  const auto begun = member.wait_begun.try_emplace(visit_of(ctx), this_moment()).first;
+  return member.hurried.contains(visit_of(ctx)) || has_passed(begun->second, patience);
 }
 
 ProcedureId TaskWorld::id_of(std::size_t spec) const {

@@ -25,6 +25,12 @@
 
 namespace pv2::testing {
 
+/// A moment by the monotonic clock, which no jump of the wall clock moves, and the life it was in.
+struct Moment {
+  SteadyTime at;
+  std::size_t life = 0;
+};
+
 /// What is known of one procedure, in all lives.
 struct TaskMember {
   std::size_t spec = 0;
@@ -37,14 +43,14 @@ struct TaskMember {
   std::map<std::uint32_t, std::size_t> undone_in;  ///< Step -> the life in which it was undone.
   std::set<std::uint32_t> ended;                   ///< Steps that came to their end.
   std::map<std::string, std::uint32_t> attempts;   ///< Effect key -> the highest attempt.
-  std::map<std::uint64_t, WallTime> wait_begun;    ///< Visit -> its first run.
+  std::map<std::uint64_t, Moment> wait_begun;      ///< Visit -> its first run.
   bool finished = false;                           ///< Its last step came to its end.
   bool fresh = false;                              ///< An operator gave it fresh attempts,
   std::set<std::uint64_t> anew;                    ///< which these visits have begun.
   std::set<std::uint64_t> hurried;                 ///< Visits whose wait an operator ended.
   std::set<std::uint32_t> skipped;                 ///< Steps that count as done by an order,
   std::set<std::uint32_t> skipped_undos;           ///< and as undone.
-  std::map<std::string, WallTime> last_run;        ///< Effect key -> when it last began.
+  std::map<std::string, Moment> last_run;          ///< Effect key -> when it last began.
   std::map<std::uint64_t, ProcedureState> ends;    ///< Of its children, as it was told.
 };
 
@@ -144,6 +150,9 @@ class TaskWorld {
   [[nodiscard]] bool may_be_sent_back(const TaskMember& member) const;
   [[nodiscard]] bool undoable(const TaskSpec& spec, std::uint32_t step) const;
   [[nodiscard]] Duration wall_offset() const;
+  [[nodiscard]] Moment this_moment() const { return {clock_->steady_now(), life_}; }
+  /// Whether so much time has passed since then, as far as the engine can know.
+  [[nodiscard]] bool has_passed(const Moment& since, Duration patience);
 
   const TaskPlan plan_;
   ProcedureExecutor* executor_ = nullptr;
