@@ -26,6 +26,9 @@ class BoundedPicker {
 
   [[nodiscard]] bool empty() const noexcept { return filled_ == 0; }
 
+  /// The first slot that has something; not to be asked when empty.
+  [[nodiscard]] std::size_t first() const noexcept { return first_; }
+
   void fill(std::size_t slot) noexcept {
     if (is_filled(slot)) return;
     words_[slot / 64] |= bit(slot);

@@ -34,6 +34,20 @@ class FairQueue {
     lane.ready.push(entry, section);
   }
 
+  /// Before all others of its entity, whose turn is the next.
+  void put_back(SchedulerEntry& entry, EntityQueue& entity, ReadySection section,
+                std::uint16_t rank) {
+    EntityLane& lane = entity.lane(rank);
+    Ring& ring = rings_[slot_of(lane)];
+    if (lane.ready.empty()) {
+      ring.push_front(lane);
+      picker_.fill(slot_of(lane));
+    } else {
+      ring.splice(ring.begin(), ring, ring.iterator_to(lane));
+    }
+    lane.ready.put_back(entry, section);
+  }
+
   void remove(SchedulerEntry& entry, EntityQueue& entity, std::uint16_t rank) noexcept {
     EntityLane& lane = entity.lane(rank);
     lane.ready.remove(entry);

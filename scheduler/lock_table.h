@@ -60,6 +60,9 @@ class LockTable {
   [[nodiscard]] EntryList& granted() noexcept { return granted_; }
   /// Entries in the ready queue whose rank has changed, some perhaps twice; the caller empties it.
   [[nodiscard]] std::vector<SchedulerEntry*>& reranked() noexcept { return reranked_; }
+  /// How often an entry that is polled was lent a higher class than it was polled in: somebody
+  /// urgent waits for what it holds, and for what stands before it in its worker's run.
+  [[nodiscard]] std::uint64_t lifts_of_polled() const noexcept { return lifts_of_polled_; }
 
   /// The node of the entry's primary key; null for an empty set.
   [[nodiscard]] static LockNode* entity(const SchedulerEntry& entry) noexcept;
@@ -260,6 +263,7 @@ class LockTable {
   };
   boost::unordered_flat_map<const LockNode*, LiftedLine> lifted_lines_;
   std::vector<SchedulerEntry*> reranked_;
+  std::uint64_t lifts_of_polled_ = 0;
   struct ReportedWait {
     SchedulerEntry* producer;
     WaitLink::Why why;

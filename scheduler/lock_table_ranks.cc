@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lock_table.h"
+#include "rank.h"
 
 namespace pv2 {
 
@@ -33,7 +34,11 @@ void LockTable::uncount_rank(std::uint16_t rank) {
 
 void LockTable::set_rank(SchedulerEntry& entry, std::uint16_t rank) {
   entry.rank_ = rank;
-  if (entry.place_ == SchedulerEntry::Place::kReady) reranked_.push_back(&entry);
+  if (entry.place_ == SchedulerEntry::Place::kReady) {
+    reranked_.push_back(&entry);
+  } else if (rank_class(rank) > rank_class(entry.queued_rank_)) {
+    ++lifts_of_polled_;
+  }
 }
 
 void LockTable::lift(SchedulerEntry& entry, std::uint16_t rank) {

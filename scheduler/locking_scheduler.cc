@@ -16,12 +16,32 @@
 
 #include "lock_listing.h"
 #include "lock_table.h"
+#include "rank.h"
 #include "ready_queue.h"
 
 namespace pv2 {
 
+namespace {
+
+// Ranks of higher classes are larger, so what is top begins somewhere and goes on to the end.
+std::size_t lowest_top_class(const ReadyQueue& ready) {
+  std::size_t cls = 0;
+  while (cls < kRankClasses && !ready.is_top(first_rank_of(cls))) ++cls;
+  return cls;
+}
+
+// How urgency_ holds both of its parts.
+constexpr int kUrgencyShift = 16;
+constexpr std::uint64_t class_in(std::uint64_t urgency) { return urgency & 0xFFFFU; }
+constexpr std::uint64_t lifts_in(std::uint64_t urgency) { return urgency >> kUrgencyShift; }
+
+}  // namespace
+
 LockingScheduler::LockingScheduler(std::unique_ptr<ReadyQueue> ready, const Clock& clock)
-    : clock_(clock), table_(std::make_unique<LockTable>()), ready_(std::move(ready)) {}
+    : clock_(clock),
+      top_class_floor_(lowest_top_class(*ready)),
+      table_(std::make_unique<LockTable>()),
+      ready_(std::move(ready)) {}
 
 LockingScheduler::~LockingScheduler() = default;
 
@@ -99,7 +119,7 @@ std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run
   while (!stopped_) {
     if (const std::size_t taken = take(work, run); taken != 0 || run.empty()) return taken;
     if (patience <= patience.zero()) break;
-    if (work == Work::kAny && std::exchange(nudged_, false)) break;
+    if (std::exchange(sleepers.nudged, false)) break;
     const auto now = RealClock::now();
     if (give_up == RealClock::time_point()) give_up = now + patience;
     if (now >= give_up) break;
@@ -118,14 +138,33 @@ std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run
   return 0;
 }
 
-void LockingScheduler::nudge() {
+void LockingScheduler::nudge() { nudge(Work::kAny); }
+void LockingScheduler::nudge_top() { nudge(Work::kTop); }
+
+void LockingScheduler::nudge(Work work) {
   {
     MutexLock lock(queues_mutex_);
-    if (std::exchange(nudged_, true) || any_.asleep == 0) return;
-    --any_.asleep;
-    ++any_.tokens;
+    Sleepers& sleepers = work == Work::kAny ? any_ : top_;
+    if (std::exchange(sleepers.nudged, true) || sleepers.asleep == 0) return;
+    --sleepers.asleep;
+    ++sleepers.tokens;
   }
-  work_arrived_.notify_one();
+  (work == Work::kAny ? work_arrived_ : top_work_arrived_).notify_one();
+}
+
+std::uint64_t LockingScheduler::lifts() const noexcept {
+  return lifts_in(urgency_.load(std::memory_order_relaxed));
+}
+
+// The rank that it was polled with is the worker's to read until it is settled.
+bool LockingScheduler::is_overtaken(const SchedulerEntry& polled,
+                                    std::uint64_t lifts_then) const noexcept {
+  const std::uint64_t now = urgency_.load(std::memory_order_relaxed);
+  return class_in(now) > rank_class(polled.queued_rank_) || lifts_in(now) != lifts_then;
+}
+
+bool LockingScheduler::is_top_work(const SchedulerEntry& polled) const noexcept {
+  return rank_class(polled.queued_rank_) >= top_class_floor_;
 }
 
 bool LockingScheduler::withdraw(SchedulerEntry& entry) {
@@ -144,6 +183,7 @@ bool LockingScheduler::withdraw(SchedulerEntry& entry) {
       case SchedulerEntry::Place::kReady:
         entry.place_ = SchedulerEntry::Place::kOut;
         ready_->remove(entry, LockTable::entity(entry), entry.queued_rank_);
+        entry.queued_rank_ = SchedulerEntry::kNotQueued;
         --stats_.runnable;
         if (entry.granted_in_queue_) table_->release(entry, now);
         entry.granted_in_queue_ = false;
@@ -200,6 +240,7 @@ void LockingScheduler::end_reported_wait(SchedulerEntry& waiter) {
   MutexLock lock(queues_mutex_);
   table_->end_reported_wait(waiter);
   place_changed();
+  (void)note_urgency();
 }
 
 bool LockingScheduler::has_new_cycles() const noexcept {
@@ -290,8 +331,12 @@ void LockingScheduler::know(SchedulerEntry& entry) {
 
 void LockingScheduler::apply(SchedulerEntry& entry, SteadyTime now) {
   know(entry);
+  if (entry.disposition == Disposition::kReturn) return put_back(entry);
   entry.granted_by_poll_ = false;
+  entry.queued_rank_ = SchedulerEntry::kNotQueued;
   switch (entry.disposition) {
+    case Disposition::kReturn:
+      return;
     case Disposition::kBack:
       enqueue(entry, ReadySection::kBack, now);
       return;
@@ -342,9 +387,39 @@ void LockingScheduler::push_ready(SchedulerEntry& entry, ReadySection section) {
   entry.queued_in_front_ = section == ReadySection::kFront;
   entry.queued_rank_ = entry.rank_;
   ready_->push(entry, LockTable::entity(entry), section, entry.rank_);
+  count_ready(entry);
+}
+
+// It kept its locks while it was out, so it is ready again. Its rank may have been lent since: then
+// it is the first of those that have that one.
+void LockingScheduler::put_back(SchedulerEntry& entry) {
+  PV2_ASSERT(entry.holds_locks(), "what was polled held its locks and has not given them back");
+  PV2_ASSERT(entry.queued_rank_ != SchedulerEntry::kNotQueued || entry.rank_ == entry.queued_rank_,
+             "only what was polled and not settled since is returned");
+  entry.granted_in_queue_ = entry.granted_by_poll_;
+  entry.granted_by_poll_ = false;
+  entry.place_ = SchedulerEntry::Place::kReady;
+  entry.queued_rank_ = entry.rank_;
+  const auto section = entry.queued_in_front_ ? ReadySection::kFront : ReadySection::kBack;
+  ready_->put_back(entry, LockTable::entity(entry), section, entry.rank_);
+  ++stats_.queued;
+  count_ready(entry);
+}
+
+void LockingScheduler::count_ready(const SchedulerEntry& entry) {
   ++stats_.runnable;
   ++fresh_;
   if (ready_->is_top(entry.rank_)) ++fresh_top_;
+}
+
+// Written only when it changes: workers read it before each step. Whether a polled entry was lent a
+// higher class.
+bool LockingScheduler::note_urgency() {
+  const std::uint64_t urgency = table_->lifts_of_polled() << kUrgencyShift | ready_->first_class();
+  const std::uint64_t before = urgency_.load(std::memory_order_relaxed);
+  if (urgency == before) return false;
+  urgency_.store(urgency, std::memory_order_relaxed);
+  return lifts_in(urgency) != lifts_in(before);
 }
 
 // Puts those where they belong whom the lock table has granted their locks or given another rank.
@@ -392,15 +467,21 @@ std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run) {
   }
   stats_.runnable -= taken;
   stats_.queued -= taken;
+  (void)note_urgency();
   return taken;
 }
 
-// Work of the top classes goes to those who are reserved for it as far as they sleep, the rest to
-// anybody.
+// The end of a critical section that may have made something runnable. Work of the top classes goes
+// to those who are reserved for it as far as they sleep, the rest to anybody. What is in a worker's
+// run and became urgent is looked for by one of the reserved.
 LockingScheduler::Wakes LockingScheduler::claim_sleepers() {
+  const bool looks_into_runs = note_urgency();
   Wakes wakes;
   const std::size_t lifted = std::exchange(lifted_to_top_, 0);  // no new work for anybody else
   wakes.top = std::min(std::exchange(fresh_top_, 0) + lifted, top_.asleep);
+  if (looks_into_runs && !std::exchange(top_.nudged, true)) {
+    wakes.top = std::max<std::size_t>(wakes.top, std::min<std::size_t>(1, top_.asleep));
+  }
   const std::size_t fresh_for_top = wakes.top - std::min(wakes.top, lifted);
   wakes.any = std::min(std::exchange(fresh_, 0) - fresh_for_top, any_.asleep);
   top_.asleep -= wakes.top;

@@ -58,6 +58,13 @@ class ClassQueues final : public ReadyQueue {
     picker_.fill(slot);
   }
 
+  void put_back(SchedulerEntry& entry, LockNode* entity, ReadySection section,
+                std::uint16_t rank) override {
+    const std::size_t slot = rank_slot(rank);
+    queues_[slot]->put_back(entry, queue_of(entity), section, rank);
+    picker_.fill(slot);
+  }
+
   void remove(SchedulerEntry& entry, LockNode* entity, std::uint16_t rank) override {
     const std::size_t slot = rank_slot(rank);
     queues_[slot]->remove(entry, queue_of(entity), rank);
@@ -67,6 +74,10 @@ class ClassQueues final : public ReadyQueue {
   [[nodiscard]] std::size_t count_ahead(const SchedulerEntry& entry, LockNode* entity,
                                         std::uint16_t rank, std::size_t most) override {
     return queue_of(entity).lane(rank).ready.count_ahead(entry, most);
+  }
+
+  [[nodiscard]] std::size_t first_class() const override {
+    return picker_.empty() ? 0 : rank_class(make_rank(picker_.first(), Priority{0}));
   }
 
   std::size_t take(std::span<SchedulerEntry*> run) override {

@@ -20,6 +20,13 @@ namespace pv2 {
 [[nodiscard]] constexpr std::size_t rank_slot(std::uint16_t rank) noexcept {
   return 255 - static_cast<std::size_t>(rank >> 8);
 }
+/// The class as ranks order it: a larger one goes first.
+inline constexpr std::size_t kRankClasses = 256;
+[[nodiscard]] constexpr std::size_t rank_class(std::uint16_t rank) noexcept { return rank >> 8; }
+/// The lowest rank of such a class.
+[[nodiscard]] constexpr std::uint16_t first_rank_of(std::size_t cls) noexcept {
+  return static_cast<std::uint16_t>(cls << 8);
+}
 [[nodiscard]] constexpr std::size_t rank_priority(std::uint16_t rank) noexcept {
   return rank & 0xFFU;
 }

@@ -36,6 +36,16 @@ class ReadyLane {
     list.tail = &entry;
   }
 
+  /// At the beginning of a section: it was popped, and nothing came of it. Turns that were counted
+  /// meanwhile stay counted.
+  void put_back(SchedulerEntry& entry, ReadySection section) noexcept {
+    Section& list = section == ReadySection::kFront ? front_ : back_;
+    entry.prev_ = nullptr;
+    entry.next_ = list.head;
+    (list.head != nullptr ? list.head->prev_ : list.tail) = &entry;
+    list.head = &entry;
+  }
+
   /// The next one: the front first, but after `bounded_wait` of the front in a row one of the back
   /// (0: never). The lane is not empty.
   SchedulerEntry& pop(std::uint32_t bounded_wait) noexcept {

@@ -31,6 +31,9 @@ class ReadyQueue {
   /// in the queue with `rank`, which may be larger than its own.
   virtual void push(SchedulerEntry& entry, LockNode* entity, ReadySection section,
                     std::uint16_t rank) = 0;
+  /// The same, but as if it had never been taken: before all that are in that section.
+  virtual void put_back(SchedulerEntry& entry, LockNode* entity, ReadySection section,
+                        std::uint16_t rank) = 0;
   /// `rank` is the one that it was pushed with.
   virtual void remove(SchedulerEntry& entry, LockNode* entity, std::uint16_t rank) = 0;
 
@@ -38,6 +41,9 @@ class ReadyQueue {
   /// above.
   [[nodiscard]] virtual std::size_t count_ahead(const SchedulerEntry& entry, LockNode* entity,
                                                 std::uint16_t rank, std::size_t most) = 0;
+
+  /// The highest class, as ranks order them (rank.h), that has an entry; 0 too if there is none.
+  [[nodiscard]] virtual std::size_t first_class() const = 0;
 
   /// Takes the next entries, as if one by one but all of one class; returns how many.
   virtual std::size_t take(std::span<SchedulerEntry*> run) = 0;

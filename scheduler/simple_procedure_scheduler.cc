@@ -25,6 +25,11 @@ class OneLane final : public ReadyQueue {
     lane_.push(entry, section);
   }
 
+  void put_back(SchedulerEntry& entry, LockNode* /*entity*/, ReadySection section,
+                std::uint16_t /*rank*/) override {
+    lane_.put_back(entry, section);
+  }
+
   void remove(SchedulerEntry& entry, LockNode* /*entity*/, std::uint16_t /*rank*/) override {
     lane_.remove(entry);
   }
@@ -33,6 +38,8 @@ class OneLane final : public ReadyQueue {
                                         std::uint16_t /*rank*/, std::size_t most) override {
     return lane_.count_ahead(entry, most);
   }
+
+  [[nodiscard]] std::size_t first_class() const override { return 0; }
 
   std::size_t take(std::span<SchedulerEntry*> run) override {
     std::size_t taken = 0;

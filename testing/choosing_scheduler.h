@@ -49,6 +49,15 @@ class ChoosingScheduler final : public ProcedureScheduler {
   }
   bool withdraw(SchedulerEntry& entry) override { return inner_->withdraw(entry); }
   void nudge() override { inner_->nudge(); }
+  void nudge_top() override { inner_->nudge_top(); }
+  [[nodiscard]] std::uint64_t lifts() const noexcept override { return inner_->lifts(); }
+  [[nodiscard]] bool is_overtaken(const SchedulerEntry& polled,
+                                  std::uint64_t lifts_then) const noexcept override {
+    return inner_->is_overtaken(polled, lifts_then);
+  }
+  [[nodiscard]] bool is_top_work(const SchedulerEntry& polled) const noexcept override {
+    return inner_->is_top_work(polled);
+  }
   void stop() override { inner_->stop(); }
   void set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) override {
     inner_->set_limit(key, limit);

@@ -33,6 +33,7 @@ struct ModelEntry {
   bool holds = false;
   bool granted_in_queue = false;
   bool granted_by_poll = false;
+  bool polled = false;  // and not settled since
   std::uint64_t ticket = 0;
   std::set<ResourceKey> exempt;  // limited keys that an ancestor counts for
   int rank = 0;                  // its own, or a larger one that was lent
@@ -73,6 +74,8 @@ class SchedulerModel {
 
   void settle(ModelEntry& e, Disposition disposition) {
     know(e);
+    e.polled = false;
+    if (disposition == Disposition::kReturn) return put_back(e);
     e.granted_by_poll = false;
     const bool unlocks = disposition == Disposition::kParkUnlock ||
                          disposition == Disposition::kBackUnlock ||
@@ -134,6 +137,11 @@ class SchedulerModel {
     while (std::erase_if(stuck, [&](const ModelEntry* e) { return !is_held_up(*e, stuck); }) != 0) {
     }
     return !stuck.empty();
+  }
+
+  /// Whether something of a higher class than the one that `e` was polled in can run.
+  [[nodiscard]] bool is_overtaken(const ModelEntry& e) const {
+    return !classes_.empty() && 255 - classes_.begin()->first > e.queued_rank / 256;
   }
 
   /// How many of its entity and rank stand before `e`, which can run.
@@ -211,6 +219,7 @@ class SchedulerModel {
     }
     for (ModelEntry* e : run) {
       e->where = Where::kOut;
+      e->polled = true;
       e->granted_by_poll = e->granted_in_queue;
       e->granted_in_queue = false;
     }
@@ -486,6 +495,21 @@ class SchedulerModel {
                            [&](const ModelLane& lane) { return lane.entity == entity; });
     if (at == ring.end()) at = ring.insert(ring.end(), ModelLane{entity, {}, {}, 0});
     (front ? at->front : at->back).push_back(&e);
+  }
+
+  void put_back(ModelEntry& e) {
+    rank_all();
+    e.granted_in_queue = e.granted_by_poll;
+    e.granted_by_poll = false;
+    push_ready(e, e.queued_in_front);
+    auto& ring = classes_[255 - e.rank / 256].levels[-(e.rank % 256)].ring;
+    const auto at = std::find_if(ring.begin(), ring.end(), [&](const ModelLane& lane) {
+      const auto& section = e.queued_in_front ? lane.front : lane.back;
+      return !section.empty() && section.back() == &e;
+    });
+    std::rotate(ring.begin(), at, std::next(at));
+    auto& section = e.queued_in_front ? ring.front().front : ring.front().back;
+    std::rotate(section.begin(), std::prev(section.end()), section.end());
   }
 
   void remove_ready(ModelEntry& e) {

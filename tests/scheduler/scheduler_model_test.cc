@@ -202,11 +202,13 @@ class Story {
           std::any_of(plan.begin(), plan.end(), [&](auto& item) { return item.first == e; });
       if (planned || e->where == Where::kWaiting || e->where == Where::kReady) continue;
       auto disposition = static_cast<Disposition>(random_.below(6));
+      if (e->polled && random_.below(3) == 0) disposition = Disposition::kReturn;
       if (disposition == Disposition::kComplete && e->live_children != 0) {
         disposition = Disposition::kPark;
       }
       const bool queues = disposition == Disposition::kBack || disposition == Disposition::kFront ||
-                          disposition == Disposition::kBackUnlock;
+                          disposition == Disposition::kBackUnlock ||
+                          disposition == Disposition::kReturn;
       if (queues && e->waits_for != nullptr) end_reported_wait(*e);
       plan.emplace_back(e, disposition);
       batch.push_back(*e->real, disposition);
@@ -248,6 +250,11 @@ class Story {
     }
     if (!entries_.empty() && !agree_on_place(*entries_[random_.below(entries_.size())])) {
       return false;
+    }
+    for (const auto& e : entries_) {
+      if (!e->polled) continue;
+      const bool overtaken = real_->is_overtaken(*e->real, real_->lifts());
+      if (!agree("overtaken", overtaken, model_.is_overtaken(*e))) return false;
     }
     const SchedulerStats stats = real_->stats();
     std::map<ResourceKey, std::pair<Ids, Ids>> locks;

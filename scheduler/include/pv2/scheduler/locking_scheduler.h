@@ -47,6 +47,11 @@ class LockingScheduler : public ProcedureScheduler {
   std::size_t poll_top(std::span<SchedulerEntry*> run, std::chrono::milliseconds patience) override
       PV2_EXCLUDES(queues_mutex_);
   void nudge() override PV2_EXCLUDES(queues_mutex_);
+  void nudge_top() override PV2_EXCLUDES(queues_mutex_);
+  [[nodiscard]] std::uint64_t lifts() const noexcept override;
+  [[nodiscard]] bool is_overtaken(const SchedulerEntry& polled,
+                                  std::uint64_t lifts_then) const noexcept override;
+  [[nodiscard]] bool is_top_work(const SchedulerEntry& polled) const noexcept override;
   bool withdraw(SchedulerEntry& entry) override PV2_EXCLUDES(queues_mutex_);
   void stop() override PV2_EXCLUDES(queues_mutex_);
   void set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) override
@@ -73,6 +78,7 @@ class LockingScheduler : public ProcedureScheduler {
     /// Signals sent that no worker has consumed; each stands for one worker already taken off
     /// `asleep`.
     std::size_t tokens = 0;
+    bool nudged = false;  ///< One of them, or the next that would sleep, looks for itself.
   };
   /// How many of each kind a critical section has to signal after it.
   struct Wakes {
@@ -88,6 +94,10 @@ class LockingScheduler : public ProcedureScheduler {
       PV2_REQUIRES(queues_mutex_);
   void unlock(SchedulerEntry& entry, SteadyTime now) PV2_REQUIRES(queues_mutex_);
   void push_ready(SchedulerEntry& entry, ReadySection section) PV2_REQUIRES(queues_mutex_);
+  void put_back(SchedulerEntry& entry) PV2_REQUIRES(queues_mutex_);
+  void count_ready(const SchedulerEntry& entry) PV2_REQUIRES(queues_mutex_);
+  bool note_urgency() PV2_REQUIRES(queues_mutex_);
+  void nudge(Work work) PV2_EXCLUDES(queues_mutex_);
   void place_changed() PV2_REQUIRES(queues_mutex_);
   std::size_t poll_for(Work work, std::span<SchedulerEntry*> run,
                        std::chrono::milliseconds patience) PV2_EXCLUDES(queues_mutex_);
@@ -98,6 +108,7 @@ class LockingScheduler : public ProcedureScheduler {
   void signal(const Wakes& wakes) PV2_EXCLUDES(queues_mutex_);
 
   const Clock& clock_;
+  const std::size_t top_class_floor_;  ///< The lowest class by rank that is work of the top.
   mutable Mutex queues_mutex_;
   const std::unique_ptr<LockTable> table_ PV2_PT_GUARDED_BY(queues_mutex_);
   const std::unique_ptr<ReadyQueue> ready_ PV2_PT_GUARDED_BY(queues_mutex_);
@@ -112,10 +123,11 @@ class LockingScheduler : public ProcedureScheduler {
   std::size_t fresh_top_ PV2_GUARDED_BY(queues_mutex_) = 0;
   /// Entries that were runnable and became work of the top classes.
   std::size_t lifted_to_top_ PV2_GUARDED_BY(queues_mutex_) = 0;
-  bool nudged_ PV2_GUARDED_BY(queues_mutex_) = false;
   bool stopped_ PV2_GUARDED_BY(queues_mutex_) = false;
   /// A hint to look under the mutex; no data is published through it.
   std::atomic<bool> new_cycles_{false};
+  /// The same: below, the highest class by rank that could run; above that, lifts().
+  std::atomic<std::uint64_t> urgency_{0};
 };
 
 }  // namespace pv2

@@ -94,6 +94,23 @@ class ProcedureScheduler {
   /// waits, the next one that would. For workers that can help each other.
   virtual void nudge() = 0;
 
+  /// The same for one poll_top().
+  virtual void nudge_top() = 0;
+
+  /// How often an entry that is polled was lent a higher class than it was polled in, because
+  /// something of that class began to wait for it. A mark for is_overtaken(), to be taken before
+  /// the poll.
+  [[nodiscard]] virtual std::uint64_t lifts() const noexcept = 0;
+  /// Whether `polled`, which its poll() returned and whose step has not begun, should be returned
+  /// (kReturn) because there is work of a class above the one that it was polled in: such work can
+  /// run, or since `lifts_then` some began to wait for a polled entry. Work of a higher priority in
+  /// the same class is no reason. Costs one load and no mutex, so what another thread does at the
+  /// same moment may be missed; what happened before is not.
+  [[nodiscard]] virtual bool is_overtaken(const SchedulerEntry& polled,
+                                          std::uint64_t lifts_then) const noexcept = 0;
+  /// Whether `polled` was polled as work of the top classes, so that a reserved worker may run it.
+  [[nodiscard]] virtual bool is_top_work(const SchedulerEntry& polled) const noexcept = 0;
+
   /// Takes a queued entry out of its queue and leaves it parked: with its locks if it held them
   /// when it was queued, without them if it was still waiting or got them in the queue (no record
   /// says so). False, and nothing happens, if it is not queued: parked, or taken by a worker.

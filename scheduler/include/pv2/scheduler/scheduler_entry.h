@@ -39,6 +39,10 @@ enum class Disposition : std::uint8_t {
   kParkUnlock,  ///< Not queued; its locks are released.
   kBackUnlock,  ///< Locks released, then queued behind those who waited for them.
   kComplete,    ///< Locks released, every link forgotten: the scheduler will not touch it again.
+  /// It was polled and nothing of it has begun: it goes back to where it stood, before its equals,
+  /// and the next poll() says of its locks what that poll said. Of several, the last in the batch
+  /// stands first.
+  kReturn,
 };
 
 /// Identity and links of one schedulable thing. The public part is set before admit() and constant
@@ -76,6 +80,9 @@ class SchedulerEntry {
   friend class EntryList;
   friend class LockTable;
   friend class LockingScheduler;
+
+  /// No rank is larger, so nothing is ever more urgent than what is not queued.
+  static constexpr std::uint16_t kNotQueued = UINT16_MAX;
   friend class ReadyLane;
 
   /// Where the entry is. Only a queued one (waiting or ready) stands in a line or in a queue.
@@ -101,8 +108,9 @@ class SchedulerEntry {
   std::uint16_t primary_node_ = 0;
   // Ranks order entries, class first; a larger one goes first. See ReadyQueue::rank().
   std::uint16_t own_rank_ = 0;
-  std::uint16_t rank_ = 0;         // its own, or that of whoever waits for it if that is larger
-  std::uint16_t queued_rank_ = 0;  // the one it stands in the ready queue with
+  std::uint16_t rank_ = 0;  // its own, or that of whoever waits for it if that is larger
+  // The one it stands in the ready queue with, or was polled with and has not been settled since.
+  std::uint16_t queued_rank_ = kNotQueued;
   // All of these share a byte: one written by itself and then read with its neighbours would stall.
   Place place_ : 2 = Place::kUnknown;
   bool holds_locks_ : 1 = false;

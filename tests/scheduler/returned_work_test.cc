@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What was polled and is returned because nothing of it has begun: where it stands then, what is
+// said of its locks, and how whoever has polled it learns that something of a higher class waits.
+
+#include <pv2/scheduler/master_procedure_scheduler.h>
+
+#include <memory>
+#include <vector>
+
+#include "support/catch.h"
+#include "test_entry.h"
+
+using namespace pv2;
+using namespace pv2::test;
+
+namespace {
+
+constexpr LockMode kShared = LockMode::kShared;
+constexpr LockMode kExclusive = LockMode::kExclusive;
+
+std::vector<SchedulerEntry*> poll_run(ProcedureScheduler& scheduler, std::size_t most) {
+  std::vector<SchedulerEntry*> run(most);
+  run.resize(scheduler.poll(run, std::chrono::milliseconds(0)));
+  return run;
+}
+
+// As an engine does it: the last in the batch stands first.
+void give_back(ProcedureScheduler& scheduler, const std::vector<SchedulerEntry*>& run) {
+  EntryList batch;
+  for (auto at = run.rbegin(); at != run.rend(); ++at) {
+    batch.push_back(**at, Disposition::kReturn);
+  }
+  scheduler.settle(std::move(batch));
+}
+
+Ids ids_of_run(const std::vector<SchedulerEntry*>& run) {
+  Ids ids;
+  for (const SchedulerEntry* const entry : run) ids.push_back(entry->id.value);
+  return ids;
+}
+
+}  // namespace
+
+TEST_CASE("what is returned is served again in the order in which it was polled") {
+  SystemClock clock;
+  MasterProcedureScheduler scheduler(clock);
+  std::vector<std::unique_ptr<TestEntry>> entries;
+  for (std::uint64_t id = 1; id <= 9; ++id) {
+    entries.push_back(
+        std::make_unique<TestEntry>(id, table("t" + std::to_string(id % 3), kShared)));
+    submit(scheduler, *entries.back());
+  }
+  const auto run = poll_run(scheduler, 6);
+  REQUIRE(run.size() == 6);
+
+  give_back(scheduler, run);
+
+  CHECK(scheduler.stats().queued == 9);
+  CHECK(ids_of_run(poll_run(scheduler, 9)) == Ids{1, 2, 3, 4, 5, 6, 7, 8, 9});
+  for (const auto& entry : entries) complete(scheduler, *entry);
+}
+
+TEST_CASE("what is returned keeps its locks, and the grant that no record has yet") {
+  SystemClock clock;
+  MasterProcedureScheduler scheduler(clock);
+  TestEntry holder(1, table("t", kExclusive));
+  TestEntry waiter(2, table("t", kExclusive));
+  submit(scheduler, {&holder, &waiter});
+  REQUIRE(poll(scheduler) == &holder);
+  CHECK_FALSE(holder.granted_by_poll());
+  complete(scheduler, holder);
+  REQUIRE(poll(scheduler) == &waiter);
+  REQUIRE(waiter.granted_by_poll());
+
+  settle(scheduler, waiter, Disposition::kReturn);
+  CHECK(lock_on(scheduler, {ResourceClass::kTable, table_key_name("ns", "t")}).holders.size() == 1);
+  REQUIRE(poll(scheduler) == &waiter);
+  CHECK(waiter.granted_by_poll());
+
+  settle(scheduler, waiter, Disposition::kReturn);
+  CHECK(scheduler.withdraw(waiter));
+  CHECK_FALSE(waiter.holds_locks());  // it got them in the queue
+  complete(scheduler, waiter);
+}
+
+TEST_CASE("whoever has polled is overtaken while something of a higher class can run") {
+  SystemClock clock;
+  MasterProcedureScheduler scheduler(clock);
+  TestEntry first(1, table("a", kExclusive));
+  TestEntry second(2, table("b", kExclusive));
+  TestEntry urgent_table(3, table("c", kExclusive), nullptr, Priority::kMeta);
+  TestEntry of_server(4, server("s"));
+  TestEntry meta(5, std::move(LockSet().meta(kExclusive)));
+  submit(scheduler, {&first, &second});
+  const std::uint64_t lifts = scheduler.lifts();
+  const auto run = poll_run(scheduler, 2);
+  REQUIRE(run.size() == 2);
+  CHECK_FALSE(scheduler.is_overtaken(second, lifts));
+
+  submit(scheduler, urgent_table);
+  CHECK_FALSE(scheduler.is_overtaken(second, lifts));  // of the same class: it waits for the run
+  submit(scheduler, of_server);
+  CHECK(scheduler.is_overtaken(second, lifts));
+  CHECK_FALSE(scheduler.is_top_work(second));
+  REQUIRE(poll(scheduler) == &of_server);
+  CHECK_FALSE(scheduler.is_overtaken(second, lifts));  // somebody else has it
+  submit(scheduler, meta);
+  CHECK(scheduler.is_overtaken(of_server, lifts));
+  REQUIRE(poll(scheduler) == &meta);
+  CHECK(scheduler.is_top_work(meta));
+  CHECK_FALSE(scheduler.is_top_work(of_server));
+  for (TestEntry* const entry : {&first, &second, &of_server, &meta}) complete(scheduler, *entry);
+  CHECK(scheduler.withdraw(urgent_table));
+  complete(scheduler, urgent_table);
+}
+
+TEST_CASE("whoever has polled is overtaken when something urgent begins to wait for it") {
+  SystemClock clock;
+  MasterProcedureScheduler scheduler(clock);
+  TestEntry first(1, table("a", kExclusive));
+  TestEntry holder(2, table("b", kExclusive));
+  TestEntry equal(3, table("b", kExclusive));
+  LockSet both;
+  both.meta(kExclusive).table("ns", "b", kExclusive);
+  TestEntry meta(4, std::move(both));
+  submit(scheduler, {&first, &holder});
+  const std::uint64_t lifts = scheduler.lifts();
+  const auto run = poll_run(scheduler, 2);
+  REQUIRE(run.size() == 2);
+
+  submit(scheduler, equal);
+  CHECK_FALSE(scheduler.is_overtaken(first, lifts));
+  submit(scheduler, meta);
+  CHECK(scheduler.is_overtaken(first, lifts));
+  CHECK_FALSE(scheduler.is_overtaken(first, scheduler.lifts()));  // told once
+
+  give_back(scheduler, run);
+  REQUIRE(poll(scheduler) == &holder);  // as what waits for it
+  CHECK(scheduler.is_top_work(holder));
+  complete(scheduler, holder);
+  for (TestEntry* const entry : {&first, &equal, &meta}) {
+    scheduler.withdraw(*entry);
+    complete(scheduler, *entry);
+  }
+}
