@@ -140,8 +140,14 @@ struct EngineCore {
   std::function<void()> resolve_deadlocks;  ///< Set once, before anything runs.
   std::function<void()> tell_news;          ///< Set once, before anything runs.
   Admission* admission = nullptr;           ///< Set once, before anything runs.
-  /// Workers that look for others to help, or sleep after they found none.
+  /// Workers that look for others to help, or sleep after they found none; those that are reserved
+  /// for the top classes by themselves.
   std::atomic<std::size_t> idle_workers{0};
+  std::atomic<std::size_t> idle_reserved{0};
+  /// How often something happened that a worker has to know before it begins what it has taken: the
+  /// engine stops, the store failed, a tree failed or was aborted. Changed under the state mutex;
+  /// read before each step, without. A hint: whoever sees a new number looks under the mutex.
+  std::atomic<std::uint64_t> recalls{0};
   /// A hint that spares making news that nobody would hear.
   std::atomic<bool> has_listeners{false};
   /// A hint that spares the mutex; the answer is read under it.
@@ -165,6 +171,8 @@ struct EngineCore {
   /// another one is durable.
   void write_watermark(std::uint64_t next_id, std::function<void(Status)> answer, Effects& effects)
       PV2_REQUIRES(state_mutex);
+  /// Has every worker look through what it has taken and not begun.
+  void recall_runs() PV2_REQUIRES(state_mutex) { recalls.fetch_add(1, std::memory_order_relaxed); }
   /// Why nothing is accepted any more, or OK.
   Status unavailable() const PV2_REQUIRES(state_mutex);
   /// The counters of a type.

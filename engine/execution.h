@@ -40,7 +40,7 @@ struct InsertCommit;
 enum class Phase : std::uint8_t {
   kInserting,  ///< Its first record is on the way.
   kQueued,     ///< In the scheduler, or polled and about to be taken.
-  kInFlight,   ///< A worker runs a step, or the step's record is on the way.
+  kInFlight,   ///< A worker has taken it or runs its step, or the step's record is on the way.
   kWaiting,    ///< For children, a timer or an awaited value.
   kIdle,       ///< Nothing will happen to it by itself: finished, parked, quarantined, or its tree
                ///< failed.

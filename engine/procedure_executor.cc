@@ -457,9 +457,9 @@ std::size_t ProcedureExecutor::run_until_idle(std::size_t max_steps) {
   Random& random = engine_->host_random;
   std::size_t steps = 0;
   for (bool progress = true; progress && steps < max_steps;) {
-    const std::size_t ran = engine_->workers.run_once(max_steps - steps, random);
-    steps += ran;
-    progress = ran != 0;
+    const Workers::Round round = engine_->workers.run_once(max_steps - steps, random);
+    steps += round.steps;
+    progress = round.polled;
     progress = engine_->core.store.pump() || progress;
     progress = engine_->core.pool->run_one() || progress;
     progress = engine_->timers.fire_due() != 0 || progress;
@@ -494,6 +494,7 @@ Status ProcedureExecutor::stop_within(Duration timeout) {
     StateLock lock(core);
     if (core.state.stopped) return Status();
     first = !std::exchange(core.state.stopping, true);
+    core.recall_runs();
     core.state.stop_waiters.emplace_back([latch] { latch->set(Status()); });
   }
   if (first) begin_to_stop();

@@ -420,6 +420,7 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
   if (core_.state.store_failure.ok() && !closed) {
     core_.state.store_failure = request.status.with_context(
         "the store failed and nothing more is written; restart to go on from what is on disk");
+    core_.recall_runs();
     core_.scheduler.stop();
     effects.log(LogLevel::kError, core_.state.store_failure.to_string());
     if (core_.options.on_store_failure) {

@@ -577,6 +577,8 @@ namespace {
 
 void stop_all(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   head.tree.failed = true;
+  // Others than the one that failed, which is counted until its record has been dealt with.
+  if (head.tree.in_flight > 1) core.recall_runs();
   core.flush();  // so that every kQueued member is in a queue, or polled
   for (Execution& member : TreeMembers(head)) stop_member(core, member);
 }
@@ -590,6 +592,7 @@ void fail_tree(EngineCore& core, Execution& head) {
 void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
   fail_tree(core, root);
   TreeState& tree = root.tree;
+  if (tree.in_flight != 0) core.recall_runs();
   if (tree.in_flight == 0 && !tree.rolling_back && !tree.parked) {
     begin_rollback(core, root, effects);
   }
@@ -623,6 +626,20 @@ bool stands_before_no_return(const Execution& member) {
   if (member.undo_step != 0 || member.type == nullptr) return false;
   const StepInfo* const info = member.type->find_step(member.step);
   return info != nullptr && info->kind == StepKind::kPointOfNoReturn;
+}
+
+bool may_begin(Execution& member) {
+  const Execution* const failed = failing_domain(member);
+  if (failed == nullptr) return true;
+  return failed->tree.rolling_back && !failed->quarantined && member.undo_step != 0;
+}
+
+void drop_from_flight(EngineCore& core, Execution& member) {
+  PV2_ASSERT(member.phase == Phase::kInFlight, "what is dropped was taken and has not begun");
+  member.phase = Phase::kIdle;
+  member.undo_step = 0;  // of a domain within the one that failed: it is planned anew with that
+  core.abandon_waits(member);
+  if (member.granted_by_poll()) core.settle(member, Disposition::kParkUnlock);
 }
 
 void enter_flight(Execution& member) {

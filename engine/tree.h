@@ -64,6 +64,12 @@ void abort_tree(EngineCore& core, Execution& root, Effects& effects) PV2_REQUIRE
 /// Whether `member` is about to begin the step that is its point of no return.
 [[nodiscard]] bool stands_before_no_return(const Execution& member);
 
+/// Whether a step that a worker has taken may still begin, as far as its tree goes: nothing around
+/// it has failed, or it is its turn to be undone.
+[[nodiscard]] bool may_begin(Execution& member);
+/// A member that a worker has taken does not begin, as its tree has failed; left_flight() follows.
+void drop_from_flight(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex);
+
 /// A worker has taken it, or its record is on the way.
 void enter_flight(Execution& member);
 /// That is over. In a domain that has failed the last one starts the rollback.

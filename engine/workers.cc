@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -46,9 +47,10 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
 
 Status Workers::make_threads(unsigned count, unsigned reserved, StartGate& gate) {
   for (unsigned i = 0; i < count; ++i) {
+    const Work kind = i < reserved ? Work::kTop : Work::kAny;
     auto thread = start_thread("worker " + std::to_string(i + 1) + " of " + std::to_string(count),
-                               [this, i, top = i < reserved, &gate] {
-                                 if (gate.pass()) work(i, top);
+                               [this, i, kind, &gate] {
+                                 if (gate.pass()) work(i, kind);
                                });
     if (!thread.ok()) return thread.status();
     threads_.push_back(*std::move(thread));
@@ -61,17 +63,15 @@ void Workers::stop() {
   threads_.clear();
 }
 
-void Workers::work(std::size_t index, bool reserved) {
+void Workers::work(std::size_t index, Work work) {
   const EngineThread mark(&core_);
   Random random = core_.random_of_life(index);
-  const Worker me = worker(index, random);
-  std::array<SchedulerEntry*, kRun> polled{};
+  Worker me = worker(index, random, work);
+  Polled polled;
   for (;;) {
-    const std::size_t count = reserved ? core_.scheduler.poll_top(polled, kPatience)
-                                       : core_.scheduler.poll(polled, std::chrono::milliseconds(0));
-    if (count != 0) {
-      take_and_run(std::span(polled).first(count), me);
-    } else if (!reserved && idle(me, polled)) {
+    if (poll(me, std::chrono::milliseconds(0), polled)) {
+      take_and_run(polled, me);
+    } else if (idle(me, polled)) {
       continue;
     } else {
       bury();
@@ -81,75 +81,127 @@ void Workers::work(std::size_t index, bool reserved) {
   }
 }
 
-// Whoever adds to his run looks at `idle_workers` after that; whoever is idle counts himself before
-// he looks at the runs. So either the one sees the other or the other way round, and what is added
-// to a run while somebody sleeps is followed by a nudge.
-bool Workers::idle(const Worker& worker, std::span<SchedulerEntry*> polled) {
-  core_.idle_workers.fetch_add(1);
+// The mark comes before the poll: what becomes urgent in between is seen before the second step.
+bool Workers::poll(const Worker& worker, std::chrono::milliseconds patience, Polled& polled) {
+  polled.lifts = core_.scheduler.lifts();
+  polled.count = worker.work == Work::kTop ? core_.scheduler.poll_top(polled.entries, patience)
+                                           : core_.scheduler.poll(polled.entries, patience);
+  return polled.count != 0;
+}
+
+std::atomic<std::size_t>& Workers::idle_count(Work work) noexcept {
+  return work == Work::kTop ? core_.idle_reserved : core_.idle_workers;
+}
+
+// Whoever adds to his run looks at the idle counts after that; whoever is idle counts himself
+// before he looks at the runs. So either the one sees the other or the other way round, and what is
+// added to a run while somebody sleeps is followed by a nudge.
+bool Workers::idle(Worker& worker, Polled& polled) {
+  idle_count(worker.work).fetch_add(1);
   if (help_out(worker)) return true;
-  const std::size_t count = core_.scheduler.poll(polled, kPatience);
-  cease_to_be_idle();
-  if (count != 0) take_and_run(polled.first(count), worker);
-  return count != 0;
+  const bool found = poll(worker, kPatience, polled);
+  cease_to_be_idle(worker);
+  if (found) take_and_run(polled, worker);
+  return found;
 }
 
-// What the committer has left to somebody idle comes before anything that may take long.
-void Workers::cease_to_be_idle() {
-  core_.idle_workers.fetch_sub(1);
-  publisher_.publish_committed();
+// What the committer has left to somebody idle comes before anything that may take long. To those
+// that are reserved it leaves nothing.
+void Workers::cease_to_be_idle(const Worker& worker) {
+  idle_count(worker.work).fetch_sub(1);
+  if (worker.work == Work::kAny) publisher_.publish_committed();
 }
 
-bool Workers::help_out(const Worker& worker) {
-  std::array<StepJob, kRun> jobs;
+bool Workers::help_out(Worker& worker) {
+  if (worker.work == Work::kTop && look_through_runs(worker)) {
+    cease_to_be_idle(worker);
+    return true;
+  }
+  Taken taken;
   for (std::size_t i = 0; i < core_.running.size(); ++i) {
-    WorkerRun& other = core_.runs[i];
-    FinishedSteps finished = other.take_finished();
-    const std::size_t count = other.take_waiting(jobs);
-    if (count == 0 && finished.empty()) continue;
-    cease_to_be_idle();
-    hand_over(std::move(finished));
-    run(std::span(jobs).first(count), worker);
+    WorkerRun::Help help = core_.runs[i].help_out(taken.jobs, worker.work);
+    if (help.jobs == 0 && help.finished.empty()) continue;
+    cease_to_be_idle(worker);
+    hand_over(std::move(help.finished));
+    taken.count = help.jobs;
+    taken.marks = help.marks;
+    taken.work = help.work;
+    run(taken, worker);
     return true;
   }
   return false;
 }
 
-std::size_t Workers::run_once(std::size_t max_steps, Random& random) {
+// Something of a higher class began to wait for what is in somebody's run, perhaps behind a step
+// that takes long: all that waits in the runs goes back, and so becomes work of the top, or not.
+// What has ended in them is handed over: it may have been the holder's last step.
+bool Workers::look_through_runs(Worker& worker) {
+  const std::uint64_t lifts = core_.scheduler.lifts();
+  if (std::exchange(worker.looked_through, lifts) == lifts) return false;
+  bool found = false;
+  for (std::size_t i = 0; i < core_.running.size(); ++i) {
+    found = call_back(core_.runs[i], Which::kAll) || found;
+    FinishedSteps finished = core_.runs[i].take_finished();
+    found = found || !finished.empty();
+    hand_over(std::move(finished));
+  }
+  return found;
+}
+
+Workers::Round Workers::run_once(std::size_t max_steps, Random& random) {
   const EngineThread mark(&core_);
-  std::array<SchedulerEntry*, kRun> polled{};
-  const std::size_t limit = std::min(max_steps, kRun);
-  const std::size_t count =
-      core_.scheduler.poll(std::span(polled).first(limit), std::chrono::milliseconds(0));
-  if (count == 0) return 0;
-  Worker host = worker(0, random);
+  Polled polled;
+  polled.lifts = core_.scheduler.lifts();
+  polled.count = core_.scheduler.poll(std::span(polled.entries).first(std::min(max_steps, kRun)),
+                                      std::chrono::milliseconds(0));
+  if (polled.count == 0) return {};
+  Worker host = worker(0, random, Work::kAny);
   // A step may run the engine itself where it has no threads: then this is a run within a run.
   WorkerRun inner;
   if (host.run->is_active()) host.run = &inner;
-  return take_and_run(std::span(polled).first(count), host);
+  return {take_and_run(polled, host), true};
 }
 
-std::size_t Workers::take_and_run(std::span<SchedulerEntry*> polled, const Worker& worker) {
+std::size_t Workers::take_and_run(Polled& polled, const Worker& worker) {
   Effects effects;
-  std::array<StepJob, kRun> jobs;
-  const std::size_t taken = take(polled, jobs, effects);
+  Taken taken;
+  take(polled, taken, effects);
   publisher_.perform(effects);
-  run(std::span(jobs).first(taken), worker);
-  return taken;
+  return run(taken, worker);
 }
 
-void Workers::run(std::span<StepJob> jobs, const Worker& worker) {
-  worker.run->fill(jobs);
+// Returns how many steps began.
+std::size_t Workers::run(Taken& taken, const Worker& worker) {
+  worker.run->fill(std::span(taken.jobs).first(taken.count), taken.marks, taken.work);
+  std::size_t steps = 0;
   StepCommit* ended = nullptr;
   for (;;) {
-    WorkerRun::Next next = worker.run->next(ended);
-    if (!next.job) break;
-    if ((next.others_wait || next.others_ended) && core_.idle_workers.load() != 0) {
+    const std::uint64_t recalls = core_.recalls.load(std::memory_order_relaxed);
+    WorkerRun::Next next =
+        worker.run->next(std::exchange(ended, nullptr), recalls, core_.scheduler);
+    if (next.recalled || next.overtaken) {
+      // A tree that has failed also waits for what has ended in this run.
       hand_over(worker.run->take_finished());
-      if (next.others_wait) core_.scheduler.nudge();
+      call_back(*worker.run, next.overtaken ? Which::kAll : Which::kForbidden);
+      continue;
     }
+    if (!next.job) break;
+    let_others_help(worker, next, taken.work);
+    ++steps;
     ended = run_step(*next.job, worker);
   }
   hand_over(worker.run->take_finished());
+  return steps;
+}
+
+void Workers::let_others_help(const Worker& worker, const WorkerRun::Next& next, Work work) {
+  if (!next.others_wait && !next.others_ended) return;
+  const bool anybody = core_.idle_workers.load() != 0;
+  const bool reserved = work == Work::kTop && core_.idle_reserved.load() != 0;
+  if (!anybody && !reserved) return;
+  hand_over(worker.run->take_finished());
+  if (!next.others_wait) return;
+  anybody ? core_.scheduler.nudge() : core_.scheduler.nudge_top();
 }
 
 void Workers::hand_over(FinishedSteps finished) {
@@ -160,17 +212,17 @@ void Workers::hand_over(FinishedSteps finished) {
   publisher_.publish(std::move(finished.without_record));
 }
 
-std::size_t Workers::take(std::span<SchedulerEntry*> polled, std::span<StepJob> jobs,
-                          Effects& effects) {
+void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
   std::vector<std::unique_ptr<Procedure>> dead_objects;
   std::vector<std::shared_ptr<AwaitSlot>> dead_slots;
-  std::size_t taken = 0;
+  taken.work = core_.scheduler.is_top_work(*polled.entries.front()) ? Work::kTop : Work::kAny;
   {
     StateLock lock(core_);
     dead_objects.swap(core_.state.dead_objects);
     dead_slots.swap(core_.state.dead_slots);
     const bool halted = !core_.unavailable().ok();
-    for (SchedulerEntry* entry : polled) {
+    taken.marks = {core_.recalls.load(std::memory_order_relaxed), polled.lifts};
+    for (SchedulerEntry* entry : std::span(polled.entries).first(polled.count)) {
       auto& execution = static_cast<Execution&>(*entry);
       if (execution.phase == Phase::kDropping) {
         execution.phase = Phase::kIdle;
@@ -185,13 +237,46 @@ std::size_t Workers::take(std::span<SchedulerEntry*> polled, std::span<StepJob> 
         if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
         continue;
       }
+      PV2_ASSERT(!execution.root->tree.failed || execution.undo_step != 0,
+                 "what is queued in a tree that failed has its turn to be undone");
       execution.phase = Phase::kInFlight;
       execution.wake_pending = false;
       enter_flight(execution);
-      jobs[taken++] = {&execution, core_.state.spare_steps.take().release()};
+      taken.jobs[taken.count++] = {&execution, core_.state.spare_steps.take().release()};
     }
   }
-  return taken;
+}
+
+// Under the state mutex a job is in its run or nowhere: whoever looks for it there finds it. Counts
+// of flight go down when all is settled, as the last one may begin a rollback.
+bool Workers::call_back(WorkerRun& run, Which which) {
+  std::array<StepJob, kRun> jobs;
+  std::size_t count = 0;
+  Effects effects;
+  {
+    StateLock lock(core_);
+    const bool halted = !core_.unavailable().ok();
+    const auto stays = [&](Execution& execution) {
+      return which == Which::kForbidden && !halted && may_begin(execution);
+    };
+    count = run.sift(jobs, core_.recalls.load(std::memory_order_relaxed), stays);
+    for (std::size_t i = count; i-- > 0;) {  // of those that are returned the last stands first
+      Execution& execution = *jobs[i].execution;
+      core_.state.spare_steps.give_back(std::unique_ptr<StepCommit>(jobs[i].commit));
+      if (!may_begin(execution)) {
+        drop_from_flight(core_, execution);
+        continue;
+      }
+      execution.phase = Phase::kQueued;
+      if (!halted) core_.settle(execution, Disposition::kReturn);
+    }
+    core_.flush();
+    for (const StepJob& job : std::span(jobs).first(count)) {
+      left_flight(core_, *job.execution, effects);
+    }
+  }
+  publisher_.perform(effects);
+  return count != 0;
 }
 
 StepCommit* Workers::run_step(StepJob job, const Worker& worker) {
