@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <thread>
 
@@ -74,6 +75,7 @@ class Engine {
   Chores chores;
   StuckDetector stuck_detector;
   Expiry expiry;
+  std::atomic<std::thread::id> host_thread{};  ///< In run_until_idle(); nobody's if nobody is.
   std::thread stopping;  ///< Does what stop() waits for. Of the first who calls it.
   // Shared with completions that may come after the engine is gone.
   std::shared_ptr<WakePort> wake_port;

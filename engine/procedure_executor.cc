@@ -90,6 +90,29 @@ Status stop_on_engine_thread() {
                 "elsewhere");
 }
 
+// The thread that runs an engine without workers, for as long as it does. A step may run the engine
+// again on the same thread.
+class HostThread {
+ public:
+  explicit HostThread(std::atomic<std::thread::id>& host) : host_(host) {
+    std::thread::id nobody;
+    const std::thread::id me = std::this_thread::get_id();
+    entered_ = host_.compare_exchange_strong(nobody, me);
+    may_run_ = entered_ || nobody == me;
+  }
+  ~HostThread() {
+    if (entered_) host_.store(std::thread::id());
+  }
+  HostThread(const HostThread&) = delete;
+  HostThread& operator=(const HostThread&) = delete;
+  [[nodiscard]] bool may_run() const noexcept { return may_run_; }
+
+ private:
+  std::atomic<std::thread::id>& host_;
+  bool entered_;
+  bool may_run_;
+};
+
 // Why it takes so long to stop.
 Status what_still_runs(const EngineCore& core) {
   constexpr std::size_t kNamesMax = 8;
@@ -452,8 +475,21 @@ Status ProcedureExecutor::health() const {
 }
 
 std::size_t ProcedureExecutor::run_until_idle(std::size_t max_steps) {
-  PV2_ASSERT(engine_->core.options.workers == 0,
-             "run_until_idle() is for executors without workers");
+  const unsigned workers = engine_->core.options.workers;
+  if (workers != 0) {
+    log(engine_->core.options.log, LogLevel::kError,
+        "run_until_idle() did nothing: this executor has " + std::to_string(workers) +
+            " workers, which run everything by themselves; open one with workers = 0 to run it on "
+            "your own thread");
+    return 0;
+  }
+  const HostThread host(engine_->host_thread);
+  if (!host.may_run()) {
+    log(engine_->core.options.log, LogLevel::kError,
+        "run_until_idle() did nothing: another thread is in it; an executor without workers is run "
+        "by one thread at a time");
+    return 0;
+  }
   Random& random = engine_->host_random;
   std::size_t steps = 0;
   for (bool progress = true; progress && steps < max_steps;) {

@@ -563,6 +563,49 @@ TEST_CASE("an executor without threads runs as many steps as it is told") {
   CHECK(engine.executor().run_until_idle() == 0);
 }
 
+TEST_CASE("an executor with workers is not run by its host, and says so") {
+  World world;
+  world.scripts["quick"] = {.steps = 1};
+  ExecutorOptions options;
+  options.store = noop();
+  add_job_types(options.registry, world);
+  std::mutex lines_mutex;
+  std::vector<std::string> lines;
+  options.log = [&](LogLevel level, std::string_view line) {
+    const std::scoped_lock lock(lines_mutex);
+    if (level == LogLevel::kError) lines.emplace_back(line);
+  };
+  const auto executor = *ProcedureExecutor::open(std::move(options));
+  CHECK(executor->run_until_idle() == 0);
+  executor->start();
+  CHECK(executor->run_until_idle() == 0);
+  CHECK(executor->wait(executor->submit(Job(world, "quick"))->id)->status.ok());
+  const std::scoped_lock lock(lines_mutex);
+  REQUIRE(lines.size() == 2);
+  CHECK_THAT(lines.front(), ContainsSubstring("workers = 0"));
+}
+
+TEST_CASE("an executor without workers is run by one thread at a time") {
+  EngineWorld engine;
+  std::size_t ran_beside = 1;
+  engine.world.scripts["calls"] = {
+      .steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
+        std::thread other([&] { ran_beside = engine.executor().run_until_idle(); });
+        other.join();
+        return std::nullopt;
+      }};
+  engine.world.scripts["other"] = {.steps = 1};
+  engine.open();
+  engine.submit("calls");
+  for (int i = 0; i < 100; ++i) engine.submit("other");
+  engine.run();
+  CHECK(ran_beside == 0);
+  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(std::any_of(engine.log_lines.begin(), engine.log_lines.end(), [](const auto& line) {
+    return line.find("another thread is in it") != std::string::npos;
+  }));
+}
+
 TEST_CASE("on a store that keeps no records everything works but the memory of it") {
   EngineWorld engine;
   engine.max_results_in_memory = 1;

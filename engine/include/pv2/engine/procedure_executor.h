@@ -369,7 +369,8 @@ class ProcedureExecutor {
   [[nodiscard]] Status health() const;
 
   /// With workers = 0: runs steps, commits, pool tasks and due timers on this thread until none is
-  /// left. Returns how many steps ran. `max_steps` bounds it.
+  /// left. Returns how many steps ran. `max_steps` bounds it. A step may call it. With workers, or
+  /// while another thread is in it, it does nothing, logs an error and returns 0.
   std::size_t run_until_idle(std::size_t max_steps = SIZE_MAX);
 
   /// Refuses new work, answers everybody who waits with kStopping, lets running steps, work on the
