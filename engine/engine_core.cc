@@ -153,7 +153,12 @@ bool EngineCore::claim_deadlock_task() {
 
 void EngineCore::tell(ProcedureNews::Kind kind, const Execution& execution, Status error) {
   if (!has_listeners.load(std::memory_order_relaxed)) return;
+  if (state.news.size() >= ProcedureNews::kWaitingMax) {
+    ++state.news_missed;
+    return;
+  }
   ProcedureNews& news = state.news.emplace_back();
+  news.missed = std::exchange(state.news_missed, 0);
   news.kind = kind;
   news.id = execution.id;
   news.root = execution.root->id;

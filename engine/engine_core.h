@@ -120,7 +120,8 @@ struct EngineState {
   std::map<ResourceKey, std::uint32_t> limits;
   bool resolves_deadlocks = false;    ///< Since open() has ended.
   bool deadlock_task_posted = false;  ///< On the pool, and not begun.
-  std::vector<ProcedureNews> news;    ///< For the listeners, in the order of publication.
+  std::deque<ProcedureNews> news;     ///< For the listeners, in the order of publication.
+  std::uint64_t news_missed = 0;      ///< Since the last of them, as there were too many.
   bool news_task_posted = false;      ///< On the pool, and not ended.
 };
 
@@ -229,7 +230,7 @@ class PV2_SCOPED_CAPABILITY StateLock {
     const bool tell_news = core_.claim_news_task();
     core_.state_mutex.unlock();
     if (look_at_deadlocks) core_.pool->post(core_.resolve_deadlocks);
-    if (tell_news) core_.pool->post(core_.tell_news);
+    if (tell_news) core_.pool->post_news(core_.tell_news);
   }
   StateLock(const StateLock&) = delete;
   StateLock& operator=(const StateLock&) = delete;

@@ -11,6 +11,12 @@
 #include "guard.h"
 
 namespace pv2 {
+namespace {
+
+// News told by one task: few enough that what else a host without threads has to run comes soon.
+constexpr std::size_t kBatch = 64;
+
+}  // namespace
 
 ListenerId Listeners::add(ProcedureListener listener) {
   auto made = std::make_shared<Listener>();
@@ -36,26 +42,33 @@ void Listeners::remove(ListenerId id) {
   found->guard.remove(!EngineThread::belongs_to(&core_));
 }
 
+// What is left is told by the next task, which the end of this one posts: where the pool has no
+// threads, what else is queued there comes before it.
 void Listeners::tell() {
-  for (;;) {
-    std::vector<ProcedureNews> news;
-    {
-      StateLock lock(core_);
-      news.swap(core_.state.news);
-      if (news.empty()) {
-        core_.state.news_task_posted = false;
-        return;
-      }
-    }
-    std::vector<Shared> listeners;
-    {
-      MutexLock lock(listeners_mutex_);
-      listeners = listeners_;
-    }
-    for (const ProcedureNews& one : news) {
-      for (const Shared& listener : listeners) tell_one(*listener, one);
+  std::vector<ProcedureNews> news;
+  {
+    StateLock lock(core_);
+    for (std::size_t i = 0; i < kBatch && !core_.state.news.empty(); ++i) {
+      news.push_back(std::move(core_.state.news.front()));
+      core_.state.news.pop_front();
     }
   }
+  std::vector<Shared> listeners;
+  {
+    MutexLock lock(listeners_mutex_);
+    listeners = listeners_;
+  }
+  for (const ProcedureNews& one : news) {
+    if (one.missed != 0) {
+      log(core_.options.log, LogLevel::kWarning,
+          std::to_string(one.missed) + " news were not told to listeners, as " +
+              std::to_string(ProcedureNews::kWaitingMax) +
+              " waited already: a listener is too slow for what happens");
+    }
+    for (const Shared& listener : listeners) tell_one(*listener, one);
+  }
+  StateLock lock(core_);
+  core_.state.news_task_posted = false;
 }
 
 void Listeners::tell_one(Listener& listener, const ProcedureNews& news) {

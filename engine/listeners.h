@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Listeners: tells the host's listeners what has become durable. News are collected under the state
-// mutex, so their order is that of publication, and told by one task on the pool, so that a
-// listener is called by one thread at a time.
+// mutex, so their order is that of publication, and told by one task at a time on the pool's thread
+// for them. A listener that hangs holds up the other listeners and nothing else; what waits for it
+// is bounded.
 
 #pragma once
 
@@ -24,7 +25,7 @@ class Listeners {
 
   ListenerId add(ProcedureListener listener) PV2_EXCLUDES(listeners_mutex_);
   void remove(ListenerId id) PV2_EXCLUDES(listeners_mutex_);
-  /// Tells all news that there are. Runs on the pool, once at a time.
+  /// Tells the oldest news, so many at most. Runs on the pool, once at a time.
   void tell() PV2_EXCLUDES(listeners_mutex_);
 
  private:

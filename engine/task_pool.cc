@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two queues, and threads that take from them one by one; or one queue, and a host that does.
+// Three queues, and threads that take from them one by one; or one queue, and a host that does.
 
 #include "task_pool.h"
 
+#include <pv2/base/assert.h>
 #include <pv2/base/mutex.h>
 #include <pv2/base/thread.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <thread>
 #include <utility>
@@ -32,6 +34,7 @@ class ThreadedPool final : public TaskPool {
   ThreadedPool(unsigned threads, const void* engine) : engine_(engine), count_(threads) {
     for (unsigned i = 0; i < threads && started_.ok(); ++i) start([this] { work(); });
     if (started_.ok()) start([this] { stand_in(); });
+    if (started_.ok()) start([this] { tell_news(); });
   }
   ~ThreadedPool() override { drain_and_stop(); }
 
@@ -45,8 +48,9 @@ class ThreadedPool final : public TaskPool {
       taken = !stopped_;
       if (taken) {
         for (Task& task : tasks) tasks_.push_back(std::move(task));
-        wakes = sleepers_.claim(tasks.size());
-        wake_stand_in = blocked_ == count_ && stand_in_.claim(1) != 0;
+        const bool nobody_may = needs_stand_in();
+        wakes = nobody_may ? 0 : sleepers_.claim(tasks.size());
+        wake_stand_in = nobody_may && stand_in_.claim(1) != 0;
       }
     }
     for (; wakes != 0; --wakes) sleepers_.arrived.notify_one();
@@ -66,10 +70,22 @@ class ThreadedPool final : public TaskPool {
     if (wake) sleepers_.arrived.notify_one();
     if (task) run_guarded(engine_, task);  // NOLINT(bugprone-use-after-move): stopped, still here
   }
+  void post_news(Task task) override {
+    bool wake = false;
+    {
+      MutexLock lock(tasks_mutex_);
+      if (!stopped_ || telling_) {  // the teller looks again when it has ended what it tells
+        news_.push_back(std::move(task));
+        wake = teller_.claim(1) != 0;
+      }
+    }
+    if (wake) teller_.arrived.notify_one();
+    if (task) run_guarded(engine_, task);  // NOLINT(bugprone-use-after-move): stopped, still here
+  }
   [[nodiscard]] const Status& started() const noexcept override { return started_; }
   [[nodiscard]] std::size_t unfinished() const override {
     MutexLock lock(tasks_mutex_);
-    return running_ + tasks_.size() + blocking_.size();
+    return running_ + tasks_.size() + blocking_.size() + news_.size();
   }
   void drain_and_stop() override {
     {
@@ -78,6 +94,7 @@ class ThreadedPool final : public TaskPool {
     }
     sleepers_.arrived.notify_all();
     stand_in_.arrived.notify_all();
+    teller_.arrived.notify_all();
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
@@ -109,39 +126,65 @@ class ThreadedPool final : public TaskPool {
     }
   };
 
-  // One task at a time: it may block, and those behind it are for the other threads then. What may
-  // block goes first, as for the rest there is always somebody.
+  // Whether callbacks have no thread but that which stands in: all others are busy, or as many of
+  // them as may be are in callbacks.
+  [[nodiscard]] bool needs_stand_in() const PV2_REQUIRES(tasks_mutex_) {
+    return blocked_ + calling_ == count_ || calling_ + 1 == count_;
+  }
+  [[nodiscard]] bool may_call() const PV2_REQUIRES(tasks_mutex_) {
+    return !tasks_.empty() && (calling_ + 1 < count_ || stopped_);
+  }
+
+  // One task at a time: it may block, and those behind it are for the other threads then. What is
+  // called blocking goes first, as for the rest there is always somebody.
   void work() {
-    std::size_t ran = 0;
-    for (bool blocked = false;;) {
+    enum class Did : std::uint8_t { kNothing, kWork, kCall };
+    for (Did did = Did::kNothing;;) {
       Task task;
       {
         MutexLock lock(tasks_mutex_);
-        running_ -= std::exchange(ran, 1);
-        if (blocked) --blocked_;
-        while (blocking_.empty() && tasks_.empty() && !stopped_) sleepers_.sleep(tasks_mutex_);
-        blocked = !blocking_.empty();
-        if (!blocked && tasks_.empty()) return;
-        task = take(blocked ? blocking_ : tasks_);
+        if (did != Did::kNothing) --running_;
+        if (did == Did::kWork) --blocked_;
+        if (did == Did::kCall) --calling_;
+        PV2_ASSERT(blocked_ + calling_ < count_, "a thread that looks for a task is in none");
+        while (blocking_.empty() && !may_call() && !stopped_) sleepers_.sleep(tasks_mutex_);
+        if (blocking_.empty() && tasks_.empty()) return;
+        did = blocking_.empty() ? Did::kCall : Did::kWork;
+        task = take(did == Did::kWork ? blocking_ : tasks_);
         ++running_;
-        if (blocked) ++blocked_;
+        ++(did == Did::kWork ? blocked_ : calling_);
         // Whoever was signalled for what is left may have been this thread.
-        const bool leaves_tasks = blocked_ == count_ && !tasks_.empty();
+        const bool leaves_tasks = needs_stand_in() && !tasks_.empty();
         if (leaves_tasks && stand_in_.claim(1) != 0) stand_in_.arrived.notify_one();
       }
       run_guarded(engine_, task);
     }
   }
-  // Once a thread comes back, that one takes what is left, in the same critical section.
+  // Once a thread comes back that may, that one takes what is left, in the same critical section.
   void stand_in() {
     for (std::size_t ran = 0;;) {
       Task task;
       {
         MutexLock lock(tasks_mutex_);
         running_ -= std::exchange(ran, 1);
-        while (!stopped_ && (blocked_ < count_ || tasks_.empty())) stand_in_.sleep(tasks_mutex_);
+        while (!stopped_ && (!needs_stand_in() || tasks_.empty())) stand_in_.sleep(tasks_mutex_);
         if (tasks_.empty()) return;
         task = take(tasks_);
+        ++running_;
+      }
+      run_guarded(engine_, task);
+    }
+  }
+  void tell_news() {
+    for (;;) {
+      Task task;
+      {
+        MutexLock lock(tasks_mutex_);
+        if (std::exchange(telling_, false)) --running_;
+        while (!stopped_ && news_.empty()) teller_.sleep(tasks_mutex_);
+        if (news_.empty()) return;
+        task = take(news_);
+        telling_ = true;
         ++running_;
       }
       run_guarded(engine_, task);
@@ -154,14 +197,19 @@ class ThreadedPool final : public TaskPool {
   }
 
   const void* engine_;
-  const std::size_t count_;  // of those that take what may block
+  const std::size_t count_;  // of those that take blocking work
   mutable Mutex tasks_mutex_;
   std::deque<Task> tasks_ PV2_GUARDED_BY(tasks_mutex_);
   std::deque<Task> blocking_ PV2_GUARDED_BY(tasks_mutex_);
+  std::deque<Task> news_ PV2_GUARDED_BY(tasks_mutex_);
   std::size_t running_ PV2_GUARDED_BY(tasks_mutex_) = 0;  // tasks
-  std::size_t blocked_ PV2_GUARDED_BY(tasks_mutex_) = 0;  // of them, those that may block
+  // Of the `count_` threads: those in blocking work, and those in callbacks.
+  std::size_t blocked_ PV2_GUARDED_BY(tasks_mutex_) = 0;
+  std::size_t calling_ PV2_GUARDED_BY(tasks_mutex_) = 0;
   Sleepers sleepers_;
   Sleepers stand_in_;
+  Sleepers teller_;
+  bool telling_ PV2_GUARDED_BY(tasks_mutex_) = false;
   bool stopped_ PV2_GUARDED_BY(tasks_mutex_) = false;
   Status started_;                    // constant
   std::vector<std::thread> threads_;  // last: they use what stands above
@@ -174,7 +222,7 @@ class ManualPool final : public TaskPool {
   void post(Task task) override {
     {
       MutexLock lock(tasks_mutex_);
-      if (!stopped_) {
+      if (!stopped_ || draining_) {
         tasks_.push_back(std::move(task));
         return;
       }
@@ -182,6 +230,7 @@ class ManualPool final : public TaskPool {
     run_guarded(engine_, task);
   }
   void post_blocking(Task task) override { post(std::move(task)); }
+  void post_news(Task task) override { post(std::move(task)); }
   void post_all(std::span<Task> tasks) override {
     for (Task& task : tasks) post(std::move(task));
   }
@@ -203,17 +252,27 @@ class ManualPool final : public TaskPool {
   void drain_and_stop() override {
     {
       MutexLock lock(tasks_mutex_);
-      stopped_ = true;
+      stopped_ = draining_ = true;
     }
-    while (run_one()) {
-    }
+    do {
+      while (run_one()) {
+      }
+    } while (!has_drained());
   }
 
  private:
+  // Whoever posts after that runs it himself.
+  bool has_drained() {
+    MutexLock lock(tasks_mutex_);
+    if (tasks_.empty()) draining_ = false;
+    return !draining_;
+  }
+
   const void* engine_;
   mutable Mutex tasks_mutex_;
   std::deque<Task> tasks_ PV2_GUARDED_BY(tasks_mutex_);
   bool stopped_ PV2_GUARDED_BY(tasks_mutex_) = false;
+  bool draining_ PV2_GUARDED_BY(tasks_mutex_) = false;
 };
 
 }  // namespace

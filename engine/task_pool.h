@@ -4,8 +4,16 @@
 // and timer. Either threads of its own, or none: then the host's thread runs what is queued
 // (run_one), in order.
 //
-// Beside the threads there is one that stands in for them while all of them are in work that may
-// block: so the host hears of a disk that hangs, however much of its work hangs on that disk.
+// All of it is code of the host and may block for as long as it likes, so no kind of it may keep
+// the others from a thread:
+//
+//     work that blocks (offloaded, chores)   may have all threads
+//     callbacks                              may have all but one, and one of their own
+//     listeners                              one of their own
+//
+// So the host hears of a disk that hangs, however much of its work hangs on that disk; work goes on
+// while callbacks hang; and a listener that hangs holds up listeners only. Callbacks wait for each
+// other when as many as there are threads hang, one kind of them for another: there is one queue.
 
 #pragma once
 
@@ -27,9 +35,11 @@ using TaskList = boost::container::small_vector<Task, 2>;
 class TaskPool {
  public:
   virtual ~TaskPool() = default;
-  /// For what does not block for long: callbacks, and the engine's own.
+  /// For callbacks, and the engine's own.
   virtual void post(Task task) = 0;
-  /// For what may block for as long as it likes.
+  /// For the listeners: one task at a time, in order.
+  virtual void post_news(Task task) = 0;
+  /// For work of the host.
   virtual void post_blocking(Task task) = 0;
   /// post() for several, in order; they are moved away.
   virtual void post_all(std::span<Task> tasks) = 0;

@@ -38,8 +38,8 @@ TEST_CASE("open() says that no thread is left, whichever it is, and the store op
     CHECK(opened.status().code() == StatusCode::kResourceExhausted);
     CHECK_THAT(opened.status().to_string(), ContainsSubstring("no thread can be started for"));
   }
-  CHECK(enough ==
-        8);  // the store's, two of the pool and their stand-in, the timers', three workers
+  // The store's, two of the pool, their stand-in, the listeners', the timers', three workers.
+  CHECK(enough == 9);
 
   auto executor = open().value();
   {

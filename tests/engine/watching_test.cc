@@ -6,6 +6,8 @@
 #include <atomic>
 #include <future>
 #include <latch>
+#include <numeric>
+#include <optional>
 
 #include "support/engine_world.h"
 
@@ -232,6 +234,124 @@ TEST_CASE("who removes a listener on his own thread waits for the call that is u
   may_leave.count_down();
   remover.join();
   CHECK(executor.wait(id).ok());
+}
+
+TEST_CASE("a listener that hangs keeps neither callbacks nor offloaded work from a thread") {
+  ThreadedWorld world;
+  world.engine.world.scripts["quick"] = {.steps = 1};
+  world.engine.world.scripts["offloads"] = {
+      .steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+        const auto* value = run.ctx.offload([] { return 1; });
+        return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
+      }};
+  auto options = world.options();
+  options.pool_threads = 1;
+  ProcedureExecutor& executor = world.open(std::move(options));
+  std::latch hangs(1);
+  std::latch may_end(1);
+  std::atomic<int> heard = 0;
+  executor.add_listener([&](const ProcedureNews&) {
+    if (heard++ != 0) return;
+    hangs.count_down();
+    may_end.wait();
+  });
+  CHECK(executor.submit(Job(world.engine.world, "quick")).ok());
+  hangs.wait();
+
+  const auto offloads = executor.submit(Job(world.engine.world, "offloads"));
+  std::latch called(1);
+  executor.wait_async(offloads->id, [&](const Result<ProcedureResult>&) { called.count_down(); });
+  called.wait();  // for ever, if it stood behind the listener
+  CHECK(heard == 1);
+  may_end.count_down();
+  executor.stop();
+  CHECK(heard == 4);  // two were added, two have finished
+}
+
+TEST_CASE(
+    "callbacks that hang keep neither offloaded work nor chores nor listeners from a thread") {
+  const unsigned threads = GENERATE(1U, 3U);
+  CAPTURE(threads);
+  ThreadedWorld world;
+  world.engine.world.scripts["quick"] = {.steps = 1};
+  world.engine.world.scripts["offloads"] = {
+      .steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+        const auto* value = run.ctx.offload([] { return 1; });
+        return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
+      }};
+  auto options = world.options();
+  options.pool_threads = threads;
+  ProcedureExecutor& executor = world.open(std::move(options));
+  std::latch hang(threads);  // as many as have a thread
+  std::latch may_end(1);
+  std::latch heard(2);
+  for (unsigned i = 0; i < threads; ++i) {
+    executor.submit_async(Job(world.engine.world, "quick"), {}, [&](const Result<Submitted>&) {
+      hang.count_down();
+      may_end.wait();
+    });
+  }
+  hang.wait();
+
+  executor.add_listener([&](const ProcedureNews& news) {
+    if (news.kind == ProcedureNews::Kind::kFinished) heard.count_down();
+  });
+  std::latch ran(1);
+  const ChoreId chore = executor.add_chore("once", 1s, [&] { ran.count_down(); });
+  const auto first = executor.submit(Job(world.engine.world, "offloads"));
+  const auto second = executor.submit(Job(world.engine.world, "offloads"));
+  CHECK(executor.wait(first->id)->status.ok());  // for ever, if the callbacks had all threads
+  CHECK(executor.wait(second->id)->status.ok());
+  heard.wait();
+  world.engine.clock->advance(1s);
+  ran.wait();
+  executor.remove_chore(chore);
+  may_end.count_down();
+}
+
+TEST_CASE("a host without threads tells listeners a batch at a time, between other tasks") {
+  EngineWorld engine;
+  engine.world.scripts["quick"] = {.steps = 1};
+  engine.open();
+  int heard = 0;
+  std::optional<int> heard_before_callback;
+  engine.executor().add_listener([&](const ProcedureNews&) { ++heard; });
+  for (int i = 0; i < 500; ++i) {
+    engine.executor().submit_async(Job(engine.world, "quick"), {}, [&](const Result<Submitted>&) {
+      if (!heard_before_callback) heard_before_callback = heard;
+    });
+  }
+  while (engine.store().pump()) {
+  }
+  engine.run();
+  CHECK(heard == 1000);
+  CHECK(heard_before_callback <= 64);
+}
+
+TEST_CASE("news that a listener is too slow for are counted and not kept") {
+  EngineWorld engine;
+  constexpr std::size_t kMissed = 100;
+  constexpr std::size_t kMany = ProcedureNews::kWaitingMax + kMissed;
+  engine.max_live_procedures = 2 * kMany;
+  engine.world.scripts["quick"] = {.steps = 1};
+  engine.open();
+  std::size_t heard = 0;
+  std::vector<std::uint64_t> missed;
+  engine.executor().add_listener([&](const ProcedureNews& news) {
+    ++heard;
+    if (news.missed != 0) missed.push_back(news.missed);
+  });
+  for (std::size_t i = 0; i < kMany; ++i) {
+    engine.executor().submit_async(Job(engine.world, "quick"), {}, [](const Result<Submitted>&) {});
+  }
+  while (engine.store().pump()) {  // as much happens as can before anybody is told
+  }
+  engine.run();
+  REQUIRE(missed.size() >= 1);
+  CHECK(missed.front() >= kMissed);
+  const std::uint64_t all_missed = std::accumulate(missed.begin(), missed.end(), std::uint64_t{0});
+  CHECK(heard + all_missed == 2 * kMany);
+  CHECK(logged(engine, "news were not told to listeners"));
 }
 
 TEST_CASE(

@@ -106,8 +106,9 @@ struct ExecutorOptions {
   unsigned reserved_workers = 0;
   /// kFailYoungest: whoever waits in a circle would wait for ever.
   DeadlockPolicy deadlock_policy = DeadlockPolicy::kFailYoungest;
-  /// Threads for offloaded work and for callbacks. With workers = 0 they run in run_until_idle()
-  /// too.
+  /// Threads for offloaded work and chores, of which callbacks use all but one; two more are for
+  /// callbacks alone and for listeners alone. So each of the three goes on while the others block.
+  /// With workers = 0 all of it runs in run_until_idle().
   unsigned pool_threads = 4;
   /// The system's clock unless given. Shared because the host goes on using it.
   std::shared_ptr<Clock> clock{};
@@ -330,7 +331,9 @@ class ProcedureExecutor {
   [[nodiscard]] std::vector<RunningProcedure> running() const;
 
   /// From now on `listener` hears of procedures: one call at a time, in the order in which things
-  /// became durable, on the pool. What it throws is logged.
+  /// became durable, on a thread that is only there for listeners. It may block: only the other
+  /// listeners wait for it, and news beyond ProcedureNews::kWaitingMax are missed. What it throws
+  /// is logged.
   ListenerId add_listener(ProcedureListener listener);
   /// When this has returned `listener` is not called any more; on a thread of this executor (a
   /// listener that removes itself) a call that is under way may still end.

@@ -11,6 +11,7 @@
 #include <pv2/base/status.h>
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -37,9 +38,16 @@ struct ProcedureNews {
   std::string type;
   ProcedureState state = ProcedureState::kRunnable;
   Status error;
+  /// So many news before this one nobody was told of, as kWaitingMax waited for a slow listener.
+  std::uint64_t missed = 0;
+
+  /// How many news wait for listeners that are slow. 16 384: at 10 000 a second a listener may stop
+  /// for a second and a half; they take about 3 MB.
+  static constexpr std::size_t kWaitingMax = 16'384;
 };
 
-/// May call any asynchronous verb of the executor. One that is slow delays the news after it.
+/// May call any asynchronous verb of the executor. One that is slow delays the news after it, and
+/// nothing else.
 using ProcedureListener = std::function<void(const ProcedureNews&)>;
 
 /// Names a listener of one executor.
