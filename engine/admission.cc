@@ -9,6 +9,7 @@
 
 #include <utility>
 
+#include "check_limits.h"
 #include "record_codec.h"
 #include "results.h"
 #include "step_run.h"
@@ -105,7 +106,7 @@ Status Admission::check_expiry(const SubmitOptions& options, WallTime now) const
 
 Status Admission::check_size(const Execution& execution) const {
   const std::size_t bytes = size_of(execution);
-  const std::size_t limit = core_.store.limits().batch_bytes / 2;
+  const std::size_t limit = record_bytes_max(core_.store.limits()) / 2;
   if (bytes <= limit) return Status();
   return Status(StatusCode::kResourceExhausted,
                 "a " + execution.type->name + " with " + std::to_string(bytes) +
@@ -172,13 +173,14 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type_name,
                      "procedure type '" + std::string(type_name) +
                          "' is not registered; add it to the ProcedureRegistry before open()");
   } else {
+    refused = check_bytes("SubmitOptions::owner", options.owner.size(), limits::kOwnerBytes);
     execution->root = execution.get();
-    execution->owner = options.owner;
+    if (refused.ok()) execution->owner = options.owner;
     execution->nonce = options.nonce;
     execution->step = execution->type->steps.front().number;
     execution->submitted = core_.clock.wall_now();
     Scratch scratch;
-    refused = check_expiry(options, execution->submitted);
+    if (refused.ok()) refused = check_expiry(options, execution->submitted);
     if (refused.ok()) refused = describe_new(*procedure, *execution, *scratch);
     if (refused.ok()) refused = defer_start(*execution, options, core_.clock);
     core_.count_for_its_type(*execution);

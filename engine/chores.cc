@@ -9,11 +9,13 @@
 
 #include "engine_core.h"
 #include "guard.h"
+#include "pv2/engine/limits.h"
 
 namespace pv2 {
 
 ChoreId Chores::add(std::string name, Duration period, std::function<void()> work) {
   auto chore = std::make_shared<Chore>();
+  name.resize(std::min(name.size(), limits::kChoreNameBytes));
   chore->name = std::move(name);
   chore->period = std::max(period, Duration(1));
   chore->work = std::move(work);

@@ -7,16 +7,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "check_limits.h"
 #include "inbox_codec.h"
+#include "pv2/engine/limits.h"
 #include "record_codec.h"
 #include "tree.h"
 
 namespace pv2 {
 namespace {
-
-constexpr std::size_t kReasonMax = 1024;
-constexpr std::size_t kWhoMax = 256;
-constexpr std::size_t kNameMax = 256;
 
 std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
 
@@ -77,8 +75,8 @@ void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(St
                      const AuditEntry* entry) {
   auto message = std::make_unique<InboxMessage>();
   message->kind = InboxMessage::Kind::kAbort;
-  message->who = cut(std::move(options.who), kWhoMax);
-  message->payload = cut(std::move(options.reason), kReasonMax);
+  message->who = cut(std::move(options.who), limits::kWhoBytes);
+  message->payload = cut(std::move(options.reason), limits::kWhyBytes);
   Effects effects;
   Status answer;
   bool live = true;
@@ -151,10 +149,10 @@ Status Messages::why_no_signal(Execution& to, const InboxMessage& signal,
 
 void Messages::signal(ProcedureId id, std::string name, std::string payload,
                       std::function<void(Status)> done) {
-  if (name.empty() || name.size() > kNameMax) {
-    return done(Status(StatusCode::kInvalidArgument, "the name of a signal has 1 to " +
-                                                         std::to_string(kNameMax) + " bytes, not " +
-                                                         std::to_string(name.size())));
+  if (name.empty() || name.size() > limits::kSignalNameBytes) {
+    return done(Status(StatusCode::kInvalidArgument,
+                       "the name of a signal has 1 to " + std::to_string(limits::kSignalNameBytes) +
+                           " bytes, not " + std::to_string(name.size())));
   }
   auto message = std::make_unique<InboxMessage>();
   message->kind = InboxMessage::Kind::kSignal;
@@ -162,7 +160,7 @@ void Messages::signal(ProcedureId id, std::string name, std::string payload,
   message->payload = std::move(payload);
   // What is stored has to fit into one batch, whatever the options say.
   const std::size_t bytes_max =
-      std::min(core_.options.max_signal_bytes, core_.store.limits().batch_bytes / 2);
+      std::min(core_.options.max_signal_bytes, record_bytes_max(core_.store.limits()) / 2);
   Effects effects;
   Status refused;
   bool live = true;

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "check_limits.h"
 #include "engine.h"
 #include "explain.h"
 #include "listing.h"
@@ -167,6 +168,7 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
   }
   if (Status status = check_retry(options.retry); !status.ok()) return status;
   if (Status status = check_row_bindings(options.row_bindings); !status.ok()) return status;
+  if (Status status = check_limits_of(options); !status.ok()) return status;
   if (options.reserved_workers != 0 && options.reserved_workers >= options.workers) {
     return Status(StatusCode::kInvalidArgument,
                   "ExecutorOptions.reserved_workers is " +
@@ -438,6 +440,7 @@ std::vector<WaitCycle> ProcedureExecutor::deadlocks() const {
 
 Status ProcedureExecutor::set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) {
   if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread("set_limit()");
+  if (Status status = check_key(key); !status.ok()) return status.with_context("set_limit()");
   const auto latch = std::make_shared<Latch<Status>>();
   auto commit = std::make_unique<LimitCommit>();
   commit->key = key;
@@ -464,7 +467,7 @@ Status ProcedureExecutor::set_type_limit(std::string_view type,
                                          std::optional<std::uint32_t> limit) {
   if (engine_->core.options.registry.find(type) == nullptr) {
     return Status(StatusCode::kInvalidArgument,
-                  "procedure type '" + std::string(type) + "' is not registered");
+                  "procedure type '" + shortened(type) + "' is not registered");
   }
   return set_limit({ResourceClass::kType, std::string(type)}, limit);
 }

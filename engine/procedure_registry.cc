@@ -4,6 +4,7 @@
 
 #include "pv2/engine/procedure_registry.h"
 
+#include "check_limits.h"
 #include "guard.h"
 
 namespace pv2 {
@@ -26,6 +27,9 @@ void ProcedureRegistry::add_type(ProcedureType type, Status (*validate)(Procedur
     status_ = Status(StatusCode::kInvalidArgument, "a procedure type has an empty kType");
     return;
   }
+  status_ = check_bytes("the kType of '" + shortened(type.name) + "'", type.name.size(),
+                        limits::kTypeNameBytes);
+  if (!status_.ok()) return;
   status_ =
       guarded([&] { return "making a " + type.name; }, [&] { return validate(*type.create()); })
           .with_context("procedure type '" + type.name + "'");

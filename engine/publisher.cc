@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "check_limits.h"
 #include "messages.h"
 #include "record_codec.h"
 #include "results.h"
@@ -196,6 +197,13 @@ CommitList Publisher::act_on(Effects& effects) {
                std::min(kGarbageChunk,
                         std::max<std::size_t>(1, core_.store.limits().batch_operations / 2)));
     effects.commits.push_back(*garbage.release());
+  }
+  if (!effects.commits.empty()) {
+    const StoreLimits limits = core_.store.limits();
+    effects.commits.for_each([&](const CommitRequest& request) {
+      PV2_ASSERT(fits(limits, request.batch),
+                 "what the engine writes was measured against the limits of its store");
+    });
   }
   CommitList durable;
   if (!effects.commits.empty() &&

@@ -9,14 +9,12 @@
 #include <utility>
 
 #include "inbox_codec.h"
+#include "pv2/engine/limits.h"
 #include "record_codec.h"
 #include "tree.h"
 
 namespace pv2 {
 namespace {
-
-constexpr std::size_t kWhyMax = 1024;
-constexpr std::size_t kWhoMax = 256;
 
 std::string name_of(const Execution& execution) {
   return "procedure " + std::to_string(execution.id.value) + " (" +
@@ -371,7 +369,7 @@ std::unique_ptr<StepCommit> end_tree(EngineCore& core, Execution& head, const Au
   if (!entry.who.empty()) text += " by " + entry.who;
   if (!entry.why.empty()) text += ": " + entry.why;
   if (!head.tree.cause.ok()) text += "; it had failed with " + head.tree.cause.to_string();
-  if (text.size() > 2048) text.resize(2048);
+  if (text.size() > limits::kErrorBytes) text.resize(limits::kErrorBytes);
   next.error = Status(StatusCode::kAborted, std::move(text));
   return commit;
 }
@@ -597,8 +595,8 @@ Status describe_order(EngineCore& core, Execution& target, RepairVerb verb,
 
 void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note,
                      std::function<void(Status)> done) {
-  note.who.resize(std::min(note.who.size(), kWhoMax));
-  note.why.resize(std::min(note.why.size(), kWhyMax));
+  note.who.resize(std::min(note.who.size(), limits::kWhoBytes));
+  note.why.resize(std::min(note.why.size(), limits::kWhyBytes));
   AuditEntry entry;
   entry.verb = verb;
   entry.who = note.who;

@@ -5,6 +5,7 @@
 
 #include "results.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "inbox_codec.h"
@@ -12,6 +13,9 @@
 
 namespace pv2 {
 namespace {
+
+// Audit entries and copies that are deleted together with a result.
+constexpr std::size_t kAuditsAtOnce = 1024;
 
 std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
 
@@ -212,6 +216,29 @@ void Results::acknowledge(ProcedureId id, Acknowledger who) {
     for (Acknowledger& each : commit->answers) {
       answer_acknowledger(std::move(each), refused, effects);
     }
+    return publisher_.perform(effects);
+  }
+  // Header, state, nonce and these; a tree to which an operator's program gives orders for months
+  // has more than fit one batch. They go first, and meanwhile it is like a tree with descendants.
+  if (audits.size() + 3 > std::min(core_.store.limits().batch_operations, kAuditsAtOnce)) {
+    auto garbage = std::make_unique<GarbageCommit>();
+    garbage->root = id;
+    garbage->rows = std::move(audits);
+    {
+      StateLock lock(core_);
+      core_.state.acknowledging.erase(id);
+      auto& after = core_.state.garbage[id];
+      for (Acknowledger& each : commit->answers) {
+        after.push_back([this, id, who = std::move(each)](const Status& status) {
+          if (status.ok()) return acknowledge(id, who);
+          Effects answer;
+          answer_acknowledger(who, status, answer);
+          publisher_.perform(answer);
+        });
+      }
+      core_.state.spare_acknowledges.give_back(std::move(commit));
+    }
+    effects.garbage.push_back(std::move(garbage));
     return publisher_.perform(effects);
   }
   commit->batch.reserve(128);  // three keys

@@ -8,9 +8,21 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "pv2/engine/limits.h"
 #include "step_run.h"
 
 namespace pv2 {
+namespace {
+
+// Throws, as a defect of the step: in a loop without end it would take all memory before its record
+// is found to be too large.
+void check_count(std::size_t already, std::size_t most, const char* verb, const char* things) {
+  if (already < most) return;
+  throw std::length_error(std::string("a step may ") + verb + " at most " + std::to_string(most) +
+                          " " + things);
+}
+
+}  // namespace
 
 ProcedureId StepContext::id() const noexcept { return run_.execution_.id; }
 ProcedureId StepContext::root_id() const noexcept { return run_.execution_.root->id; }
@@ -71,6 +83,7 @@ const std::string* StepContext::signal(std::string_view name) {
       ++known;
     }
   }
+  check_count(use.wanted.size(), limits::kAwaitsPerStep, "look for", "signals that are not there");
   use.wanted.push_back({std::string(name), known});
   return nullptr;
 }
@@ -82,11 +95,13 @@ void StepContext::spawn_erased(std::string_view type, std::unique_ptr<Procedure>
     throw std::invalid_argument("cannot spawn a '" + std::string(type) +
                                 "': the type is not in the executor's ProcedureRegistry");
   }
+  check_count(run_.spawned_.size(), limits::kSpawnsPerStep, "spawn", "children");
   run_.spawned_.push_back({known, std::move(child), options});
 }
 
 void StepContext::submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
                                 SubmitOptions options) {
+  check_count(run_.submitted_.size(), limits::kSubmitsPerStep, "submit", "procedures");
   if (options.owner.empty()) options.owner = run_.execution_.owner.view();
   run_.submitted_.push_back({std::string(type), std::move(procedure), std::move(options)});
 }
@@ -100,6 +115,7 @@ AwaitSlot* StepContext::slot(std::size_t index, const std::type_info& type) {
 }
 
 void StepContext::add_slot(std::shared_ptr<AwaitSlot> slot) {
+  check_count(run_.execution_.slots.size(), limits::kAwaitsPerStep, "await", "things at once");
   run_.execution_.slots.push_back(std::move(slot));
 }
 
@@ -138,11 +154,13 @@ Result<std::optional<std::string>> StepContext::get_row(std::string_view key) co
 }
 
 void StepContext::put_row(std::string_view key, std::string_view value) {
-  if (run_.may_write_row(key)) run_.rows_.put(Space::kHost, key, value);
+  if (!run_.row_fits(key, value) || !run_.may_write_row(key)) return;
+  run_.rows_.put(Space::kHost, key, value);
 }
 
 void StepContext::erase_row(std::string_view key) {
-  if (run_.may_write_row(key)) run_.rows_.erase(Space::kHost, key);
+  if (!run_.row_fits(key, {}) || !run_.may_write_row(key)) return;
+  run_.rows_.erase(Space::kHost, key);
 }
 
 }  // namespace pv2

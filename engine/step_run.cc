@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "admission.h"
+#include "check_limits.h"
 #include "guard.h"
 #include "record_codec.h"
 #include "row_bindings.h"
@@ -19,12 +20,21 @@
 namespace pv2 {
 namespace {
 
-// A loop over undoable steps would otherwise grow its record without bound.
-constexpr std::size_t kUndoEntriesMax = 1024;
-// What a later record of the same procedure may need beyond this one: a grant's flags, an error,
-// times.
-constexpr std::size_t kLaterRecords = 4096;
-constexpr std::size_t kErrorMessageMax = 2048;
+// What a later record of the same procedure may need beyond this one, whose fields it repeats: the
+// error of its failure and that which it is parked with, an entry of the undo list and one of the
+// history, flags and times, and the audit entry of an order with its copy. Each string with its
+// framing; all numbers of a row together have less than 256 bytes.
+constexpr std::size_t kErrorField = limits::kErrorBytes + sizeof("...") + 16;
+constexpr std::size_t kNumbers = 256;
+constexpr std::size_t kAuditRow = limits::kWhoBytes + limits::kWhyBytes + kNumbers;
+static_assert(limits::kLaterRecordBytes >= 2 * kErrorField + kNumbers + 2 * kAuditRow,
+              "the record of an order fits behind every record of a step");
+// An abort, or an order that becomes one, is a record of its own.
+static_assert(limits::kBatchBytesMin >= 3 * kAuditRow + kNumbers,
+              "an abort with its audit entry and the copy fits every store");
+static_assert(limits::kBatchBytesMin >= 4 * limits::kLaterRecordBytes,
+              "every store leaves room for a record beside what is kept free");
+static_assert(limits::kBatchOperationsMin >= 4, "a lost root is a header, a state, two audit rows");
 
 // Whether the host is told that a step has failed so often: 10, 20, 40, 80 ... times. What gets
 // better by itself has usually done so before, and what does not is told ever more rarely.
@@ -42,8 +52,8 @@ bool differs_much(WallTime one, WallTime other) {
 }  // namespace
 
 Status bounded(Status error) {
-  if (error.message().size() <= kErrorMessageMax) return error;
-  return Status(error.code(), std::string(error.message().substr(0, kErrorMessageMax)) + "...");
+  if (error.message().size() <= limits::kErrorBytes) return error;
+  return Status(error.code(), std::string(error.message().substr(0, limits::kErrorBytes)) + "...");
 }
 
 Duration backoff_delay(const RetryPolicy& policy, std::uint32_t attempt, Random& random) {
@@ -74,12 +84,7 @@ Status describe_new(Procedure& object, Execution& execution, std::string& scratc
                             execution.locks = object.locks();
                             execution.priority = object.priority();
                           });
-  const std::size_t locks = execution.locks.requests().size();
-  if (!status.ok() || locks <= LockSet::kMaxRequests) return status;
-  return {StatusCode::kInvalidArgument,
-          "a " + type.name + " asks for " + std::to_string(locks) +
-              " locks, and LockSet::kMaxRequests (" + std::to_string(LockSet::kMaxRequests) +
-              ") is the most; lock what they have in common, or give the parts to children"};
+  return status.ok() ? check_locks(type.name, execution.locks) : status;
 }
 
 Result<std::unique_ptr<Procedure>> object_of(const Execution& execution) {
@@ -130,9 +135,8 @@ bool StepRun::run() {
   if (!commit_.needs_record) return true;
   encode_record();
   StoreLimits limits = core_.store.limits();
-  limits.batch_bytes -= std::min(limits.batch_bytes / 8, kLaterRecords);
-  if (commit_.batch.operations() > limits.batch_operations ||
-      commit_.batch.bytes() > limits.batch_bytes) {
+  limits.batch_bytes -= std::min(limits.batch_bytes / 4, limits::kLaterRecordBytes);
+  if (!fits(limits, commit_.batch)) {
     Status error(StatusCode::kResourceExhausted,
                  "step " + step_name() + " of procedure " + std::to_string(execution_.id.value) +
                      " writes " + std::to_string(commit_.batch.operations()) + " rows, " +
@@ -142,6 +146,8 @@ bool StepRun::run() {
     abandon_children();
     undo_ ? park(std::move(error)) : fail(std::move(error));
     encode_record();
+    PV2_ASSERT(fits(core_.store.limits(), commit_.batch),
+               "the record of a failure fits what the record before it left free");
   }
   return true;
 }
@@ -198,6 +204,9 @@ void StepRun::decide_forward(Outcome& outcome) {
       commit_.next.requeue = true;
       return advance_to(step_);
     case Kind::kDone:
+      if (outcome.result.size() > record_bytes_max(core_.store.limits())) {
+        return fail(too_large("the result", outcome.result.size()));
+      }
       commit_.next.result = std::move(outcome.result);
       return advance_to(0);
     case Kind::kWait:
@@ -228,10 +237,10 @@ void StepRun::advance_to(std::uint32_t step) {
   next.visited = true;
   const StepKind kind = execution_.type->find_step(step_)->kind;
   if (kind == StepKind::kUndoable && !execution_.no_return) {
-    if (execution_.undo.size() >= kUndoEntriesMax) {
+    if (execution_.undo.size() >= limits::kUndoEntries) {
       abandon_children();
       return fail(Status(StatusCode::kResourceExhausted,
-                         execution_.type->name + " has " + std::to_string(kUndoEntriesMax) +
+                         execution_.type->name + " has " + std::to_string(limits::kUndoEntries) +
                              " steps to undo and may not add another"));
     }
     next.undo = UndoChange::kPush;
@@ -477,11 +486,44 @@ bool StepRun::may_write_row(std::string_view row) {
   return false;
 }
 
+// What the step has written so far is in memory; so it is told at the first row too many.
+bool StepRun::row_fits(std::string_view row, std::string_view value) {
+  const StoreLimits limits = core_.store.limits();
+  const std::size_t bytes_max = record_bytes_max(limits);
+  const bool together = value.size() <= bytes_max && row.size() <= limits::kRowKeyBytes &&
+                        rows_.bytes() + row.size() + value.size() <= bytes_max &&
+                        rows_.operations() < limits.batch_operations;
+  if (together) return true;
+  if (!refused_row_.ok()) return false;
+  if (row.size() > limits::kRowKeyBytes) {
+    refused_row_ =
+        check_bytes("step " + step_name() + ": the key of the row '" + shortened(row) + "'",
+                    row.size(), limits::kRowKeyBytes);
+    return false;
+  }
+  refused_row_ =
+      Status(StatusCode::kResourceExhausted,
+             "step " + step_name() + " of procedure " + std::to_string(execution_.id.value) +
+                 " writes " + std::to_string(rows_.operations() + 1) + " rows, " +
+                 std::to_string(rows_.bytes() + row.size() + value.size()) + " bytes; " +
+                 core_.store.name() + " takes " + std::to_string(limits.batch_operations) +
+                 " rows, " + std::to_string(bytes_max) + " bytes in one batch");
+  rows_.clear();  // the step may go on for long
+  return false;
+}
+
+Status StepRun::too_large(std::string_view what, std::size_t bytes) const {
+  return Status(StatusCode::kResourceExhausted,
+                std::string(what) + " of a " + execution_.type->name + " at step " + step_name() +
+                    " has " + std::to_string(bytes) + " bytes; " + core_.store.name() + " takes " +
+                    std::to_string(record_bytes_max(core_.store.limits())) + " in one batch");
+}
+
 // A failed attempt leaves no trace but its record.
 void StepRun::forget_effects() {
   abandon_children();
   commit_.inbox_use.reset();
-  rows_.clear();
+  rows_.clear();  // with the attempt
   commit_.next.new_image = false;
   commit_.next.retried = Status();
 }
@@ -510,12 +552,17 @@ bool StepRun::encode_image() {
   error_ = guarded(
       [&] { return "fields() of " + execution_.type->name; },
       [&] { execution_.type->encode(*execution_.object, FieldSelection::kState, next.image); });
+  if (error_.ok() && next.image.size() > record_bytes_max(core_.store.limits())) {
+    error_ = too_large("fields()", next.image.size());
+    next.image.clear();
+  }
   next.new_image = error_.ok();
   return error_.ok();
 }
 
 // Children get ids, locks and records here; they are visible to nobody until the record is durable.
 bool StepRun::adopt_children() {
+  std::size_t bytes = 0;  // of the fields of all of them
   for (Spawned& spawned : spawned_) {
     auto child = std::make_unique<Execution>();
     child->type = spawned.type;
@@ -528,6 +575,10 @@ bool StepRun::adopt_children() {
     child->undone_beside = spawned.options.undo_order == UndoOrder::kConcurrent;
     child->step = spawned.type->steps.front().number;
     error_ = describe_new(*spawned.object, *child, commit_.scratch);
+    bytes += child->arguments.size() + child->image.size();
+    if (error_.ok() && bytes > record_bytes_max(core_.store.limits())) {
+      error_ = too_large("what is spawned by step", bytes);
+    }
     if (!error_.ok()) {
       abandon_children();
       return false;

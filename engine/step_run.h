@@ -56,6 +56,8 @@ class StepRun {
   void forget_effects();
   /// False, and the step will fail, if the row is bound to a key that this procedure does not hold.
   bool may_write_row(std::string_view row);
+  /// The same if the row is too large, or the rows of this step are together.
+  bool row_fits(std::string_view row, std::string_view value);
   bool encode_image();
   void encode_record();
   void consume_signals();
@@ -64,6 +66,7 @@ class StepRun {
   bool adopt_roots();
   void abandon_roots();
   void release_object();
+  [[nodiscard]] Status too_large(std::string_view what, std::size_t bytes) const;
   [[nodiscard]] std::string step_name() const;
 
   EngineCore& core_;

@@ -133,7 +133,7 @@ TEST_CASE("a step writes what changes: the arguments are written once") {
 
 TEST_CASE("a step that exceeds what a batch may hold fails before anything is written") {
   EngineWorld engine;
-  engine.store_options.limits = {.batch_operations = 20, .batch_bytes = 4000};
+  engine.store_options.limits = {.batch_operations = 20, .batch_bytes = 32 << 10};
   engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
     if (run.step != 2) return std::nullopt;
     for (int i = 0; i < 30; ++i) run.ctx.put_row("row " + std::to_string(i), "x");

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What callers and steps hand in, measured against limits.h. Each check names what is too large,
+// its size and its bound. Nothing here takes a lock or calls user code.
+
+#pragma once
+
+#include <pv2/base/resource.h>
+#include <pv2/base/status.h>
+#include <pv2/store/commit_request.h>
+#include <pv2/store/procedure_store.h>
+
+#include <string>
+#include <string_view>
+
+#include "pv2/engine/limits.h"
+#include "pv2/engine/procedure_executor.h"
+
+namespace pv2 {
+
+/// OK, or kInvalidArgument: "`what` has ... bytes; at most ...".
+[[nodiscard]] Status check_bytes(std::string_view what, std::size_t bytes, std::size_t most);
+
+/// A key that is locked or limited: its name, and its class, which is one of ResourceClass.
+[[nodiscard]] Status check_key(const ResourceKey& key);
+
+/// The keys of a lock set, and how many they are.
+[[nodiscard]] Status check_locks(const std::string& type, const LockSet& locks);
+
+/// Numbers, names and the store of an executor that is to be opened.
+[[nodiscard]] Status check_limits_of(const ExecutorOptions& options);
+
+/// What the fields or the result of one procedure may have: no more than a batch, nor than
+/// limits::kRecordBytes.
+[[nodiscard]] std::size_t record_bytes_max(const StoreLimits& limits) noexcept;
+
+/// Whether a store with these limits takes the batch.
+[[nodiscard]] bool fits(const StoreLimits& limits, const RowBatch& batch) noexcept;
+
+/// For messages: the beginning of a string that may be long.
+[[nodiscard]] std::string shortened(std::string_view text);
+
+}  // namespace pv2
