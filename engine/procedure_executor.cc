@@ -457,6 +457,13 @@ Status ProcedureExecutor::set_limit(const ResourceKey& key, std::optional<std::u
   {
     StateLock lock(engine_->core);
     if (Status status = engine_->core.unavailable(); !status.ok()) return status;
+    const auto& limited = engine_->core.state.limits;
+    if (limit && limited.size() >= limits::kLimitedKeys && !limited.contains(key)) {
+      return Status(StatusCode::kResourceExhausted,
+                    std::to_string(limited.size()) +
+                        " keys and types have a limit, and more are "
+                        "not kept; end one with nullopt first");
+    }
     effects.commits.push_back(*commit.release());
   }
   engine_->publisher.perform(effects);

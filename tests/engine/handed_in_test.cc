@@ -56,9 +56,9 @@ TEST_CASE("a limit on a key whose name is too long is refused, and the engine go
   const std::string longest(limits::kKeyNameBytes, 'k');
 
   must_say(engine.executor().set_limit({ResourceClass::kHostFirst, kHuge}, 1),
-           StatusCode::kInvalidArgument, "has 17825792 bytes; at most 1024 are allowed");
+           StatusCode::kInvalidArgument, "has 17825792 bytes; at most 4096 are allowed");
   must_say(engine.executor().set_limit({ResourceClass::kHostFirst, longest + "k"}, std::nullopt),
-           StatusCode::kInvalidArgument, "has 1025 bytes; at most 1024");
+           StatusCode::kInvalidArgument, "has 4097 bytes; at most 4096");
   must_say(engine.executor().set_limit({static_cast<ResourceClass>(17), "x"}, 1),
            StatusCode::kInvalidArgument, "has class 17, which does not exist");
   must_say(engine.executor().set_type_limit(kHuge, 1), StatusCode::kInvalidArgument,
@@ -67,12 +67,31 @@ TEST_CASE("a limit on a key whose name is too long is refused, and the engine go
   must_be_well(engine);
 }
 
+TEST_CASE(
+    "there are as many limited keys as are kept in memory, and each may be changed or ended") {
+  EngineWorld engine;
+  engine.open();
+  const auto key = [](std::size_t i) {
+    return ResourceKey{ResourceClass::kHostFirst, std::to_string(i)};
+  };
+  for (std::size_t i = 0; i < limits::kLimitedKeys; ++i) {
+    REQUIRE(engine.executor().set_limit(key(i), 1).ok());
+  }
+
+  must_say(engine.executor().set_limit(key(limits::kLimitedKeys), 1),
+           StatusCode::kResourceExhausted, "1024 keys and types have a limit");
+  CHECK(engine.executor().set_limit(key(0), 2).ok());
+  CHECK(engine.executor().set_limit(key(1), std::nullopt).ok());
+  CHECK(engine.executor().set_limit(key(limits::kLimitedKeys), 1).ok());
+  must_be_well(engine);
+}
+
 TEST_CASE("a submission with an owner, fields or lock names that are too long is refused") {
   EngineWorld engine;
   engine.world.scripts["a"] = {};
   engine.world.scripts["locks"] = {
       .locks =
-          LockSet().key({ResourceClass::kHostFirst, std::string(1025, 'k')}, LockMode::kShared)};
+          LockSet().key({ResourceClass::kHostFirst, std::string(4097, 'k')}, LockMode::kShared)};
   engine.world.scripts["class"] = {
       .locks = LockSet().key({static_cast<ResourceClass>(17), "k"}, LockMode::kShared)};
   engine.world.scripts[kHuge] = {};
@@ -86,7 +105,7 @@ TEST_CASE("a submission with an owner, fields or lock names that are too long is
   must_say(refusal("a", std::string(1025, 'o')), StatusCode::kInvalidArgument,
            "SubmitOptions::owner has 1025 bytes; at most 1024");
   must_say(refusal("a", kHuge), StatusCode::kInvalidArgument, "SubmitOptions::owner has 17825792");
-  must_say(refusal("locks"), StatusCode::kInvalidArgument, "has 1025 bytes; at most 1024");
+  must_say(refusal("locks"), StatusCode::kInvalidArgument, "has 4097 bytes; at most 4096");
   must_say(refusal("class"), StatusCode::kInvalidArgument, "has class 17, which does not exist");
   must_say(refusal(kHuge), StatusCode::kResourceExhausted, "bytes of fields, owner and locks");
   CHECK(engine.executor().submit(Job(engine.world, "a"), {.nonce = {1, 2}}).ok());
@@ -299,7 +318,7 @@ TEST_CASE("absurd options are refused by name, and nothing is opened") {
   must_say(refusal([](Options& o) {
              o.row_bindings.push_back({"p", {ResourceClass::kMeta, kHuge}});
            }),
-           StatusCode::kInvalidArgument, "has 17825792 bytes; at most 1024");
+           StatusCode::kInvalidArgument, "has 17825792 bytes; at most 4096");
   must_say(refusal([](Options& o) {
              for (int i = 0; i < 257; ++i) {
                o.row_bindings.push_back({std::to_string(i), {ResourceClass::kGlobal, "x"}});

@@ -15,7 +15,7 @@ namespace pv2::limits {
 
 // Strings of a caller.
 inline constexpr std::size_t kOwnerBytes = 1024;      ///< SubmitOptions::owner.
-inline constexpr std::size_t kKeyNameBytes = 1024;    ///< ResourceKey::name, wherever one is.
+inline constexpr std::size_t kKeyNameBytes = 4096;    ///< ResourceKey::name, wherever one is.
 inline constexpr std::size_t kTypeNameBytes = 256;    ///< kType.
 inline constexpr std::size_t kSignalNameBytes = 256;  ///< At least 1.
 inline constexpr std::size_t kRowKeyBytes = 4096;     ///< Of a row of the host, and of a prefix.
@@ -33,6 +33,10 @@ inline constexpr std::size_t kUndoEntries = 1024;      ///< Of one procedure, re
 /// The fields or the result of one procedure, whatever its store takes in a batch: lengths are
 /// counted in 32 bits, and all of it is copied a few times.
 inline constexpr std::size_t kRecordBytes = std::size_t{256} << 20;
+
+/// Keys and types that are limited at once: they are in memory, each is read at every open(), and
+/// who sets one has all of them looked at.
+inline constexpr std::size_t kLimitedKeys = 1024;
 
 // Of ExecutorOptions.
 inline constexpr unsigned kThreads = 1024;        ///< `workers`, `pool_threads`: each.
