@@ -357,7 +357,9 @@ class ProcedureExecutor {
   [[nodiscard]] std::vector<TypeCounts> counts() const;
   /// From now on at most `limit` procedures hold `key` at once, in whatever mode, a tree counting
   /// once; nullopt ends the limit. Those who hold it already go on. Durable when it returns OK, and
-  /// in force in every later run. Not on a thread of this executor (kFailedPrecondition).
+  /// in force in every later run. kInvalidArgument: a name or class that no key has (limits.h).
+  /// kResourceExhausted: limits::kLimitedKeys have a limit already. Not on a thread of this
+  /// executor (kFailedPrecondition).
   Status set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit);
   /// The same for procedures of one type: counted are those that were submitted or spawned while
   /// the type had a limit.

@@ -22,7 +22,7 @@ struct SubmitOptions {
   /// kExpired instead, unless the nonce is still known. Has to be sooner than `ttl` from now, if
   /// there is one (kInvalidArgument). Not part of the fingerprint; not stored.
   std::optional<WallTime> expires_at{};
-  /// Who asks; shown in listings.
+  /// Who asks; shown in listings. At most limits::kOwnerBytes (kInvalidArgument).
   std::string owner{};
   /// It takes no step and no lock before this time has passed since the submission. Durable: what
   /// is left after a restart is waited for. Not part of the fingerprint of a nonce.

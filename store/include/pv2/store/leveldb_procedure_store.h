@@ -5,8 +5,10 @@
 // the next write. The bytes are described in docs/store-format.md.
 //
 // How it fails: a directory that is not a store, is in use, is damaged or too new is refused before
-// anything in it has changed. The first write that fails is the last of this run. Damage is
-// reported with the file it is in, and never skipped.
+// anything in it has changed: recover_lease(), load(), get() and scan() write nothing into a store
+// that exists, the first commit does. The first write that fails is the last of this run. Damage is
+// reported with the file it is in, and never skipped. A directory that is removed, moved or
+// replaced is a failed write.
 
 #pragma once
 

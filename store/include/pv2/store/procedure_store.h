@@ -63,8 +63,9 @@ class ProcedureStore {
   /// "leveldb at orders.db": for messages.
   [[nodiscard]] virtual std::string name() const = 0;
 
-  /// Becomes the only owner, or says who owns it (kBusy). Opens or creates what is on disk. `sink`
-  /// is called from now until close() has returned. Not thread-safe; called once.
+  /// Becomes the only owner, or says who owns it (kBusy). Opens or creates what is on disk; what
+  /// exists is not changed before the first commit. `sink` is called from now until close() has
+  /// returned. Not thread-safe; called once.
   virtual Status recover_lease(CommitSink& sink) = 0;
 
   /// Visits every row, in order of space and key, before the first commit. Not thread-safe.
