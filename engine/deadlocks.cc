@@ -7,6 +7,8 @@
 
 #include "deadlocks.h"
 
+#include <pv2/base/assert.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -150,7 +152,7 @@ void resolve_deadlocks(EngineCore& core, Publisher& publisher) {
   Effects effects;
   {
     StateLock lock(core);
-    core.state.deadlock_task_posted = false;  // what is closed from here on is another task's
+    core.state.deadlock_task_posted = false;  // what is suspected from here on is another search's
     if (!core.unavailable().ok()) return;
     for (const WaitCycle& cycle : core.scheduler.take_new_cycles()) {
       if (is_about_to_open(core, cycle)) continue;
@@ -173,6 +175,54 @@ void resolve_deadlocks(EngineCore& core, Publisher& publisher) {
     }
   }
   publisher.perform(effects);
+}
+
+Deadlocks::Deadlocks(EngineCore& core, Publisher& publisher)
+    : core_(core),
+      publisher_(publisher),
+      not_before_(core.clock.steady_now().time_since_epoch().count()) {}
+
+void Deadlocks::expect_search() {
+  if (core_.clock.is_manual()) return core_.pool->post([this] { search(); });
+  const SteadyTime::rep now = core_.clock.steady_now().time_since_epoch().count();
+  due_.store(std::max(now, not_before_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+  if (changed_) changed_();
+}
+
+std::optional<SteadyTime> Deadlocks::next_due() {
+  const SteadyTime::rep due = due_.load(std::memory_order_relaxed);
+  if (due == kNever) return std::nullopt;
+  return SteadyTime(SteadyTime::duration(due));
+}
+
+std::size_t Deadlocks::fire(SteadyTime now) {
+  const std::optional<SteadyTime> due = next_due();
+  if (!due || now < *due) return 0;
+  due_.store(kNever, std::memory_order_relaxed);
+  core_.pool->post([this] { search(); });
+  return 1;
+}
+
+bool Deadlocks::search_at_idle() {
+  PV2_ASSERT(core_.options.workers == 0, "with workers a search has its time");
+  if (!core_.scheduler.suspects_cycles() && !core_.scheduler.has_new_cycles()) return false;
+  {
+    StateLock lock(core_);
+    if (!core_.state.resolves_deadlocks || !core_.unavailable().ok()) return false;
+  }
+  search();
+  return true;
+}
+
+void Deadlocks::search() {
+  constexpr int kShare = 20;
+  const SteadyTime begin = core_.clock.steady_now();
+  core_.scheduler.search_cycles();
+  const SteadyTime end = core_.clock.steady_now();
+  const Duration pause = std::max<Duration>(
+      kBetweenSearches, kShare * std::chrono::duration_cast<Duration>(end - begin));
+  not_before_.store(later(end, pause).time_since_epoch().count(), std::memory_order_relaxed);
+  resolve_deadlocks(core_, publisher_);
 }
 
 }  // namespace pv2

@@ -39,6 +39,7 @@ class Engine {
         timers(core),
         listeners(core),
         chores(core),
+        deadlocks(core, publisher),
         stuck_detector(core),
         expiry(core, results),
         wake_port(std::make_shared<WakePort>(core)),
@@ -51,7 +52,11 @@ class Engine {
     if (core.options.retention.ttl != Duration::zero()) timers.add(expiry);
     chores.on_change([this] { timers.earliest_moved(); });
     core.tell_news = [this] { listeners.tell(); };
-    core.resolve_deadlocks = [this] { resolve_deadlocks(core, publisher); };
+    if (core.options.workers != 0) {
+      timers.add(deadlocks);
+      deadlocks.on_change([this] { timers.earliest_moved(); });
+      core.expect_deadlock_search = [this] { deadlocks.expect_search(); };
+    }
   }
 
   /// Makes the threads that the options ask for; they begin with start().
@@ -73,6 +78,7 @@ class Engine {
   Timers timers;
   Listeners listeners;
   Chores chores;
+  Deadlocks deadlocks;
   StuckDetector stuck_detector;
   Expiry expiry;
   std::atomic<std::thread::id> host_thread{};  ///< In run_until_idle(); nobody's if nobody is.

@@ -143,7 +143,8 @@ void EngineCore::wake(ProcedureId id, std::uint32_t epoch) {
 }
 
 bool EngineCore::claim_deadlock_task() {
-  if (!scheduler.has_new_cycles() || !state.resolves_deadlocks || state.deadlock_task_posted) {
+  if (!scheduler.suspects_cycles() && !scheduler.has_new_cycles()) return false;
+  if (!state.resolves_deadlocks || state.deadlock_task_posted || !expect_deadlock_search) {
     return false;
   }
   // A stopped engine leaves them to the next run; asking again and again would never end.

@@ -119,7 +119,7 @@ struct EngineState {
   /// What ProcedureExecutor::set_limit() has made durable.
   std::map<ResourceKey, std::uint32_t> limits;
   bool resolves_deadlocks = false;    ///< Since open() has ended.
-  bool deadlock_task_posted = false;  ///< On the pool, and not begun.
+  bool deadlock_task_posted = false;  ///< A search is expected, and has not ended.
   std::deque<ProcedureNews> news;     ///< For the listeners, in the order of publication.
   std::uint64_t news_missed = 0;      ///< Since the last of them, as there were too many.
   bool news_task_posted = false;      ///< On the pool, and not ended.
@@ -138,9 +138,10 @@ struct EngineCore {
   const bool keeps_records;
   RunningSteps running;  ///< One per worker; with workers = 0 that of the host's thread.
   const std::unique_ptr<WorkerRun[]> runs;  ///< Likewise.
-  std::function<void()> resolve_deadlocks;  ///< Set once, before anything runs.
-  std::function<void()> tell_news;          ///< Set once, before anything runs.
-  Admission* admission = nullptr;           ///< Set once, before anything runs.
+  /// Set once, before anything runs; without workers it is not.
+  std::function<void()> expect_deadlock_search;
+  std::function<void()> tell_news;  ///< Set once, before anything runs.
+  Admission* admission = nullptr;   ///< Set once, before anything runs.
   /// Workers that look for others to help, or sleep after they found none; those that are reserved
   /// for the top classes by themselves.
   std::atomic<std::size_t> idle_workers{0};
@@ -195,7 +196,7 @@ struct EngineCore {
   void report_wait(Execution& waiter, Execution& producer, WaitLink::Why why)
       PV2_REQUIRES(state_mutex);
   void end_reported_wait(Execution& waiter) PV2_REQUIRES(state_mutex);
-  /// Whether the caller has to post resolve_deadlocks() to the pool, after the mutex was released.
+  /// Whether the caller has to call expect_deadlock_search(), after the mutex was released.
   [[nodiscard]] bool claim_deadlock_task() PV2_REQUIRES(state_mutex);
   /// Remembers for the listeners, if there are any, what has become durable.
   void tell(ProcedureNews::Kind kind, const Execution& execution, Status error = {})
@@ -229,7 +230,7 @@ class PV2_SCOPED_CAPABILITY StateLock {
     const bool look_at_deadlocks = core_.claim_deadlock_task();
     const bool tell_news = core_.claim_news_task();
     core_.state_mutex.unlock();
-    if (look_at_deadlocks) core_.pool->post(core_.resolve_deadlocks);
+    if (look_at_deadlocks) core_.expect_deadlock_search();
     if (tell_news) core_.pool->post_news(core_.tell_news);
   }
   StateLock(const StateLock&) = delete;

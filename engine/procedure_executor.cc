@@ -509,6 +509,7 @@ std::size_t ProcedureExecutor::run_until_idle(std::size_t max_steps) {
     progress = engine_->core.store.pump() || progress;
     progress = engine_->core.pool->run_one() || progress;
     progress = engine_->timers.fire_due() != 0 || progress;
+    if (!progress) progress = engine_->deadlocks.search_at_idle();
   }
   engine_->workers.bury();
   return steps;

@@ -53,7 +53,8 @@ void LockTable::meet(SchedulerEntry& entry, std::uint16_t own_rank) {
              "nobody is admitted who asks for more locks than are counted");
   std::uintptr_t* words = entry.few_nodes_;
   if (requests.size() > SchedulerEntry::kFewNodes) {
-    words = entry.many_nodes_ = new std::uintptr_t[requests.size()];
+    words = entry.many_nodes_ = new std::uintptr_t[requests.size() + 1];
+    words[requests.size()] = 0;  // which of them was in its way at the last look: see obstacle()
   }
   const ResourceKey& primary = entry.locks.primary();
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -79,8 +80,12 @@ void LockTable::meet(SchedulerEntry& entry, std::uint16_t own_rank) {
 }
 
 void LockTable::forget(SchedulerEntry& entry) {
+  PV2_ASSERT(entry.blocks_ == nullptr && !entry.holds_locks_,
+             "whoever is forgotten neither holds nor waits");
+  PV2_ASSERT(entry.waiting_descendants_ == 0, "nobody whose descendants wait is forgotten");
   for (const std::uintptr_t word : links_of(entry)) {
     LockNode& node = LockLink(word).node();
+    PV2_ASSERT(node.references != 0, "a key is known to whoever refers to it");
     if (--node.references == 0) drop(node);
   }
   if (entry.node_count_ > SchedulerEntry::kFewNodes) delete[] entry.many_nodes_;
@@ -94,7 +99,7 @@ void LockTable::forget(SchedulerEntry& entry) {
     reporters_.erase(&entry);
   }
   open_cycles_with(entry);
-  std::erase(to_search_, &entry);
+  for (WaitSearch* const search : searches_) search->gone.insert(&entry);
   if (entry.parent == nullptr) return;
   SchedulerEntry*& before = entry.prev_sibling_ != nullptr ? entry.prev_sibling_->next_sibling_
                                                            : entry.parent->first_child_;
@@ -127,6 +132,7 @@ void LockTable::drop(LockNode& node) {
   PV2_ASSERT(node.exclusive == 0 && node.shared == 0 && node.waiter_count == 0,
              "a key that nobody refers to is neither held nor waited for");
   if (!cursors_.empty()) move_cursors_from(node);
+  if (owes_) forget_concerned(node);
   nodes_.erase(&node);
   known_.erase(known_.iterator_to(node));
   std::unique_ptr<LockNode> owned(&node);
@@ -144,8 +150,8 @@ LockNode* LockTable::entity(const SchedulerEntry& entry) noexcept {
 
 // ---- The rule ----
 
-bool LockTable::holds(const SchedulerEntry& entry, const LockNode& node, LockMode mode) noexcept {
-  if (!entry.holds_locks_) return false;
+std::optional<LockMode> LockTable::mode_at(const SchedulerEntry& entry,
+                                           const LockNode& node) noexcept {
   auto links = links_of(entry);
   if (links.size() > kFewLinks) {  // they are in order of their keys
     const auto key_of = [](std::uintptr_t word) -> const ResourceKey& {
@@ -156,9 +162,9 @@ bool LockTable::holds(const SchedulerEntry& entry, const LockNode& node, LockMod
   }
   for (const std::uintptr_t word : links) {
     const LockLink link(word);
-    if (&link.node() == &node) return link.mode() >= mode;
+    if (&link.node() == &node) return link.mode();
   }
-  return false;
+  return std::nullopt;
 }
 
 bool LockTable::covered(const SchedulerEntry& entry, const LockNode& node, LockMode mode) noexcept {
@@ -203,12 +209,21 @@ bool LockTable::is_waited_for_to_be_undone(const SchedulerEntry& entry) const no
 const LockNode* LockTable::obstacle(const SchedulerEntry& entry,
                                     std::uint64_t ticket) const noexcept {
   const bool passes = passes_waiters(entry);
-  for (const std::uintptr_t word : links_of(entry)) {
-    const LockNode& node = LockLink(word).node();
-    const LockMode mode = LockLink(word).mode();
-    if (!node.free_for(mode) && !(passes && covered(entry, node, mode))) return &node;
-    if (!passes && node.first_conflict(mode) < ticket) return &node;
-    if (node.limited() && !slot_for(entry, node, ticket, passes)) return &node;
+  const auto links = links_of(entry);
+  // Whatever was in its way at the last look comes first, and then the others in turn: one that
+  // waits for very many keys is asked each time that one of them comes free.
+  const std::size_t first = links.size() > SchedulerEntry::kFewNodes ? links[links.size()] : 0;
+  PV2_ASSERT(first == 0 || first < links.size(), "what was in the way is one of its keys");
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const std::size_t at = first + i < links.size() ? first + i : first + i - links.size();
+    ++looks_;
+    const LockNode& node = LockLink(links[at]).node();
+    const LockMode mode = LockLink(links[at]).mode();
+    const bool is_free = node.free_for(mode) || (passes && covered(entry, node, mode));
+    const bool is_next = passes || node.first_conflict(mode) >= ticket;
+    if (is_free && is_next && (!node.limited() || slot_for(entry, node, ticket, passes))) continue;
+    if (links.size() > SchedulerEntry::kFewNodes) entry.many_nodes_[links.size()] = at;
+    return &node;
   }
   return nullptr;
 }
@@ -216,18 +231,22 @@ const LockNode* LockTable::obstacle(const SchedulerEntry& entry,
 // Whether one of the places that `node` is limited to is free for `entry`, those ahead of it having
 // theirs. Who was a holder in the last life stays one, even if the limit is smaller now.
 bool LockTable::slot_for(const SchedulerEntry& entry, const LockNode& node, std::uint64_t ticket,
-                         bool passes_waiters) noexcept {
+                         bool passes_waiters) const noexcept {
   if (ticket == kRestoring) return true;
   if (passes_waiters && covered(entry, node, LockMode::kShared)) return true;
   const std::uint32_t taken = node.taken();
   if (taken >= node.limit) return false;
   const std::uint32_t places = node.limit - taken;
-  return passes_waiters || node.waiters_before(ticket, places) < places;
+  if (passes_waiters) return true;
+  const std::uint32_t before = node.waiters_before(ticket, places);
+  looks_ += before;
+  return before < places;
 }
 
 // ---- What callers do ----
 
 bool LockTable::take(SchedulerEntry& entry, SteadyTime now) {
+  PV2_ASSERT(!waits(entry), "a newcomer does not stand in line yet");
   if (!may_take(entry, kNewcomer)) return false;
   hold_as_newcomer(entry, now);
   return true;
@@ -250,6 +269,7 @@ Status LockTable::restore(SchedulerEntry& entry, SteadyTime now) {
 }
 
 void LockTable::release(SchedulerEntry& entry, SteadyTime now) {
+  PV2_ASSERT(entry.holds_locks_, "whoever gives its locks back holds them");
   unlink_hold(entry);
   // Nobody waits for it any more, except its parent and who said so.
   if (!one_rank() && entry.rank_ > entry.own_rank_) {
@@ -262,13 +282,16 @@ void LockTable::release(SchedulerEntry& entry, SteadyTime now) {
 
 void LockTable::unlink_hold(SchedulerEntry& entry) {
   open_cycles_with(entry);
-  if (entry.waiting_descendants_ != 0) searches_everybody_ = true;  // they pass nobody any more
+  if (entry.waiting_descendants_ != 0) suspects_cycles_ = true;  // they pass nobody any more
   entry.holds_locks_ = false;
   const auto links = links_of(entry);
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
     LockNode& node = link.node();
     LockRecord& record = record_of(entry, i);
+    ++looks_;
+    PV2_ASSERT(node.count(link.mode()) != 0, "a hold that ends was counted at its key");
+    PV2_ASSERT(!record.exempt() || node.exempt != 0, "a hold without a place was counted as such");
     erase(node.holders(link.mode()), record);
     if (record.exempt()) --node.exempt;
     // While others hold it in the same mode, nothing that was excluded becomes possible; but a
@@ -298,7 +321,8 @@ void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTim
   if (node.references == 0) return drop(node);
   concern(node, LockMode::kExclusive);
   serve_concerned(now);
-  searches_everybody_ = true;  // fewer places than before may close a cycle
+  ++limit_changes_;
+  suspects_cycles_ = true;  // fewer places than before may close a cycle
 }
 
 // The half of the rule that says who is ahead. Who passes all waiters would get its set back at
@@ -313,6 +337,7 @@ bool LockTable::contended(const SchedulerEntry& entry) const noexcept {
 }
 
 void LockTable::hold(SchedulerEntry& entry, SteadyTime now) {
+  PV2_ASSERT(!entry.holds_locks_, "a set is taken once");
   const auto links = links_of(entry);
   if (entry.blocks_ == nullptr && !links.empty()) entry.blocks_ = new_blocks(entry, 0);
   for (std::size_t i = 0; i < links.size(); ++i) {
@@ -320,7 +345,10 @@ void LockTable::hold(SchedulerEntry& entry, SteadyTime now) {
     const LockLink link(links[i]);
     LockNode& node = link.node();
     LockRecord& record = record_of(entry, i);
-    if (entry.parent != nullptr && covered(entry, node, LockMode::kShared)) {
+    ++looks_;
+    // Where nobody holds it no ancestor does: a chain of any length need not be climbed.
+    const bool is_held = node.exclusive + node.shared != 0;
+    if (is_held && entry.parent != nullptr && covered(entry, node, LockMode::kShared)) {
       LockBlock::of(record).exempt |= 1U << i % LockBlock::kRecords;
       ++node.exempt;
     }

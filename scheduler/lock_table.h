@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "pv2/scheduler/procedure_scheduler.h"
 #include "pv2/scheduler/scheduler_entry.h"
 #include "pv2/scheduler/wait_cycle.h"
+#include "wait_search.h"
 
 namespace pv2 {
 
@@ -55,6 +57,14 @@ class LockTable {
   /// Whether `entry`, if it gave its set back now, would have to queue for it behind somebody.
   [[nodiscard]] bool contended(const SchedulerEntry& entry) const noexcept;
 
+  /// Begins a critical section: in each, at most kServedMax waiters are asked whether they may take
+  /// their sets. Whether others are still to be asked: by serve_rest(), in sections of its own.
+  void begin_section() noexcept { room_ = kServedMax; }
+  [[nodiscard]] bool owes() const noexcept { return owes_; }
+  void serve_rest() { serve_concerned(owed_since_); }
+  /// 256: a grant is a few misses of the cache, together some 0.1 ms.
+  static constexpr std::size_t kServedMax = 256;
+
   /// Waiters that were granted by the calls above since they were last asked for; the caller
   /// empties it.
   [[nodiscard]] EntryList& granted() noexcept { return granted_; }
@@ -76,14 +86,25 @@ class LockTable {
                    SteadyTime now);
   void end_reported_wait(SchedulerEntry& waiter);
 
-  /// Looks for cycles that the calls above have closed. To be called after each of them.
-  void search_cycles();
-  /// Whether there are cycles that were closed since they were last taken.
+  /// Whether the calls above may have closed a cycle since the last search began.
+  [[nodiscard]] bool suspects_cycles() const noexcept { return suspects_cycles_; }
+  /// A search, in sections between which anybody may call anything. It begins, copies who waits for
+  /// whom (whether there is more to copy), confirms that those still stand still without whom a
+  /// cycle through a limit would be none (whether there is more to confirm), keeps the cycles that
+  /// stand, and ends (whether there is more to end). Each looks at kSectionMax at most, and
+  /// adopt() and verify() at the cycles that were found.
+  void begin(WaitSearch& search);
+  bool copy_waits(WaitSearch& search);
+  bool confirm(WaitSearch& search) const;
+  void adopt(WaitSearch& search);
+  bool end(WaitSearch& search);
+  /// Leaves out of `search.found` what does not stand now.
+  void verify(WaitSearch& search);
+  /// Whether there are cycles that were found since they were last taken.
   [[nodiscard]] bool has_closed_cycles() const noexcept { return untold_cycles_ != 0; }
   [[nodiscard]] std::vector<WaitCycle> take_closed_cycles();
 
-  /// How many times anybody in a line was looked at to lend ranks or to find cycles: what these
-  /// cost.
+  /// How many times a waiter, a holder or a key was looked at: what the calls above cost.
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
 
   /// Adds to `place` whom `entry` waits for, at most `most`: lock_table_blockers.cc.
@@ -94,10 +115,6 @@ class LockTable {
   void close(TableCursor& cursor);
   /// Copies what comes next, at most kSectionMax keys and parties together. Whether there is more.
   bool copy_section(TableCursor& cursor, LockListing& listing) const;
-  /// Adds the cycles that stand now and go through the next waiters, looking at kSectionMax keys
-  /// and waiters before it returns whether there is more. `listed` are those that are in a cycle.
-  bool search_section(TableCursor& cursor, std::vector<WaitCycle>& cycles,
-                      boost::unordered_flat_set<std::uint64_t>& listed) const;
 
  private:
   struct Probe {
@@ -129,8 +146,15 @@ class LockTable {
   [[nodiscard]] static bool waits(const SchedulerEntry& entry) noexcept {
     return entry.blocks_ != nullptr && !entry.holds_locks_;
   }
+  /// What it asks for at a key, if that is one of its keys.
+  [[nodiscard]] static std::optional<LockMode> mode_at(const SchedulerEntry& entry,
+                                                       const LockNode& node) noexcept;
   [[nodiscard]] static bool holds(const SchedulerEntry& entry, const LockNode& node,
-                                  LockMode mode) noexcept;
+                                  LockMode mode) noexcept {
+    if (!entry.holds_locks_) return false;
+    const std::optional<LockMode> held = mode_at(entry, node);
+    return held && *held >= mode;
+  }
   [[nodiscard]] static bool covered(const SchedulerEntry& entry, const LockNode& node,
                                     LockMode mode) noexcept;
   [[nodiscard]] static bool has_holding_ancestor(const SchedulerEntry& entry) noexcept;
@@ -149,8 +173,8 @@ class LockTable {
     return obstacle(entry, ticket) == nullptr;
   }
 
-  [[nodiscard]] static bool slot_for(const SchedulerEntry& entry, const LockNode& node,
-                                     std::uint64_t ticket, bool passes_waiters) noexcept;
+  [[nodiscard]] bool slot_for(const SchedulerEntry& entry, const LockNode& node,
+                              std::uint64_t ticket, bool passes_waiters) const noexcept;
 
   [[nodiscard]] static Kin kin_of(const SchedulerEntry& entry) noexcept;
 
@@ -158,6 +182,7 @@ class LockTable {
   void drop(LockNode& node);
   void erase(LockRecordList& list, LockRecord& record) {
     if (!cursors_.empty()) move_cursors_from(record, list);
+    if (owes_) move_concerned_from(record);
     list.erase(list.iterator_to(record));
   }
   void hold(SchedulerEntry& entry, SteadyTime now);
@@ -171,6 +196,8 @@ class LockTable {
   void concern(LockNode& node, LockMode mode);
   [[nodiscard]] static bool exhausted(const Cursor& cursor) noexcept;
   void serve_concerned(SteadyTime now);
+  void move_concerned_from(const LockRecord& record);
+  void forget_concerned(const LockNode& node);
   void serve_everybody(SteadyTime now);
   [[nodiscard]] LockBlock* new_blocks(SchedulerEntry& entry, std::uint64_t ticket);
   void add_blocks();
@@ -215,8 +242,15 @@ class LockTable {
   [[nodiscard]] bool one_rank() const noexcept { return ranks_.size() <= 1; }
   void set_rank(SchedulerEntry& entry, std::uint16_t rank);
 
+  struct PartyAt {
+    const LockRecord& record;
+    LockMode mode;
+    bool holds;
+  };
+  [[nodiscard]] static std::optional<PartyAt> next_party(TableCursor& cursor);
+  [[nodiscard]] static std::size_t line_number(bool holds, Kin kin, LockMode mode) noexcept;
   void next_key(TableCursor& cursor) const;
-  static bool copy_lines(TableCursor& cursor, LockListing& listing, std::size_t parties_max);
+  bool copy_lines(TableCursor& cursor, LockListing& listing, std::size_t parties_max) const;
   void move_cursors_from(const LockNode& node);
   void move_cursors_from(const LockRecord& record, const LockRecordList& list);
 
@@ -224,31 +258,50 @@ class LockTable {
 
   void erase_report(const SchedulerEntry& waiter);
 
-  class CycleSearch;
-  void find_cycle_through(const SchedulerEntry& entry);
-  void search_everybody();
-  void forget_opened_cycles();
-  void search_if_it_waits(const SchedulerEntry& entry) {
+  // Cycles: lock_table_cycles.cc.
+  void link_nested(SchedulerEntry& entry);
+  void unlink_nested(SchedulerEntry& entry);
+  std::pair<WaitGraph::Index, bool> add_member(WaitSearch& search,
+                                               const SchedulerEntry& entry) const;
+  void copy_party(WaitSearch& search) const;
+  void follow(WaitSearch& search) const;
+  void add_want(WaitSearch& search, const SchedulerEntry& entry, LockLink link) const;
+  static void copy_line(WaitSearch& search, WaitGraph::Index line, std::size_t number);
+  [[nodiscard]] bool is_still_in_line(const WaitSearch& search,
+                                      const WaitGraph::Member& member) const;
+  [[nodiscard]] bool stands(const WaitSearch& search, const WaitGraph::FoundCycle& found) const;
+  [[nodiscard]] bool is_still_so(const WaitSearch& search, const WaitLink& link,
+                                 const WaitGraph::Member& waiter, const WaitGraph::Member& awaited,
+                                 const LockNode* node) const;
+  void forget_standing_that_opened(const WaitSearch& search);
+  [[nodiscard]] bool waits_for_its_turn(const SchedulerEntry& entry) const;
+  /// Whoever waits for one of its descendants, or as was reported, may be in a cycle now.
+  void suspect_if_it_waits(const SchedulerEntry& entry) {
     const bool reported =
         !reported_.empty() && (entry.first_child_ != nullptr || reported_.contains(&entry));
-    if (entry.waiting_descendants_ != 0 || reported) to_search_.push_back(&entry);
+    if (entry.waiting_descendants_ != 0 || reported) suspects_cycles_ = true;
   }
   void open_cycles_with(const SchedulerEntry& entry) {
     if (!standing_.empty()) forget_cycles_with(entry);
   }
   void forget_cycles_with(const SchedulerEntry& entry);
-  [[nodiscard]] bool waits_as_siblings_do(const SchedulerEntry& entry) const noexcept;
 
   boost::unordered_flat_set<LockNode*, NodeHash, NodeEqual> nodes_;
   // The same ones in the order in which they became known, for whoever goes through them in parts.
   boost::intrusive::list<LockNode, boost::intrusive::constant_time_size<false>> known_;
   std::uint64_t last_birth_ = 0;
   std::vector<TableCursor*> cursors_;
-  std::size_t nested_waiters_ = 0;  // Kin::kNested: a cycle needs one, or a reported wait
+  // Kin::kNested, in order of arrival: a cycle needs one, or a reported wait.
+  SchedulerEntry* first_nested_ = nullptr;
+  SchedulerEntry* last_nested_ = nullptr;
+  std::vector<WaitSearch*> searches_;  // begun and not ended
   std::vector<std::unique_ptr<LockNode>> spare_nodes_;
   std::uint64_t last_ticket_ = 0;
   EntryList granted_;
   std::vector<Cursor> concerned_;
+  std::size_t room_ = kServedMax;  // so many more may be asked in this section
+  SteadyTime owed_since_;
+  bool owes_ = false;  // some of those whom `concerned_` names are asked in the next one
   // Cut from the chunks; where an entry needs several, they are made for it.
   std::vector<LockBlock*> free_blocks_;
   std::vector<std::unique_ptr<LockBlock[]>> block_chunks_;
@@ -268,9 +321,13 @@ class LockTable {
     SchedulerEntry* producer;
     WaitLink::Why why;
     SteadyTime since;
-    std::size_t place;  // among the producer's reporters
+    std::size_t place;    // among the producer's reporters
+    std::size_t number;   // in reported_order_
+    std::uint64_t stamp;  // order among these and the tickets
   };
   boost::unordered_flat_map<const SchedulerEntry*, ReportedWait> reported_;
+  // The same in an order, for whoever goes through them in parts, from the last to the first.
+  std::vector<SchedulerEntry*> reported_order_;
   struct Reporters {
     std::vector<SchedulerEntry*> waiters;
     std::size_t turns = 0;  // so many of them wait for a turn
@@ -279,18 +336,19 @@ class LockTable {
   boost::unordered_flat_map<const SchedulerEntry*, Reporters> reporters_;
   std::size_t turns_ = 0;   // of those in reported_, for a turn in a rollback
   std::size_t limits_ = 0;  // keys that have one
+  std::uint64_t limit_changes_ = 0;
   /// A cycle that was found and that nothing has opened since.
   struct StandingCycle {
-    const SchedulerEntry* closed_by;
     WaitCycle cycle;
+    bool through_a_limit = false;
     bool told = false;
   };
+  void drop_standing(const StandingCycle& standing);
   std::vector<StandingCycle> standing_;
+  std::size_t standing_at_limits_ = 0;  // of these
   std::size_t untold_cycles_ = 0;
-  std::vector<const SchedulerEntry*>
-      to_search_;  // a cycle may have been closed through one of them
-  bool searches_everybody_ = false;
-  std::uint64_t looks_ = 0;
+  bool suspects_cycles_ = false;
+  mutable std::uint64_t looks_ = 0;
 };
 
 }  // namespace pv2

@@ -9,336 +9,373 @@
 // those that are taken comes free. So a line for places stands still when as many before it are
 // stuck as there are places.
 //
-// A cycle is closed by the last of these to come about, so it is looked for when an entry begins to
-// wait, from there backwards: who waits for it, who waits for those. A root that nobody was
-// reported to wait for closes none, as nobody stands behind it yet; so the search costs something
-// only for a child whose ancestors are waited for. An entry may close several at once: one is told
-// of, and when that is opened, it is looked again.
+// A wait that may have closed a cycle is noted, and that is all that it costs. A search comes
+// later. It begins with those without whom there is no cycle (waiters that have a parent, and
+// reported waits), follows whom they wait for, and copies each waiter, holder and key once
+// (WaitGraph), in sections between which others work. Who is in a cycle stands still, so a cycle
+// that stood when the search began is in the copy. What is found in the copy is verified in one
+// section, and then kept until somebody in it goes on.
+
+#include <pv2/base/assert.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lock_table.h"
 
 namespace pv2 {
+namespace {
 
-class LockTable::CycleSearch {
- public:
-  CycleSearch(const LockTable& table, const SchedulerEntry& target)
-      : table_(table), target_(target) {}
-
-  /// How many times it has looked at somebody.
-  [[nodiscard]] std::size_t cost() const noexcept { return cost_; }
-
-  /// A cycle through the target, or one without links.
-  WaitCycle run() {
-    look_behind_all();
-    // At a limit everybody who might be stuck was taken to be. Those who cannot be without others
-    // who are not are left out until nobody is; they are few.
-    while (met_limit_ && found_ != nullptr) {
-      assumed_ = std::exchange(reasons_, {});
-      look_behind_all();
-      if (reasons_.size() == assumed_->size()) break;
-    }
-    return found_ != nullptr ? cycle() : WaitCycle();
-  }
-
- private:
-  struct Reason {
-    const SchedulerEntry* awaited;
-    WaitLink::Why why;
-    const LockNode* node;
-  };
-  using Reasons = boost::unordered_flat_map<const SchedulerEntry*, Reason>;
-  using Line = std::vector<std::pair<std::uint64_t, const SchedulerEntry*>>;
-  /// A line of waiters is looked at from its end, and once behind those who stand in it, once
-  /// behind holders: the foremost that was looked at behind either, or null.
-  using Seen = std::array<const LockRecord*, 2>;
-  /// The same for those in line for a place who get none: so many were not looked at.
-  struct PlaceLine {
-    Line parties;
-    std::array<std::size_t, 2> unseen;
-  };
-
-  void look_behind_all() {
-    found_ = nullptr;
-    stuck_.clear();
-    place_lines_.clear();
-    seen_.clear();
-    look_behind(target_);
-    for (std::size_t i = 0; i < stuck_.size(); ++i) {
-      if (found_ != nullptr && !met_limit_) break;
-      look_behind(*stuck_[i]);
-    }
-    cost_ += stuck_.size() + 1;
-  }
-
-  // `waiter` waits for `awaited`, which waits for the target.
-  void add(const SchedulerEntry& waiter, const Reason& reason) {
-    if (&waiter == &target_) {
-      if (found_ == nullptr) found_ = reason.awaited;
-      reasons_.try_emplace(&waiter, reason);
-      return;
-    }
-    if (reasons_.try_emplace(&waiter, reason).second) stuck_.push_back(&waiter);
-  }
-
-  void look_behind(const SchedulerEntry& entry) {
-    add_ancestors(entry);
-    for (const SchedulerEntry* const waiter : table_.reporters_of(entry)) {
-      add(*waiter, {&entry, table_.reported_.at(waiter).why, nullptr});
-    }
-    if (entry.blocks_ == nullptr) return;
-    const auto links = links_of(entry);
-    for (std::size_t i = 0; i < links.size(); ++i) {
-      const LockLink link(links[i]);
-      look_behind_at(entry, link.node(), link.mode());
-      if (link.node().limited()) look_at_limit(entry, link.node(), record_of(entry, i));
-    }
-  }
-
-  // A parent waits for its child. One that stands in line itself waits for that first, and its
-  // children will then pass. In a rollback a parent does not wait for a member that only waits for
-  // its turn, but for the one whose turn it is, and that may be below such a member.
-  void add_ancestors(const SchedulerEntry& entry) {
-    if (waits_for_its_turn(entry)) return;
-    for (const SchedulerEntry* a = entry.parent; a != nullptr && !waits(*a); a = a->parent) {
-      add(*a, {&entry, WaitLink::Why::kChild, nullptr});
-      if (!waits_for_its_turn(*a)) return;
-    }
-  }
-
-  [[nodiscard]] bool waits_for_its_turn(const SchedulerEntry& entry) const {
-    const auto wait = table_.reported_.find(&entry);
-    return wait != table_.reported_.end() && wait->second.why == WaitLink::Why::kTurn;
-  }
-
-  // Who was looked at behind one of those who are stuck is not looked at again behind the next: a
-  // line of any length costs one look at each who stands in it.
-  void look_behind_at(const SchedulerEntry& entry, LockNode& node, LockMode mode) {
-    if (node.waiter_count == 0) return;
-    const bool in_line = waits(entry);
-    const std::uint64_t after = in_line ? entry.blocks_->ticket : 0;
-    for (const Kin kin : {Kin::kRoot, Kin::kNested}) {
-      for (const LockMode waiting : {LockMode::kExclusive, LockMode::kShared}) {
-        if (mode == LockMode::kShared && waiting == LockMode::kShared) continue;
-        const LockRecordList& line = node.waiters(kin, waiting);
-        if (line.empty() || line.back().ticket() <= after) continue;
-        const LockRecord*& seen = seen_[&line][in_line ? 0 : 1];
-        auto at = seen == nullptr ? line.rbegin()
-                                  : LockRecordList::const_reverse_iterator(line.iterator_to(*seen));
-        for (; at != line.rend() && at->ticket() > after; ++at) {
-          seen = &*at;
-          ++cost_;
-          const SchedulerEntry& waiter = at->entry();
-          if (kin == Kin::kNested && in_line && table_.passes_waiters(waiter)) continue;
-          if (kin == Kin::kNested && !in_line && covered(waiter, node, waiting)) continue;
-          const auto why = in_line ? WaitLink::Why::kAhead : WaitLink::Why::kHolder;
-          add(waiter, {&entry, why, &node});
-        }
-      }
-    }
-  }
-
-  // Those for whom the places are gone wait for each of those who have or get one: for `entry` too,
-  // if it is one of these.
-  void look_at_limit(const SchedulerEntry& entry, LockNode& node, const LockRecord& record) {
-    // A limit of 0 is waited out by nobody but an operator.
-    if (node.waiter_count == 0 || node.limit == 0) return;
-    met_limit_ = true;
-    const bool in_line = waits(entry);
-    if (!in_line && record.exempt()) return;
-    const auto [at, is_new] = place_lines_.try_emplace(&node);
-    PlaceLine& line = at->second;
-    if (is_new) {
-      line.parties = without_a_place(node);
-      line.unseen.fill(line.parties.size());
-    }
-    const std::uint64_t after = in_line ? record.ticket() : 0;
-    for (std::size_t& i = line.unseen[in_line ? 0 : 1]; i != 0; --i) {
-      const auto& [ticket, waiter] = line.parties[i - 1];
-      if (ticket <= after) return;
-      ++cost_;
-      if (in_line && table_.passes_waiters(*waiter)) continue;
-      add(*waiter, {&entry, WaitLink::Why::kLimit, &node});
-    }
-  }
-
-  // Who stands in line for a place, and as many are stuck before him as there are places.
-  [[nodiscard]] Line without_a_place(const LockNode& node) const {
-    std::uint32_t holders = 0;
-    for (const auto& list : node.holding) {
-      for (const LockRecord& record : list) {
-        holders += !record.exempt() && is_stuck(record.entry()) ? 1 : 0;
-      }
-    }
-    Line line;
-    for (const auto& lists : node.waiting) {
-      for (const auto& list : lists) {
-        for (const LockRecord& record : list) line.emplace_back(record.ticket(), &record.entry());
-      }
-    }
-    std::sort(line.begin(), line.end());
-    std::uint32_t before = 0;
-    std::erase_if(line, [&](const auto& party) {
-      const SchedulerEntry& waiter = *party.second;
-      const bool nested = waiter.parent != nullptr || waiter.stands_with_nested_;
-      const bool exempt = nested && covered(waiter, node, LockMode::kShared);
-      const bool passes = nested && table_.passes_waiters(waiter);
-      const bool waits = !exempt && holders + (passes ? 0 : before) >= node.limit;
-      before += waits || is_stuck(waiter) ? 1 : 0;
-      return !waits;
-    });
-    return line;
-  }
-
-  // As far as is known: everybody in the first look who waits for anything but his place.
-  [[nodiscard]] bool is_stuck(const SchedulerEntry& entry) const {
-    if (assumed_) return &entry == &target_ || assumed_->contains(&entry);
-    if (entry.waiting_descendants_ != 0 || !table_.reported_.empty()) return true;
-    return waits(entry) && entry.node_count_ > 1;
-  }
-
-  [[nodiscard]] WaitCycle cycle() const {
-    WaitCycle cycle;
-    const SchedulerEntry* waiter = &target_;
-    do {
-      const Reason& reason = reasons_.at(waiter);
-      const bool by_child = reason.why == WaitLink::Why::kChild;
-      WaitLink& link = cycle.links.emplace_back();
-      link.waiter = waiter->id;
-      link.awaited = reason.awaited->id;
-      link.why = reason.why;
-      if (reason.node != nullptr) link.key = reason.node->key;
-      link.since = by_child ? reason.awaited->since_ : waiter->since_;
-      if (reason.why == WaitLink::Why::kReported || reason.why == WaitLink::Why::kTurn) {
-        link.since = table_.reported_.at(waiter).since;
-      }
-      waiter = reason.awaited;
-    } while (waiter != &target_);
-    return cycle;
-  }
-
-  const LockTable& table_;
-  const SchedulerEntry& target_;
-  Reasons reasons_;
-  std::optional<Reasons> assumed_;  // those who were reached by the look before
-  std::vector<const SchedulerEntry*> stuck_;
-  boost::unordered_flat_map<const LockNode*, PlaceLine> place_lines_;
-  boost::unordered_flat_map<const LockRecordList*, Seen> seen_;
-  bool met_limit_ = false;
-  std::size_t cost_ = 0;
-  const SchedulerEntry* found_ = nullptr;
-};
-
-void LockTable::search_cycles() {
-  if (to_search_.empty() && !searches_everybody_) return;
-  for (const SchedulerEntry* entry : std::exchange(to_search_, {})) find_cycle_through(*entry);
-  if (!searches_everybody_) return;
-  forget_opened_cycles();
-  search_everybody();
-  searches_everybody_ = false;
+constexpr bool excludes(LockMode a, LockMode b) noexcept {
+  return a == LockMode::kExclusive || b == LockMode::kExclusive;
 }
 
-void LockTable::find_cycle_through(const SchedulerEntry& entry) {
-  CycleSearch search(*this, entry);
-  WaitCycle cycle = search.run();
-  looks_ += search.cost();
-  if (cycle.links.empty()) return;
-  const bool stands =
-      std::any_of(standing_.begin(), standing_.end(), [&](const StandingCycle& standing) {
-        return std::ranges::equal(standing.cycle.links, cycle.links, {}, &WaitLink::waiter,
-                                  &WaitLink::waiter);
-      });
-  if (stands) return;
-  standing_.push_back({&entry, std::move(cycle)});
-  ++untold_cycles_;
+}  // namespace
+
+// ---- Those without whom there is no cycle ----
+
+// While it stands in line an entry is in no list, so its links are free.
+void LockTable::link_nested(SchedulerEntry& entry) {
+  PV2_ASSERT(waits(entry), "who is among the nested waiters stands in line");
+  entry.next_ = nullptr;
+  entry.prev_ = last_nested_;
+  (last_nested_ != nullptr ? last_nested_->next_ : first_nested_) = &entry;
+  last_nested_ = &entry;
+}
+
+void LockTable::unlink_nested(SchedulerEntry& entry) {
+  PV2_ASSERT(first_nested_ != nullptr, "who leaves the nested waiters was among them");
+  for (WaitSearch* const search : searches_) {
+    if (search->next_nested == &entry) search->next_nested = entry.next_;
+  }
+  (entry.prev_ != nullptr ? entry.prev_->next_ : first_nested_) = entry.next_;
+  (entry.next_ != nullptr ? entry.next_->prev_ : last_nested_) = entry.prev_;
+  entry.next_ = entry.prev_ = nullptr;
+}
+
+bool LockTable::waits_for_its_turn(const SchedulerEntry& entry) const {
+  if (turns_ == 0) return false;
+  const auto wait = reported_.find(&entry);
+  return wait != reported_.end() && wait->second.why == WaitLink::Why::kTurn;
+}
+
+// ---- The search ----
+
+void LockTable::begin(WaitSearch& search) {
+  if (search.keeps) suspects_cycles_ = false;
+  search.last_ticket = last_ticket_;
+  search.cursor.last_ticket = last_ticket_;
+  search.next_nested = first_nested_;
+  search.reported_left = reported_order_.size();
+  search.limit_changes = limit_changes_;
+  search.at_limits = standing_at_limits_ != 0;
+  for (const StandingCycle& standing : standing_) {
+    for (const WaitLink& link : standing.cycle.links) search.standing.insert(link.waiter.value);
+  }
+  searches_.push_back(&search);
+  cursors_.push_back(&search.cursor);
+}
+
+bool LockTable::copy_waits(WaitSearch& search) {
+  const std::uint64_t before = looks_;
+  while (looks_ - before < search.looks_max) {
+    if (search.next_line < search.lines_to_copy.size()) {
+      copy_party(search);
+    } else if (search.next_member < search.graph.member_count()) {
+      follow(search);
+    } else if (search.next_nested != nullptr) {
+      const SchedulerEntry& entry = *std::exchange(search.next_nested, search.next_nested->next_);
+      if (entry.blocks_->ticket > search.last_ticket) {
+        search.next_nested = nullptr;
+        continue;
+      }
+      (void)add_member(search, entry);
+    } else if (search.reported_left = std::min(search.reported_left, reported_order_.size());
+               search.reported_left != 0) {
+      (void)add_member(search, *reported_order_[--search.reported_left]);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+// What `entry` waits for, as far as one look tells.
+std::pair<WaitGraph::Index, bool> LockTable::add_member(WaitSearch& search,
+                                                        const SchedulerEntry& entry) const {
+  ++looks_;
+  const auto [index, is_new] = search.graph.member_for(entry, entry.id);
+  if (!is_new) return {index, false};
+  WaitGraph::Member& member = search.graph.member(index);
+  member.since = entry.since_;
+  if (waits(entry)) {
+    member.ticket = member.stamp = entry.blocks_->ticket;
+    member.passes = passes_waiters(entry);
+  }
+  if (const auto at = reported_.find(&entry); at != reported_.end()) {
+    member.producer = at->second.producer;
+    member.why = at->second.why;
+    member.reported_since = at->second.since;
+    member.stamp = std::max(member.stamp, at->second.stamp);
+  }
+  return {index, true};
+}
+
+// One party of the line that is next. Of the holders only those count that wait for something.
+void LockTable::copy_party(WaitSearch& search) const {
+  ++looks_;
+  const auto [line, number] = search.lines_to_copy[search.next_line];
+  if (search.cursor.node == nullptr) {
+    search.cursor.node = search.graph.line(line).node;
+    search.cursor.line = number;
+    search.cursor.in_line = false;
+  }
+  PV2_ASSERT(search.cursor.node == search.graph.line(line).node && search.cursor.line == number,
+             "a key that is being copied stays known");
+  const std::optional<PartyAt> party = next_party(search.cursor);
+  if (!party) {
+    search.cursor.node = nullptr;
+    ++search.next_line;
+    return;
+  }
+  const SchedulerEntry& entry = party->record.entry();
+  if (party->holds) {
+    PV2_ASSERT(entry.holds_locks_, "whoever is among the holders of a key holds its set");
+    const bool may_wait =
+        entry.waiting_descendants_ != 0 ||
+        (!reported_.empty() && (entry.first_child_ != nullptr || reported_.contains(&entry)));
+    if (!may_wait) return;
+    search.graph.line(line).holders.push_back({&entry, party->mode, party->record.exempt()});
+    return;
+  }
+  PV2_ASSERT(waits(entry), "whoever is in a line waits");
+  const WaitGraph::Index index = add_member(search, entry).first;
+  // Who was copied before and has begun another wait since belongs to the next search.
+  if (index == WaitGraph::kNobody || search.graph.member(index).ticket != party->record.ticket()) {
+    return;
+  }
+  search.graph.line(line).waiters.push_back({party->record.ticket(), index, party->mode});
+}
+
+// One step from the next member on: to one of its keys, and then to an ancestor.
+//
+// A parent waits for its child. One that stands in line itself waits for that first, and its
+// children will then pass. In a rollback a parent does not wait for a member that only waits for
+// its turn, but for the one whose turn it is, and that may be below such a member.
+void LockTable::follow(WaitSearch& search) const {
+  ++looks_;
+  const WaitGraph::Index index = search.next_member;
+  const WaitGraph::Member member = search.graph.member(index);
+  if (!search.gone.contains(member.entry)) {
+    const SchedulerEntry& entry = *member.entry;
+    const auto reported = reported_.find(&entry);
+    if (reported != reported_.end() && waits(*reported->second.producer)) {
+      (void)add_member(search, *reported->second.producer);
+    }
+    const bool in_line = member.ticket != 0;
+    const bool goes_on = in_line && !is_still_in_line(search, member);
+    if (in_line && !goes_on && search.next_link < entry.node_count_) {
+      return add_want(search, entry, LockLink(links_of(entry)[search.next_link++]));
+    }
+    const bool waits_for_turn = member.producer != nullptr && member.why == WaitLink::Why::kTurn;
+    const SchedulerEntry* const ancestor =
+        search.ancestor != nullptr ? search.ancestor : entry.parent;
+    search.ancestor = nullptr;
+    if (!goes_on && !waits_for_turn && ancestor != nullptr && !waits(*ancestor)) {
+      const WaitGraph::Index above = add_member(search, *ancestor).first;
+      if (above != WaitGraph::kNobody) search.graph.add_child_wait(above, index);
+      if (waits_for_its_turn(*ancestor) && ancestor->parent != nullptr) {
+        search.ancestor = ancestor->parent;
+        return;
+      }
+    }
+  }
+  ++search.next_member;
+  search.next_link = 0;
+  search.ancestor = nullptr;
+}
+
+void LockTable::add_want(WaitSearch& search, const SchedulerEntry& entry, LockLink link) const {
+  LockNode& node = link.node();
+  const auto [line, is_new] = search.graph.line_for(node);
+  if (is_new) ++node.references;  // until the search ends
+  WaitGraph::Want want;
+  want.member = search.next_member;
+  want.line = line;
+  want.mode = link.mode();
+  want.covered = covered(entry, node, link.mode());
+  want.exempt = want.covered || covered(entry, node, LockMode::kShared);
+  search.graph.add_want(want);
+
+  // Only what it may wait for is copied: a child that passes all waiters does not need their line.
+  const bool for_a_place = node.limited() && !want.exempt;
+  for (const LockMode mode : {LockMode::kExclusive, LockMode::kShared}) {
+    const bool excluded = excludes(mode, want.mode);
+    if ((excluded && !want.covered) || for_a_place) {
+      copy_line(search, line, line_number(true, Kin::kRoot, mode));
+    }
+    if (search.graph.member(want.member).passes || (!excluded && !for_a_place)) continue;
+    for (const Kin kin : {Kin::kRoot, Kin::kNested}) {
+      copy_line(search, line, line_number(false, kin, mode));
+    }
+  }
+}
+
+void LockTable::copy_line(WaitSearch& search, WaitGraph::Index line, std::size_t number) {
+  unsigned& wanted = search.graph.line(line).wanted;
+  if ((wanted >> number & 1U) != 0) return;
+  wanted |= 1U << number;
+  search.lines_to_copy.push_back({line, number});
+}
+
+bool LockTable::is_still_in_line(const WaitSearch& search, const WaitGraph::Member& member) const {
+  PV2_ASSERT(member.ticket != 0, "only who stood in line can still stand there");
+  if (search.gone.contains(member.entry)) return false;
+  return waits(*member.entry) && member.entry->blocks_->ticket == member.ticket;
+}
+
+// ---- What was found ----
+
+bool LockTable::confirm(WaitSearch& search) const {
+  for (std::size_t room = search.looks_max; room != 0; --room) {
+    if (search.confirmed == search.to_confirm.size()) return false;
+    ++looks_;
+    const auto& member = search.graph.member(search.to_confirm[search.confirmed++]);
+    const bool goes_on =
+        member.ticket != 0 ? !is_still_in_line(search, member) : search.gone.contains(member.entry);
+    if (goes_on) search.refuted = true;
+  }
+  return true;
+}
+
+bool LockTable::is_still_so(const WaitSearch& search, const WaitLink& link,
+                            const WaitGraph::Member& waiter, const WaitGraph::Member& awaited,
+                            const LockNode* node) const {
+  ++looks_;
+  if (search.gone.contains(waiter.entry) || search.gone.contains(awaited.entry)) return false;
+  const SchedulerEntry& one = *waiter.entry;
+  const SchedulerEntry& other = *awaited.entry;
+  switch (link.why) {
+    case WaitLink::Why::kChild:
+      return !waits(one);
+    case WaitLink::Why::kReported:
+    case WaitLink::Why::kTurn: {
+      const auto at = reported_.find(&one);
+      return at != reported_.end() && at->second.producer == &other && at->second.why == link.why;
+    }
+    case WaitLink::Why::kHolder:
+    case WaitLink::Why::kAhead:
+    case WaitLink::Why::kLimit:
+      break;
+  }
+  PV2_ASSERT(node != nullptr, "who waits in line does so at a key");
+  if (!is_still_in_line(search, waiter)) return false;
+  const LockMode mode = *mode_at(one, *node);
+  const std::optional<LockMode> theirs = mode_at(other, *node);
+  if (!theirs) return false;
+  if (link.why == WaitLink::Why::kLimit) return waits(other) || other.holds_locks_;
+  if (!excludes(mode, *theirs)) return false;
+  if (link.why == WaitLink::Why::kHolder) return other.holds_locks_ && !covered(one, *node, mode);
+  return is_still_in_line(search, awaited) && awaited.ticket < waiter.ticket &&
+         !passes_waiters(one);
+}
+
+bool LockTable::stands(const WaitSearch& search, const WaitGraph::FoundCycle& found) const {
+  const auto& links = found.cycle.links;
+  PV2_ASSERT(links.size() == found.members.size() && links.size() == found.lines.size(),
+             "each link of a circle has its member and its key");
+  if (found.through_a_limit && (search.refuted || search.limit_changes != limit_changes_)) {
+    return false;
+  }
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const auto& waiter = search.graph.member(found.members[i]);
+    const auto& awaited = search.graph.member(found.members[(i + 1) % links.size()]);
+    const WaitGraph::Index line = found.lines[i];
+    const LockNode* const node =
+        line != WaitGraph::kNobody ? search.graph.line(line).node : nullptr;
+    if (!is_still_so(search, links[i], waiter, awaited, node)) return false;
+  }
+  return true;
+}
+
+void LockTable::verify(WaitSearch& search) {
+  std::erase_if(search.found, [&](const auto& found) { return !stands(search, found); });
+}
+
+void LockTable::adopt(WaitSearch& search) {
+  forget_standing_that_opened(search);
+  const std::size_t found = search.found.size();
+  verify(search);
+  if (search.found.size() != found) suspects_cycles_ = true;  // another may stand in its place
+  for (WaitGraph::FoundCycle& cycle : search.found) {
+    const ProcedureId last = cycle.cycle.links.front().waiter;
+    const bool known = std::ranges::any_of(
+        standing_, [&](const StandingCycle& standing) { return standing.cycle.has(last); });
+    if (known) continue;  // another search was faster
+    standing_at_limits_ += cycle.through_a_limit ? 1 : 0;
+    ++untold_cycles_;
+    standing_.push_back({std::move(cycle.cycle), cycle.through_a_limit, false});
+  }
+}
+
+bool LockTable::end(WaitSearch& search) {
+  for (std::size_t room = search.looks_max; search.lines_released < search.graph.line_count();
+       --room) {
+    if (room == 0) return true;
+    ++looks_;
+    LockNode& node = *search.graph.line(search.lines_released++).node;
+    PV2_ASSERT(node.references != 0, "a search keeps its keys known until it ends");
+    if (--node.references == 0) drop(node);
+  }
+  std::erase(searches_, &search);
+  std::erase(cursors_, &search.cursor);
+  return false;
+}
+
+void LockTable::drop_standing(const StandingCycle& standing) {
+  untold_cycles_ -= standing.told ? 0 : 1;
+  standing_at_limits_ -= standing.through_a_limit ? 1 : 0;
 }
 
 // At a limit a cycle may be opened by somebody who is in none of its links.
-void LockTable::forget_opened_cycles() {
-  if (limits_ == 0 && !searches_everybody_) return;
-  std::erase_if(standing_, [this](const StandingCycle& standing) {
-    if (!CycleSearch(*this, *standing.closed_by).run().links.empty()) return false;
-    untold_cycles_ -= standing.told ? 0 : 1;
-    return true;
+void LockTable::forget_standing_that_opened(const WaitSearch& search) {
+  if (!search.at_limits) return;
+  std::erase_if(standing_, [&](const StandingCycle& standing) {
+    if (!standing.through_a_limit) return false;
+    const bool stands = std::ranges::all_of(standing.cycle.links, [&](const WaitLink& link) {
+      return search.graph.is_stuck(link.waiter);
+    });
+    if (!stands) drop_standing(standing);
+    return !stands;
   });
 }
 
-// Every cycle has a waiter that has a parent or was reported.
-void LockTable::search_everybody() {
-  const auto look = [this](const SchedulerEntry& entry) {
-    const bool found =
-        std::any_of(standing_.begin(), standing_.end(),
-                    [&](const StandingCycle& standing) { return standing.cycle.has(entry.id); });
-    if (!found) find_cycle_through(entry);
-  };
-  for (const LockNode& node : known_) {
-    for (const LockRecordList& line : node.waiting[static_cast<int>(Kin::kNested)]) {
-      for (const LockRecord& record : line) {
-        if (is_first(record)) look(record.entry());
-      }
-    }
-  }
-  for (const auto& [waiter, wait] : reported_) look(*waiter);
-}
-
-// `entry` no longer waits, or gives its locks back. Whoever closed such a cycle may have closed
-// others with it; and where there are limits, who was in none may be in one now that others go on.
+// `entry` no longer waits, or gives its locks back. Others that share a part of such a cycle may
+// stand; and where there are limits, a cycle may be opened by somebody who is in none of its links.
 void LockTable::forget_cycles_with(const SchedulerEntry& entry) {
+  if (standing_at_limits_ != 0) suspects_cycles_ = true;
   std::erase_if(standing_, [&](const StandingCycle& standing) {
     if (!standing.cycle.has(entry.id)) return false;
-    untold_cycles_ -= standing.told ? 0 : 1;
-    to_search_.push_back(standing.closed_by);
-    searches_everybody_ = searches_everybody_ || limits_ != 0;
+    drop_standing(standing);
+    suspects_cycles_ = true;
     return true;
   });
 }
 
 std::vector<WaitCycle> LockTable::take_closed_cycles() {
-  forget_opened_cycles();
   std::vector<WaitCycle> cycles;
   for (StandingCycle& standing : standing_) {
     if (!std::exchange(standing.told, true)) cycles.push_back(standing.cycle);
   }
+  PV2_ASSERT(cycles.size() == untold_cycles_, "the cycles that nobody was told of are counted");
   untold_cycles_ = 0;
   return cycles;
 }
 
-// Whether at each of its keys at which it cannot have what it asks for, a sibling that asks for as
-// much stands directly before it. Then it waits for that sibling and for those that the sibling
-// waits for, and nobody waits for it who does not wait for the sibling: if it were in a cycle,
-// there would have been one without it. So a parent may have any number of children that wait for
-// the same thing, and they are searched through for the first of them only.
-bool LockTable::waits_as_siblings_do(const SchedulerEntry& entry) const noexcept {
-  if (!standing_.empty() || !reported_.empty() || entry.first_child_ != nullptr) return false;
-  const std::uint64_t ticket = entry.blocks_->ticket;
-  const auto links = links_of(entry);
-  return std::all_of(links.begin(), links.end(), [&](std::uintptr_t word) {
-    const LockMode mode = LockLink(word).mode();
-    const LockNode& node = LockLink(word).node();
-    if (node.free_for(mode) && node.first_conflict(mode) >= ticket && !node.limited()) return true;
-    const LockRecord* before = nullptr;
-    bool asks_for_as_much = false;
-    for (const auto& lists : node.waiting) {
-      for (const LockMode theirs : {LockMode::kShared, LockMode::kExclusive}) {
-        const LockRecordList& line = lists[theirs == LockMode::kExclusive];
-        auto last = line.rbegin();
-        if (last != line.rend() && &last->entry() == &entry) ++last;
-        if (last == line.rend() || (before != nullptr && last->ticket() < before->ticket()))
-          continue;
-        before = &*last;
-        asks_for_as_much = theirs >= mode;
-      }
-    }
-    return before != nullptr && before->entry().parent == entry.parent && asks_for_as_much;
-  });
-}
+// ---- Reported waits ----
 
 std::span<SchedulerEntry* const> LockTable::reporters_of(const SchedulerEntry& producer) const {
   const auto at = reporters_.find(&producer);
@@ -350,11 +387,17 @@ void LockTable::report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, Wa
                             SteadyTime now) {
   end_reported_wait(waiter);
   Reporters& reporters = reporters_[&producer];
-  reported_.insert_or_assign(&waiter, ReportedWait{&producer, why, now, reporters.waiters.size()});
+  const bool is_new =
+      reported_
+          .try_emplace(&waiter, ReportedWait{&producer, why, now, reporters.waiters.size(),
+                                             reported_order_.size(), ++last_ticket_})
+          .second;
+  PV2_ASSERT(is_new, "a waiter was reported to wait for one thing at most");
   reporters.waiters.push_back(&waiter);
+  reported_order_.push_back(&waiter);
   lifted_.push_back(&waiter);
   lift_all();
-  to_search_.push_back(&waiter);
+  suspects_cycles_ = true;
   if (why != WaitLink::Why::kTurn) return;
   ++turns_;
   if (++reporters.turns == 1) let_pass(producer, now);
@@ -369,7 +412,7 @@ void LockTable::end_reported_wait(SchedulerEntry& waiter) {
   const auto reporters = reporters_.find(&producer);
   if (wait->second.why == WaitLink::Why::kTurn && --reporters->second.turns == 0) {
     // That was what let them pass others.
-    if (stands_in_line_below(producer)) searches_everybody_ = true;
+    if (stands_in_line_below(producer)) suspects_cycles_ = true;
   }
   // The last one takes its place: who completes what a hundred thousand wait for wakes them one by
   // one.
@@ -385,33 +428,14 @@ void LockTable::end_reported_wait(SchedulerEntry& waiter) {
 void LockTable::erase_report(const SchedulerEntry& waiter) {
   open_cycles_with(waiter);
   const auto wait = reported_.find(&waiter);
+  PV2_ASSERT(wait != reported_.end(), "a report that ends was made");
   if (wait->second.why == WaitLink::Why::kTurn) --turns_;
-  reported_.erase(wait);
-}
-
-// Every cycle has a waiter that has a parent or was reported; one cycle is listed once. The nested
-// waiters of a key are searched from in one section, as a search cannot be interrupted either.
-bool LockTable::search_section(TableCursor& cursor, std::vector<WaitCycle>& cycles,
-                               boost::unordered_flat_set<std::uint64_t>& listed) const {
-  std::size_t cost = 0;
-  const auto look = [&](const SchedulerEntry& entry) {
-    if (listed.contains(entry.id.value)) return;
-    CycleSearch search(*this, entry);
-    WaitCycle cycle = search.run();
-    cost += search.cost();
-    for (const WaitLink& link : cycle.links) listed.insert(link.waiter.value);
-    if (!cycle.links.empty()) cycles.push_back(std::move(cycle));
-  };
-  for (; nested_waiters_ != 0 && cursor.node != nullptr; next_key(cursor)) {
-    if (++cost > kSectionMax) return true;
-    for (const LockRecordList& line : cursor.node->waiting[static_cast<int>(Kin::kNested)]) {
-      for (const LockRecord& record : line) {
-        if (is_first(record)) look(record.entry());
-      }
-    }
-  }
-  for (const auto& [waiter, wait] : reported_) look(*waiter);
-  return false;
+  const std::size_t number = wait->second.number;
+  PV2_ASSERT(reported_order_[number] == &waiter, "a reported wait knows its place among all");
+  reported_.at(reported_order_.back()).number = number;
+  reported_order_[number] = reported_order_.back();
+  reported_order_.pop_back();
+  reported_.erase(&waiter);
 }
 
 std::string to_string(const WaitCycle& cycle) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -89,13 +90,29 @@ void LockTable::move_cursors_from(const LockRecord& record, const LockRecordList
   }
 }
 
+// The next record of the line that the cursor is in, or begins, or null at its end.
+std::optional<LockTable::PartyAt> LockTable::next_party(TableCursor& cursor) {
+  const Line line = line_of(*cursor.node, cursor.line);
+  if (!cursor.in_line) begin_line(cursor, line);
+  const LockRecord* const record = next_in_line(cursor, line);
+  if (record == nullptr) return std::nullopt;
+  return PartyAt{*record, line.mode, line.holds};
+}
+
+std::size_t LockTable::line_number(bool holds, Kin kin, LockMode mode) noexcept {
+  const std::size_t of_mode = mode == LockMode::kExclusive ? 1 : 0;
+  return holds ? kWaitingLines + of_mode : 2 * static_cast<std::size_t>(kin) + of_mode;
+}
+
 // Copies the lines of the cursor's key from where it stands, at most so many parties; whether that
 // was all.
-bool LockTable::copy_lines(TableCursor& cursor, LockListing& listing, std::size_t parties_max) {
+bool LockTable::copy_lines(TableCursor& cursor, LockListing& listing,
+                           std::size_t parties_max) const {
   for (; cursor.line < kLines; ++cursor.line, cursor.in_line = false) {
     const Line line = line_of(*cursor.node, cursor.line);
     if (!cursor.in_line) begin_line(cursor, line);
     while (const LockRecord* const record = next_in_line(cursor, line)) {
+      ++looks_;
       listing.parties.push_back(
           {record->entry().id, record->entry().since_, record->ticket(), line.mode, line.holds});
       if (--parties_max == 0) return false;
@@ -107,6 +124,7 @@ bool LockTable::copy_lines(TableCursor& cursor, LockListing& listing, std::size_
 bool LockTable::copy_section(TableCursor& cursor, LockListing& listing) const {
   for (std::size_t room = kSectionMax; cursor.node != nullptr && room != 0; --room) {
     const LockNode& node = *cursor.node;
+    ++looks_;
     const bool continued = cursor.in_line;
     const bool is_empty = parties_of(node) == 0 && !node.limited();
     if (!continued && is_empty) {

@@ -4,6 +4,8 @@
 // event. It makes no rule: it asks may_take(), and every shortcut here says why nobody else could
 // be concerned.
 
+#include <pv2/base/assert.h>
+
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -33,35 +35,40 @@ Kin LockTable::kin_of(const SchedulerEntry& entry) noexcept {
 }
 
 void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
+  PV2_ASSERT(!entry.holds_locks_ && entry.blocks_ == nullptr,
+             "whoever begins to wait neither holds nor waits");
+  PV2_ASSERT(entry.node_count_ != 0, "whoever waits for locks asks for some");
   const std::uint64_t ticket = ++last_ticket_;
   const auto links = links_of(entry);
   entry.blocks_ = new_blocks(entry, ticket);
   entry.stands_with_nested_ = entry.parent != nullptr || is_waited_for_to_be_undone(entry);
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
-    link.node().waiters(kin_of(entry), link.mode()).push_back(record_of(entry, i));
+    ++looks_;
+    LockRecordList& line = link.node().waiters(kin_of(entry), link.mode());
+    PV2_ASSERT(line.empty() || line.back().ticket() < ticket, "a line is in order of arrival");
+    line.push_back(record_of(entry, i));
     ++link.node().waiter_count;
   }
   entry.since_ = now;
-  if (entry.stands_with_nested_) ++nested_waiters_;
+  if (entry.stands_with_nested_) link_nested(entry);
   for (SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) ++a->waiting_descendants_;
   if (!one_rank()) {
     lifted_.push_back(&entry);
     lift_all();
   }
-  // A root behind which nobody stands, as nothing was reported, closes no cycle.
-  if (entry.parent == nullptr ? !reported_.empty() : !waits_as_siblings_do(entry)) {
-    to_search_.push_back(&entry);
-  }
+  // A root is the last in its lines: it closes a cycle only if somebody said that he waits for it.
+  if (entry.parent != nullptr || !reported_.empty()) suspects_cycles_ = true;
 }
 
 void LockTable::cancel(SchedulerEntry& entry, SteadyTime now) {
+  PV2_ASSERT(waits(entry), "whoever is taken out of its lines stands in them");
   std::vector<SchedulerEntry*> borrowers{&entry};
   if (!one_rank()) add_borrowers(borrowers);
   unlink_waits(entry);
   recycle(std::exchange(entry.blocks_, nullptr), links_of(entry).size());
   rank_anew(borrowers);
-  search_if_it_waits(entry);  // for its children, now that it does not stand in line itself
+  suspect_if_it_waits(entry);  // for its children, now that it does not stand in line itself
   for (const std::uintptr_t word : links_of(entry)) {
     concern(LockLink(word).node(), LockLink(word).mode());
   }
@@ -77,7 +84,7 @@ void LockTable::hold_as_newcomer(SchedulerEntry& entry, SteadyTime now) {
   }
   // What an ancestor holds covers them, and they may now pass other waiters.
   if (entry.waiting_descendants_ != 0) serve_everybody(now);
-  search_if_it_waits(entry);
+  suspect_if_it_waits(entry);
 }
 
 bool LockTable::at_a_limit(const SchedulerEntry& entry) noexcept {
@@ -87,6 +94,7 @@ bool LockTable::at_a_limit(const SchedulerEntry& entry) noexcept {
 }
 
 void LockTable::grant(SchedulerEntry& entry, SteadyTime now) {
+  PV2_ASSERT(waits(entry), "whoever is granted its set has waited for it");
   // Nobody is before a root any more, except where there are places for several. A descendant may
   // pass those who are. In both cases it does not wait for them any longer.
   std::vector<SchedulerEntry*> borrowers;
@@ -98,7 +106,7 @@ void LockTable::grant(SchedulerEntry& entry, SteadyTime now) {
   hold(entry, now);
   rank_anew(borrowers);
   granted_.push_back(entry);
-  search_if_it_waits(entry);
+  suspect_if_it_waits(entry);
   // Those behind it had counted it as one who will need a place, and it needed none.
   const auto links = links_of(entry);
   for (std::size_t i = 0; i < links.size(); ++i) {
@@ -114,12 +122,17 @@ void LockTable::unlink_waits(SchedulerEntry& entry) {
   for (std::size_t i = 0; i < links.size(); ++i) {
     const LockLink link(links[i]);
     LockRecordList& list = link.node().waiters(kin_of(entry), link.mode());
+    ++looks_;
+    PV2_ASSERT(link.node().waiter_count != 0, "a waiter that leaves its line was counted there");
     erase(list, record_of(entry, i));
     if (!list.empty()) prefetch(list.front().entry());
     --link.node().waiter_count;
   }
-  if (entry.stands_with_nested_) --nested_waiters_;
-  for (SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) --a->waiting_descendants_;
+  if (entry.stands_with_nested_) unlink_nested(entry);
+  for (SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) {
+    PV2_ASSERT(a->waiting_descendants_ != 0, "an ancestor knows of each descendant that waits");
+    --a->waiting_descendants_;
+  }
 }
 
 // Others have begun to wait until `head` and its descendants are undone: whoever of these stands in
@@ -128,7 +141,7 @@ void LockTable::let_pass(SchedulerEntry& head, SteadyTime now) {
   if (!stands_in_line_below(head)) return;
   if (waits(head) && !head.stands_with_nested_) stand_with_nested(head);
   serve_everybody(now);
-  searches_everybody_ = true;
+  suspects_cycles_ = true;
 }
 
 // One that stands with the roots is looked at one by one from now on.
@@ -145,7 +158,7 @@ void LockTable::stand_with_nested(SchedulerEntry& entry) {
     line.insert(behind, record);
   }
   entry.stands_with_nested_ = true;
-  ++nested_waiters_;
+  link_nested(entry);
 }
 
 // Somebody who held or waited for `node` in `mode` no longer does. Only what that mode excluded is
@@ -177,7 +190,11 @@ bool LockTable::exhausted(const Cursor& cursor) noexcept {
 // Asks the waiters of all concerned lists in one merged order of arrival: with several keys
 // released at once, key after key would let a later waiter of the first key pass an earlier one of
 // the second. The cursors are a heap, as a set of many keys concerns as many lists.
+//
+// A section asks so many and no more. The rest is owed: their cursors stay, and are moved on when
+// somebody at whom one stands leaves his line meanwhile.
 void LockTable::serve_concerned(SteadyTime now) {
+  owes_ = false;
   std::size_t heap = 0;  // so many of them, from the first, are in it
   const auto came_later = [](const Cursor& a, const Cursor& b) {
     return a.at->ticket() > b.at->ticket();
@@ -196,14 +213,21 @@ void LockTable::serve_concerned(SteadyTime now) {
                      came_later);
     }
     if (concerned_.empty()) return;
+    if (room_ == 0) {
+      owes_ = true;
+      owed_since_ = now;
+      return;
+    }
     const Cursor& first = concerned_.front();
     if (exhausted(first)) {
       take_first_out();
       concerned_.pop_back();
       continue;
     }
+    --room_;
     SchedulerEntry& entry = first.at->entry();
     const std::uint64_t ticket = first.at->ticket();
+    PV2_ASSERT(waits(entry), "whoever is asked again stands in line");
     // The grant unlinks all records of the entry, so every cursor that stands on one moves on
     // first.
     while (heap != 0 && concerned_.front().at->ticket() == ticket) ++take_first_out().at;
@@ -217,11 +241,23 @@ void LockTable::serve_concerned(SteadyTime now) {
   }
 }
 
+void LockTable::move_concerned_from(const LockRecord& record) {
+  for (Cursor& cursor : concerned_) {
+    LockRecordList& list = cursor.node->waiters(cursor.kin, cursor.mode);
+    if (cursor.at != list.end() && &*cursor.at == &record) ++cursor.at;
+  }
+}
+
+void LockTable::forget_concerned(const LockNode& node) {
+  std::erase_if(concerned_, [&](const Cursor& cursor) { return cursor.node == &node; });
+}
+
 // The same without shortcuts, for the rare grant to an ancestor of waiters: after each grant it
 // begins again with the earliest, until nobody may take anything.
 void LockTable::serve_everybody(SteadyTime now) {
   std::vector<SchedulerEntry*> waiting;
   for_each_waiter([&](SchedulerEntry& entry) { waiting.push_back(&entry); });
+  looks_ += waiting.size();
   std::sort(waiting.begin(), waiting.end(), [](const SchedulerEntry* a, const SchedulerEntry* b) {
     return a->blocks_->ticket < b->blocks_->ticket;
   });
@@ -234,6 +270,7 @@ void LockTable::serve_everybody(SteadyTime now) {
     waiting.erase(at);
   }
   concerned_.clear();  // everybody was asked
+  owes_ = false;
 }
 
 LockBlock* LockTable::new_blocks(SchedulerEntry& entry, std::uint64_t ticket) {

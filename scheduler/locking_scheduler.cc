@@ -10,7 +10,6 @@
 #include <pv2/base/assert.h>
 
 #include <algorithm>
-#include <boost/unordered/unordered_flat_set.hpp>
 #include <thread>
 #include <utility>
 
@@ -18,8 +17,45 @@
 #include "lock_table.h"
 #include "rank.h"
 #include "ready_queue.h"
+#include "wait_search.h"
 
 namespace pv2 {
+namespace {
+
+// Circles that one search keeps, and that one listing shows: each may cost a walk through all who
+// wait. Whoever stands in more is told of the others when these are opened.
+constexpr std::size_t kCyclesMax = 64;
+
+}  // namespace
+
+LockingScheduler::Section::Section(const LockingScheduler& scheduler) : scheduler_(scheduler) {
+  scheduler_.queues_mutex_.lock();
+  before_ = scheduler_.table_->looks();
+  scheduler_.table_->begin_section();
+}
+
+LockingScheduler::Section::~Section() {
+  const std::uint64_t looks = scheduler_.table_->looks() - before_;
+  scheduler_.section_looks_max_ = std::max(scheduler_.section_looks_max_, looks);
+  scheduler_.queues_mutex_.unlock();
+}
+
+SchedulerLooks LockingScheduler::looks() const {
+  MutexLock lock(queues_mutex_);
+  return {table_->looks(), section_looks_max_};
+}
+
+// What a section has begun and could not end: very many readers that wait for one writer are
+// granted its key in sections. A poll goes on with it, as whoever releases a lock may hold others
+// of the engine's.
+void LockingScheduler::serve_rest() {
+  const std::uint64_t before = table_->looks();
+  table_->begin_section();
+  table_->serve_rest();
+  place_changed();
+  section_looks_max_ = std::max(section_looks_max_, table_->looks() - before);
+  signal(claim_sleepers());
+}
 
 namespace {
 
@@ -52,7 +88,7 @@ bool LockingScheduler::try_lock(SchedulerEntry& entry) {
   bool held = false;
   Wakes sleepers;
   {
-    MutexLock lock(queues_mutex_);
+    Section lock(*this);
     know(entry);
     held = entry.holds_locks() || table_->take(entry, now);
     place_changed();
@@ -64,7 +100,7 @@ bool LockingScheduler::try_lock(SchedulerEntry& entry) {
 
 bool LockingScheduler::contended(const SchedulerEntry& entry) const {
   if (entry.locks.empty()) return false;
-  MutexLock lock(queues_mutex_);
+  Section lock(*this);
   return std::as_const(*table_).contended(entry);
 }
 
@@ -73,7 +109,7 @@ Status LockingScheduler::restore(SchedulerEntry& entry) {
   Status status;
   Wakes sleepers;
   {
-    MutexLock lock(queues_mutex_);
+    Section lock(*this);
     know(entry);
     if (!entry.holds_locks()) status = table_->restore(entry, now);
     place_changed();
@@ -88,7 +124,7 @@ void LockingScheduler::settle(EntryList&& batch) {
   const SteadyTime now = clock_.steady_now();
   Wakes sleepers;
   {
-    MutexLock lock(queues_mutex_);
+    Section lock(*this);
     while (SchedulerEntry* const entry = batch.pop_front()) apply(*entry, now);
     sleepers = claim_sleepers();
   }
@@ -117,7 +153,9 @@ std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run
   CondVar& arrived = work == Work::kAny ? work_arrived_ : top_work_arrived_;
   ++stats_.polls;
   while (!stopped_) {
+    if (table_->owes()) serve_rest();
     if (const std::size_t taken = take(work, run); taken != 0 || run.empty()) return taken;
+    if (table_->owes()) continue;
     if (patience <= patience.zero()) break;
     if (std::exchange(sleepers.nudged, false)) break;
     const auto now = RealClock::now();
@@ -143,7 +181,7 @@ void LockingScheduler::nudge_top() { nudge(Work::kTop); }
 
 void LockingScheduler::nudge(Work work) {
   {
-    MutexLock lock(queues_mutex_);
+    Section lock(*this);
     Sleepers& sleepers = work == Work::kAny ? any_ : top_;
     if (std::exchange(sleepers.nudged, true) || sleepers.asleep == 0) return;
     --sleepers.asleep;
@@ -171,7 +209,7 @@ bool LockingScheduler::withdraw(SchedulerEntry& entry) {
   const SteadyTime now = clock_.steady_now();
   Wakes sleepers;
   {
-    MutexLock lock(queues_mutex_);
+    Section lock(*this);
     switch (entry.place_) {
       case SchedulerEntry::Place::kUnknown:
       case SchedulerEntry::Place::kOut:
@@ -199,7 +237,7 @@ bool LockingScheduler::withdraw(SchedulerEntry& entry) {
 
 void LockingScheduler::stop() {
   {
-    MutexLock lock(queues_mutex_);
+    Section lock(*this);
     stopped_ = true;
     for (Sleepers* const sleepers : {&any_, &top_}) {
       sleepers->tokens += std::exchange(sleepers->asleep, 0);
@@ -213,7 +251,7 @@ void LockingScheduler::set_limit(const ResourceKey& key, std::optional<std::uint
   const SteadyTime now = clock_.steady_now();
   Wakes sleepers;
   {
-    MutexLock lock(queues_mutex_);
+    Section lock(*this);
     table_->set_limit(key, limit.value_or(LockNode::kNoLimit), now);
     place_changed();
     sleepers = claim_sleepers();
@@ -226,7 +264,7 @@ void LockingScheduler::report_wait(SchedulerEntry& waiter, SchedulerEntry& produ
   const SteadyTime now = clock_.steady_now();
   Wakes sleepers;
   {
-    MutexLock lock(queues_mutex_);
+    Section lock(*this);
     meet(waiter);
     meet(producer);
     table_->report_wait(waiter, producer, why, now);
@@ -237,10 +275,14 @@ void LockingScheduler::report_wait(SchedulerEntry& waiter, SchedulerEntry& produ
 }
 
 void LockingScheduler::end_reported_wait(SchedulerEntry& waiter) {
-  MutexLock lock(queues_mutex_);
+  Section lock(*this);
   table_->end_reported_wait(waiter);
   place_changed();
   (void)note_urgency();
+}
+
+bool LockingScheduler::suspects_cycles() const noexcept {
+  return suspects_cycles_.load(std::memory_order_relaxed);
 }
 
 bool LockingScheduler::has_new_cycles() const noexcept {
@@ -248,39 +290,92 @@ bool LockingScheduler::has_new_cycles() const noexcept {
 }
 
 std::vector<WaitCycle> LockingScheduler::take_new_cycles() {
-  MutexLock lock(queues_mutex_);
-  new_cycles_.store(false, std::memory_order_relaxed);
-  return table_->take_closed_cycles();
+  Section lock(*this);
+  std::vector<WaitCycle> cycles = table_->take_closed_cycles();
+  show_cycles();
+  return cycles;
 }
 
-// A listing holds the mutex for a section at a time and lets others in between. Its cursor is open
-// from the first section to the last.
-template <class Prepare, class Section>
-void LockingScheduler::in_sections(Prepare prepare, Section section) const {
-  TableCursor cursor;
+// What others look at without the mutex.
+void LockingScheduler::show_cycles() const {
+  const auto show = [](std::atomic<bool>& hint, bool value) {
+    if (hint.load(std::memory_order_relaxed) != value) hint.store(value, std::memory_order_relaxed);
+  };
+  show(new_cycles_, table_->has_closed_cycles());
+  show(suspects_cycles_, table_->suspects_cycles());
+}
+
+// Sections of one action, between which others work, until there is no more.
+template <class Prepare, class Part>
+void LockingScheduler::in_sections(Prepare prepare, Part part) const {
   for (bool first = true, more = true; more; first = false) {
     if (!first) std::this_thread::yield();
     prepare();
-    MutexLock lock(queues_mutex_);
-    if (first) table_->open(cursor);
-    more = section(cursor);
-    if (!more) table_->close(cursor);
+    Section lock(*this);
+    more = part();
+    show_cycles();
   }
 }
 
-std::vector<WaitCycle> LockingScheduler::cycles() const {
-  std::vector<WaitCycle> cycles;
-  boost::unordered_flat_set<std::uint64_t> listed;
-  in_sections([] {},
-              [&](TableCursor& cursor) PV2_REQUIRES(queues_mutex_) {
-                return std::as_const(*table_).search_section(cursor, cycles, listed);
+void LockingScheduler::copy_waits(WaitSearch& search) const {
+  bool begun = false;
+  in_sections([&] { search.graph.reserve_more(kSectionMax + 1); },
+              [&]() PV2_REQUIRES(queues_mutex_) {
+                if (!std::exchange(begun, true)) table_->begin(search);
+                return table_->copy_waits(search);
               });
+}
+
+void LockingScheduler::search_cycles() {
+  if (!suspects_cycles()) return;
+  WaitSearch search;
+  search.keeps = true;
+  copy_waits(search);
+  if (search.at_limits) search.graph.weigh_in_any_case();
+  search.found =
+      search.graph.find_cycles([&](ProcedureId id) { return search.standing.contains(id.value); },
+                               WaitGraph::Overlap::kAvoided, kCyclesMax);
+  confirm_limits(search);
+  in_sections([] {},
+              [&]() PV2_REQUIRES(queues_mutex_) {
+                table_->adopt(search);
+                return false;
+              });
+  in_sections([] {}, [&]() PV2_REQUIRES(queues_mutex_) { return table_->end(search); });
+}
+
+void LockingScheduler::confirm_limits(WaitSearch& search) const {
+  std::vector<WaitGraph::Index> members;
+  for (const WaitGraph::FoundCycle& found : search.found) {
+    if (found.through_a_limit) {
+      members.insert(members.end(), found.members.begin(), found.members.end());
+    }
+  }
+  if (members.empty()) return;
+  search.to_confirm = search.graph.reach_of(members);
+  in_sections([] {}, [&]() PV2_REQUIRES(queues_mutex_) { return table_->confirm(search); });
+}
+
+std::vector<WaitCycle> LockingScheduler::cycles() const {
+  WaitSearch search;
+  copy_waits(search);
+  search.found = search.graph.find_cycles([](ProcedureId) { return false; },
+                                          WaitGraph::Overlap::kAllowed, kCyclesMax);
+  confirm_limits(search);
+  in_sections([] {},
+              [&]() PV2_REQUIRES(queues_mutex_) {
+                table_->verify(search);
+                return false;
+              });
+  in_sections([] {}, [&]() PV2_REQUIRES(queues_mutex_) { return table_->end(search); });
+  std::vector<WaitCycle> cycles;
+  for (WaitGraph::FoundCycle& found : search.found) cycles.push_back(std::move(found.cycle));
   return cycles;
 }
 
 QueuePlace LockingScheduler::place_of(const SchedulerEntry& entry, std::size_t most) const {
   QueuePlace place;
-  MutexLock lock(queues_mutex_);
+  Section lock(*this);
   place.runnable = stats_.runnable;
   switch (entry.place_) {
     case SchedulerEntry::Place::kUnknown:
@@ -302,15 +397,20 @@ QueuePlace LockingScheduler::place_of(const SchedulerEntry& entry, std::size_t m
 
 std::vector<LockInfo> LockingScheduler::locks() const {
   LockListing listing;
+  TableCursor cursor;
+  bool open = false;
   in_sections([&] { listing.reserve_section(); },
-              [&](TableCursor& cursor) PV2_REQUIRES(queues_mutex_) {
-                return std::as_const(*table_).copy_section(cursor, listing);
+              [&]() PV2_REQUIRES(queues_mutex_) {
+                if (!std::exchange(open, true)) table_->open(cursor);
+                const bool more = std::as_const(*table_).copy_section(cursor, listing);
+                if (!more) table_->close(cursor);
+                return more;
               });
   return std::move(listing).assemble();
 }
 
 SchedulerStats LockingScheduler::stats() const {
-  MutexLock lock(queues_mutex_);
+  Section lock(*this);
   SchedulerStats stats = stats_;
   stats.sleeping = any_.asleep + top_.asleep;
   return stats;
@@ -446,10 +546,7 @@ void LockingScheduler::place_changed() {
     ready_->push(*entry, entity, section, entry->rank_);
   }
   reranked.clear();
-  table_->search_cycles();
-  if (table_->has_closed_cycles() != new_cycles_.load(std::memory_order_relaxed)) {
-    new_cycles_.store(table_->has_closed_cycles(), std::memory_order_relaxed);
-  }
+  show_cycles();
 }
 
 std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run) {
@@ -484,6 +581,8 @@ LockingScheduler::Wakes LockingScheduler::claim_sleepers() {
   }
   const std::size_t fresh_for_top = wakes.top - std::min(wakes.top, lifted);
   wakes.any = std::min(std::exchange(fresh_, 0) - fresh_for_top, any_.asleep);
+  // Somebody has to go on with what this section could not end.
+  if (table_->owes() && wakes.any == 0) wakes.any = std::min<std::size_t>(1, any_.asleep);
   top_.asleep -= wakes.top;
   top_.tokens += wakes.top;
   any_.asleep -= wakes.any;

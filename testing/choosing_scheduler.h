@@ -66,6 +66,8 @@ class ChoosingScheduler final : public ProcedureScheduler {
     inner_->report_wait(waiter, producer, why);
   }
   void end_reported_wait(SchedulerEntry& waiter) override { inner_->end_reported_wait(waiter); }
+  [[nodiscard]] bool suspects_cycles() const noexcept override { return inner_->suspects_cycles(); }
+  void search_cycles() override { inner_->search_cycles(); }
   [[nodiscard]] bool has_new_cycles() const noexcept override { return inner_->has_new_cycles(); }
   [[nodiscard]] std::vector<WaitCycle> take_new_cycles() override {
     return inner_->take_new_cycles();

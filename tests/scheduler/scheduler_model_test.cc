@@ -290,7 +290,7 @@ class Story {
 
   // Whoever takes what is told knows of a cycle as long as anybody stands still.
   bool agree_on_standing_still() {
-    for (WaitCycle& cycle : real_->take_new_cycles()) told_.push_back(std::move(cycle));
+    for (WaitCycle& cycle : new_cycles(*real_)) told_.push_back(std::move(cycle));
     std::erase_if(told_, [this](const WaitCycle& cycle) {
       return !std::all_of(cycle.links.begin(), cycle.links.end(),
                           [this](const WaitLink& link) { return still_waits(link); });

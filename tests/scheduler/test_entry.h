@@ -80,6 +80,12 @@ inline std::vector<std::uint64_t> poll_all(ProcedureScheduler& scheduler) {
   return ids;
 }
 
+/// The cycles that a search finds now and did not find before.
+inline std::vector<WaitCycle> new_cycles(ProcedureScheduler& scheduler) {
+  scheduler.search_cycles();
+  return scheduler.take_new_cycles();
+}
+
 using Ids = std::vector<std::uint64_t>;
 
 inline Ids ids_of(const std::vector<LockInfo::Party>& parties) {

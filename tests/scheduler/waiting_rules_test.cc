@@ -44,7 +44,7 @@ std::vector<WaitLink::Why> reasons(const WaitCycle& cycle) {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a circle over two holders and their children is found as it closes",
+TEST_CASE_METHOD(Fixture, "a circle over two holders and their children is suspected as it closes",
                  "[X14][cycle]") {
   TestEntry first(1, table("a", kExclusive)), second(2, table("b", kExclusive));
   TestEntry child_of_first(3, table("b", kShared), &first);
@@ -53,11 +53,15 @@ TEST_CASE_METHOD(Fixture, "a circle over two holders and their children is found
   REQUIRE(poll_all(scheduler) == Ids{1, 2});
 
   submit(scheduler, child_of_first);
+  scheduler.search_cycles();
   CHECK_FALSE(scheduler.has_new_cycles());
+  CHECK_FALSE(scheduler.suspects_cycles());
   submit(scheduler, child_of_second);
+  CHECK(scheduler.suspects_cycles());
+  scheduler.search_cycles();
 
   REQUIRE(scheduler.has_new_cycles());
-  const std::vector<WaitCycle> cycles = scheduler.take_new_cycles();
+  const std::vector<WaitCycle> cycles = new_cycles(scheduler);
   CHECK_FALSE(scheduler.has_new_cycles());
   REQUIRE(cycles.size() == 1);
   CHECK(to_string(cycles[0]) ==
@@ -112,7 +116,7 @@ TEST_CASE_METHOD(Fixture,
 
   CHECK(scheduler.cycles().empty());  // 3 goes on and gives its place back
   submit(scheduler, two_needs);
-  CHECK(scheduler.take_new_cycles().size() == 1);
+  CHECK(new_cycles(scheduler).size() == 1);
   CHECK(scheduler.cycles().size() == 2);  // through each of the places
 }
 
@@ -127,13 +131,13 @@ TEST_CASE_METHOD(Fixture,
   TestEntry one_needs(4, table("a", kShared), &one), two_needs(5, table("a", kShared), &two);
   TestEntry child(6, std::move(LockSet().key(rack, kShared)), &holder);
   submit(scheduler, {&holder, &one, &two, &child, &one_needs});
-  CHECK_FALSE(scheduler.has_new_cycles());
+  CHECK(new_cycles(scheduler).empty());
 
   // Nobody waits for 3 but who waits for a place, and for that 2 has to be stuck, which waits
   // for 1.
   submit(scheduler, two_needs);
 
-  const std::vector<WaitCycle> cycles = scheduler.take_new_cycles();
+  const std::vector<WaitCycle> cycles = new_cycles(scheduler);
   REQUIRE(cycles.size() == 1);
   CHECK(to_string(cycles[0]) ==
         "procedure 5 waits for table ns:a, held by procedure 1; procedure 1 waits for its child 6; "
@@ -156,16 +160,16 @@ TEST_CASE_METHOD(Fixture,
   TestEntry child_of_old(6, table("b", kExclusive), &old);
   submit(scheduler, {&old, &one, &two, &child_of_one, &child_of_two, &child_of_old});
 
-  const std::vector<WaitCycle> first = scheduler.take_new_cycles();
+  const std::vector<WaitCycle> first = new_cycles(scheduler);
   REQUIRE(first.size() == 1);
   const bool through_one = first[0].has(one.id);
   scheduler.withdraw(through_one ? child_of_one : child_of_two);
 
-  const std::vector<WaitCycle> second = scheduler.take_new_cycles();
+  const std::vector<WaitCycle> second = new_cycles(scheduler);
   REQUIRE(second.size() == 1);
   CHECK(second[0].has(through_one ? two.id : one.id));
   scheduler.withdraw(through_one ? child_of_two : child_of_one);
-  CHECK_FALSE(scheduler.has_new_cycles());
+  CHECK(new_cycles(scheduler).empty());
   CHECK(scheduler.cycles().empty());
 }
 
@@ -173,12 +177,13 @@ TEST_CASE_METHOD(Fixture, "a circle that is opened before anybody has taken it i
                  "[cycle]") {
   TestEntry parent(1, table("a", kShared)), child(2, table("a", kExclusive), &parent);
   submit(scheduler, {&parent, &child});
+  scheduler.search_cycles();
   REQUIRE(scheduler.has_new_cycles());
 
   scheduler.withdraw(child);
 
   CHECK_FALSE(scheduler.has_new_cycles());
-  CHECK(scheduler.take_new_cycles().empty());
+  CHECK(new_cycles(scheduler).empty());
 }
 
 TEST_CASE_METHOD(Fixture,
@@ -201,7 +206,7 @@ TEST_CASE_METHOD(Fixture,
   settle(scheduler, root, Disposition::kBack);
   CHECK(poll_all(scheduler) == Ids{1});
 
-  CHECK_FALSE(scheduler.has_new_cycles());
+  CHECK(new_cycles(scheduler).empty());
   complete(scheduler, finished);
   complete(scheduler, waits_for_its_turn);
   complete(scheduler, root);
@@ -264,7 +269,7 @@ TEST_CASE_METHOD(Fixture,
 
   submit(scheduler, head);
 
-  REQUIRE(scheduler.take_new_cycles().size() == 1);
+  REQUIRE(new_cycles(scheduler).size() == 1);
   CHECK(to_string(scheduler.cycles()[0]) ==
         "procedure 3 waits for table ns:a, held by procedure 1; procedure 1 waits for its child 3");
 }
@@ -285,7 +290,7 @@ TEST_CASE_METHOD(Fixture,
 
   scheduler.end_reported_wait(waits_for_its_turn);
 
-  CHECK(scheduler.take_new_cycles().size() == 1);
+  CHECK(new_cycles(scheduler).size() == 1);
   CHECK(scheduler.cycles().size() == 1);
 }
 
@@ -297,7 +302,7 @@ TEST_CASE_METHOD(Fixture, "a wait that its owner reports is part of the circle",
 
   scheduler.report_wait(waiter, producer, WaitLink::Why::kReported);
 
-  REQUIRE(scheduler.take_new_cycles().size() == 1);
+  REQUIRE(new_cycles(scheduler).size() == 1);
   CHECK(scheduler.cycles().size() == 1);
   scheduler.end_reported_wait(waiter);
   CHECK(scheduler.cycles().empty());
@@ -321,7 +326,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(scheduler.cycles().empty());
   submit(scheduler, stranger);
 
-  REQUIRE(scheduler.take_new_cycles().size() == 1);
+  REQUIRE(new_cycles(scheduler).size() == 1);
   CHECK(scheduler.cycles().size() == 1);
   scheduler.withdraw(in_turn);
   CHECK(scheduler.cycles().empty());
@@ -340,7 +345,7 @@ TEST_CASE_METHOD(Fixture,
 
   submit(scheduler, in_turn);
 
-  const std::vector<WaitCycle> cycles = scheduler.take_new_cycles();
+  const std::vector<WaitCycle> cycles = new_cycles(scheduler);
   REQUIRE(cycles.size() == 1);
   CHECK(to_string(cycles[0]) ==
         "procedure 3 waits for table ns:a, held by procedure 2; procedure 2 waits for its turn in "

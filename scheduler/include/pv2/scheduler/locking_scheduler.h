@@ -27,7 +27,14 @@ namespace pv2 {
 
 class LockTable;
 class ReadyQueue;
+struct WaitSearch;
 enum class ReadySection : std::uint8_t;
+
+/// What the scheduler has looked at: waiters, holders and keys of sets, under its mutex.
+struct SchedulerLooks {
+  std::uint64_t total = 0;
+  std::uint64_t section_max = 0;  ///< In one critical section.
+};
 
 /// Thread-safe, all of it. It calls nothing but its clock, and that outside its mutex.
 class LockingScheduler : public ProcedureScheduler {
@@ -59,6 +66,8 @@ class LockingScheduler : public ProcedureScheduler {
   void report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, WaitLink::Why why) override
       PV2_EXCLUDES(queues_mutex_);
   void end_reported_wait(SchedulerEntry& waiter) override PV2_EXCLUDES(queues_mutex_);
+  [[nodiscard]] bool suspects_cycles() const noexcept override;
+  void search_cycles() override PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] bool has_new_cycles() const noexcept override;
   [[nodiscard]] std::vector<WaitCycle> take_new_cycles() override PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] std::vector<WaitCycle> cycles() const override PV2_EXCLUDES(queues_mutex_);
@@ -66,6 +75,8 @@ class LockingScheduler : public ProcedureScheduler {
       PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] std::vector<LockInfo> locks() const override PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] SchedulerStats stats() const override PV2_EXCLUDES(queues_mutex_);
+  /// What it costs, counted: for tests, which hold it against how many wait.
+  [[nodiscard]] SchedulerLooks looks() const PV2_EXCLUDES(queues_mutex_);
 
  protected:
   /// `clock` dates holds and waits; it outlives the scheduler.
@@ -86,6 +97,18 @@ class LockingScheduler : public ProcedureScheduler {
     std::size_t top = 0;
   };
   enum class Work : std::uint8_t { kAny, kTop };
+  /// Holds the mutex for a scope, and counts what is looked at in it.
+  class PV2_SCOPED_CAPABILITY Section {
+   public:
+    explicit Section(const LockingScheduler& scheduler) PV2_ACQUIRE(scheduler.queues_mutex_);
+    ~Section() PV2_RELEASE();
+    Section(const Section&) = delete;
+    Section& operator=(const Section&) = delete;
+
+   private:
+    const LockingScheduler& scheduler_;
+    std::uint64_t before_ = 0;
+  };
 
   void know(SchedulerEntry& entry) PV2_REQUIRES(queues_mutex_);
   void meet(SchedulerEntry& entry) PV2_REQUIRES(queues_mutex_);
@@ -99,13 +122,17 @@ class LockingScheduler : public ProcedureScheduler {
   bool note_urgency() PV2_REQUIRES(queues_mutex_);
   void nudge(Work work) PV2_EXCLUDES(queues_mutex_);
   void place_changed() PV2_REQUIRES(queues_mutex_);
+  void show_cycles() const PV2_REQUIRES(queues_mutex_);
+  void copy_waits(WaitSearch& search) const PV2_EXCLUDES(queues_mutex_);
+  void confirm_limits(WaitSearch& search) const PV2_EXCLUDES(queues_mutex_);
   std::size_t poll_for(Work work, std::span<SchedulerEntry*> run,
                        std::chrono::milliseconds patience) PV2_EXCLUDES(queues_mutex_);
   std::size_t take(Work work, std::span<SchedulerEntry*> run) PV2_REQUIRES(queues_mutex_);
-  template <class Prepare, class Section>
-  void in_sections(Prepare prepare, Section section) const PV2_EXCLUDES(queues_mutex_);
+  template <class Prepare, class Part>
+  void in_sections(Prepare prepare, Part part) const PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] Wakes claim_sleepers() PV2_REQUIRES(queues_mutex_);
-  void signal(const Wakes& wakes) PV2_EXCLUDES(queues_mutex_);
+  void signal(const Wakes& wakes);
+  void serve_rest() PV2_REQUIRES(queues_mutex_);
 
   const Clock& clock_;
   const std::size_t top_class_floor_;  ///< The lowest class by rank that is work of the top.
@@ -117,6 +144,7 @@ class LockingScheduler : public ProcedureScheduler {
   Sleepers any_ PV2_GUARDED_BY(queues_mutex_);
   Sleepers top_ PV2_GUARDED_BY(queues_mutex_);
   SchedulerStats stats_ PV2_GUARDED_BY(queues_mutex_);
+  mutable std::uint64_t section_looks_max_ PV2_GUARDED_BY(queues_mutex_) = 0;
   /// Entries that became runnable in this critical section: what it may wake workers for.
   std::size_t fresh_ PV2_GUARDED_BY(queues_mutex_) = 0;
   /// Those of them that are work of the top classes.
@@ -124,8 +152,9 @@ class LockingScheduler : public ProcedureScheduler {
   /// Entries that were runnable and became work of the top classes.
   std::size_t lifted_to_top_ PV2_GUARDED_BY(queues_mutex_) = 0;
   bool stopped_ PV2_GUARDED_BY(queues_mutex_) = false;
-  /// A hint to look under the mutex; no data is published through it.
-  std::atomic<bool> new_cycles_{false};
+  /// Hints to look under the mutex; no data is published through them.
+  mutable std::atomic<bool> new_cycles_{false};
+  mutable std::atomic<bool> suspects_cycles_{false};
   /// The same: below, the highest class by rank that could run; above that, lifts().
   std::atomic<std::uint64_t> urgency_{0};
 };

@@ -132,13 +132,20 @@ class ProcedureScheduler {
   virtual void report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, WaitLink::Why why) = 0;
   virtual void end_reported_wait(SchedulerEntry& waiter) = 0;
 
-  /// Whether a cycle was closed that nobody has taken yet. Costs one load.
+  /// Whether a wait has begun since the last search began that may have closed a cycle. Costs one
+  /// load.
+  [[nodiscard]] virtual bool suspects_cycles() const noexcept = 0;
+  /// Looks for cycles, if any is suspected. It goes through those who may be in one and through
+  /// those before them in their lines, each once, and others work meanwhile. A cycle that stood
+  /// when this began, and stands when it ends, is found. Of cycles that share a member it finds
+  /// one; another is suspected when that one is opened.
+  virtual void search_cycles() = 0;
+  /// Whether a cycle was found that nobody has taken yet. Costs one load.
   [[nodiscard]] virtual bool has_new_cycles() const noexcept = 0;
-  /// The cycles that were closed since this was last asked. A cycle is found by the call that
-  /// closes it.
+  /// The cycles that were found since this was last asked, and that stand.
   [[nodiscard]] virtual std::vector<WaitCycle> take_new_cycles() = 0;
-  /// All cycles that there are now: each stood at a moment during the call, and one that stands
-  /// during all of it is listed. Others work meanwhile.
+  /// Cycles that there are now, at most 64: each stood at a moment during the call, and whoever is
+  /// in one during all of it is in one of those listed. Others work meanwhile.
   [[nodiscard]] virtual std::vector<WaitCycle> cycles() const = 0;
 
   /// Where `entry`, which is known to the scheduler, stands, with at most `most` of those that it

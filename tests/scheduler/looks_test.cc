@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the scheduler looks at under its mutex, counted and held against how many wait: in total, as
+// n grows, and in one critical section. Counted, not timed.
+
+#include <pv2/scheduler/master_procedure_scheduler.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/catch.h"
+#include "test_entry.h"
+
+using namespace pv2;
+using namespace pv2::test;
+
+namespace {
+
+constexpr LockMode kShared = LockMode::kShared;
+constexpr LockMode kExclusive = LockMode::kExclusive;
+constexpr std::uint64_t kFew = 500;
+constexpr std::uint64_t kLooksMax = 1024;  // in one critical section
+
+LockSet key(const std::string& name, LockMode mode) {
+  return std::move(LockSet().key({ResourceClass::kHostFirst, name}, mode));
+}
+
+struct Fixture {
+  ~Fixture() { scheduler.stop(); }
+
+  TestEntry& add(LockSet locks, TestEntry* parent = nullptr) {
+    entries.push_back(std::make_unique<TestEntry>(entries.size() + 1, std::move(locks), parent));
+    submit(scheduler, *entries.back());
+    return *entries.back();
+  }
+  /// What `action` looks at.
+  template <class Action>
+  std::uint64_t looks(Action action) {
+    const std::uint64_t before = scheduler.looks().total;
+    action();
+    return scheduler.looks().total - before;
+  }
+
+  SystemClock clock;
+  MasterProcedureScheduler scheduler{clock};
+  std::vector<std::unique_ptr<TestEntry>> entries;
+};
+
+/// What 50 turns cost, a search after every tenth, while `n` roots stand in line: each holds the
+/// key and spawns a child that waits for another for a while.
+std::uint64_t turns_in_a_line_of(std::uint64_t n) {
+  Fixture f;
+  TestEntry& other = f.add(key("other", kExclusive));
+  REQUIRE(poll(f.scheduler) == &other);
+  for (std::uint64_t i = 0; i < n; ++i) f.add(key("line", kExclusive));
+  const std::uint64_t looks = f.looks([&] {
+    for (int turn = 0; turn < 50; ++turn) {
+      SchedulerEntry* const root = poll(f.scheduler);
+      REQUIRE(root != nullptr);
+      TestEntry child(100'000, key("other", kExclusive), static_cast<TestEntry*>(root));
+      submit(f.scheduler, child);
+      if (turn % 10 == 0) CHECK(new_cycles(f.scheduler).empty());
+      settle(f.scheduler, other, Disposition::kBackUnlock);
+      REQUIRE(poll(f.scheduler) == &child);
+      complete(f.scheduler, child);
+      complete(f.scheduler, *root);
+      REQUIRE(poll(f.scheduler) == &other);
+    }
+  });
+  CHECK(f.scheduler.looks().section_max <= kLooksMax);
+  return looks;
+}
+
+}  // namespace
+
+TEST_CASE("a turn costs the same however many roots stand in line behind it", "[looks]") {
+  const std::uint64_t few = turns_in_a_line_of(kFew);
+
+  CHECK(turns_in_a_line_of(2 * kFew) == few);
+  CHECK(turns_in_a_line_of(4 * kFew) == few);
+}
+
+TEST_CASE("a search looks a few times at each waiter, and at a bounded number at once", "[looks]") {
+  const std::uint64_t n = GENERATE(500U, 1000U, 2000U);
+  Fixture f;
+  TestEntry& a = f.add(key("a", kExclusive));
+  f.add(key("b", kExclusive));
+  TestEntry& free_root = f.add(LockSet());
+  for (std::uint64_t i = 0; i < n; ++i) {
+    f.add(key("a", kExclusive));
+    f.add(key("b", kExclusive), &a);
+  }
+  f.add(key("a", kExclusive), &free_root);  // stands behind all of the first
+
+  CHECK(f.looks([&] { f.scheduler.search_cycles(); }) <= 20 * n);
+  CHECK(f.looks([&] { CHECK(f.scheduler.cycles().empty()); }) <= 20 * n);
+  CHECK(f.scheduler.looks().section_max <= kLooksMax);
+}
+
+TEST_CASE("readers that wait for one writer are granted its key in sections", "[looks]") {
+  const std::uint64_t n = GENERATE(500U, 1000U, 2000U);
+  Fixture f;
+  TestEntry& writer = f.add(key("a", kExclusive));
+  REQUIRE(poll(f.scheduler) == &writer);
+  for (std::uint64_t i = 0; i < n; ++i) f.add(key("a", kShared));
+
+  std::size_t ran = 0;
+  const std::uint64_t looks = f.looks([&] {
+    complete(f.scheduler, writer);
+    ran = poll_all(f.scheduler).size();
+  });
+
+  CHECK(ran == n);
+  CHECK(looks <= 10 * n);
+  CHECK(f.scheduler.looks().section_max <= kLooksMax);
+}
+
+TEST_CASE("who leaves a line, or asks who is in its way, looks at a few", "[looks]") {
+  const std::uint64_t n = GENERATE(500U, 1000U, 2000U);
+  Fixture f;
+  f.add(key("a", kExclusive));
+  for (std::uint64_t i = 0; i < n; ++i) f.add(key("a", kExclusive));
+
+  CHECK(f.looks([&] { f.scheduler.withdraw(*f.entries[n / 2]); }) < 20);
+  CHECK(f.looks([&] { CHECK(f.scheduler.place_of(*f.entries.back(), 8).blockers.size() == 1); }) <
+        20);
+}
+
+TEST_CASE("who waits for very many keys looks at each a few times while they come free",
+          "[looks]") {
+  const std::uint64_t n = GENERATE(500U, 1000U, 2000U);
+  const bool backwards = GENERATE(false, true);
+  Fixture f;
+  LockSet all;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    f.add(key(std::to_string(i), kExclusive));
+    all.key({ResourceClass::kHostFirst, std::to_string(i)}, kExclusive);
+  }
+  TestEntry& waiter = f.add(std::move(all));
+  REQUIRE(poll_all(f.scheduler).size() == n);
+
+  const std::uint64_t looks = f.looks([&] {
+    for (std::uint64_t i = 0; i < n; ++i) {
+      complete(f.scheduler, *f.entries[backwards ? n - 1 - i : i]);
+    }
+  });
+
+  CHECK(poll(f.scheduler) == &waiter);
+  CHECK(looks <= 10 * n);
+}
+
+TEST_CASE("a place of a limit that comes free is handed on with a few looks", "[looks]") {
+  const std::uint64_t n = GENERATE(500U, 1000U, 2000U);
+  Fixture f;
+  f.scheduler.set_limit({ResourceClass::kHostFirst, "rack"}, static_cast<std::uint32_t>(n));
+  for (std::uint64_t i = 0; i < 2 * n; ++i) f.add(key("rack", kShared));
+  REQUIRE(poll_all(f.scheduler).size() == n);
+
+  const std::uint64_t looks = f.looks([&] {
+    for (std::uint64_t i = 0; i < n; ++i) {
+      complete(f.scheduler, *f.entries[i]);
+      REQUIRE(poll(f.scheduler) == f.entries[n + i].get());
+    }
+  });
+
+  CHECK(looks <= 20 * n);
+}
+
+TEST_CASE("a listing looks once at each key and party, and at a bounded number at once",
+          "[looks]") {
+  const std::uint64_t n = GENERATE(500U, 1000U, 2000U);
+  Fixture f;
+  for (std::uint64_t i = 0; i < n; ++i) {
+    f.add(key("a", kExclusive));
+    f.add(key(std::to_string(i), kShared));
+  }
+
+  CHECK(f.looks([&] { CHECK(f.scheduler.locks().size() == n + 1); }) <= 10 * n);
+  CHECK(f.scheduler.looks().section_max <= 2 * kLooksMax);
+}
+
+TEST_CASE("each of a chain of n levels takes its locks with a few looks", "[looks]") {
+  const std::uint64_t n = GENERATE(500U, 1000U, 2000U);
+  Fixture f;
+  const std::uint64_t looks = f.looks([&] {
+    TestEntry* parent = nullptr;
+    for (std::uint64_t i = 0; i < n; ++i) parent = &f.add(key(std::to_string(i), kShared), parent);
+  });
+
+  CHECK(looks <= 10 * n);
+}
