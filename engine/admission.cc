@@ -7,6 +7,7 @@
 #include <pv2/base/hash128.h>
 #include <pv2/base/wire.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "check_limits.h"
@@ -48,6 +49,12 @@ std::size_t size_of(const Execution& execution) {
     bytes += request.key.name.size() + 32;  // its class, its mode and their framing
   }
   return bytes;
+}
+
+// It is at least so late, also when the wall clock is back.
+WallTime at_least_now(const EngineAge& age) {
+  const AgeMark mark = age.mark();
+  return mark.trusted_at ? later(*mark.trusted_at, mark.age - mark.trusted_age) : WallTime::min();
 }
 
 // A start that is put off is a timed wait of the first record.
@@ -167,6 +174,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type_name,
   auto execution = std::make_unique<Execution>();
   Key key;
   Status refused;
+  WallTime now;
   execution->type = core_.options.registry.find(type_name);
   if (execution->type == nullptr) {
     refused = Status(StatusCode::kInvalidArgument,
@@ -180,7 +188,9 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type_name,
     execution->step = execution->type->steps.front().number;
     execution->submitted = core_.clock.wall_now();
     Scratch scratch;
-    if (refused.ok()) refused = check_expiry(options, execution->submitted);
+    now = execution->submitted;
+    if (options.expires_at) now = std::max(now, at_least_now(core_.age));
+    if (refused.ok()) refused = check_expiry(options, now);
     if (refused.ok()) refused = describe_new(*procedure, *execution, *scratch);
     if (refused.ok()) refused = defer_start(*execution, options, core_.clock);
     core_.count_for_its_type(*execution);
@@ -202,7 +212,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type_name,
         known = Known::kNew;  // the store was asked, and nothing left memory for it since
       }
       if (known == Known::kNew) {
-        if (options.expires_at && *options.expires_at <= execution->submitted) {
+        if (options.expires_at && *options.expires_at <= now) {
           refused = Status(StatusCode::kExpired,
                            "nonce " + std::to_string(key.nonce.group) + "/" +
                                std::to_string(key.nonce.value) +

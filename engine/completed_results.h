@@ -21,7 +21,9 @@ namespace pv2 {
 struct Completed {
   ProcedureResult result;
   Nonce nonce;
-  bool audited = false;  ///< There are audit rows, to be deleted with it.
+  bool audited = false;     ///< There are audit rows, to be deleted with it.
+  Duration ended_age{};     ///< How old the store was at its end.
+  std::uint64_t bytes = 0;  ///< About what its rows take.
 };
 
 /// Guarded by the engine's state mutex.

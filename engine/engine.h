@@ -41,7 +41,7 @@ class Engine {
         chores(core),
         deadlocks(core, publisher),
         stuck_detector(core),
-        expiry(core, results),
+        expiry(core, publisher, results),
         wake_port(std::make_shared<WakePort>(core)),
         workers(core, publisher, wake_port) {
     publisher.set_timers(&timers);
@@ -51,6 +51,7 @@ class Engine {
     if (core.options.workers != 0) timers.add(stuck_detector);
     if (core.options.retention.ttl != Duration::zero()) timers.add(expiry);
     chores.on_change([this] { timers.earliest_moved(); });
+    expiry.on_change([this] { timers.earliest_moved(); });
     core.tell_news = [this] { listeners.tell(); };
     if (core.options.workers != 0) {
       timers.add(deadlocks);

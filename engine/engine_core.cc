@@ -33,6 +33,7 @@ EngineCore::EngineCore(ExecutorOptions executor_options)
       running(std::max(1U, options.workers)),
       runs(std::make_unique<WorkerRun[]>(running.size())),
       store_name(options.store->name()),
+      age(clock),
       opened(clock.wall_now()),
       state(options) {}
 
@@ -77,7 +78,7 @@ void EngineCore::write_watermark(std::uint64_t next_id, std::function<void(Statu
   commit->next_id = next_id;
   commit->answer = std::move(answer);
   std::string row;
-  encode_watermark(next_id, row);
+  encode_watermark({next_id, age.mark()}, row);
   commit->batch.put(Space::kEngine, kWatermarkKey, row);
   state.watermark_on_the_way = true;
   effects.commits.push_back(*commit.release());
@@ -209,6 +210,11 @@ void EngineCore::arm_timer(Execution& execution, Effects& effects) {
   PV2_ASSERT(execution.deadline.has_value(), "a timer needs a deadline");
   PV2_ASSERT(execution.due != Execution::kNotDue, "whoever set the deadline said when it is due");
   if (state.timers.arm(execution, execution.due)) effects.timers_moved = true;
+}
+
+void EngineCore::date_end(const Execution& execution, Transition& next) const {
+  const bool ends = execution.is_root() && is_finished(next.state);
+  next.ended_age = ends ? std::optional(age.now()) : std::nullopt;
 }
 
 void EngineCore::begin_wait(Duration patience, Transition& next) const {

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "completed_results.h"
+#include "engine_age.h"
 #include "live_table.h"
 #include "pv2/engine/procedure_executor.h"
 #include "retention.h"
@@ -73,7 +74,7 @@ using FlatMap = boost::unordered_flat_map<Key, Value, std::hash<Key>>;
 struct EngineState {
   explicit EngineState(const ExecutorOptions& options)
       : completed(options.max_results_in_memory, options.max_result_bytes_in_memory),
-        retention(options.retention) {}
+        retention(options.retention, options.store->keeps_records()) {}
 
   LiveTable live;
   FlatMap<Nonce, NonceEntry> nonces;
@@ -155,6 +156,7 @@ struct EngineCore {
   /// A hint that spares the mutex; the answer is read under it.
   std::atomic<bool> limits_types{false};
   const std::string store_name;  ///< For messages that are made under the state mutex.
+  EngineAge age;                 ///< By which results are dated and forgotten.
   const WallTime opened;         ///< As the wall clock said when this life began.
 
   Mutex state_mutex;
@@ -210,6 +212,8 @@ struct EngineCore {
   void count_for_its_type(Execution& execution) PV2_EXCLUDES(state_mutex);
   /// Forgets its waits, object and timer: what comes for them later is stale.
   void abandon_waits(Execution& execution) PV2_REQUIRES(state_mutex);
+  /// Dates `next` if it is the end of a root.
+  void date_end(const Execution& execution, Transition& next) const;
   /// A timed wait that begins now: what its record says, and when it is due in this run.
   void begin_wait(Duration patience, Transition& next) const;
   /// The timed wait of `execution`, if it has one, goes on: a record that is made now says what is

@@ -156,8 +156,9 @@ struct Execution final : SchedulerEntry {
   CompactBytes image;  ///< The state fields, encoded.
   CompactBytes result;
   WallTime updated{};
-  std::unique_ptr<Inbox> inbox;  ///< Most have none.
-  std::uint32_t step = 0;        ///< The next one to run; 0: none, only the end is left.
+  Duration ended_age = kNotDated;  ///< Of a root that has ended: how old the store was then.
+  std::unique_ptr<Inbox> inbox;    ///< Most have none.
+  std::uint32_t step = 0;          ///< The next one to run; 0: none, only the end is left.
   std::uint32_t attempt = 1;
   ProcedureState state = ProcedureState::kInitializing;
   bool no_return = false;  ///< Past its point of no return.
@@ -204,6 +205,7 @@ struct Execution final : SchedulerEntry {
   TreeState tree;
 
   static constexpr std::uint32_t kNoTimer = UINT32_MAX;
+  static constexpr Duration kNotDated = Duration::min();
   static constexpr SteadyTime kNotDue = SteadyTime::min();
 
   [[nodiscard]] bool is_root() const noexcept { return root == this; }

@@ -1,68 +1,152 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expiry goes by the wall clock, as results are dated with it. It looks at most once a minute: for
-// a retention of half an hour and more that is often enough.
+// Read look(): it goes by the age of the store, finds what is too old, and acknowledges it. Its end
+// is the answer to the last acknowledgement.
 
 #include "expiry.h"
 
 #include <algorithm>
 #include <chrono>
 
+#include "record_codec.h"
+
 namespace pv2 {
 namespace {
 
-// Acknowledged together: one batch of the committer.
-constexpr std::size_t kAtOnce = 512;
+// Acknowledged together. Some 10 ms of work for a pool thread, and what the committer makes of it
+// is one sync or two.
+constexpr std::size_t kAtOnce = 1024;
+// Between two looks when nothing is too old: for a retention of half an hour and more once a minute
+// is often enough.
 constexpr Duration kPause = std::chrono::minutes(1);
+// By so much at most a crash makes results seem younger.
+constexpr Duration kMarkEvery = std::chrono::minutes(10);
 
 }  // namespace
 
 std::optional<SteadyTime> Expiry::next_due() {
-  std::optional<WallTime> next;
-  {
-    StateLock lock(core_);
-    next = core_.state.retention.next_expiry();
-  }
-  if (!next) return std::nullopt;
-  const Duration left = std::max(*next - core_.clock.wall_now(), Duration::zero());
-  return later(core_.clock.steady_now(), std::max(left, kPause));
+  StateLock lock(core_);
+  if (looking_) return std::nullopt;  // who looks says when it is over
+  return next_look_;
 }
 
 std::size_t Expiry::fire(SteadyTime now) {
-  std::vector<ProcedureId> expired;
   {
     StateLock lock(core_);
-    if (now < not_before_) return 0;
-    expired = core_.state.retention.take_expired(core_.clock.wall_now(), kAtOnce);
+    if (looking_ || !core_.unavailable().ok()) return 0;
+    // A clock that a test moves is looked at each time that it was moved.
+    const bool moved = core_.clock.is_manual() && now != last_look_;
+    if (now < next_look_ && !moved) return 0;
+    looking_ = true;
+    last_look_ = now;
   }
-  if (expired.empty()) return 0;
-  core_.pool->post_blocking([this, expired] {  // it may have to look into the store
-    for (const ProcedureId id : expired) {
-      results_.acknowledge(
-          id, {.answer = [this, id](const Status& status) { acknowledged(id, status); },
-               .on_pool = false});
+  core_.pool->post_blocking([this] { look(); });  // it reads the store
+  return 1;
+}
+
+void Expiry::look() {
+  core_.age.look();
+  const Duration age = core_.age.now();
+  const auto found = find(age);
+  failed_ = !found.ok();
+  if (!found.ok()) {
+    complain("what has been kept long enough could not be found", found.status());
+    return look_again_in(kPause);
+  }
+  const bool keeps_any = !found->expired.empty() || found->young;
+  const bool mark_is_old = age - marked_ >= kMarkEvery;
+  if (core_.keeps_records && keeps_any && (mark_is_old || !found->expired.empty())) {
+    mark_age();
+    marked_ = age;
+  }
+  pause_ = found->more ? Duration::zero() : kMarkEvery;
+  if (found->young) {
+    const Duration left =
+        later(SteadyTime(*found->young), core_.options.retention.ttl) - SteadyTime(age);
+    pause_ = std::min(pause_, std::max(left, kPause));
+  }
+  if (found->expired.empty()) return look_again_in(pause_);
+  unanswered_ = found->expired.size();
+  for (const KeptResult& kept : found->expired) {
+    results_.expire(kept, [this, id = kept.id](const Status& status) { acknowledged(id, status); });
+  }
+}
+
+Result<Expiry::Found> Expiry::find(Duration age) {
+  Found found;
+  const Duration ttl = core_.options.retention.ttl;
+  const auto is_young = [&](const KeptResult& kept) {
+    return later(SteadyTime(kept.age), ttl) > SteadyTime(age);
+  };
+  if (!core_.keeps_records) {  // one at a time: there is nothing to wait for
+    StateLock lock(core_);
+    const auto oldest = core_.state.retention.oldest_remembered();
+    if (!oldest) return found;
+    if (is_young(*oldest)) {
+      found.young = oldest->age;
+    } else {
+      found.expired.push_back(*oldest);
+      found.more = true;
     }
+    return found;
+  }
+  const Status enough(StatusCode::kUnavailable, "all that is asked for was seen");
+  bool stopped = false;
+  const Status status = core_.store.scan(Space::kEngine, kKeptKeyPrefix, [&](const StoredRow& row) {
+    const auto kept = decode_kept(row.key, row.value);
+    if (!kept.ok()) return Status();  // damaged: its result stays until it is acknowledged
+    const bool young = is_young(*kept);
+    if (young) found.young = kept->age;
+    stopped = young || found.expired.size() == kAtOnce;
+    if (stopped) return enough;
+    found.expired.push_back(*kept);
+    return Status();
   });
-  return expired.size();
+  if (!status.ok() && !stopped) return status;
+  found.more = found.expired.size() == kAtOnce;
+  return found;
+}
+
+// A mark that was on its way already is as good, or nearly.
+void Expiry::mark_age() {
+  Effects effects;
+  {
+    StateLock lock(core_);
+    if (core_.state.watermark_on_the_way || !core_.unavailable().ok()) return;
+    core_.write_watermark(core_.state.durable_watermark, {}, effects);
+  }
+  publisher_.perform(effects);
 }
 
 void Expiry::acknowledged(ProcedureId id, const Status& status) {
-  if (status.ok()) return;
-  bool first = false;
+  // The host may have acknowledged it in this moment.
+  if (!status.ok() && status.code() != StatusCode::kExpired && !failed_.exchange(true)) {
+    complain("the result of procedure " + std::to_string(id.value) +
+                 " has been kept long enough but could not be deleted",
+             status);
+  }
+  if (unanswered_.fetch_sub(1) != 1) return;
+  look_again_in(failed_ ? kPause : pause_);
+}
+
+// One line for all that fail together.
+void Expiry::complain(const std::string& what, const Status& status) {
   {
     StateLock lock(core_);
     if (!core_.unavailable().ok()) return;  // the next run finds it too old again
-    const SteadyTime now = core_.clock.steady_now();
-    first = not_before_ <= now;
-    not_before_ = later(now, kPause);
-    core_.state.retention.put_back(id);
   }
-  if (!first) return;  // one line for all that fail together
   log(core_.options.log, LogLevel::kWarning,
-      "the result of procedure " + std::to_string(id.value) +
-          " has been kept long enough but could not be deleted, which is tried again in a "
-          "minute: " +
-          status.to_string());
+      what + ", which is tried again in a minute: " + status.to_string());
+}
+
+void Expiry::look_again_in(Duration pause) {
+  {
+    StateLock lock(core_);
+    PV2_ASSERT(looking_, "a look ends once");
+    looking_ = false;
+    next_look_ = later(core_.clock.steady_now(), pause);
+  }
+  if (changed_) changed_();
 }
 
 }  // namespace pv2

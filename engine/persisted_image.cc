@@ -164,10 +164,13 @@ PersistedProcedure image_of(EngineCore& core, Execution& execution) PV2_REQUIRES
           .ahead_of_record = execution.ahead_of_record};
 }
 
-PersistedProcedure image_of(const ProcedureResult& result, const Nonce& nonce) {
+PersistedProcedure image_of(const Completed& completed) {
+  const ProcedureResult& result = completed.result;
   PersistedProcedure image;
   image.id = image.root = result.id;
-  image.fields = {{"nonce", words(nonce), false, false},
+  image.fields = {{"nonce", words(completed.nonce), false, false},
+                  {"age at its end", std::to_string(completed.ended_age.count()), false, false},
+                  {"bytes", std::to_string(completed.bytes), false, false},
                   {"state", std::string(to_string(result.state)), false, false},
                   {"error", result.status.to_string(), false, false},
                   {"result", to_hex(result.result), false, false},
@@ -193,7 +196,7 @@ PersistedImage PersistedImage::of(const ProcedureExecutor& executor) {
       image.live.push_back(image_of(core, *execution));
     }
     for (const Completed& completed : core.state.completed) {
-      image.ended.push_back(image_of(completed.result, completed.nonce));
+      image.ended.push_back(image_of(completed));
     }
     for (const auto& [key, limit] : core.state.limits) {
       image.limits.push_back({"limit", to_string(key) + " " + std::to_string(limit), false, false});
@@ -210,11 +213,10 @@ PersistedProcedure PersistedImage::of_ended(const ProcedureExecutor& executor, P
   {
     StateLock lock(core);
     const Completed* const completed = core.state.completed.find(id);
-    if (completed != nullptr) return image_of(completed->result, completed->nonce);
+    if (completed != nullptr) return image_of(*completed);
   }
-  Nonce nonce;
-  const auto stored = executor.engine_->results.read_stored(id, nonce);
-  if (stored.ok()) return image_of(*stored, nonce);
+  const auto stored = executor.engine_->results.read_stored(id);
+  if (stored.ok()) return image_of(*stored);
   PersistedProcedure nothing;
   nothing.id = nothing.root = id;
   return nothing;

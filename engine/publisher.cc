@@ -74,6 +74,12 @@ void fill_chunk(GarbageCommit& garbage, std::size_t chunk) {
     garbage.batch.erase(Space::kProcedure, procedure_key(id, RowKind::kHeader));
     garbage.batch.erase(Space::kProcedure, procedure_key(id, RowKind::kState));
   }
+  for (; chunk > 0 && !garbage.engine_rows.empty(); --chunk) {
+    const auto& [key, value] = garbage.engine_rows.back();
+    value.empty() ? garbage.batch.erase(Space::kEngine, key)
+                  : garbage.batch.put(Space::kEngine, key, value);
+    garbage.engine_rows.pop_back();
+  }
 }
 
 // Whether nothing follows from a record because `head`, around or at `execution`, has failed: its
@@ -137,6 +143,7 @@ void apply_transition(Execution& execution, StepCommit& commit) {
   if (next.new_image) execution.image = next.image;
   // Each record has the whole result: one that has none is of a procedure that is being undone.
   if (commit.needs_record) execution.result = next.result;
+  execution.ended_age = next.ended_age.value_or(Execution::kNotDated);
   execution.timed_out = false;
   if (next.ends_waits) {
     ++execution.epoch;
@@ -312,8 +319,9 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   } else if (failed != nullptr && stops_here(*failed, execution, commit)) {
     execution.phase = Phase::kIdle;
     execution.undo_step = 0;
-    const bool ended_too_late = execution.state == ProcedureState::kSuccess && !execution.is_root();
-    if (ended_too_late) child_ended_too_late(execution);
+    const bool ended_too_late = execution.state == ProcedureState::kSuccess;
+    if (ended_too_late && !execution.is_root()) child_ended_too_late(execution);
+    if (ended_too_late && execution.is_root()) take_back_date(execution, effects);
     core_.abandon_waits(execution);
     if (!commit.next.holds_locks) core_.settle(execution, Disposition::kParkUnlock);
     left_flight(core_, execution, effects);
@@ -377,9 +385,18 @@ void Publisher::go_on(Execution& execution, StepCommit& commit, Effects& effects
   }
 }
 
+// It has not ended: an abort was durable before its last record.
+void Publisher::take_back_date(Execution& root, Effects& effects) {
+  if (!core_.keeps_records || root.ended_age == Execution::kNotDated) return;
+  auto garbage = std::make_unique<GarbageCommit>();
+  garbage->engine_rows.emplace_back(kept_key(root.ended_age, root.id), std::string());
+  effects.garbage.push_back(std::move(garbage));
+  root.ended_age = Execution::kNotDated;
+}
+
 void Publisher::apply_garbage(GarbageCommit& commit, Effects& effects) {
   std::unique_ptr<GarbageCommit> owned(&commit);
-  if (!commit.left.empty() || !commit.rows.empty()) {
+  if (!commit.left.empty() || !commit.rows.empty() || !commit.engine_rows.empty()) {
     effects.garbage.push_back(std::move(owned));
     return;
   }
@@ -395,7 +412,7 @@ void Publisher::apply_garbage(GarbageCommit& commit, Effects& effects) {
 void Publisher::apply_acknowledge(AcknowledgeCommit& commit, Effects& effects) {
   core_.state.acknowledging.erase(commit.id);
   core_.state.completed.erase(commit.id);
-  core_.state.retention.gone(commit.id);
+  core_.state.retention.gone(commit.id, commit.age, commit.bytes);
   if (commit.nonce) {
     // Its row may be gone for a while already, and a new procedure have been given the nonce since.
     const auto at = core_.state.nonces.find(commit.nonce);

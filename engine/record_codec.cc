@@ -61,6 +61,7 @@ enum : std::uint32_t {
   kResult = 14,
   kParkedCode = 15,
   kParkedMessage = 16,
+  kEndedAge = 17,
 };
 }  // namespace state_field
 constexpr std::uint64_t kHoldsLocks = 1;
@@ -443,22 +444,112 @@ Result<std::uint32_t> decode_limit(std::string_view row) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(limit, UINT32_MAX - 1));
 }
 
-void encode_watermark(std::uint64_t next_id, std::string& out) {
+void encode_watermark(const Watermark& watermark, std::string& out) {
   FrameWriter frame(out);
-  append_varint_field(out, 1, next_id);
+  append_varint_field(out, 1, watermark.next_id);
+  append_varint_field(out, 2, zigzag(watermark.age.age.count()));
+  if (watermark.age.trusted_at) {
+    std::string trusted;
+    append_varint(trusted, zigzag(watermark.age.trusted_age.count()));
+    append_varint(trusted, zigzag(micros(*watermark.age.trusted_at)));
+    append_length_delimited(out, 3, trusted);
+  }
   frame.finish();
 }
 
-Result<std::uint64_t> decode_watermark(std::string_view row) {
+Result<Watermark> decode_watermark(std::string_view row) {
   const auto bytes = read_frame(row);
   if (!bytes) return Status(StatusCode::kCorruption, "id watermark does not match its checksum");
-  std::uint64_t next_id = 0;
+  Watermark watermark;
   WireReader reader(*bytes);
   while (reader.next()) {
-    if (reader.number() == 1) next_id = reader.varint();
+    switch (reader.number()) {
+      case 1:
+        watermark.next_id = reader.varint();
+        break;
+      case 2:
+        watermark.age.age = Duration(reader.sint());
+        break;
+      case 3: {
+        WireReader trusted(reader.bytes());
+        std::uint64_t age = 0;
+        std::uint64_t at = 0;
+        if (!trusted.take_varint(age) || !trusted.take_varint(at)) {
+          return malformed("id watermark", trusted);
+        }
+        watermark.age.trusted_age = Duration(unzigzag(age));
+        watermark.age.trusted_at = wall_time(unzigzag(at));
+        break;
+      }
+      default:
+        break;
+    }
   }
   if (!reader.ok()) return malformed("id watermark", reader);
-  return next_id;
+  return watermark;
+}
+
+std::string kept_key(Duration age, ProcedureId id) {
+  PV2_ASSERT(age >= Duration::zero(), "a store is not younger than nothing");
+  std::string key(kKeptKeyPrefix);
+  const std::size_t numbers = key.size();
+  key.resize(numbers + 16);
+  write_big_endian(key.data() + numbers, static_cast<std::uint64_t>(age.count()));
+  write_big_endian(key.data() + numbers + 8, id.value);
+  return key;
+}
+
+void encode_kept(const KeptResult& kept, std::string& out) {
+  FrameWriter frame(out);
+  append_varint_field(out, 1, kept.bytes);
+  if (kept.nonce) {
+    append_varint_field(out, 2, kept.nonce.group);
+    append_varint_field(out, 3, kept.nonce.value);
+  }
+  if (kept.found) append_varint_field(out, 4, 1);
+  frame.finish();
+}
+
+Result<KeptResult> decode_kept(std::string_view key, std::string_view row) {
+  const auto bytes = read_frame(row);
+  if (!bytes || key.size() != kKeptKeyPrefix.size() + 16) {
+    return Status(StatusCode::kCorruption, "the date of a result does not match its checksum");
+  }
+  KeptResult kept;
+  const std::string_view numbers = key.substr(kKeptKeyPrefix.size());
+  kept.age = Duration(static_cast<Duration::rep>(read_big_endian(numbers)));
+  kept.id = ProcedureId{read_big_endian(numbers.substr(8))};
+  if (kept.age < Duration::zero()) {
+    return Status(StatusCode::kCorruption, "the date of a result is before its store began");
+  }
+  WireReader reader(*bytes);
+  while (reader.next()) {
+    switch (reader.number()) {
+      case 1:
+        kept.bytes = reader.varint();
+        break;
+      case 2:
+        kept.nonce.group = reader.varint();
+        break;
+      case 3:
+        kept.nonce.value = reader.varint();
+        break;
+      case 4:
+        kept.found = reader.varint() != 0;
+        break;
+      default:
+        break;
+    }
+  }
+  if (!reader.ok()) return malformed("the date of a result", reader);
+  return kept;
+}
+
+// Rows, keys and frames take about as much again as an ordinary record's engine part.
+std::size_t kept_bytes(std::size_t arguments, std::size_t image, std::size_t result,
+                       std::size_t owner) noexcept {
+  constexpr std::size_t kFraming = 256;
+  return kFraming + arguments + image + result + owner;
 }
 
 void encode_header(const Execution& execution, const Fingerprint& fingerprint, std::string& out) {
@@ -505,15 +596,21 @@ void encode_header(const Execution& execution, const Fingerprint& fingerprint, s
   row.close_frame(arguments);
 }
 
+bool ends_root(const Execution& execution, const Transition& next) noexcept {
+  const bool ends = execution.is_root() && is_finished(next.state);
+  PV2_ASSERT(!ends || next.ended_age, "the end of a root is dated");
+  return ends;
+}
+
 void encode_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   std::string& out) {
   const std::string_view image =
       next.new_image ? std::string_view(next.image) : execution.image.view();
   const Status& error = error_of(execution, next);
   const Status& parked = parked_error_of(execution, next);
-  // Seventeen fields, three numbers per entry of the history and two per step to undo.
+  // Eighteen fields, three numbers per entry of the history and two per step to undo.
   const std::size_t numbers_max =
-      17 + 3 * (History::kCapacity + 1) + 2 * (execution.undo.size() + 1);
+      18 + 3 * (History::kCapacity + 1) + 2 * (execution.undo.size() + 1);
   RowWriter row(out, 2 * kFrameHeaderBytes + numbers_max * RowWriter::kFieldMax +
                          error.message().size() + parked.message().size() + next.result.size() +
                          image.size());
@@ -538,10 +635,25 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
   encode_undo_list(row, execution, next, ran_step);
   encode_error(row, execution, next, error, parked);
   if (!next.result.empty()) row.bytes(state_field::kResult, next.result);
+  if (ends_root(execution, next)) row.sint(state_field::kEndedAge, next.ended_age->count());
   row.close_frame(frame);
   char* const user = row.open_frame();
   row.put_raw(image);
   row.close_frame(user);
+}
+
+// By it the result is found when its time is over.
+void insert_date(const Execution& execution, const Transition& last, RowBatch& batch) {
+  if (!ends_root(execution, last)) return;
+  const std::size_t image = last.new_image ? last.image.size() : execution.image.size();
+  const KeptResult kept{.age = *last.ended_age,
+                        .id = execution.id,
+                        .nonce = execution.nonce,
+                        .bytes = kept_bytes(execution.arguments.size(), image, last.result.size(),
+                                            execution.owner.size())};
+  std::string row;
+  encode_kept(kept, row);
+  batch.put(Space::kEngine, kept_key(kept.age, kept.id), row);
 }
 
 void insert_rows(const Execution& execution, const Fingerprint& fingerprint,
@@ -550,12 +662,14 @@ void insert_rows(const Execution& execution, const Fingerprint& fingerprint,
                     [&](std::string& out) { encode_header(execution, fingerprint, out); });
   batch.insert_with(Space::kProcedure, procedure_key(execution.id, RowKind::kState),
                     [&](std::string& out) { encode_state(execution, first, 0, out); });
+  insert_date(execution, first, batch);
 }
 
 void update_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   RowBatch& batch) {
   batch.update_with(Space::kProcedure, procedure_key(execution.id, RowKind::kState),
                     [&](std::string& out) { encode_state(execution, next, ran_step, out); });
+  insert_date(execution, next, batch);
 }
 
 Status decode_header(std::string_view row, Execution& execution, HeaderFacts& facts) {
@@ -711,6 +825,9 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
         break;
       case state_field::kResult:
         execution.result = reader.bytes();
+        break;
+      case state_field::kEndedAge:
+        execution.ended_age = Duration(std::max<std::int64_t>(reader.sint(), 0));
         break;
       default:
         break;

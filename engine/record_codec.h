@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine_age.h"
 #include "execution.h"
 #include "step_commit.h"
 
@@ -57,10 +58,32 @@ struct NonceRecord {
 void encode_nonce_record(const NonceRecord& record, std::string& out);
 [[nodiscard]] Result<NonceRecord> decode_nonce_record(std::string_view row);
 
-/// The one row of Space::kEngine: no id at or above it was ever issued.
+/// The row of Space::kEngine that says how far the store has come.
 inline constexpr std::string_view kWatermarkKey = "next_id";
-void encode_watermark(std::uint64_t next_id, std::string& out);
-[[nodiscard]] Result<std::uint64_t> decode_watermark(std::string_view row);
+struct Watermark {
+  std::uint64_t next_id = 0;  ///< No id at or above it was ever issued.
+  AgeMark age;
+};
+void encode_watermark(const Watermark& watermark, std::string& out);
+[[nodiscard]] Result<Watermark> decode_watermark(std::string_view row);
+
+/// The rows of Space::kEngine that date the results that are kept: this, 8 bytes age of the store
+/// at their end, 8 bytes id, both big-endian. So they sort in the order in which they are to go.
+inline constexpr std::string_view kKeptKeyPrefix = "kept:";
+struct KeptResult {
+  Duration age{};  ///< Of the store, when it ended, or was found.
+  ProcedureId id;
+  Nonce nonce;
+  std::uint64_t bytes = 0;  ///< About what it takes.
+  /// An older program has recorded its end, without an age: this is when it was found.
+  bool found = false;
+};
+[[nodiscard]] std::string kept_key(Duration age, ProcedureId id);
+void encode_kept(const KeptResult& kept, std::string& out);
+[[nodiscard]] Result<KeptResult> decode_kept(std::string_view key, std::string_view row);
+/// About what the rows of an ended root take that has fields of these sizes.
+[[nodiscard]] std::size_t kept_bytes(std::size_t arguments, std::size_t image, std::size_t result,
+                                     std::size_t owner) noexcept;
 
 /// The rows of Space::kEngine that limit a key: this, the class as one byte, the name.
 inline constexpr std::string_view kLimitKeyPrefix = "limit:";
@@ -78,10 +101,12 @@ void encode_header(const Execution& execution, const Fingerprint& fingerprint, s
 void encode_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   std::string& out);
 
+/// Whether `next` is the end of a root, from which on a result is kept. It is dated then.
+[[nodiscard]] bool ends_root(const Execution& execution, const Transition& next) noexcept;
 /// Adds both rows of a new procedure.
 void insert_rows(const Execution& execution, const Fingerprint& fingerprint,
                  const Transition& first, RowBatch& batch);
-/// Adds the state row as it will be after `next`.
+/// Adds the state row as it will be after `next`; at the end of a root also the row that dates it.
 void update_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   RowBatch& batch);
 

@@ -255,7 +255,8 @@ Status RecordReader::finish() {
   }
   // An abort that was durable before the success takes it back; it was told to nobody.
   if (execution.state == ProcedureState::kSuccess && last.ended_after_message) return Status();
-  read_.ended_roots.push_back({execution.id, execution.updated, kept_bytes(execution)});
+  read_.ended_roots.push_back(
+      {execution.id, execution.nonce, execution.ended_age, bytes_of_rows(execution)});
   if (execution.inbox) {
     for (const auto& message : execution.inbox->messages) {
       read_.orphans.push_back(inbox_key(execution.id, message->number));

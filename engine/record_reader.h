@@ -32,7 +32,8 @@ struct LoadedProcedure {
 /// A root whose result is kept: it stays in the store.
 struct EndedRoot {
   ProcedureId id;
-  WallTime finished{};
+  Nonce nonce;
+  Duration age{};         ///< When it ended; kNotDated: an older program has recorded its end.
   std::size_t bytes = 0;  ///< About what its rows take.
 };
 

@@ -111,11 +111,17 @@ Status Recovery::read_engine_row(const StoredRow& row) {
     core_.set_limit(*key, *limit);
     return Status();
   }
+  if (row.key.starts_with(kKeptKeyPrefix)) {
+    const auto kept = decode_kept(row.key, row.value);
+    if (kept.ok() && kept->found) dated_.emplace(kept->id, true);
+    return Status();
+  }
   if (row.key != kWatermarkKey) return Status();
-  const auto next_id = decode_watermark(row.value);
-  if (!next_id.ok()) return next_id.status();
+  const auto watermark = decode_watermark(row.value);
+  if (!watermark.ok()) return watermark.status();
+  core_.age.go_on_from(watermark->age);
   StateLock lock(core_);
-  core_.state.durable_watermark = *next_id;
+  core_.state.durable_watermark = watermark->next_id;
   return Status();
 }
 
@@ -146,7 +152,8 @@ Status Recovery::link_oldest() {
   set_aside(std::move(read->unreadable));
   for (const EndedRoot& root : read->ended_roots) {
     ended_roots_.emplace(root.id, true);
-    core_.state.retention.kept(root.id, root.finished, root.bytes);
+    core_.state.retention.kept(root.id, root.age, root.bytes);
+    if (root.age == Execution::kNotDated && !dated_.contains(root.id)) undated_.push_back(root);
   }
   for (LoadedProcedure& loaded : read->procedures) {
     ended_roots_.contains(loaded.header.root) ? forget(loaded) : go_on_with(loaded);
@@ -240,6 +247,10 @@ void Recovery::go_on_with(LoadedProcedure& loaded) {
         later(began_, left_after_restart(*execution.deadline, execution.patience, began_at_));
   }
   core_.state.live.emplace(execution.id, &execution);
+  if (execution.ended_age != Execution::kNotDated) {  // it ended, and an abort took that back
+    stale_dates_.push_back(kept_key(execution.ended_age, execution.id));
+    execution.ended_age = Execution::kNotDated;
+  }
   link(execution, loaded);
   restore_locks(execution, loaded);
   if (!loaded.problem.ok()) problems_.emplace_back(&execution, std::move(loaded.problem));
@@ -343,6 +354,17 @@ void Recovery::collect_garbage(Effects& effects) {
   if (!orphans_.empty()) {
     auto garbage = std::make_unique<GarbageCommit>();
     garbage->rows = std::move(orphans_);
+    effects.garbage.push_back(std::move(garbage));
+  }
+  // What an older program has recorded is dated now: that is late, never early.
+  if (!undated_.empty() || !stale_dates_.empty()) {
+    auto garbage = std::make_unique<GarbageCommit>();
+    for (std::string& key : stale_dates_) garbage->engine_rows.emplace_back(std::move(key), "");
+    for (const EndedRoot& root : undated_) {
+      const KeptResult kept{core_.age.now(), root.id, root.nonce, root.bytes, true};
+      auto& [key, row] = garbage->engine_rows.emplace_back(kept_key(kept.age, kept.id), "");
+      encode_kept(kept, row);
+    }
     effects.garbage.push_back(std::move(garbage));
   }
   for (auto& [root, ids] : garbage_) {

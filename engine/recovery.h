@@ -64,6 +64,9 @@ class Recovery {
   ProcedureId last_in_chunk_;
   std::deque<std::future<Result<ReadRecords>>> reading_;  // oldest first
   FlatMap<ProcedureId, bool> ended_roots_;
+  FlatMap<ProcedureId, bool> dated_;      // of older programs: a row says when they were found
+  std::vector<EndedRoot> undated_;        // of older programs: no row does yet
+  std::vector<std::string> stale_dates_;  // keys of dates of what has not ended after all
   FlatMap<ProcedureId, std::vector<ProcedureId>> garbage_;
   std::vector<std::string> orphans_;                     // keys of messages to whom nobody is left
   std::vector<std::pair<Execution*, Status>> problems_;  // why trees have to be quarantined

@@ -384,6 +384,7 @@ void submit_order(EngineCore& core, std::unique_ptr<StepCommit> commit, AuditEnt
   root.inbox->audited = true;
   entry.procedure = execution.id;
   entry.at = commit->next.now;
+  core.date_end(execution, commit->next);
   const std::uint64_t number = root.inbox->next_number++;
   if (execution.lost) {
     const auto nonce = core.state.nonces.find(execution.nonce);

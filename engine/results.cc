@@ -52,9 +52,25 @@ void evict_old_results(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
         ++core.state.nonces_on_disk_only;
       }
     }
-    if (!core.keeps_records) core.state.retention.gone(evicted->result.id);
+    if (!core.keeps_records) {
+      core.state.retention.gone(evicted->result.id, evicted->ended_age, evicted->bytes);
+    }
     ++core.state.evictions;
   }
+}
+
+// The keys of what was ordered about the tree of `root`, copies included.
+Status find_audits(ProcedureStore& store, ProcedureId root, std::vector<std::string>& keys) {
+  return store.scan(Space::kProcedure, procedure_key(root, RowKind::kAudit),
+                    [&](const StoredRow& row) {
+                      keys.emplace_back(row.key);
+                      const auto entry = decode_audit(row.value);
+                      const auto key = parse_procedure_key(row.key);
+                      if (!entry.ok() || !key) return Status();
+                      const ProcedureId about = entry->entry.procedure;
+                      if (about != root) keys.push_back(audit_key(about, key->number));
+                      return Status();
+                    });
 }
 
 }  // namespace
@@ -77,19 +93,22 @@ void answer_acknowledger(Acknowledger who, Status status, Effects& effects) {
               : effects.answers.emplace_back(std::move(call));
 }
 
-// Rows, keys and frames take about as much again as an ordinary record's engine part.
-std::size_t kept_bytes(const Execution& root) {
-  constexpr std::size_t kFraming = 256;
-  return kFraming + root.arguments.size() + root.image.size() + root.result.size() +
-         root.owner.size();
+std::size_t bytes_of_rows(const Execution& root) {
+  return kept_bytes(root.arguments.size(), root.image.size(), root.result.size(),
+                    root.owner.size());
 }
 
 void keep_result(EngineCore& core, Execution& root, Effects& effects) {
   ProcedureResult result = result_of(root);
   answer_waiters(root, result, effects);
-  core.state.completed.add(
-      Completed{std::move(result), root.nonce, root.inbox != nullptr && root.inbox->audited});
-  core.state.retention.kept(root.id, root.updated, kept_bytes(root));
+  PV2_ASSERT(root.ended_age != Execution::kNotDated, "a root that has ended is dated");
+  const std::size_t bytes = bytes_of_rows(root);
+  core.state.completed.add(Completed{.result = std::move(result),
+                                     .nonce = root.nonce,
+                                     .audited = root.inbox != nullptr && root.inbox->audited,
+                                     .ended_age = root.ended_age,
+                                     .bytes = bytes});
+  core.state.retention.kept(root.id, root.ended_age, bytes);
   evict_old_results(core);
 }
 
@@ -127,9 +146,12 @@ std::uint64_t Results::wait(ProcedureId id, ProcedureExecutor::ResultCallback an
     }
   }
   if (look_in_store) {
-    Nonce nonce;
+    auto stored = read_stored(id);
+    using Answer = Result<ProcedureResult>;
     // NOLINTNEXTLINE(bugprone-use-after-move): what looks in the store was not answered above
-    answer_waiter(std::move(waiter), read_stored(id, nonce), effects);
+    answer_waiter(std::move(waiter),
+                  stored.ok() ? Answer(std::move(stored->result)) : Answer(stored.status()),
+                  effects);
   }
   publisher_.perform(effects);
   return ticket;
@@ -143,12 +165,12 @@ bool Results::withdraw(ProcedureId id, std::uint64_t ticket) {
          0;
 }
 
-void Results::acknowledge(ProcedureId id, Acknowledger who) {
+void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* kept) {
   Effects effects;
   std::unique_ptr<AcknowledgeCommit> commit;
-  Nonce nonce;
   bool in_memory = false;
   bool audited = true;  // perhaps: the store is asked
+  bool other = false;   // `kept` is not the date of this result
   Status refused;
   {
     StateLock lock(core_);
@@ -157,7 +179,9 @@ void Results::acknowledge(ProcedureId id, Acknowledger who) {
     const Completed* const completed = core_.state.completed.find(id);
     in_memory = completed != nullptr;
     refused = core_.unavailable();
+    other = refused.ok() && kept != nullptr && in_memory && completed->ended_age != kept->age;
     if (!refused.ok()) {
+    } else if (other) {
     } else if (on_the_way != core_.state.acknowledging.end()) {
       on_the_way->second->answers.push_back(std::move(who));
       return;
@@ -171,56 +195,54 @@ void Results::acknowledge(ProcedureId id, Acknowledger who) {
       });
       return;
     } else if (core_.find(id) != nullptr) {
+      other = kept != nullptr;
       refused = Status(StatusCode::kFailedPrecondition,
                        procedure(id) + " still goes on; only a result can be acknowledged");
     } else if (!id || id.value >= core_.state.next_id) {
       refused = never_issued(id);
     } else if (in_memory) {
-      nonce = completed->nonce;
       audited = completed->audited;
     } else if (!core_.keeps_records) {
       refused = forgotten(id);
     }
-    if (refused.ok()) {
+    if (refused.ok() && !other) {
       commit = core_.state.spare_acknowledges.take();
       commit->id = id;
-      commit->nonce = nonce;
+      if (in_memory) {
+        commit->nonce = completed->nonce;
+        commit->age = completed->ended_age;
+        commit->bytes = completed->bytes;
+      }
       commit->answers.push_back(std::move(who));
       core_.state.acknowledging.emplace(id, commit.get());
     }
   }
-  if (!refused.ok()) {
+  if (other || (kept != nullptr && refused.code() == StatusCode::kNotFound)) {
+    delete_date(*kept, effects);
+    refused = Status();
+  }
+  if (commit == nullptr) {
     // NOLINTNEXTLINE(bugprone-use-after-move): moved away only when nothing refuses it
     answer_acknowledger(std::move(who), refused, effects);
     return publisher_.perform(effects);
   }
-  if (!in_memory) refused = read_stored(id, commit->nonce).status();
   std::vector<std::string> audits;
-  if (refused.ok() && audited) {
-    refused = core_.store.scan(Space::kProcedure, procedure_key(id, RowKind::kAudit),
-                               [&](const StoredRow& row) {
-                                 audits.emplace_back(row.key);
-                                 const auto entry = decode_audit(row.value);
-                                 const auto key = parse_procedure_key(row.key);
-                                 if (!entry.ok() || !key) return Status();
-                                 const ProcedureId about = entry->entry.procedure;
-                                 if (about != id) audits.push_back(audit_key(about, key->number));
-                                 return Status();
-                               });
-  }
+  if (!in_memory) refused = look_at_rows(*commit, kept);
+  if (refused.ok() && audited) refused = find_audits(core_.store, id, audits);
   if (!refused.ok()) {
     {
       StateLock lock(core_);
       core_.state.acknowledging.erase(id);
     }
+    if (kept != nullptr && refused.code() == StatusCode::kExpired) delete_date(*kept, effects);
     for (Acknowledger& each : commit->answers) {
       answer_acknowledger(std::move(each), refused, effects);
     }
     return publisher_.perform(effects);
   }
-  // Header, state, nonce and these; a tree to which an operator's program gives orders for months
+  // Header, state, date, nonce and these; a tree to which an operator's program gives orders for months
   // has more than fit one batch. They go first, and meanwhile it is like a tree with descendants.
-  if (audits.size() + 3 > std::min(core_.store.limits().batch_operations, kAuditsAtOnce)) {
+  if (audits.size() + 4 > std::min(core_.store.limits().batch_operations, kAuditsAtOnce)) {
     auto garbage = std::make_unique<GarbageCommit>();
     garbage->root = id;
     garbage->rows = std::move(audits);
@@ -241,13 +263,38 @@ void Results::acknowledge(ProcedureId id, Acknowledger who) {
     effects.garbage.push_back(std::move(garbage));
     return publisher_.perform(effects);
   }
-  commit->batch.reserve(128);  // three keys
+  commit->batch.reserve(192);  // four keys
   commit->batch.erase(Space::kProcedure, procedure_key(id, RowKind::kHeader));
   commit->batch.erase(Space::kProcedure, procedure_key(id, RowKind::kState));
   for (const std::string& key : audits) commit->batch.erase(Space::kProcedure, key);
   if (commit->nonce) commit->batch.erase(Space::kNonce, nonce_key(commit->nonce));
+  if (commit->age != Execution::kNotDated && core_.keeps_records) {
+    commit->batch.erase(Space::kEngine, kept_key(commit->age, id));
+  }
   effects.commits.push_back(*commit.release());
   publisher_.perform(effects);
+}
+
+// From here on nobody else can delete them: it is on the way.
+Status Results::look_at_rows(AcknowledgeCommit& commit, const KeptResult* kept) {
+  const auto stored = read_stored(commit.id);
+  if (!stored.ok()) return stored.status();
+  commit.nonce = stored->nonce;
+  commit.bytes = stored->bytes;
+  commit.age = stored->ended_age;
+  if (kept == nullptr) return Status();
+  const bool same =
+      stored->ended_age == kept->age || (kept->found && stored->ended_age == Execution::kNotDated);
+  if (!same) return forgotten(commit.id);  // what was dated so is
+  commit.age = kept->age;
+  return Status();
+}
+
+void Results::delete_date(const KeptResult& kept, Effects& effects) {
+  if (!core_.keeps_records) return;
+  auto garbage = std::make_unique<GarbageCommit>();
+  garbage->engine_rows.emplace_back(kept_key(kept.age, kept.id), std::string());
+  effects.garbage.push_back(std::move(garbage));
 }
 
 Status Results::why_not_live(ProcedureId id) {
@@ -258,8 +305,7 @@ Status Results::why_not_live(ProcedureId id) {
     if (!id || id.value >= core_.state.next_id) return never_issued(id);
     if (!core_.keeps_records) return forgotten(id);
   }
-  Nonce nonce;
-  const auto stored = read_stored(id, nonce);
+  const auto stored = read_stored(id);
   return stored.ok() ? ended : stored.status();
 }
 
@@ -280,7 +326,7 @@ void Results::answer_all(const Status& status) {
   publisher_.perform(effects);
 }
 
-Result<ProcedureResult> Results::read_stored(ProcedureId id, Nonce& nonce) {
+Result<Completed> Results::read_stored(ProcedureId id) {
   {
     StateLock lock(core_);
     const auto unreadable = core_.state.unreadable.find(id);
@@ -302,8 +348,10 @@ Result<ProcedureResult> Results::read_stored(ProcedureId id, Nonce& nonce) {
   if (status.ok()) status = decode_state(**state, {}, stored, holds_locks, user);
   if (!status.ok()) return status.with_context("record of " + procedure(id));
   if (facts.root != id || !is_finished(stored.state)) return forgotten(id);
-  nonce = stored.nonce;
-  return result_of(stored);
+  return Completed{.result = result_of(stored),
+                   .nonce = stored.nonce,
+                   .ended_age = stored.ended_age,
+                   .bytes = bytes_of_rows(stored)};
 }
 
 }  // namespace pv2

@@ -8,6 +8,7 @@
 
 #include "engine_core.h"
 #include "publisher.h"
+#include "record_codec.h"
 
 namespace pv2 {
 
@@ -16,7 +17,7 @@ void keep_result(EngineCore& core, Execution& root, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
 /// About what the rows of an ended root take.
-[[nodiscard]] std::size_t kept_bytes(const Execution& root);
+[[nodiscard]] std::size_t bytes_of_rows(const Execution& root);
 
 /// Queues an answer where it belongs: the host's code goes to the pool.
 void answer_waiter(Waiter waiter, Result<ProcedureResult> result, Effects& effects);
@@ -34,16 +35,26 @@ class Results {
   std::uint64_t wait(ProcedureId id, ProcedureExecutor::ResultCallback answer, bool on_pool);
   /// Takes a waiter back; false when its answer is already on the way.
   bool withdraw(ProcedureId id, std::uint64_t ticket);
-  void acknowledge(ProcedureId id, Acknowledger who);
+  void acknowledge(ProcedureId id, Acknowledger who) { acknowledge(id, std::move(who), nullptr); }
+  /// The same for one whose time is over. `kept` may be out of date, as it was read before this: if
+  /// its result is another one, or gone, only its date is deleted. `answer` is engine code.
+  void expire(const KeptResult& kept, std::function<void(Status)> answer) {
+    acknowledge(kept.id, {.answer = std::move(answer), .on_pool = false}, &kept);
+  }
   /// Why nothing can be done to `id`, which is not live: it has ended (kFailedPrecondition), is
   /// forgotten (kExpired), or never was (kNotFound). May read the store.
   [[nodiscard]] Status why_not_live(ProcedureId id);
   /// Answers everybody who still waits with `status`.
   void answer_all(const Status& status);
-  /// What the store says of a root that has ended (kExpired: nothing), and its nonce.
-  Result<ProcedureResult> read_stored(ProcedureId id, Nonce& nonce);
+  /// What the store says of a root that has ended (kExpired: nothing).
+  Result<Completed> read_stored(ProcedureId id);
 
  private:
+  void acknowledge(ProcedureId id, Acknowledger who, const KeptResult* kept);
+  /// Fills in what is to be deleted beside the two rows of `commit`'s procedure.
+  Status look_at_rows(AcknowledgeCommit& commit, const KeptResult* kept);
+  void delete_date(const KeptResult& kept, Effects& effects);
+
   EngineCore& core_;
   Publisher& publisher_;
 };

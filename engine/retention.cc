@@ -5,22 +5,21 @@
 
 #include "retention.h"
 
+#include <pv2/base/assert.h>
+
 #include <string>
 
 namespace pv2 {
 
-void Retention::kept(ProcedureId id, WallTime finished, std::size_t bytes) {
-  if (!keeps_books() || !kept_.emplace(id, Kept{finished, bytes}).second) return;
-  if (policy_.ttl != Duration::zero()) by_age_.emplace(finished, id);
+void Retention::kept(ProcedureId id, Duration age, std::uint64_t bytes) {
   bytes_ += bytes;
+  if (remembers_) by_age_.emplace(age, id);
 }
 
-void Retention::gone(ProcedureId id) {
-  const auto at = kept_.find(id);
-  if (at == kept_.end()) return;
-  by_age_.erase({at->second.finished, id});
-  bytes_ -= at->second.bytes;
-  kept_.erase(at);
+void Retention::gone(ProcedureId id, Duration age, std::uint64_t bytes) {
+  PV2_ASSERT(bytes <= bytes_, "what goes was counted when it came");
+  bytes_ -= bytes;
+  if (remembers_) by_age_.erase({age, id});
 }
 
 Status Retention::room(std::size_t nonces) const {
@@ -42,24 +41,10 @@ Status Retention::room(std::size_t nonces) const {
   return Status();
 }
 
-std::optional<WallTime> Retention::next_expiry() const {
+std::optional<KeptResult> Retention::oldest_remembered() const {
   if (by_age_.empty()) return std::nullopt;
-  return later(by_age_.begin()->first, policy_.ttl);
-}
-
-void Retention::put_back(ProcedureId id) {
-  const auto at = kept_.find(id);
-  if (at != kept_.end()) by_age_.emplace(at->second.finished, id);
-}
-
-std::vector<ProcedureId> Retention::take_expired(WallTime now, std::size_t most) {
-  std::vector<ProcedureId> expired;
-  while (!by_age_.empty() && expired.size() < most &&
-         later(by_age_.begin()->first, policy_.ttl) <= now) {
-    expired.push_back(by_age_.begin()->second);
-    by_age_.erase(by_age_.begin());
-  }
-  return expired;
+  const auto& [age, id] = *by_age_.begin();
+  return KeptResult{.age = age, .id = id};
 }
 
 }  // namespace pv2

@@ -60,6 +60,7 @@ struct Transition {
   std::optional<WallTime> deadline;
   Duration patience{};  ///< With a deadline: what is left of the wait. Not negative.
   SteadyTime due = Execution::kNotDue;  ///< With a deadline: the same, for this run. Not recorded.
+  std::optional<Duration> ended_age;    ///< At the end of a root: how old the store is.
   std::optional<HistoryEntry> history;
   Status error;    ///< Not OK: becomes the failure that the record carries.
   Status retried;  ///< Not OK: why an attempt failed that the host is told of. Not recorded.
@@ -154,13 +155,15 @@ struct StepCommit final : EngineRequest {
   }
 };
 
-/// Deletes the rows of an ended root's descendants, and messages that nobody will consume, a
-/// bounded chunk at a time.
+/// Deletes the rows of an ended root's descendants, and messages that nobody will consume, and puts
+/// right the dates of results, a bounded chunk at a time.
 struct GarbageCommit final : EngineRequest {
   GarbageCommit() : EngineRequest(Kind::kGarbage) {}
   ProcedureId root;               ///< 0: no acknowledgement waits for it.
   std::vector<ProcedureId> left;  ///< Not deleted yet.
   std::vector<std::string> rows;  ///< Keys of messages that are not deleted yet.
+  /// Rows of Space::kEngine that are not written yet; an empty value deletes one.
+  std::vector<std::pair<std::string, std::string>> engine_rows;
 };
 
 /// A message on its way into the inbox of a procedure.
@@ -184,7 +187,9 @@ struct AcknowledgeCommit final : EngineRequest {
   AcknowledgeCommit() : EngineRequest(Kind::kAcknowledge) {}
   ProcedureId id;
   Nonce nonce;
-  std::vector<Acknowledger> answers;  ///< The first who asked, and those who joined.
+  Duration age = Execution::kNotDated;  ///< When it ended, if it is dated.
+  std::uint64_t bytes = 0;              ///< What is free with it.
+  std::vector<Acknowledger> answers;    ///< The first who asked, and those who joined.
 
   /// Ready for the next acknowledgement; buffers keep their memory.
   void reset() {
@@ -192,6 +197,8 @@ struct AcknowledgeCommit final : EngineRequest {
     sequence = {};
     status = {};
     nonce = {};
+    age = Execution::kNotDated;
+    bytes = 0;
     answers.clear();
   }
 };

@@ -665,6 +665,7 @@ void StepRun::abandon_children() {
 }
 
 void StepRun::encode_record() {
+  core_.date_end(execution_, commit_.next);
   update_state(execution_, commit_.next, step_, commit_.batch);
   if (inbox_use_) consume_signals();
   rows_.for_each(

@@ -194,6 +194,7 @@ void commit_last_record(EngineCore& core, Execution& execution, ProcedureState s
     last.bypassed = execution.sent_back;
     last.reported = which == LastRecord::kEndsDomain && !execution.is_root();
   }
+  core.date_end(execution, last);
   update_state(execution, last, 0, commit->batch);
   execution.phase = Phase::kInFlight;
   enter_flight(execution);

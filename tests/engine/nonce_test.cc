@@ -337,6 +337,27 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a retry that comes too late is refused although the wall clock is back") {
+  using namespace std::chrono_literals;
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1};
+  auto executor_options = engine.options();
+  executor_options.retention.ttl = 1h;
+  engine.open(std::move(executor_options));
+  engine.run();
+  engine.advance(61min);  // the wall clock is beyond doubt
+  SubmitOptions options{.nonce = {1, 1}, .expires_at = engine.clock->wall_now() + 50min};
+  engine.submit("a", options);
+  engine.run();
+  engine.advance(61min);  // the result is forgotten with its nonce
+  engine.clock->jump_wall(GENERATE(Duration(-30min), Duration(-24h)));
+
+  const auto late = engine.executor().submit(Job(engine.world, "a"), options);
+  CHECK(late.status().code() == StatusCode::kExpired);
+  engine.run();
+  CHECK(engine.world.journal.count("do a.1") == 1);
+}
+
 TEST_CASE("an expires_at that promises more than is kept is refused") {
   using namespace std::chrono_literals;
   EngineWorld engine;

@@ -3,6 +3,12 @@
 // How long results are kept, and what happens when there are too many: nothing is forgotten early,
 // new keyed submissions are refused, and known ones are answered. (X8; idempotency 2.4.)
 
+#include <pv2/base/frame.h>
+#include <pv2/store/noop_procedure_store.h>
+
+#include <thread>
+
+#include "record_codec.h"
 #include "support/engine_world.h"
 #include "support/wrapped_store.h"
 
@@ -56,7 +62,8 @@ TEST_CASE("an expiry that a crash interrupts is made up for by the next run") {
   open(engine, {.ttl = 1h});
   const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
   engine.run();
-  engine.faults().crash_before(engine.faults().commits() + 1, FaultStore::AfterCrash::kFail);
+  // The age of the store is durable before anything is deleted by it.
+  engine.faults().crash_before(engine.faults().commits() + 2, FaultStore::AfterCrash::kFail);
   engine.clock->advance(2h);
   engine.run();
   open(engine, {.ttl = 1h});
@@ -177,6 +184,222 @@ TEST_CASE("what could not be deleted when its time was over is deleted later") {
   CHECK(asked_for(engine, id) == StatusCode::kOk);
   engine.advance(1h);
   CHECK(asked_for(engine, id) == StatusCode::kExpired);
+}
+
+TEST_CASE("a wall clock that is wrong for three minutes makes no key expire early") {
+  const auto jump = GENERATE(Duration(25h), Duration(-25h), Duration(24h * 365));
+  const int restarts = GENERATE(0, 1, 2);
+  EngineWorld engine;
+  open(engine, {.ttl = 24h});
+  const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
+  engine.run();
+  engine.advance(1h);
+
+  engine.clock->jump_wall(jump);
+  for (int i = 0; i < restarts; ++i) open(engine, {.ttl = 24h});
+  for (int i = 0; i < 3; ++i) engine.advance(1min);
+  engine.clock->jump_wall(-jump);
+  engine.advance(1min);
+  const auto again = engine.executor().submit(Job(engine.world, "a"), {.nonce = {1, 1}});
+  REQUIRE(again.ok());
+  CHECK(again->replayed);
+  CHECK(again->id == id);
+
+  engine.advance(24h - 1h - 4min - 1us);
+  CHECK(asked_for(engine, id) == StatusCode::kOk);
+  engine.advance(1us);
+  CHECK(asked_for(engine, id) == StatusCode::kExpired);
+}
+
+TEST_CASE("a result is kept for its time wherever the wall clock jumps while a process runs") {
+  const auto jump = GENERATE(Duration(-48h), Duration(-30min), Duration(30min), Duration(48h));
+  const int at = GENERATE(0, 1, 5);  // ten minutes each
+  const bool before_its_end = GENERATE(false, true);
+  EngineWorld engine;
+  open(engine, {.ttl = 1h});
+  if (before_its_end) engine.clock->jump_wall(-jump);
+  const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
+  engine.run();
+  for (int i = 0; i < 6; ++i) {
+    if (i == at) engine.clock->jump_wall(jump);
+    engine.advance(10min - 1us);
+    CHECK(asked_for(engine, id) == StatusCode::kOk);
+    engine.advance(1us);
+  }
+  CHECK(asked_for(engine, id) == StatusCode::kExpired);
+}
+
+TEST_CASE("the time in which no process ran counts when the wall clock is beyond doubt") {
+  EngineWorld engine;
+  open(engine, {.ttl = 24h});
+  engine.advance(30min);
+  engine.advance(31min);  // the clocks have agreed for an hour
+  const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
+  engine.run();
+  engine.close();
+  engine.clock->advance(48h);
+  const bool in_doubt = GENERATE(false, true);
+  open(engine, {.ttl = 24h});
+  engine.run();
+  engine.advance(59min);
+  CHECK(asked_for(engine, id) == StatusCode::kOk);
+  if (in_doubt) engine.clock->jump_wall(10min);
+  engine.advance(2min);
+  CHECK(asked_for(engine, id) == (in_doubt ? StatusCode::kOk : StatusCode::kExpired));
+  engine.advance(1h);
+  CHECK(asked_for(engine, id) == StatusCode::kExpired);
+}
+
+TEST_CASE("many results whose time is over are all forgotten at once, and nothing young is read") {
+  class Counting final : public WrappedStore {
+   public:
+    using WrappedStore::WrappedStore;
+    Status scan(Space space, std::string_view prefix, const RowVisitor& visit) override {
+      return WrappedStore::scan(space, prefix, [&](const StoredRow& row) {
+        if (space == Space::kEngine) ++dates;
+        return visit(row);
+      });
+    }
+    std::size_t dates = 0;
+  };
+  EngineWorld engine;
+  engine.max_live_procedures = 10'000;
+  engine.world.scripts["a"] = {.steps = 1};
+  auto options = engine.options();
+  options.retention.ttl = 1h;
+  auto store = std::make_unique<Counting>(std::move(options.store));
+  Counting& counting = *store;
+  options.store = std::move(store);
+  engine.open(std::move(options));
+  constexpr std::size_t kMany = 3000;
+  for (std::size_t i = 0; i < kMany; ++i) engine.submit("a");
+  engine.run();
+  engine.advance(30min);
+  for (std::size_t i = 0; i < kMany; ++i) engine.submit("a");
+  engine.run();
+  REQUIRE(engine.disk->rows() == 1 + 2 * 3 * kMany);
+  counting.dates = 0;
+  engine.advance(1min);
+  CHECK(counting.dates <= 2);  // the oldest, which is young
+
+  engine.advance(29min);
+  CHECK(engine.disk->rows() == 1 + 3 * kMany);
+  CHECK(counting.dates < kMany + 20);
+  engine.advance(30min);
+  CHECK(engine.disk->rows() == 1);
+}
+
+TEST_CASE("an abort that takes a success back takes its date back too") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1};
+  open(engine, {.ttl = 1h});
+  const ProcedureId id = engine.submit("a");
+  engine.faults().hold_commit(engine.faults().commits() + 1);
+  engine.executor().abort_async(id, {}, [](const Status&) {});
+  engine.run();
+  engine.faults().release();
+  engine.run();
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK(engine.disk->rows() == 1 + 3);  // watermark, header, result, one date
+  engine.advance(1h);
+  CHECK(engine.disk->rows() == 1);
+}
+
+TEST_CASE("results of an older program, which dated none, are dated once and go in their time") {
+  EngineWorld engine;
+  open(engine, {.ttl = 1h});
+  const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
+  engine.run();
+  engine.close();
+  // As that program would have left them: no date, and a state that names none.
+  std::string key;
+  REQUIRE(engine.disk->rows() == 5);
+  key = kept_key(Duration(0), id);
+  REQUIRE(engine.disk->erase(Space::kEngine, key));
+  const auto state_key = procedure_key(id, RowKind::kState);
+  const std::string with_age = *engine.disk->get(Space::kProcedure, state_key);
+  std::string_view left = with_age;
+  std::string engine_part(*read_frame(left));
+  const std::string ending = {'\x88', '\x01', '\0'};  // field 17: 0
+  REQUIRE(engine_part.ends_with(ending));
+  engine_part.resize(engine_part.size() - ending.size());
+  std::string row;
+  append_frame(row, engine_part);
+  row.append(left);
+  engine.disk->put(Space::kProcedure, state_key, row);
+
+  open(engine, {.ttl = 1h});
+  engine.run();
+  CHECK(engine.disk->rows() == 5);
+  engine.advance(30min);
+  open(engine, {.ttl = 1h});
+  engine.run();
+  CHECK(engine.disk->rows() == 5);
+  engine.advance(30min - 1us);
+  CHECK(asked_for(engine, id) == StatusCode::kOk);
+  engine.advance(1us);
+  CHECK(asked_for(engine, id) == StatusCode::kExpired);
+  CHECK(engine.disk->rows() == 1);
+}
+
+TEST_CASE("the bytes of what is kept are right over restarts and acknowledgements") {
+  EngineWorld engine;
+  engine.max_results_in_memory = 1;
+  const RetentionPolicy policy{.max_bytes = 700};
+  open(engine, policy);
+  const ProcedureId a = engine.submit("a", {.nonce = {1, 1}});
+  const ProcedureId b = engine.submit("b", {.nonce = {1, 2}});
+  const ProcedureId c = engine.submit("c", {.nonce = {1, 3}});
+  engine.run();
+  if (GENERATE(false, true)) open(engine, policy);
+  CHECK(submit_keyed(engine, "a", 4) == StatusCode::kResourceExhausted);
+  for (const ProcedureId id : {a, b, c}) REQUIRE(engine.executor().acknowledge(id).ok());
+  CHECK(submit_keyed(engine, "a", 4) == StatusCode::kOk);
+}
+
+TEST_CASE("results that no store keeps are forgotten in their time too") {
+  World world;
+  world.scripts["a"] = {.steps = 1};
+  ExecutorOptions options;
+  options.store = noop();
+  options.workers = 0;
+  options.clock = std::make_shared<ManualClock>();
+  const auto clock = std::static_pointer_cast<ManualClock>(options.clock);
+  options.retention.ttl = 1h;
+  options.log = {};
+  add_job_types(options.registry, world);
+  auto executor = ProcedureExecutor::open(std::move(options)).value();
+  executor->start();
+  const ProcedureId id = executor->submit(Job(world, "a"), {.nonce = {1, 1}})->id;
+  executor->run_until_idle();
+  clock->advance(1h - 1us);
+  executor->run_until_idle();
+  CHECK(executor->submit(Job(world, "a"), {.nonce = {1, 1}})->replayed);
+  clock->advance(1us);
+  executor->run_until_idle();
+  CHECK(executor->submit(Job(world, "a"), {.nonce = {1, 1}})->id != id);
+}
+
+TEST_CASE("results are forgotten in their time by an executor with threads and no other timer") {
+  World world;
+  world.scripts["a"] = {.steps = 1};
+  const auto clock = std::make_shared<ManualClock>();
+  ExecutorOptions options;
+  options.store =
+      memory(std::make_shared<MemoryDisk>(), {.mode = MemoryStoreOptions::Mode::kThread});
+  options.workers = 2;
+  options.clock = clock;
+  options.retention.ttl = 1h;
+  options.stuck_after = Duration(0);
+  options.log = {};
+  add_job_types(options.registry, world);
+  auto executor = ProcedureExecutor::open(std::move(options)).value();
+  executor->start();
+  const ProcedureId id = executor->submit(Job(world, "a"))->id;
+  REQUIRE(executor->wait(id)->status.ok());
+  clock->advance(1h);
+  // It goes when the pool has looked; nothing else has to happen.
+  while (executor->wait(id).status().code() != StatusCode::kExpired) std::this_thread::yield();
 }
 
 TEST_CASE("a time to live that clients could outlast is refused") {

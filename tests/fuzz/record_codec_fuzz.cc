@@ -113,7 +113,7 @@ void fuzz_small_rows(std::string_view row) {
   if (const auto next_id = decode_watermark(row); next_id.ok()) {
     std::string again;
     encode_watermark(*next_id, again);
-    PV2_ASSERT(*decode_watermark(again) == *next_id, "a watermark is kept");
+    PV2_ASSERT(decode_watermark(again)->next_id == next_id->next_id, "a watermark is kept");
   } else {
     must_have_reason(next_id.status());
   }

@@ -64,7 +64,9 @@ enum class DeadlockPolicy : std::uint8_t {
 struct RetentionPolicy {
   /// A result is kept so long after its end, or until it is acknowledged; then it and its nonce are
   /// forgotten, and the same submission would run again: a nonce promises "at most once" for this
-  /// long. 0: until it is acknowledged. Else at least 30 minutes, longer than any client retries.
+  /// long. Measured by the monotonic clock while executors run; time in which none ran counts once
+  /// the wall clock is beyond doubt (docs/crash-safety.md), so it may be longer, never shorter.
+  /// 0: until it is acknowledged. Else at least 30 minutes, longer than any client retries.
   Duration ttl{};
   /// Submissions with a nonce that may be live, or have a result that is kept, at once. 0: any
   /// number. Those of steps count, but are not refused.
