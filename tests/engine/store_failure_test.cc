@@ -75,7 +75,7 @@ TEST_CASE(
       engine.submit(nonce == 1 ? "p" : "f", {.nonce = {1, nonce}});
     }
     engine.run_to_the_end();
-    CHECK(engine.disk->rows() == 1 + 3 * 3);
+    CHECK(engine.disk->rows() == 1 + 2 * 4);
   }
 }
 
