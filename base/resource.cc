@@ -97,7 +97,7 @@ LockSet& LockSet::scope(LockScope scope) {
   return *this;
 }
 
-const ResourceKey& LockSet::primary() const noexcept {
+const ResourceKey& LockSet::primary() const& noexcept {
   static const ResourceKey nothing;
   return requests_.empty() ? nothing : requests_[primary_].key;
 }

@@ -47,6 +47,10 @@ std::string_view to_string(StatusCode code) noexcept {
       return "FENCED";
     case StatusCode::kBusy:
       return "BUSY";
+    case StatusCode::kDeadlock:
+      return "DEADLOCK";
+    case StatusCode::kStorageFull:
+      return "STORAGE_FULL";
   }
   return "UNKNOWN_CODE";
 }

@@ -115,7 +115,7 @@ Status Admission::check_size(const Execution& execution) const {
   const std::size_t bytes = size_of(execution);
   const std::size_t limit = record_bytes_max(core_.store.limits()) / 2;
   if (bytes <= limit) return Status();
-  return Status(StatusCode::kResourceExhausted,
+  return Status(StatusCode::kInvalidArgument,
                 "a " + execution.type->name + " with " + std::to_string(bytes) +
                     " bytes of fields, owner and locks is too large for " + core_.store.name() +
                     "; the limit is " + std::to_string(limit));

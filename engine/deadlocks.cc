@@ -115,7 +115,7 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
   last.undo = has_begun_its_step(member) ? UndoChange::kPush : UndoChange::kKeep;
   last.history = HistoryEntry{member.step, member.attempt, Outcome::Kind::kFail, last.now};
   last.error =
-      bounded(Status(StatusCode::kAborted,
+      bounded(Status(StatusCode::kDeadlock,
                      "given up to end a deadlock, as the youngest in it: " + why +
                          "; submit it again, or let all of them take their locks in one order"));
   write(member, std::move(commit), effects);
@@ -139,7 +139,7 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
   next.holds_locks = false;
   next.now = core.clock.wall_now();
   next.error =
-      bounded(Status(StatusCode::kAborted,
+      bounded(Status(StatusCode::kDeadlock,
                      "its undoing is in a deadlock with others, as the youngest in it: " + why +
                          "; undo by hand what procedure " + std::to_string(member.id.value) +
                          " has done, or free what it waits for"));

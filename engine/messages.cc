@@ -138,6 +138,12 @@ Status Messages::why_no_signal(Execution& to, const InboxMessage& signal,
   const std::size_t bytes = to.inbox ? to.inbox->signal_bytes : 0;
   const std::size_t signals_max = core_.options.max_signals;
   if (signals < signals_max && bytes + Inbox::size_of(signal) <= bytes_max) return Status();
+  if (Inbox::size_of(signal) > bytes_max) {
+    return Status(StatusCode::kInvalidArgument,
+                  "a signal of " + std::to_string(Inbox::size_of(signal)) +
+                      " bytes is larger than all that " + procedure(to.id) +
+                      " may have (max_signal_bytes " + std::to_string(bytes_max) + ")");
+  }
   return Status(StatusCode::kResourceExhausted,
                 procedure(to.id) + " has " + std::to_string(signals) + " signals with " +
                     std::to_string(bytes) + " bytes that it has not consumed; with this one of " +

@@ -14,6 +14,7 @@ ErrorKind kind_of(StatusCode code) noexcept {
     case StatusCode::kBusy:
     case StatusCode::kResourceExhausted:
     case StatusCode::kStopping:
+    case StatusCode::kDeadlock:
       return ErrorKind::kTransient;
     case StatusCode::kUnknownOutcome:
     case StatusCode::kDeadlineExceeded:
@@ -31,6 +32,7 @@ ErrorKind kind_of(StatusCode code) noexcept {
     case StatusCode::kNotSupported:
     case StatusCode::kInternal:
     case StatusCode::kFenced:
+    case StatusCode::kStorageFull:
       break;
   }
   return ErrorKind::kPermanent;

@@ -137,7 +137,7 @@ bool StepRun::run() {
   StoreLimits limits = core_.store.limits();
   limits.batch_bytes -= std::min(limits.batch_bytes / 4, limits::kLaterRecordBytes);
   if (!fits(limits, commit_.batch)) {
-    Status error(StatusCode::kResourceExhausted,
+    Status error(StatusCode::kInvalidArgument,
                  "step " + step_name() + " of procedure " + std::to_string(execution_.id.value) +
                      " writes " + std::to_string(commit_.batch.operations()) + " rows, " +
                      std::to_string(commit_.batch.bytes()) + " bytes; " + core_.store.name() +
@@ -239,7 +239,7 @@ void StepRun::advance_to(std::uint32_t step) {
   if (kind == StepKind::kUndoable && !execution_.no_return) {
     if (execution_.undo.size() >= limits::kUndoEntries) {
       abandon_children();
-      return fail(Status(StatusCode::kResourceExhausted,
+      return fail(Status(StatusCode::kInvalidArgument,
                          execution_.type->name + " has " + std::to_string(limits::kUndoEntries) +
                              " steps to undo and may not add another"));
     }
@@ -502,7 +502,7 @@ bool StepRun::row_fits(std::string_view row, std::string_view value) {
     return false;
   }
   refused_row_ =
-      Status(StatusCode::kResourceExhausted,
+      Status(StatusCode::kInvalidArgument,
              "step " + step_name() + " of procedure " + std::to_string(execution_.id.value) +
                  " writes " + std::to_string(rows_.operations() + 1) + " rows, " +
                  std::to_string(rows_.bytes() + row.size() + value.size()) + " bytes; " +
@@ -513,7 +513,7 @@ bool StepRun::row_fits(std::string_view row, std::string_view value) {
 }
 
 Status StepRun::too_large(std::string_view what, std::size_t bytes) const {
-  return Status(StatusCode::kResourceExhausted,
+  return Status(StatusCode::kInvalidArgument,
                 std::string(what) + " of a " + execution_.type->name + " at step " + step_name() +
                     " has " + std::to_string(bytes) + " bytes; " + core_.store.name() + " takes " +
                     std::to_string(record_bytes_max(core_.store.limits())) + " in one batch");

@@ -171,7 +171,7 @@ Status Committer::write(const CommitList& unit) {
 }
 
 Status Committer::too_large(const CommitRequest& request) const {
-  return Status(StatusCode::kResourceExhausted,
+  return Status(StatusCode::kInvalidArgument,
                 fmt::format("commit {} to {} is too large: {} operations and {} bytes, the limits "
                             "are {} and {}",
                             request.sequence.value, store_name_, request.batch.operations(),

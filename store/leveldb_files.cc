@@ -23,7 +23,7 @@ Status translate(const leveldb::Status& status) {
   if (status.IsNotSupportedError()) return Status(StatusCode::kNotSupported, std::move(message));
   if (message.find("No space left on device") != std::string::npos ||
       message.find("Disk quota exceeded") != std::string::npos) {
-    return Status(StatusCode::kResourceExhausted, std::move(message));
+    return Status(StatusCode::kStorageFull, std::move(message));
   }
   return Status(StatusCode::kIoError, std::move(message));
 }

@@ -20,7 +20,7 @@ namespace pv2 {
 /// Makes the entries of a directory durable.
 using DirectorySync = std::function<Status(const std::string& directory)>;
 
-/// LevelDB's failure as ours; a full disk becomes kResourceExhausted.
+/// LevelDB's failure as ours; a full disk becomes kStorageFull.
 Status translate(const leveldb::Status& status);
 
 /// fsync on the directory itself: POSIX makes the name of a new file durable in no other way.

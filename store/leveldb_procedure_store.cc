@@ -44,6 +44,14 @@ constexpr int kFilterBitsPerKey = 10;
 leveldb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
 std::string_view view(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
 
+leveldb::Env& env_of(const LevelDbOptions& options) {
+  if (!options.env.has_value()) return *leveldb::Env::Default();
+  auto* const* const env = std::any_cast<leveldb::Env*>(&options.env);
+  PV2_ASSERT(env != nullptr && *env != nullptr,
+             "LevelDbOptions::env holds a leveldb::Env*, not a pointer to a class derived from it");
+  return **env;
+}
+
 }  // namespace
 
 class LevelDbProcedureStore::Impl final : public UnitWriter {
@@ -51,9 +59,9 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
   Impl(std::string path, LevelDbOptions options)
       : options_(std::move(options)),
         directory_(std::move(path),
-                   LevelDbFiles(options_.env ? *options_.env : *leveldb::Env::Default(),
-                                options_.sync_directory ? options_.sync_directory
-                                                        : DirectorySync(&pv2::sync_directory))),
+                   LevelDbFiles(env_of(options_), options_.sync_directory
+                                                      ? options_.sync_directory
+                                                      : DirectorySync(&pv2::sync_directory))),
         mark_(directory_.files(), directory_.mark_file()),
         durable_names_(directory_.files().env(), directory_.files().directory_sync()),
         env_(durable_names_) {}
@@ -178,7 +186,7 @@ Status LevelDbProcedureStore::Impl::acquire() {
     Status status = directory_.create();
     if (!status.ok()) return status;
   }
-  if (options_.env == nullptr) {
+  if (!options_.env.has_value()) {
     Status status = lock_.acquire(directory_.lock_file(), directory_.path());
     if (!status.ok()) return status;
   }
@@ -265,7 +273,7 @@ Status LevelDbProcedureStore::Impl::take_over() {
 
 // Commits go on in a directory that was removed, and nobody would find them.
 Status LevelDbProcedureStore::Impl::look_at_directory() const {
-  if (options_.env == nullptr) return lock_.check(directory_.lock_file(), directory_.path());
+  if (!options_.env.has_value()) return lock_.check(directory_.lock_file(), directory_.path());
   return directory_.has_marker() ? Status() : store_is_gone(directory_.path(), "its marker is");
 }
 

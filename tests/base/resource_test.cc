@@ -36,6 +36,14 @@ TEST_CASE("a table brings its namespace, shared") {
   CHECK(shown(LockSet().table("ns", "t", kShared)) == "namespace ns shared, table ns:t shared");
 }
 
+TEST_CASE("the requests of a temporary set outlive it in a loop") {
+  const auto locks = [] { return LockSet().table(std::string(100, 'n'), "t", kExclusive); };
+  std::string all;
+  for (const LockRequest& request : locks().requests()) all += to_string(request.key) + " ";
+  CHECK(all == "namespace " + std::string(100, 'n') + " table " + std::string(100, 'n') + ":t ");
+  CHECK(locks().primary().name == std::string(100, 'n') + ":t");
+}
+
 TEST_CASE("a region brings its table and its namespace, both shared") {
   CHECK(shown(LockSet().region("ns", "t", "r1", kExclusive)) ==
         "namespace ns shared, table ns:t shared, region ns:t,r1 exclusive");

@@ -7,6 +7,9 @@
 
 #include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "pv2/base/assert.h"
 #include "pv2/base/log.h"
@@ -37,6 +40,8 @@ TEST_CASE("status codes keep their numbers and names, which are persisted and pr
       {StatusCode::kUnknownOutcome, "UNKNOWN_OUTCOME"},
       {StatusCode::kFenced, "FENCED"},
       {StatusCode::kBusy, "BUSY"},
+      {StatusCode::kDeadlock, "DEADLOCK"},
+      {StatusCode::kStorageFull, "STORAGE_FULL"},
   };
   int number = 0;
   for (const auto& [code, name] : codes) {
@@ -87,6 +92,27 @@ TEST_CASE("a Result is a value or the reason why there is none") {
   const Result<std::string> bad = Status(StatusCode::kNotFound, "no such thing");
   CHECK_FALSE(bad);
   CHECK(bad.status().code() == StatusCode::kNotFound);
+}
+
+TEST_CASE("the value of a temporary Result outlives it in a loop") {
+  const auto names = [] { return Result<std::vector<std::string>>({std::string(100, 'a'), "b"}); };
+  std::string all;
+  for (const std::string& name : *names()) all += name;
+  for (const std::string& name : names().value()) all += name;
+  CHECK(all == std::string(100, 'a') + "b" + std::string(100, 'a') + "b");
+
+  static_assert(std::is_same_v<decltype(*names()), std::vector<std::string>>);
+  static_assert(std::is_same_v<decltype(names().value()), std::vector<std::string>>);
+}
+
+TEST_CASE("the message of a temporary Status is a string of its own") {
+  const auto failure = [] { return Status(StatusCode::kNotFound, "no such thing"); };
+  const auto message = failure().message();
+  CHECK(message == "no such thing");
+  CHECK(Status().message().empty());
+
+  static_assert(std::is_same_v<decltype(failure().message()), std::string>);
+  static_assert(std::is_same_v<decltype(std::declval<Status&>().message()), std::string_view>);
 }
 
 TEST_CASE("a Result can hold what cannot be copied") {

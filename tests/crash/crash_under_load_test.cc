@@ -173,9 +173,9 @@ TEST_CASE("a machine that loses power at any moment under load loses nothing tha
   const std::uint64_t first = seeds_from_environment(1).first;
   CrashEnv env(first);
   const MakeStore make_store = [&env] {
-    return leveldb(
-        "store",
-        {.write_buffer_bytes = kWriteBuffer, .env = &env, .sync_directory = env.directory_sync()});
+    return leveldb("store", {.write_buffer_bytes = kWriteBuffer,
+                             .env = env.as_env(),
+                             .sync_directory = env.directory_sync()});
   };
   Ledger ledger;
   const Report report = [&ledger](const Event& event) { ledger.note(event); };

@@ -42,7 +42,7 @@ TEST_CASE("of two trees that wait for each other the younger is undone and the o
   CHECK(engine.result(older).state == ProcedureState::kSuccess);
   const ProcedureResult undone = engine.result(younger);
   CHECK(undone.state == ProcedureState::kRolledBack);
-  CHECK(undone.status.code() == StatusCode::kAborted);
+  CHECK(undone.status.code() == StatusCode::kDeadlock);
   CHECK(undone.status.message().find("waits for table shop:orders, held by procedure " +
                                      std::to_string(older.value)) != std::string::npos);
   CHECK(engine.world.journal.count("undo younger.1") == 1);
@@ -64,7 +64,7 @@ TEST_CASE("the error of a deadlock is cut like any other: it travels in every la
   engine.run_to_the_end();
 
   const ProcedureResult undone = engine.result(younger);
-  CHECK(undone.status.code() == StatusCode::kAborted);
+  CHECK(undone.status.code() == StatusCode::kDeadlock);
   CHECK(undone.status.message().size() < 2100);
   CHECK(logged(engine, long_name));  // there it is whole
 }
@@ -217,8 +217,8 @@ TEST_CASE("who waits in two circles goes on when both others are undone") {
   engine.run_to_the_end();
 
   CHECK(engine.result(old).state == ProcedureState::kSuccess);
-  CHECK(engine.result(middle).status.code() == StatusCode::kAborted);
-  CHECK(engine.result(young).status.code() == StatusCode::kAborted);
+  CHECK(engine.result(middle).status.code() == StatusCode::kDeadlock);
+  CHECK(engine.result(young).status.code() == StatusCode::kDeadlock);
 }
 
 TEST_CASE("who only stands in line is not given up because of a rollback that stands behind it") {

@@ -38,7 +38,7 @@ struct Machine {
     // Small, so that a table is written too.
     made.store = leveldb("store", {.write_buffer_bytes = 64 << 10,
                                    .committer = LevelDbOptions::Committer::kPump,
-                                   .env = &env,
+                                   .env = env.as_env(),
                                    .sync_directory = env.directory_sync()});
     return made;
   }

@@ -107,7 +107,7 @@ TEST_CASE("a submission with an owner, fields or lock names that are too long is
   must_say(refusal("a", kHuge), StatusCode::kInvalidArgument, "SubmitOptions::owner has 17825792");
   must_say(refusal("locks"), StatusCode::kInvalidArgument, "has 4097 bytes; at most 4096");
   must_say(refusal("class"), StatusCode::kInvalidArgument, "has class 17, which does not exist");
-  must_say(refusal(kHuge), StatusCode::kResourceExhausted, "bytes of fields, owner and locks");
+  must_say(refusal(kHuge), StatusCode::kInvalidArgument, "bytes of fields, owner and locks");
   CHECK(engine.executor().submit(Job(engine.world, "a"), {.nonce = {1, 2}}).ok());
   engine.run_to_the_end();
   must_be_well(engine);
@@ -128,7 +128,7 @@ TEST_CASE("signals, aborts and orders with strings of any length are refused or 
 
   must_say(engine.executor().signal(id, kHuge), StatusCode::kInvalidArgument,
            "the name of a signal has 1 to 256 bytes, not 17825792");
-  must_say(engine.executor().signal(id, "s", kHuge), StatusCode::kResourceExhausted,
+  must_say(engine.executor().signal(id, "s", kHuge), StatusCode::kInvalidArgument,
            "max_signal_bytes");
   REQUIRE(engine.executor().abort(id, {.reason = kHuge, .who = kHuge}).ok());
   engine.run();
@@ -157,14 +157,14 @@ TEST_CASE("a step that hands in too much fails with what it was, and nothing is 
   must_say(fails_with(engine, [](JobRun& run) { run.ctx.erase_row(kHuge); }),
            StatusCode::kInvalidArgument, "has 17825792 bytes; at most 4096");
   must_say(fails_with(engine, [](JobRun& run) { run.ctx.put_row("k", kHuge); }),
-           StatusCode::kResourceExhausted, "step TWO of procedure");
+           StatusCode::kInvalidArgument, "step TWO of procedure");
   must_say(fails_with(engine,
                       [](JobRun& run) {
                         for (int i = 0; i < 70'000; ++i) run.ctx.put_row("k", "v");
                       }),
-           StatusCode::kResourceExhausted, "writes 65537 rows");
+           StatusCode::kInvalidArgument, "writes 65537 rows");
   must_say(fails_with(engine, [](JobRun& run) { run.note = kHuge; }),
-           StatusCode::kResourceExhausted, "fields() of a test.Job at step TWO has 178257");
+           StatusCode::kInvalidArgument, "fields() of a test.Job at step TWO has 178257");
   must_say(fails_with(engine,
                       [](JobRun& run) { run.ctx.submit(Job(run.world, "a"), {.owner = kHuge}); }),
            StatusCode::kInvalidArgument, "SubmitOptions::owner has 17825792 bytes");
@@ -205,11 +205,11 @@ TEST_CASE("results, children and undos that are too large fail or park, and the 
   const ProcedureId undo = engine.submit("undo");
   engine.run();
 
-  must_say(engine.result(result).status, StatusCode::kResourceExhausted,
+  must_say(engine.result(result).status, StatusCode::kInvalidArgument,
            "the result of a test.Job");
-  must_say(engine.result(parent).status, StatusCode::kResourceExhausted, "what is spawned by step");
+  must_say(engine.result(parent).status, StatusCode::kInvalidArgument, "what is spawned by step");
   CHECK(engine.describe(undo).parked);
-  must_say(engine.describe(undo).error, StatusCode::kResourceExhausted, "fields() of a test.Job");
+  must_say(engine.describe(undo).error, StatusCode::kInvalidArgument, "fields() of a test.Job");
   CHECK(engine.executor().bypass(undo, {.who = kHuge, .why = kHuge}).ok());
   engine.run();
   must_be_well(engine);

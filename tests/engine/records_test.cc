@@ -148,7 +148,7 @@ TEST_CASE("a step that exceeds what a batch may hold fails before anything is wr
 
   for (const ProcedureId id : {rows, children}) {
     CHECK(engine.result(id).state == ProcedureState::kRolledBack);
-    CHECK(engine.result(id).status.code() == StatusCode::kResourceExhausted);
+    CHECK(engine.result(id).status.code() == StatusCode::kInvalidArgument);
   }
   CHECK(engine.faults().rows(Space::kHost, RowOperation::kPut) == 0);
   CHECK(engine.executor().health().ok());

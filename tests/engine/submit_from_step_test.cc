@@ -347,7 +347,7 @@ TEST_CASE("a duplicate that joins a submission of a step that is given up is tol
   engine.open();
   const ProcedureId id = engine.submit("a");
   engine.run();
-  CHECK(engine.result(id).status.code() == StatusCode::kResourceExhausted);
+  CHECK(engine.result(id).status.code() == StatusCode::kInvalidArgument);
   CHECK(engine.executor().live_procedures() == 0);
   CHECK(engine.executor().locks().empty());
   const auto free = engine.executor().submit(Job(engine.world, "other"), {.nonce = {7, 7}});

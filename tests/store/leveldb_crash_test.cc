@@ -49,7 +49,7 @@ class Machine {
     // dozen commits.
     LevelDbProcedureStore store("store", {.write_buffer_bytes = 64 << 10,
                                           .committer = LevelDbOptions::Committer::kPump,
-                                          .env = &env_,
+                                          .env = env_.as_env(),
                                           .sync_directory = env_.directory_sync()});
     const Status opened = store.recover_lease(sink);
     if (!opened.ok()) {
@@ -83,7 +83,7 @@ class Machine {
     env_.reboot();
     RecordingSink sink;
     LevelDbProcedureStore store("store", {.committer = LevelDbOptions::Committer::kPump,
-                                          .env = &env_,
+                                          .env = env_.as_env(),
                                           .sync_directory = env_.directory_sync()});
     const Status opened = store.recover_lease(sink);
     INFO(opened.to_string());
@@ -163,7 +163,7 @@ TEST_CASE("a power cut at any point of creating a store leaves a place where it 
     INFO("power cut before operation " << operation);
     CrashEnv env(operation);
     const LevelDbOptions options{.committer = LevelDbOptions::Committer::kPump,
-                                 .env = &env,
+                                 .env = env.as_env(),
                                  .sync_directory = env.directory_sync()};
     RecordingSink sink;
     bool created = false;
@@ -219,8 +219,7 @@ TEST_CASE(
   writer.store().close();
 }
 
-TEST_CASE(
-    "a full disk fails the commit as RESOURCE_EXHAUSTED and loses nothing that was acknowledged") {
+TEST_CASE("a full disk fails the commit as STORAGE_FULL and loses nothing that was acknowledged") {
   CrashEnv env;
   int acknowledged = 0;
   {
@@ -230,7 +229,7 @@ TEST_CASE(
     Status status;
     while ((status = writer.write(std::to_string(acknowledged))).ok()) ++acknowledged;
 
-    REQUIRE(status.code() == StatusCode::kResourceExhausted);
+    REQUIRE(status.code() == StatusCode::kStorageFull);
     REQUIRE_THAT(std::string(status.message()), ContainsSubstring("No space left on device"));
     REQUIRE(acknowledged > 10);
     writer.store().close();
@@ -239,7 +238,7 @@ TEST_CASE(
   {
     Writer full(env);
     REQUIRE(full.open().ok());  // nothing has to be written to read
-    REQUIRE(full.write("one more").code() == StatusCode::kResourceExhausted);
+    REQUIRE(full.write("one more").code() == StatusCode::kStorageFull);
     full.store().close();
   }
   env.set_space(SIZE_MAX);
@@ -267,7 +266,7 @@ class SecondLog {
   std::vector<std::string> commit(CrashEnv::TornTail torn, const Cut& cut, const Hold& hold) {
     LevelDbProcedureStore store("store", {.write_buffer_bytes = 64 << 10,
                                           .committer = LevelDbOptions::Committer::kPump,
-                                          .env = &env_,
+                                          .env = env_.as_env(),
                                           .sync_directory = env_.directory_sync()});
     RecordingSink sink;
     REQUIRE(store.recover_lease(sink).ok());
@@ -394,7 +393,7 @@ TEST_CASE("a cut MANIFEST is named itself, and never a log or a table") {
     RecordingSink sink;
     LevelDbProcedureStore store("store", {.write_buffer_bytes = 64 << 10,
                                           .committer = LevelDbOptions::Committer::kPump,
-                                          .env = &env,
+                                          .env = env.as_env(),
                                           .sync_directory = env.directory_sync()});
     REQUIRE(store.recover_lease(sink).ok());
     std::deque<Request> requests;

@@ -587,7 +587,7 @@ TEST_CASE("a full file system is reported as such and keeps what was acknowledge
   }
   ::umount(tiny.c_str());
 
-  REQUIRE(full.code() == StatusCode::kResourceExhausted);
+  REQUIRE(full.code() == StatusCode::kStorageFull);
   REQUIRE(acknowledged > 100);
   REQUIRE(larger);
   REQUIRE(found >= acknowledged);

@@ -307,7 +307,7 @@ TEST_CASE("a batch over the limits fails in its turn, and nothing is written aft
       const auto answers = sink.wait_for(3, *store);
 
       REQUIRE(answers[0].status.ok());
-      REQUIRE(answers[1].status.code() == StatusCode::kResourceExhausted);
+      REQUIRE(answers[1].status.code() == StatusCode::kInvalidArgument);
       REQUIRE_THAT(std::string(answers[1].status.message()), ContainsSubstring("3 operations"));
       REQUIRE(answers[2].status == answers[1].status);
       store->close();
@@ -365,7 +365,7 @@ TEST_CASE("what is queued is cut into units that are as large as they may be and
   const RowBatch& small = requests.front().batch;
   CrashEnv env;
   LevelDbOptions options{.committer = LevelDbOptions::Committer::kPump,
-                         .env = &env,
+                         .env = env.as_env(),
                          .sync_directory = env.directory_sync()};
   options.unit_size = {.batch_operations = by_bytes ? SIZE_MAX : 2 * small.operations() + 1,
                        .batch_bytes = by_bytes ? 2 * small.bytes() + 1 : SIZE_MAX};

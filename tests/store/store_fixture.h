@@ -112,7 +112,7 @@ inline StorePlace crash_env_place(LevelDbOptions::Committer committer) {
           [env, committer](StoreLimits limits) {
             return leveldb("store", {.limits = limits,
                                      .committer = committer,
-                                     .env = env.get(),
+                                     .env = env->as_env(),
                                      .sync_directory = env->directory_sync()});
           }};
 }
@@ -154,7 +154,7 @@ class Writer {
  public:
   explicit Writer(CrashEnv& env)
       : store_("store", {.committer = LevelDbOptions::Committer::kPump,
-                         .env = &env,
+                         .env = env.as_env(),
                          .sync_directory = env.directory_sync()}) {}
 
   Status open() { return store_.recover_lease(sink_); }

@@ -64,6 +64,8 @@ class CrashEnv final : public leveldb::EnvWrapper {
   /// full disk.
   void set_space(std::size_t bytes);
 
+  /// For LevelDbOptions::env.
+  [[nodiscard]] leveldb::Env* as_env() noexcept { return this; }
   /// For LevelDbOptions::sync_directory.
   [[nodiscard]] std::function<Status(const std::string&)> directory_sync();
 

@@ -25,7 +25,7 @@ class LevelDbGround final : public Ground {
     if (cut_before_) env_.crash_before_operation(*cut_before_, CrashEnv::TornTail::kRandom);
     cut_before_.reset();
     return leveldb("store", {.committer = LevelDbOptions::Committer::kPump,
-                             .env = &env_,
+                             .env = env_.as_env(),
                              .sync_directory = env_.directory_sync()});
   }
   void crash() override { env_.crash(CrashEnv::TornTail::kRandom); }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pv2 {
@@ -93,10 +94,13 @@ class LockSet {
 
   [[nodiscard]] bool empty() const noexcept { return requests_.empty(); }
   /// The requests in the global order, each key once.
-  [[nodiscard]] const std::vector<LockRequest>& requests() const noexcept { return requests_; }
+  [[nodiscard]] const std::vector<LockRequest>& requests() const& noexcept { return requests_; }
+  /// Of a temporary, so that `for (auto& request : procedure.locks().requests())` is safe.
+  [[nodiscard]] std::vector<LockRequest> requests() && noexcept { return std::move(requests_); }
   /// The entity whose queue its owner waits in: the thing first asked for (for a region, its
   /// table). A global key of class kGlobal and an empty name when the set is empty.
-  [[nodiscard]] const ResourceKey& primary() const noexcept;
+  [[nodiscard]] const ResourceKey& primary() const& noexcept;
+  [[nodiscard]] ResourceKey primary() && { return std::as_const(*this).primary(); }
 
   friend bool operator==(const LockSet&, const LockSet&) = default;
 

@@ -27,11 +27,11 @@ enum class StatusCode : std::uint8_t {
   kKeyReused = 4,           ///< The nonce was used before with other arguments; nothing was run.
   kExpired = 5,             ///< Existed once and was forgotten (an evicted result, an old nonce).
   kFailedPrecondition = 6,  ///< The state of the world does not allow it (yet).
-  kAborted = 7,             ///< Ended because somebody asked for it.
+  kAborted = 7,             ///< Ended because somebody asked for it: an abort, a bypass.
   kDeadlineExceeded = 8,    ///< A deadline passed; the operation may still be going on.
   kUnavailable = 9,         ///< Not now; the same request may succeed later.
   kStopping = 10,           ///< The executor or store is stopping or stopped.
-  kResourceExhausted = 11,  ///< A stated limit (bytes, entries, disk) does not allow it.
+  kResourceExhausted = 11,  ///< A stated limit is reached; later, when there is room, it may work.
   kCorruption = 12,         ///< Stored bytes are not what was written.
   kIoError = 13,            ///< The operating system refused or failed an operation.
   kNotSupported = 14,       ///< Understood, and not something this object does.
@@ -39,6 +39,8 @@ enum class StatusCode : std::uint8_t {
   kUnknownOutcome = 16,  ///< It may or may not have happened; find out before repeating it.
   kFenced = 17,          ///< Another owner has taken over; this one must not write any more.
   kBusy = 18,            ///< Somebody else holds it (a store in use by another process).
+  kDeadlock = 19,        ///< Given up to end a deadlock; the same work may be submitted again.
+  kStorageFull = 20,     ///< The disk, or a quota, is full; nothing works before there is room.
 };
 
 /// The stable name of a code, as printed in messages and logs ("KEY_REUSED").
@@ -54,9 +56,12 @@ class [[nodiscard]] Status {
 
   [[nodiscard]] bool ok() const noexcept { return rep_ == nullptr; }
   [[nodiscard]] StatusCode code() const noexcept { return rep_ ? rep_->code : StatusCode::kOk; }
-  [[nodiscard]] std::string_view message() const noexcept {
+  /// A view into this Status, valid as long as it or a copy of it lives.
+  [[nodiscard]] std::string_view message() const& noexcept {
     return rep_ ? std::string_view(rep_->message) : std::string_view();
   }
+  /// Of a temporary: a string of its own, as a view would outlive what it looks into.
+  [[nodiscard]] std::string message() const&& { return rep_ ? rep_->message : std::string(); }
   /// "OK", or "CODE: message".
   [[nodiscard]] std::string to_string() const;
 
@@ -77,6 +82,10 @@ class [[nodiscard]] Status {
 };
 
 /// A value, or the Status that says why there is none. Never holds an OK Status.
+///
+/// A temporary Result gives its value away, so `for (auto& x : *executor.preview(...))` is safe.
+/// What `->` names lies within the Result: `for (auto& x : executor.describe(id)->history)` reads
+/// freed memory. Keep the Result, or `*result`, in a variable first.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -100,14 +109,14 @@ class [[nodiscard]] Result {
     PV2_ASSERT(ok(), "value() of a failed Result");
     return std::get<0>(state_);
   }
-  T&& value() && {
+  T value() && {
     PV2_ASSERT(ok(), "value() of a failed Result");
     return std::get<0>(std::move(state_));
   }
 
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 

@@ -34,8 +34,8 @@ enum class ErrorKind : std::uint8_t {
   kAmbiguous,  ///< Whether it was done is not known.
 };
 
-/// kUnavailable, kBusy, kResourceExhausted and kStopping are transient, kUnknownOutcome and
-/// kDeadlineExceeded ambiguous, all others permanent.
+/// kUnavailable, kBusy, kResourceExhausted, kStopping and kDeadlock are transient, kUnknownOutcome
+/// and kDeadlineExceeded ambiguous, all others permanent.
 [[nodiscard]] ErrorKind kind_of(StatusCode code) noexcept;
 
 /// One operation. The engine calls it from one thread at a time, on any worker, never under a lock

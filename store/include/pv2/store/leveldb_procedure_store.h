@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include <any>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -20,10 +21,6 @@
 #include <string_view>
 
 #include "pv2/store/procedure_store.h"
-
-namespace leveldb {
-class Env;
-}
 
 namespace pv2 {
 
@@ -48,9 +45,10 @@ struct LevelDbOptions {
   };
   Committer committer = Committer::kThread;
 
-  /// For tests: a file system of their own. It is then also responsible for keeping a second owner
-  /// out.
-  leveldb::Env* env = nullptr;
+  /// For tests: a file system of their own, as a `leveldb::Env*`. It is then also responsible for
+  /// keeping a second owner out. (A std::any, as a header that named LevelDB's namespace would make
+  /// `leveldb("db")` ambiguous after `using namespace pv2;`.)
+  std::any env = {};
   /// For tests, with `env`: makes the entries of a directory durable.
   std::function<Status(const std::string& directory)> sync_directory = {};
 };
@@ -93,7 +91,8 @@ class LevelDbProcedureStore final : public ProcedureStore {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A LevelDbProcedureStore in the directory `path`: `.store = pv2::leveldb("orders.db")`.
+/// A LevelDbProcedureStore in the directory `path`: `.store = pv2::leveldb("orders.db")`. Say
+/// `pv2::` where LevelDB's own headers are included too: its namespace has the same name.
 [[nodiscard]] std::unique_ptr<ProcedureStore> leveldb(std::string path,
                                                       LevelDbOptions options = {});
 
