@@ -30,7 +30,9 @@ class FieldChecker {
   void operator()(std::uint32_t number, std::string_view name, T& value) {
     internal::require_field_type<T>();
     check(number, name);
-    if (status_.ok()) check_within(number, name, value);
+    if constexpr (internal::kCanBeField<T>) {
+      if (status_.ok()) check_within(number, name, value);
+    }
   }
 
   /// OK, or kInvalidArgument with the mistake.

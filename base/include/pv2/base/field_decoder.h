@@ -44,7 +44,9 @@ class FieldDecoder {
   void decode_field(std::uint32_t number, std::string_view name, T& value) {
     internal::require_field_type<T>();
     if (!status_.ok()) return;
-    if constexpr (internal::kIsVector<T> || internal::kIsMap<T>) {
+    if constexpr (!internal::kCanBeField<T>) {
+      return;
+    } else if constexpr (internal::kIsVector<T> || internal::kIsMap<T>) {
       bool first = true;
       index_.for_each(number, [&](const Entry& entry) {
         if (first || entry.is_empty) value.clear();

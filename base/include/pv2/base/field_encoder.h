@@ -39,7 +39,7 @@ class FieldEncoder {
   template <class T>
   void encode_field(std::uint32_t number, T& value) {
     internal::require_field_type<T>();
-    encode(number, value);
+    if constexpr (internal::kCanBeField<T>) encode(number, value);
   }
 
   template <class T>

@@ -45,7 +45,7 @@ class FieldPrinter {
   void operator()(std::uint32_t /*number*/, std::string_view name, T& value) {
     internal::require_field_type<T>();
     json_.key(name);
-    print(value);
+    if constexpr (internal::kCanBeField<T>) print(value);
   }
 
  private:

@@ -43,6 +43,9 @@ namespace internal {
 
 /// What HasFields asks with: any visitor would do.
 struct FieldProbe {
+  FieldProbe() = default;
+  FieldProbe(const FieldProbe&) = delete;  // as the others: `fields(auto f)` would copy them
+  FieldProbe& operator=(const FieldProbe&) = delete;
   template <class T>
   void arg(std::uint32_t, std::string_view, T&) {}
   template <class T>
@@ -117,12 +120,19 @@ requires(kIsOptional<T> || kIsVector<T>) struct FieldElement<T> {
 template <class T>
 concept FieldType = FieldSingle<T> || kIsMap<T> || FieldElement<T>::kSupported;
 
+/// Whether a member of type T can be a field. The visitors look no further where it cannot, so that
+/// the message below is the only one.
+template <class T>
+inline constexpr bool kCanBeField = !std::is_const_v<T> && FieldType<T>;
+
 /// One place for the message that a programmer sees who picked a type that cannot be a field.
 template <class T>
 constexpr void require_field_type() {
+  // Not the concept itself, of which a compiler would tell every part that does not hold.
+  constexpr bool kIsType = FieldType<std::remove_const_t<T>>;
   static_assert(!std::is_const_v<T>, "pv2: a field must not be const: reading it back assigns it");
   static_assert(
-      FieldType<std::remove_const_t<T>>,
+      kIsType,
       "pv2: this type cannot be a field. Use bool, a fixed-width integer, an enum, float, "
       "double, std::string, an integral std::chrono::duration, WallTime, ProcedureId, a class "
       "with a public `void fields(auto& f)`, std::pair, std::map, or std::optional or "
