@@ -21,7 +21,9 @@ const ProcedureType* ProcedureRegistry::find(std::string_view name) const noexce
   return at == types_.end() ? nullptr : at->second.get();
 }
 
-void ProcedureRegistry::add_type(ProcedureType type, Status (*validate)(Procedure&)) {
+void ProcedureRegistry::add_type(ProcedureType type, Status (*validate)(Procedure&),
+                                 FieldSchema (*describe)(Procedure&)) {
+  PV2_ASSERT(!type.steps.empty(), "a table of steps has a first row");
   if (!status_.ok()) return;
   if (type.name.empty()) {
     status_ = Status(StatusCode::kInvalidArgument, "a procedure type has an empty kType");
@@ -30,9 +32,14 @@ void ProcedureRegistry::add_type(ProcedureType type, Status (*validate)(Procedur
   status_ = check_bytes("the kType of '" + shortened(type.name) + "'", type.name.size(),
                         limits::kTypeNameBytes);
   if (!status_.ok()) return;
-  status_ =
-      guarded([&] { return "making a " + type.name; }, [&] { return validate(*type.create()); })
-          .with_context("procedure type '" + type.name + "'");
+  status_ = guarded([&] { return "making a " + type.name; },
+                    [&] {
+                      const auto object = type.create();
+                      Status status = validate(*object);
+                      if (status.ok()) type.schema = describe(*object);
+                      return status;
+                    })
+                .with_context("procedure type '" + type.name + "'");
   if (!status_.ok()) return;
   std::string name = type.name;
   type.index = types_.size();

@@ -51,6 +51,12 @@ struct [[nodiscard]] Outcome {
   bool unsure = false;  ///< With kRetry: the attempt may have had its effect.
 };
 
+/// Whether there is such a kind: an Outcome that is not made by a helper of Procedure may hold any
+/// number.
+[[nodiscard]] constexpr bool is_known(Outcome::Kind kind) noexcept {
+  return kind <= Outcome::Kind::kBypassed;
+}
+
 /// Whether an entry of a history tells of an operator, not of the procedure.
 [[nodiscard]] constexpr bool is_order(Outcome::Kind kind) noexcept {
   return kind >= Outcome::Kind::kRetriedNow;

@@ -4,12 +4,13 @@
 // state, locks held, history and queues are the engine's business (its Execution, which a procedure
 // never sees).
 //
-// A derived class declares
-//     static constexpr std::string_view kType = "shop.PlaceOrder";   // persisted: stable across
-//     renames void fields(auto& f) { f.arg(1, "order", order_); f(2, "parcel", parcel_); }
-// and, when a finished one shall stay as it is even if the tree around it is undone (its parent
-// compensates),
-//     static constexpr bool kFinalOnSuccess = true;
+// A derived class declares, in public,
+//
+//     static constexpr std::string_view kType = "shop.PlaceOrder";  // persisted: never renamed
+//     void fields(auto& f) { f.arg(1, "order", order_); f(2, "parcel", parcel_); }
+//
+// and may declare, in public too, what Procedure has with a default: kFinalOnSuccess, kMaxAttempts.
+// What is private, misspelt or of another type does not compile (procedure_class.h).
 //
 // How it fails: a step that throws fails for good (kInternal names the exception); the object is
 // discarded and whatever follows starts from the last durable image, exactly as after a crash.
@@ -19,6 +20,7 @@
 #include <pv2/base/resource.h>
 #include <pv2/scheduler/scheduler_entry.h>
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -26,6 +28,11 @@
 #include "pv2/engine/step_context.h"
 
 namespace pv2 {
+
+namespace internal {
+/// The type of Procedure::kSteps: there is no table.
+struct NoSteps {};
+}  // namespace internal
 
 /// What an error says about trying again.
 enum class ErrorKind : std::uint8_t {
@@ -47,6 +54,16 @@ enum class ErrorKind : std::uint8_t {
 /// field starts anew.
 class Procedure {
  public:
+  /// Without a table of steps a procedure has one, number 1, called EXECUTE. A
+  /// StateMachineProcedure declares its own: `static constexpr auto kSteps = pv2::steps(...);`.
+  static constexpr internal::NoSteps kSteps{};
+  /// After so many failed attempts a step parks, unless its row of the table says another number.
+  /// 0: as RetryPolicy::max_attempts says. A derived class may declare its own.
+  static constexpr std::uint32_t kMaxAttempts = 0;
+  /// Whether one that has succeeded stays as it is even if the tree around it is undone (its parent
+  /// compensates). A derived class may declare its own.
+  static constexpr bool kFinalOnSuccess = false;
+
   virtual ~Procedure() = default;
 
   /// Does the (next) step and says what follows. May run again after a crash or a retry, even when

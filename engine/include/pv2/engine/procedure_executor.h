@@ -48,6 +48,8 @@ struct RetryPolicy {
   /// row of the step table say it more closely.
   std::uint32_t max_attempts = 0;
   /// An undo that fails so often parks its tree: after a bit more than an hour with the defaults.
+  /// So often, in a row and in one run, an object may also fail to be made from its record, because
+  /// a constructor or fields() throws, before its procedure is parked.
   std::uint32_t undo_attempts = 16;
 };
 
@@ -135,6 +137,13 @@ struct ExecutorOptions {
   /// Called on a pool thread for each step that is reported.
   std::function<void(const RunningProcedure&)> on_stuck{};
   UnreadableRecords unreadable = UnreadableRecords::kRefuse;
+  /// Types, by name, of which live procedures may have been written by a program in which a number
+  /// of fields() meant something else: another kind or unit, state instead of an argument. Without
+  /// their name here open() refuses (kFailedPrecondition, and the message says both meanings), as
+  /// the bytes would be read as another value in silence. With it they are read as this program
+  /// means them. Adding, removing and renaming fields, and what docs/fields.md allows, needs none
+  /// of this.
+  std::vector<std::string> accept_field_changes{};
   /// Signals that one procedure has not consumed, and the bytes of their names and payloads; beyond
   /// them a signal is refused (kResourceExhausted).
   std::size_t max_signals = 1024;
@@ -187,8 +196,9 @@ struct PersistedImage;
 /// calls.
 class ProcedureExecutor {
  public:
-  /// Takes over the store and loads it. Fails when a type is wrong, the store belongs to somebody
-  /// else, or it cannot be read; nothing on disk is changed then.
+  /// Takes over the store and loads it. Fails when a type is wrong, the fields of live procedures
+  /// mean something else than when they were written (ExecutorOptions::accept_field_changes), the
+  /// store belongs to somebody else, or it cannot be read; nothing on disk is changed then.
   static Result<std::unique_ptr<ProcedureExecutor>> open(ExecutorOptions options);
 
   /// Stops (see stop()). Not on a thread of this executor, which would go on without it: that ends
@@ -208,16 +218,18 @@ class ProcedureExecutor {
   /// returns the earlier id, marked as replayed; with another type or other arguments it fails with
   /// kKeyReused. On a thread of this executor it fails (kFailedPrecondition): a step that blocks
   /// would stop the engine.
-  template <ProcedureClass P>
+  template <class P>
   Result<Submitted> submit(P procedure, SubmitOptions options = {}) {
+    internal::require_procedure<P, internal::mistake_in_class<P>()>();
     return submit_and_wait(P::kType, std::make_unique<P>(std::move(procedure)), std::move(options));
   }
 
   using SubmitCallback = std::function<void(Result<Submitted>)>;
   /// The same without blocking: `done` is called once, on a pool thread, when the submission is
   /// durable or refused.
-  template <ProcedureClass P>
+  template <class P>
   void submit_async(P procedure, SubmitOptions options, SubmitCallback done) {
+    internal::require_procedure<P, internal::mistake_in_class<P>()>();
     submit_erased(P::kType, std::make_unique<P>(std::move(procedure)), std::move(options),
                   std::move(done));
   }

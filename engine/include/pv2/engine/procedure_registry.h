@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <pv2/base/field_schema.h>
 #include <pv2/base/fields.h>
 #include <pv2/base/status.h>
 
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "pv2/engine/procedure.h"
+#include "pv2/engine/procedure_class.h"
 #include "pv2/engine/step_table.h"
 
 namespace pv2 {
@@ -32,6 +34,7 @@ struct ProcedureType {
   std::vector<StepInfo> steps;  ///< One row numbered 1 for a procedure without a table.
   bool final_on_success = false;
   std::uint32_t max_attempts = 0;  ///< Of steps that do not say how many; 0: as the executor says.
+  FieldSchema schema;              ///< What its fields() describes.
   std::function<std::unique_ptr<Procedure>()> create;
   void (*encode)(Procedure&, FieldSelection, std::string& out) = nullptr;
   Status (*decode)(Procedure&, FieldSelection, std::string_view bytes) = nullptr;
@@ -41,36 +44,47 @@ struct ProcedureType {
   [[nodiscard]] const StepInfo* find_step(std::uint32_t number) const noexcept;
 };
 
-/// What a class must have to be a procedure of pv2.
-template <class P>
-concept ProcedureClass = std::is_base_of_v<Procedure, P> && requires {
-  { P::kType } -> std::convertible_to<std::string_view>;
-};
-
 /// Filled by one thread, then given to an executor, which keeps a copy. Const methods may be called
 /// concurrently.
 class ProcedureRegistry {
  public:
   /// Registers P, and makes one object to look at its fields. After a crash an object is made as
   /// P(dependencies...), then its fields are decoded; the dependencies must outlive the executor.
-  template <ProcedureClass P, class... Dependencies>
+  /// A class that lacks something, or hides or misspells it, does not compile, and the message says
+  /// what to write.
+  template <class P, class... Dependencies>
   ProcedureRegistry& add(Dependencies&... dependencies) {
-    // Not optional: a fields() that is private or misspelt would silently persist nothing.
-    static_assert(
-        HasFields<P>,
-        "a procedure needs a public `void fields(auto& f)`, empty when nothing survives a crash");
+    constexpr auto kMistake = internal::mistake_in_type<P, Dependencies&...>();
+    internal::require_procedure<P, kMistake>();
+    if constexpr (kMistake == internal::ClassMistake::kNone) add_class<P>(dependencies...);
+    return *this;
+  }
+
+  /// The type called `name`, or nullptr. Stable for the registry's life.
+  [[nodiscard]] const ProcedureType* find(std::string_view name) const noexcept;
+  /// All of them, by name.
+  [[nodiscard]] const std::map<std::string, std::shared_ptr<const ProcedureType>, std::less<>>&
+  types() const& noexcept {
+    return types_;
+  }
+  /// The first thing that was wrong with an add(), or OK.
+  [[nodiscard]] const Status& status() const noexcept { return status_; }
+
+ private:
+  template <class P, class... Dependencies>
+  void add_class(Dependencies&... dependencies) {
     ProcedureType type;
     type.name = P::kType;
     type.create = [&dependencies...]() -> std::unique_ptr<Procedure> {
       return std::make_unique<P>(dependencies...);
     };
-    if constexpr (requires { P::kSteps; }) {
-      type.steps.assign(P::kSteps.begin(), P::kSteps.end());
-    } else {
+    if constexpr (std::is_same_v<decltype(P::kSteps), const internal::NoSteps>) {
       type.steps.push_back({1, "EXECUTE", StepKind::kUndoable});
+    } else {
+      type.steps.assign(P::kSteps.begin(), P::kSteps.end());
     }
-    if constexpr (requires { P::kMaxAttempts; }) type.max_attempts = P::kMaxAttempts;
-    if constexpr (requires { P::kFinalOnSuccess; }) type.final_on_success = P::kFinalOnSuccess;
+    type.max_attempts = static_cast<std::uint32_t>(P::kMaxAttempts);
+    type.final_on_success = P::kFinalOnSuccess;
     type.encode = [](Procedure& object, FieldSelection which, std::string& out) {
       encode_fields(static_cast<P&>(object), which, out);
     };
@@ -80,18 +94,13 @@ class ProcedureRegistry {
     type.print = [](Procedure& object) -> std::string {
       return print_fields(static_cast<P&>(object));
     };
-    add_type(std::move(type),
-             [](Procedure& object) -> Status { return validate_fields(static_cast<P&>(object)); });
-    return *this;
+    add_type(
+        std::move(type),
+        [](Procedure& object) -> Status { return validate_fields(static_cast<P&>(object)); },
+        [](Procedure& object) -> FieldSchema { return schema_of(static_cast<P&>(object)); });
   }
-
-  /// The type called `name`, or nullptr. Stable for the registry's life.
-  [[nodiscard]] const ProcedureType* find(std::string_view name) const noexcept;
-  /// The first thing that was wrong with an add(), or OK.
-  [[nodiscard]] const Status& status() const noexcept { return status_; }
-
- private:
-  void add_type(ProcedureType type, Status (*validate)(Procedure&));
+  void add_type(ProcedureType type, Status (*validate)(Procedure&),
+                FieldSchema (*describe)(Procedure&));
 
   // Shared by the copies of a registry: the types are immutable, and an executor points at them.
   std::map<std::string, std::shared_ptr<const ProcedureType>, std::less<>> types_;

@@ -2,7 +2,8 @@
 //
 // The step table: one declaration that names the steps of a state machine, says which can be undone
 // and where the point of no return lies. Rollback, abort and previews are all derived from it;
-// nothing is declared twice. The numbers are persisted and never reused.
+// nothing is declared twice. The numbers are persisted and never reused. A table that is wrong does
+// not compile.
 
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace pv2 {
 
@@ -35,28 +37,93 @@ struct StepInfo {
   std::uint32_t max_attempts = 0;
 };
 
+/// A row as step() makes it: it still knows the enum whose step it names.
+template <class Step>
+struct StepRow {
+  Step value;
+  std::string_view name;
+  StepKind kind;
+  std::uint32_t max_attempts;
+};
+
 /// A row of the table. `value` is the enumerator; its number is persisted.
 template <class Step>
 requires std::is_enum_v<Step>
-constexpr StepInfo step(Step value, std::string_view name, StepKind kind,
-                        std::uint32_t max_attempts = 0) {
-  return {static_cast<std::uint32_t>(value), name, kind, max_attempts};
+constexpr StepRow<Step> step(Step value, std::string_view name, StepKind kind,
+                             std::uint32_t max_attempts = 0) {
+  return {value, name, kind, max_attempts};
 }
 
-/// The table: the first row is where a procedure starts. Does not compile when a number is 0 or
-/// used twice, or when there is no row.
-template <class... Rows>
-requires(sizeof...(Rows) > 0 &&
-         (std::is_same_v<Rows, StepInfo> &&
-          ...)) consteval std::array<StepInfo, sizeof...(Rows)> steps(Rows... rows) {
-  const std::array<StepInfo, sizeof...(Rows)> table{rows...};
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    if (table[i].number == 0) throw "a step has the number 0, which means 'no step'";
-    for (std::size_t j = i + 1; j < table.size(); ++j) {
-      if (table[i].number == table[j].number) throw "two steps have the same number";
+/// The rows of a state machine over `Step`: at least one, and no two with the same number or name.
+/// Made by steps(), while compiling. Immutable.
+template <class Step, std::size_t kSize>
+class StepTable {
+ public:
+  using StepType = Step;
+
+  /// Does not compile unless every row has a number from 1 to 2^32 - 1 and a name of its own.
+  consteval explicit StepTable(const std::array<StepRow<Step>, kSize>& rows) {
+    static_assert(kSize > 0, "a step table has a first row: where a procedure starts");
+    for (std::size_t i = 0; i < kSize; ++i) {
+      const StepRow<Step>& row = rows[i];
+      const auto number = static_cast<std::underlying_type_t<Step>>(row.value);
+      if (!std::in_range<std::uint32_t>(number)) throw "pv2: a step's number is 1 to 2^32 - 1";
+      if (number == 0) throw "pv2: a step has the number 0, which means 'no step': begin at 1";
+      if (row.name.empty()) throw "pv2: a step has no name: people see it in listings";
+      if (row.kind > StepKind::kPointOfNoReturn) throw "pv2: a step is of a kind that is none";
+      for (std::size_t j = 0; j < i; ++j) {
+        if (rows[j].value == row.value) throw "pv2: two steps of a table have the same number";
+        if (rows[j].name == row.name) throw "pv2: two steps of a table have the same name";
+      }
+      rows_[i] = {static_cast<std::uint32_t>(number), row.name, row.kind, row.max_attempts};
     }
   }
-  return table;
+
+  [[nodiscard]] constexpr const StepInfo* begin() const noexcept { return rows_.data(); }
+  [[nodiscard]] constexpr const StepInfo* end() const noexcept { return rows_.data() + kSize; }
+  [[nodiscard]] static constexpr std::size_t size() noexcept { return kSize; }
+  [[nodiscard]] constexpr const StepInfo& operator[](std::size_t index) const {
+    return rows_[index];
+  }
+
+ private:
+  std::array<StepInfo, kSize> rows_{};
+};
+
+namespace internal {
+
+template <class T>
+inline constexpr bool kIsStepRow = false;
+template <class Step>
+inline constexpr bool kIsStepRow<StepRow<Step>> = true;
+
+template <class T>
+inline constexpr bool kIsStepTable = false;
+template <class Step, std::size_t kSize>
+inline constexpr bool kIsStepTable<StepTable<Step, kSize>> = true;
+
+template <class First, class... Others>
+inline constexpr bool kAreRowsOfOneEnum = kIsStepRow<First> &&
+                                          (std::is_same_v<First, Others> && ...);
+
+}  // namespace internal
+
+/// The table of these rows; the first is where a procedure starts. Does not compile when a number
+/// or a name is missing or used twice, when rows name steps of several enums, or when there is no
+/// row.
+template <class... Rows>
+consteval auto steps(Rows... rows) {
+  static_assert(sizeof...(Rows) > 0,
+                "pv2: a step table needs a row, where a procedure starts: "
+                "steps(step(MyStep::kFirst, \"FIRST\", kUndoable))");
+  if constexpr (sizeof...(Rows) > 0) {
+    constexpr bool kSame = internal::kAreRowsOfOneEnum<Rows...>;
+    static_assert(kSame, "pv2: steps() takes rows made by pv2::step(), all over the same enum");
+    if constexpr (kSame) {
+      using Step = std::common_type_t<decltype(rows.value)...>;
+      return StepTable<Step, sizeof...(Rows)>(std::array<StepRow<Step>, sizeof...(Rows)>{rows...});
+    }
+  }
 }
 
 }  // namespace pv2
