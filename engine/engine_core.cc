@@ -80,6 +80,10 @@ void EngineCore::write_watermark(std::uint64_t next_id, std::function<void(Statu
   std::string row;
   encode_watermark({next_id, age.mark()}, row);
   commit->batch.put(Space::kEngine, kWatermarkKey, row);
+  for (const auto& [key, schema] : state.schemas_to_write) {
+    commit->batch.put(Space::kEngine, key, schema);
+  }
+  state.schemas_to_write.clear();
   state.watermark_on_the_way = true;
   effects.commits.push_back(*commit.release());
 }

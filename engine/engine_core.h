@@ -105,6 +105,8 @@ struct EngineState {
   std::uint64_t first_id = 1;           ///< What `next_id` was when the store was loaded.
   std::uint64_t durable_watermark = 0;  ///< Only ids below it may be issued.
   bool watermark_on_the_way = false;
+  /// Rows of Space::kEngine that the next watermark takes along: what the fields of types mean.
+  std::vector<std::pair<std::string, std::string>> schemas_to_write;
   std::uint64_t next_ticket = 1;
   /// The store may have rows of nonces that are not in `nonces`, so it is asked. Once true it stays
   /// so: no count has to be right for a submission not to run twice.

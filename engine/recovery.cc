@@ -56,6 +56,8 @@ Status Recovery::load(Effects& effects) {
   if (status.ok()) status = find_lost_nonces();
   if (!status.ok()) return status.with_context("loading " + core_.store.name());
   StateLock lock(core_);
+  status = check_schemas(effects);
+  if (!status.ok()) return status;
   // Every id below the watermark may have been issued, and be in somebody's log.
   core_.state.next_id =
       std::max({highest_.value + 1, core_.state.durable_watermark, std::uint64_t{1}});
@@ -96,6 +98,48 @@ Status Recovery::read(const StoredRow& row) {
   return Status();
 }
 
+// Nothing is written here: the rows ride on the record that open() writes when all is well.
+Status Recovery::check_schemas(Effects& effects) {
+  if (!core_.keeps_records) return Status();
+  const std::vector<std::string>& accepted = core_.options.accept_field_changes;
+  for (const auto& [name, type] : core_.options.registry.types()) {
+    SchemaRows now = rows_of(type->schema);
+    const auto at = schemas_.find(name);
+    static const SchemaRows kNone;
+    const SchemaRows& before = at == schemas_.end() ? kNone : at->second;
+    if (Status changed = check_schema(before, now); !changed.ok()) {
+      const bool meant = std::find(accepted.begin(), accepted.end(), name) != accepted.end();
+      if (!meant && is_live(*type)) {
+        return {changed.code(),
+                "procedures of type '" + name + "' are live, and their " +
+                    std::string(changed.message()) +
+                    ". Give what has changed a number of its own; or let the program that wrote "
+                    "them end them; or, if what they have is to be read so, name the type in "
+                    "ExecutorOptions::accept_field_changes. Nothing was changed"};
+      }
+      effects.log(LogLevel::kWarning, "'" + name + "': " + std::string(changed.message()) +
+                                          (meant ? "; as ExecutorOptions::accept_field_changes "
+                                                   "says, it is read so"
+                                                 : "; none is live, so it is what it is now"));
+    }
+    std::string stored;
+    std::string row;
+    encode_schema(before, stored);
+    encode_schema(merge_schemas(before, std::move(now)), row);
+    if (at == schemas_.end() || row != stored) {
+      core_.state.schemas_to_write.emplace_back(schema_key(name), std::move(row));
+    }
+  }
+  return Status();
+}
+
+bool Recovery::is_live(const ProcedureType& type) {
+  for (const auto& [id, execution] : core_.state.live) {
+    if (execution->type == &type) return true;
+  }
+  return false;
+}
+
 // Nonces come before procedures, and most procedures have one: so many will be live, about.
 void Recovery::make_room() {
   StateLock lock(core_);
@@ -114,6 +158,12 @@ Status Recovery::read_engine_row(const StoredRow& row) {
   if (row.key.starts_with(kKeptKeyPrefix)) {
     const auto kept = decode_kept(row.key, row.value);
     if (kept.ok() && kept->found) dated_.emplace(kept->id, true);
+    return Status();
+  }
+  if (const auto type = parse_schema_key(row.key)) {
+    auto rows = decode_schema(row.value);
+    if (!rows.ok()) return rows.status().with_context("schema of '" + std::string(*type) + "'");
+    schemas_.insert_or_assign(std::string(*type), *std::move(rows));
     return Status();
   }
   if (row.key != kWatermarkKey) return Status();

@@ -13,6 +13,7 @@
 
 #include <deque>
 #include <future>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "engine_core.h"
 #include "record_reader.h"
 #include "row_chunk.h"
+#include "schema_rows.h"
 
 namespace pv2 {
 
@@ -46,6 +48,9 @@ class Recovery {
   void link(Execution& execution, LoadedProcedure& loaded) PV2_REQUIRES(core_.state_mutex);
   Execution* root_of(const Execution& execution, const LoadedProcedure& loaded)
       PV2_REQUIRES(core_.state_mutex);
+  /// Refuses a type of which live records have fields that mean something else now.
+  Status check_schemas(Effects& effects) PV2_REQUIRES(core_.state_mutex);
+  [[nodiscard]] bool is_live(const ProcedureType& type) PV2_REQUIRES(core_.state_mutex);
   Status find_lost_nonces();
   void restore_locks(Execution& execution, LoadedProcedure& loaded) PV2_REQUIRES(core_.state_mutex);
   void collect_garbage(Effects& effects) PV2_REQUIRES(core_.state_mutex);
@@ -73,6 +78,7 @@ class Recovery {
   std::vector<Execution*> roots_;
   ProcedureId highest_;
   std::size_t nonces_ = 0;
+  std::map<std::string, SchemaRows, std::less<>> schemas_;  // by type, as they are stored
 };
 
 }  // namespace pv2

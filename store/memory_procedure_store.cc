@@ -44,6 +44,11 @@ std::size_t MemoryDisk::rows() const {
   return image_->rows.size();
 }
 
+std::size_t MemoryDisk::rows(Space space, std::string_view prefix) const {
+  MutexLock lock(image_->rows_mutex);
+  return image_->rows.copy_prefix(space, prefix).size();
+}
+
 std::optional<std::string> MemoryDisk::get(Space space, std::string_view key) const {
   MutexLock lock(image_->rows_mutex);
   const RowTable::Row* const row = image_->rows.find(space, key);

@@ -87,7 +87,7 @@ TEST_CASE("a child that cannot be recorded fails its parent, and what was done i
   CHECK(engine.journal() ==
         Entries{"do a.1", "do a.2", "do b.1", "undo b.1", "undo a.2", "undo a.1"});
   CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("test.Unknown"));
-  CHECK(engine.disk->rows() == 1 + 3);
+  CHECK(engine.disk->rows() - engine.disk->rows(Space::kEngine, "schema:") == 1 + 3);
 }
 
 TEST_CASE("three nested procedures run once each, the outer ones before the inner ones") {
@@ -407,7 +407,7 @@ TEST_CASE("a batch of submissions all end, and acknowledged they leave nothing b
 
   CHECK(acknowledged == 1000);
   CHECK(executor.live_procedures() == 0);
-  CHECK(disk->rows() == 1);
+  CHECK(disk->rows() - disk->rows(Space::kEngine) == 0);
 }
 
 TEST_CASE("a procedure that cannot be made after a restart waits for a build that can make it") {
@@ -430,13 +430,13 @@ TEST_CASE("a procedure that cannot be made after a restart waits for a build tha
     const ProcedureId other = engine.submit("other");
     engine.run();
     CHECK(engine.result(other).status.ok());
-    CHECK(engine.describe(submitted->id).quarantined);
+    CHECK_FALSE(engine.describe(submitted->id).quarantined);
     CHECK_THAT(engine.describe(submitted->id).error.to_string(),
                ContainsSubstring("its dependency is missing"));
     broken = false;
   }
   engine.open(options());
-  engine.run();
+  engine.run_to_the_end();
   CHECK(engine.result(submitted->id).result == "made after all");
 }
 

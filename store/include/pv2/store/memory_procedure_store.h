@@ -30,6 +30,8 @@ class MemoryDisk {
   [[nodiscard]] std::shared_ptr<MemoryDisk> clone() const;
 
   [[nodiscard]] std::size_t rows() const;
+  /// Of one space, with keys that begin so.
+  [[nodiscard]] std::size_t rows(Space space, std::string_view prefix = {}) const;
   [[nodiscard]] std::optional<std::string> get(Space space, std::string_view key) const;
   /// Changes a row behind the back of any store: how a test damages a record.
   void put(Space space, std::string_view key, std::string_view value);
