@@ -192,8 +192,10 @@ struct Execution final : SchedulerEntry {
   bool leads_rollback = false;  ///< In its turn: the head of what is being undone.
   bool ends_tree = false;       ///< The same, and after it all of that is undone.
   bool wait_reported = false;   ///< The scheduler has been told whom it waits for.
-  std::uint32_t undo_step = 0;  ///< Not 0: it is this procedure's turn to undo this step.
-  std::uint32_t undo_left = 0;  ///< Its turns that are left, this one included.
+  bool has_unknown_fields = false;    ///< Its image has some that this program does not know.
+  std::uint32_t object_failures = 0;  ///< In a row: user code threw while its object was made.
+  std::uint32_t undo_step = 0;        ///< Not 0: it is this procedure's turn to undo this step.
+  std::uint32_t undo_left = 0;        ///< Its turns that are left, this one included.
   std::uint32_t unfinished_children = 0;
   std::uint32_t timer_index = kNoTimer;  ///< Its place in the timer queue.
   std::uint32_t epoch = 0;  ///< Of its waits: a wake that carries an older one is stale.

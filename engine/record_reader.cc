@@ -236,7 +236,13 @@ void RecordReader::read_audit(const StoredRow& row, const ProcedureKey& key) {
 // its turn comes. The object is thrown away.
 void RecordReader::check_fields(LoadedProcedure& loaded) const {
   if (std::exchange(loaded.checked, true) || !loaded.problem.ok()) return;
-  loaded.problem = object_of(*loaded.execution).status();
+  Execution& execution = *loaded.execution;
+  PV2_ASSERT(execution.type != nullptr, "who has no problem is of a known type");
+  Status made = object_of(execution).status();
+  // What throws now may not throw when its turn comes; then it backs off, and in the end parks.
+  if (made.code() == StatusCode::kCorruption) loaded.problem = std::move(made);
+  execution.has_unknown_fields =
+      pv2::has_unknown_fields(execution.type->schema, FieldSelection::kState, execution.image);
 }
 
 // Called when the rows of a procedure are over.
@@ -254,7 +260,10 @@ Status RecordReader::finish() {
     return Status();
   }
   // An abort that was durable before the success takes it back; it was told to nobody.
-  if (execution.state == ProcedureState::kSuccess && last.ended_after_message) return Status();
+  if (execution.state == ProcedureState::kSuccess && last.ended_after_message) {
+    check_fields(last);  // it is to be undone
+    return Status();
+  }
   read_.ended_roots.push_back(
       {execution.id, execution.nonce, execution.ended_age, bytes_of_rows(execution)});
   if (execution.inbox) {

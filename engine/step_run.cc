@@ -129,7 +129,13 @@ StepRun::StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Ran
 StepRun::~StepRun() = default;
 
 bool StepRun::run() {
-  if (!execution_.object && !make_object()) return false;
+  if (!execution_.object && !make_object()) {
+    if (error_.code() == StatusCode::kCorruption) return false;
+    cannot_make_object();
+    encode_record();
+    return true;
+  }
+  execution_.object_failures = 0;
   execution_.started = true;
   decide(call_user_code());
   if (!commit_.needs_record) return true;
@@ -173,6 +179,14 @@ Outcome StepRun::call_user_code() {
 }
 
 void StepRun::decide(Outcome outcome) {
+  if (!is_known(outcome.kind)) {
+    Status error(StatusCode::kInternal,
+                 "step " + step_name() + " answered an Outcome of kind " +
+                     std::to_string(static_cast<unsigned>(outcome.kind)) +
+                     ", which does not exist; answer next(), done(), wait(), retry() or fail()");
+    commit_.next.history = HistoryEntry{step_, commit_.next.attempt, Outcome::Kind::kFail, now_};
+    return undo_ ? park(std::move(error)) : fail(std::move(error));
+  }
   commit_.next.history = HistoryEntry{step_, commit_.next.attempt, outcome.kind, now_};
   if (!refused_row_.ok()) return undo_ ? park(refused_row_) : fail(refused_row_);
   undo_ ? decide_undo(outcome) : decide_forward(outcome);
@@ -313,9 +327,37 @@ void StepRun::back_off(const Outcome& outcome) {
                                                    "step " + step_name() + " asked for a retry")
                                           : outcome.error);
   const std::uint32_t most = undo_ ? 0 : max_attempts();
-  if (most != 0 && next.attempt >= most) return park_forward();
+  if (most != 0 && next.attempt >= most) {
+    return park_forward(std::to_string(next.attempt) +
+                        (next.attempt == 1 ? " attempt" : " attempts") + " at step " + step_name() +
+                        (next.unsure ? ", of which one may have had its effect" : ""));
+  }
   if (is_told_of(next.attempt)) next.retried = next.error;
-  sleep_before(next.attempt + 1);
+  sleep_before(next.attempt + 1, next.attempt);
+}
+
+// Nothing of the step has run, and its record is sound: a constructor, or fields(), threw. What it
+// lacked may be there later, so no attempt at the step is used up; but it does not go on for ever.
+void StepRun::cannot_make_object() {
+  PV2_ASSERT(!execution_.object && !error_.ok(), "there is no object, and a reason");
+  PV2_ASSERT(spawned_.empty() && submitted_.empty() && rows_.empty(), "no step has run");
+  Transition& next = commit_.next;
+  next.history = HistoryEntry{step_, next.attempt, Outcome::Kind::kRetry, now_};
+  next.error = bounded(error_);
+  const std::uint32_t failures = ++execution_.object_failures;
+  if (failures >= core_.options.retry.undo_attempts) {
+    execution_.object_failures = 0;  // whoever has it tried again gives it as many
+    const std::string count =
+        std::to_string(failures) + (failures == 1 ? " attempt" : " attempts") + " to begin it";
+    undo_ ? park(error_.with_context(count)) : park_forward(count + ", at step " + step_name());
+    return;
+  }
+  if (is_told_of(failures)) next.retried = next.error;
+  sleep_before(next.attempt, failures);
+  if (!undo_) return;
+  next.state = ProcedureState::kFailed;
+  next.undo = UndoChange::kPush;  // its turn is not over
+  next.error = Status();          // the record keeps the error that the tree failed with
 }
 
 // Not through a fault of the step: what it said is forgotten, and it runs again.
@@ -335,12 +377,12 @@ void StepRun::cannot_advance() {
   forget_effects();
   next.error = bounded(error_);
   next.ends_waits = false;
-  sleep_before(next.attempt);
+  sleep_before(next.attempt, next.attempt);
 }
 
-void StepRun::sleep_before(std::uint32_t attempt) {
+void StepRun::sleep_before(std::uint32_t attempt, std::uint32_t failures) {
   Transition& next = commit_.next;
-  core_.begin_wait(backoff_delay(core_.options.retry, next.attempt, random_), next);
+  core_.begin_wait(backoff_delay(core_.options.retry, failures, random_), next);
   next.attempt = attempt;
   if (!undo_) become(ProcedureState::kWaitingTimeout);
   release_object();
@@ -356,15 +398,13 @@ std::uint32_t StepRun::max_attempts() const {
 
 // The attempts are used up: it stays where it is, with its locks, until an operator acts. Whatever
 // else there is in its tree goes on.
-void StepRun::park_forward() {
+void StepRun::park_forward(const std::string& after) {
   Transition& next = commit_.next;
   become(ProcedureState::kRunnable);
   next.parked = true;
   next.holds_locks = true;
   next.deadline.reset();
-  next.error = bounded(next.error.with_context(
-      std::to_string(next.attempt) + (next.attempt == 1 ? " attempt" : " attempts") + " at step " +
-      step_name() + (next.unsure ? ", of which one may have had its effect" : "")));
+  next.error = bounded(next.error.with_context(after));
   release_object();
 }
 
@@ -557,6 +597,10 @@ bool StepRun::encode_image() {
     next.image.clear();
   }
   next.new_image = error_.ok();
+  if (error_.ok() && execution_.has_unknown_fields) {
+    next.image = with_unknown_fields(execution_.type->schema, FieldSelection::kState,
+                                     execution_.image.view(), next.image);
+  }
   return error_.ok();
 }
 

@@ -25,8 +25,9 @@ class StepRun {
   StepRun(const StepRun&) = delete;
   StepRun& operator=(const StepRun&) = delete;
 
-  /// Runs the step (or undoes one) and fills the commit. False: the object could not be made from
-  /// its record; `error()` says why, and the tree is to be quarantined.
+  /// Runs the step (or undoes one) and fills the commit. False: the fields in its record cannot be
+  /// read; `error()` says why, and the tree is to be quarantined. (If it was user code that threw
+  /// while the object was made, the commit says that it is tried again.)
   bool run();
   [[nodiscard]] const Status& error() const noexcept { return error_; }
   /// The step that it runs or undoes, and when it began.
@@ -48,10 +49,12 @@ class StepRun {
   void wait_for(const Outcome& outcome);
   void back_off(const Outcome& outcome);
   void cannot_advance();
-  void sleep_before(std::uint32_t attempt);
+  /// The next run is attempt `attempt`, after a delay for so many failures in a row.
+  void sleep_before(std::uint32_t attempt, std::uint32_t failures);
+  void cannot_make_object();
   void fail(Status error);
   void park(Status error);
-  void park_forward();
+  void park_forward(const std::string& after);
   [[nodiscard]] std::uint32_t max_attempts() const;
   void forget_effects();
   /// False, and the step will fail, if the row is bound to a key that this procedure does not hold.
@@ -103,6 +106,8 @@ class StepRun {
 Status describe_new(Procedure& object, Execution& execution, std::string& scratch);
 
 /// A new object as of the last record of `execution`, whose type is known. Calls user code.
+/// kCorruption: the fields in the record cannot be read. Any other failure: user code threw, and
+/// may not the next time.
 Result<std::unique_ptr<Procedure>> object_of(const Execution& execution);
 
 /// The delay before attempt `attempt` + 1: base * 2^(attempt - 1), at most cap, plus jitter.

@@ -48,10 +48,10 @@ class Fragile final : public StateMachineProcedure<JobStep> {
  public:
   static constexpr std::string_view kType = "test.Fragile";
   static constexpr auto kSteps = pv2::steps(step(JobStep::kOne, "ONE", kUndoable));
-  explicit Fragile(bool& broken) : broken_(broken) {
-    if (broken) throw std::runtime_error("broken");
+  explicit Fragile(bool& broken) : broken_(broken) {}
+  void fields(auto& f) {  // once it is broken, its record cannot be decoded
+    broken_ ? f(1, "part", text_) : f(1, "part", number_);
   }
-  void fields(auto&) {}
   Flow execute_from_state(JobStep, StepContext&) override { return done(); }
   Flow rollback_state(JobStep, StepContext&) override {
     broken_ = true;
@@ -60,6 +60,8 @@ class Fragile final : public StateMachineProcedure<JobStep> {
 
  private:
   bool& broken_;
+  std::uint32_t number_ = 0;
+  std::string text_;
 };
 
 std::size_t place_of(const Entries& journal, std::string_view entry) {

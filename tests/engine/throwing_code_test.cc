@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // User code that throws where the other files do not have it throw: at load, while a step is
-// recorded, and while a child is spawned. It is the failure of one procedure, or its quarantine,
-// and what stands beside it goes on. (A destructor cannot throw: that of Procedure is noexcept, so
+// recorded, and while a child is spawned. It is the failure of one procedure, or its back-off, and
+// what stands beside it goes on. (A destructor cannot throw: that of Procedure is noexcept, so
 // a derived one that may does not compile.)
 
 #include <type_traits>
@@ -75,8 +75,7 @@ struct Fragile {
 
 }  // namespace
 
-TEST_CASE(
-    "what throws while a procedure is made from its record quarantines it until it does not") {
+TEST_CASE("what throws while a procedure is made from its record at load backs off and ends well") {
   const Place where = GENERATE(Place::kConstructor, Place::kDecode);
   Place place = Place::kNowhere;
   EngineWorld engine;
@@ -87,17 +86,116 @@ TEST_CASE(
   ExecutorOptions next = with_brittle(engine, place);
   place = where;
   engine.open(std::move(next));
-  CHECK(engine.describe(id).quarantined);  // at load, before anything of its tree runs
+  CHECK_FALSE(engine.describe(id).quarantined);
   const ProcedureId other = engine.submit("other");
   engine.run();
-  CHECK(engine.describe(id).quarantined);
-  CHECK_THAT(engine.describe(id).error.to_string(), ContainsSubstring("thrown by the test"));
+  const ProcedureInfo info = engine.describe(id);
+  CHECK_FALSE(info.quarantined);
+  CHECK(info.state == ProcedureState::kWaitingTimeout);
+  CHECK(info.attempt == 1);  // the step was not called
+  CHECK_THAT(info.error.to_string(), ContainsSubstring("thrown by the test"));
+  CHECK_FALSE(info.fields_error.ok());  // a listing makes an object too
   CHECK(engine.result(other).status.ok());
 
   place = Place::kNowhere;
+  engine.crash_and_open();  // without the type: quarantined, and untouched
   engine.open(with_brittle(engine, place));
+  engine.run_to_the_end();
+  CHECK(engine.result(id).result == "ended");
+}
+
+TEST_CASE("one throw in a constructor costs a back-off and no attempt at the step") {
+  const Place where = GENERATE(Place::kConstructor, Place::kDecode);
+  Place place = Place::kNowhere;
+  EngineWorld engine;
+  ExecutorOptions options = with_brittle(engine, place);
+  options.retry.max_attempts = 1;  // at the step
+  engine.open(std::move(options));
+  const auto id = engine.executor().submit(Brittle(place), {.delay = std::chrono::seconds(1)})->id;
+  ExecutorOptions again = with_brittle(engine, place);
+  again.retry.max_attempts = 1;
+  engine.open(std::move(again));  // so that there is no object
+  place = where;
+  engine.advance(std::chrono::seconds(1));
+  CHECK(engine.describe(id).state == ProcedureState::kWaitingTimeout);
+  CHECK_FALSE(engine.describe(id).parked);
+  const auto history = *engine.executor().history(id);
+  REQUIRE(history.size() == 1);
+  CHECK(history[0].outcome == Outcome::Kind::kRetry);
+  CHECK(history[0].attempt == 1);
+
+  place = Place::kNowhere;
+  engine.advance(std::chrono::seconds(2));
+  CHECK(engine.result(id).result == "ended");
+}
+
+TEST_CASE("a constructor that goes on throwing parks its procedure, and retry_now has it go on") {
+  const Place where = GENERATE(Place::kConstructor, Place::kDecode);
+  Place place = Place::kNowhere;
+  EngineWorld engine;
+  engine.open(with_brittle(engine, place));
+  const auto id = engine.executor().submit(Brittle(place))->id;
+  ExecutorOptions next = with_brittle(engine, place);
+  next.retry.undo_attempts = 4;
+  place = where;
+  engine.open(std::move(next));
+  for (int i = 0; i < 4; ++i) {
+    CHECK_FALSE(engine.describe(id).parked);
+    engine.run();
+    engine.clock->advance(std::chrono::minutes(1));
+  }
+  ProcedureInfo info = engine.describe(id);
+  CHECK(info.parked);
+  CHECK_FALSE(info.quarantined);
+  CHECK_THAT(info.error.to_string(), ContainsSubstring("4 attempts to begin it, at step EXECUTE"));
+  CHECK_THAT(info.error.to_string(), ContainsSubstring("thrown by the test"));
+
+  CHECK(engine.executor().retry_now(id, {.who = "anna"}).ok());
+  engine.run();  // it still throws: a back-off again, with as many attempts as before
+  CHECK_FALSE(engine.describe(id).parked);
+  place = Place::kNowhere;
+  CHECK(engine.executor().retry_now(id, {.who = "anna"}).ok());
   engine.run();
   CHECK(engine.result(id).result == "ended");
+}
+
+TEST_CASE("a constructor that throws in an undo backs off, parks, and is undone after retry_now") {
+  const Place where = GENERATE(Place::kConstructor, Place::kDecode);
+  const bool once = GENERATE(true, false);
+  Place place = Place::kNowhere;
+  EngineWorld engine;
+  ExecutorOptions options = with_brittle(engine, place);
+  options.retry.undo_attempts = 3;
+  engine.world.scripts["p"] = {.steps = 3, .run = [&place](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step == 2) run.ctx.spawn(Brittle(place));
+                                 if (run.step == 3) return Say::fail("no");
+                                 return std::nullopt;
+                               }};
+  engine.open(std::move(options));
+  const ProcedureId root = engine.submit("p");
+  while (engine.executor().list().size() < 2) engine.executor().run_until_idle(1);
+  const ProcedureId child{root.value + 1};
+  while (engine.describe(child).state != ProcedureState::kSuccess) {
+    engine.executor().run_until_idle(1);
+  }
+  place = where;  // the child is to be undone, and its object is gone
+  engine.run();
+  CHECK_FALSE(engine.describe(root).quarantined);
+  CHECK_FALSE(engine.describe(root).parked);
+  if (!once) {
+    for (int i = 0; i < 3; ++i) engine.advance(std::chrono::minutes(1));
+    const ProcedureInfo info = engine.describe(child);
+    CHECK(info.parked);
+    CHECK_FALSE(info.quarantined);
+    CHECK_THAT(info.error.to_string(), ContainsSubstring("cannot undo step EXECUTE"));
+    CHECK_THAT(info.error.to_string(), ContainsSubstring("3 attempts to begin it"));
+    CHECK_THAT(info.error.to_string(), ContainsSubstring("thrown by the test"));
+  }
+  place = Place::kNowhere;
+  CHECK(engine.executor().retry_now(once ? child : root, {.who = "anna"}).ok());
+  engine.run();
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+  CHECK(engine.result(root).status.message() == "no");
 }
 
 TEST_CASE("what throws while a step runs or is recorded fails that procedure and no other") {
@@ -134,7 +232,7 @@ TEST_CASE("what a child throws while it is spawned fails the step that spawns it
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
   CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("thrown by the test"));
   CHECK(engine.executor().list().empty());
-  CHECK(engine.disk->rows() == 1 + 3);
+  CHECK(engine.disk->rows() - engine.disk->rows(Space::kEngine, "schema:") == 1 + 3);
 }
 
 TEST_CASE("a value that cannot be moved into a step's wait may be sent again") {

@@ -48,7 +48,9 @@ class Task final : public StateMachineProcedure<TaskStep> {
   static constexpr auto kSteps = TaskTraits<kKind>::kSteps;
   static constexpr bool kFinalOnSuccess = kKind == TaskSpec::Kind::kFinal;
 
-  explicit Task(TaskWorld& world, std::uint64_t spec = 0) : world_(world), spec_(spec) {}
+  /// As the engine makes one from its record.
+  explicit Task(TaskWorld& world) : world_(world), spec_(0) { world.object_is_made(); }
+  Task(TaskWorld& world, std::uint64_t spec) : world_(world), spec_(spec) {}
   void fields(auto& f) {
     f.arg(1, "spec", spec_);
     f(2, "chain", chain_);

@@ -179,7 +179,12 @@ class Planner {
 
 }  // namespace
 
-TaskPlan plan_tasks(std::uint64_t seed) { return Planner(seed).plan(); }
+TaskPlan plan_tasks(std::uint64_t seed) {
+  TaskPlan plan = Planner(seed).plan();
+  plan.seed = seed;
+  plan.throws = seed % 3 == 0 ? std::min<std::size_t>(6, plan.undo_attempts - 1) : 0;
+  return plan;
+}
 
 std::vector<std::size_t> TaskPlan::tree(std::size_t root) const {
   std::vector<std::size_t> members;

@@ -90,6 +90,8 @@ struct TaskPlan {
   std::size_t max_signals = 1024;  ///< Of the executor.
   bool signals = false;            ///< Somebody sends some.
   bool limits_types = false;
+  std::uint64_t seed = 0;  ///< Of what it was made from.
+  std::size_t throws = 0;  ///< How often a constructor throws: too seldom to park anything.
 
   /// One that does nothing when there is no such task: for who submits what will be refused.
   [[nodiscard]] const TaskSpec& task(std::size_t index) const {

@@ -6,6 +6,7 @@
 #include "simulation/task_world.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace pv2::testing {
 void TaskWorld::expect(bool holds, const StepContext& ctx, std::string_view words) {
@@ -64,6 +65,12 @@ void TaskWorld::check_back_off(TaskMember& member, const StepContext& ctx) {
   for (std::uint32_t i = 1; i < before && least < policy.cap; ++i) least *= 2;
   expect(has_passed(member.last_run[ctx.effect_key()], std::min(least, policy.cap)), ctx,
          "attempt " + std::to_string(ctx.attempt()) + " comes before its back-off is over");
+}
+
+void TaskWorld::object_is_made() {
+  if (life_ == 0 || throws_left_ == 0 || throws_.below(20) != 0) return;  // 0: registration
+  --throws_left_;
+  throw std::runtime_error("not now");
 }
 
 TaskMember& TaskWorld::step_begins(std::size_t spec, StepContext& ctx, std::uint64_t chain) {

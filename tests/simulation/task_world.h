@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <pv2/base/random.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/step_context.h>
 
@@ -58,7 +59,11 @@ struct TaskMember {
 class TaskWorld {
  public:
   explicit TaskWorld(TaskPlan plan)
-      : plan_(std::move(plan)), signals_(found_, plan_.max_signals), events_(found_) {}
+      : plan_(std::move(plan)),
+        signals_(found_, plan_.max_signals),
+        events_(found_),
+        throws_(plan_.seed ^ 0xC0'75'70'CULL),
+        throws_left_(plan_.throws) {}
 
   [[nodiscard]] const TaskPlan& plan() const noexcept { return plan_; }
   void begin_life(ProcedureExecutor& executor) {
@@ -71,6 +76,9 @@ class TaskWorld {
 
   /// What others may do in the middle of a step.
   std::function<void()> meanwhile;
+
+  /// An object is made from its record: once in a while, and a few times in all lives, this throws.
+  void object_is_made();
 
   // What the tasks report.
   TaskMember& step_begins(std::size_t spec, StepContext& ctx, std::uint64_t chain);
@@ -166,6 +174,8 @@ class TaskWorld {
   Findings found_;
   StorySignals signals_;
   StoryEvents events_;
+  Random throws_;
+  std::size_t throws_left_;
   std::set<std::size_t> failed_;  // heads of what fails together
   // Roots about which something was ordered.
   std::set<std::size_t> aborted_;
