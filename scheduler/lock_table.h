@@ -107,6 +107,10 @@ class LockTable {
   /// How many times a waiter, a holder or a key was looked at: what the calls above cost.
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
 
+  /// Counts and follows everything anew and ends the process if something is not as it was kept.
+  /// Looks at everybody: lock_table_audit.cc.
+  void check_invariants() const;
+
   /// Adds to `place` whom `entry` waits for, at most `most`: lock_table_blockers.cc.
   void blockers_of(const SchedulerEntry& entry, std::size_t most, QueuePlace& place) const;
 
@@ -344,6 +348,13 @@ class LockTable {
     bool told = false;
   };
   void drop_standing(const StandingCycle& standing);
+  void check_holders(const LockNode& node,
+                     boost::unordered_flat_set<const SchedulerEntry*>& entries) const;
+  std::size_t check_waiters(
+      const LockNode& node, boost::unordered_flat_set<const SchedulerEntry*>& entries,
+      boost::unordered_flat_map<const SchedulerEntry*, std::uint32_t>& descendants) const;
+  void check_reports() const;
+  void check_standing() const;
   std::vector<StandingCycle> standing_;
   std::size_t standing_at_limits_ = 0;  // of these
   std::size_t untold_cycles_ = 0;

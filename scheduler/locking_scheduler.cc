@@ -45,6 +45,16 @@ SchedulerLooks LockingScheduler::looks() const {
   return {table_->looks(), section_looks_max_};
 }
 
+void LockingScheduler::check_invariants() const {
+  MutexLock lock(queues_mutex_);
+  std::as_const(*table_).check_invariants();
+  PV2_ASSERT(
+      table_->granted().empty() && table_->reranked().empty(),
+      "whoever was granted its set, or has another rank, is placed before the mutex is free");
+  PV2_ASSERT(stats_.runnable <= stats_.queued, "what can run is a part of what is queued");
+  PV2_ASSERT(fresh_ == 0 && fresh_top_ == 0, "what became runnable was counted for the sleepers");
+}
+
 // What a section has begun and could not end: very many readers that wait for one writer are
 // granted its key in sections. A poll goes on with it, as whoever releases a lock may hold others
 // of the engine's.

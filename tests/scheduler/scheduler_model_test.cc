@@ -239,6 +239,7 @@ class Story {
   }
 
   bool same() {
+    static_cast<LockingScheduler&>(*real_).check_invariants();
     for (const auto& e : entries_) {
       if (e->where != Where::kOut) continue;
       const std::string who = " of " + std::to_string(e->real->id.value);

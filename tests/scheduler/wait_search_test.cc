@@ -231,6 +231,7 @@ TEST_CASE("what happens between the sections of a search does not mislead it", "
       }
       (void)t.finish(search);
       for (int i = 0; i < 4; ++i) change();
+      t.table().check_invariants();
     }
     // All that stands now is found by one more search, or was.
     (void)t.search();

@@ -77,6 +77,9 @@ class LockingScheduler : public ProcedureScheduler {
   [[nodiscard]] SchedulerStats stats() const override PV2_EXCLUDES(queues_mutex_);
   /// What it costs, counted: for tests, which hold it against how many wait.
   [[nodiscard]] SchedulerLooks looks() const PV2_EXCLUDES(queues_mutex_);
+  /// Ends the process if what is counted and linked is not what there is. For tests: it looks at
+  /// everybody in one critical section.
+  void check_invariants() const PV2_EXCLUDES(queues_mutex_);
 
  protected:
   /// `clock` dates holds and waits; it outlives the scheduler.
