@@ -60,6 +60,10 @@ WallTime at_least_now(const EngineAge& age) {
 // A start that is put off is a timed wait of the first record.
 Status defer_start(Execution& execution, const SubmitOptions& options, const Clock& clock) {
   if (!options.delay && !options.start_at) return Status();
+  if (options.delay && *options.delay < Duration::zero()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "SubmitOptions::delay is negative; leave it out to start at once");
+  }
   if (options.delay && options.start_at) {
     return Status(StatusCode::kInvalidArgument,
                   "SubmitOptions has both a delay and a start_at; give one of them");

@@ -13,11 +13,20 @@
 
 namespace pv2 {
 
-ChoreId Chores::add(std::string name, Duration period, std::function<void()> work) {
+Result<ChoreId> Chores::add(std::string name, Duration period, std::function<void()> work) {
+  if (!work) {
+    return Status(StatusCode::kInvalidArgument,
+                  "chore '" + name + "' has no work: the function is empty");
+  }
+  if (period <= Duration::zero()) {
+    return Status(StatusCode::kInvalidArgument, "chore '" + name + "' has a period of " +
+                                                    std::to_string(period.count()) +
+                                                    " us; it has to be positive");
+  }
   auto chore = std::make_shared<Chore>();
   name.resize(std::min(name.size(), limits::kChoreNameBytes));
   chore->name = std::move(name);
-  chore->period = std::max(period, Duration(1));
+  chore->period = period;
   chore->work = std::move(work);
   chore->due = later(core_.clock.steady_now(), chore->period);
   ChoreId id;

@@ -28,7 +28,7 @@ class Chores final : public TimedWork {
   /// runs.
   void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
 
-  ChoreId add(std::string name, Duration period, std::function<void()> work)
+  Result<ChoreId> add(std::string name, Duration period, std::function<void()> work)
       PV2_EXCLUDES(chores_mutex_);
   void remove(ChoreId id) PV2_EXCLUDES(chores_mutex_);
 

@@ -25,6 +25,7 @@
 
 #include "compact_bytes.h"
 #include "inbox.h"
+#include "interrupted_members.h"
 #include "lazy_vector.h"
 #include "optional_time.h"
 #include "pv2/engine/procedure_executor.h"
@@ -80,6 +81,7 @@ class History {
     packed.at = entry.at;
     packed.step = entry.step;
     packed.attempt = entry.attempt & kAttemptMax;
+    packed.undo = entry.undo;
     packed.outcome = entry.outcome;
     ring_->next = static_cast<std::uint8_t>((ring_->next + 1) % kCapacity);
     if (ring_->size < kCapacity) ++ring_->size;
@@ -89,16 +91,17 @@ class History {
   [[nodiscard]] HistoryEntry at(std::size_t index) const noexcept {
     const Packed& packed =
         ring_->entries[(ring_->next + kCapacity - ring_->size + index) % kCapacity];
-    return {packed.step, packed.attempt, packed.outcome, packed.at};
+    return {packed.step, packed.attempt, packed.outcome, packed.at, packed.undo};
   }
 
  private:
-  // 268 million attempts are more than a procedure makes in a year of retries.
-  static constexpr std::uint32_t kAttemptMax = (1U << 28) - 1;
+  // 134 million attempts are more than a procedure makes in a year of retries.
+  static constexpr std::uint32_t kAttemptMax = (1U << 27) - 1;
   struct Packed {
     WallTime at{};
     std::uint32_t step = 0;
-    std::uint32_t attempt : 28 = 0;
+    std::uint32_t attempt : 27 = 0;
+    bool undo : 1 = false;
     Outcome::Kind outcome : 4 = Outcome::Kind::kNext;
   };
   static_assert(sizeof(Packed) == 16);
@@ -116,6 +119,7 @@ struct Failure {
   Status error;             ///< OK if it did not fail itself.
   CommitSequence sequence;  ///< Of the record that failed first; orders the failures of a tree.
   Status parked;            ///< Why it can neither be finished nor undone.
+  Status undo{};            ///< Why the last attempt at the undo that it is at failed.
 
   /// What has to be looked at first.
   [[nodiscard]] const Status& shown() const noexcept { return parked.ok() ? error : parked; }
@@ -131,6 +135,8 @@ struct TreeState {
   bool abort_accepted : 1 = false;         ///< An abort is coming: no point of no return is passed.
   bool given_up : 1 = false;               ///< The failure that ends a deadlock is on the way.
   std::unique_ptr<RollbackPlan> rollback;  ///< While it is being undone, parked or not.
+  /// As of the last durable record of the head. nullptr: a restart would guess right.
+  std::unique_ptr<InterruptedMembers> interrupted;
   Status cause;  ///< Of the failure that was durable first: the result of the root.
   LazyVector<Execution*> members;  ///< Descendants in order of spawning, finished ones included.
 };

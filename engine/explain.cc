@@ -66,8 +66,9 @@ class Explainer {
       procedure.id = execution.id;
       procedure.type = execution.name_of_type();
       procedure.state = execution.state;
-      const bool undoes = execution.undo_step != 0;
-      procedure.step = undoes ? execution.undo_step : execution.step;
+      const std::uint32_t undoes = step_to_undo(execution);
+      procedure.undo = undoes != 0;
+      procedure.step = procedure.undo ? undoes : execution.step;
       const StepInfo* const step =
           execution.type != nullptr ? execution.type->find_step(procedure.step) : nullptr;
       if (step != nullptr) procedure.step_name = step->name;
@@ -220,7 +221,8 @@ class Explainer {
       WaitReason& reason = add(again ? Kind::kBackOff : Kind::kTimer);
       set_deadline(reason, execution);
       reason.attempt = execution.attempt;
-      if (execution.failure) reason.error = execution.failure->error;
+      if (!execution.failure) return;
+      reason.error = execution.undo_step != 0 ? execution.failure->undo : execution.failure->error;
       return;
     }
     awaited(execution);

@@ -67,7 +67,9 @@ class Writer {
     for (const WaitReason& reason : procedure.reasons) {
       text_.append(2 * depth, ' ');
       text_ += fmt::format("procedure {} ({}", procedure.id.value, procedure.type);
-      if (!procedure.step_name.empty()) text_ += ", step " + procedure.step_name;
+      if (!procedure.step_name.empty()) {
+        text_ += (procedure.undo ? ", undoing step " : ", step ") + procedure.step_name;
+      }
       text_ += ") " + to_string(reason) + "\n";
       for (const ProcedureId id : reason.on) {
         const Explanation::Procedure* const next = explanation_.find(id);

@@ -18,7 +18,10 @@ constexpr std::size_t kBatch = 64;
 
 }  // namespace
 
-ListenerId Listeners::add(ProcedureListener listener) {
+Result<ListenerId> Listeners::add(ProcedureListener listener) {
+  if (!listener) {
+    return Status(StatusCode::kInvalidArgument, "the listener is empty: there is nothing to call");
+  }
   auto made = std::make_shared<Listener>();
   made->call = std::move(listener);
   MutexLock lock(listeners_mutex_);

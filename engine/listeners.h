@@ -23,7 +23,7 @@ class Listeners {
  public:
   explicit Listeners(EngineCore& core) : core_(core) {}
 
-  ListenerId add(ProcedureListener listener) PV2_EXCLUDES(listeners_mutex_);
+  Result<ListenerId> add(ProcedureListener listener) PV2_EXCLUDES(listeners_mutex_);
   void remove(ListenerId id) PV2_EXCLUDES(listeners_mutex_);
   /// Tells the oldest news, so many at most. Runs on the pool, once at a time.
   void tell() PV2_EXCLUDES(listeners_mutex_);

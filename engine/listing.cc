@@ -44,9 +44,11 @@ ProcedureInfo info_of(Execution& execution) {
   info.type = execution.name_of_type();
   info.owner = execution.owner.view();
   info.state = execution.state;
-  info.step = execution.step;
+  const std::uint32_t undoes = step_to_undo(execution);
+  info.undo = undoes != 0;
+  info.step = info.undo ? undoes : execution.step;
   const StepInfo* const step =
-      execution.type != nullptr ? execution.type->find_step(execution.step) : nullptr;
+      execution.type != nullptr ? execution.type->find_step(info.step) : nullptr;
   if (step != nullptr) info.step_name = step->name;
   info.attempt = execution.attempt;
   info.parked = is_parked(execution) && !execution.quarantined;
@@ -55,6 +57,7 @@ ProcedureInfo info_of(Execution& execution) {
   info.locks = execution.locks;
   if (execution.failure) info.error = execution.failure->shown();
   if (info.error.ok()) info.error = execution.tree.cause;
+  if (execution.failure) info.undo_error = execution.failure->undo;
   info.submitted = execution.submitted;
   info.updated = execution.updated;
   info.history = entries_of(execution.history);

@@ -39,7 +39,7 @@ std::unique_ptr<MessageCommit> make_commit(EngineCore& core, Execution& to,
   return commit;
 }
 
-// The audit entry of an operator goes with the message that carries his order out.
+// The audit entry goes with the message that carries the order out.
 void add_entry(AuditEntry entry, Execution& root, MessageCommit& commit) {
   entry.at = commit.message->at;
   commit.audit = root.inbox->next_number++;
@@ -77,6 +77,11 @@ void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(St
   message->kind = InboxMessage::Kind::kAbort;
   message->who = cut(std::move(options.who), limits::kWhoBytes);
   message->payload = cut(std::move(options.reason), limits::kWhyBytes);
+  AuditEntry own;
+  own.verb = RepairVerb::kFailAndRollBack;
+  own.procedure = id;
+  own.who = message->who;
+  own.why = message->payload;
   Effects effects;
   Status answer;
   bool live = true;
@@ -104,7 +109,7 @@ void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(St
       root->tree.abort_accepted = true;
       auto commit = make_commit(core_, *root, std::move(message));
       commit->answers.push_back(std::move(done));
-      if (entry != nullptr) add_entry(*entry, *root, *commit);
+      add_entry(entry != nullptr ? *entry : own, *root, *commit);
       core_.state.aborting.emplace(id, commit.get());
       effects.commits.push_back(*commit.release());
     }

@@ -48,7 +48,16 @@ std::string words(const History& history) {
     const HistoryEntry entry = history.at(i);
     text += (text.empty() ? "" : " ") + std::to_string(entry.step) + "/" +
             std::to_string(entry.attempt) + "/" + std::to_string(static_cast<int>(entry.outcome)) +
-            "@" + words(entry.at);
+            (entry.undo ? " undone@" : "@") + words(entry.at);
+  }
+  return text;
+}
+
+std::string words(const InterruptedMembers* interrupted) {
+  if (interrupted == nullptr) return "not said";
+  std::string text = "those";
+  for (const InterruptedMembers::Range& range : interrupted->ranges()) {
+    text += " " + words(range.first) + "-" + words(range.last);
   }
   return text;
 }
@@ -123,10 +132,13 @@ std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
   by_wait("patience", execution.deadline ? std::to_string(execution.patience.count()) : "");
   add("undo list", words(execution.undo));
   add("history", words(execution.history));
+  add("members in the middle of a step", words(execution.tree.interrupted.get()));
   const Failure* const failure = execution.failure.get();
   by_wait("error", failure != nullptr ? failure->error.to_string() : Status().to_string());
   by_tree("why it is parked",
           failure != nullptr ? failure->parked.to_string() : Status().to_string());
+  by_wait("why its undo failed",
+          failure != nullptr ? failure->undo.to_string() : Status().to_string());
   // Orders the failures of a tree: of what has not failed it says nothing.
   const bool ordered = failure != nullptr && !failure->error.ok() && has_failed(execution);
   by_tree("commit of its failure", ordered ? std::to_string(failure->sequence.value) : "");

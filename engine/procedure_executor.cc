@@ -135,6 +135,13 @@ Status what_still_runs(const EngineCore& core) {
                     "it stops as soon as that is over, and stop() may be called again");
 }
 
+// Whom to tell, or nobody.
+template <class Answer>
+std::function<void(Answer)> or_nobody(std::function<void(Answer)> done) {
+  if (done) return done;
+  return [](const auto& /*answer*/) {};
+}
+
 Status on_engine_thread(std::string_view verb) {
   return Status(
       StatusCode::kFailedPrecondition,
@@ -167,6 +174,10 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
                   "retries would have its work done twice");
   }
   if (Status status = check_retry(options.retry); !status.ok()) return status;
+  if (options.stuck_after < Duration::zero()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "ExecutorOptions.stuck_after is negative; 0 means that no step is reported");
+  }
   if (Status status = check_row_bindings(options.row_bindings); !status.ok()) return status;
   if (Status status = check_limits_of(options); !status.ok()) return status;
   if (options.reserved_workers != 0 && options.reserved_workers >= options.workers) {
@@ -261,7 +272,7 @@ Result<Submitted> ProcedureExecutor::submit_and_wait(std::string_view type,
 void ProcedureExecutor::submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
                                       SubmitOptions options, SubmitCallback done) {
   engine_->admission.submit(type, std::move(procedure), std::move(options),
-                            {.answer = std::move(done)});
+                            {.answer = or_nobody(std::move(done))});
 }
 
 Result<ProcedureResult> ProcedureExecutor::wait(ProcedureId id,
@@ -283,11 +294,11 @@ Result<ProcedureResult> ProcedureExecutor::wait(ProcedureId id,
 }
 
 void ProcedureExecutor::wait_async(ProcedureId id, ResultCallback done) {
-  engine_->results.wait(id, std::move(done), true);
+  if (done) engine_->results.wait(id, std::move(done), true);
 }
 
 void ProcedureExecutor::acknowledge_async(ProcedureId id, std::function<void(Status)> done) {
-  engine_->results.acknowledge(id, {.answer = std::move(done)});
+  engine_->results.acknowledge(id, {.answer = or_nobody(std::move(done))});
 }
 
 Status ProcedureExecutor::acknowledge(ProcedureId id) {
@@ -309,7 +320,7 @@ Status ProcedureExecutor::abort(ProcedureId id, AbortOptions options) {
 void ProcedureExecutor::abort_async(ProcedureId id, AbortOptions options,
                                     std::function<void(Status)> done) {
   engine_->messages.abort(id, std::move(options),
-                          [this, done = std::move(done)](const Status& status) {
+                          [this, done = or_nobody(std::move(done))](const Status& status) {
                             engine_->core.pool->post([done, status] { done(status); });
                           });
 }
@@ -325,7 +336,7 @@ Status ProcedureExecutor::signal(ProcedureId id, std::string name, std::string p
 void ProcedureExecutor::signal_async(ProcedureId id, std::string name, std::string payload,
                                      std::function<void(Status)> done) {
   engine_->messages.signal(id, std::move(name), std::move(payload),
-                           [this, done = std::move(done)](const Status& status) {
+                           [this, done = or_nobody(std::move(done))](const Status& status) {
                              engine_->core.pool->post([done, status] { done(status); });
                            });
 }
@@ -341,7 +352,7 @@ Status ProcedureExecutor::repair(ProcedureId id, RepairVerb verb, RepairNote not
 void ProcedureExecutor::repair_async(ProcedureId id, RepairVerb verb, RepairNote note,
                                      std::function<void(Status)> done) {
   engine_->repairs.repair(id, verb, std::move(note),
-                          [this, done = std::move(done)](const Status& status) {
+                          [this, done = or_nobody(std::move(done))](const Status& status) {
                             engine_->core.pool->post([done, status] { done(status); });
                           });
 }
@@ -375,7 +386,7 @@ std::vector<RunningProcedure> ProcedureExecutor::running() const {
   return running_procedures(engine_->core);
 }
 
-ListenerId ProcedureExecutor::add_listener(ProcedureListener listener) {
+Result<ListenerId> ProcedureExecutor::add_listener(ProcedureListener listener) {
   return engine_->listeners.add(std::move(listener));
 }
 
@@ -383,8 +394,8 @@ void ProcedureExecutor::remove_listener(ListenerId listener) {
   engine_->listeners.remove(listener);
 }
 
-ChoreId ProcedureExecutor::add_chore(std::string name, Duration period,
-                                     std::function<void()> work) {
+Result<ChoreId> ProcedureExecutor::add_chore(std::string name, Duration period,
+                                             std::function<void()> work) {
   return engine_->chores.add(std::move(name), period, std::move(work));
 }
 

@@ -35,7 +35,7 @@ void apply_undo_change(Execution& execution, const StepCommit& commit, std::uint
       // A repeated step keeps its first place: what it spawned since is undone before it.
       if (repeated) break;
       if (undo.empty()) undo.reserve(execution.type->steps.size());  // once
-      undo.push_back({ran_step, commit.sequence});
+      undo.push_back({ran_step, commit.was_undo ? kUnfinishedStep : commit.sequence});
       break;
     case UndoChange::kClear:
       undo.clear();
@@ -110,7 +110,7 @@ void apply_transition(Execution& execution, StepCommit& commit) {
     } else {
       failure->sequence = commit.sequence;
     }
-    failure->parked = std::move(next.error);
+    if (!next.error.ok()) failure->parked = std::move(next.error);
     execution.failure = std::move(failure);
   } else if (!next.error.ok()) {
     const Failure* const before =
@@ -121,6 +121,12 @@ void apply_transition(Execution& execution, StepCommit& commit) {
     execution.failure.reset();
   }
   if (!next.parked && execution.parked && execution.failure) execution.failure->parked = Status();
+  if (execution.failure) execution.failure->undo = Status();
+  if (!next.undo_error.ok()) {
+    PV2_ASSERT(next.state == ProcedureState::kFailed, "only what has failed is undone");
+    if (!execution.failure) execution.failure = std::make_unique<Failure>();
+    execution.failure->undo = std::move(next.undo_error);
+  }
   execution.state = next.state;
   execution.attempt = next.attempt;
   execution.no_return = next.no_return;
@@ -141,6 +147,7 @@ void apply_transition(Execution& execution, StepCommit& commit) {
   if (next.visited) ++execution.visits;
   if (next.history) execution.history.add(*next.history);
   if (next.new_image) execution.image = next.image;
+  if (next.interrupted) execution.tree.interrupted = std::move(next.interrupted);
   // Each record has the whole result: one that has none is of a procedure that is being undone.
   if (commit.needs_record) execution.result = next.result;
   execution.ended_age = next.ended_age.value_or(Execution::kNotDated);

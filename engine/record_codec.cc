@@ -43,6 +43,9 @@ enum : std::uint32_t {
 namespace lock_field {
 enum : std::uint32_t { kClass = 1, kName = 2, kMode = 3 };
 }  // namespace lock_field
+namespace error_field {
+enum : std::uint32_t { kCode = 1, kMessage = 2 };
+}  // namespace error_field
 namespace state_field {
 enum : std::uint32_t {
   kState = 1,
@@ -62,6 +65,8 @@ enum : std::uint32_t {
   kParkedCode = 15,
   kParkedMessage = 16,
   kEndedAge = 17,
+  kInterrupted = 19,
+  kUndoError = 20,
 };
 }  // namespace state_field
 constexpr std::uint64_t kHoldsLocks = 1;
@@ -72,6 +77,9 @@ constexpr std::uint64_t kBypassed = 16;
 constexpr std::uint64_t kSentBack = 32;
 constexpr std::uint64_t kReported = 64;
 constexpr std::uint64_t kUnsure = 128;
+constexpr std::uint64_t kKnowsInterrupted = 1024;
+// In the step of a history entry, beside its 32 bits: it was being undone.
+constexpr std::uint64_t kUndoEntry = std::uint64_t{1} << 32;
 
 void write_big_endian(char* out, std::uint64_t value) {
   value = __builtin_bswap64(value);
@@ -163,7 +171,8 @@ class RowWriter {
   char* at_;
 };
 
-// Pairs: step, sequence of the record that added the entry (0: this record).
+// Pairs: step, sequence of the record that added the entry (0: this record; of a step that never
+// ended, kUnfinishedStep).
 void encode_undo_list(RowWriter& row, const Execution& execution, const Transition& next,
                       std::uint32_t ran_step) {
   if (next.undo == UndoChange::kClear) return;
@@ -179,17 +188,38 @@ void encode_undo_list(RowWriter& row, const Execution& execution, const Transiti
   }
   if (push) {
     row.put(ran_step);
-    row.put(0);
+    row.put(execution.undo_step != 0 ? kUnfinishedStep.value : 0);
   }
   row.close_list(list);
 }
 
-// Triples, oldest first: step, attempt * 16 + outcome, how long before this record (zigzag,
-// microseconds).
+// What a record says of who was in the middle of a step; nullptr: nothing, or nothing any more.
+const InterruptedMembers* interrupted_of(const Execution& execution, const Transition& next) {
+  const bool over =
+      next.state == ProcedureState::kRolledBack && (next.reported || execution.root == &execution);
+  if (over) return nullptr;
+  return next.interrupted ? next.interrupted.get() : execution.tree.interrupted.get();
+}
+
+// Pairs: how far the range begins behind the end of the one before, how long it goes on.
+void encode_interrupted(RowWriter& row, const InterruptedMembers* interrupted) {
+  if (interrupted == nullptr || interrupted->ranges().empty()) return;
+  char* const list = row.open_list(state_field::kInterrupted);
+  ProcedureId end;
+  for (const InterruptedMembers::Range& range : interrupted->ranges()) {
+    row.put(range.first.value - end.value);
+    row.put(range.last.value - range.first.value);
+    end = range.last;
+  }
+  row.close_list(list);
+}
+
+// Triples, oldest first: step (with kUndoEntry), attempt * 16 + outcome, how long before this
+// record (zigzag, microseconds).
 void encode_history(RowWriter& row, const History& history, const Transition& next) {
   if (history.size() == 0 && !next.history) return;
   const auto add = [&](const HistoryEntry& entry) {
-    row.put(entry.step);
+    row.put(entry.step | (entry.undo ? kUndoEntry : 0));
     row.put((std::uint64_t{entry.attempt} << 4) | static_cast<std::uint64_t>(entry.outcome));
     row.put(zigzag((next.now - entry.at).count()));
   };
@@ -238,6 +268,17 @@ void encode_error(RowWriter& row, const Execution& execution, const Transition& 
   }
 }
 
+// A message: why the last attempt to undo failed.
+void encode_undo_error(RowWriter& row, const Status& error) {
+  if (error.ok()) return;
+  const auto code = static_cast<std::uint64_t>(error.code());
+  const std::size_t message = error.message().size();
+  row.put(make_tag(state_field::kUndoError, WireType::kBytes));
+  row.put(2 + varint_size(code) + varint_size(message) + message);
+  row.varint(error_field::kCode, code);
+  row.bytes(error_field::kMessage, error.message());
+}
+
 // A message of one digit's tags: its length is known before it is written.
 void encode_lock(RowWriter& row, const LockRequest& request) {
   const std::string_view name = request.key.name;
@@ -268,6 +309,24 @@ Status decode_undo_list(std::string_view bytes, CommitSequence own, LazyVector<U
   return Status();
 }
 
+Status decode_interrupted(std::string_view bytes, InterruptedMembers& interrupted) {
+  WireReader reader(bytes);
+  std::uint64_t end = 0;
+  while (reader.remaining() != 0) {
+    std::uint64_t gap = 0;
+    std::uint64_t length = 0;
+    if (!reader.take_varint(gap) || !reader.take_varint(length)) {
+      return malformed("list of interrupted members", reader);
+    }
+    const std::uint64_t first = end + gap;
+    end = first + length;
+    if (!interrupted.append({ProcedureId{first}, ProcedureId{end}})) {
+      return Status(StatusCode::kCorruption, "its interrupted members are in no order");
+    }
+  }
+  return Status();
+}
+
 Status decode_history(std::string_view bytes, WallTime updated, History& history) {
   WireReader reader(bytes);
   while (reader.remaining() != 0) {
@@ -281,8 +340,29 @@ Status decode_history(std::string_view bytes, WallTime updated, History& history
     history.add({static_cast<std::uint32_t>(step),
                  static_cast<std::uint32_t>(attempt_and_outcome >> 4),
                  static_cast<Outcome::Kind>(attempt_and_outcome & 15),
-                 updated - Duration(unzigzag(before))});
+                 updated - Duration(unzigzag(before)), (step & kUndoEntry) != 0});
   }
+  return Status();
+}
+
+Status decode_undo_error(std::string_view bytes, Status& error) {
+  auto code = StatusCode::kOk;
+  std::string message;
+  WireReader reader(bytes);
+  while (reader.next()) {
+    switch (reader.number()) {
+      case error_field::kCode:
+        code = static_cast<StatusCode>(reader.varint());
+        break;
+      case error_field::kMessage:
+        message = reader.bytes();
+        break;
+      default:
+        break;
+    }
+  }
+  if (!reader.ok()) return malformed("error of an undo", reader);
+  if (code != StatusCode::kOk) error = Status(code, std::move(message));
   return Status();
 }
 
@@ -608,12 +688,15 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
       next.new_image ? std::string_view(next.image) : execution.image.view();
   const Status& error = error_of(execution, next);
   const Status& parked = parked_error_of(execution, next);
-  // Eighteen fields, three numbers per entry of the history and two per step to undo.
-  const std::size_t numbers_max =
-      18 + 3 * (History::kCapacity + 1) + 2 * (execution.undo.size() + 1);
+  const InterruptedMembers* const interrupted = interrupted_of(execution, next);
+  // Nineteen fields, a message of two, three numbers per entry of the history, two per step to undo
+  // and per range.
+  const std::size_t numbers_max = 22 + 3 * (History::kCapacity + 1) +
+                                  2 * (execution.undo.size() + 1) +
+                                  2 * (interrupted != nullptr ? interrupted->ranges().size() : 0);
   RowWriter row(out, 2 * kFrameHeaderBytes + numbers_max * RowWriter::kFieldMax +
-                         error.message().size() + parked.message().size() + next.result.size() +
-                         image.size());
+                         error.message().size() + parked.message().size() +
+                         next.undo_error.message().size() + next.result.size() + image.size());
   char* const frame = row.open_frame();
   row.varint(state_field::kState, static_cast<std::uint64_t>(next.state));
   row.varint(state_field::kStep, next.step);
@@ -624,7 +707,8 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
                  (next.parked ? kParked : 0) | (next.awaits ? kAwaits : 0) |
                  (next.bypassed ? kBypassed : 0) |
                  (next.sent_back || execution.sent_back ? kSentBack : 0) |
-                 (next.reported ? kReported : 0) | (next.unsure ? kUnsure : 0));
+                 (next.reported ? kReported : 0) | (next.unsure ? kUnsure : 0) |
+                 (interrupted != nullptr ? kKnowsInterrupted : 0));
   if (next.deadline) {
     PV2_ASSERT(next.patience >= Duration::zero(), "what is left of a wait is not negative");
     row.sint(state_field::kDeadline, micros(*next.deadline));
@@ -633,7 +717,9 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
   row.sint(state_field::kUpdated, micros(next.now));
   encode_history(row, execution.history, next);
   encode_undo_list(row, execution, next, ran_step);
+  encode_interrupted(row, interrupted);
   encode_error(row, execution, next, error, parked);
+  encode_undo_error(row, next.undo_error);
   if (!next.result.empty()) row.bytes(state_field::kResult, next.result);
   if (ends_root(execution, next)) row.sint(state_field::kEndedAge, next.ended_age->count());
   row.close_frame(frame);
@@ -774,6 +860,8 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
   std::string parked_message;
   std::string_view undo;
   std::string_view history;
+  std::string_view interrupted;
+  std::string_view undo_error;
   CommitSequence failure_sequence = sequence;
   WireReader reader(*engine);
   while (reader.next()) {
@@ -804,6 +892,12 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
         break;
       case state_field::kHistory:
         history = reader.bytes();
+        break;
+      case state_field::kInterrupted:
+        interrupted = reader.bytes();
+        break;
+      case state_field::kUndoError:
+        undo_error = reader.bytes();
         break;
       case state_field::kErrorCode:
         error_code = static_cast<StatusCode>(reader.varint());
@@ -836,6 +930,12 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
   if (!reader.ok()) return malformed("state", reader);
   Status list = decode_undo_list(undo, sequence, execution.undo);
   if (list.ok()) list = decode_history(history, execution.updated, execution.history);
+  if (list.ok() && (flags & kKnowsInterrupted) != 0) {
+    execution.tree.interrupted = std::make_unique<InterruptedMembers>();
+    list = decode_interrupted(interrupted, *execution.tree.interrupted);
+  }
+  Status undo_failure;
+  if (list.ok()) list = decode_undo_error(undo_error, undo_failure);
   if (!list.ok()) return list;
   if (state < static_cast<std::uint64_t>(ProcedureState::kRunnable) ||
       state > static_cast<std::uint64_t>(ProcedureState::kFailed)) {
@@ -851,7 +951,7 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
   execution.sent_back = (flags & kSentBack) != 0;
   execution.reported = (flags & kReported) != 0;
   execution.unsure = (flags & kUnsure) != 0;
-  if (error_code != StatusCode::kOk || parked_code != StatusCode::kOk) {
+  if (error_code != StatusCode::kOk || parked_code != StatusCode::kOk || !undo_failure.ok()) {
     execution.failure = std::make_unique<Failure>();
     execution.failure->sequence = failure_sequence;
     if (error_code != StatusCode::kOk) {
@@ -860,6 +960,7 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
     if (parked_code != StatusCode::kOk) {
       execution.failure->parked = Status(parked_code, std::move(parked_message));
     }
+    execution.failure->undo = std::move(undo_failure);
   }
   return Status();
 }

@@ -23,21 +23,6 @@ constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 
 std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
 
-// Whether its step may have been begun before the crash. Not without its locks, which a record
-// gives it before the step runs; but it may have given them back since, to wait or after an
-// attempt.
-bool may_have_begun(const Execution& execution, bool held_locks) {
-  if (held_locks || execution.locks.empty()) return true;
-  for (std::size_t i = execution.history.size(); i-- > 0;) {
-    const HistoryEntry last = execution.history.at(i);
-    if (is_order(last.outcome)) continue;
-    const bool tried =
-        last.outcome == Outcome::Kind::kWait || last.outcome == Outcome::Kind::kRetry;
-    return tried && last.step == execution.step;
-  }
-  return false;
-}
-
 }  // namespace
 
 Recovery::Recovery(EngineCore& core)
@@ -302,6 +287,9 @@ void Recovery::go_on_with(LoadedProcedure& loaded) {
     execution.ended_age = Execution::kNotDated;
   }
   link(execution, loaded);
+  // When its last record was written says in a tree that fails whether its step can have begun.
+  const bool matters = !execution.is_root() || execution.inbox;
+  if (matters && execution.started) recorded_.emplace(execution.id, loaded.state_sequence);
   restore_locks(execution, loaded);
   if (!loaded.problem.ok()) problems_.emplace_back(&execution, std::move(loaded.problem));
 }
@@ -442,6 +430,7 @@ void Recovery::queue_all(Effects& effects) {
 void Recovery::queue_tree(Execution& root, Effects& effects) {
   if (root.quarantined) return;
   find_failures(root);
+  forget_what_had_not_begun(root, recorded_);
   drop_late_signals(root, effects);
   if (joins_make_sense(root, effects)) start_domain(core_, root, effects);
 }

@@ -76,6 +76,7 @@ class Recovery {
   std::vector<std::string> orphans_;                     // keys of messages to whom nobody is left
   std::vector<std::pair<Execution*, Status>> problems_;  // why trees have to be quarantined
   std::vector<Execution*> roots_;
+  FlatMap<ProcedureId, CommitSequence> recorded_;  // of members that may be in the middle of a step
   ProcedureId highest_;
   std::size_t nonces_ = 0;
   std::map<std::string, SchemaRows, std::less<>> schemas_;  // by type, as they are stored

@@ -215,23 +215,6 @@ Status why_not_sent_back(Execution& head) {
   return head.tree.in_flight != 0 ? busy(head) : why_too_late(head);
 }
 
-// What a record of `execution` says if nothing happened but time.
-Transition as_it_is(const EngineCore& core, const Execution& execution) {
-  Transition same;
-  same.state = execution.state;
-  same.step = execution.step;
-  same.attempt = execution.attempt;
-  same.no_return = execution.no_return;
-  same.parked = execution.parked;
-  same.unsure = execution.unsure;
-  same.awaits = execution.awaits;
-  same.holds_locks = execution.recorded_locks;
-  same.result = execution.result.view();
-  core.go_on_waiting(execution, same);
-  same.now = core.clock.wall_now();
-  return same;
-}
-
 // Begins an order about `execution`; submit_order() ends it.
 std::unique_ptr<StepCommit> begin_order(EngineCore& core, Execution& execution)
     PV2_REQUIRES(core.state_mutex) {
@@ -243,7 +226,8 @@ std::unique_ptr<StepCommit> begin_order(EngineCore& core, Execution& execution)
 }
 
 void note_order(StepCommit& commit, Outcome::Kind kind, std::uint32_t step) {
-  commit.next.history = HistoryEntry{step, commit.execution->attempt, kind, commit.next.now};
+  commit.next.history = HistoryEntry{step, commit.execution->attempt, kind, commit.next.now,
+                                     commit.was_undo && kind != Outcome::Kind::kBypassed};
 }
 
 std::unique_ptr<StepCommit> retry_parked(EngineCore& core, Execution& member, AuditEntry& entry)
@@ -269,7 +253,9 @@ std::unique_ptr<StepCommit> end_wait(EngineCore& core, Execution& member, AuditE
   core.state.timers.cancel(member);
   core.begin_wait(Duration::zero(), next);  // over at once, in this life and the next
   next.ends_waits = false;
-  if (member.failure && !commit->was_undo) next.error = member.failure->error;
+  if (member.failure) {
+    commit->was_undo ? next.undo_error = member.failure->undo : next.error = member.failure->error;
+  }
   return commit;
 }
 
@@ -414,18 +400,28 @@ std::string steps_of(const Execution& member) {
   return steps;
 }
 
+// What is undone of it if its tree is, or is not if that is bypassed.
+void describe_undo(Execution& member, const std::string& what_of_it,
+                   std::vector<std::string>& lines) {
+  if (!member.undo.empty()) {
+    lines.push_back(name_of(member) + " did " + steps_of(member) + ", which is " + what_of_it);
+  }
+  const std::uint32_t begun = step_that_may_have_begun(member);
+  if (begun == 0) return;
+  lines.push_back(name_of(member) + " may have begun " + name_of_step(member, begun) +
+                  ", which is " + what_of_it);
+}
+
 void describe_bypass(Execution& head, std::vector<std::string>& lines) {
   if (head.lost) {
     lines.push_back(name_of(head) +
                     " has no record: what it did, and which locks it held, is not known");
   }
-  for (const Execution* member : tree_of(head)) {
+  for (Execution* member : tree_of(head)) {
     const bool ended = member->state == ProcedureState::kSuccess;
-    if (!member->undo.empty() && member->is_undone_with_its_tree()) {
-      lines.push_back(name_of(*member) + " did " + steps_of(*member) + ", which is not undone");
-    }
-    if (member->started && !ended && member->step != 0 &&
-        member->state != ProcedureState::kFailed) {
+    if (member->is_undone_with_its_tree()) describe_undo(*member, "not undone", lines);
+    if (member->started && !ended && member->step != 0 && member->type != nullptr &&
+        member->state != ProcedureState::kFailed && step_that_may_have_begun(*member) == 0) {
       lines.push_back(name_of(*member) + " may have begun " + name_of_step(*member, member->step) +
                       ", which is neither finished nor undone");
     }
@@ -442,14 +438,14 @@ void describe_bypass(Execution& head, std::vector<std::string>& lines) {
 }
 
 void describe_rollback(Execution& head, std::vector<std::string>& lines) {
-  for (const Execution* member : tree_of(head)) {
+  for (Execution* member : tree_of(head)) {
     if (!member->is_undone_with_its_tree()) {
       lines.push_back(name_of(*member) + " has succeeded and stays as it is");
     } else if (member->no_return) {
       lines.push_back(name_of(*member) +
                       " has passed its point of no return; nothing of it is undone");
-    } else if (!member->undo.empty()) {
-      lines.push_back(name_of(*member) + " did " + steps_of(*member) + ", which is undone");
+    } else if (member->state != ProcedureState::kRolledBack) {
+      describe_undo(*member, "undone", lines);
     }
   }
   lines.push_back(name_of(head) + " ends as undone");
@@ -495,6 +491,26 @@ Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.sta
   return head.tree.in_flight != 0 ? busy(head) : why_too_late(head);
 }
 
+// Why an order means nothing, whatever it is about; or OK.
+Status check_order(RepairVerb verb, const RepairNote& note) {
+  const auto invalid = [](std::string why) {
+    return Status(StatusCode::kInvalidArgument, std::move(why));
+  };
+  if (to_string(verb) == "?") {
+    return invalid("there is no order number " + std::to_string(static_cast<int>(verb)));
+  }
+  if (note.who.empty() || note.why.empty()) {
+    return invalid(std::string(to_string(verb)) +
+                   " needs RepairNote::" + (note.who.empty() ? "who" : "why") +
+                   ": who gives an order, and why, is kept with it");
+  }
+  if (note.next_step != 0 && verb != RepairVerb::kSkipStep) {
+    return invalid(std::string(to_string(verb)) + " with RepairNote::next_step " +
+                   std::to_string(note.next_step) + ", which only skip_step takes");
+  }
+  return Status();
+}
+
 // The record that the order makes, and for its entry the step; or why it is refused.
 Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& target,
                                                const RepairNote& note, AuditEntry& entry,
@@ -513,6 +529,11 @@ Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& targ
     case RepairVerb::kSkipStep: {
       if (Status refusal = why_not_skipped(target); !refusal.ok()) return refusal;
       if (head.tree.parked && !is_parked_beyond_return(head)) {
+        if (note.next_step != 0) {
+          return Status(StatusCode::kInvalidArgument,
+                        "RepairNote::next_step is " + std::to_string(note.next_step) +
+                            ", but what is skipped is an undo, which nothing of it follows");
+        }
         return skip_parked(core, **parked_at(target), entry);
       }
       Execution* const failed = head.tree.parked ? *failed_at(target) : given_up_at(target);
@@ -596,6 +617,7 @@ Status describe_order(EngineCore& core, Execution& target, RepairVerb verb,
 
 void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note,
                      std::function<void(Status)> done) {
+  if (Status invalid = check_order(verb, note); !invalid.ok()) return done(std::move(invalid));
   note.who.resize(std::min(note.who.size(), limits::kWhoBytes));
   note.why.resize(std::min(note.why.size(), limits::kWhyBytes));
   AuditEntry entry;
@@ -635,6 +657,9 @@ void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note,
 }
 
 Result<std::vector<std::string>> Repairs::preview(ProcedureId id, RepairVerb verb) {
+  if (Status invalid = check_order(verb, {.who = "preview", .why = "asked"}); !invalid.ok()) {
+    return invalid;
+  }
   std::vector<std::string> lines;
   {
     StateLock lock(core_);

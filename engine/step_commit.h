@@ -62,8 +62,11 @@ struct Transition {
   SteadyTime due = Execution::kNotDue;  ///< With a deadline: the same, for this run. Not recorded.
   std::optional<Duration> ended_age;    ///< At the end of a root: how old the store is.
   std::optional<HistoryEntry> history;
-  Status error;    ///< Not OK: becomes the failure that the record carries.
-  Status retried;  ///< Not OK: why an attempt failed that the host is told of. Not recorded.
+  /// Of the head of what is about to be undone: replaces what its record says of its members.
+  std::unique_ptr<InterruptedMembers> interrupted{};
+  Status error;         ///< Not OK: becomes the failure that the record carries.
+  Status undo_error{};  ///< Not OK: why this attempt to undo failed, and is made again.
+  Status retried;       ///< Not OK: why an attempt failed that the host is told of. Not recorded.
   std::string image;
   std::string result;
   WallTime now{};

@@ -69,6 +69,13 @@ std::vector<ChildOutcome> StepContext::children() const {
 const std::string* StepContext::signal(std::string_view name) {
   if (!run_.inbox_use_) run_.inbox_use_ = std::make_unique<InboxUse>();
   InboxUse& use = *run_.inbox_use_;
+  if (name.empty() || name.size() > limits::kSignalNameBytes) {
+    run_.refused_ = Status(
+        StatusCode::kInvalidArgument,
+        "a step asks for a signal whose name has " + std::to_string(name.size()) +
+            " bytes, but that of a signal has 1 to " + std::to_string(limits::kSignalNameBytes));
+    return nullptr;
+  }
   std::size_t known = 0;
   {
     StateLock lock(run_.core_);  // the publisher adds messages while the step runs

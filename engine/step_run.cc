@@ -21,13 +21,16 @@ namespace pv2 {
 namespace {
 
 // What a later record of the same procedure may need beyond this one, whose fields it repeats: the
-// error of its failure and that which it is parked with, an entry of the undo list and one of the
-// history, flags and times, and the audit entry of an order with its copy. Each string with its
-// framing; all numbers of a row together have less than 256 bytes.
+// error of its failure, and that which it is parked with or why its undo is tried again; who was in
+// the middle of a step when its tree failed, two numbers per range; an entry of the undo list and
+// one of the history, flags and times, and the audit entry of an order with its copy. Each string
+// with its framing; all numbers of a row together have less than 256 bytes.
 constexpr std::size_t kErrorField = limits::kErrorBytes + sizeof("...") + 16;
 constexpr std::size_t kNumbers = 256;
 constexpr std::size_t kAuditRow = limits::kWhoBytes + limits::kWhyBytes + kNumbers;
-static_assert(limits::kLaterRecordBytes >= 2 * kErrorField + kNumbers + 2 * kAuditRow,
+constexpr std::size_t kInterrupted = InterruptedMembers::kRangesMax * 2 * 10 + 4;
+static_assert(limits::kLaterRecordBytes >=
+                  2 * kErrorField + kInterrupted + kNumbers + 2 * kAuditRow,
               "the record of an order fits behind every record of a step");
 // An abort, or an order that becomes one, is a record of its own.
 static_assert(limits::kBatchBytesMin >= 3 * kAuditRow + kNumbers,
@@ -184,11 +187,12 @@ void StepRun::decide(Outcome outcome) {
                  "step " + step_name() + " answered an Outcome of kind " +
                      std::to_string(static_cast<unsigned>(outcome.kind)) +
                      ", which does not exist; answer next(), done(), wait(), retry() or fail()");
-    commit_.next.history = HistoryEntry{step_, commit_.next.attempt, Outcome::Kind::kFail, now_};
+    commit_.next.history =
+        HistoryEntry{step_, commit_.next.attempt, Outcome::Kind::kFail, now_, undo_};
     return undo_ ? park(std::move(error)) : fail(std::move(error));
   }
-  commit_.next.history = HistoryEntry{step_, commit_.next.attempt, outcome.kind, now_};
-  if (!refused_row_.ok()) return undo_ ? park(refused_row_) : fail(refused_row_);
+  commit_.next.history = HistoryEntry{step_, commit_.next.attempt, outcome.kind, now_, undo_};
+  if (!refused_.ok()) return undo_ ? park(refused_) : fail(refused_);
   undo_ ? decide_undo(outcome) : decide_forward(outcome);
 }
 
@@ -445,8 +449,7 @@ void StepRun::decide_undo(Outcome& outcome) {
   }
   using Kind = Outcome::Kind;
   switch (outcome.kind) {
-    case Kind::kUndone:
-    case Kind::kDone: {
+    case Kind::kUndone: {
       if (!encode_image()) return park(error_);
       next.undo = UndoChange::kPop;
       next.attempt = 1;
@@ -473,19 +476,21 @@ void StepRun::decide_undo(Outcome& outcome) {
       }
       back_off(outcome);
       next.undo = UndoChange::kPush;  // its turn is not over
-      next.error = Status();          // the record keeps the error that the tree failed with
+      // The record keeps the error that the tree failed with, beside this one.
+      next.undo_error = std::exchange(next.error, Status());
       return;
     case Kind::kFail:
       return park(std::move(outcome.error));
     case Kind::kNext:
     case Kind::kAgain:
+    case Kind::kDone:
     case Kind::kRetriedNow:
     case Kind::kSkipped:
     case Kind::kSentBack:
     case Kind::kBypassed:
-      return park(
-          Status(StatusCode::kInternal, "the undoing of step " + step_name() +
-                                            " answered next() or again(); undone() was meant?"));
+      return park(Status(StatusCode::kInternal,
+                         "the undoing of step " + step_name() +
+                             " answered next(), again() or done(); undone() was meant?"));
   }
   release_object();
 }
@@ -516,12 +521,12 @@ void StepRun::park(Status error) {
 bool StepRun::may_write_row(std::string_view row) {
   const RowBinding* const binding = binding_of(core_.options.row_bindings, row);
   if (binding == nullptr || holds_exclusively(core_, execution_, binding->key)) return true;
-  if (refused_row_.ok()) {
-    refused_row_ = Status(StatusCode::kFailedPrecondition,
-                          "step " + step_name() + " changes a row with the prefix '" +
-                              binding->prefix + "', which is bound to " + to_string(binding->key) +
-                              ", but procedure " + std::to_string(execution_.id.value) +
-                              " does not hold that exclusively; add it to locks()");
+  if (refused_.ok()) {
+    refused_ = Status(StatusCode::kFailedPrecondition,
+                      "step " + step_name() + " changes a row with the prefix '" + binding->prefix +
+                          "', which is bound to " + to_string(binding->key) + ", but procedure " +
+                          std::to_string(execution_.id.value) +
+                          " does not hold that exclusively; add it to locks()");
   }
   return false;
 }
@@ -534,20 +539,18 @@ bool StepRun::row_fits(std::string_view row, std::string_view value) {
                         rows_.bytes() + row.size() + value.size() <= bytes_max &&
                         rows_.operations() < limits.batch_operations;
   if (together) return true;
-  if (!refused_row_.ok()) return false;
+  if (!refused_.ok()) return false;
   if (row.size() > limits::kRowKeyBytes) {
-    refused_row_ =
-        check_bytes("step " + step_name() + ": the key of the row '" + shortened(row) + "'",
-                    row.size(), limits::kRowKeyBytes);
+    refused_ = check_bytes("step " + step_name() + ": the key of the row '" + shortened(row) + "'",
+                           row.size(), limits::kRowKeyBytes);
     return false;
   }
-  refused_row_ =
-      Status(StatusCode::kInvalidArgument,
-             "step " + step_name() + " of procedure " + std::to_string(execution_.id.value) +
-                 " writes " + std::to_string(rows_.operations() + 1) + " rows, " +
-                 std::to_string(rows_.bytes() + row.size() + value.size()) + " bytes; " +
-                 core_.store.name() + " takes " + std::to_string(limits.batch_operations) +
-                 " rows, " + std::to_string(bytes_max) + " bytes in one batch");
+  refused_ = Status(StatusCode::kInvalidArgument,
+                    "step " + step_name() + " of procedure " + std::to_string(execution_.id.value) +
+                        " writes " + std::to_string(rows_.operations() + 1) + " rows, " +
+                        std::to_string(rows_.bytes() + row.size() + value.size()) + " bytes; " +
+                        core_.store.name() + " takes " + std::to_string(limits.batch_operations) +
+                        " rows, " + std::to_string(bytes_max) + " bytes in one batch");
   rows_.clear();  // the step may go on for long
   return false;
 }

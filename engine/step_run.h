@@ -93,8 +93,8 @@ class StepRun {
     SubmitOptions options;
   };
   std::vector<Submitting> submitted_;
-  Status refused_row_;  // why the step fails whatever it answers
-  RowBatch rows_;       // the host's rows, as far as this run changed them
+  Status refused_;  // why the step fails whatever it answers
+  RowBatch rows_;   // the host's rows, as far as this run changed them
   std::unique_ptr<InboxUse> inbox_use_;
 };
 

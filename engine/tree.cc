@@ -6,6 +6,8 @@
 #include "tree.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "messages.h"
@@ -15,9 +17,7 @@
 namespace pv2 {
 namespace {
 
-// Newer than any entry that is durable: the step that a member was in the middle of is undone
-// first. Only what is parked came before that: a restart sees more steps that may have been begun.
-constexpr CommitSequence kUnfinished{UINT64_MAX - 1};
+// Newer than any other: what a failure around a parked undo plans anew begins with that undo.
 constexpr CommitSequence kParkedTurn{UINT64_MAX};
 
 // The head of a domain and all its descendants, for range-for.
@@ -42,9 +42,22 @@ class TreeMembers {
   Execution& root_;
 };
 
-bool was_left_in_the_middle(const Execution& member) {
-  if (!member.started || member.step == 0 || member.type == nullptr || member.no_return)
-    return false;
+// Whether an attempt at the step that it is at has ended in a wait or a back-off. A ring that is
+// full of orders says no more.
+bool has_tried(const Execution& execution) {
+  for (std::size_t i = execution.history.size(); i-- > 0;) {
+    const HistoryEntry last = execution.history.at(i);
+    if (is_order(last.outcome)) continue;
+    const bool tried =
+        last.outcome == Outcome::Kind::kWait || last.outcome == Outcome::Kind::kRetry;
+    return tried && last.step == execution.step;
+  }
+  return execution.history.size() == History::kCapacity;
+}
+
+// Whether its record stands at a step that is undone if it was begun.
+bool stands_at_undoable_step(const Execution& member) {
+  if (member.step == 0 || member.type == nullptr || member.no_return) return false;
   if (member.state != ProcedureState::kRunnable &&
       member.state != ProcedureState::kWaitingTimeout) {
     return false;
@@ -52,6 +65,10 @@ bool was_left_in_the_middle(const Execution& member) {
   if (!member.undo.empty() && member.undo.back().step == member.step) return false;
   const StepInfo* const info = member.type->find_step(member.step);
   return info != nullptr && info->kind == StepKind::kUndoable;
+}
+
+bool was_left_in_the_middle(const Execution& member) {
+  return member.started && stands_at_undoable_step(member);
 }
 
 // Whether the step that it is at is its point of no return, and may have had effects. The record
@@ -82,6 +99,19 @@ void park_tree(EngineCore& core, Execution& head, const std::string& why, Effect
                                     std::string(head.name_of_type()) +
                                     ") is parked with its locks: " + why);
 }
+
+// What the records of the heads around a member say of the step at which it stands: nothing, or
+// whether it was in the middle of it when one of them was about to be undone.
+std::optional<bool> recorded_interruption(Execution& member) {
+  std::optional<bool> said;
+  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
+    const InterruptedMembers* const interrupted = head->tree.interrupted.get();
+    if (interrupted != nullptr) said = said.value_or(true) && interrupted->contains(member.id);
+  }
+  return said;
+}
+
+bool is_known_not_begun(Execution& member) { return !recorded_interruption(member).value_or(true); }
 
 // The failure, or the abort, that was durable first. What failed in a domain within this one was
 // to be reported, and is not why this one failed.
@@ -119,7 +149,7 @@ std::vector<std::string> message_rows(Execution& root) {
 // Who was left in the middle of a step that no record of an undo names yet is so still.
 void forget_that_it_was_stopped(const UndoTurn& turn) {
   Execution& left = *turn.execution;
-  if (turn.entry.sequence != kUnfinished || left.state != ProcedureState::kFailed) return;
+  if (turn.entry.sequence != kUnfinishedStep || left.state != ProcedureState::kFailed) return;
   const bool undone = left.step == 0;
   const bool recorded = !left.undo.empty() && left.undo.back().step == left.step;
   if (!undone && !recorded) left.state = ProcedureState::kRunnable;
@@ -158,7 +188,7 @@ void plan_rollback(Execution& head) {
       ++member.undo_left;
     }
     if (was_left_in_the_middle(member)) {
-      turns.push_back({&member, {member.step, kUnfinished}});
+      turns.push_back({&member, {member.step, kUnfinishedStep}});
       ++member.undo_left;
     }
     if (is_parked_in_undo(member) && member.undo_left != 0) {
@@ -173,6 +203,45 @@ void plan_rollback(Execution& head) {
     member.attempt = 1;
   }
   head.tree.rollback = std::make_unique<RollbackPlan>(head, std::move(turns));
+}
+
+// Who was in the middle of a step only this run knows; by its record a member whose step never
+// began looks the same. Before the first undo is called that is made durable, or a restart would
+// undo what never ran, and do so after what was done before it. True: the record is on its way, and
+// the rollback begins when it is published.
+bool record_who_was_interrupted(EngineCore& core, Execution& head, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  if (head.tree.interrupted) return false;  // nothing has gone forward since
+  std::vector<InterruptedMembers::Candidate> candidates;
+  bool misleads = false;
+  bool has_turns = false;
+  for (Execution& member : TreeMembers(head)) {
+    if (!member.is_undone_with_its_tree() || member.state == ProcedureState::kRolledBack) continue;
+    const bool interrupted = was_left_in_the_middle(member);
+    has_turns = has_turns || interrupted || !member.undo.empty();
+    if (!stands_at_undoable_step(member)) continue;
+    if (is_known_not_begun(member)) {
+      PV2_ASSERT(!interrupted, "what a record says was not begun has not begun since");
+      continue;
+    }
+    const bool seems_begun = may_have_begun(member, member.recorded_locks);
+    PV2_ASSERT(seems_begun || !interrupted, "a restart sees that a step may have been begun");
+    if (!seems_begun) continue;
+    candidates.push_back({member.id, interrupted});
+    misleads = misleads || !interrupted;
+  }
+  if (!misleads || !has_turns) return false;
+  auto commit = core.state.spare_steps.take();
+  commit->execution = &head;
+  Transition& same = commit->next;
+  same = as_it_is(core, head);
+  same.interrupted = std::make_unique<InterruptedMembers>(std::move(candidates));
+  if (head.failure && head.state != ProcedureState::kFailed) same.error = head.failure->shown();
+  update_state(head, same, head.step, commit->batch);
+  head.phase = Phase::kInFlight;
+  enter_flight(head);
+  effects.commits.push_back(*commit.release());
+  return true;
 }
 
 // Makes the last record of a procedure that has no step left to run: no user code is needed for it.
@@ -374,6 +443,10 @@ void begin_rollback(EngineCore& core, Execution& head, Effects& effects)
                      effects);
   }
   forget_inner_plans(head);
+  if (record_who_was_interrupted(core, head, effects)) {
+    head.tree.rolling_back = false;
+    return;
+  }
   plan_rollback(head);
   // Before a restart, or as part of a domain within this one.
   if (const Execution* const parked = first_parked(head)) {
@@ -498,6 +571,41 @@ void resume_domain(EngineCore& core, Execution& head, Effects& effects)
 void find_failures(Execution& root) {
   for (Execution& member : TreeMembers(root)) {
     if (member.is_root() || is_live_head(member)) member.tree.failed = has_failed(member);
+  }
+}
+
+void forget_what_had_not_begun(Execution& root,
+                               const FlatMap<ProcedureId, CommitSequence>& recorded) {
+  std::map<ProcedureId, CommitSequence> failures;  // the first of each domain, by its head
+  const auto failed = [&](const Execution& head, CommitSequence sequence) {
+    if (!head.tree.failed) return;
+    const auto at = failures.try_emplace(head.id, sequence).first;
+    at->second = std::min(at->second, sequence);
+  };
+  bool is_recorded = false;
+  for (Execution& member : TreeMembers(root)) {
+    is_recorded = is_recorded || member.tree.interrupted != nullptr;
+    const InboxMessage* const abort = member.inbox ? member.inbox->abort() : nullptr;
+    if (abort != nullptr) failed(member, abort->sequence);
+    const bool has_failed =
+        member.state == ProcedureState::kFailed || member.state == ProcedureState::kRolledBack;
+    if (!has_failed || !member.failure || member.failure->error.ok()) continue;
+    failed(member.domain(), member.failure->sequence);
+  }
+  if (failures.empty() && !is_recorded) return;
+  for (Execution& member : TreeMembers(root)) {
+    if (!member.started) continue;
+    if (const auto said = recorded_interruption(member)) {
+      member.started = *said;
+      continue;
+    }
+    // What became durable after the failure was published after it: nothing followed from it.
+    const auto at = recorded.find(member.id);
+    if (at == recorded.end() || has_tried(member)) continue;
+    for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
+      const auto failure = failures.find(head->id);
+      if (failure != failures.end() && failure->second < at->second) member.started = false;
+    }
   }
 }
 
@@ -641,6 +749,46 @@ void drop_from_flight(EngineCore& core, Execution& member) {
   member.undo_step = 0;  // of a domain within the one that failed: it is planned anew with that
   core.abandon_waits(member);
   if (member.granted_by_poll()) core.settle(member, Disposition::kParkUnlock);
+}
+
+Transition as_it_is(const EngineCore& core, const Execution& execution) {
+  Transition same;
+  same.state = execution.state;
+  same.step = execution.step;
+  same.attempt = execution.attempt;
+  same.no_return = execution.no_return;
+  same.parked = execution.parked;
+  same.unsure = execution.unsure;
+  same.awaits = execution.awaits;
+  same.holds_locks = execution.recorded_locks;
+  same.result = execution.result.view();
+  core.go_on_waiting(execution, same);
+  same.now = core.clock.wall_now();
+  return same;
+}
+
+std::uint32_t step_that_may_have_begun(Execution& member) {
+  if (member.state == ProcedureState::kFailed) {
+    const Execution* const failed = failing_domain(member);
+    const bool planned = failed != nullptr && failed->tree.rollback != nullptr;
+    return planned && member.undo_left > member.undo.size() ? member.step : 0;
+  }
+  if (!stands_at_undoable_step(member)) return 0;
+  // Of one in flight `started` belongs to its worker.
+  return member.phase == Phase::kInFlight || member.started ? member.step : 0;
+}
+
+std::uint32_t step_to_undo(const Execution& execution) {
+  if (execution.undo_step != 0) return execution.undo_step;
+  const bool undoes = execution.state == ProcedureState::kFailed && execution.step == 0;
+  return undoes && !execution.undo.empty() ? execution.undo.back().step : 0;
+}
+
+// Not without its locks, which a record gives it before the step runs; but it may have given them
+// back since, to wait or after an attempt.
+bool may_have_begun(const Execution& execution, bool held_locks) {
+  if (held_locks || execution.locks.empty()) return true;
+  return has_tried(execution);
 }
 
 void enter_flight(Execution& member) {

@@ -70,6 +70,19 @@ void abort_tree(EngineCore& core, Execution& root, Effects& effects) PV2_REQUIRE
 /// A member that a worker has taken does not begin, as its tree has failed; left_flight() follows.
 void drop_from_flight(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex);
 
+/// What a record of it says if nothing happened but time.
+[[nodiscard]] Transition as_it_is(const EngineCore& core, const Execution& execution);
+
+/// The step that no record names and that is undone if its tree is, because a run of it has begun,
+/// or is just under way; 0: none.
+[[nodiscard]] std::uint32_t step_that_may_have_begun(Execution& member);
+
+/// The step of it that is undone now, or next when nothing of it is left to run; 0: none.
+[[nodiscard]] std::uint32_t step_to_undo(const Execution& execution);
+
+/// Whether a restart has to take the step that it is at for begun, by its record alone.
+[[nodiscard]] bool may_have_begun(const Execution& execution, bool held_locks);
+
 /// A worker has taken it, or its record is on the way.
 void enter_flight(Execution& member);
 /// That is over. In a domain that has failed the last one starts the rollback.
@@ -95,6 +108,12 @@ void domain_ended(EngineCore& core, Execution& head, Effects& effects)
 
 /// After a restart: notes in the heads of a tree what has failed by its records.
 void find_failures(Execution& root);
+
+/// After a restart, when failures are known: of the members of a tree, those whose step had not
+/// begun, by what other records say. `recorded` is when the last record of each was written, of
+/// those of whom that is known.
+void forget_what_had_not_begun(Execution& root,
+                               const FlatMap<ProcedureId, CommitSequence>& recorded);
 
 /// What was loaded, or was stopped and repaired, goes on as its records say: forward, or back where
 /// a domain has failed. Nobody of it runs.

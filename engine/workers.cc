@@ -38,7 +38,10 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
   same.result = execution.result.view();
   same.holds_locks = true;
   same.now = core.clock.wall_now();
-  if (execution.failure) same.error = execution.failure->error;
+  if (execution.failure) {
+    same.error = execution.failure->error;
+    same.undo_error = execution.failure->undo;
+  }
   if (execution.undo_step != 0) same.undo = UndoChange::kPush;  // its turn is to come
   update_state(execution, same, execution.undo_step, commit.batch);
 }

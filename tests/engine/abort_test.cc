@@ -94,6 +94,34 @@ TEST_CASE("an abort ends a step that repeats itself, a back-off and a timed wait
   CHECK(undone(engine) == Entries{"a.2", "a.1"});
 }
 
+TEST_CASE("an abort is in the audit of its tree, once, with who and why") {
+  const bool crash = GENERATE(false, true);
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) {
+                                 (void)run.ctx.await<std::string>([](const auto&) {});
+                                 return std::optional(Say::wait());
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  REQUIRE(engine.executor().abort(id, {.reason = "too late", .who = "anna"}).ok());
+  (void)engine.executor().abort(id, {.reason = "again", .who = "bob"});
+  if (crash) engine.crash_and_open();
+  engine.run();
+  REQUIRE(engine.result(id).state == ProcedureState::kRolledBack);
+
+  const auto audit = engine.executor().audit(id);
+  REQUIRE(audit.ok());
+  REQUIRE(audit->size() == 1);
+  const AuditEntry entry = audit->front();
+  CHECK(entry.verb == RepairVerb::kFailAndRollBack);
+  CHECK(entry.procedure == id);
+  CHECK(entry.who == "anna");
+  CHECK(entry.why == "too late");
+  CHECK(engine.executor().acknowledge(id).ok());
+  CHECK(engine.executor().audit(id).status().code() == StatusCode::kExpired);
+}
+
 TEST_CASE("an abort that was accepted is carried out after a crash") {
   EngineWorld engine;  // X5
   engine.world.scripts["a"] = waiting_at(2);

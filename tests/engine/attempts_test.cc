@@ -264,7 +264,7 @@ TEST_CASE("a step, or an undo, that goes on failing is told of after 10, 20, 40 
   engine.open();
   std::vector<std::uint32_t> told;  // of which attempt
   std::uint32_t attempt = 0;
-  engine.executor().add_listener([&](const ProcedureNews& news) {
+  (void)engine.executor().add_listener([&](const ProcedureNews& news) {
     if (news.kind != ProcedureNews::Kind::kRetrying) return;
     CHECK(news.error == Status(StatusCode::kUnavailable, "the shop is closed"));
     told.push_back(attempt);

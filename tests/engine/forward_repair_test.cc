@@ -110,7 +110,7 @@ TEST_CASE("a step that is skipped may be followed by another than the next row")
   engine.open();
   const ProcedureId id = engine.submit<CommittingJob>("m");
   engine.run();
-  REQUIRE(engine.executor().skip_step(id, {.who = "anna", .next_step = 2}).ok());
+  REQUIRE(engine.executor().skip_step(id, {.who = "anna", .why = "again", .next_step = 2}).ok());
   engine.run();
   CHECK(engine.world.journal.count("do m.2") == 2);
   CHECK(engine.describe(id).parked);

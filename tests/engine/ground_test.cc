@@ -168,7 +168,8 @@ TEST_CASE("an executor that is destroyed while everything moves finishes what ru
   }};
   for (int round = 0; round < 5; ++round) {
     auto executor = open_with_threads(engine);
-    executor->add_listener([&](const ProcedureNews& news) { (void)executor->explain(news.id); });
+    (void)executor->add_listener(
+        [&](const ProcedureNews& news) { (void)executor->explain(news.id); });
     for (int i = 0; i < 20; ++i) {
       executor->submit_async(Job(engine.world, "parent"), {}, [](const Result<Submitted>&) {});
     }
@@ -198,8 +199,8 @@ TEST_CASE("a verb that blocks is refused on every thread of the executor") {
                                             : std::nullopt;
                                }};
   executor = &engine.open();
-  executor->add_listener([&](const ProcedureNews&) { tries(); });
-  executor->add_chore("chore", 1s, [&] { tries(); });
+  (void)executor->add_listener([&](const ProcedureNews&) { tries(); });
+  (void)executor->add_chore("chore", 1s, [&] { tries(); });
   const ProcedureId id = engine.submit("a");
   engine.run();
   engine.advance(1s);

@@ -134,7 +134,8 @@ TEST_CASE("signals, aborts and orders with strings of any length are refused or 
   engine.run();
   CHECK(engine.result(id).status.message().size() <= limits::kErrorBytes);
   must_say(engine.executor().skip_step(parked, {.who = kHuge, .why = kHuge, .next_step = 1u << 31}),
-           StatusCode::kOk, "");
+           StatusCode::kInvalidArgument, "next_step");
+  must_say(engine.executor().skip_step(parked, {.who = kHuge, .why = kHuge}), StatusCode::kOk, "");
   engine.run();
   REQUIRE(engine.executor().bypass(parked, {.who = kHuge, .why = kHuge}).ok());
   engine.run();
@@ -265,10 +266,10 @@ TEST_CASE("a tree with more orders than a batch has rows is acknowledged") {
   const ProcedureId id = engine.submit("a", {.nonce = {1, 2}});
   engine.run();
   for (int i = 0; i < 30; ++i) {
-    REQUIRE(engine.executor().retry_now(id, {.who = "a program"}).ok());
+    REQUIRE(engine.executor().retry_now(id, {.who = "a program", .why = "it is stuck"}).ok());
     engine.run();
   }
-  REQUIRE(engine.executor().bypass(id, {.who = "a program"}).ok());
+  REQUIRE(engine.executor().bypass(id, {.who = "a program", .why = "it is stuck"}).ok());
   engine.run();
   REQUIRE(engine.executor().audit(id)->size() == 31);
 

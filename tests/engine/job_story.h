@@ -242,6 +242,10 @@ class JobStory final : public CrashStory {
   void check_rows(ProcedureStore& store) {
     constexpr std::size_t kNumberedKey =
         17;  // messages, which are gone; audits of who was repaired
+    const bool audited = plot_.repairs || std::any_of(plot_.roots.begin(), plot_.roots.end(),
+                                                      [](const JobRoot& root) {
+                                                        return root.aborts_at != SIZE_MAX;
+                                                      });
     const auto count = [&](Space space) {
       std::size_t rows = 0;
       REQUIRE(store
@@ -249,7 +253,7 @@ class JobStory final : public CrashStory {
                         [&](const StoredRow& row) {
                           const bool numbered = row.key.size() == kNumberedKey;
                           const bool audit = numbered && row.key[8] == 4;
-                          rows += audit && plot_.repairs && !plot_.acknowledges ? 0 : 1;
+                          rows += audit && audited && !plot_.acknowledges ? 0 : 1;
                           return Status();
                         })
                   .ok());

@@ -58,6 +58,7 @@ void open_state(const StoredRow& row, Opened& opened) {
   state.result = execution.result.view();
   state.now = execution.updated;
   if (execution.failure) state.error = execution.failure->error;
+  if (execution.failure) state.undo_error = execution.failure->undo;
 }
 
 /// A store whose load() gives rows that nobody has written.

@@ -388,7 +388,7 @@ TEST_CASE("a tree that fails around a child that is parked is parked there too")
   engine.run();
   REQUIRE_FALSE(engine.describe(root).parked);
   std::vector<ProcedureId> told;
-  engine.executor().add_listener([&](const ProcedureNews& news) {
+  (void)engine.executor().add_listener([&](const ProcedureNews& news) {
     if (news.kind == ProcedureNews::Kind::kParked) told.push_back(news.id);
   });
   const auto logged = [&] {

@@ -409,7 +409,7 @@ TEST_CASE("a reader written from the page reads an audit entry, and a bypassed r
   w.run();
   REQUIRE(w.executor().skip_step(id, {.who = "anna", .why = "by hand"}).ok());
   w.run();
-  REQUIRE(w.executor().bypass(id, {.who = "ben"}).ok());
+  REQUIRE(w.executor().bypass(id, {.who = "ben", .why = "it is stuck"}).ok());
 
   const auto rows = rows_of(w.disk);
   const auto audit = [&](std::uint64_t number) {
@@ -472,11 +472,11 @@ TEST_CASE("a reader written from the page reads a reported failure, and who gave
   CHECK(parked.engine.number(15) == 8);
   CHECK_THAT(parked.engine.text(16), ContainsSubstring("late"));
 
-  REQUIRE(w.executor().retry_now(unsure, {.who = "anna"}).ok());
+  REQUIRE(w.executor().retry_now(unsure, {.who = "anna", .why = "it is there"}).ok());
   const auto history = state_of(w, unsure).engine.list(9);
   CHECK(history.size() == 6);
   CHECK(history[4] % 16 == 7);
-  REQUIRE(w.executor().fail_and_roll_back(root, {.who = "anna"}).ok());
+  REQUIRE(w.executor().fail_and_roll_back(root, {.who = "anna", .why = "no use"}).ok());
   const auto after = rows_of(w.disk);
   std::string_view audit = after.at("P" + big_endian(root.value) + "\x04" + big_endian(3)).value;
   CHECK(Message(*take_frame(audit)).number(1) == 3);
@@ -487,6 +487,42 @@ TEST_CASE("a reader written from the page reads a reported failure, and who gave
   CHECK(!retried(root).has(8));
   CHECK(retried(unsure).number(8) == root.value);  // the copy
   for (const ProcedureId id : {root, unsure}) CHECK(retried(id).number(6) == unsure.value);
+}
+
+TEST_CASE("a reader written from the page reads who was interrupted, and why an undo failed") {
+  EngineWorld w;
+  w.world.scripts["p"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                            for (const char* child : {"asks", "idle"}) run.spawn(child);
+                            return std::nullopt;
+                          }};
+  w.world.scripts["asks"] = {
+      .steps = 1,
+      .run = [](JobRun& run) -> std::optional<Outcome> {
+        (void)run.ctx.await<std::string>([](const auto&) {});
+        return Say::wait();
+      },
+      .undo = [](JobRun&) -> std::optional<Outcome> { return Say::retry("the bank is closed"); }};
+  w.world.scripts["idle"] = {.steps = 1};
+  w.open();
+  const ProcedureId root = w.submit("p");
+  w.executor().run_until_idle(2);  // the parent, and the first of its children
+  REQUIRE(w.executor().abort(root, {.reason = "late"}).ok());
+  w.run();
+
+  const ProcedureId asks{root.value + 1};
+  const Record head = state_of(w, root);
+  CHECK((head.engine.number(5) & 1024) != 0);
+  CHECK(head.engine.list(19) == std::vector<std::uint64_t>{asks.value, 0});
+  const Record undone = state_of(w, asks);
+  CHECK(undone.engine.number(1) == 7);
+  const std::string bytes(undone.engine.text(20));
+  const Message error(bytes);
+  CHECK(error.number(1) == 9);
+  CHECK(error.text(2) == "the bank is closed");
+  CHECK(undone.engine.list(8) == std::vector<std::uint64_t>{1, UINT64_MAX - 1});
+  const auto history = undone.engine.list(9);
+  REQUIRE(history.size() >= 3);
+  CHECK(history[history.size() - 3] == (std::uint64_t{1} << 32) + 1);
 }
 
 TEST_CASE("a reader written from the page reads a signal") {

@@ -520,7 +520,7 @@ TEST_CASE("offloaded work that hangs keeps nobody from being told of anything el
     if (!result->status.ok()) CHECK(result->status.code() == StatusCode::kDeadlock);
   }
   SECTION("callbacks, listeners and chores are called") {
-    executor->add_listener([&](const ProcedureNews& news) {
+    (void)executor->add_listener([&](const ProcedureNews& news) {
       if (news.kind == ProcedureNews::Kind::kFinished && !heard.test_and_set()) called.count_down();
     });
     executor->submit_async(Job(world, "quick"), {}, [&](const Result<Submitted>& submitted) {

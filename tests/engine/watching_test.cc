@@ -139,7 +139,7 @@ TEST_CASE("listeners hear what becomes durable, in its order, of roots and child
   }};
   engine.open();
   std::vector<std::string> heard;
-  const ListenerId listener = engine.executor().add_listener(
+  const ListenerId listener = *engine.executor().add_listener(
       [&](const ProcedureNews& news) { heard.push_back(in_words(news)); });
   engine.submit("parent");
   engine.run();
@@ -165,7 +165,7 @@ TEST_CASE("a listener hears of what is parked and what is quarantined") {
                                    .undo = [](JobRun&) { return Say::fail("cannot"); }};
   engine.open();
   std::vector<ProcedureNews> heard;
-  engine.executor().add_listener([&](const ProcedureNews& news) { heard.push_back(news); });
+  (void)engine.executor().add_listener([&](const ProcedureNews& news) { heard.push_back(news); });
   const ProcedureId id = engine.submit("stuck");
   engine.run();
 
@@ -180,9 +180,10 @@ TEST_CASE("a listener that throws is logged and harms neither the others nor the
   engine.world.scripts["a"] = {.steps = 1};
   engine.open();
   int heard = 0;
-  engine.executor().add_listener([](const ProcedureNews&) { throw std::runtime_error("deaf"); });
-  engine.executor().add_listener([&](const ProcedureNews&) { ++heard; });
-  engine.executor().add_listener([](const ProcedureNews&) { throw 7; });
+  (void)engine.executor().add_listener(
+      [](const ProcedureNews&) { throw std::runtime_error("deaf"); });
+  (void)engine.executor().add_listener([&](const ProcedureNews&) { ++heard; });
+  (void)engine.executor().add_listener([](const ProcedureNews&) { throw 7; });
   const ProcedureId id = engine.submit("a");
   engine.run();
   CHECK(engine.result(id).status.ok());
@@ -196,7 +197,7 @@ TEST_CASE("a listener may remove itself, and call the executor, while it runs") 
   engine.open();
   int heard = 0;
   ListenerId self;
-  self = engine.executor().add_listener([&](const ProcedureNews& news) {
+  self = *engine.executor().add_listener([&](const ProcedureNews& news) {
     ++heard;
     (void)engine.executor().list();
     (void)engine.executor().explain(news.id);
@@ -219,7 +220,7 @@ TEST_CASE("who removes a listener on his own thread waits for the call that is u
   std::latch may_leave(1);
   std::atomic<bool> left = false;
   std::atomic<bool> first = true;
-  const ListenerId listener = executor.add_listener([&](const ProcedureNews&) {
+  const ListenerId listener = *executor.add_listener([&](const ProcedureNews&) {
     if (!first.exchange(false)) return;
     entered.set_value();
     may_leave.wait();
@@ -250,7 +251,7 @@ TEST_CASE("a listener that hangs keeps neither callbacks nor offloaded work from
   std::latch hangs(1);
   std::latch may_end(1);
   std::atomic<int> heard = 0;
-  executor.add_listener([&](const ProcedureNews&) {
+  (void)executor.add_listener([&](const ProcedureNews&) {
     if (heard++ != 0) return;
     hangs.count_down();
     may_end.wait();
@@ -293,11 +294,11 @@ TEST_CASE(
   }
   hang.wait();
 
-  executor.add_listener([&](const ProcedureNews& news) {
+  (void)executor.add_listener([&](const ProcedureNews& news) {
     if (news.kind == ProcedureNews::Kind::kFinished) heard.count_down();
   });
   std::latch ran(1);
-  const ChoreId chore = executor.add_chore("once", 1s, [&] { ran.count_down(); });
+  const ChoreId chore = *executor.add_chore("once", 1s, [&] { ran.count_down(); });
   const auto first = executor.submit(Job(world.engine.world, "offloads"));
   const auto second = executor.submit(Job(world.engine.world, "offloads"));
   CHECK(executor.wait(first->id)->status.ok());  // for ever, if the callbacks had all threads
@@ -315,7 +316,7 @@ TEST_CASE("a host without threads tells listeners a batch at a time, between oth
   engine.open();
   int heard = 0;
   std::optional<int> heard_before_callback;
-  engine.executor().add_listener([&](const ProcedureNews&) { ++heard; });
+  (void)engine.executor().add_listener([&](const ProcedureNews&) { ++heard; });
   for (int i = 0; i < 500; ++i) {
     engine.executor().submit_async(Job(engine.world, "quick"), {}, [&](const Result<Submitted>&) {
       if (!heard_before_callback) heard_before_callback = heard;
@@ -337,7 +338,7 @@ TEST_CASE("news that a listener is too slow for are counted and not kept") {
   engine.open();
   std::size_t heard = 0;
   std::vector<std::uint64_t> missed;
-  engine.executor().add_listener([&](const ProcedureNews& news) {
+  (void)engine.executor().add_listener([&](const ProcedureNews& news) {
     ++heard;
     if (news.missed != 0) missed.push_back(news.missed);
   });
@@ -360,7 +361,7 @@ TEST_CASE(
   engine.open();
   const std::size_t commits = engine.faults().commits();
   int runs = 0;
-  const ChoreId chore = engine.executor().add_chore("sweeper", 10s, [&] {
+  const ChoreId chore = *engine.executor().add_chore("sweeper", 10s, [&] {
     if (++runs == 2) throw std::runtime_error("broom broke");
   });
   engine.advance(9s);
@@ -387,7 +388,7 @@ TEST_CASE("a chore may remove itself, and is silent once the executor has stoppe
   ChoreId self;
   std::promise<void> known;
   auto ready = known.get_future().share();
-  self = executor.add_chore("once", 1s, [&, ready] {
+  self = *executor.add_chore("once", 1s, [&, ready] {
     ready.wait();
     ++runs;
     executor.remove_chore(self);
@@ -395,7 +396,7 @@ TEST_CASE("a chore may remove itself, and is silent once the executor has stoppe
   });
   known.set_value();
   std::atomic<int> others = 0;
-  executor.add_chore("other", 10s, [&] { ++others; });
+  (void)executor.add_chore("other", 10s, [&] { ++others; });
   world.engine.clock->advance(1s);
   ran.get_future().wait();
   world.engine.clock->advance(1s);

@@ -71,6 +71,7 @@ Transition unchanged(const Execution& execution, bool holds_locks) {
   next.now = execution.updated;
   next.result = std::string(std::string_view(execution.result));
   next.unsure = execution.unsure;
+  if (execution.failure) next.undo_error = execution.failure->undo;
   next.bypassed = execution.bypassed;
   next.reported = execution.reported;
   if (execution.failure && execution.state != ProcedureState::kFailed) {

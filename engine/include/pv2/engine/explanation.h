@@ -24,22 +24,23 @@ namespace pv2 {
 /// One thing that a procedure waits for. Which members mean something depends on the kind.
 struct WaitReason {
   enum class Kind : std::uint8_t {
-    kSubmitting,    ///< Its first record is on its way to the store.
-    kQueued,        ///< It can run, and waits for a worker: `ahead` others stand before it.
-    kLock,          ///< `on` hold `key`, in a mode that excludes it.
-    kLine,          ///< `on` stand before it in the line for `key`.
-    kLimit,         ///< `on` have the places that `key` is limited to. None: the limit is 0.
-    kProducer,      ///< `on` has to do something first; so it was reported to the scheduler.
-    kChildren,      ///< `count` children have not finished; `on` are some of them.
-    kTimer,         ///< It waits until `deadline`, in `left`.
-    kBackOff,       ///< The same, before attempt `attempt`, because the one before failed: `error`.
-    kValue,         ///< It awaits `count` values that somebody completes; until `deadline`, if any.
-    kEvent,         ///< It awaits the event `name`; until `deadline`, if any.
-    kSignal,        ///< It waits for a signal called `name`; until `deadline`, if any.
-    kOffload,       ///< It awaits the end of `count` pieces of offloaded work.
-    kRunning,       ///< A worker runs its step, for `age` now.
-    kTaken,         ///< A worker has taken it and runs a step of `on` before it.
-    kRun,           ///< Its step has ended; its record waits for the step of `on`, taken together.
+    kSubmitting,  ///< Its first record is on its way to the store.
+    kQueued,      ///< It can run, and waits for a worker: `ahead` others stand before it.
+    kLock,        ///< `on` hold `key`, in a mode that excludes it.
+    kLine,        ///< `on` stand before it in the line for `key`.
+    kLimit,       ///< `on` have the places that `key` is limited to. None: the limit is 0.
+    kProducer,    ///< `on` has to do something first; so it was reported to the scheduler.
+    kChildren,    ///< `count` children have not finished; `on` are some of them.
+    kTimer,       ///< It waits until `deadline`, in `left`.
+    kBackOff,  ///< The same, before attempt `attempt`, because the one before failed: `error`. Of
+               ///< an undo too.
+    kValue,    ///< It awaits `count` values that somebody completes; until `deadline`, if any.
+    kEvent,    ///< It awaits the event `name`; until `deadline`, if any.
+    kSignal,   ///< It waits for a signal called `name`; until `deadline`, if any.
+    kOffload,  ///< It awaits the end of `count` pieces of offloaded work.
+    kRunning,  ///< A worker runs its step, for `age` now.
+    kTaken,    ///< A worker has taken it and runs a step of `on` before it.
+    kRun,      ///< Its step has ended; its record waits for the step of `on`, taken together.
     kCommitting,    ///< Its record is on its way to the store.
     kTreeInFlight,  ///< Its tree failed; `on` have to end their step before the rollback begins.
     kTurn,    ///< Its tree is undone in the reverse order of its steps; it is the turn of `on`.
@@ -71,6 +72,7 @@ struct Explanation {
     ProcedureState state = ProcedureState::kRunnable;
     std::uint32_t step = 0;
     std::string step_name;
+    bool undo = false;                ///< The step is being undone, or is to be undone next.
     std::vector<WaitReason> reasons;  ///< At least one.
   };
 

@@ -71,7 +71,8 @@ class Procedure {
   virtual Outcome execute(StepContext& ctx) = 0;
 
   /// Undoes what execute() did. May run again, and must cope with steps that were half done.
-  /// Answer undone(), retry() or wait(); fail() parks the tree for an operator.
+  /// Answer undone(), retry() or wait(); fail() parks the tree for an operator, and so does an
+  /// answer that says what comes next (next(), again(), done()).
   virtual Outcome rollback(StepContext& ctx);
 
   /// The locks it needs, asked once, at submission, with the arguments in place.
@@ -94,7 +95,7 @@ class Procedure {
   /// The same step again as soon as something arrives that it awaits.
   [[nodiscard]] static Outcome wait() { return {.kind = Outcome::Kind::kWait}; }
   /// The same, but at the latest after `timeout`; ctx.timed_out() then says so. The deadline is
-  /// durable.
+  /// durable. One that is not positive has passed already.
   [[nodiscard]] static Outcome wait_for(Duration timeout) {
     return {.kind = Outcome::Kind::kWait, .timeout = timeout};
   }

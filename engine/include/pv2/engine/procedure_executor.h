@@ -193,7 +193,7 @@ class Engine;
 struct PersistedImage;
 
 /// Thread-safe, except that open, start and destruction happen once and not concurrently with other
-/// calls.
+/// calls. Whoever does not want the answer of an asynchronous verb gives an empty `done`.
 class ProcedureExecutor {
  public:
   /// Takes over the store and loads it. Fails when a type is wrong, the fields of live procedures
@@ -235,7 +235,7 @@ class ProcedureExecutor {
   }
 
   /// Waits until the procedure has ended. A procedure that is being undone, or is parked, has not.
-  /// `timeout` is by the executor's clock.
+  /// `timeout` is by the executor's clock; one that is negative is over at once.
   /// kDeadlineExceeded: it still goes on. kNotFound: there never was one. kExpired: its result was
   /// forgotten.
   Result<ProcedureResult> wait(ProcedureId id,
@@ -287,8 +287,9 @@ class ProcedureExecutor {
   /// kUnavailable: a step that it concerns is running, or an abort is on its way; nothing was
   /// changed, try again.
   /// kFailedPrecondition: the procedure is not in the condition that the order is for; the message
-  /// says why. kNotFound, kExpired: as abort(). Not on a thread of this executor
-  /// (kFailedPrecondition).
+  /// says why. kInvalidArgument: there is no such order, its note lacks who or why, or names a next
+  /// step where none is taken or that the type does not have. kNotFound, kExpired: as abort(). Not
+  /// on a thread of this executor (kFailedPrecondition).
   Status repair(ProcedureId id, RepairVerb verb, RepairNote note);
   /// The same without blocking: `done` is called once, on a pool thread.
   void repair_async(ProcedureId id, RepairVerb verb, RepairNote note,
@@ -317,8 +318,8 @@ class ProcedureExecutor {
   /// What an order would do and leave inconsistent, in words, one line each; or why it would be
   /// refused. Changes nothing.
   [[nodiscard]] Result<std::vector<std::string>> preview(ProcedureId id, RepairVerb verb) const;
-  /// The orders carried out on the tree of `id`, oldest first, until its result is acknowledged.
-  /// Calls of abort() are not among them: they are in the result. Of a tree that has ended `id` is
+  /// The orders carried out on the tree of `id`, oldest first, until its result is acknowledged;
+  /// abort() is one of them, as kFailAndRollBack. Of a tree that has ended `id` is
   /// the root, or a child that an order named; kExpired: another child, or it is forgotten.
   /// kNotFound: there never was one. Reads the store.
   [[nodiscard]] Result<std::vector<AuditEntry>> audit(ProcedureId id) const;
@@ -347,17 +348,19 @@ class ProcedureExecutor {
   /// From now on `listener` hears of procedures: one call at a time, in the order in which things
   /// became durable, on a thread that is only there for listeners. It may block: only the other
   /// listeners wait for it, and news beyond ProcedureNews::kWaitingMax are missed. What it throws
-  /// is logged.
-  ListenerId add_listener(ProcedureListener listener);
+  /// is logged. kInvalidArgument: it is empty.
+  Result<ListenerId> add_listener(ProcedureListener listener);
   /// When this has returned `listener` is not called any more; on a thread of this executor (a
   /// listener that removes itself) a call that is under way may still end.
   void remove_listener(ListenerId listener);
 
   /// Calls `work` on the pool, first after `period` and then each time `period` after the call
   /// before has ended, until it is removed or the executor stops. Kept in memory only: a host adds
-  /// its chores at each start. What it throws is logged. `name` is for the log.
-  ChoreId add_chore(std::string name, Duration period, std::function<void()> work);
-  /// The same promise as remove_listener().
+  /// its chores at each start. What it throws is logged. `name` is for the log. kInvalidArgument:
+  /// `work` is empty, or `period` is not positive.
+  Result<ChoreId> add_chore(std::string name, Duration period, std::function<void()> work);
+  /// The same promise as remove_listener(). Of both: one that is not there is none, and nothing
+  /// happens.
   void remove_chore(ChoreId chore);
 
   /// What open() has set aside (UnreadableRecords::kSetAside), in order of id. wait() for one of

@@ -26,6 +26,7 @@ struct HistoryEntry {
   std::uint32_t attempt = 0;
   Outcome::Kind outcome = Outcome::Kind::kNext;
   WallTime at{};
+  bool undo = false;  ///< The step was being undone. Entries of older versions do not say so.
 };
 
 /// A live procedure as of its last durable record.
@@ -36,14 +37,18 @@ struct ProcedureInfo {
   std::string type;
   std::string owner;
   ProcedureState state = ProcedureState::kRunnable;
+  /// The one to run next, or that failed; when that is being undone, or nothing of it is left to
+  /// run, the one to be undone next.
   std::uint32_t step = 0;
   std::string step_name;
+  bool undo = false;  ///< `step` is the one to be undone.
   std::uint32_t attempt = 1;
   bool parked = false;  ///< Neither finished nor undone: waits for an operator. `error` says why.
   bool quarantined = false;  ///< Its record cannot be understood by this program. `error` says why.
   bool holds_locks = false;
   LockSet locks;
-  Status error;
+  Status error;       ///< Why it is parked; or why it, or its tree, failed.
+  Status undo_error;  ///< While its undo is in back-off: why the last attempt at that failed.
   WallTime submitted{};
   WallTime updated{};  ///< Of its last record.
   std::vector<HistoryEntry> history;

@@ -32,12 +32,12 @@ enum class RepairVerb : std::uint8_t {
 
 [[nodiscard]] std::string_view to_string(RepairVerb verb) noexcept;
 
-/// Who orders, and why. Kept in the audit; cut at 256 bytes and 1 KiB.
+/// Who orders, and why: an order needs both. Kept in the audit; cut at 256 bytes and 1 KiB.
 struct RepairNote {
   std::string who{};
   std::string why{};
   /// With kSkipStep of a step that failed: the number of the one that follows it; 0: the next row
-  /// of the step table.
+  /// of the step table. With anything else it is refused.
   std::uint32_t next_step = 0;
 };
 

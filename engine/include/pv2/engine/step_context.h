@@ -165,7 +165,8 @@ class StepContext {
   /// answer wait() or wait_for(). Every call in one run gives the next one, in the order of
   /// arrival; a run of the same step gets the same ones again. The record that ends this visit of
   /// the step consumes them, exactly once: a step that waits, retries, fails or is lost in a crash
-  /// does not. Signals that were sent before the step asked are kept. Valid during the step.
+  /// does not. Signals that were sent before the step asked are kept. Valid during the step. With a
+  /// name that no signal can have (empty, or longer than 256 bytes) the step fails.
   [[nodiscard]] const std::string* signal(std::string_view name);
 
   /// The host's rows in the executor's store. A change is part of the record of this run, so it

@@ -25,7 +25,7 @@ struct SubmitOptions {
   /// Who asks; shown in listings. At most limits::kOwnerBytes (kInvalidArgument).
   std::string owner{};
   /// It takes no step and no lock before this time has passed since the submission. Durable: what
-  /// is left after a restart is waited for. Not part of the fingerprint of a nonce.
+  /// is left after a restart is waited for. Not negative. Not part of the fingerprint of a nonce.
   std::optional<Duration> delay{};
   /// The same, as a time of the wall clock; one that has passed starts it at once. Not both.
   std::optional<WallTime> start_at{};

@@ -23,12 +23,13 @@ inline std::string in_words(const ProcedureInfo& info) {
   for (const LockRequest& lock : info.locks.requests()) {
     text += " " + to_string(lock.key) + "/" + std::string(to_string(lock.mode));
   }
-  text += " error " + info.error.to_string() + " at " +
-          std::to_string(info.submitted.time_since_epoch().count()) + " changed at " +
+  if (info.undo) text += " undoing";
+  text += " error " + info.error.to_string() + ", of its undo " + info.undo_error.to_string() +
+          " at " + std::to_string(info.submitted.time_since_epoch().count()) + " changed at " +
           std::to_string(info.updated.time_since_epoch().count()) + " history";
   for (const HistoryEntry& entry : info.history) {
     text += " " + std::to_string(entry.step) + "/" + std::to_string(entry.attempt) + "/" +
-            std::to_string(static_cast<int>(entry.outcome)) + "/" +
+            std::to_string(static_cast<int>(entry.outcome)) + (entry.undo ? "/undo/" : "/") +
             std::to_string(entry.at.time_since_epoch().count());
   }
   return text;

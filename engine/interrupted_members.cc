@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From candidates to ranges: a range goes on over every id that is no candidate, and ends before
+// the next candidate that was not interrupted.
+
+#include "interrupted_members.h"
+
+#include <pv2/base/assert.h>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <utility>
+
+namespace pv2 {
+
+InterruptedMembers::InterruptedMembers(std::vector<Candidate> candidates) {
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
+  std::vector<std::size_t> between;  // before each range but the first: who was not interrupted
+  std::size_t others = 0;
+  for (const Candidate& candidate : candidates) {
+    if (!candidate.interrupted) {
+      ++others;
+    } else if (ranges_.empty() || others != 0) {
+      if (!ranges_.empty()) between.push_back(others);
+      ranges_.push_back({candidate.id, candidate.id});
+      others = 0;
+    } else {
+      PV2_ASSERT(ranges_.back().last < candidate.id, "a member is a candidate once");
+      ranges_.back().last = candidate.id;
+    }
+  }
+  if (ranges_.size() <= kRangesMax) return;
+  // The gaps with the most members stay.
+  std::vector<std::size_t> widest = between;
+  std::nth_element(widest.begin(), widest.begin() + (kRangesMax - 1), widest.end(),
+                   std::greater<>());
+  const std::size_t limit = widest[kRangesMax - 1];  // at most kRangesMax - 1 are wider than this
+  std::vector<Range> joined{ranges_.front()};
+  for (std::size_t i = 1; i < ranges_.size(); ++i) {
+    between[i - 1] > limit ? joined.push_back(ranges_[i])
+                           : void(joined.back().last = ranges_[i].last);
+  }
+  ranges_ = std::move(joined);
+  PV2_ASSERT(ranges_.size() <= kRangesMax, "the ranges of a record are bounded");
+}
+
+bool InterruptedMembers::contains(ProcedureId id) const noexcept {
+  const auto after =
+      std::upper_bound(ranges_.begin(), ranges_.end(), id,
+                       [](ProcedureId wanted, const Range& range) { return wanted < range.first; });
+  return after != ranges_.begin() && !(std::prev(after)->last < id);
+}
+
+bool InterruptedMembers::append(Range range) {
+  const bool behind = ranges_.empty() || ranges_.back().last < range.first;
+  if (!behind || range.last < range.first || ranges_.size() == kRangesMax) return false;
+  ranges_.push_back(range);
+  return true;
+}
+
+}  // namespace pv2

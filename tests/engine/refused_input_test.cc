@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a caller can hand in: each thing that means nothing is refused with a sentence that names
+// it, and nothing happens.
+
+#include "engine/repair_orders.h"
+
+namespace pv2::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+void check_refused(const Status& status, const std::string& named) {
+  INFO(status.to_string());
+  CHECK(status.code() == StatusCode::kInvalidArgument);
+  CHECK_THAT(status.to_string(), ContainsSubstring(named));
+}
+
+}  // namespace
+
+TEST_CASE("an empty chore or listener, and a chore without a period, are refused") {
+  EngineWorld engine;
+  ProcedureExecutor& executor = engine.open();
+  int runs = 0;
+
+  check_refused(executor.add_listener({}).status(), "listener is empty");
+  check_refused(executor.add_chore("sweeper", 1s, {}).status(), "sweeper");
+  check_refused(executor.add_chore("sweeper", 0s, [&] { ++runs; }).status(), "period");
+  check_refused(executor.add_chore("sweeper", -1s, [&] { ++runs; }).status(), "period");
+  engine.advance(1h);
+  CHECK(runs == 0);
+  executor.remove_listener({});
+  executor.remove_listener({77});
+  executor.remove_chore({});
+  executor.remove_chore({77});
+}
+
+TEST_CASE("a negative delay is refused, and a start in the past is at once") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1};
+  ProcedureExecutor& executor = engine.open();
+
+  check_refused(executor.submit(Job(engine.world, "a"), {.delay = -1us}).status(), "delay");
+  CHECK(executor.live_procedures() == 0);
+  const ProcedureId none = engine.submit("a", {.delay = 0us});
+  const ProcedureId past = engine.submit("a", {.start_at = engine.clock->wall_now() - 1h});
+  engine.run();
+  CHECK(engine.result(none).status.ok());
+  CHECK(engine.result(past).status.ok());
+}
+
+TEST_CASE("an executor with a negative stuck_after is not opened") {
+  EngineWorld engine;
+  auto options = engine.options();
+  options.stuck_after = -1s;
+  check_refused(ProcedureExecutor::open(std::move(options)).status(), "stuck_after");
+}
+
+TEST_CASE("an order without who or why, or with a step that it does not take, is refused") {
+  EngineWorld engine;
+  bool mended = false;
+  engine.world.scripts["a"] = stuck(mended);
+  ProcedureExecutor& executor = engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  REQUIRE(engine.describe(id).parked);
+
+  for (const auto verb : {RepairVerb::kRetryNow, RepairVerb::kSkipStep,
+                          RepairVerb::kFailAndRollBack, RepairVerb::kBypass}) {
+    INFO(to_string(verb));
+    check_refused(executor.repair(id, verb, {}), "RepairNote::who");
+    check_refused(executor.repair(id, verb, {.who = "anna"}), "RepairNote::why");
+    check_refused(executor.repair(id, verb, {.why = "ticket 7"}), "RepairNote::who");
+    if (verb == RepairVerb::kSkipStep) continue;
+    check_refused(executor.repair(id, verb, {.who = "anna", .why = "ticket 7", .next_step = 1}),
+                  "next_step");
+  }
+  check_refused(executor.skip_step(id, {.who = "anna", .why = "ticket 7", .next_step = 1}),
+                "next_step");
+  const auto none = static_cast<RepairVerb>(77);
+  check_refused(executor.repair(id, none, kNote), "77");
+  check_refused(executor.preview(id, none).status(), "77");
+  CHECK(executor.audit(id)->empty());
+  CHECK(engine.describe(id).parked);
+}
+
+TEST_CASE("a step that is skipped is followed by one that its type has") {
+  EngineWorld engine;
+  engine.retry.max_attempts = 1;
+  engine.world.scripts["a"] = {.run = [](JobRun& run) {
+    return run.step == 1 ? std::optional(Say::retry("busy")) : usual();
+  }};
+  ProcedureExecutor& executor = engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+
+  check_refused(executor.skip_step(id, {.who = "anna", .why = "ticket 7", .next_step = 99}), "99");
+  REQUIRE(executor.skip_step(id, {.who = "anna", .why = "ticket 7", .next_step = 3}).ok());
+  engine.run();
+  CHECK(engine.result(id).status.ok());
+  CHECK(engine.world.journal.count("do a.2") == 0);
+}
+
+TEST_CASE("an undo that answers done() parks its tree, which says what was meant") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {
+      .run = [](JobRun& run) { return run.step == 2 ? std::optional(Say::fail("no")) : usual(); },
+      .undo = [](JobRun&) { return std::optional(Say::done("all is well")); }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  const ProcedureInfo info = engine.describe(id);
+  CHECK(info.parked);
+  CHECK_THAT(info.error.to_string(), ContainsSubstring("undone() was meant"));
+}
+
+TEST_CASE("a step that asks for a signal that nobody can send fails") {
+  const std::string name = GENERATE(std::string(), std::string(257, 'n'));
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1, .run = [&name](JobRun& run) {
+                                 (void)run.ctx.signal(name);
+                                 return std::optional(Say::wait());
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  check_refused(engine.result(id).status, "signal");
+}
+
+TEST_CASE("a wait without a positive time is over at once") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) {
+                                 return run.ctx.timed_out() ? usual()
+                                                            : std::optional(Say::wait_for(-1h));
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK(engine.result(id).status.ok());
+  CHECK(engine.executor().wait(id, -5ms).ok());
+  const ProcedureId asks = engine.submit("a", {.delay = 1h});
+  CHECK(engine.executor().wait(asks, -5ms).status().code() == StatusCode::kDeadlineExceeded);
+}
+
+TEST_CASE("who wants no answer gives an empty callback, and the verb has its effect") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) {
+                                 return run.ctx.signal("go") == nullptr ? std::optional(Say::wait())
+                                                                        : usual();
+                               }};
+  ProcedureExecutor& executor = engine.open();
+  executor.submit_async(Job(engine.world, "a"), {}, {});
+  executor.submit_async(Job(engine.world, "a"), {.delay = -1s}, {});
+  engine.run();
+  REQUIRE(executor.live_procedures() == 1);
+  const ProcedureId id = executor.list().front().id;
+
+  executor.wait_async(id, {});
+  executor.signal_async(id, "", "", {});
+  executor.repair_async(id, RepairVerb::kBypass, kNote, {});
+  executor.acknowledge_async(id, {});
+  engine.run();
+  executor.signal_async(id, "go", "", {});
+  engine.run();
+  CHECK(engine.result(id).status.ok());
+  executor.abort_async(id, {}, {});
+  executor.acknowledge_async(id, {});
+  engine.run();
+  CHECK(executor.wait(id).status().code() == StatusCode::kExpired);
+}
+
+}  // namespace pv2::testing
