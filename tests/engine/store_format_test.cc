@@ -306,6 +306,9 @@ TEST_CASE("a reader written from the page reads a retry, a wait and an end") {
   CHECK(ended.engine.number(5) == 0);
   CHECK(!ended.engine.has(6));
   CHECK(ended.engine.text(14) == "a done");
+  const auto age = static_cast<std::uint64_t>(ended.engine.sint(17));
+  CHECK(age == 61'000'000);  // microseconds that the executor has run
+  CHECK(rows_of(w.disk).contains("Ekept:" + big_endian(age) + big_endian(id.value)));
 
   REQUIRE(w.executor().acknowledge(id).ok());
   CHECK(but_schemas(rows_of(w.disk)) == 1);
@@ -394,7 +397,7 @@ TEST_CASE("a reader written from the page reads the message of an abort") {
 
   w.advance(1h);
   CHECK(w.result(id).status.code() == StatusCode::kAborted);
-  CHECK(but_schemas(rows_of(w.disk)) == 3);  // the message is gone
+  CHECK(but_schemas(rows_of(w.disk)) == 4);  // watermark, header, state, date: no message
 }
 
 TEST_CASE("a reader written from the page reads an audit entry, and a bypassed root") {
