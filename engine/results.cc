@@ -240,8 +240,9 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
     }
     return publisher_.perform(effects);
   }
-  // Header, state, date, nonce and these; a tree to which an operator's program gives orders for months
-  // has more than fit one batch. They go first, and meanwhile it is like a tree with descendants.
+  // Header, state, date, nonce and these; a tree to which an operator's program gives orders for
+  // months has more than fit one batch. They go first, and meanwhile it is like a tree with
+  // descendants.
   if (audits.size() + 4 > std::min(core_.store.limits().batch_operations, kAuditsAtOnce)) {
     auto garbage = std::make_unique<GarbageCommit>();
     garbage->root = id;
