@@ -44,7 +44,10 @@ Status Retention::room(std::size_t nonces) const {
 std::optional<KeptResult> Retention::oldest_remembered() const {
   if (by_age_.empty()) return std::nullopt;
   const auto& [age, id] = *by_age_.begin();
-  return KeptResult{.age = age, .id = id};
+  KeptResult oldest;
+  oldest.age = age;
+  oldest.id = id;
+  return oldest;
 }
 
 }  // namespace pv2
