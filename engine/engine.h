@@ -16,6 +16,7 @@
 #include "expiry.h"
 #include "listeners.h"
 #include "messages.h"
+#include "offloads.h"
 #include "publisher.h"
 #include "repairs.h"
 #include "results.h"
@@ -32,6 +33,7 @@ class Engine {
   explicit Engine(ExecutorOptions options)
       : core(std::move(options)),
         publisher(core),
+        offloads(core, publisher),
         admission(core, publisher),
         results(core, publisher),
         messages(core, publisher, results),
@@ -46,6 +48,7 @@ class Engine {
         workers(core, publisher, wake_port) {
     publisher.set_timers(&timers);
     core.admission = &admission;
+    core.offloads = &offloads;
     timers.add(chores);
     // Without workers nobody could look while a step runs.
     if (core.options.workers != 0) timers.add(stuck_detector);
@@ -72,6 +75,7 @@ class Engine {
   EngineCore core;
   StartGate gate;
   Publisher publisher;
+  Offloads offloads;
   Admission admission;
   Results results;
   Messages messages;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "offloads.h"
 #include "record_codec.h"
 
 namespace pv2 {
@@ -198,7 +199,14 @@ void EngineCore::count_for_its_type(Execution& execution) {
   if (state.limits.contains(key)) execution.locks.key(std::move(key), LockMode::kShared);
 }
 
+void EngineCore::stop_work(Execution& execution) {
+  if (execution.work) execution.work->stop(state.work_to_stop);
+}
+
+void EngineCore::tell_work_to_stop() { offloads->tell_later(); }
+
 void EngineCore::abandon_waits(Execution& execution) {
+  stop_work(execution);
   state.timers.cancel(execution);
   end_reported_wait(execution);
   ++execution.epoch;

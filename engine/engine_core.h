@@ -48,6 +48,8 @@ struct Effects {
   TaskList answers;
   /// The host's code: runs on the pool.
   TaskList pool_tasks;
+  /// Durable, and not published until now.
+  CommitList durable;
   /// The scheduler has forgotten them; nobody points at them any more.
   std::vector<std::unique_ptr<Execution>> retired;
   std::vector<std::pair<LogLevel, std::string>> log_lines;
@@ -100,6 +102,9 @@ struct EngineState {
   std::vector<std::unique_ptr<Procedure>> dead_objects;
   std::vector<std::shared_ptr<AwaitSlot>> dead_slots;
 
+  /// Offloaded work that is to be told to stop, which calls user code.
+  std::vector<std::shared_ptr<PieceOfWork>> work_to_stop;
+
   bool loaded = false;  ///< The store was read whole, so `next_id` is true and may be written.
   std::uint64_t next_id = 1;
   std::uint64_t first_id = 1;           ///< What `next_id` was when the store was loaded.
@@ -129,6 +134,7 @@ struct EngineState {
 };
 
 class Admission;
+class Offloads;
 
 struct EngineCore {
   explicit EngineCore(ExecutorOptions executor_options);
@@ -145,6 +151,7 @@ struct EngineCore {
   std::function<void()> expect_deadlock_search;
   std::function<void()> tell_news;  ///< Set once, before anything runs.
   Admission* admission = nullptr;   ///< Set once, before anything runs.
+  Offloads* offloads = nullptr;     ///< Set once, before anything runs.
   /// Workers that look for others to help, or sleep after they found none; those that are reserved
   /// for the top classes by themselves.
   std::atomic<std::size_t> idle_workers{0};
@@ -216,6 +223,11 @@ struct EngineCore {
   void abandon_waits(Execution& execution) PV2_REQUIRES(state_mutex);
   /// Dates `next` if it is the end of a root.
   void date_end(const Execution& execution, Transition& next) const;
+  /// Nobody will take the values of what it has outstanding on the pool: that is told to stop, and
+  /// what has not begun never does.
+  void stop_work(Execution& execution) PV2_REQUIRES(state_mutex);
+  /// Has those told that stop_work() has noted; after the mutex was released.
+  void tell_work_to_stop() PV2_EXCLUDES(state_mutex);
   /// A timed wait that begins now: what its record says, and when it is due in this run.
   void begin_wait(Duration patience, Transition& next) const;
   /// The timed wait of `execution`, if it has one, goes on: a record that is made now says what is
@@ -235,7 +247,9 @@ class PV2_SCOPED_CAPABILITY StateLock {
     core_.flush();
     const bool look_at_deadlocks = core_.claim_deadlock_task();
     const bool tell_news = core_.claim_news_task();
+    const bool stops_work = !core_.state.work_to_stop.empty();
     core_.state_mutex.unlock();
+    if (stops_work) core_.tell_work_to_stop();
     if (look_at_deadlocks) core_.expect_deadlock_search();
     if (tell_news) core_.pool->post_news(core_.tell_news);
   }

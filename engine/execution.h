@@ -28,6 +28,7 @@
 #include "interrupted_members.h"
 #include "lazy_vector.h"
 #include "optional_time.h"
+#include "outstanding_work.h"
 #include "pv2/engine/procedure_executor.h"
 #include "pv2/engine/procedure_registry.h"
 #include "rollback_plan.h"
@@ -208,8 +209,9 @@ struct Execution final : SchedulerEntry {
   /// nullptr: made from arguments and image when it runs. So it is while it waits.
   std::unique_ptr<Procedure> object;
   SlotList slots;
-  InsertCommit* inserting = nullptr;  ///< Its first record, while that is on the way.
-  std::forward_list<Waiter> waiters;  ///< Of a root: who waits for its result, newest first.
+  std::unique_ptr<OutstandingWork> work;  ///< What it offloaded and has not ended; most have none.
+  InsertCommit* inserting = nullptr;      ///< Its first record, while that is on the way.
+  std::forward_list<Waiter> waiters;      ///< Of a root: who waits for its result, newest first.
   TreeState tree;
 
   static constexpr std::uint32_t kNoTimer = UINT32_MAX;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "offloads.h"
 #include "tree.h"
 
 namespace pv2 {
@@ -74,6 +75,7 @@ class Explainer {
       if (step != nullptr) procedure.step_name = step->name;
       reasons_ = &procedure.reasons;
       reasons_of(execution);
+      if (has_work(execution)) offloaded(execution);
       follow(procedure.reasons);
       answer_.procedures.push_back(std::move(procedure));
     }
@@ -111,6 +113,8 @@ class Explainer {
       parked(execution);
     } else if (const Status stopped = standstill(); !stopped.ok()) {
       add(Kind::kStopped).error = stopped;
+    } else if (execution.work && execution.work->last_order) {
+      if (!has_work(execution)) in_flight_around(execution);
     } else if (failed != nullptr && execution.undo_step == 0 && !is_on_the_move(execution)) {
       stopped_by_failure(*failed, execution);
     } else {
@@ -195,6 +199,7 @@ class Explainer {
   }
 
   void in_flight(const Execution& execution) PV2_REQUIRES(core_.state_mutex) {
+    if (execution.work && execution.work->held_back) return;  // offloaded() says the reason
     for (std::size_t worker = 0; worker < core_.running.size(); ++worker) {
       const auto running = core_.running.look(worker);
       if (!running) continue;  // it hands over at once
@@ -211,6 +216,7 @@ class Explainer {
   }
 
   void waiting(const Execution& execution) PV2_REQUIRES(core_.state_mutex) {
+    if (is_done_but_for_work(execution)) return;  // likewise
     if (execution.unfinished_children != 0 && execution.undo_step == 0) {
       return children(execution);
     }
@@ -238,7 +244,7 @@ class Explainer {
         continue;
       }
       const Kind kind =
-          slot->source() == AwaitSlot::Source::kOffload ? Kind::kOffload : Kind::kValue;
+          slot->source() == AwaitSlot::Source::kCompletion ? Kind::kValue : Kind::kOffload;
       auto at = std::find_if(reasons_->begin(), reasons_->end(),
                              [&](const WaitReason& reason) { return reason.kind == kind; });
       WaitReason& reason = at != reasons_->end() ? *at : add(kind);
@@ -282,17 +288,38 @@ class Explainer {
       return;
     }
     if (!tree.rolling_back) {
-      WaitReason& reason = add(Kind::kTreeInFlight);
-      for_each_member(head, [&](const Execution& member) {
-        if (member.phase == Phase::kInFlight || member.phase == Phase::kDropping) {
-          name(reason, member.id);
-        }
-      });
+      if (!has_work(execution)) in_flight_around(head);  // else that is what the others wait for
       return;
     }
     WaitReason& reason = add(Kind::kTurn);
     for (const Execution* member : tree.rollback->begun()) name(reason, member->id);
     if (reason.on.empty()) name(reason, head.id);
+  }
+
+  // Of who is ended by an order, only its work.
+  void in_flight_around(const Execution& head) PV2_REQUIRES(core_.state_mutex) {
+    WaitReason& reason = add(Kind::kTreeInFlight);
+    for_each_member(head, [&](const Execution& member) {
+      const bool moves = member.phase == Phase::kInFlight || member.phase == Phase::kDropping;
+      const bool is_ended = member.work && member.work->last_order;
+      if ((moves && !is_ended) || has_work(member)) name(reason, member.id);
+    });
+  }
+
+  // Also of work that the procedure does not await any more, or does not await yet.
+  void offloaded(const Execution& execution) PV2_REQUIRES(core_.state_mutex) {
+    const auto& pieces = execution.work->pieces;
+    auto at = std::find_if(reasons_->begin(), reasons_->end(),
+                           [](const WaitReason& reason) { return reason.kind == Kind::kOffload; });
+    WaitReason& reason = at != reasons_->end() ? *at : add(Kind::kOffload);
+    reason.count = pieces.size();
+    reason.age = std::max(Duration::zero(), steady_ - pieces.front()->since);
+    for (const auto& piece : pieces) {
+      const auto heartbeat = piece->work->last_heartbeat();
+      if (!heartbeat) continue;
+      const Duration ago = std::max(Duration::zero(), steady_ - *heartbeat);
+      reason.heartbeat = std::min(ago, reason.heartbeat.value_or(ago));
+    }
   }
 
   void parked(Execution& execution) PV2_REQUIRES(core_.state_mutex) {

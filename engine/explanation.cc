@@ -181,7 +181,10 @@ std::string to_string(const WaitReason& reason) {
       return "waits for a signal '" + reason.name + "'" + until(reason) + since(reason);
     case WaitReason::Kind::kOffload:
       return "awaits " + several(reason.count, "piece", "pieces") + " of offloaded work" +
-             until(reason) + since(reason);
+             until(reason) + since(reason) +
+             (reason.heartbeat
+                  ? ", with the last heartbeat " + time_span(*reason.heartbeat) + " ago"
+                  : std::string());
     case WaitReason::Kind::kRunning:
       return "runs its step" + since(reason);
     case WaitReason::Kind::kTaken:
@@ -193,7 +196,7 @@ std::string to_string(const WaitReason& reason) {
       return "has ended its step; its record is on its way to the store";
     case WaitReason::Kind::kTreeInFlight:
       return "stands still because its tree failed; before the rollback, " + names(reason) +
-             " has to end its step";
+             " has to end its step, or what it has offloaded";
     case WaitReason::Kind::kTurn:
       return "waits while its tree is undone; it is the turn of " + names(reason);
     case WaitReason::Kind::kParked:

@@ -26,7 +26,9 @@ std::string words(const Nonce& nonce) {
 std::string words(const LockSet& locks) {
   if (locks.empty()) return {};
   std::string text = "from " + to_string(locks.primary()) +
-                     (locks.scope() == LockScope::kStep ? ", per step:" : ":");
+                     (locks.scope() == LockScope::kStep    ? ", per step:"
+                      : locks.scope() == LockScope::kVisit ? ", per visit:"
+                                                           : ":");
   for (const LockRequest& request : locks.requests()) {
     text += " " + to_string(request.key) + "/" + std::string(to_string(request.mode));
   }

@@ -578,6 +578,7 @@ void ProcedureExecutor::shut_down() {
       Status(StatusCode::kStopping,
              "the executor is stopping; the procedure goes on when its store is opened again, "
              "unless it has just ended"));
+  engine_->offloads.stop_all();
   engine_->gate.abandon();  // where start() was never called
   engine_->timers.stop();
   core.scheduler.stop();

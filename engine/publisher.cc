@@ -10,6 +10,7 @@
 
 #include "check_limits.h"
 #include "messages.h"
+#include "offloads.h"
 #include "record_codec.h"
 #include "results.h"
 #include "timers.h"
@@ -92,10 +93,18 @@ bool stops_here(const Execution& head, const Execution& execution, const StepCom
 }
 
 // Nothing but the locks has changed, and of a timed wait how much is left.
-void apply_grant(Execution& execution, const Transition& next) {
-  execution.recorded_locks = true;
+void apply_locks(Execution& execution, const Transition& next) {
+  execution.recorded_locks = next.holds_locks;
   execution.deadline = next.deadline;
   execution.patience = next.patience;
+}
+
+// Whether an operator ends a tree of which work still runs. Nobody else in it is in flight: that
+// was looked at when the order was given.
+bool ends_beside_work(const StepCommit& commit) {
+  const auto& last = commit.next.history;
+  if (!last || last->outcome != Outcome::Kind::kBypassed) return false;
+  return commit.execution->tree.in_flight > 1;  // its own record is one
 }
 
 // The execution becomes what its record says.
@@ -219,10 +228,10 @@ CommitList Publisher::act_on(Effects& effects) {
                  "what the engine writes was measured against the limits of its store");
     });
   }
-  CommitList durable;
+  CommitList durable = std::move(effects.durable);
   if (!effects.commits.empty() &&
       core_.store.commit_all(effects.commits) == CommitAnswer::kDurable) {
-    durable = std::move(effects.commits);
+    durable.splice_back(std::move(effects.commits));
   }
   for (Task& answer : effects.answers) answer();
   if (!effects.pool_tasks.empty()) core_.pool->post_all(effects.pool_tasks);
@@ -292,11 +301,25 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
 void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   Execution& execution = *commit.execution;
   Execution& root = *execution.root;
+  if (ends_beside_work(commit)) {
+    if (commit.inbox_use->answer) {
+      effects.answers.push_back([tell = std::move(commit.inbox_use->answer)] { tell(Status()); });
+    }
+    if (!execution.work) execution.work = std::make_unique<OutstandingWork>();
+    execution.work->last_order.reset(&commit);
+    return;
+  }
   if (commit.needs_record) execution.updated = commit.next.now;
   execution.ahead_of_record = !commit.needs_record;
-  commit.is_grant ? apply_grant(execution, commit.next) : apply_transition(execution, commit);
+  if (commit.is_grant || commit.gives_back) {
+    PV2_ASSERT(commit.is_grant == commit.next.holds_locks,
+               "a grant holds, and what is given back does not");
+    apply_locks(execution, commit.next);
+  } else {
+    apply_transition(execution, commit);
+    if (execution.inbox || commit.inbox_use) inbox_used(execution, commit);
+  }
   if (!commit.next.retried.ok()) tell_of_retry(core_, execution, commit, effects);
-  if ((execution.inbox || commit.inbox_use) && !commit.is_grant) inbox_used(execution, commit);
   if (commit.inbox_use && commit.inbox_use->answer) {
     effects.answers.push_back([tell = std::move(commit.inbox_use->answer)] { tell(Status()); });
   }
@@ -340,9 +363,31 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     left_flight(core_, execution, effects);
   } else {
     go_on(execution, commit, effects);
+    if (execution.work) {
+      work_looked_after(core_, execution, commit.next.holds_locks ? Kept::kMaybe : Kept::kNo,
+                        effects);
+    }
     left_flight(core_, execution, effects);
   }
   core_.state.spare_steps.give_back(std::unique_ptr<StepCommit>(&commit));
+}
+
+// It waits on as it did, or does what has become possible meanwhile.
+void Publisher::gave_back(Execution& execution, Effects& effects) {
+  PV2_ASSERT(execution.undo_step == 0, "an undo keeps its locks until it is over");
+  const bool arrived = execution.wake_pending || (execution.inbox && execution.inbox->has_wanted());
+  execution.phase = execution.parked ? Phase::kIdle : Phase::kWaiting;
+  if (arrived && !execution.parked) {
+    execution.wake_pending = false;
+    return core_.queue(execution, Disposition::kBackUnlock);
+  }
+  core_.settle(execution, Disposition::kParkUnlock);
+  if (execution.parked) return;
+  if (execution.state == ProcedureState::kWaiting && execution.unfinished_children == 0) {
+    core_.flush();  // its locks are back before it is queued
+    return children_finished(core_, execution, effects);
+  }
+  if (execution.deadline) core_.arm_timer(execution, effects);
 }
 
 // What follows a published step in a tree that goes forward (or the grant for a turn of rollback).
@@ -350,7 +395,11 @@ void Publisher::go_on(Execution& execution, StepCommit& commit, Effects& effects
   const Transition& next = commit.next;
   const bool unlock = !next.holds_locks;
   if (commit.is_grant) return core_.queue(execution, Disposition::kFront);
-  if (next.parked) return park_member(core_, execution, effects);
+  if (commit.gives_back) return gave_back(execution, effects);
+  if (next.parked) {
+    if (unlock) core_.settle(execution, Disposition::kParkUnlock);
+    return park_member(core_, execution, effects);
+  }
   switch (next.state) {
     case ProcedureState::kFailed:
       execution.phase = Phase::kIdle;

@@ -46,6 +46,7 @@ class Publisher final : public CommitSink {
   void insert_failed(InsertCommit& commit, const Status& unknown, Effects& effects)
       PV2_REQUIRES(core_.state_mutex);
   void store_failed(EngineRequest& request, Effects& effects) PV2_REQUIRES(core_.state_mutex);
+  void gave_back(Execution& execution, Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void go_on(Execution& execution, StepCommit& commit, Effects& effects)
       PV2_REQUIRES(core_.state_mutex);
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "inbox_codec.h"
+#include "offloads.h"
 #include "pv2/engine/limits.h"
 #include "record_codec.h"
 #include "tree.h"
@@ -158,6 +159,15 @@ bool waits_for_time(const Execution& target) {
          target.unfinished_children == 0;
 }
 
+// A step that is passed over gives back what it holds; so its work has to have ended.
+Status why_work_forbids(const Execution& member) {
+  if (!has_work(member)) return Status();
+  return Status(StatusCode::kUnavailable,
+                "work that " + name_of(member) + " offloaded at step " +
+                    name_of_step(member, member.work->pieces.front()->step) +
+                    " still runs; try again when it has ended");
+}
+
 Status why_not_retried(Execution& target) {
   if (target.quarantined)
     return refused(name_of(target) + " is quarantined; nothing of it can run");
@@ -175,6 +185,7 @@ Status why_not_retried(Execution& target) {
 Status why_not_skipped(Execution& target) {
   Execution& head = scope_of(target);
   if (Execution* const given_up = head.tree.parked ? nullptr : given_up_at(target)) {
+    if (Status runs = why_work_forbids(*given_up); !runs.ok()) return runs;
     return given_up->phase == Phase::kIdle ? why_too_late(*given_up) : busy(*given_up);
   }
   if (head.quarantined || !head.tree.parked) {
@@ -183,6 +194,7 @@ Status why_not_skipped(Execution& target) {
   if (is_parked_beyond_return(head)) return failed_at(target).status();
   const auto parked = parked_at(target);
   if (!parked.ok()) return parked.status();
+  if (Status runs = why_work_forbids(**parked); !runs.ok()) return runs;
   if (parked_turn(head, **parked) == nullptr) {
     return refused("the record of " + name_of(**parked) +
                    " does not say which step is to be undone; let it be retried, or bypass it");
@@ -425,6 +437,11 @@ void describe_bypass(Execution& head, std::vector<std::string>& lines) {
       lines.push_back(name_of(*member) + " may have begun " + name_of_step(*member, member->step) +
                       ", which is neither finished nor undone");
     }
+    if (has_work(*member)) {
+      lines.push_back("work that " + name_of(*member) + " offloaded at step " +
+                      name_of_step(*member, member->work->pieces.front()->step) +
+                      " still runs; the tree ends, and gives its locks up, when it has ended");
+    }
     for (const LockRequest& lock : member->locks.requests()) {
       if (!member->recorded_locks || lock.mode != LockMode::kExclusive) continue;
       lines.push_back(name_of(*member) + " gives up its lock on " + to_string(lock.key) +
@@ -483,12 +500,14 @@ Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.sta
   }
   core.flush();  // so that every kQueued member is in a queue, or polled
   for (const Execution* member : tree_of(head)) {
+    if (member->work && member->work->held_back) return why_work_forbids(*member);
     const bool in_line = member->phase == Phase::kQueued && head.tree.rollback &&
                          core.scheduler.place_of(*member, 0).where != QueuePlace::Where::kOut;
     const bool stands = member->phase == Phase::kIdle || member->phase == Phase::kWaiting;
     if (!stands && !in_line) return busy(*member);
   }
-  return head.tree.in_flight != 0 ? busy(head) : why_too_late(head);
+  // Whoever is still counted in flight has offloaded work that runs; the end waits for that.
+  return why_too_late(head);
 }
 
 // Why an order means nothing, whatever it is about; or OK.

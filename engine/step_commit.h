@@ -128,6 +128,7 @@ struct StepCommit final : EngineRequest {
   StepCommit() : EngineRequest(Kind::kStep) {}
   Execution* execution = nullptr;
   bool is_grant = false;     ///< Only makes a lock grant durable; the step follows.
+  bool gives_back = false;   ///< Only makes it durable that the locks are given back.
   bool needs_record = true;  ///< False: a wait that changes nothing durable.
   bool was_undo = false;
   Transition next;
@@ -146,7 +147,7 @@ struct StepCommit final : EngineRequest {
     sequence = {};
     status = {};
     execution = nullptr;
-    is_grant = was_undo = false;
+    is_grant = gives_back = was_undo = false;
     needs_record = true;
     std::destroy_at(&next);  // made anew in its place: assigning to it costs three times as much
     std::construct_at(&next);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "offloads.h"
 #include "pv2/engine/limits.h"
 #include "step_run.h"
 
@@ -144,8 +145,21 @@ std::uint32_t StepContext::wait_epoch() const noexcept { return run_.execution_.
 
 void StepContext::completed_by(ProcedureId producer) noexcept { run_.commit_.producer = producer; }
 
-void StepContext::run_on_pool(std::function<void()> task) {
-  run_.core_.pool->post_blocking(std::move(task));
+const Clock& StepContext::clock() const noexcept { return run_.core_.clock; }
+const std::shared_ptr<AwaitSlot>& StepContext::at(std::size_t index) const noexcept {
+  return run_.execution_.slots[index];
+}
+
+bool StepContext::may_offload(std::size_t index, OffloadOptions options) {
+  return options.beside_earlier ||
+         run_.core_.offloads->may_start(run_.execution_, run_.place_of_work(index));
+}
+
+void StepContext::start_offloaded(std::size_t index,
+                                  std::unique_ptr<internal::OffloadedWork> work) {
+  const Status started =
+      run_.core_.offloads->start(run_.execution_, run_.place_of_work(index), std::move(work));
+  if (!started.ok()) throw std::length_error(std::string(started.message()));
 }
 
 Result<std::optional<std::string>> StepContext::get_row(std::string_view key) const {

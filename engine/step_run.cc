@@ -14,6 +14,7 @@
 #include "admission.h"
 #include "check_limits.h"
 #include "guard.h"
+#include "offloads.h"
 #include "record_codec.h"
 #include "row_bindings.h"
 
@@ -182,6 +183,7 @@ Outcome StepRun::call_user_code() {
 }
 
 void StepRun::decide(Outcome outcome) {
+  if (execution_.work) stop_work_of_attempt(outcome.kind);
   if (!is_known(outcome.kind)) {
     Status error(StatusCode::kInternal,
                  "step " + step_name() + " answered an Outcome of kind " +
@@ -406,7 +408,7 @@ void StepRun::park_forward(const std::string& after) {
   Transition& next = commit_.next;
   become(ProcedureState::kRunnable);
   next.parked = true;
-  next.holds_locks = true;
+  next.holds_locks = execution_.locks.scope() != LockScope::kVisit || has_work();
   next.deadline.reset();
   next.error = bounded(next.error.with_context(after));
   release_object();
@@ -508,7 +510,7 @@ void StepRun::park(Status error) {
   next.undo = UndoChange::kPush;  // its turn is not over
   next.deadline.reset();
   next.ends_waits = true;
-  next.holds_locks = true;
+  next.holds_locks = execution_.locks.scope() != LockScope::kVisit || has_work();
   next.error = bounded(
       error.ok() ? Status(StatusCode::kInternal, "the undoing of step " + step_name() + " failed")
                  : error.with_context("cannot undo step " + step_name()));
@@ -580,13 +582,35 @@ void StepRun::become(ProcedureState state) {
 }
 
 // Locks that are held per step go back when it waits or somebody waits for them; otherwise the
-// grant for the next step rides on this record.
+// grant for the next step rides on this record. Those of a visit stay over its waits. Work that
+// runs keeps all of them.
 bool StepRun::gives_way(ProcedureState state) const {
-  if (execution_.locks.scope() != LockScope::kStep || state == ProcedureState::kFailed) {
+  const LockScope scope = execution_.locks.scope();
+  if (scope == LockScope::kOperation || state == ProcedureState::kFailed || has_work()) {
     return false;
   }
+  if (scope == LockScope::kVisit && !commit_.next.ends_waits) return false;
   const bool goes_on = state == ProcedureState::kRunnable && commit_.next.ends_waits;
   return !goes_on || core_.scheduler.contended(execution_);
+}
+
+PlaceOfWork StepRun::place_of_work(std::size_t index) const {
+  return {step_, undo_, execution_.visits, index};
+}
+
+// Only the step itself adds to it: what has none now gets none before its record is published.
+bool StepRun::has_work() const {
+  if (execution_.work == nullptr) return false;
+  StateLock lock(core_);
+  return pv2::has_work(execution_);
+}
+
+// The value of what the attempt has offloaded is not taken any more if the attempt is given up, or
+// its wait has timed out and it does not wait on. What went on without it may want its effect.
+void StepRun::stop_work_of_attempt(Outcome::Kind answer) {
+  const bool timed_out = execution_.timed_out && execution_.last_outcome() == Outcome::Kind::kWait;
+  if (answer == Outcome::Kind::kWait || (answer != Outcome::Kind::kRetry && !timed_out)) return;
+  core_.offloads->stop(execution_, place_of_work(0));
 }
 
 bool StepRun::encode_image() {

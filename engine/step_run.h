@@ -71,6 +71,9 @@ class StepRun {
   void release_object();
   [[nodiscard]] Status too_large(std::string_view what, std::size_t bytes) const;
   [[nodiscard]] std::string step_name() const;
+  [[nodiscard]] PlaceOfWork place_of_work(std::size_t index) const;
+  [[nodiscard]] bool has_work() const;
+  void stop_work_of_attempt(Outcome::Kind answer);
 
   EngineCore& core_;
   Execution& execution_;

@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "offloads.h"
+
 namespace pv2 {
 namespace {
 
@@ -27,6 +29,22 @@ RunningProcedure info_of(const RunningStep& step, Duration age) {
   return info;
 }
 
+RunningProcedure info_of(const PieceOfWork& piece, SteadyTime now) {
+  RunningProcedure info;
+  info.kind = RunningProcedure::Kind::kOffloaded;
+  info.id = piece.id;
+  info.type = piece.type->name;
+  info.step = piece.step;
+  if (const StepInfo* const row = piece.type->find_step(piece.step)) info.step_name = row->name;
+  info.undo = piece.undo;
+  info.since = piece.began_at;
+  info.age = std::max(Duration::zero(), now - piece.began);
+  if (const auto heartbeat = piece.work->last_heartbeat()) {
+    info.heartbeat = std::max(Duration::zero(), now - *heartbeat);
+  }
+  return info;
+}
+
 std::string seconds(Duration span) {
   const auto tenths = span.count() / 100'000;
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
@@ -42,13 +60,19 @@ std::vector<RunningProcedure> running_procedures(const EngineCore& core) {
     if (!running) continue;
     all.push_back(info_of(*running, std::max(Duration::zero(), now - running->since)));
   }
+  const SteadyTime steady = core.clock.steady_now();
+  for (const auto& piece : core.offloads->running()) all.push_back(info_of(*piece, steady));
   return all;
 }
 
 std::string in_words(const RunningProcedure& running) {
-  return std::string(running.undo ? "the undoing of step " : "step ") + running.step_name +
-         " of procedure " + std::to_string(running.id.value) + " (" + running.type +
-         ") has been running for " + seconds(running.age);
+  const bool offloaded = running.kind == RunningProcedure::Kind::kOffloaded;
+  std::string text = std::string(offloaded ? "work offloaded by " : "") +
+                     (running.undo ? "the undoing of step " : "step ") + running.step_name +
+                     " of procedure " + std::to_string(running.id.value) + " (" + running.type +
+                     ") has been running for " + seconds(running.age);
+  if (running.heartbeat) text += ", its last heartbeat was " + seconds(*running.heartbeat) + " ago";
+  return text;
 }
 
 StuckDetector::StuckDetector(EngineCore& core)
@@ -79,14 +103,29 @@ std::size_t StuckDetector::fire(SteadyTime now) {
     report(info_of(*running, age));
   }
   last_look_ = now;
+  look_at_work(now);
   return 0;
 }
 
+// Its clock is the steady one, so its age needs no bounds. A heartbeat begins a new one.
+void StuckDetector::look_at_work(SteadyTime now) {
+  for (const auto& piece : core_.offloads->running()) {
+    const SteadyTime alive = piece->last_sign_of_life();
+    if (now - alive < core_.options.stuck_after || piece->reported_for == alive) continue;
+    piece->reported_for = alive;
+    report(info_of(*piece, now));
+  }
+}
+
 void StuckDetector::report(RunningProcedure running) {
+  const bool offloaded = running.kind == RunningProcedure::Kind::kOffloaded;
   log(core_.options.log, LogLevel::kWarning,
       in_words(running) + ", and stuck_after is " + seconds(core_.options.stuck_after) +
-          "; it keeps a worker. Steps must not block: what takes time belongs into offload() or "
-          "await()");
+          (offloaded ? "; it keeps a thread of the pool, and what its procedure holds is not given "
+                       "back before it has ended. Work that takes long says so by "
+                       "OffloadControl::heartbeat()"
+                     : "; it keeps a worker. Steps must not block: what takes time belongs into "
+                       "offload() or await()"));
   if (!core_.options.on_stuck) return;
   core_.pool->post(
       [&core = core_, running = std::move(running)] { core.options.on_stuck(running); });

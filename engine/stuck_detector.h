@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StuckDetector: reports steps that run longer than they should, once each. It looks at what the
-// workers say they are doing (RunningSteps) when the timers fire; it stops nobody and measures
-// nothing in the workers' path.
+// StuckDetector: reports steps, and offloaded work without a sign of life, that run longer than
+// they should, once each. It looks at what the workers say they are doing (RunningSteps) and at
+// what runs on the pool (Offloads) when the timers fire; it stops nobody and measures nothing in
+// the workers' path.
 
 #pragma once
 
@@ -37,6 +38,7 @@ class StuckDetector final : public TimedWork {
     bool reported = false;
   };
 
+  void look_at_work(SteadyTime now);
   void report(RunningProcedure running);
 
   EngineCore& core_;

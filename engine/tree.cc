@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "messages.h"
+#include "offloads.h"
 #include "record_codec.h"
 #include "results.h"
 
@@ -338,6 +339,7 @@ void begin_turns(EngineCore& core, Execution& head, Effects& effects)
 }
 
 void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex) {
+  core.stop_work(member);
   switch (member.phase) {
     case Phase::kQueued:
       if (core.scheduler.withdraw(member)) {
@@ -432,6 +434,7 @@ namespace {
 // Starts, or after a restart continues, the rollback of a domain of which nobody is in flight.
 void begin_rollback(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(head.tree.in_flight == 0, "nothing is undone beside a step or beside offloaded work");
   head.tree.rolling_back = true;
   core.flush();  // the last one in flight may just have given its locks back, and be the first to
                  // be undone
@@ -474,10 +477,19 @@ void child_ended_too_late(Execution& child) {
   }
 }
 
+bool is_done_but_for_work(const Execution& member) {
+  return member.phase == Phase::kWaiting && member.state == ProcedureState::kRunnable &&
+         member.step == 0 && member.unfinished_children == 0;
+}
+
 void children_finished(EngineCore& core, Execution& parent, Effects& effects) {
   // Not written: after a crash, waiting with no unfinished child means runnable.
   parent.state = ProcedureState::kRunnable;
   if (parent.step == 0) {  // it was done, but for its children
+    if (has_work(parent)) {
+      parent.phase = Phase::kWaiting;
+      return;
+    }
     return commit_last_record(core, parent, ProcedureState::kSuccess, LastRecord::kOfMember,
                               effects);
   }
@@ -665,6 +677,7 @@ void domain_ended(EngineCore& core, Execution& head, Effects& effects) {
   core.flush();
   for (Execution& member : TreeMembers(head)) {
     if (&member != &head && is_over_before(member, head)) continue;
+    PV2_ASSERT(!has_work(member), "what was undone has no work that runs");
     core.abandon_waits(member);
     if (member.holds_locks()) core.settle(member, Disposition::kParkUnlock);
     member.recorded_locks = false;  // whatever its own record says
@@ -801,6 +814,9 @@ void left_flight(EngineCore& core, Execution& member, Effects& effects) {
   for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
     PV2_ASSERT(head->tree.in_flight > 0, "what leaves flight was in flight");
     --head->tree.in_flight;
+    if (head->work && head->work->last_order && head->tree.in_flight == 1) {
+      effects.durable.push_back(*head->work->last_order.release());
+    }
   }
   Execution* const failed = failing_domain(member);
   if (failed == nullptr || failed->tree.in_flight > 0) return;
@@ -826,6 +842,7 @@ void wait_in_turn(EngineCore& core, Execution& execution, const StepCommit& comm
 
 void end_turn(EngineCore& core, Execution& head, Execution& execution)
     PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(!has_work(execution), "an undo is over when its work has ended");
   core.end_reported_wait(execution);  // there is one if an operator passed over its turn
   execution.undo_step = 0;
   --execution.undo_left;
@@ -846,6 +863,9 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
   execution.phase = Phase::kIdle;
   if (done.parked) {
     PV2_ASSERT(execution.failure != nullptr, "a record that parks says why");
+    if (!done.holds_locks && execution.holds_locks()) {
+      core.settle(execution, Disposition::kParkUnlock);
+    }
     return park_tree(core, head, execution.failure->parked.to_string(), effects);
   }
   const bool ordered = done.history && is_order(done.history->outcome);
@@ -879,6 +899,7 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects) {
   }
   core.tell(ProcedureNews::Kind::kFinished, root, root.failure ? root.failure->error : Status());
   for (Execution& member : TreeMembers(root)) {
+    PV2_ASSERT(!has_work(member), "a tree ends when its work has ended");
     if (member.type != nullptr) {  // else it is bypassed by a program that does not know it
       TypeCounts& counts = core.counts_of(*member.type);
       ++(member.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);

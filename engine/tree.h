@@ -31,6 +31,9 @@ void child_ended_too_late(Execution& child);
 void children_finished(EngineCore& core, Execution& parent, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
+/// Whether all that it waits for is work of its own: it was done, and its children have finished.
+[[nodiscard]] bool is_done_but_for_work(const Execution& member);
+
 /// The head of the widest domain around `member` that has failed, or nullptr.
 [[nodiscard]] Execution* failing_domain(Execution& member);
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "offloads.h"
 #include "record_codec.h"
 #include "step_run.h"
 #include "tree.h"
@@ -295,6 +296,7 @@ StepCommit* Workers::run_step(StepJob job, const Worker& worker) {
   worker.activity.begin(execution.id, *execution.type, step.step(), step.is_undo(), step.now());
   const bool made = step.run();
   worker.activity.end();
+  if (made && execution.work) core_.offloads->hold_back(owned);
   if (made) return owned.release();
 
   Effects effects;

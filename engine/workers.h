@@ -114,7 +114,8 @@ class Workers {
   enum class Which : std::uint8_t { kForbidden, kAll };
   bool call_back(WorkerRun& run, Which which);
   void hand_over(FinishedSteps finished);
-  /// Null: the record does not become a step; its tree was quarantined.
+  /// Null: nothing goes to the store: its tree was quarantined, or work that it has offloaded has
+  /// to end first.
   StepCommit* run_step(StepJob job, const Worker& worker);
 
   EngineCore& core_;

@@ -57,10 +57,14 @@ struct LockRequest {
   friend auto operator<=>(const LockRequest&, const LockRequest&) = default;
 };
 
-/// For how long a procedure keeps its lock set. Persisted.
+/// For how long a procedure keeps its lock set. Whatever the scope, it is not given back while work
+/// that the procedure has offloaded runs. Persisted.
 enum class LockScope : std::uint8_t {
   kOperation = 1,  ///< From the first step until it ends or is undone, through waits and restarts.
   kStep = 2,       ///< For one step at a time; given back while it waits.
+  /// For one visit of a step at a time, through its waits; given back in a back-off, while it waits
+  /// for children, and while it is parked.
+  kVisit = 3,
 };
 
 /// A set of locks in the one global order (class, then name), hierarchy included: asking for a

@@ -35,7 +35,11 @@ class AwaitSlot {
       : target_(std::move(target)), id_(id), epoch_(epoch) {}
   virtual ~AwaitSlot() = default;
   /// Where its value comes from; for those who ask why a procedure waits.
-  enum class Source : std::uint8_t { kCompletion, kOffload };
+  enum class Source : std::uint8_t {
+    kCompletion,
+    kOffload,
+    kPutOff  ///< Offloaded work that has not started: an earlier copy of it still runs.
+  };
   void set_source(Source source) noexcept { source_ = source; }
   [[nodiscard]] Source source() const noexcept { return source_; }
   AwaitSlot(const AwaitSlot&) = delete;
@@ -54,8 +58,9 @@ class AwaitSlot {
     return !claimed_.exchange(true, std::memory_order_acquire);
   }
   void give_up() noexcept { claimed_.store(false, std::memory_order_release); }
+  void is_there() noexcept { ready_.store(true, std::memory_order_release); }
   void arrived() noexcept {
-    ready_.store(true, std::memory_order_release);
+    is_there();
     target_->wake(id_, epoch_);
   }
 
@@ -66,7 +71,8 @@ class AwaitSlot {
   std::uint32_t epoch_;
   std::atomic<bool> claimed_{false};
   std::atomic<bool> ready_{false};
-  Source source_ = Source::kCompletion;  // before the slot is shared, constant then
+  // Of whoever has the procedure in flight; read by others while it waits.
+  Source source_ = Source::kCompletion;
 };
 
 /// A slot with its value. Thread-safe: value() may be read once ready() was true.
@@ -76,19 +82,27 @@ class AwaitSlotOf final : public AwaitSlot {
   using AwaitSlot::AwaitSlot;
 
   void complete(T value) {
-    if (!claim()) return;
+    if (take(std::move(value))) arrived();
+  }
+  /// The same, but wakes nobody: who calls does.
+  void leave(T value) {
+    if (take(std::move(value))) is_there();
+  }
+  [[nodiscard]] const T& value() const { return *value_; }
+  [[nodiscard]] const std::type_info& type() const noexcept override { return typeid(T); }
+
+ private:
+  bool take(T&& value) {
+    if (!claim()) return false;
     try {
       value_.emplace(std::move(value));
     } catch (...) {
       give_up();  // who called may call again, with a value that can be moved
       throw;
     }
-    arrived();
+    return true;
   }
-  [[nodiscard]] const T& value() const { return *value_; }
-  [[nodiscard]] const std::type_info& type() const noexcept override { return typeid(T); }
 
- private:
   std::optional<T> value_;
 };
 

@@ -32,17 +32,21 @@ struct WaitReason {
     kProducer,    ///< `on` has to do something first; so it was reported to the scheduler.
     kChildren,    ///< `count` children have not finished; `on` are some of them.
     kTimer,       ///< It waits until `deadline`, in `left`.
-    kBackOff,  ///< The same, before attempt `attempt`, because the one before failed: `error`. Of
-               ///< an undo too.
-    kValue,    ///< It awaits `count` values that somebody completes; until `deadline`, if any.
-    kEvent,    ///< It awaits the event `name`; until `deadline`, if any.
-    kSignal,   ///< It waits for a signal called `name`; until `deadline`, if any.
-    kOffload,  ///< It awaits the end of `count` pieces of offloaded work.
-    kRunning,  ///< A worker runs its step, for `age` now.
-    kTaken,    ///< A worker has taken it and runs a step of `on` before it.
-    kRun,      ///< Its step has ended; its record waits for the step of `on`, taken together.
-    kCommitting,    ///< Its record is on its way to the store.
-    kTreeInFlight,  ///< Its tree failed; `on` have to end their step before the rollback begins.
+    /// The same, before attempt `attempt`, because the one before failed: `error`. Of an undo too.
+    kBackOff,
+    kValue,   ///< It awaits `count` values that somebody completes; until `deadline`, if any.
+    kEvent,   ///< It awaits the event `name`; until `deadline`, if any.
+    kSignal,  ///< It waits for a signal called `name`; until `deadline`, if any.
+    /// `count` pieces of work that it has offloaded have not ended, the oldest for `age` now. It
+    /// awaits them, or they keep it, and what it holds, from ending or being undone.
+    kOffload,
+    kRunning,     ///< A worker runs its step, for `age` now.
+    kTaken,       ///< A worker has taken it and runs a step of `on` before it.
+    kRun,         ///< Its step has ended; its record waits for the step of `on`, taken together.
+    kCommitting,  ///< Its record is on its way to the store.
+    /// Its tree failed, or is ended by an operator; before that `on` have to end their step or the
+    /// work that they have offloaded.
+    kTreeInFlight,
     kTurn,    ///< Its tree is undone in the reverse order of its steps; it is the turn of `on`.
     kParked,  ///< Neither finished nor undone: waits for an operator. `error` says why.
     kQuarantined,  ///< Its tree cannot be read by this program. `error` says why.
@@ -62,6 +66,8 @@ struct WaitReason {
   std::optional<WallTime> deadline;
   Duration left{};  ///< Until the deadline.
   Status error;
+  /// Of offloaded work that has said that it makes progress: how long ago it did for the last time.
+  std::optional<Duration> heartbeat{};
 };
 
 /// Why a procedure does not go on, and why those do not that it waits for.

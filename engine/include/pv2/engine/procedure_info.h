@@ -96,7 +96,7 @@ struct ProcedurePage {
   ProcedureId next;
 };
 
-/// A step that a worker is in the middle of.
+/// A step that a worker is in the middle of, or work that it has offloaded.
 struct RunningProcedure {
   ProcedureId id;
   std::string type;
@@ -105,6 +105,14 @@ struct RunningProcedure {
   bool undo = false;
   WallTime since{};
   Duration age{};
+  enum class Kind : std::uint8_t {
+    kStep = 1,
+    kOffloaded = 2,  ///< Work that the step has offloaded; it has a thread of the pool.
+  };
+  Kind kind = Kind::kStep;
+  /// Of offloaded work: how long ago it said for the last time that it makes progress, if it ever
+  /// did.
+  std::optional<Duration> heartbeat{};
 };
 
 }  // namespace pv2

@@ -31,6 +31,7 @@
 
 #include "pv2/engine/completion.h"
 #include "pv2/engine/event.h"
+#include "pv2/engine/offload.h"
 #include "pv2/engine/submit_options.h"
 
 namespace pv2 {
@@ -47,27 +48,6 @@ struct ChildOutcome {
   Status error;             ///< OK for a success.
   std::string_view result;  ///< The bytes it gave to done(); valid during the step.
 };
-
-namespace internal {
-template <class R>
-struct OffloadValue {
-  using type = Result<R>;
-};
-template <>
-struct OffloadValue<void> {
-  using type = Status;
-};
-template <>
-struct OffloadValue<Status> {
-  using type = Status;
-};
-template <class T>
-struct OffloadValue<Result<T>> {
-  using type = Result<T>;
-};
-/// What a thrown exception becomes; call it inside a catch block.
-Status status_of_current_exception(std::string_view what) noexcept;
-}  // namespace internal
 
 /// Owned by the worker that runs the step; valid during the call only. No other thread may touch
 /// it.
@@ -124,7 +104,15 @@ class StepContext {
   /// nullptr: answer wait().
   template <class T, class Start>
   const T* await(Start&& start) {
-    return await_from<T>(AwaitSlot::Source::kCompletion, std::forward<Start>(start));
+    const std::size_t index = next_slot_++;
+    AwaitSlot* known = slot(index, typeid(T));
+    if (known == nullptr) {
+      auto made = make_slot<T>();
+      known = made.get();
+      add_slot(made);
+      std::forward<Start>(start)(Completion<T>(std::move(made)));
+    }
+    return known->ready() ? &static_cast<AwaitSlotOf<T>*>(known)->value() : nullptr;
   }
 
   /// Whether `event` is set, or was since this step began to wait for it; if not, answer wait().
@@ -137,27 +125,37 @@ class StepContext {
   /// as the wait lasts. For a wait without a deadline, which ends only so; said anew in every run.
   void completed_by(ProcedureId producer) noexcept;
 
-  /// Runs `work` on the pool for blocking work. Its value arrives as Result<R> (Status for void or
-  /// Status, Result<R> as it is); what it throws arrives as a Status. `work` must own what it uses:
-  /// the procedure object may be gone before it ends.
+  /// Runs `work` on the pool for blocking work. It takes nothing, a std::stop_token or an
+  /// OffloadControl&. Its value arrives as Result<R> (Status for void or Status, Result<R> as it
+  /// is); what it throws arrives as a Status. `work` must own what it uses: the procedure object
+  /// may be gone before it ends.
+  ///
+  /// What the procedure holds covers the work: until it has returned and was destroyed no lock and
+  /// no place in a limit is given back, the procedure does not end, and nothing of its tree is
+  /// undone. Work whose value nobody will take is told to stop (OffloadControl::stop_token); if it
+  /// had not begun it never does. In a new attempt work starts when what an earlier attempt
+  /// offloaded here has ended, unless the options say otherwise; the earlier value is dropped. At
+  /// most 1024 pieces of a procedure are outstanding; one more throws, and the step fails.
   template <class Work>
-  auto offload(Work work) {
-    using R = std::invoke_result_t<Work&>;
-    using Value = typename internal::OffloadValue<R>::type;
-    return await_from<Value>(AwaitSlot::Source::kOffload, [&](Completion<Value> completion) {
-      run_on_pool([work = std::move(work), completion = std::move(completion)]() mutable {
-        try {  // the value may throw too, while it is moved to where the step finds it
-          if constexpr (std::is_void_v<R>) {
-            work();
-            completion(Status());
-          } else {
-            completion(Value(work()));
-          }
-        } catch (...) {
-          completion(Value(internal::status_of_current_exception("offloaded work")));
-        }
-      });
-    });
+  auto offload(Work work, OffloadOptions options = {}) {
+    using Call = internal::OffloadedCall<Work>;
+    using Value = typename Call::Value;
+    const std::size_t index = next_slot_++;
+    AwaitSlot* known = slot(index, typeid(Value));
+    if (known == nullptr) {
+      auto made = make_slot<Value>();
+      known = made.get();
+      known->set_source(AwaitSlot::Source::kPutOff);
+      add_slot(std::move(made));
+    }
+    if (known->source() == AwaitSlot::Source::kPutOff && may_offload(index, options)) {
+      known->set_source(AwaitSlot::Source::kOffload);
+      start_offloaded(
+          index, std::make_unique<Call>(clock(), std::move(work),
+                                        std::static_pointer_cast<AwaitSlotOf<Value>>(at(index))));
+    }
+    const Value* const none = nullptr;
+    return known->ready() ? &static_cast<AwaitSlotOf<Value>*>(known)->value() : none;
   }
 
   /// The payload of the next signal called `name` that was sent to this procedure
@@ -182,19 +180,6 @@ class StepContext {
   void erase_row(std::string_view key);
 
  private:
-  template <class T, class Start>
-  const T* await_from(AwaitSlot::Source source, Start&& start) {
-    const std::size_t index = next_slot_++;
-    AwaitSlot* known = slot(index, typeid(T));
-    if (known == nullptr) {
-      auto made = make_slot<T>();
-      known = made.get();
-      known->set_source(source);
-      add_slot(made);
-      std::forward<Start>(start)(Completion<T>(std::move(made)));
-    }
-    return known->ready() ? &static_cast<AwaitSlotOf<T>*>(known)->value() : nullptr;
-  }
   template <class T>
   std::shared_ptr<AwaitSlotOf<T>> make_slot() {
     return std::make_shared<AwaitSlotOf<T>>(wake_target(), id(), wait_epoch());
@@ -206,7 +191,10 @@ class StepContext {
   void add_slot(std::shared_ptr<AwaitSlot> slot);
   [[nodiscard]] std::shared_ptr<WakeTarget> wake_target() const;
   [[nodiscard]] std::uint32_t wait_epoch() const noexcept;
-  void run_on_pool(std::function<void()> task);
+  [[nodiscard]] const Clock& clock() const noexcept;
+  [[nodiscard]] const std::shared_ptr<AwaitSlot>& at(std::size_t index) const noexcept;
+  [[nodiscard]] bool may_offload(std::size_t index, OffloadOptions options);
+  void start_offloaded(std::size_t index, std::unique_ptr<internal::OffloadedWork> work);
 
   StepRun& run_;
   std::size_t next_slot_ = 0;

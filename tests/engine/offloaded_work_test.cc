@@ -1,0 +1,603 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Offloaded work that outlives the run of its step. The executor has no threads: "while the work
+// runs" is what happens in a run of the engine within the callable.
+
+#include <atomic>
+#include <future>
+#include <latch>
+#include <memory>
+
+#include "engine/job_story.h"
+#include "support/engine_world.h"
+
+namespace pv2::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = WaitReason::Kind;
+
+const ResourceKey kPlaces{ResourceClass::kHostFirst, "encoders"};
+
+std::optional<Outcome> usual() { return std::nullopt; }
+
+// Step `step` offloads `work` and waits for its end; every other step is as usual.
+JobScript offloads_in(std::uint32_t step, std::function<void()> work, Outcome meanwhile,
+                      std::function<Outcome(JobRun&)> late = {}) {
+  return {.steps = 2, .run = [=](JobRun& run) -> std::optional<Outcome> {
+            if (run.step != step) return usual();
+            if (late && run.ctx.timed_out()) return late(run);
+            return run.ctx.offload(work) == nullptr ? std::optional(meanwhile) : usual();
+          }};
+}
+
+LockSet table(LockMode mode = LockMode::kExclusive) { return LockSet().table("shop", "t", mode); }
+
+void abort(EngineWorld& engine, ProcedureId id) {
+  engine.executor().abort_async(id, {.reason = "no longer wanted"},
+                                [](const Status& status) { CHECK(status.to_string() == "OK"); });
+  engine.run();
+}
+
+// On a thread of the executor, as the work is.
+ProcedureId submit_beside(EngineWorld& engine, const std::string& name) {
+  ProcedureId id;
+  engine.executor().submit_async(Job(engine.world, name), {},
+                                 [&](const Result<Submitted>& submitted) { id = submitted->id; });
+  engine.run();
+  REQUIRE(id);
+  return id;
+}
+
+Entries between(EngineWorld& engine, const std::string& from, const std::string& to) {
+  const auto journal = engine.journal();
+  const auto begin = std::find(journal.begin(), journal.end(), from);
+  const auto end = std::find(journal.begin(), journal.end(), to);
+  REQUIRE(begin < end);
+  return {begin + 1, end};
+}
+
+std::optional<WaitReason> offload_reason(EngineWorld& engine, ProcedureId id) {
+  const auto why = engine.executor().explain(id);
+  REQUIRE(why.ok());
+  for (const WaitReason& reason : why->procedures.front().reasons) {
+    if (reason.kind == Kind::kOffload) return reason;
+  }
+  return std::nullopt;
+}
+
+// The reasons in words.
+std::string words_of(EngineWorld& engine, ProcedureId id) {
+  return to_string(*engine.executor().explain(id));
+}
+
+}  // namespace
+
+TEST_CASE("an undo begins when the work that its step has offloaded has ended") {
+  EngineWorld engine;
+  const int how = GENERATE(0, 1, 2, 3);
+  CAPTURE(how);
+  ProcedureId id;
+  const auto work = [&] {
+    engine.world.journal.note("work begins");
+    if (how == 0) abort(engine, id);
+    if (how > 0) engine.advance(2h);
+    engine.advance(1h);
+    engine.world.journal.note("work ends");
+  };
+  engine.world.scripts["sibling"] = {.steps = 1};
+  engine.world.scripts["a"] =
+      offloads_in(2, work, how == 0 ? Say::wait() : Say::wait_for(1h), [how](JobRun&) -> Outcome {
+        if (how == 1) return Say::fail("too slow");
+        if (how == 2) throw std::runtime_error("too slow");
+        return Say::done("without it");
+      });
+  engine.world.scripts["p"] = {.steps = 3, .children = {"sibling", "a"}};
+  engine.world.scripts["p"].run = [&](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 3) return Say::fail("after all");
+    return usual();
+  };
+  engine.open();
+  id = engine.submit("p");
+  engine.run_to_the_end();
+
+  CHECK(between(engine, "work begins", "work ends").empty());
+  CHECK(count(engine.journal(), "undo a.2") == 1);
+  CHECK(count(engine.journal(), "undo sibling.1") == 1);
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+}
+
+TEST_CASE("a lock is granted to nobody else while work that its holder has offloaded runs") {
+  EngineWorld engine;
+  const int how = GENERATE(0, 1, 2);
+  const LockScope scope = GENERATE(LockScope::kOperation, LockScope::kStep, LockScope::kVisit);
+  CAPTURE(how, scope);
+  ProcedureId id;
+  const auto work = [&] {
+    engine.world.journal.note("work begins");
+    submit_beside(engine, "other");
+    if (how == 0) abort(engine, id);
+    engine.advance(2h);
+    engine.advance(2h);
+    engine.world.journal.note("work ends");
+  };
+  engine.world.scripts["other"] = {.steps = 1, .locks = table()};
+  engine.world.scripts["a"] = offloads_in(2, work, Say::wait_for(1h), [&](JobRun& run) -> Outcome {
+    if (how == 1) return Say::fail("too slow");
+    return run.ctx.attempt() == 1 ? Say::retry("too slow") : Say::done("without it");
+  });
+  engine.world.scripts["a"].locks = table().scope(scope);
+  engine.open();
+  id = engine.submit("a");
+  engine.run_to_the_end();
+
+  CHECK(count(between(engine, "work begins", "work ends"), "do other.1") == 0);
+  CHECK(count(engine.journal(), "do other.1") == (how == 2 ? 2 : 1));  // one for each attempt
+}
+
+TEST_CASE("a limit of two lets two pieces of offloaded work run, whatever the scope of the lock") {
+  EngineWorld engine;
+  const LockScope scope = GENERATE(LockScope::kOperation, LockScope::kStep, LockScope::kVisit);
+  CAPTURE(scope);
+  int running = 0;
+  int most = 0;
+  const auto work = [&] {
+    most = std::max(most, ++running);
+    engine.run();
+    --running;
+  };
+  engine.world.scripts["encode"] = offloads_in(1, work, Say::wait());
+  engine.world.scripts["encode"].locks = LockSet().key(kPlaces, LockMode::kShared).scope(scope);
+  engine.open();
+  REQUIRE(engine.executor().set_limit(kPlaces, 2).ok());
+  for (int i = 0; i < 8; ++i) engine.submit("encode");
+  engine.run_to_the_end();
+
+  CHECK(most == 2);
+  CHECK(count(engine.journal(), "do encode.2") == 8);
+}
+
+TEST_CASE("an attempt starts no second copy of its work beside the first, unless it says so") {
+  EngineWorld engine;
+  const bool beside = GENERATE(false, true);
+  CAPTURE(beside);
+  int running = 0;
+  int most = 0;
+  int begun = 0;
+  const auto work = [&] {
+    most = std::max(most, ++running);
+    const int number = ++begun;
+    for (int i = 0; number < 4 && i < 4; ++i) engine.advance(2h);
+    --running;
+    return number;
+  };
+  std::vector<int> values;
+  engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.ctx.timed_out()) return Say::retry("too slow");
+                                 const auto* value =
+                                     run.ctx.offload(work, {.beside_earlier = beside});
+                                 if (value == nullptr) return Say::wait_for(1h);
+                                 values.push_back(**value);
+                                 return usual();
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run_to_the_end();
+
+  CHECK(engine.result(id).status.ok());
+  CHECK(most == (beside ? 4 : 1));
+  CHECK(values.size() == 1);
+  CHECK(values.front() > 1);  // that of the first attempt was dropped
+}
+
+TEST_CASE("a step that ends beside its work goes on, and its procedure ends when the work has") {
+  EngineWorld engine;
+  const bool has_child = GENERATE(false, true);
+  ProcedureId id;
+  bool ended = false;
+  std::string why;
+  const auto work = [&] {
+    engine.world.journal.note("work begins");
+    submit_beside(engine, "other");
+    engine.advance(1min);
+    why = words_of(engine, id);
+    CHECK_FALSE(ended);
+    engine.world.journal.note("work ends");
+  };
+  engine.world.scripts["child"] = {.steps = 1};
+  engine.world.scripts["other"] = {.steps = 1, .locks = table()};
+  engine.world.scripts["a"] = {.steps = 2, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step == 1) run.ctx.offload(work);
+                                 if (run.step == 2 && has_child) run.spawn("child");
+                                 return usual();
+                               }};
+  engine.world.scripts["a"].locks = table();
+  engine.open();
+  id = engine.submit("a");
+  engine.executor().wait_async(id, [&](const Result<ProcedureResult>&) { ended = true; });
+  engine.run_to_the_end();
+
+  CHECK(ended);
+  CHECK(engine.result(id).result == "a done");
+  CHECK(count(between(engine, "work begins", "work ends"), "do other.1") == 0);
+  CHECK_THAT(why, ContainsSubstring("offloaded work, for 60.0 s"));
+}
+
+TEST_CASE("a lock per step that was kept for work is given back when the work ends") {
+  EngineWorld engine;
+  const bool backs_off = GENERATE(false, true);
+  const LockScope scope = GENERATE(LockScope::kStep, LockScope::kVisit);
+  if (!backs_off && scope == LockScope::kVisit) return;  // kept over waits
+  engine.retry = {.base = 240h, .cap = 240h, .jitter_percent = 0};
+  engine.world.scripts["other"] = {.steps = 1, .locks = table()};
+  const auto work = [&] {
+    submit_beside(engine, "other");
+    engine.advance(1h);
+    CHECK(engine.world.journal.count("do other.1") == 0);
+  };
+  engine.world.scripts["a"] = {.steps = 2, .run = [=](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step == 1) run.ctx.offload(work);
+                                 if (run.step == 1) return usual();
+                                 return backs_off ? Say::retry("later") : Say::wait_for(240h);
+                               }};
+  engine.world.scripts["a"].locks = table().scope(scope);
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+
+  CHECK(engine.world.journal.count("do other.1") == 1);
+  CHECK_FALSE(engine.describe(id).holds_locks);
+  engine.crash_and_open();
+  CHECK_FALSE(engine.describe(id).holds_locks);
+}
+
+TEST_CASE("a lock per visit is kept over waits, and given back in a back-off and when parked") {
+  EngineWorld engine;
+  engine.retry = {.base = 1h, .cap = 1h, .jitter_percent = 0, .max_attempts = 2};
+  engine.world.scripts["other"] = {.steps = 1, .locks = table()};
+  engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                 const auto* answer = run.ctx.await<std::string>(
+                                     [&](auto completion) { run.world.ask(completion); });
+                                 return answer == nullptr ? Say::wait() : Say::retry(*answer);
+                               }};
+  engine.world.scripts["a"].locks = table().scope(LockScope::kVisit);
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  engine.submit("other");
+  engine.run();
+  CHECK(engine.world.journal.count("do other.1") == 0);  // it waits, and keeps the lock
+
+  CHECK(engine.world.answer_one("no"));
+  engine.run();
+  CHECK(engine.world.journal.count("do other.1") == 1);  // in the back-off
+
+  engine.advance(1h);
+  engine.submit("other");
+  engine.run();
+  CHECK(engine.world.journal.count("do other.1") == 1);
+  CHECK(engine.world.answer_one("no again"));
+  engine.run();
+  CHECK(engine.describe(id).parked);
+  CHECK(engine.world.journal.count("do other.1") == 2);  // parked
+  engine.crash_and_open();
+  CHECK_FALSE(engine.describe(id).holds_locks);
+}
+
+TEST_CASE("an undo is over when the work that it has offloaded has ended") {
+  EngineWorld engine;
+  const auto work = [&] {
+    engine.world.journal.note("work begins");
+    engine.advance(2h);
+    engine.world.journal.note("work ends");
+  };
+  engine.world.scripts["a"] = {.steps = 3,
+                               .run = [](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step == 3) return Say::fail("no");
+                                 return usual();
+                               },
+                               .undo = [&](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step != 2) return usual();
+                                 run.undo_effect();
+                                 run.ctx.offload(work);
+                                 return Say::undone();
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run_to_the_end();
+
+  CHECK(between(engine, "work begins", "work ends").empty());
+  CHECK(engine.journal().back() == "undo a.1");
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+}
+
+TEST_CASE(
+    "work is told to stop when nobody will take its value, and what has not begun never does") {
+  EngineWorld engine;
+  const int how = GENERATE(0, 1, 2, 3);
+  CAPTURE(how);
+  ProcedureId id;
+  bool told_before = false;
+  bool told_after = false;
+  int second = 0;
+  const auto owned = std::make_shared<int>(0);
+  long owners_in_undo = 0;
+  const auto work = [&](std::stop_token stop) {
+    told_before = stop.stop_requested();
+    if (how == 0) abort(engine, id);
+    engine.advance(2h);
+    told_after = stop.stop_requested();
+  };
+  engine.world.scripts["a"] = {.steps = 1,
+                               .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 if (how == 1 && run.ctx.timed_out()) return Say::fail("slow");
+                                 if (how == 2 && run.ctx.timed_out()) return Say::retry("slow");
+                                 if (how == 3 && run.ctx.timed_out()) return Say::done("slow");
+                                 if (run.ctx.attempt() > 1) return Say::fail("enough");
+                                 run.ctx.offload(work);
+                                 if (how == 0) {  // else it begins before the time is over
+                                   run.ctx.offload([&second, owned] { second += 1 + *owned; });
+                                 }
+                                 return Say::wait_for(1h);
+                               },
+                               .undo = [&](JobRun&) -> std::optional<Outcome> {
+                                 owners_in_undo = owned.use_count();
+                                 return usual();
+                               }};
+  engine.open();
+  id = engine.submit("a");
+  const long owners = owned.use_count();
+  engine.run_to_the_end();
+
+  CHECK_FALSE(told_before);
+  CHECK(told_after);
+  CHECK(second == 0);
+  if (how != 3) CHECK(owners_in_undo == owners);  // the callable was destroyed before
+  CHECK(owned.use_count() == owners);
+}
+
+TEST_CASE("work whose step goes on without a time-out is not told to stop") {
+  EngineWorld engine;
+  bool told = true;
+  engine.world.scripts["a"] = {.steps = 3, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step == 1) {
+                                   run.ctx.offload([&](OffloadControl& control) {
+                                     engine.run();
+                                     told = control.stop_token().stop_requested();
+                                   });
+                                 }
+                                 return usual();
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run_to_the_end();
+  CHECK(engine.result(id).status.ok());
+  CHECK_FALSE(told);
+}
+
+TEST_CASE("explain says what waits for offloaded work, for how long, and who has to end it") {
+  EngineWorld engine;
+  ProcedureId root;
+  const auto work = [&](OffloadControl& control) {
+    engine.advance(5min);
+    control.heartbeat();
+    engine.advance(1min);
+    CHECK(offload_reason(engine, ProcedureId{root.value + 1})->age == 6min);
+    CHECK(offload_reason(engine, ProcedureId{root.value + 1})->heartbeat == 1min);
+    abort(engine, root);
+    const auto why = engine.executor().explain(root);
+    REQUIRE(why->procedures.size() == 2);
+    CHECK(why->procedures[0].reasons.front().kind == Kind::kTreeInFlight);
+    CHECK(why->procedures[0].reasons.front().on == std::vector{ProcedureId{root.value + 1}});
+    CHECK(why->root_causes == std::vector{ProcedureId{root.value + 1}});
+    CHECK(offload_reason(engine, ProcedureId{root.value + 1})->age == 6min);
+    const ProcedureId other = submit_beside(engine, "other");
+    CHECK_THAT(words_of(engine, other), ContainsSubstring("offloaded work"));
+  };
+  engine.world.scripts["other"] = {.steps = 1, .locks = table()};
+  engine.world.scripts["p"] = {.steps = 2, .children = {"a"}};
+  engine.world.scripts["a"] = {
+      .steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+        return run.ctx.offload(work) == nullptr ? std::optional(Say::wait()) : usual();
+      }};
+  engine.world.scripts["a"].locks = table();
+  engine.open();
+  root = engine.submit("p");
+  engine.run_to_the_end();
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+}
+
+TEST_CASE("an order that ends a tree is answered, and gives its locks up when its work has ended") {
+  EngineWorld engine;
+  ProcedureId id;
+  bool ended = false;
+  std::vector<std::string> preview;
+  Status bypassed(StatusCode::kUnknownOutcome, "not answered");
+  const auto work = [&] {
+    engine.world.journal.note("work begins");
+    engine.advance(2h);
+    REQUIRE(engine.describe(id).parked);
+    submit_beside(engine, "other");
+    preview = *engine.executor().preview(id, RepairVerb::kBypass);
+    CHECK(engine.executor().preview(id, RepairVerb::kSkipStep).status().code() ==
+          StatusCode::kUnavailable);
+    engine.executor().repair_async(id, RepairVerb::kBypass, {.who = "ops", .why = "it hangs"},
+                                   [&](const Status& status) { bypassed = status; });
+    engine.run();
+    CHECK(bypassed.to_string() == "OK");
+    CHECK_FALSE(ended);
+    CHECK(offload_reason(engine, id).has_value());
+    engine.world.journal.note("work ends");
+  };
+  engine.world.scripts["other"] = {.steps = 1, .locks = table()};
+  engine.retry = {.max_attempts = 1};
+  engine.world.scripts["a"] = offloads_in(
+      1, work, Say::wait_for(1h), [](JobRun&) -> Outcome { return Say::retry("too slow"); });
+  engine.world.scripts["a"].locks = table();
+  engine.open();
+  id = engine.submit("a");
+  engine.executor().wait_async(id, [&](const Result<ProcedureResult>&) { ended = true; });
+  engine.run_to_the_end();
+
+  CHECK(std::any_of(preview.begin(), preview.end(), [](const std::string& line) {
+    return line.find("offloaded at step ONE still runs") != std::string::npos;
+  }));
+  CHECK(between(engine, "work begins", "work ends").empty());
+  CHECK(engine.world.journal.count("do other.1") == 1);
+  CHECK(ended);
+  CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("bypassed by ops"));
+}
+
+TEST_CASE("an order that ends a tree stays when the process dies while its work runs") {
+  EngineWorld engine;
+  ProcedureId id;
+  engine.retry = {.max_attempts = 1};
+  const auto work = [&] {
+    engine.advance(2h);
+    engine.executor().repair_async(id, RepairVerb::kBypass, {.who = "ops", .why = "it hangs"},
+                                   [&](const Status& status) { CHECK(status.ok()); });
+    engine.run();
+    engine.faults().crash_before(engine.faults().commits() + 1, FaultStore::AfterCrash::kFail);
+  };
+  engine.world.scripts["a"] = offloads_in(
+      1, work, Say::wait_for(1h), [](JobRun&) -> Outcome { return Say::retry("too slow"); });
+  engine.open();
+  id = engine.submit("a");
+  engine.run();
+  engine.open();
+  CHECK(engine.executor().live_procedures() == 0);
+  CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("bypassed by ops"));
+}
+
+TEST_CASE("a procedure may have 1024 pieces of work outstanding, and one more fails its step") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 for (int i = 0; i < 1025; ++i) run.ctx.offload([] {});
+                                 return Say::wait();
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run_to_the_end();
+  CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("1024 pieces"));
+}
+
+TEST_CASE("work that only moves may be offloaded") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {
+      .steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+        const auto* value = run.ctx.offload([owned = std::make_unique<int>(7)] { return *owned; });
+        if (value == nullptr) return Say::wait();
+        return Say::done(std::to_string(**value));
+      }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK(engine.result(id).result == "7");
+}
+
+namespace {
+
+// With threads, under the test's clock.
+struct Threaded {
+  EngineWorld engine;
+  Mutex log_mutex;
+  std::vector<std::string> lines PV2_GUARDED_BY(log_mutex);
+
+  ExecutorOptions options() {
+    ExecutorOptions options = engine.options();
+    options.workers = 2;
+    options.store = memory(engine.disk, {.mode = MemoryStoreOptions::Mode::kThread});
+    options.log = [this](LogLevel, std::string_view line) {
+      MutexLock lock(log_mutex);
+      lines.emplace_back(line);
+    };
+    return options;
+  }
+  bool logged(const std::string& part) {
+    MutexLock lock(log_mutex);
+    return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+      return line.find(part) != std::string::npos;
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("offloaded work that hangs is listed, reported once, and again after a heartbeat") {
+  Threaded threaded;
+  EngineWorld& engine = threaded.engine;
+  std::promise<OffloadControl*> runs;
+  std::latch may_end(1);
+  engine.world.scripts["hangs"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                     const auto* value = run.ctx.offload([&](OffloadControl& c) {
+                                       runs.set_value(&c);
+                                       may_end.wait();
+                                     });
+                                     return value == nullptr ? std::optional(Say::wait()) : usual();
+                                   }};
+  std::promise<RunningProcedure> first;
+  std::promise<RunningProcedure> second;
+  std::atomic<int> reports = 0;
+  auto options = threaded.options();
+  options.stuck_after = 10s;
+  options.on_stuck = [&](const RunningProcedure& running) {
+    (++reports == 1 ? first : second).set_value(running);
+  };
+  auto executor = *ProcedureExecutor::open(std::move(options));
+  executor->start();
+  const ProcedureId id = executor->submit(Job(engine.world, "hangs"))->id;
+  OffloadControl* const control = runs.get_future().get();
+
+  engine.clock->advance(9s);
+  const auto running = executor->running();
+  REQUIRE(running.size() == 1);
+  CHECK(running[0].kind == RunningProcedure::Kind::kOffloaded);
+  CHECK(running[0].id == id);
+  CHECK(running[0].step_name == "ONE");
+  CHECK(running[0].age == 9s);
+  CHECK_FALSE(running[0].heartbeat.has_value());
+  control->heartbeat();
+  engine.clock->advance(9s);
+  CHECK(executor->running()[0].heartbeat == 9s);
+  engine.clock->advance(1s);
+  const RunningProcedure reported = first.get_future().get();
+  CHECK(reported.kind == RunningProcedure::Kind::kOffloaded);
+  CHECK(reported.age == 19s);
+  CHECK(reported.heartbeat == 10s);
+  CHECK(threaded.logged("work offloaded by step ONE of procedure 1 (test.Job) has been running"));
+  engine.clock->advance(1h);
+  control->heartbeat();
+  engine.clock->advance(10s);
+  CHECK(second.get_future().get().heartbeat == 10s);
+  engine.clock->advance(1h);
+  may_end.count_down();
+  CHECK(executor->wait(id).ok());
+  executor->stop();
+  CHECK(reports == 2);
+  CHECK(executor->running().empty());
+}
+
+TEST_CASE("a stop tells offloaded work to stop, and waits for it") {
+  Threaded threaded;
+  EngineWorld& engine = threaded.engine;
+  std::promise<void> runs;
+  std::atomic<bool> ended = false;
+  engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 const auto* value = run.ctx.offload([&](std::stop_token stop) {
+                                   std::latch told(1);
+                                   const std::stop_callback tell(stop, [&] { told.count_down(); });
+                                   runs.set_value();
+                                   told.wait();
+                                   ended = true;
+                                 });
+                                 return value == nullptr ? std::optional(Say::wait()) : usual();
+                               }};
+  auto executor = *ProcedureExecutor::open(threaded.options());
+  executor->start();
+  REQUIRE(executor->submit(Job(engine.world, "a")).ok());
+  runs.get_future().wait();
+  executor->stop();
+  CHECK(ended);
+}
+
+}  // namespace pv2::testing
