@@ -65,6 +65,16 @@ Outcome Task<kKind>::execute_from_state(TaskStep step, StepContext& ctx) {
       world_.expect(done->ok() && **done == ctx.effect_key(), ctx, "it is given another's answer");
       break;
     }
+    case Does::kOffloadOrTime: {
+      if (ctx.timed_out()) {
+        if (does.retries && ctx.attempt() == 1) return spoil(ctx, retry(not_now()));
+        break;
+      }
+      const auto* const done = ctx.offload(world_.work(spec_, ctx));
+      if (done == nullptr) return wait_for(does.patience);
+      world_.expect(done->ok() && **done == ctx.effect_key(), ctx, "it is given another's answer");
+      break;
+    }
     case Does::kSignal:
       if (!world_.signals().take(ctx, does.times, member.visit)) return wait();
       if (does.retries && ctx.attempt() == 1) return spoil(ctx, retry(not_now()));
@@ -191,6 +201,7 @@ Outcome Task<kKind>::rollback_state(TaskStep /*step*/, StepContext& ctx) {
   } else if (spec().undo_waits && ask(ctx) == nullptr) {
     return wait();
   }
+  if (spec().undo_offloads) static_cast<void>(ctx.offload(world_.work(spec_, ctx)));
   world_.undo_ends(member, ctx);
   return undone();
 }

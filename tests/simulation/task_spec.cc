@@ -98,6 +98,7 @@ class Planner {
     // What a wider failure plans anew has forgotten what it had waited for.
     task.undo_wants_event = task.undo_waits && mood_.events && !mood_.reports && one_in(random_, 2);
     task.undo_wants_signal = task.undo_waits && mood_.signals && one_in(random_, 2);
+    task.undo_offloads = mood_.waits && one_in(random_, 5);
     plan_.tasks[index] = std::move(task);
     return index;
   }
@@ -129,7 +130,9 @@ class Planner {
         if (mood_.events && one_in(random_, 2)) step.does = Does::kEventOrTime;
         break;
       case 4:
-        if (mood_.waits) step.does = Does::kOffload;
+        if (!mood_.waits) break;
+        step.does = one_in(random_, 3) ? Does::kOffload : Does::kOffloadOrTime;
+        step.retries = mood_.retries && one_in(random_, 2);
         break;
       case 5:
         if (mood_.retries) step.does = Does::kAgain;
@@ -167,7 +170,9 @@ class Planner {
     }
     // Not where members of one tree could exclude each other: the undo of a step that holds its
     // locks for itself alone does not pass a sibling that keeps them to its end.
-    if (mood_.step_locks && !mood_.child_locks && one_in(random_, 2)) set.scope(LockScope::kStep);
+    if (mood_.step_locks && !mood_.child_locks && one_in(random_, 2)) {
+      set.scope(one_in(random_, 2) ? LockScope::kStep : LockScope::kVisit);
+    }
     return set;
   }
 
@@ -252,9 +257,10 @@ TreeFate TaskPlan::fate(std::size_t root, bool aborted) const {
 }
 
 std::string in_words(const TaskPlan& plan, std::size_t index) {
-  constexpr std::array kNames{"plain",         "SPAWN",   "RETRY",  "AWAIT",          "TIMED_WAIT",
-                              "AWAIT_OR_TIME", "OFFLOAD", "SIGNAL", "SIGNAL_OR_TIME", "EVENT",
-                              "EVENT_OR_TIME", "AGAIN",   "FAIL",   "THROW"};
+  constexpr std::array kNames{"plain",      "SPAWN",          "RETRY",   "AWAIT",
+                              "TIMED_WAIT", "AWAIT_OR_TIME",  "OFFLOAD", "OFFLOAD_OR_TIME",
+                              "SIGNAL",     "SIGNAL_OR_TIME", "EVENT",   "EVENT_OR_TIME",
+                              "AGAIN",      "FAIL",           "THROW"};
   constexpr std::array kKinds{"", " final", " committing"};
   const TaskSpec& task = plan.tasks[index];
   std::string words = task.name() + kKinds[static_cast<std::size_t>(task.kind)] + " [";
@@ -268,7 +274,8 @@ std::string in_words(const TaskPlan& plan, std::size_t index) {
       words += " x" + std::to_string(step.times);
     }
     if (step.does == Does::kRetry && step.unsure) words += " unsure";
-    if (step.does == Does::kSignal && step.retries) words += " retried";
+    const bool may_retry = step.does == Does::kSignal || step.does == Does::kOffloadOrTime;
+    if (may_retry && step.retries) words += " retried";
     if (step.writes_row) words += " +row";
     if (step.does != Does::kSpawn) continue;
     words += "(";
@@ -283,6 +290,8 @@ std::string in_words(const TaskPlan& plan, std::size_t index) {
     words += " " + to_string(lock.key) + "/" + std::string(to_string(lock.mode));
   }
   if (!task.locks.empty() && task.locks.scope() == LockScope::kStep) words += " by step";
+  if (!task.locks.empty() && task.locks.scope() == LockScope::kVisit) words += " by visit";
+  if (task.undo_offloads) words += " undo offloads";
   if (task.undo_retries > 0) words += " undo retried x" + std::to_string(task.undo_retries);
   if (task.undo_waits) {
     words += task.undo_wants_event    ? " undo awaits event"

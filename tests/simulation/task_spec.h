@@ -21,27 +21,29 @@ namespace pv2::testing {
 /// What a step does before it goes on.
 struct StepSpec {
   enum class Does : std::uint8_t {
-    kPlain,         ///< Its effect, nothing else.
-    kSpawn,         ///< Spawns the children of the task.
-    kRetry,         ///< Fails for now, `times` times.
-    kAwait,         ///< Waits for an answer from outside.
-    kTimedWait,     ///< Waits for `patience`.
-    kAwaitOrTime,   ///< Waits for an answer, at most for `patience`.
-    kOffload,       ///< Waits for work on the pool.
-    kSignal,        ///< Waits for `times` durable signals.
-    kSignalOrTime,  ///< Waits for one, at most for `patience`.
-    kEvent,         ///< Waits for one of the host's events.
-    kEventOrTime,   ///< The same, at most for `patience`.
-    kAgain,         ///< Runs `times` times more.
-    kFail,          ///< Fails for good.
-    kThrow,         ///< Throws, which is the same.
+    kPlain,          ///< Its effect, nothing else.
+    kSpawn,          ///< Spawns the children of the task.
+    kRetry,          ///< Fails for now, `times` times.
+    kAwait,          ///< Waits for an answer from outside.
+    kTimedWait,      ///< Waits for `patience`.
+    kAwaitOrTime,    ///< Waits for an answer, at most for `patience`.
+    kOffload,        ///< Waits for work on the pool.
+    kOffloadOrTime,  ///< The same, at most for `patience`; then it goes on beside the work.
+    kSignal,         ///< Waits for `times` durable signals.
+    kSignalOrTime,   ///< Waits for one, at most for `patience`.
+    kEvent,          ///< Waits for one of the host's events.
+    kEventOrTime,    ///< The same, at most for `patience`.
+    kAgain,          ///< Runs `times` times more.
+    kFail,           ///< Fails for good.
+    kThrow,          ///< Throws, which is the same.
   };
   Does does = Does::kPlain;
   std::uint32_t times = 0;  ///< Of an event: which one.
   Duration patience{};
   bool writes_row = false;
-  bool retries = false;  ///< Of kSignal: it fails for now when it has them, once.
-  bool unsure = false;   ///< Of kRetry: the first attempt may have had its effect.
+  /// Of kSignal: it fails for now when it has them, once. Of kOffloadOrTime: when its time is over.
+  bool retries = false;
+  bool unsure = false;  ///< Of kRetry: the first attempt may have had its effect.
 };
 
 struct TaskSpec {
@@ -65,6 +67,7 @@ struct TaskSpec {
   bool undo_waits = false;         ///< Each undo waits for an answer,
   bool undo_wants_event = false;   ///< or, instead, for an event,
   bool undo_wants_signal = false;  ///< or, instead, for a signal.
+  bool undo_offloads = false;      ///< Each undo offloads work and does not wait for it.
 
   [[nodiscard]] std::string name() const { return "task " + std::to_string(index); }
 };

@@ -39,6 +39,50 @@ void TaskWorld::check_may_run(const TaskSpec& spec, const StepContext& ctx, Runs
   expect(!info->quarantined, ctx, "it runs though it is quarantined");
 }
 
+// The pool has no thread of its own, so the work of a life ends in it.
+std::function<std::string(std::stop_token)> TaskWorld::work(std::size_t spec,
+                                                            const StepContext& ctx) {
+  const Work work{ctx.id().value, spec, visit_of(ctx) == UINT64_MAX, ctx.step()};
+  return [this, work, key = ctx.effect_key()](const std::stop_token& stop) {
+    if (stop.stop_requested()) return key;  // the executor stops: nobody goes on meanwhile
+    if (!works_.emplace(key, work).second) {
+      found_.add("two pieces of work run at once for " + key);
+      return key;
+    }
+    run_work(key);
+    return key;
+  };
+}
+
+void TaskWorld::run_work(const std::string& key) {
+  constexpr int kTurns = 12;
+  for (int i = 0; i < kTurns; ++i) {
+    if (meanwhile) meanwhile();
+  }
+  works_.erase(key);
+}
+
+// No undo runs beside work that its procedure has offloaded, other than for that same undo; and
+// nobody else has a lock that the owner of work that runs has.
+void TaskWorld::check_beside_work(std::size_t spec, const StepContext& ctx, Runs runs) {
+  const TaskSpec& self = plan_.tasks[spec];
+  for (const auto& [key, work] : works_) {
+    const TaskSpec& owner = plan_.tasks[work.spec];
+    const bool same_undo = work.undo && work.step == ctx.step();
+    if (work.id == ctx.id().value) {
+      expect(runs == Runs::kStep || same_undo, ctx, "it is undone while its work " + key + " runs");
+    }
+    if (owner.root == self.root) continue;  // what an ancestor holds covers both
+    for (const LockRequest& held : owner.locks.requests()) {
+      for (const LockRequest& lock : self.locks.requests()) {
+        const bool both = held.mode == LockMode::kShared && lock.mode == LockMode::kShared;
+        expect(held.key != lock.key || both, ctx,
+               "it runs with " + to_string(lock.key) + ", which the owner of " + key + " holds");
+      }
+    }
+  }
+}
+
 // A crash may repeat an attempt, but never skips one or goes back; an operator may begin anew.
 void TaskWorld::check_attempt(TaskMember& member, const StepContext& ctx) {
   std::uint32_t& highest = member.attempts[ctx.effect_key()];
@@ -77,6 +121,7 @@ TaskMember& TaskWorld::step_begins(std::size_t spec, StepContext& ctx, std::uint
   TaskMember& self = member(spec, ctx);
   const std::uint64_t visit = visit_of(ctx);
   check_may_run(plan_.tasks[spec], ctx, Runs::kStep);
+  check_beside_work(spec, ctx, Runs::kStep);
   check_attempt(self, ctx);
   check_not_over(ctx);
   expect(plan_.max_attempts == 0 || ctx.attempt() <= plan_.max_attempts, ctx,
@@ -226,6 +271,7 @@ bool TaskWorld::undoable(const TaskSpec& spec, std::uint32_t step) const {
 TaskMember& TaskWorld::undo_begins(std::size_t spec, StepContext& ctx) {
   TaskMember& self = member(spec, ctx);
   check_may_run(plan_.tasks[spec], ctx, Runs::kUndo);
+  check_beside_work(spec, ctx, Runs::kUndo);
   check_attempt(self, ctx);
   check_not_over(ctx);
   check_has_cause(spec, ctx);

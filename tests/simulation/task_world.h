@@ -69,6 +69,7 @@ class TaskWorld {
   void begin_life(ProcedureExecutor& executor) {
     executor_ = &executor;
     ++life_;
+    works_.clear();
     signals_.begin_life(executor);
     events_.begin_life();
   }
@@ -86,6 +87,9 @@ class TaskWorld {
   TaskMember& undo_begins(std::size_t spec, StepContext& ctx);
   void undo_ends(TaskMember& member, StepContext& ctx);
   void expect(bool holds, const StepContext& ctx, std::string_view words);
+  /// Work for the pool that takes its time, while others go on. Its value is the effect key.
+  [[nodiscard]] std::function<std::string(std::stop_token)> work(std::size_t spec,
+                                                                 const StepContext& ctx);
   /// Whether `patience` has passed since this visit first ran.
   [[nodiscard]] bool was_patient(TaskMember& member, StepContext& ctx, Duration patience);
 
@@ -152,6 +156,8 @@ class TaskWorld {
   void check_may_run(const TaskSpec& spec, const StepContext& ctx, Runs runs);
   void check_back_off(TaskMember& member, const StepContext& ctx);
   void check_attempt(TaskMember& member, const StepContext& ctx);
+  void run_work(const std::string& key);
+  void check_beside_work(std::size_t spec, const StepContext& ctx, Runs runs);
   /// Why it must not run, and why nothing of it may be undone.
   void check_not_over(const StepContext& ctx);
   void check_has_cause(std::size_t spec, const StepContext& ctx);
@@ -168,6 +174,14 @@ class TaskWorld {
   std::optional<Duration> offset_;  // of wall and monotonic time at the beginning
   bool wall_jumped_ = false;
   std::size_t life_ = 0;
+  /// Work that runs on the pool in this life.
+  struct Work {
+    std::uint64_t id;
+    std::size_t spec;
+    bool undo;
+    std::uint32_t step;
+  };
+  std::map<std::string, Work> works_;  // by effect key
   std::map<std::uint64_t, TaskMember> members_;
   std::map<std::size_t, std::uint64_t> id_of_spec_;
   std::vector<std::pair<Completion<std::string>, std::string>> asked_;
