@@ -302,8 +302,9 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   Execution& execution = *commit.execution;
   Execution& root = *execution.root;
   if (ends_beside_work(commit)) {
-    if (commit.inbox_use->answer) {
-      effects.answers.push_back([tell = std::move(commit.inbox_use->answer)] { tell(Status()); });
+    PV2_ASSERT(commit.inbox_use != nullptr, "an order is answered");
+    if (auto answer = std::exchange(commit.inbox_use->answer, {})) {
+      effects.answers.push_back([tell = std::move(answer)] { tell(Status()); });
     }
     if (!execution.work) execution.work = std::make_unique<OutstandingWork>();
     execution.work->last_order.reset(&commit);

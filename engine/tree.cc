@@ -729,6 +729,9 @@ Status why_not_abortable(Execution& root) {
     return Status(StatusCode::kUnavailable, name + " is just being submitted; try again");
   }
   if (root.quarantined) return refused("it is quarantined");
+  if (root.work && root.work->last_order) {
+    return refused("an operator has ended it, and it waits for its offloaded work");
+  }
   if (root.tree.parked) return refused("it is parked, and can be neither finished nor undone");
   if (root.tree.failed) return refused("it has failed already and is being undone");
   if (const Execution* const beyond = beyond_return(root)) {

@@ -4,6 +4,7 @@
 // runs" is what happens in a run of the engine within the callable.
 
 #include <atomic>
+#include <barrier>
 #include <future>
 #include <latch>
 #include <memory>
@@ -469,6 +470,67 @@ TEST_CASE("an order that ends a tree stays when the process dies while its work 
   CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("bypassed by ops"));
 }
 
+TEST_CASE(
+    "an abort beside the work of a procedure that is done undoes it when the work has ended") {
+  EngineWorld engine;
+  ProcedureId id;
+  bool told = false;
+  const auto work = [&](std::stop_token stop) {
+    engine.world.journal.note("work begins");
+    engine.run();
+    CHECK(engine.describe(id).state == ProcedureState::kRunnable);
+    abort(engine, id);
+    told = stop.stop_requested();
+    engine.world.journal.note("work ends");
+  };
+  engine.world.scripts["a"] = {.steps = 2, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step == 1) run.ctx.offload(work);
+                                 return usual();
+                               }};
+  engine.open();
+  id = engine.submit("a");
+  engine.run_to_the_end();
+
+  CHECK(told);
+  CHECK(between(engine, "work begins", "work ends").empty());
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK(engine.journal().back() == "undo a.1");
+}
+
+TEST_CASE("a procedure that is parked in an undo keeps its locks, unless they are per visit") {
+  EngineWorld engine;
+  const LockScope scope = GENERATE(LockScope::kOperation, LockScope::kStep, LockScope::kVisit);
+  CAPTURE(scope);
+  bool mended = false;
+  engine.world.scripts["other"] = {.steps = 1, .locks = table()};
+  engine.world.scripts["a"] = {.steps = 2,
+                               .run = [](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step == 2) return Say::fail("no");
+                                 return usual();
+                               },
+                               .undo = [&](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step == 1 && !mended) return Say::fail("stuck");
+                                 return usual();
+                               },
+                               .locks = table().scope(scope)};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  REQUIRE(engine.describe(id).parked);
+  engine.submit("other");
+  engine.run();
+  const bool kept = scope != LockScope::kVisit;
+  CHECK(engine.describe(id).holds_locks == kept);
+  CHECK(engine.world.journal.count("do other.1") == (kept ? 0 : 1));
+
+  engine.crash_and_open();
+  CHECK(engine.describe(id).holds_locks == kept);
+  mended = true;
+  CHECK(engine.executor().retry_now(id, {.who = "ops", .why = "mended"}).ok());
+  engine.run_to_the_end();
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+}
+
 TEST_CASE("a procedure may have 1024 pieces of work outstanding, and one more fails its step") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
@@ -575,6 +637,32 @@ TEST_CASE("offloaded work that hangs is listed, reported once, and again after a
   executor->stop();
   CHECK(reports == 2);
   CHECK(executor->running().empty());
+}
+
+TEST_CASE("a limit of two lets two threads of the pool work at once") {
+  Threaded threaded;
+  EngineWorld& engine = threaded.engine;
+  std::barrier both(2);
+  std::atomic<int> running = 0;
+  std::atomic<int> most = 0;
+  const auto work = [&] {
+    const int now = ++running;
+    for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+    }
+    both.arrive_and_wait();
+    --running;
+  };
+  engine.world.scripts["encode"] = offloads_in(1, work, Say::wait());
+  engine.world.scripts["encode"].locks =
+      LockSet().key(kPlaces, LockMode::kShared).scope(LockScope::kStep);
+  auto executor = *ProcedureExecutor::open(threaded.options());
+  REQUIRE(executor->set_limit(kPlaces, 2).ok());
+  executor->start();
+  std::vector<ProcedureId> ids;
+  for (int i = 0; i < 8; ++i) ids.push_back(executor->submit(Job(engine.world, "encode"))->id);
+  for (const ProcedureId id : ids) CHECK(executor->wait(id).ok());
+  executor->stop();
+  CHECK(most == 2);
 }
 
 TEST_CASE("a stop tells offloaded work to stop, and waits for it") {
