@@ -164,8 +164,8 @@ TEST_CASE("a step that hands in too much fails with what it was, and nothing is 
                         for (int i = 0; i < 70'000; ++i) run.ctx.put_row("k", "v");
                       }),
            StatusCode::kInvalidArgument, "writes 65537 rows");
-  must_say(fails_with(engine, [](JobRun& run) { run.note = kHuge; }),
-           StatusCode::kInvalidArgument, "fields() of a test.Job at step TWO has 178257");
+  must_say(fails_with(engine, [](JobRun& run) { run.note = kHuge; }), StatusCode::kInvalidArgument,
+           "fields() of a test.Job at step TWO has 178257");
   must_say(fails_with(engine,
                       [](JobRun& run) { run.ctx.submit(Job(run.world, "a"), {.owner = kHuge}); }),
            StatusCode::kInvalidArgument, "SubmitOptions::owner has 17825792 bytes");
@@ -206,8 +206,7 @@ TEST_CASE("results, children and undos that are too large fail or park, and the 
   const ProcedureId undo = engine.submit("undo");
   engine.run();
 
-  must_say(engine.result(result).status, StatusCode::kInvalidArgument,
-           "the result of a test.Job");
+  must_say(engine.result(result).status, StatusCode::kInvalidArgument, "the result of a test.Job");
   must_say(engine.result(parent).status, StatusCode::kInvalidArgument, "what is spawned by step");
   CHECK(engine.describe(undo).parked);
   must_say(engine.describe(undo).error, StatusCode::kInvalidArgument, "fields() of a test.Job");
