@@ -52,7 +52,7 @@ TEST_CASE("an outcome of a kind that does not exist parks an undo") {
   CHECK(history.back().outcome == Outcome::Kind::kFail);
 
   odd = false;
-  CHECK(engine.executor().retry_now(id, {.who = "anna"}).ok());
+  CHECK(engine.executor().retry_now(id, {.who = "anna", .why = "mended"}).ok());
   engine.run();
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
 }

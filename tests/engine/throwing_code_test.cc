@@ -150,11 +150,11 @@ TEST_CASE("a constructor that goes on throwing parks its procedure, and retry_no
   CHECK_THAT(info.error.to_string(), ContainsSubstring("4 attempts to begin it, at step EXECUTE"));
   CHECK_THAT(info.error.to_string(), ContainsSubstring("thrown by the test"));
 
-  CHECK(engine.executor().retry_now(id, {.who = "anna"}).ok());
+  CHECK(engine.executor().retry_now(id, {.who = "anna", .why = "mended"}).ok());
   engine.run();  // it still throws: a back-off again, with as many attempts as before
   CHECK_FALSE(engine.describe(id).parked);
   place = Place::kNowhere;
-  CHECK(engine.executor().retry_now(id, {.who = "anna"}).ok());
+  CHECK(engine.executor().retry_now(id, {.who = "anna", .why = "mended"}).ok());
   engine.run();
   CHECK(engine.result(id).result == "ended");
 }
@@ -192,7 +192,7 @@ TEST_CASE("a constructor that throws in an undo backs off, parks, and is undone 
     CHECK_THAT(info.error.to_string(), ContainsSubstring("thrown by the test"));
   }
   place = Place::kNowhere;
-  CHECK(engine.executor().retry_now(once ? child : root, {.who = "anna"}).ok());
+  CHECK(engine.executor().retry_now(once ? child : root, {.who = "anna", .why = "mended"}).ok());
   engine.run();
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
   CHECK(engine.result(root).status.message() == "no");
