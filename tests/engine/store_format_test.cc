@@ -397,7 +397,8 @@ TEST_CASE("a reader written from the page reads the message of an abort") {
 
   w.advance(1h);
   CHECK(w.result(id).status.code() == StatusCode::kAborted);
-  CHECK(but_schemas(rows_of(w.disk)) == 4);  // watermark, header, state, date: no message
+  // Watermark, header, state, date, audit entry: no message.
+  CHECK(but_schemas(rows_of(w.disk)) == 5);
 }
 
 TEST_CASE("a reader written from the page reads an audit entry, and a bypassed root") {
