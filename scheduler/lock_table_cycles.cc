@@ -410,9 +410,11 @@ void LockTable::end_reported_wait(SchedulerEntry& waiter) {
   add_borrowers(borrowers);
   const SchedulerEntry& producer = *wait->second.producer;
   const auto reporters = reporters_.find(&producer);
-  if (wait->second.why == WaitLink::Why::kTurn && --reporters->second.turns == 0) {
-    // That was what let them pass others.
-    if (stands_in_line_below(producer)) suspects_cycles_ = true;
+  if (wait->second.why == WaitLink::Why::kTurn) {
+    // Its ancestors wait for it again, and through it for those who wait below it.
+    suspect_if_it_waits(waiter);
+    // And that was what let those below the producer pass others.
+    if (--reporters->second.turns == 0 && stands_in_line_below(producer)) suspects_cycles_ = true;
   }
   // The last one takes its place: who completes what a hundred thousand wait for wakes them one by
   // one.
