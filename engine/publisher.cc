@@ -130,7 +130,8 @@ void apply_transition(Execution& execution, StepCommit& commit) {
     execution.failure.reset();
   }
   if (!next.parked && execution.parked && execution.failure) execution.failure->parked = Status();
-  if (execution.failure) execution.failure->undo = Status();
+  // A wait without a record leaves what the last attempt to undo failed with, as its record does.
+  if (execution.failure && commit.needs_record) execution.failure->undo = Status();
   if (!next.undo_error.ok()) {
     PV2_ASSERT(next.state == ProcedureState::kFailed, "only what has failed is undone");
     if (!execution.failure) execution.failure = std::make_unique<Failure>();

@@ -38,6 +38,9 @@ void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
   PV2_ASSERT(!entry.holds_locks_ && entry.blocks_ == nullptr,
              "whoever begins to wait neither holds nor waits");
   PV2_ASSERT(entry.node_count_ != 0, "whoever waits for locks asks for some");
+  // While it stands in line it waits for that, and not for its children: a circle through it as
+  // their parent is open.
+  open_cycles_with(entry);
   const std::uint64_t ticket = ++last_ticket_;
   const auto links = links_of(entry);
   entry.blocks_ = new_blocks(entry, ticket);

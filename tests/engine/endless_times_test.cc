@@ -114,7 +114,7 @@ TEST_CASE("a start that is put off for ever does not come") {
   }
   CHECK(engine.journal().empty());
 
-  engine.submit("a", {.delay = Duration::min()});
+  engine.submit("a", {.delay = Duration::zero()});
   engine.submit("a", {.start_at = WallTime::min()});
   engine.run();
   CHECK(engine.journal() == Entries{"do a.1", "do a.1"});

@@ -50,6 +50,8 @@ inline void order(EngineWorld& engine, ProcedureId id, RepairVerb verb, Crash cr
     REQUIRE(engine.executor().repair(id, verb, kNote).to_string() == "OK");
     return;
   }
+  const auto ordered = engine.executor().audit(root ? root : id);
+  const std::size_t before = ordered.ok() ? ordered->size() : 0;  // such as an abort
   const std::size_t next = engine.faults().commits() + 1;
   crash == Crash::kBefore ? engine.faults().crash_before(next, FaultStore::AfterCrash::kFail)
                           : engine.faults().crash_after(next, FaultStore::AfterCrash::kFail);
@@ -57,8 +59,9 @@ inline void order(EngineWorld& engine, ProcedureId id, RepairVerb verb, Crash cr
   engine.open();
   const auto done = engine.executor().audit(root ? root : id);
   REQUIRE(done.status().to_string() == "OK");
-  REQUIRE(done->size() == (crash == Crash::kAfter ? 1 : 0));
-  if (done->empty()) REQUIRE(engine.executor().repair(id, verb, kNote).to_string() == "OK");
+  REQUIRE(done->size() == before + (crash == Crash::kAfter ? 1 : 0));
+  if (crash == Crash::kBefore)
+    REQUIRE(engine.executor().repair(id, verb, kNote).to_string() == "OK");
 }
 
 }  // namespace pv2::testing

@@ -305,7 +305,7 @@ TEST_CASE("an abort that takes a success back takes its date back too") {
   engine.faults().release();
   engine.run();
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
-  CHECK(rows_of(engine) == 1 + 3);  // watermark, header, result, one date
+  CHECK(rows_of(engine) == 1 + 4);  // watermark; header, result, one date, the audit of the abort
   engine.advance(1h);
   CHECK(rows_of(engine) == 1);
 }

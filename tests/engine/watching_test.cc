@@ -348,10 +348,12 @@ TEST_CASE("news that a listener is too slow for are counted and not kept") {
   while (engine.store().pump()) {  // as much happens as can before anybody is told
   }
   engine.run();
+  engine.submit("quick");  // what was missed last is told with the next news
+  engine.run();
   REQUIRE(missed.size() >= 1);
   CHECK(missed.front() >= kMissed);
   const std::uint64_t all_missed = std::accumulate(missed.begin(), missed.end(), std::uint64_t{0});
-  CHECK(heard + all_missed == 2 * kMany);
+  CHECK(heard + all_missed == 2 * (kMany + 1));
   CHECK(logged(engine, "news were not told to listeners"));
 }
 

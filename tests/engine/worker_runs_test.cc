@@ -356,7 +356,8 @@ TEST_CASE("an idle reserved worker takes over the top work that another worker h
   const bool keeps_records = GENERATE(true, false);
   CAPTURE(place, keeps_records);
   World world;
-  std::latch gates_run(2);
+  std::latch ordinary_runs(1);
+  std::latch reserved_runs(1);
   std::latch ordinary_gate(1);
   std::latch reserved_gate(1);
   std::latch slow_runs(1);
@@ -365,14 +366,14 @@ TEST_CASE("an idle reserved worker takes over the top work that another worker h
   const LockSet shared = std::move(LockSet().meta(LockMode::kShared));
   world.scripts["ordinary gate"] = {.steps = 1,
                                     .run = [&](JobRun&) -> std::optional<Outcome> {
-                                      gates_run.count_down();
+                                      ordinary_runs.count_down();
                                       ordinary_gate.wait();
                                       return std::nullopt;
                                     },
                                     .locks = table("gate")};
   world.scripts["reserved gate"] = {.steps = 1,
                                     .run = [&](JobRun&) -> std::optional<Outcome> {
-                                      gates_run.count_down();
+                                      reserved_runs.count_down();
                                       reserved_gate.wait();
                                       return std::nullopt;
                                     },
@@ -390,8 +391,9 @@ TEST_CASE("an idle reserved worker takes over the top work that another worker h
   options.reserved_workers = 1;
   const auto executor = started(std::move(options));
   REQUIRE(executor->submit(Job(world, "ordinary gate")).ok());
+  ordinary_runs.wait();  // so that only the reserved worker is free for the other one
   REQUIRE(executor->submit(Job(world, "reserved gate")).ok());
-  gates_run.wait();
+  reserved_runs.wait();
   std::vector<ProcedureId> ids;
   for (int i = 0; i < kRun; ++i) ids.push_back(executor->submit(Job(world, "meta"))->id);
   ordinary_gate.count_down();
