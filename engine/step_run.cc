@@ -311,7 +311,10 @@ void StepRun::wait_for(const Outcome& outcome) {
   const bool gives_locks_back = execution_.recorded_locks && !next.holds_locks;
   // A restart would sit out the deadline of a record that does not say so.
   const bool begins_to_await = outcome.timeout && next.awaits && !execution_.awaits;
-  commit_.needs_record = new_deadline || begins_to_await || gives_locks_back ||
+  // Its record says that it backs off, until when and why; a restart would believe that.
+  const bool ends_back_off = !undo_ && execution_.state == ProcedureState::kWaitingTimeout &&
+                             execution_.backs_off() && !outcome.timeout;
+  commit_.needs_record = new_deadline || begins_to_await || gives_locks_back || ends_back_off ||
                          next.image != execution_.image.view() || !rows_.empty();
   if (!commit_.needs_record) {
     if (next.deadline) {  // as recorded

@@ -37,6 +37,7 @@ LockingScheduler::Section::Section(const LockingScheduler& scheduler) : schedule
 LockingScheduler::Section::~Section() {
   const std::uint64_t looks = scheduler_.table_->looks() - before_;
   scheduler_.section_looks_max_ = std::max(scheduler_.section_looks_max_, looks);
+  scheduler_.show_cycles();  // whatever the section did, so that none can forget it
   scheduler_.queues_mutex_.unlock();
 }
 
