@@ -187,7 +187,15 @@ class Planner {
 TaskPlan plan_tasks(std::uint64_t seed) {
   TaskPlan plan = Planner(seed).plan();
   plan.seed = seed;
-  plan.throws = seed % 3 == 0 ? std::min<std::size_t>(6, plan.undo_attempts - 1) : 0;
+  // A throw ends the wait of its step, which asks anew after the back-off. The story knows who was
+  // waiting when an event was set, and does not know that.
+  const bool events = std::ranges::any_of(plan.tasks, [](const TaskSpec& task) {
+    return task.undo_wants_event || std::ranges::any_of(task.steps, [](const StepSpec& step) {
+             return step.does == Does::kEvent || step.does == Does::kEventOrTime;
+           });
+  });
+  const bool throws = seed % 3 == 0 && !events;
+  plan.throws = throws ? std::min<std::size_t>(6, plan.undo_attempts - 1) : 0;
   return plan;
 }
 
