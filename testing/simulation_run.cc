@@ -53,6 +53,7 @@ std::map<std::uint64_t, std::string> durable_words(const std::vector<ProcedureIn
 // of no return, what was being undone within it is undone again only when it goes on.
 std::string words_of(ProcedureInfo info, const ProcedureInfo& other) {
   if (info.parked) info.error = Status();
+  if (info.parked && other.parked) info.undo = false;
   if (info.parked && other.parked && other.state == ProcedureState::kFailed) {
     info.state = other.state;
     info.attempt = other.attempt;
