@@ -30,6 +30,7 @@
 #include "completed_results.h"
 #include "engine_age.h"
 #include "live_table.h"
+#include "looks.h"
 #include "pv2/engine/procedure_executor.h"
 #include "retention.h"
 #include "running_steps.h"
@@ -161,6 +162,7 @@ struct EngineCore {
 
   Mutex state_mutex;
   EngineState state PV2_GUARDED_BY(state_mutex);
+  Looks looks PV2_GUARDED_BY(state_mutex);
 
   /// What a worker draws from, in this life: another one with each worker and each life, so that
   /// nothing that a step has drawn comes again after a restart. With the same options, store and
@@ -228,11 +230,13 @@ class PV2_SCOPED_CAPABILITY StateLock {
  public:
   explicit StateLock(EngineCore& core) PV2_ACQUIRE(core.state_mutex) : core_(core) {
     core_.state_mutex.lock();
+    outer_ = core_.looks.begin();
   }
   ~StateLock() PV2_RELEASE() {
     core_.flush();
     const bool look_at_deadlocks = core_.claim_deadlock_task();
     const bool tell_news = core_.claim_news_task();
+    core_.looks.end(outer_);
     core_.state_mutex.unlock();
     if (look_at_deadlocks) core_.expect_deadlock_search();
     if (tell_news) core_.pool->post_news(core_.tell_news);
@@ -242,6 +246,7 @@ class PV2_SCOPED_CAPABILITY StateLock {
 
  private:
   EngineCore& core_;
+  Looks* outer_ = nullptr;
 };
 
 /// What is left of a timed wait after a restart: what the wall clock says, but never more than was

@@ -26,6 +26,7 @@
 #include "compact_bytes.h"
 #include "inbox.h"
 #include "lazy_vector.h"
+#include "looks.h"
 #include "optional_time.h"
 #include "pv2/engine/procedure_executor.h"
 #include "pv2/engine/procedure_registry.h"
@@ -121,6 +122,33 @@ struct Failure {
   [[nodiscard]] const Status& shown() const noexcept { return parked.ok() ? error : parked; }
 };
 
+/// The descendants of a head, in order of spawning. Whoever goes through them is counted.
+class MemberList {
+ public:
+  struct Iterator {
+    Execution* const* at;
+    Execution* operator*() const noexcept { return *at; }
+    Iterator& operator++() noexcept {
+      Looks::one();
+      ++at;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const noexcept { return at != other.at; }
+  };
+  [[nodiscard]] Iterator begin() const noexcept { return {list_.begin()}; }
+  [[nodiscard]] Iterator end() const noexcept { return {list_.end()}; }
+  [[nodiscard]] bool empty() const noexcept { return list_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return list_.size(); }
+  [[nodiscard]] Execution* operator[](std::size_t index) const noexcept {
+    Looks::one();
+    return list_[index];
+  }
+  void push_back(Execution* member) { list_.push_back(member); }
+
+ private:
+  LazyVector<Execution*> list_;
+};
+
 /// What fails together is doing: a root, or a child whose failure is only reported, with all its
 /// descendants. Used in these heads only, under the state mutex: so bits may share a byte.
 struct TreeState {
@@ -131,8 +159,8 @@ struct TreeState {
   bool abort_accepted : 1 = false;         ///< An abort is coming: no point of no return is passed.
   bool given_up : 1 = false;               ///< The failure that ends a deadlock is on the way.
   std::unique_ptr<RollbackPlan> rollback;  ///< While it is being undone, parked or not.
-  Status cause;  ///< Of the failure that was durable first: the result of the root.
-  LazyVector<Execution*> members;  ///< Descendants in order of spawning, finished ones included.
+  Status cause;        ///< Of the failure that was durable first: the result of the root.
+  MemberList members;  ///< Descendants in order of spawning, finished ones included.
 };
 
 struct Execution final : SchedulerEntry {
@@ -216,11 +244,15 @@ struct Execution final : SchedulerEntry {
   /// nearest such ancestor.
   [[nodiscard]] Execution& domain() noexcept {
     Execution* head = this;
-    while (!head->is_root() && !head->reports) head = head->parent_execution();
+    while (!head->is_root() && !head->reports) {
+      Looks::one();
+      head = head->parent_execution();
+    }
     return *head;
   }
   /// Of such a head: that of the domain around it; nullptr for a root.
   [[nodiscard]] Execution* outer_domain() const noexcept {
+    Looks::one();
     return is_root() ? nullptr : &parent_execution()->domain();
   }
   [[nodiscard]] bool is_undone_with_its_tree() const noexcept {

@@ -20,6 +20,8 @@
 #include <string_view>
 #include <vector>
 
+#include "looks.h"
+
 namespace pv2 {
 
 /// One message, as its row says it.
@@ -69,6 +71,7 @@ struct Inbox {
   [[nodiscard]] std::size_t count(std::string_view name) const noexcept {
     std::size_t found = 0;
     for (const auto& message : messages) {
+      Looks::one();
       found += message->kind == InboxMessage::Kind::kSignal && message->name == name ? 1 : 0;
     }
     return found;
@@ -87,6 +90,7 @@ struct Inbox {
   }
   void consume(std::uint64_t number) {
     for (auto at = messages.begin(); at != messages.end(); ++at) {
+      Looks::one();
       if ((*at)->number != number) continue;
       --signals;
       signal_bytes -= size_of(**at);
@@ -101,6 +105,7 @@ struct Inbox {
   /// The message that aborted the tree, or nullptr. At most one is ever published.
   [[nodiscard]] const InboxMessage* abort() const noexcept {
     for (const auto& message : messages) {
+      Looks::one();
       if (message->kind == InboxMessage::Kind::kAbort) return message.get();
     }
     return nullptr;

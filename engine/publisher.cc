@@ -224,6 +224,7 @@ CommitList Publisher::act_on(Effects& effects) {
 }
 
 void Publisher::apply(EngineRequest& request, Effects& effects) {
+  Looks::one();
   if (!request.status.ok()) return store_failed(request, effects);
   switch (request.kind) {
     case EngineRequest::Kind::kInsert:
@@ -294,6 +295,7 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     effects.answers.push_back([tell = std::move(commit.inbox_use->answer)] { tell(Status()); });
   }
   for (Execution* child : commit.children) {
+    Looks::one();
     child->state = ProcedureState::kRunnable;
     child->phase = Phase::kIdle;
     child->updated = child->submitted;

@@ -68,6 +68,7 @@ Status Recovery::load(Effects& effects) {
   collect_garbage(effects);
   quarantine(effects);
   queue_all(effects);
+  core_.looks.nobody_waits();
   return Status();
 }
 
@@ -430,9 +431,10 @@ bool Recovery::joins_make_sense(Execution& root, Effects& effects) {
     return false;
   };
   if (!make_sense(root)) return false;
-  return std::all_of(root.tree.members.begin(), root.tree.members.end(),
-                     [&](Execution* member)
-                         PV2_REQUIRES(core_.state_mutex) { return make_sense(*member); });
+  for (Execution* member : root.tree.members) {
+    if (!make_sense(*member)) return false;
+  }
+  return true;
 }
 
 }  // namespace pv2

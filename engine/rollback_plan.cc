@@ -25,6 +25,7 @@ bool is_older(const UndoTurn& a, const UndoTurn& b) {
 Execution* branch_of(Execution& member, const Execution& scope) {
   Execution* branch = nullptr;
   for (Execution* at = &member; at != &scope; at = at->parent_execution()) {
+    Looks::one();
     if (at->undone_beside) branch = at;
   }
   return branch;
@@ -38,6 +39,7 @@ bool are_siblings(const Execution& a, const Execution& b) {
 
 RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns) : left_(turns.size()) {
   std::sort(turns.begin(), turns.end(), is_older);
+  Looks::some(turns.size());
   for (const UndoTurn& turn : turns) new_waits_[turn.execution->id] = {turn.execution, &head};
   open(lanes_.emplace_back(Lane{&head, nullptr, std::move(turns)}));
 }
@@ -120,6 +122,7 @@ RollbackPlan::Lane* RollbackPlan::lane_of_newest(const Execution& member) {
   const UndoTurn* const newest = newest_of(member);
   for (Lane& lane : lanes_) {
     for (const UndoTurn& turn : lane.turns) {
+      Looks::one();
       if (&turn == newest) return &lane;
     }
   }
@@ -139,6 +142,7 @@ const UndoTurn* RollbackPlan::newest_of(const Execution& member) const {
   const UndoTurn* newest = nullptr;
   for (const Lane& lane : lanes_) {
     for (const UndoTurn& turn : lane.turns) {
+      Looks::one();
       if (turn.execution != &member) continue;
       if (newest == nullptr || is_older(*newest, turn)) newest = &turn;
     }
@@ -157,7 +161,10 @@ std::vector<RollbackPlan::Wait> RollbackPlan::take_new_waits() {
 
 void RollbackPlan::for_each(const std::function<void(const UndoTurn&)>& visit) const {
   for (const Lane& lane : lanes_) {
-    for (const UndoTurn& turn : lane.turns) visit(turn);
+    for (const UndoTurn& turn : lane.turns) {
+      Looks::one();
+      visit(turn);
+    }
   }
 }
 

@@ -30,6 +30,7 @@ class TreeMembers {
     std::size_t index;
     Execution& operator*() const { return index == 0 ? root : *root.tree.members[index - 1]; }
     Iterator& operator++() {
+      Looks::one();
       ++index;
       return *this;
     }
@@ -741,7 +742,7 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects) {
     if (garbage && !member.is_root()) garbage->left.push_back(member.id);
   }
   core.flush();
-  const LazyVector<Execution*> members = std::move(root.tree.members);
+  const MemberList members = std::move(root.tree.members);
   for (Execution* member : members) effects.retired.emplace_back(member);
   effects.retired.emplace_back(&root);
   if (garbage) effects.garbage.push_back(std::move(garbage));

@@ -182,6 +182,7 @@ struct TypeCounts {
 
 class Engine;
 struct PersistedImage;
+struct SectionLooks;
 
 /// Thread-safe, except that open, start and destruction happen once and not concurrently with other
 /// calls.
@@ -395,6 +396,7 @@ class ProcedureExecutor {
 
  private:
   friend struct PersistedImage;  // what pv2::testing compares over a crash
+  friend struct SectionLooks;    // what it counts of critical sections
   explicit ProcedureExecutor(std::unique_ptr<Engine> engine);
   Result<Submitted> submit_and_wait(std::string_view type, std::unique_ptr<Procedure> procedure,
                                     SubmitOptions options);
