@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include <pv2/base/assert.h>
 #include <pv2/base/procedure_state.h>
 #include <pv2/scheduler/scheduler_entry.h>
 
@@ -122,52 +123,42 @@ struct Failure {
   [[nodiscard]] const Status& shown() const noexcept { return parked.ok() ? error : parked; }
 };
 
-/// The descendants of a head, in order of spawning. Whoever goes through them is counted.
-class MemberList {
- public:
-  struct Iterator {
-    Execution* const* at;
-    Execution* operator*() const noexcept { return *at; }
-    Iterator& operator++() noexcept {
-      Looks::one();
-      ++at;
-      return *this;
-    }
-    bool operator!=(const Iterator& other) const noexcept { return at != other.at; }
-  };
-  [[nodiscard]] Iterator begin() const noexcept { return {list_.begin()}; }
-  [[nodiscard]] Iterator end() const noexcept { return {list_.end()}; }
-  [[nodiscard]] bool empty() const noexcept { return list_.empty(); }
-  [[nodiscard]] std::size_t size() const noexcept { return list_.size(); }
-  [[nodiscard]] Execution* operator[](std::size_t index) const noexcept {
-    Looks::one();
-    return list_[index];
-  }
-  void push_back(Execution* member) { list_.push_back(member); }
-
- private:
-  LazyVector<Execution*> list_;
-};
-
 /// What fails together is doing: a root, or a child whose failure is only reported, with all its
 /// descendants. Used in these heads only, under the state mutex: so bits may share a byte.
 struct TreeState {
-  std::uint32_t in_flight = 0;    ///< Members taken by a worker whose record is not published yet.
-  bool failed : 1 = false;        ///< Published: from now on nothing of it goes forward.
-  bool parked : 1 = false;        ///< Can neither be finished nor undone.
-  bool rolling_back : 1 = false;  ///< in_flight reached 0 after the failure: `rollback` is made.
-  bool abort_accepted : 1 = false;         ///< An abort is coming: no point of no return is passed.
-  bool given_up : 1 = false;               ///< The failure that ends a deadlock is on the way.
+  /// Of its own members, not those of domains within it: taken by a worker, and their record is not
+  /// published yet.
+  std::uint32_t in_flight = 0;
+  /// The same of the domains within it too, while it is the widest one that has failed; else 0.
+  std::uint32_t in_flight_inside = 0;
+  bool failed : 1 = false;          ///< Published: from now on nothing of it goes forward.
+  bool parked : 1 = false;          ///< Can neither be finished nor undone.
+  bool rolling_back : 1 = false;    ///< in_flight reached 0 after the failure: `rollback` is made.
+  bool abort_accepted : 1 = false;  ///< An abort is coming: no point of no return is passed.
+  bool given_up : 1 = false;        ///< The failure that ends a deadlock is on the way.
+  bool over : 1 = false;  ///< It ended with a failure that was reported, or within such a domain.
   std::unique_ptr<RollbackPlan> rollback;  ///< While it is being undone, parked or not.
-  Status cause;        ///< Of the failure that was durable first: the result of the root.
-  MemberList members;  ///< Descendants in order of spawning, finished ones included.
+  Status cause;  ///< Of the failure that was durable first: the result of the root.
+  /// The head of the widest domain around this one, itself included, that has failed; or nullptr.
+  Execution* failing = nullptr;
+  /// By what the records say of it and of the domains around it, after a restart: the first failure
+  /// or abort.
+  CommitSequence first_failure{UINT64_MAX};
+  /// Of a root: members that have a point of no return, before or behind them.
+  std::uint32_t no_returns = 0;
 };
 
 struct Execution final : SchedulerEntry {
   // --- Identity: set before the insert, constant.
   const ProcedureType* type = nullptr;  ///< nullptr: not known to this program (quarantined).
   Execution* root = nullptr;            ///< Itself for a root.
-  CompactBytes type_name;               ///< Only when `type` is nullptr.
+  Execution* head = nullptr;            ///< Of its domain; see belong_to().
+  // Links of the tree, of what is published: children in order of spawning.
+  Execution* first_child = nullptr;
+  Execution* last_child = nullptr;
+  Execution* next_sibling = nullptr;
+  Execution* prev_sibling = nullptr;
+  CompactBytes type_name;  ///< Only when `type` is nullptr.
   CompactBytes owner;
   CompactBytes arguments;  ///< The argument fields, encoded.
   Nonce nonce;
@@ -240,16 +231,19 @@ struct Execution final : SchedulerEntry {
   [[nodiscard]] Execution* parent_execution() const noexcept {
     return static_cast<Execution*>(parent);
   }
+  /// Makes it a root, or a member of the tree of `above`, which spawned it. `reports` is set.
+  void belong_to(Execution* above) noexcept {
+    parent = above;
+    root = above != nullptr ? above->root : this;
+    head = above == nullptr || reports ? this : above->head;
+  }
   /// The head of its failure domain: itself if it is a root or reports its failure, else the
   /// nearest such ancestor.
   [[nodiscard]] Execution& domain() noexcept {
-    Execution* head = this;
-    while (!head->is_root() && !head->reports) {
-      Looks::one();
-      head = head->parent_execution();
-    }
+    PV2_ASSERT(head != nullptr, "every member is in a domain");
     return *head;
   }
+  [[nodiscard]] bool is_head() const noexcept { return head == this; }
   /// Of such a head: that of the domain around it; nullptr for a root.
   [[nodiscard]] Execution* outer_domain() const noexcept {
     Looks::one();

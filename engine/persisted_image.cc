@@ -202,6 +202,7 @@ PersistedImage PersistedImage::of(const ProcedureExecutor& executor) {
       image.limits.push_back({"limit", to_string(key) + " " + std::to_string(limit), false, false});
     }
     image.next_id = core.state.next_id;
+    core.looks.nobody_waits();
   }
   std::sort(image.live.begin(), image.live.end(), by_id);
   std::sort(image.ended.begin(), image.ended.end(), by_id);

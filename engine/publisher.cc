@@ -264,6 +264,7 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
   ++core_.counts_of(*execution.type).submitted;
   core_.reserve_ids(effects);
   execution.inserting = nullptr;
+  adopt(execution);
   if (execution.deadline) {
     execution.phase = Phase::kWaiting;
     core_.arm_timer(execution, effects);
@@ -301,9 +302,7 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     child->updated = child->submitted;
     ++core_.counts_of(*child->type).submitted;
     core_.state.live.emplace(child->id, child);
-    for (Execution* head = &execution.domain(); head != nullptr; head = head->outer_domain()) {
-      head->tree.members.push_back(child);
-    }
+    adopt(*child);
     core_.tell(ProcedureNews::Kind::kAdded, *child);
   }
   if (!commit.children.empty()) {

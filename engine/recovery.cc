@@ -14,6 +14,7 @@
 
 #include "record_codec.h"
 #include "tree.h"
+#include "tree_walk.h"
 
 namespace pv2 {
 namespace {
@@ -204,10 +205,11 @@ void Recovery::freeze_relatives() {
   }
   if (!last) return;
   FlatMap<ProcedureId, bool> has_children;
-  for (const Execution* root : roots_) {
-    for (const Execution* member : root->tree.members) {
-      const Execution& parent = *member->parent_execution();
-      if (member->spawned_at == parent.visits) has_children.emplace(parent.id, true);
+  for (Execution* root : roots_) {
+    for (const Execution& member : Subtree(*root)) {
+      if (&member == root) continue;
+      const Execution& parent = *member.parent_execution();
+      if (member.spawned_at == parent.visits) has_children.emplace(parent.id, true);
     }
   }
   for (const auto& [id, execution] : core_.state.live) {
@@ -272,10 +274,10 @@ void Recovery::link(Execution& execution, LoadedProcedure& loaded) {
                "it belongs to " + procedure(has_root ? loaded.header.parent : loaded.header.root) +
                    ", of which there is no record");
   }
-  execution.root = root != nullptr ? root : &execution;
   execution.torn = !is_root && root == nullptr;
   // Without its parent it still belongs to its root, whose whole tree is frozen with it.
-  if (root != nullptr) execution.parent = parent != nullptr ? parent : root;
+  execution.belong_to(parent != nullptr ? parent : root);
+  adopt(execution);
   if (execution.is_root()) {
     roots_.push_back(&execution);
     if (execution.nonce) {
@@ -285,9 +287,6 @@ void Recovery::link(Execution& execution, LoadedProcedure& loaded) {
     return;
   }
   Execution& above = *execution.parent_execution();
-  for (Execution* head = &above.domain(); head != nullptr; head = head->outer_domain()) {
-    head->tree.members.push_back(&execution);
-  }
   // What ended with a child whose failure was reported is undone, whatever its own record says.
   if (is_over(above) && execution.is_undone_with_its_tree()) {
     execution.state = ProcedureState::kRolledBack;
@@ -307,13 +306,14 @@ Execution* Recovery::root_of(const Execution& execution, const LoadedProcedure& 
   }
   auto root = std::make_unique<Execution>();
   root->id = loaded.header.root;
-  root->root = root.get();
+  root->belong_to(nullptr);
   root->lost = true;
   root->type_name = "(lost)";
   root->owner = execution.owner.view();  // children have their parent's
   root->submitted = root->updated = execution.submitted;
   root->state = ProcedureState::kWaiting;  // it had children that are not done
   root->phase = Phase::kIdle;
+  adopt(*root);
   roots_.push_back(root.get());
   core_.state.live.emplace(root->id, root.get());
   return root.release();
@@ -402,18 +402,14 @@ void Recovery::drop_late_signals(Execution& root, Effects& effects) {
   auto garbage = std::make_unique<GarbageCommit>();
   const auto drop = [&](Execution& member) PV2_REQUIRES(core_.state_mutex) {
     if (!member.inbox) return;
-    std::vector<std::uint64_t> late;
-    for (const auto& message : member.inbox->messages) {
-      const bool counts = message->to_undo || failed_before(member, message->sequence);
-      if (message->late && !counts) late.push_back(message->number);
-    }
-    for (const std::uint64_t number : late) {
-      garbage->rows.push_back(inbox_key(member.id, number));
-      member.inbox->consume(number);
-    }
+    member.inbox->consume_if([&](const InboxMessage& message) {
+      const bool counts = message.to_undo || failed_before(member, message.sequence);
+      if (!message.late || counts) return false;
+      garbage->rows.push_back(inbox_key(member.id, message.number));
+      return true;
+    });
   };
-  drop(root);
-  for (Execution* member : root.tree.members) drop(*member);
+  for (Execution& member : Subtree(root)) drop(member);
   if (!garbage->rows.empty()) effects.garbage.push_back(std::move(garbage));
 }
 
@@ -430,9 +426,8 @@ bool Recovery::joins_make_sense(Execution& root, Effects& effects) {
                     effects);
     return false;
   };
-  if (!make_sense(root)) return false;
-  for (Execution* member : root.tree.members) {
-    if (!make_sense(*member)) return false;
+  for (Execution& member : Subtree(root)) {
+    if (!make_sense(member)) return false;
   }
   return true;
 }

@@ -12,6 +12,7 @@
 #include "pv2/engine/limits.h"
 #include "record_codec.h"
 #include "tree.h"
+#include "tree_walk.h"
 
 namespace pv2 {
 namespace {
@@ -45,9 +46,9 @@ Status why_too_late(Execution& about) {
 
 // The head of a domain, and all below it that is not over.
 std::vector<Execution*> tree_of(Execution& head) {
-  std::vector<Execution*> all{&head};
-  for (Execution* member : head.tree.members) {
-    if (!is_over(*member)) all.push_back(member);
+  std::vector<Execution*> all;
+  for (Execution& member : Subtree(head)) {
+    if (&member == &head || !is_over(member)) all.push_back(&member);
   }
   return all;
 }
@@ -79,8 +80,8 @@ Execution& scope_of(Execution& target) {
   if (Execution* const failed = failing_domain(target)) return *failed;
   if (has_given_up(target)) return target.domain();
   if (!target.is_root()) return *target.root;
-  for (Execution* member : target.tree.members) {
-    if (member->reports && member->tree.parked) return *member;
+  for (Execution& member : Subtree(target)) {
+    if (&member != &target && member.reports && member.tree.parked) return member;
   }
   Execution* const given_up = first_given_up(target);
   return given_up != nullptr ? given_up->domain() : target;
@@ -143,7 +144,7 @@ Result<Execution*> failed_at(Execution& target) {
     return refused("the record of " + name_of(*found) +
                    " does not say which step failed; send the tree back, or bypass it");
   }
-  if (head.tree.in_flight != 0) return busy(head);
+  if (is_in_flight(head)) return busy(head);
   if (Status late = why_too_late(*found); !late.ok()) return late;
   return found;
 }
@@ -212,7 +213,7 @@ Status why_not_sent_back(Execution& head) {
     return refused("the tree of " + name_of(head) + " is being undone, and parked at " +
                    name_of(*parked) + "; let that be retried or skipped, or bypass the tree");
   }
-  return head.tree.in_flight != 0 ? busy(head) : why_too_late(head);
+  return is_in_flight(head) ? busy(head) : why_too_late(head);
 }
 
 // What a record of `execution` says if nothing happened but time.
@@ -492,7 +493,7 @@ Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.sta
     const bool stands = member->phase == Phase::kIdle || member->phase == Phase::kWaiting;
     if (!stands && !in_line) return busy(*member);
   }
-  return head.tree.in_flight != 0 ? busy(head) : why_too_late(head);
+  return is_in_flight(head) ? busy(head) : why_too_late(head);
 }
 
 // The record that the order makes, and for its entry the step; or why it is refused.

@@ -566,12 +566,11 @@ bool StepRun::adopt_children() {
   for (Spawned& spawned : spawned_) {
     auto child = std::make_unique<Execution>();
     child->type = spawned.type;
-    child->root = execution_.root;
-    child->parent = &execution_;
     child->owner = execution_.owner.view();
     child->submitted = now_;
     child->spawned_at = execution_.visits + 1;
     child->reports = spawned.options.on_failure == OnFailure::kReport;
+    child->belong_to(&execution_);
     child->undone_beside = spawned.options.undo_order == UndoOrder::kConcurrent;
     child->step = spawned.type->steps.front().number;
     error_ = describe_new(*spawned.object, *child, commit_.scratch);

@@ -11,6 +11,7 @@
 #include "messages.h"
 #include "record_codec.h"
 #include "results.h"
+#include "tree_walk.h"
 
 namespace pv2 {
 namespace {
@@ -19,29 +20,6 @@ namespace {
 // first. Only what is parked came before that: a restart sees more steps that may have been begun.
 constexpr CommitSequence kUnfinished{UINT64_MAX - 1};
 constexpr CommitSequence kParkedTurn{UINT64_MAX};
-
-// The head of a domain and all its descendants, for range-for.
-class TreeMembers {
- public:
-  explicit TreeMembers(Execution& root) : root_(root) {}
-
-  struct Iterator {
-    Execution& root;
-    std::size_t index;
-    Execution& operator*() const { return index == 0 ? root : *root.tree.members[index - 1]; }
-    Iterator& operator++() {
-      Looks::one();
-      ++index;
-      return *this;
-    }
-    bool operator!=(const Iterator& other) const { return index != other.index; }
-  };
-  [[nodiscard]] Iterator begin() const { return {root_, 0}; }
-  [[nodiscard]] Iterator end() const { return {root_, root_.tree.members.size() + 1}; }
-
- private:
-  Execution& root_;
-};
 
 bool was_left_in_the_middle(const Execution& member) {
   if (!member.started || member.step == 0 || member.type == nullptr || member.no_return)
@@ -67,8 +45,8 @@ bool has_begun_no_return(const Execution& member) {
 // Whether something in the tree can be neither finished nor undone, and if so what.
 const Execution* beyond_return(Execution& head) {
   const Execution* found = nullptr;
-  if (head.sent_back) return nullptr;
-  for (Execution& member : TreeMembers(head)) {
+  if (head.sent_back || head.root->tree.no_returns == 0) return nullptr;
+  for (Execution& member : Subtree(head)) {
     const bool stands = member.no_return && member.is_undone_with_its_tree();
     if (stands && !is_over(member)) found = &member;
   }
@@ -88,7 +66,7 @@ void park_tree(EngineCore& core, Execution& head, const std::string& why, Effect
 // to be reported, and is not why this one failed.
 Status find_cause(Execution& head) {
   const Failure* first = nullptr;
-  for (Execution& member : TreeMembers(head)) {
+  for (Execution& member : Subtree(head)) {
     const Failure* const failure = member.failure.get();
     // The one that failed may be undone already, when a restart comes in the middle of a rollback.
     const bool failed =
@@ -108,7 +86,7 @@ Status find_cause(Execution& head) {
 // The rows of all messages that nobody in the tree has consumed.
 std::vector<std::string> message_rows(Execution& root) {
   std::vector<std::string> rows;
-  for (Execution& member : TreeMembers(root)) {
+  for (Execution& member : Subtree(root)) {
     if (!member.inbox) continue;
     for (const auto& message : member.inbox->messages) {
       rows.push_back(inbox_key(member.id, message->number));
@@ -126,11 +104,13 @@ void forget_that_it_was_stopped(const UndoTurn& turn) {
   if (!undone && !recorded) left.state = ProcedureState::kRunnable;
 }
 
+bool is_live_head(const Execution& member) { return member.reports && !member.reported; }
+
 // What was being undone within this domain is planned anew with it, as after a restart.
 void forget_inner_plans(Execution& head) {
-  for (Execution* member : head.tree.members) {
-    if (!member->reports || member->reported) continue;
-    TreeState& inner = member->tree;
+  for (Execution& member : Subtree(head)) {
+    if (&member == &head || !is_live_head(member)) continue;
+    TreeState& inner = member.tree;
     if (inner.rollback) inner.rollback->for_each(forget_that_it_was_stopped);
     inner.failed = inner.parked = inner.rolling_back = false;
     inner.rollback.reset();
@@ -140,7 +120,7 @@ void forget_inner_plans(Execution& head) {
 
 // The first of the members that is parked in an undo, or nullptr.
 const Execution* first_parked(Execution& head) {
-  for (const Execution& member : TreeMembers(head)) {
+  for (const Execution& member : Subtree(head)) {
     if (is_parked_in_undo(member)) return &member;
   }
   return nullptr;
@@ -150,7 +130,7 @@ void plan_rollback(Execution& head) {
   std::vector<UndoTurn> turns;
   head.tree.cause = find_cause(head);
   head.result.clear();  // of a done() that was waiting for its children: nothing came of it
-  for (Execution& member : TreeMembers(head)) {
+  for (Execution& member : Subtree(head)) {
     member.undo_step = 0;
     if (!member.is_undone_with_its_tree() || member.state == ProcedureState::kRolledBack) continue;
     member.undo_left = 0;
@@ -216,10 +196,11 @@ void wait_for_turn(EngineCore& core, Execution& member, Execution& scope)
 // record: a sibling that has finished may need them to be undone, and nobody else would give way.
 void give_back_idle_locks(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  for (Execution* member : head.tree.members) {
-    const bool idle = member->state == ProcedureState::kFailed && member->undo_left == 0;
-    if (!idle || member->parked || member->locks.empty() || !member->holds_locks()) continue;
-    commit_last_record(core, *member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
+  for (Execution& member : Subtree(head)) {
+    const bool idle = member.state == ProcedureState::kFailed && member.undo_left == 0;
+    if (&member == &head || !idle || member.parked) continue;
+    if (member.locks.empty() || !member.holds_locks()) continue;
+    commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
   }
 }
 
@@ -244,7 +225,7 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
 // Whether the last turn may begin, or if it is over the head may end. It waits until nobody else is
 // in flight; left_flight() comes back to it. What is parked may begin: it stands still in its turn.
 bool may_end(Execution& head) {
-  if (head.tree.in_flight != 0) return false;
+  if (head.tree.in_flight_inside != 0) return false;
   if (!head.tree.parked) return true;
   const Execution* const parked = first_parked(head);
   return parked != nullptr && parked->undo_left != 0;
@@ -295,34 +276,23 @@ void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mu
 }  // namespace
 
 Execution* failing_domain(Execution& member) {
-  Execution* found = nullptr;
-  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
-    if (head->tree.failed) found = head;
-  }
-  return found;
+  Execution* const failing = member.domain().tree.failing;
+  PV2_ASSERT(failing == nullptr || failing->tree.failed, "what is said to have failed has failed");
+  return failing;
+}
+
+bool is_in_flight(Execution& head) {
+  const TreeState& tree = head.tree;
+  return (tree.failing == &head ? tree.in_flight_inside : tree.in_flight) != 0;
 }
 
 bool failed_before(Execution& member, CommitSequence sequence) {
-  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
-    if (!head->tree.failed) continue;
-    const InboxMessage* const abort = head->inbox ? head->inbox->abort() : nullptr;
-    if (abort != nullptr && abort->sequence < sequence) return true;
-    for (Execution& other : TreeMembers(*head)) {
-      const bool failed =
-          other.state == ProcedureState::kFailed || other.state == ProcedureState::kRolledBack;
-      if (!failed || !other.failure || other.failure->error.ok()) continue;
-      if (&other.domain() == head && other.failure->sequence < sequence) return true;
-    }
-  }
-  return false;
+  return member.domain().tree.first_failure < sequence;
 }
 
 bool is_parked(Execution& member) {
-  if (member.parked) return true;
-  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
-    if (head->tree.parked) return true;
-  }
-  return false;
+  const TreeState& own = member.domain().tree;
+  return member.parked || own.parked || (own.failing != nullptr && own.failing->tree.parked);
 }
 
 bool stands_still(Execution& member) {
@@ -332,12 +302,7 @@ bool stands_still(Execution& member) {
   return is_parked(member) && (member.parked || !has_turn);
 }
 
-bool is_over(Execution& member) {
-  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
-    if (head->reported) return true;
-  }
-  return false;
-}
+bool is_over(Execution& member) { return member.domain().tree.over; }
 
 bool stop_turns(EngineCore& core, Execution& head, Effects& effects) {
   if (!head.tree.rollback) return true;
@@ -444,25 +409,43 @@ void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
   }
 }
 
-// Whether it ended earlier than `head`, with a domain within that of `head`.
-bool is_over_before(Execution& member, const Execution& head) {
-  for (Execution* inner = &member.domain(); inner != &head; inner = inner->outer_domain()) {
-    if (inner->reported) return true;
+// Whether its record says that it has failed, or that of an abort does.
+bool has_failed_itself(const Execution& member) {
+  if (member.state == ProcedureState::kFailed) return true;
+  if (member.state == ProcedureState::kRolledBack) return true;
+  return member.inbox && member.inbox->abort() != nullptr;
+}
+
+// Whether a record of its own domain says that it has failed.
+bool has_failed(Execution& head) {
+  for (Execution& member : Subtree(head)) {
+    if (has_failed_itself(member) && &member.domain() == &head) return true;
   }
   return false;
 }
 
-bool is_live_head(const Execution& member) { return member.reports && !member.reported; }
-
-// Whether a record of its own domain says that it has failed.
-bool has_failed(Execution& head) {
-  if (head.inbox && head.inbox->abort() != nullptr) return true;
-  for (Execution& member : TreeMembers(head)) {
-    const bool failed =
-        member.state == ProcedureState::kFailed || member.state == ProcedureState::kRolledBack;
-    if (failed && &member.domain() == &head) return true;
+// Every head below `top`, which is in no domain that has failed, learns which domains around it
+// have: an outer one before those within it.
+void note_failing(Execution& top) {
+  Execution* const outer = top.is_root() ? nullptr : top.outer_domain();
+  PV2_ASSERT(outer == nullptr || outer->tree.failing == nullptr,
+             "what fails with a wider domain is told so by that");
+  for (Execution& member : Subtree(top)) {
+    if (!member.is_head()) continue;
+    TreeState& tree = member.tree;
+    Execution* const around = &member == &top ? nullptr : member.outer_domain()->tree.failing;
+    tree.failing = around != nullptr ? around : tree.failed ? &member : nullptr;
+    tree.in_flight_inside = 0;
+    if (tree.failing != nullptr) tree.failing->tree.in_flight_inside += tree.in_flight;
   }
-  return false;
+}
+
+// What the records of each domain below `top` say of itself. One that is over says nothing.
+void find_failed_domains(Execution& top) {
+  for (Execution& member : Subtree(top)) {
+    if (!has_failed_itself(member)) continue;
+    if (!is_over(member)) member.domain().tree.failed = true;
+  }
 }
 
 // Nobody in the domain has failed any more: it goes on where it was stopped. What was said about
@@ -479,17 +462,14 @@ void resume_domain(EngineCore& core, Execution& head, Effects& effects)
   if (head.is_root() && head.state == ProcedureState::kSuccess) {
     return finish_root(core, head, effects);
   }
-  for (Execution& member : TreeMembers(head)) {
+  for (Execution& member : Subtree(head)) {
     member.unfinished_children = 0;
     member.undo_step = 0;  // its turn was in the rollback of a domain within this one
+    const bool ended = member.state == ProcedureState::kSuccess || member.reported;
+    if (&member != &head && !ended) ++member.parent_execution()->unfinished_children;
   }
-  for (const Execution* member : tree.members) {
-    const bool ended = member->state == ProcedureState::kSuccess || member->reported;
-    if (!ended) ++member->parent_execution()->unfinished_children;
-  }
-  for (Execution* member : tree.members) {
-    if (is_live_head(*member)) member->tree.failed = has_failed(*member);
-  }
+  find_failed_domains(head);
+  note_failing(head);
   start_domain(core, head, effects);
   if (head.state == ProcedureState::kSuccess) child_finished(core, head, effects);
 }
@@ -497,27 +477,41 @@ void resume_domain(EngineCore& core, Execution& head, Effects& effects)
 }  // namespace
 
 void find_failures(Execution& root) {
-  for (Execution& member : TreeMembers(root)) {
-    if (member.is_root() || is_live_head(member)) member.tree.failed = has_failed(member);
+  find_failed_domains(root);
+  for (Execution& member : Subtree(root)) {
+    TreeState& tree = member.domain().tree;
+    const InboxMessage* const abort = member.inbox ? member.inbox->abort() : nullptr;
+    if (abort != nullptr) tree.first_failure = std::min(tree.first_failure, abort->sequence);
+    const bool failed =
+        member.state == ProcedureState::kFailed || member.state == ProcedureState::kRolledBack;
+    if (!failed || !member.failure || member.failure->error.ok()) continue;
+    tree.first_failure = std::min(tree.first_failure, member.failure->sequence);
   }
+  for (Execution& member : Subtree(root)) {
+    if (!member.is_head()) continue;
+    TreeState& tree = member.tree;
+    if (!tree.failed) tree.first_failure = CommitSequence{UINT64_MAX};
+    if (member.is_root()) continue;
+    tree.first_failure = std::min(tree.first_failure, member.outer_domain()->tree.first_failure);
+  }
+  note_failing(root);
 }
 
 void start_domain(EngineCore& core, Execution& head, Effects& effects) {
-  if (head.tree.failed) {
-    for (Execution& member : TreeMembers(head)) {
-      // Whoever waited for children that had all ended may have begun its next step.
-      if (member.state == ProcedureState::kWaiting && member.unfinished_children == 0) {
-        member.state = ProcedureState::kRunnable;
-      }
+  for (Execution& member : Subtree(head)) {
+    const Execution* const failing = failing_domain(member);
+    if (failing == nullptr) {
+      if (!is_over(member)) go_on_from_record(core, member, effects);
+      continue;
     }
-    return begin_rollback(core, head, effects);
+    // Whoever waited for children that had all ended may have begun its next step.
+    if (member.state == ProcedureState::kWaiting && member.unfinished_children == 0) {
+      member.state = ProcedureState::kRunnable;
+    }
   }
-  for (Execution& member : TreeMembers(head)) {
-    if (&member.domain() == &head) go_on_from_record(core, member, effects);
-  }
-  for (Execution* member : head.tree.members) {
-    if (is_live_head(*member) && member->outer_domain() == &head) {
-      start_domain(core, *member, effects);
+  for (Execution& member : Subtree(head)) {
+    if (member.is_head() && failing_domain(member) == &member) {
+      begin_rollback(core, member, effects);
     }
   }
 }
@@ -553,11 +547,13 @@ void domain_ended(EngineCore& core, Execution& head, Effects& effects) {
   head.undo_step = 0;
   forget_inner_plans(head);
   TreeState& tree = head.tree;
+  const bool in_wider = tree.failing != nullptr && tree.failing != &head;
   tree.failed = tree.parked = tree.rolling_back = tree.given_up = false;
   tree.rollback.reset();
   core.flush();
-  for (Execution& member : TreeMembers(head)) {
-    if (&member != &head && is_over_before(member, head)) continue;
+  for (Execution& member : Subtree(head)) {
+    // It may have ended earlier, with a domain within this one.
+    if (&member != &head && is_over(member)) continue;
     core.abandon_waits(member);
     if (member.holds_locks()) core.settle(member, Disposition::kParkUnlock);
     member.recorded_locks = false;  // whatever its own record says
@@ -567,22 +563,26 @@ void domain_ended(EngineCore& core, Execution& head, Effects& effects) {
     member.parked = false;
     core.tell(ProcedureNews::Kind::kFinished, member, tree.cause);
   }
+  for (Execution& member : Subtree(head)) {
+    if (member.is_head()) member.tree.over = true;
+  }
+  if (!in_wider) note_failing(head);
   effects.log(LogLevel::kInfo,
               "procedure " + std::to_string(head.id.value) + " (" +
                   std::string(head.name_of_type()) +
                   ") failed and is undone; its parent is told: " + head.failure->error.to_string());
-  failing_domain(head) == nullptr ? child_finished(core, head, effects)
-                                  : child_ended_too_late(head);
+  in_wider ? child_ended_too_late(head) : child_finished(core, head, effects);
 }
 
 namespace {
 
 void stop_all(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   head.tree.failed = true;
+  note_failing(head);
   // Others than the one that failed, which is counted until its record has been dealt with.
-  if (head.tree.in_flight > 1) core.recall_runs();
+  if (head.tree.in_flight_inside > 1) core.recall_runs();
   core.flush();  // so that every kQueued member is in a queue, or polled
-  for (Execution& member : TreeMembers(head)) stop_member(core, member);
+  for (Execution& member : Subtree(head)) stop_member(core, member);
 }
 
 }  // namespace
@@ -594,8 +594,8 @@ void fail_tree(EngineCore& core, Execution& head) {
 void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
   fail_tree(core, root);
   TreeState& tree = root.tree;
-  if (tree.in_flight != 0) core.recall_runs();
-  if (tree.in_flight == 0 && !tree.rolling_back && !tree.parked) {
+  if (tree.in_flight_inside != 0) core.recall_runs();
+  if (tree.in_flight_inside == 0 && !tree.rolling_back && !tree.parked) {
     begin_rollback(core, root, effects);
   }
 }
@@ -615,7 +615,8 @@ Status why_not_abortable(Execution& root) {
     return refused("procedure " + std::to_string(beyond->id.value) +
                    " has passed its point of no return");
   }
-  for (Execution& member : TreeMembers(root)) {
+  if (root.tree.no_returns == 0) return Status();
+  for (Execution& member : Subtree(root)) {
     if (!has_begun_no_return(member) || failing_domain(member) != nullptr) continue;
     return refused("procedure " + std::to_string(member.id.value) +
                    " has begun its point of no return, step " +
@@ -644,19 +645,35 @@ void drop_from_flight(EngineCore& core, Execution& member) {
   if (member.granted_by_poll()) core.settle(member, Disposition::kParkUnlock);
 }
 
-void enter_flight(Execution& member) {
-  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
-    ++head->tree.in_flight;
+void adopt(Execution& member) {
+  if (!member.is_root()) link_child(member);
+  if (!member.is_root() && member.is_head()) {
+    member.tree.failing = member.outer_domain()->tree.failing;
+    member.tree.over = is_over(*member.parent_execution()) || member.reported;
   }
+  const auto ends_return = [](const StepInfo& step) {
+    return step.kind == StepKind::kPointOfNoReturn;
+  };
+  const bool may_not_return =
+      member.type == nullptr || member.no_return ||
+      std::any_of(member.type->steps.begin(), member.type->steps.end(), ends_return);
+  if (may_not_return) ++member.root->tree.no_returns;
+}
+
+void enter_flight(Execution& member) {
+  TreeState& own = member.domain().tree;
+  ++own.in_flight;
+  if (own.failing != nullptr) ++own.failing->tree.in_flight_inside;
 }
 
 void left_flight(EngineCore& core, Execution& member, Effects& effects) {
-  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
-    PV2_ASSERT(head->tree.in_flight > 0, "what leaves flight was in flight");
-    --head->tree.in_flight;
-  }
-  Execution* const failed = failing_domain(member);
-  if (failed == nullptr || failed->tree.in_flight > 0) return;
+  TreeState& own = member.domain().tree;
+  PV2_ASSERT(own.in_flight > 0, "what leaves flight was in flight");
+  --own.in_flight;
+  Execution* const failed = own.failing;
+  if (failed == nullptr) return;
+  PV2_ASSERT(failed->tree.in_flight_inside > 0, "a domain that failed counts all within it");
+  if (--failed->tree.in_flight_inside > 0) return;
   if (failed->tree.rolling_back && failed->tree.rollback) {
     begin_turns(core, *failed, effects);
   } else if (!failed->tree.parked) {
@@ -718,20 +735,22 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects) {
   keep_result(core, root, effects);
   std::unique_ptr<GarbageCommit> garbage;
   std::vector<std::string> rows = message_rows(root);
-  if ((!root.tree.members.empty() || !rows.empty()) && core.keeps_records) {
+  if ((root.first_child != nullptr || !rows.empty()) && core.keeps_records) {
     garbage = std::make_unique<GarbageCommit>();
     garbage->root = root.id;
     garbage->rows = std::move(rows);
     core.state.garbage.try_emplace(root.id);
   }
   if (root.state == ProcedureState::kRolledBack) {
-    for (Execution* member : root.tree.members) {
-      if (!member->is_undone_with_its_tree() || is_over(*member)) continue;
-      core.tell(ProcedureNews::Kind::kFinished, *member, root.tree.cause);
+    for (Execution& member : Subtree(root)) {
+      const bool told = &member == &root || is_over(member);
+      if (!member.is_undone_with_its_tree() || told) continue;
+      core.tell(ProcedureNews::Kind::kFinished, member, root.tree.cause);
     }
   }
   core.tell(ProcedureNews::Kind::kFinished, root, root.failure ? root.failure->error : Status());
-  for (Execution& member : TreeMembers(root)) {
+  std::vector<Execution*> members;
+  for (Execution& member : Subtree(root)) {
     if (member.type != nullptr) {  // else it is bypassed by a program that does not know it
       TypeCounts& counts = core.counts_of(*member.type);
       ++(member.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
@@ -740,11 +759,10 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects) {
     core.settle(member, Disposition::kComplete);
     core.state.live.erase(member.id);
     if (garbage && !member.is_root()) garbage->left.push_back(member.id);
+    members.push_back(&member);
   }
   core.flush();
-  const MemberList members = std::move(root.tree.members);
-  for (Execution* member : members) effects.retired.emplace_back(member);
-  effects.retired.emplace_back(&root);
+  for (Execution* const member : members) effects.retired.emplace_back(member);
   if (garbage) effects.garbage.push_back(std::move(garbage));
 }
 
@@ -753,7 +771,7 @@ void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Ef
   stop_all(core, root);
   root.quarantined = true;
   root.tree.parked = true;
-  for (Execution& member : TreeMembers(root)) member.quarantined = true;
+  for (Execution& member : Subtree(root)) member.quarantined = true;
   root.tree.cause = reason;
   core.tell(ProcedureNews::Kind::kQuarantined, root, reason);
   effects.log(LogLevel::kError, "procedure " + std::to_string(root.id.value) + " (" +

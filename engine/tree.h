@@ -34,7 +34,11 @@ void children_finished(EngineCore& core, Execution& parent, Effects& effects)
 /// The head of the widest domain around `member` that has failed, or nullptr.
 [[nodiscard]] Execution* failing_domain(Execution& member);
 
-/// Whether a domain around `member` failed, by what its records say, before that commit.
+/// Whether somebody of the domain, or of those within it if it has failed, is in flight.
+[[nodiscard]] bool is_in_flight(Execution& head);
+
+/// After a restart: whether a domain around `member` failed, by what its records say, before that
+/// commit.
 [[nodiscard]] bool failed_before(Execution& member, CommitSequence sequence);
 
 /// Whether its own undo waits for an operator.
@@ -69,6 +73,8 @@ void abort_tree(EngineCore& core, Execution& root, Effects& effects) PV2_REQUIRE
 [[nodiscard]] bool may_begin(Execution& member);
 /// A member that a worker has taken does not begin, as its tree has failed; left_flight() follows.
 void drop_from_flight(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex);
+/// `member` is durable: its tree, of which it may be the root, counts it from now on.
+void adopt(Execution& member);
 
 /// A worker has taken it, or its record is on the way.
 void enter_flight(Execution& member);
