@@ -37,6 +37,7 @@
 #include "step_commit.h"
 #include "task_pool.h"
 #include "timer_queue.h"
+#include "tree_work.h"
 #include "worker_run.h"
 
 namespace pv2 {
@@ -51,6 +52,8 @@ struct Effects {
   TaskList pool_tasks;
   /// The scheduler has forgotten them; nobody points at them any more.
   std::vector<std::unique_ptr<Execution>> retired;
+  std::vector<std::unique_ptr<RollbackPlan>> retired_plans;
+  std::vector<TreeWork*> to_sort;  ///< Their turns, by the publisher; then they go on.
   std::vector<std::pair<LogLevel, std::string>> log_lines;
   /// A timer became the earliest.
   bool timers_moved = false;
@@ -68,6 +71,14 @@ struct NonceEntry {
   Fingerprint fingerprint;
 };
 
+/// Rows of one tree that are being deleted.
+struct PendingGarbage {
+  std::size_t chains = 0;  ///< Each deletes chunk after chunk.
+  /// Of the root's result, which wait for the last of them: rows without their root would look like
+  /// a torn tree.
+  std::vector<std::function<void(Status)>> acknowledgements;
+};
+
 template <class Key, class Value>
 using FlatMap = boost::unordered_flat_map<Key, Value, std::hash<Key>>;
 
@@ -80,9 +91,8 @@ struct EngineState {
   LiveTable live;
   FlatMap<Nonce, NonceEntry> nonces;
   CompletedResults completed;
-  /// Roots whose descendants' rows are being deleted, with the acknowledgements that wait for the
-  /// end of it.
-  FlatMap<ProcedureId, std::vector<std::function<void(Status)>>> garbage;
+  /// Roots, live or ended, whose descendants' rows are being deleted.
+  FlatMap<ProcedureId, PendingGarbage> garbage;
   /// Aborts on the way, by root. One per tree: a second one joins it.
   FlatMap<ProcedureId, MessageCommit*> aborting;
   /// Acknowledgements on the way. One per result: a second one joins it, so that none can delete
@@ -92,6 +102,7 @@ struct EngineState {
   /// What open() has set aside: in the store, and not live.
   std::map<ProcedureId, UnreadableRecord> unreadable;
   TimerQueue timers;
+  std::deque<std::unique_ptr<TreeWork>> tree_works;  ///< The first one is being done.
   EntryList to_settle;  ///< For the scheduler, before the mutex is released.
   SpareCommits<StepCommit> spare_steps;
   SpareCommits<InsertCommit> spare_inserts;
@@ -143,7 +154,9 @@ struct EngineCore {
   /// Set once, before anything runs; without workers it is not.
   std::function<void()> expect_deadlock_search;
   std::function<void()> tell_news;  ///< Set once, before anything runs.
-  Admission* admission = nullptr;   ///< Set once, before anything runs.
+  /// For tests: called without a lock when a work on a tree pauses. Set before anything runs.
+  std::function<void()> between_sections;
+  Admission* admission = nullptr;  ///< Set once, before anything runs.
   /// Workers that look for others to help, or sleep after they found none; those that are reserved
   /// for the top classes by themselves.
   std::atomic<std::size_t> idle_workers{0};
@@ -154,6 +167,8 @@ struct EngineCore {
   std::atomic<std::uint64_t> recalls{0};
   /// A hint that spares making news that nobody would hear.
   std::atomic<bool> has_listeners{false};
+  /// Set by whoever begins a tree work; whoever clears it sees to those that there are.
+  std::atomic<bool> tree_work_waits{false};
   /// A hint that spares the mutex; the answer is read under it.
   std::atomic<bool> limits_types{false};
   const std::string store_name;  ///< For messages that are made under the state mutex.
@@ -183,6 +198,7 @@ struct EngineCore {
   Status unavailable() const PV2_REQUIRES(state_mutex);
   /// The counters of a type.
   TypeCounts& counts_of(const ProcedureType& type) PV2_REQUIRES(state_mutex);
+  /// nullptr: it does not exist, or has ended and is about to leave the table.
   [[nodiscard]] Execution* find(ProcedureId id) PV2_REQUIRES(state_mutex);
   /// Tells the scheduler what becomes of an execution, at the latest when the state mutex is
   /// released (flush): so whoever finds it kQueued under that mutex knows that it is in a queue, or

@@ -37,6 +37,7 @@
 namespace pv2 {
 
 struct InsertCommit;
+struct TreeWork;
 
 /// Where an execution is, in this run. Not persisted: recovery decides anew.
 enum class Phase : std::uint8_t {
@@ -138,7 +139,8 @@ struct TreeState {
   bool given_up : 1 = false;        ///< The failure that ends a deadlock is on the way.
   bool over : 1 = false;  ///< It ended with a failure that was reported, or within such a domain.
   std::unique_ptr<RollbackPlan> rollback;  ///< While it is being undone, parked or not.
-  Status cause;  ///< Of the failure that was durable first: the result of the root.
+  Status cause;              ///< Of the failure that was durable first: the result of the root.
+  TreeWork* work = nullptr;  ///< What is being done to all of its members, a section at a time.
   /// The head of the widest domain around this one, itself included, that has failed; or nullptr.
   Execution* failing = nullptr;
   /// By what the records say of it and of the domains around it, after a restart: the first failure
@@ -203,16 +205,17 @@ struct Execution final : SchedulerEntry {
   /// It waits, or did last, without a record: of its state, deadline and error that has what was
   /// before.
   bool ahead_of_record = false;
-  bool started = false;  ///< The current step was started (or may have been, before a crash).
-  bool quarantined = false;
-  bool torn = false;            ///< Its record names a root that cannot be one; it stands alone.
-  bool lost = false;            ///< Stands for a root of which there is no record.
-  bool unreadable = false;      ///< The same: there is one, but it cannot be read.
-  bool leads_rollback = false;  ///< In its turn: the head of what is being undone.
-  bool ends_tree = false;       ///< The same, and after it all of that is undone.
-  bool wait_reported = false;   ///< The scheduler has been told whom it waits for.
-  std::uint32_t undo_step = 0;  ///< Not 0: it is this procedure's turn to undo this step.
-  std::uint32_t undo_left = 0;  ///< Its turns that are left, this one included.
+  bool started = false;      ///< The current step was started (or may have been, before a crash).
+  bool quarantined = false;  ///< Of a root: all of its tree is; see is_quarantined().
+  bool stopped_in_step = false;  ///< Its newest turn undoes a step that no record names yet.
+  bool torn = false;             ///< Its record names a root that cannot be one; it stands alone.
+  bool lost = false;             ///< Stands for a root of which there is no record.
+  bool unreadable = false;       ///< The same: there is one, but it cannot be read.
+  bool leads_rollback = false;   ///< In its turn: the head of what is being undone.
+  bool ends_tree = false;        ///< The same, and after it all of that is undone.
+  bool wait_reported = false;    ///< The scheduler has been told whom it waits for.
+  std::uint32_t undo_step = 0;   ///< Not 0: it is this procedure's turn to undo this step.
+  std::uint32_t undo_left = 0;   ///< Its turns that are left, this one included.
   std::uint32_t unfinished_children = 0;
   std::uint32_t timer_index = kNoTimer;  ///< Its place in the timer queue.
   std::uint32_t epoch = 0;  ///< Of its waits: a wake that carries an older one is stale.
@@ -243,6 +246,12 @@ struct Execution final : SchedulerEntry {
     PV2_ASSERT(head != nullptr, "every member is in a domain");
     return *head;
   }
+  /// Whether it has ended with its tree, or with a domain whose failure was reported, and only has
+  /// not left the table of live executions yet.
+  [[nodiscard]] bool leaves() const noexcept {
+    return root->tree.over || (head != this && head->tree.over);
+  }
+  [[nodiscard]] bool is_quarantined() const noexcept { return root->quarantined; }
   [[nodiscard]] bool is_head() const noexcept { return head == this; }
   /// Of such a head: that of the domain around it; nullptr for a root.
   [[nodiscard]] Execution* outer_domain() const noexcept {

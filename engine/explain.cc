@@ -105,7 +105,7 @@ class Explainer {
 
   void reasons_of(Execution& execution) PV2_REQUIRES(core_.state_mutex) {
     Execution* const failed = failing_domain(execution);
-    if (execution.quarantined) {
+    if (execution.is_quarantined()) {
       add(Kind::kQuarantined).error = execution.root->tree.cause;
     } else if (stands_still(execution)) {
       parked(execution);

@@ -136,7 +136,7 @@ std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
   add("messages", execution.inbox ? words(*execution.inbox) : "");
   // What follows from the records of its tree.
   by_tree("tree is parked", words(is_parked(execution)));
-  by_tree("quarantined", words(execution.quarantined));
+  by_tree("quarantined", words(execution.is_quarantined()));
   const TreeState& tree = execution.tree;  // of what fails together, if this is the head of that
   by_tree("cause", tree.failed ? tree.cause.to_string() : "");
   return fields;
@@ -148,7 +148,7 @@ bool is_decided_at_restart(Execution& member) {
     return true;  // means nothing
   for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
     const TreeState& tree = head->tree;
-    if (!tree.failed || head->quarantined) continue;
+    if (!tree.failed || head->is_quarantined()) continue;
     if (!tree.rolling_back && !tree.parked) return true;
     if (tree.parked && !can_be_undone(*head)) return true;
   }
@@ -193,6 +193,7 @@ PersistedImage PersistedImage::of(const ProcedureExecutor& executor) {
     StateLock lock(core);
     for (const auto& [id, execution] : core.state.live) {
       if (execution->state == ProcedureState::kInitializing) continue;  // not durable
+      if (execution->leaves()) continue;
       image.live.push_back(image_of(core, *execution));
     }
     for (const Completed& completed : core.state.completed) {

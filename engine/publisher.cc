@@ -64,13 +64,18 @@ void tell_of_retry(EngineCore& core, const Execution& execution, const StepCommi
 // Deletes the next rows of what is left: `chunk` procedures or messages.
 void fill_chunk(GarbageCommit& garbage, std::size_t chunk) {
   garbage.batch.clear();
+  for (const auto& [id, inbox] : garbage.inboxes) {
+    for (const auto& message : inbox->messages) {
+      garbage.rows.push_back(inbox_key(id, message->number));
+    }
+  }
+  garbage.inboxes.clear();
   for (; chunk > 0 && !garbage.rows.empty(); --chunk) {
     garbage.batch.erase(Space::kProcedure, garbage.rows.back());
     garbage.rows.pop_back();
   }
-  for (; chunk > 0 && !garbage.left.empty(); --chunk) {
-    const ProcedureId id = garbage.left.back();
-    garbage.left.pop_back();
+  for (; chunk > 0 && garbage.next < garbage.left.size(); --chunk) {
+    const ProcedureId id = garbage.left[garbage.next++];
     garbage.batch.erase(Space::kProcedure, procedure_key(id, RowKind::kHeader));
     garbage.batch.erase(Space::kProcedure, procedure_key(id, RowKind::kState));
   }
@@ -86,7 +91,7 @@ void fill_chunk(GarbageCommit& garbage, std::size_t chunk) {
 // rollback has not begun and will be planned by the records that are there then; or it has, and
 // this was a step that went forward.
 bool stops_here(const Execution& head, const Execution& execution, const StepCommit& commit) {
-  if (!head.tree.rolling_back || head.quarantined) return true;
+  if (!head.tree.rolling_back || head.is_quarantined()) return true;
   const bool ordered = commit.next.order != OrderEffect::kNone;
   return execution.undo_step == 0 && !ordered && (!commit.was_undo || commit.is_grant);
 }
@@ -182,15 +187,25 @@ void Publisher::publish_committed() {
 }
 
 void Publisher::publish(CommitList finished) {
-  while (!finished.empty()) {
+  std::vector<TreeWork*> sorted;
+  bool works = core_.tree_work_waits.load() && core_.tree_work_waits.exchange(false);
+  while (!finished.empty() || works) {
     Effects effects;
     {
       StateLock lock(core_);
-      for (std::size_t i = 0; i < kSection && !finished.empty(); ++i) {
+      for (TreeWork* const work : sorted) work->is_outside = false;
+      sorted.clear();
+      for (std::size_t i = 0; i < kSection && !finished.empty() && core_.looks.have_room(); ++i) {
         apply(static_cast<EngineRequest&>(*finished.pop_front()), effects);
+        do_tree_works(core_, effects);
       }
+      works = do_tree_works(core_, effects);
     }
     finished.splice_back(act_on(effects));
+    for (TreeWork* const work : effects.to_sort) sort_turns(*work);
+    sorted = std::move(effects.to_sort);
+    if (!sorted.empty()) works = true;
+    if (core_.between_sections && works) core_.between_sections();
   }
 }
 
@@ -315,7 +330,7 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   if (ended || (execution.is_root() && execution.state == ProcedureState::kRolledBack)) {
     finish_root(core_, root, effects);
   } else if (commit.next.reported) {
-    domain_ended(core_, execution, effects);
+    domain_ended(core_, execution);
     left_flight(core_, execution, effects);
   } else if (failed != nullptr && stops_here(*failed, execution, commit)) {
     execution.phase = Phase::kIdle;
@@ -397,14 +412,17 @@ void Publisher::take_back_date(Execution& root, Effects& effects) {
 
 void Publisher::apply_garbage(GarbageCommit& commit, Effects& effects) {
   std::unique_ptr<GarbageCommit> owned(&commit);
-  if (!commit.left.empty() || !commit.rows.empty() || !commit.engine_rows.empty()) {
+  const bool more = commit.next < commit.left.size() || !commit.rows.empty();
+  if (more || !commit.engine_rows.empty()) {
     effects.garbage.push_back(std::move(owned));
     return;
   }
   if (!commit.root) return;
   const auto at = core_.state.garbage.find(commit.root);
   PV2_ASSERT(at != core_.state.garbage.end(), "garbage belongs to a root that is remembered");
-  for (auto& acknowledge : at->second) {
+  PV2_ASSERT(at->second.chains > 0, "garbage that is deleted was counted");
+  if (--at->second.chains != 0) return;
+  for (auto& acknowledge : at->second.acknowledgements) {
     effects.answers.push_back([acknowledge = std::move(acknowledge)] { acknowledge(Status()); });
   }
   core_.state.garbage.erase(at);
@@ -485,11 +503,11 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
       if (at == core_.state.garbage.end()) return;
       // Nothing of what they asked for was written: that is known.
       const Status failed = closed ? request.status : core_.state.store_failure;
-      for (auto& acknowledge : at->second) {
+      for (auto& acknowledge : at->second.acknowledgements) {
         effects.answers.push_back(
             [acknowledge = std::move(acknowledge), failed] { acknowledge(failed); });
       }
-      at->second.clear();
+      at->second.acknowledgements.clear();
       return;
     }
     case EngineRequest::Kind::kWatermark: {

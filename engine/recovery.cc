@@ -243,7 +243,25 @@ void Recovery::forget(const LoadedProcedure& loaded) {
   }
 }
 
+// Whether it ended with a child whose failure was reported; its row was to be deleted. Children
+// leave before their parents, so the row of its parent is there.
+bool Recovery::is_over_by_record(const LoadedProcedure& loaded) {
+  if (pruned_.contains(loaded.header.parent)) return true;
+  Execution* const parent =
+      loaded.header.parent < loaded.execution->id ? core_.find(loaded.header.parent) : nullptr;
+  return parent != nullptr && parent->root->id == loaded.header.root && is_over(*parent);
+}
+
 void Recovery::go_on_with(LoadedProcedure& loaded) {
+  if (is_over_by_record(loaded)) {
+    pruned_.emplace(loaded.execution->id, true);
+    pruned_rows_[loaded.header.root].push_back(loaded.execution->id);
+    if (!loaded.execution->inbox) return;
+    for (const auto& message : loaded.execution->inbox->messages) {
+      orphans_.push_back(inbox_key(loaded.execution->id, message->number));
+    }
+    return;
+  }
   Execution& execution = *loaded.execution.release();  // the table of live executions has it
   if (execution.deadline) {
     execution.due =
@@ -287,11 +305,7 @@ void Recovery::link(Execution& execution, LoadedProcedure& loaded) {
     return;
   }
   Execution& above = *execution.parent_execution();
-  // What ended with a child whose failure was reported is undone, whatever its own record says.
-  if (is_over(above) && execution.is_undone_with_its_tree()) {
-    execution.state = ProcedureState::kRolledBack;
-    execution.parked = false;
-  }
+  PV2_ASSERT(!is_over(above), "what ended with a child whose failure was reported is not linked");
   const bool ended = execution.state == ProcedureState::kSuccess || execution.reported;
   if (!ended) ++above.unfinished_children;
 }
@@ -368,11 +382,18 @@ void Recovery::collect_garbage(Effects& effects) {
     }
     effects.garbage.push_back(std::move(garbage));
   }
+  for (auto& [root, ids] : pruned_rows_) {
+    auto garbage = std::make_unique<GarbageCommit>();
+    garbage->root = root;
+    garbage->left.assign(ids.rbegin(), ids.rend());  // children first
+    ++core_.state.garbage[root].chains;
+    effects.garbage.push_back(std::move(garbage));
+  }
   for (auto& [root, ids] : garbage_) {
     auto garbage = std::make_unique<GarbageCommit>();
     garbage->root = root;
     garbage->left = std::move(ids);
-    core_.state.garbage.try_emplace(root);
+    ++core_.state.garbage[root].chains;
     effects.garbage.push_back(std::move(garbage));
   }
 }

@@ -39,7 +39,8 @@ Status busy(const Execution& execution) {
 // would be published first.
 Status why_too_late(Execution& about) {
   for (Execution* head = &about.domain(); head != nullptr; head = head->outer_domain()) {
-    if (head != &about && head->phase == Phase::kInFlight) return busy(*head);
+    const bool moves = head != &about && head->phase == Phase::kInFlight;
+    if (moves || head->tree.work != nullptr) return busy(*head);
   }
   return Status();
 }
@@ -55,7 +56,7 @@ std::vector<Execution*> tree_of(Execution& head) {
 
 // Whether it used up the attempts at its step, and nothing around it has failed.
 bool has_given_up(Execution& member) {
-  return member.parked && member.state != ProcedureState::kFailed && !member.quarantined &&
+  return member.parked && member.state != ProcedureState::kFailed && !member.is_quarantined() &&
          failing_domain(member) == nullptr;
 }
 
@@ -103,7 +104,7 @@ Execution* parked_member(Execution& head) {
 // Whether the tree is parked because it failed beyond a point of no return, before any undo. There
 // may be a member that is parked in the undo of a domain within it: that is not why.
 bool is_parked_beyond_return(Execution& head) {
-  return head.tree.parked && !head.quarantined && !can_be_undone(head);
+  return head.tree.parked && !head.is_quarantined() && !can_be_undone(head);
 }
 
 // The parked member that `target` means: itself, or the first one of its tree if it is the root.
@@ -160,7 +161,7 @@ bool waits_for_time(const Execution& target) {
 }
 
 Status why_not_retried(Execution& target) {
-  if (target.quarantined)
+  if (target.is_quarantined())
     return refused(name_of(target) + " is quarantined; nothing of it can run");
   Execution& head = scope_of(target);
   if (is_parked_beyond_return(head)) return failed_at(target).status();
@@ -178,7 +179,7 @@ Status why_not_skipped(Execution& target) {
   if (Execution* const given_up = head.tree.parked ? nullptr : given_up_at(target)) {
     return given_up->phase == Phase::kIdle ? why_too_late(*given_up) : busy(*given_up);
   }
-  if (head.quarantined || !head.tree.parked) {
+  if (head.is_quarantined() || !head.tree.parked) {
     return refused("the tree of " + name_of(head) + " is not parked");
   }
   if (is_parked_beyond_return(head)) return failed_at(target).status();
@@ -207,7 +208,8 @@ Result<std::uint32_t> step_after(const Execution& member, std::uint32_t wanted) 
 
 // Why a tree that is parked cannot be sent back, or OK.
 Status why_not_sent_back(Execution& head) {
-  if (head.quarantined) return refused(name_of(head) + " is quarantined; nothing of it can run");
+  if (head.is_quarantined())
+    return refused(name_of(head) + " is quarantined; nothing of it can run");
   const Execution* const parked = is_parked_beyond_return(head) ? nullptr : parked_member(head);
   if (parked != nullptr) {
     return refused("the tree of " + name_of(head) + " is being undone, and parked at " +
@@ -483,7 +485,7 @@ Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.sta
     return refused(name_of(head) +
                    " has a record that cannot be read, and is kept as it is; restore a backup");
   }
-  if (!head.quarantined && !head.tree.failed && first_given_up(head) == nullptr) {
+  if (!head.is_quarantined() && !head.tree.failed && first_given_up(head) == nullptr) {
     return refused("the tree of " + name_of(head) + " goes forward; abort it");
   }
   core.flush();  // so that every kQueued member is in a queue, or polled

@@ -46,6 +46,7 @@ RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns) : left_
 
 const UndoTurn* RollbackPlan::begin_next() {
   if (open_.empty()) return nullptr;
+  Looks::one();
   Lane& lane = *open_.back();
   open_.pop_back();
   const UndoTurn& turn = lane.turns.back();
@@ -150,12 +151,14 @@ const UndoTurn* RollbackPlan::newest_of(const Execution& member) const {
   return newest;
 }
 
-std::vector<RollbackPlan::Wait> RollbackPlan::take_new_waits() {
+std::vector<RollbackPlan::Wait> RollbackPlan::take_new_waits(std::size_t most) {
   std::vector<Wait> waits;
-  for (const auto& [id, wait] : new_waits_) {
-    if (!begun_.contains(id)) waits.push_back(wait);
+  auto at = new_waits_.begin();
+  for (; at != new_waits_.end() && most > 0; ++at, --most) {
+    Looks::one();
+    if (!begun_.contains(at->first)) waits.push_back(at->second);
   }
-  new_waits_.clear();
+  new_waits_.erase(new_waits_.begin(), at);
   return waits;
 }
 

@@ -160,10 +160,13 @@ struct StepCommit final : EngineRequest {
 struct GarbageCommit final : EngineRequest {
   GarbageCommit() : EngineRequest(Kind::kGarbage) {}
   ProcedureId root;               ///< 0: no acknowledgement waits for it.
-  std::vector<ProcedureId> left;  ///< Not deleted yet.
+  std::vector<ProcedureId> left;  ///< Deleted in this order, children before their parents.
+  std::size_t next = 0;           ///< Of `left`.
   std::vector<std::string> rows;  ///< Keys of messages that are not deleted yet.
   /// Rows of Space::kEngine that are not written yet; an empty value deletes one.
   std::vector<std::pair<std::string, std::string>> engine_rows;
+  /// Of members that left; their messages become rows outside the mutex.
+  std::vector<std::pair<ProcedureId, std::unique_ptr<Inbox>>> inboxes;
 };
 
 /// A message on its way into the inbox of a procedure.

@@ -21,6 +21,9 @@ namespace {
 constexpr CommitSequence kUnfinished{UINT64_MAX - 1};
 constexpr CommitSequence kParkedTurn{UINT64_MAX};
 
+// Turns that are sorted under the mutex: in as long as it takes to take it twice.
+constexpr std::size_t kSortedAtOnce = 256;
+
 bool was_left_in_the_middle(const Execution& member) {
   if (!member.started || member.step == 0 || member.type == nullptr || member.no_return)
     return false;
@@ -42,13 +45,17 @@ bool has_begun_no_return(const Execution& member) {
   return steps != 0 && member.history.at(steps - 1).step == member.step;
 }
 
+// Whether it can be neither finished nor undone.
+bool stands_beyond_return(Execution& member) {
+  return member.no_return && member.is_undone_with_its_tree() && !is_over(member);
+}
+
 // Whether something in the tree can be neither finished nor undone, and if so what.
 const Execution* beyond_return(Execution& head) {
   const Execution* found = nullptr;
   if (head.sent_back || head.root->tree.no_returns == 0) return nullptr;
   for (Execution& member : Subtree(head)) {
-    const bool stands = member.no_return && member.is_undone_with_its_tree();
-    if (stands && !is_over(member)) found = &member;
+    if (stands_beyond_return(member)) found = &member;
   }
   return found;
 }
@@ -62,19 +69,19 @@ void park_tree(EngineCore& core, Execution& head, const std::string& why, Effect
                                     ") is parked with its locks: " + why);
 }
 
-// The failure, or the abort, that was durable first. What failed in a domain within this one was
-// to be reported, and is not why this one failed.
-Status find_cause(Execution& head) {
-  const Failure* first = nullptr;
-  for (Execution& member : Subtree(head)) {
-    const Failure* const failure = member.failure.get();
-    // The one that failed may be undone already, when a restart comes in the middle of a rollback.
-    const bool failed =
-        member.state == ProcedureState::kFailed || member.state == ProcedureState::kRolledBack;
-    if (failure == nullptr || failure->error.ok() || !failed) continue;
-    if (&member.domain() != &head) continue;
-    if (first == nullptr || failure->sequence < first->sequence) first = failure;
-  }
+// Of a member: the failure that its record names, if it is of the domain of `head`, and not of one
+// within it: that was to be reported, and is not why this one failed.
+const Failure* failure_within(Execution& member, const Execution& head) {
+  const Failure* const failure = member.failure.get();
+  // The one that failed may be undone already, when a restart comes in the middle of a rollback.
+  const bool failed =
+      member.state == ProcedureState::kFailed || member.state == ProcedureState::kRolledBack;
+  if (failure == nullptr || failure->error.ok() || !failed) return nullptr;
+  return &member.domain() == &head ? failure : nullptr;
+}
+
+// The failure, or the abort, that was durable first. `first` is that of the members.
+Status cause_of(const Execution& head, const Failure* first) {
   const InboxMessage* const abort = head.inbox ? head.inbox->abort() : nullptr;
   if (abort != nullptr && (first == nullptr || abort->sequence < first->sequence)) {
     return error_of(*abort);
@@ -83,38 +90,31 @@ Status find_cause(Execution& head) {
                           : Status(StatusCode::kInternal, "a member failed without an error");
 }
 
-// The rows of all messages that nobody in the tree has consumed.
-std::vector<std::string> message_rows(Execution& root) {
-  std::vector<std::string> rows;
-  for (Execution& member : Subtree(root)) {
-    if (!member.inbox) continue;
-    for (const auto& message : member.inbox->messages) {
-      rows.push_back(inbox_key(member.id, message->number));
-    }
-  }
-  return rows;
-}
-
-// Who was left in the middle of a step that no record of an undo names yet is so still.
-void forget_that_it_was_stopped(const UndoTurn& turn) {
-  Execution& left = *turn.execution;
-  if (turn.entry.sequence != kUnfinished || left.state != ProcedureState::kFailed) return;
-  const bool undone = left.step == 0;
-  const bool recorded = !left.undo.empty() && left.undo.back().step == left.step;
-  if (!undone && !recorded) left.state = ProcedureState::kRunnable;
-}
-
 bool is_live_head(const Execution& member) { return member.reports && !member.reported; }
 
-// What was being undone within this domain is planned anew with it, as after a restart.
-void forget_inner_plans(Execution& head) {
+// What was being undone of it, in a domain that lies in another that is now undone, is planned anew
+// with that, as after a restart. A member whose interrupted step is in no undo record is still
+// interrupted.
+void forget_that_it_was_stopped(Execution& member) {
+  if (!std::exchange(member.stopped_in_step, false)) return;
+  if (member.state != ProcedureState::kFailed) return;
+  const bool undone = member.step == 0;
+  const bool recorded = !member.undo.empty() && member.undo.back().step == member.step;
+  if (!undone && !recorded) member.state = ProcedureState::kRunnable;
+}
+
+void forget_plan(Execution& inner_head, Effects& effects) {
+  TreeState& inner = inner_head.tree;
+  inner.failed = inner.parked = inner.rolling_back = false;
+  if (inner.rollback) effects.retired_plans.push_back(std::move(inner.rollback));
+  inner.cause = Status();
+}
+
+void forget_inner_plans(Execution& head, Effects& effects) {
   for (Execution& member : Subtree(head)) {
-    if (&member == &head || !is_live_head(member)) continue;
-    TreeState& inner = member.tree;
-    if (inner.rollback) inner.rollback->for_each(forget_that_it_was_stopped);
-    inner.failed = inner.parked = inner.rolling_back = false;
-    inner.rollback.reset();
-    inner.cause = Status();
+    if (&member == &head) continue;
+    forget_that_it_was_stopped(member);
+    if (is_live_head(member)) forget_plan(member, effects);
   }
 }
 
@@ -126,34 +126,41 @@ const Execution* first_parked(Execution& head) {
   return nullptr;
 }
 
-void plan_rollback(Execution& head) {
-  std::vector<UndoTurn> turns;
-  head.tree.cause = find_cause(head);
-  head.result.clear();  // of a done() that was waiting for its children: nothing came of it
-  for (Execution& member : Subtree(head)) {
-    member.undo_step = 0;
-    if (!member.is_undone_with_its_tree() || member.state == ProcedureState::kRolledBack) continue;
-    member.undo_left = 0;
-    for (const UndoEntry& entry : member.undo) {
-      turns.push_back({&member, entry});
-      ++member.undo_left;
-    }
-    if (was_left_in_the_middle(member)) {
-      turns.push_back({&member, {member.step, kUnfinished}});
-      ++member.undo_left;
-    }
-    if (is_parked_in_undo(member) && member.undo_left != 0) {
-      turns.back().entry.sequence = kParkedTurn;
-    }
-    if (member.state == ProcedureState::kFailed) continue;
-    // Whatever it had to say about earlier attempts is not why the tree failed.
-    member.state = ProcedureState::kFailed;
-    member.parked = false;
-    member.failure.reset();
-    member.deadline.reset();
-    member.attempt = 1;
+// What of `member` is to be undone, it has failed from now on.
+void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
+  member.undo_step = 0;
+  if (!member.is_undone_with_its_tree() || member.state == ProcedureState::kRolledBack) return;
+  member.undo_left = 0;
+  for (const UndoEntry& entry : member.undo) {
+    turns.push_back({&member, entry});
+    ++member.undo_left;
   }
-  head.tree.rollback = std::make_unique<RollbackPlan>(head, std::move(turns));
+  if (was_left_in_the_middle(member)) {
+    turns.push_back({&member, {member.step, kUnfinished}});
+    ++member.undo_left;
+    member.stopped_in_step = true;
+  }
+  if (is_parked_in_undo(member) && member.undo_left != 0) {
+    turns.back().entry.sequence = kParkedTurn;
+    member.stopped_in_step = false;
+  }
+  if (member.state == ProcedureState::kFailed) return;
+  // Whatever it had to say about earlier attempts is not why the tree failed.
+  member.state = ProcedureState::kFailed;
+  member.parked = false;
+  member.failure.reset();
+  member.deadline.reset();
+  member.attempt = 1;
+}
+
+TreeWork& begin_work(EngineCore& core, Execution& head, TreeWork::Kind kind)
+    PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(head.is_head() && head.tree.work == nullptr,
+             "one work at a time on what fails together");
+  TreeWork& work = *core.state.tree_works.emplace_back(std::make_unique<TreeWork>(kind, head));
+  head.tree.work = &work;
+  core.tree_work_waits.store(true);
+  return work;
 }
 
 // Makes the last record of a procedure that has no step left to run: no user code is needed for it.
@@ -194,14 +201,11 @@ void wait_for_turn(EngineCore& core, Execution& member, Execution& scope)
 
 // Who holds locks and has nothing to undo (a child that was never begun) gives them back, by a
 // record: a sibling that has finished may need them to be undone, and nobody else would give way.
-void give_back_idle_locks(EngineCore& core, Execution& head, Effects& effects)
+void give_back_idle_locks(EngineCore& core, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  for (Execution& member : Subtree(head)) {
-    const bool idle = member.state == ProcedureState::kFailed && member.undo_left == 0;
-    if (&member == &head || !idle || member.parked) continue;
-    if (member.locks.empty() || !member.holds_locks()) continue;
-    commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
-  }
+  const bool idle = member.state == ProcedureState::kFailed && member.undo_left == 0;
+  if (!idle || member.parked || member.locks.empty() || !member.holds_locks()) return;
+  commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
 }
 
 void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects& effects)
@@ -236,18 +240,27 @@ void begin_turns(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   TreeState& tree = head.tree;
   RollbackPlan& rollback = *tree.rollback;
-  if (head.quarantined) return;
+  if (head.is_quarantined() || tree.work != nullptr) return;
   if (rollback.left() <= 1 && !may_end(head)) return;
   if (rollback.left() == 0) {
     return commit_last_record(core, head, ProcedureState::kRolledBack, LastRecord::kEndsDomain,
                               effects);
   }
   std::vector<const UndoTurn*> turns;
-  while (const UndoTurn* const turn = rollback.begin_next()) turns.push_back(turn);
-  for (const RollbackPlan::Wait& wait : rollback.take_new_waits()) {
-    wait_for_turn(core, *wait.member, *wait.scope);
+  while (core.looks.have_room()) {
+    const UndoTurn* const turn = rollback.begin_next();
+    if (turn == nullptr) break;
+    turns.push_back(turn);
+  }
+  if (!rollback.may_begin()) {
+    for (const RollbackPlan::Wait& wait : rollback.take_new_waits(kSectionPauses / 2)) {
+      wait_for_turn(core, *wait.member, *wait.scope);
+    }
   }
   for (const UndoTurn* const turn : turns) begin_turn(core, head, *turn, effects);
+  // Nobody but the last one is left to wait: it has begun.
+  const bool all = !rollback.may_begin() && (!rollback.has_new_waits() || rollback.left() <= 1);
+  if (!all) begin_work(core, head, TreeWork::Kind::kTurns);
 }
 
 void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex) {
@@ -283,6 +296,7 @@ Execution* failing_domain(Execution& member) {
 
 bool is_in_flight(Execution& head) {
   const TreeState& tree = head.tree;
+  if (tree.work != nullptr) return true;
   return (tree.failing == &head ? tree.in_flight_inside : tree.in_flight) != 0;
 }
 
@@ -327,26 +341,10 @@ bool can_be_undone(Execution& head) { return beyond_return(head) == nullptr; }
 namespace {
 
 // Starts, or after a restart continues, the rollback of a domain of which nobody is in flight.
-void begin_rollback(EngineCore& core, Execution& head, Effects& effects)
+void begin_rollback(EngineCore& core, Execution& head, Effects& /*effects*/)
     PV2_REQUIRES(core.state_mutex) {
-  head.tree.rolling_back = true;
-  core.flush();  // the last one in flight may just have given its locks back, and be the first to
-                 // be undone
-  if (const Execution* const member = beyond_return(head)) {
-    head.tree.cause = find_cause(head);
-    return park_tree(core, head,
-                     "it failed (" + head.tree.cause.to_string() + ") after procedure " +
-                         std::to_string(member->id.value) + " had passed its point of no return",
-                     effects);
-  }
-  forget_inner_plans(head);
-  plan_rollback(head);
-  // Before a restart, or as part of a domain within this one.
-  if (const Execution* const parked = first_parked(head)) {
-    park_tree(core, head, parked->failure ? parked->failure->shown().to_string() : "", effects);
-  }
-  give_back_idle_locks(core, head, effects);
-  begin_turns(core, head, effects);
+  PV2_ASSERT(head.tree.failing == &head, "the widest domain that failed is undone");
+  if (head.tree.work == nullptr) begin_work(core, head, TreeWork::Kind::kPlan);
 }
 
 }  // namespace
@@ -453,9 +451,9 @@ void find_failed_domains(Execution& top) {
 void resume_domain(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   TreeState& tree = head.tree;
-  forget_inner_plans(head);
+  forget_inner_plans(head, effects);
   tree.failed = tree.parked = tree.rolling_back = false;
-  tree.rollback.reset();
+  if (tree.rollback) effects.retired_plans.push_back(std::move(tree.rollback));
   tree.cause = Status();
   tree.given_up = false;
   core.flush();
@@ -542,60 +540,46 @@ void park_member(EngineCore& core, Execution& member, Effects& effects) {
                                     ") is parked with its locks: " + why.to_string());
 }
 
-void domain_ended(EngineCore& core, Execution& head, Effects& effects) {
-  head.phase = Phase::kIdle;
-  head.undo_step = 0;
-  forget_inner_plans(head);
-  TreeState& tree = head.tree;
-  const bool in_wider = tree.failing != nullptr && tree.failing != &head;
-  tree.failed = tree.parked = tree.rolling_back = tree.given_up = false;
-  tree.rollback.reset();
-  core.flush();
-  for (Execution& member : Subtree(head)) {
-    // It may have ended earlier, with a domain within this one.
-    if (&member != &head && is_over(member)) continue;
-    core.abandon_waits(member);
-    if (member.holds_locks()) core.settle(member, Disposition::kParkUnlock);
-    member.recorded_locks = false;  // whatever its own record says
-    const bool stays = &member != &head && !member.is_undone_with_its_tree();
-    if (stays) continue;
-    member.state = ProcedureState::kRolledBack;
-    member.parked = false;
-    core.tell(ProcedureNews::Kind::kFinished, member, tree.cause);
-  }
-  for (Execution& member : Subtree(head)) {
-    if (member.is_head()) member.tree.over = true;
-  }
-  if (!in_wider) note_failing(head);
-  effects.log(LogLevel::kInfo,
-              "procedure " + std::to_string(head.id.value) + " (" +
-                  std::string(head.name_of_type()) +
-                  ") failed and is undone; its parent is told: " + head.failure->error.to_string());
-  in_wider ? child_ended_too_late(head) : child_finished(core, head, effects);
-}
-
 namespace {
 
-void stop_all(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
-  head.tree.failed = true;
-  note_failing(head);
-  // Others than the one that failed, which is counted until its record has been dealt with.
-  if (head.tree.in_flight_inside > 1) core.recall_runs();
-  core.flush();  // so that every kQueued member is in a queue, or polled
-  for (Execution& member : Subtree(head)) stop_member(core, member);
+// The end of `head` is durable: its members leave, and their rows.
+void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
+  head.phase = Phase::kIdle;
+  head.undo_step = 0;
+  head.tree.over = true;  // nobody finds its members any more
+  TreeWork& work = begin_work(core, head, TreeWork::Kind::kEnd);
+  const bool has_rows = head.first_child != nullptr ||
+                        (head.is_root() && head.inbox && !head.inbox->messages.empty());
+  if (!has_rows || !core.keeps_records) return;
+  work.garbage = std::make_unique<GarbageCommit>();
+  work.garbage->root = head.root->id;
+  ++core.state.garbage[head.root->id].chains;  // from now on no acknowledgement passes them
 }
 
 }  // namespace
 
+void domain_ended(EngineCore& core, Execution& head) {
+  PV2_ASSERT(head.reported && !head.is_root(), "the end of a child is reported by its record");
+  begin_end(core, head);
+}
+
 void fail_tree(EngineCore& core, Execution& head) {
-  if (!head.tree.failed) stop_all(core, head);
+  TreeState& tree = head.tree;
+  if (tree.failed) return;
+  PV2_ASSERT(tree.failing == nullptr, "what fails with a wider domain is told so by that");
+  tree.failed = true;
+  tree.failing = &head;
+  tree.in_flight_inside = tree.in_flight;
+  // Others than the one that failed, which is counted until its record has been dealt with.
+  if (tree.in_flight > 1) core.recall_runs();
+  begin_work(core, head, TreeWork::Kind::kStop);
 }
 
 void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
   fail_tree(core, root);
   TreeState& tree = root.tree;
   if (tree.in_flight_inside != 0) core.recall_runs();
-  if (tree.in_flight_inside == 0 && !tree.rolling_back && !tree.parked) {
+  if (tree.in_flight_inside == 0 && !tree.rolling_back && !tree.parked && tree.work == nullptr) {
     begin_rollback(core, root, effects);
   }
 }
@@ -633,8 +617,9 @@ bool stands_before_no_return(const Execution& member) {
 
 bool may_begin(Execution& member) {
   const Execution* const failed = failing_domain(member);
-  if (failed == nullptr) return true;
-  return failed->tree.rolling_back && !failed->quarantined && member.undo_step != 0;
+  // Whoever stops its members may not have come to its domain yet.
+  if (failed == nullptr) return member.root->tree.failing == nullptr;
+  return failed->tree.rolling_back && !failed->is_quarantined() && member.undo_step != 0;
 }
 
 void drop_from_flight(EngineCore& core, Execution& member) {
@@ -645,19 +630,24 @@ void drop_from_flight(EngineCore& core, Execution& member) {
   if (member.granted_by_poll()) core.settle(member, Disposition::kParkUnlock);
 }
 
+namespace {
+
+// Whether it has a point of no return, before or behind it; constant.
+bool may_not_return(const Execution& member) {
+  if (member.type == nullptr || member.no_return) return true;
+  return std::any_of(member.type->steps.begin(), member.type->steps.end(),
+                     [](const StepInfo& step) { return step.kind == StepKind::kPointOfNoReturn; });
+}
+
+}  // namespace
+
 void adopt(Execution& member) {
   if (!member.is_root()) link_child(member);
   if (!member.is_root() && member.is_head()) {
     member.tree.failing = member.outer_domain()->tree.failing;
     member.tree.over = is_over(*member.parent_execution()) || member.reported;
   }
-  const auto ends_return = [](const StepInfo& step) {
-    return step.kind == StepKind::kPointOfNoReturn;
-  };
-  const bool may_not_return =
-      member.type == nullptr || member.no_return ||
-      std::any_of(member.type->steps.begin(), member.type->steps.end(), ends_return);
-  if (may_not_return) ++member.root->tree.no_returns;
+  if (may_not_return(member)) ++member.root->tree.no_returns;
 }
 
 void enter_flight(Execution& member) {
@@ -674,6 +664,7 @@ void left_flight(EngineCore& core, Execution& member, Effects& effects) {
   if (failed == nullptr) return;
   PV2_ASSERT(failed->tree.in_flight_inside > 0, "a domain that failed counts all within it");
   if (--failed->tree.in_flight_inside > 0) return;
+  if (failed->tree.work != nullptr) return;  // that comes to it
   if (failed->tree.rolling_back && failed->tree.rollback) {
     begin_turns(core, *failed, effects);
   } else if (!failed->tree.parked) {
@@ -698,6 +689,7 @@ void end_turn(EngineCore& core, Execution& head, Execution& execution)
     PV2_REQUIRES(core.state_mutex) {
   core.end_reported_wait(execution);  // there is one if an operator passed over its turn
   execution.undo_step = 0;
+  execution.stopped_in_step = false;  // that would have been its newest turn
   --execution.undo_left;
   head.tree.rollback->end(execution);
   if (execution.undo_left == 0 && &execution != &head) {
@@ -733,50 +725,282 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
 void finish_root(EngineCore& core, Execution& root, Effects& effects) {
   core.flush();
   keep_result(core, root, effects);
-  std::unique_ptr<GarbageCommit> garbage;
-  std::vector<std::string> rows = message_rows(root);
-  if ((root.first_child != nullptr || !rows.empty()) && core.keeps_records) {
-    garbage = std::make_unique<GarbageCommit>();
-    garbage->root = root.id;
-    garbage->rows = std::move(rows);
-    core.state.garbage.try_emplace(root.id);
-  }
-  if (root.state == ProcedureState::kRolledBack) {
-    for (Execution& member : Subtree(root)) {
-      const bool told = &member == &root || is_over(member);
-      if (!member.is_undone_with_its_tree() || told) continue;
-      core.tell(ProcedureNews::Kind::kFinished, member, root.tree.cause);
-    }
-  }
-  core.tell(ProcedureNews::Kind::kFinished, root, root.failure ? root.failure->error : Status());
-  std::vector<Execution*> members;
-  for (Execution& member : Subtree(root)) {
-    if (member.type != nullptr) {  // else it is bypassed by a program that does not know it
-      TypeCounts& counts = core.counts_of(*member.type);
-      ++(member.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
-    }
-    core.abandon_waits(member);
-    core.settle(member, Disposition::kComplete);
-    core.state.live.erase(member.id);
-    if (garbage && !member.is_root()) garbage->left.push_back(member.id);
-    members.push_back(&member);
-  }
-  core.flush();
-  for (Execution* const member : members) effects.retired.emplace_back(member);
-  if (garbage) effects.garbage.push_back(std::move(garbage));
+  begin_end(core, root);
 }
 
 void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Effects& effects) {
   if (root.quarantined) return;
-  stop_all(core, root);
   root.quarantined = true;
-  root.tree.parked = true;
-  for (Execution& member : Subtree(root)) member.quarantined = true;
-  root.tree.cause = reason;
+  TreeState& tree = root.tree;
+  if (!tree.failed) {
+    fail_tree(core, root);
+  } else if (tree.work == nullptr) {  // what is being undone of it stops too
+    begin_work(core, root, TreeWork::Kind::kStop);
+  }
+  tree.parked = true;
+  tree.cause = reason;
   core.tell(ProcedureNews::Kind::kQuarantined, root, reason);
   effects.log(LogLevel::kError, "procedure " + std::to_string(root.id.value) + " (" +
                                     std::string(root.name_of_type()) +
                                     ") is quarantined with its locks: " + reason.to_string());
+}
+
+// ---- Works on all members of a domain, a section at a time (tree_work.h) ----
+
+namespace {
+
+// What `head` is the head of has failed, and `member` learns it.
+void stop(EngineCore& core, Execution& head, Execution& member) PV2_REQUIRES(core.state_mutex) {
+  if (member.is_head() && member.tree.failing != &head) {
+    member.tree.failing = &head;
+    member.tree.in_flight_inside = 0;
+    head.tree.in_flight_inside += member.tree.in_flight;
+  }
+  PV2_ASSERT(failing_domain(member) == &head, "whoever is stopped knows what has failed");
+  stop_member(core, member);
+}
+
+void stopped(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  const TreeState& tree = head.tree;
+  if (tree.in_flight_inside > 1) core.recall_runs();
+  if (head.is_quarantined() || tree.in_flight_inside != 0) return;
+  if (!tree.rolling_back && !tree.parked) begin_rollback(core, head, effects);
+}
+
+void survey(TreeWork& work, Execution& member) {
+  const Failure* const failure = failure_within(member, work.head);
+  const bool first =
+      failure != nullptr && (work.first == nullptr || failure->sequence < work.first->sequence);
+  if (first) work.first = failure;
+  if (stands_beyond_return(member)) work.beyond = &member;
+  if (work.parked == nullptr && is_parked_in_undo(member)) work.parked = &member;
+}
+
+// Whether a rollback can be planned.
+bool surveyed(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  Execution& head = work.head;
+  TreeState& tree = head.tree;
+  core.flush();  // the last one in flight may just have given its locks back, and be the first to
+                 // be undone
+  tree.cause = cause_of(head, work.first);
+  if (work.beyond == nullptr || head.sent_back) return true;
+  tree.rolling_back = true;
+  park_tree(core, head,
+            "it failed (" + tree.cause.to_string() + ") after procedure " +
+                std::to_string(work.beyond->id.value) + " had passed its point of no return",
+            effects);
+  return false;
+}
+
+void plan(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  Execution& head = work.head;
+  if (&member == &head) {
+    head.result.clear();  // of a done() that was waiting for its children: nothing came of it
+  } else {
+    forget_that_it_was_stopped(member);
+    if (is_live_head(member)) forget_plan(member, effects);
+  }
+  plan_member(member, work.turns);
+  if (&member != &head) give_back_idle_locks(core, member, effects);
+}
+
+void planned(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  TreeState& tree = work.head.tree;
+  tree.rollback = std::move(work.plan);
+  tree.rolling_back = true;
+  // Before a restart, or as part of a domain within this one.
+  if (const Execution* const parked = work.parked) {
+    park_tree(core, work.head, parked->failure ? parked->failure->shown().to_string() : "",
+              effects);
+  }
+}
+
+bool has_messages(const Execution& member) {
+  return member.inbox && !member.inbox->messages.empty();
+}
+
+// A member without children leaves the tree, the scheduler and the table.
+void leave(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  Looks::one();
+  const Execution& head = work.head;
+  Execution& root = *member.root;
+  const bool ended_with_it = &member != &head && !member.reported &&
+                             head.state == ProcedureState::kRolledBack &&
+                             member.is_undone_with_its_tree();
+  if (ended_with_it && !head.is_root()) member.state = ProcedureState::kRolledBack;
+  if (ended_with_it) core.tell(ProcedureNews::Kind::kFinished, member, head.tree.cause);
+  if (&member == &root) {
+    core.tell(ProcedureNews::Kind::kFinished, root, root.failure ? root.failure->error : Status());
+  }
+  if (member.type != nullptr) {  // else it is bypassed by a program that does not know it
+    TypeCounts& counts = core.counts_of(*member.type);
+    ++(member.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
+  }
+  if (may_not_return(member)) --root.tree.no_returns;
+  core.abandon_waits(member);
+  core.settle(member, Disposition::kComplete);
+  core.state.live.erase(member.id);
+  if (work.garbage && &member != &root) work.garbage->left.push_back(member.id);
+  if (work.garbage && has_messages(member)) {
+    work.garbage->inboxes.emplace_back(member.id, std::move(member.inbox));
+  }
+  if (&member != &root) unlink_child(member);
+  if (member.tree.rollback) effects.retired_plans.push_back(std::move(member.tree.rollback));
+  effects.retired.emplace_back(&member);
+}
+
+// Whoever is below a head whose failure was reported has left; its parent is told.
+void report_end(EngineCore& core, Execution& head, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  TreeState& tree = head.tree;
+  core.abandon_waits(head);
+  if (head.holds_locks()) core.settle(head, Disposition::kParkUnlock);
+  head.recorded_locks = false;  // whatever its own record says
+  PV2_ASSERT(head.state == ProcedureState::kRolledBack, "what is reported is undone");
+  head.parked = false;
+  core.tell(ProcedureNews::Kind::kFinished, head, tree.cause);
+  const bool in_wider = tree.failing != nullptr && tree.failing != &head;
+  tree.failed = tree.parked = tree.rolling_back = tree.given_up = false;
+  if (tree.rollback) effects.retired_plans.push_back(std::move(tree.rollback));
+  if (!in_wider) tree.failing = nullptr;
+  if (!in_wider) tree.in_flight_inside = 0;
+  core.flush();
+  effects.log(LogLevel::kInfo,
+              "procedure " + std::to_string(head.id.value) + " (" +
+                  std::string(head.name_of_type()) +
+                  ") failed and is undone; its parent is told: " + head.failure->error.to_string());
+  in_wider ? child_ended_too_late(head) : child_finished(core, head, effects);
+}
+
+// The first work is over, whose head is free for another one.
+std::unique_ptr<TreeWork> take_off(EngineCore& core, TreeWork& work)
+    PV2_REQUIRES(core.state_mutex) {
+  auto& works = core.state.tree_works;
+  PV2_ASSERT(works.front().get() == &work && work.head.tree.work == &work,
+             "a head knows the work on its members, and the first one is done");
+  work.head.tree.work = nullptr;
+  std::unique_ptr<TreeWork> over = std::move(works.front());
+  works.pop_front();
+  return over;
+}
+
+// The next member to visit, parents before their children; nullptr: all were visited, or the
+// section has no room.
+Execution* next_to_visit(EngineCore& core, TreeWork& work) PV2_REQUIRES(core.state_mutex) {
+  while (work.cursor.at() != nullptr && core.looks.have_room()) {
+    Execution* const at = work.cursor.at();
+    const bool arrives = work.cursor.arrives();
+    work.cursor.move();
+    if (arrives) return at;
+  }
+  return nullptr;
+}
+
+// Each of these goes on with the first work; false: it pauses.
+
+bool stop_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  core.flush();  // so that every kQueued member is in a queue, or polled
+  while (Execution* const member = next_to_visit(core, work)) stop(core, work.head, *member);
+  if (work.cursor.at() != nullptr) return false;
+  const auto over = take_off(core, work);
+  stopped(core, over->head, effects);
+  return true;
+}
+
+bool plan_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  using Stage = TreeWork::Stage;
+  if (work.stage == Stage::kSurvey) {
+    while (Execution* const member = next_to_visit(core, work)) survey(work, *member);
+    if (work.cursor.at() != nullptr) return false;
+    if (!surveyed(core, work, effects)) return take_off(core, work) != nullptr;
+    work.stage = Stage::kTurns;
+    work.cursor = TreeCursor(work.head);
+  }
+  if (work.stage == Stage::kTurns) {
+    while (Execution* const member = next_to_visit(core, work)) {
+      plan(core, work, *member, effects);
+    }
+    if (work.cursor.at() != nullptr) return false;
+    work.stage = Stage::kSort;
+  }
+  if (work.stage == Stage::kSort) {
+    if (work.turns.size() > kSortedAtOnce) {
+      work.is_outside = true;
+      effects.to_sort.push_back(&work);
+      return false;
+    }
+    sort_turns(work);
+  }
+  planned(core, work, effects);
+  const auto over = take_off(core, work);
+  begin_turns(core, over->head, effects);
+  return true;
+}
+
+bool end_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  Execution& head = work.head;
+  while (work.at != &head || head.first_child != nullptr) {
+    if (!core.looks.have_room()) return false;
+    Execution& member = *work.at;
+    if (member.first_child != nullptr) {
+      Looks::one();
+      work.at = member.first_child;
+    } else {
+      work.at = member.parent_execution();
+      leave(core, work, member, effects);
+    }
+  }
+  const auto over = take_off(core, work);
+  head.is_root() ? leave(core, *over, head, effects) : report_end(core, head, effects);
+  if (over->garbage) effects.garbage.push_back(std::move(over->garbage));
+  return true;
+}
+
+bool go_on(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  using Kind = TreeWork::Kind;
+  Execution& head = work.head;
+  if (work.is_outside) return false;
+  // A domain around it has failed meanwhile, and that covers this one.
+  const bool taken_over = head.tree.failing != &head && work.kind != Kind::kEnd;
+  if (taken_over) return take_off(core, work) != nullptr;
+  if (head.is_quarantined() && work.kind != Kind::kStop && work.kind != Kind::kEnd) {
+    const auto over = take_off(core, work);
+    begin_work(core, head, Kind::kStop);  // what it has begun
+    return true;
+  }
+  switch (work.kind) {
+    case Kind::kStop:
+      return stop_all(core, work, effects);
+    case Kind::kPlan:
+      return plan_all(core, work, effects);
+    case Kind::kTurns: {
+      const auto over = take_off(core, work);
+      begin_turns(core, head, effects);
+      return true;
+    }
+    case Kind::kEnd:
+      return end_all(core, work, effects);
+  }
+  return false;
+}
+
+}  // namespace
+
+void sort_turns(TreeWork& work) {
+  PV2_ASSERT(work.stage == TreeWork::Stage::kSort, "turns are sorted once all are there");
+  work.plan = std::make_unique<RollbackPlan>(work.head, std::move(work.turns));
+  work.stage = TreeWork::Stage::kSorted;
+}
+
+bool do_tree_works(EngineCore& core, Effects& effects) {
+  auto& works = core.state.tree_works;
+  while (!works.empty() && core.looks.have_room()) {
+    if (!go_on(core, *works.front(), effects)) break;
+  }
+  if (works.empty()) core.tree_work_waits.store(false);
+  return !works.empty() && !works.front()->is_outside;
 }
 
 }  // namespace pv2

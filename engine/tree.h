@@ -34,7 +34,8 @@ void children_finished(EngineCore& core, Execution& parent, Effects& effects)
 /// The head of the widest domain around `member` that has failed, or nullptr.
 [[nodiscard]] Execution* failing_domain(Execution& member);
 
-/// Whether somebody of the domain, or of those within it if it has failed, is in flight.
+/// Whether somebody of the domain, or of those within it if it has failed, is in flight; or all of
+/// them are just being stopped, planned for, or let go.
 [[nodiscard]] bool is_in_flight(Execution& head);
 
 /// After a restart: whether a domain around `member` failed, by what its records say, before that
@@ -94,10 +95,9 @@ void order_published(EngineCore& core, Execution& execution, const StepCommit& c
 void park_member(EngineCore& core, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
-/// The last record of a child whose failure is only reported was published: what it spawned is
-/// over, and its parent goes on if it was the last one.
-void domain_ended(EngineCore& core, Execution& head, Effects& effects)
-    PV2_REQUIRES(core.state_mutex);
+/// The last record of a child whose failure is only reported was published: what it spawned leaves,
+/// and then its parent goes on if it was the last one.
+void domain_ended(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex);
 
 /// After a restart: notes in the heads of a tree what has failed by its records.
 void find_failures(Execution& root);
@@ -121,5 +121,12 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects)
 /// Freezes a tree that this program does not understand; its locks stay held.
 void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
+
+/// Goes on with what is to be done to whole trees, as far as this section has room. Whether more is
+/// left that can be gone on with in another one.
+bool do_tree_works(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex);
+
+/// Of one that was left to be sorted (Effects::to_sort). Needs no lock: nobody else looks at it.
+void sort_turns(TreeWork& work);
 
 }  // namespace pv2

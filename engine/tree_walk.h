@@ -22,6 +22,19 @@ inline void link_child(Execution& child) {
   parent.last_child = &child;
 }
 
+/// `child`, which has no children any more, leaves the tree.
+inline void unlink_child(Execution& child) {
+  Execution& parent = *child.parent_execution();
+  PV2_ASSERT(child.first_child == nullptr, "whoever leaves a tree has no children in it");
+  PV2_ASSERT(child.prev_sibling != nullptr || parent.first_child == &child,
+             "whoever leaves a tree was linked");
+  (child.prev_sibling != nullptr ? child.prev_sibling->next_sibling : parent.first_child) =
+      child.next_sibling;
+  (child.next_sibling != nullptr ? child.next_sibling->prev_sibling : parent.last_child) =
+      child.prev_sibling;
+  child.next_sibling = child.prev_sibling = nullptr;
+}
+
 /// A place on a walk over a member and all its descendants, parents before their children, children
 /// in order of spawning. Moves along one link at a time.
 class TreeCursor {
