@@ -93,6 +93,11 @@ struct EngineState {
   CompletedResults completed;
   /// Roots, live or ended, whose descendants' rows are being deleted.
   FlatMap<ProcedureId, PendingGarbage> garbage;
+  /// Rows of members that left before the end of their tree, by root: deleted when they are many,
+  /// or with the others of the tree. Each is a chain of that root's garbage.
+  FlatMap<ProcedureId, std::unique_ptr<GarbageCommit>> dropped;
+  /// Children of steps that are on the way: they will be live.
+  std::size_t spawning = 0;
   /// Aborts on the way, by root. One per tree: a second one joins it.
   FlatMap<ProcedureId, MessageCommit*> aborting;
   /// Acknowledgements on the way. One per result: a second one joins it, so that none can delete

@@ -160,7 +160,8 @@ struct Execution final : SchedulerEntry {
   Execution* last_child = nullptr;
   Execution* next_sibling = nullptr;
   Execution* prev_sibling = nullptr;
-  CompactBytes type_name;  ///< Only when `type` is nullptr.
+  Execution* unexamined = nullptr;  ///< Its oldest child that drop_ended_children() has yet to see.
+  CompactBytes type_name;           ///< Only when `type` is nullptr.
   CompactBytes owner;
   CompactBytes arguments;  ///< The argument fields, encoded.
   Nonce nonce;

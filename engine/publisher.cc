@@ -325,6 +325,10 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     core_.reserve_ids(effects);
   }
   for (InsertCommit* submitted : commit.roots) apply_insert(*submitted, effects);
+  core_.state.spawning -= std::exchange(commit.reserved, 0);
+  const bool may_drop = execution.unexamined != nullptr && !commit.was_undo && !commit.is_grant;
+  const bool root_ended = execution.is_root() && is_finished(execution.state);  // all of them leave
+  if (may_drop && !root_ended) drop_ended_children(core_, execution, effects);
   const Execution* const failed = failing_domain(execution);
   const bool ended = is_finished(execution.state) && execution.is_root() && failed == nullptr;
   if (ended || (execution.is_root() && execution.state == ProcedureState::kRolledBack)) {
@@ -493,6 +497,7 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
         child->phase = Phase::kIdle;
         core_.state.live.emplace(child->id, child);
       }
+      core_.state.spawning -= std::exchange(step.reserved, 0);
       for (InsertCommit* submitted : step.roots) insert_failed(*submitted, unknown, effects);
       core_.state.spare_steps.give_back(std::unique_ptr<StepCommit>(&step));
       return;

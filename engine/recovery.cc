@@ -413,6 +413,7 @@ void Recovery::queue_all(Effects& effects) {
 
 void Recovery::queue_tree(Execution& root, Effects& effects) {
   if (root.quarantined) return;
+  drop_all_ended(core_, root, effects);
   find_failures(root);
   drop_late_signals(root, effects);
   if (joins_make_sense(root, effects)) start_domain(core_, root, effects);

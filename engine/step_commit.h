@@ -130,6 +130,7 @@ struct StepCommit final : EngineRequest {
   Transition next;
   ProcedureId producer;  ///< Of what the step awaits, if it said so.
   std::vector<Execution*> children;
+  std::size_t reserved = 0;  ///< Of EngineState::spawning.
   /// Roots that the step submitted; their rows are in this batch. Owned, as the children are.
   std::vector<InsertCommit*> roots;
   std::unique_ptr<InboxUse> inbox_use;  ///< Most have none.

@@ -21,6 +21,9 @@ namespace {
 constexpr CommitSequence kUnfinished{UINT64_MAX - 1};
 constexpr CommitSequence kParkedTurn{UINT64_MAX};
 
+// Rows of members that left early are deleted together: what is left of that after a crash is found
+// again, so a batch may wait.
+constexpr std::size_t kDroppedAtOnce = 64;
 // Turns that are sorted under the mutex: in as long as it takes to take it twice.
 constexpr std::size_t kSortedAtOnce = 256;
 
@@ -550,6 +553,12 @@ void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex)
   TreeWork& work = begin_work(core, head, TreeWork::Kind::kEnd);
   const bool has_rows = head.first_child != nullptr ||
                         (head.is_root() && head.inbox && !head.inbox->messages.empty());
+  const auto dropped = head.is_root() ? core.state.dropped.find(head.id) : core.state.dropped.end();
+  if (dropped != core.state.dropped.end()) {
+    work.garbage = std::move(dropped->second);
+    core.state.dropped.erase(dropped);
+    return;
+  }
   if (!has_rows || !core.keeps_records) return;
   work.garbage = std::make_unique<GarbageCommit>();
   work.garbage->root = head.root->id;
@@ -820,12 +829,32 @@ bool has_messages(const Execution& member) {
   return member.inbox && !member.inbox->messages.empty();
 }
 
-// A member without children leaves the tree, the scheduler and the table.
-void leave(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
+// A member without children leaves the tree, the scheduler and the table, and its rows are garbage.
+void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Looks::one();
+  if (member.type != nullptr) {  // else it is bypassed by a program that does not know it
+    TypeCounts& counts = core.counts_of(*member.type);
+    ++(member.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
+  }
+  if (may_not_return(member)) --member.root->tree.no_returns;
+  core.abandon_waits(member);
+  core.settle(member, Disposition::kComplete);
+  core.state.live.erase(member.id);
+  if (rows != nullptr && !member.is_root()) rows->left.push_back(member.id);
+  if (rows != nullptr && has_messages(member)) {
+    rows->inboxes.emplace_back(member.id, std::move(member.inbox));
+  }
+  if (!member.is_root()) unlink_child(member);
+  if (member.tree.rollback) effects.retired_plans.push_back(std::move(member.tree.rollback));
+  effects.retired.emplace_back(&member);
+}
+
+// The same at the end of its tree, of which whoever listens is told.
+void leave(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
   const Execution& head = work.head;
-  Execution& root = *member.root;
+  const Execution& root = *member.root;
   const bool ended_with_it = &member != &head && !member.reported &&
                              head.state == ProcedureState::kRolledBack &&
                              member.is_undone_with_its_tree();
@@ -834,21 +863,7 @@ void leave(EngineCore& core, TreeWork& work, Execution& member, Effects& effects
   if (&member == &root) {
     core.tell(ProcedureNews::Kind::kFinished, root, root.failure ? root.failure->error : Status());
   }
-  if (member.type != nullptr) {  // else it is bypassed by a program that does not know it
-    TypeCounts& counts = core.counts_of(*member.type);
-    ++(member.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
-  }
-  if (may_not_return(member)) --root.tree.no_returns;
-  core.abandon_waits(member);
-  core.settle(member, Disposition::kComplete);
-  core.state.live.erase(member.id);
-  if (work.garbage && &member != &root) work.garbage->left.push_back(member.id);
-  if (work.garbage && has_messages(member)) {
-    work.garbage->inboxes.emplace_back(member.id, std::move(member.inbox));
-  }
-  if (&member != &root) unlink_child(member);
-  if (member.tree.rollback) effects.retired_plans.push_back(std::move(member.tree.rollback));
-  effects.retired.emplace_back(&member);
+  let_go(core, member, work.garbage.get(), effects);
 }
 
 // Whoever is below a head whose failure was reported has left; its parent is told.
@@ -987,6 +1002,70 @@ bool go_on(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core
 }
 
 }  // namespace
+
+namespace {
+
+// Whether it has ended and nothing of it itself can have to be undone, or keep others from it.
+bool is_spent(const Execution& member) {
+  if (member.reported) return true;
+  if (member.state != ProcedureState::kSuccess) return false;
+  return !member.is_undone_with_its_tree() || (member.undo.empty() && !member.no_return);
+}
+
+void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(is_spent(child) && child.phase == Phase::kIdle && child.tree.work == nullptr,
+             "who leaves before its tree has ended");
+  for (const auto& work : core.state.tree_works) {
+    if (work->cursor.at() == &child) work->cursor.move();
+  }
+  const ProcedureId root = child.root->id;
+  GarbageCommit* rows = nullptr;
+  if (core.keeps_records) {
+    std::unique_ptr<GarbageCommit>& dropped = core.state.dropped[root];
+    if (!dropped) {
+      dropped = std::make_unique<GarbageCommit>();
+      dropped->root = root;
+      ++core.state.garbage[root].chains;
+    }
+    rows = dropped.get();
+  }
+  let_go(core, child, rows, effects);
+  if (rows == nullptr || rows->left.size() < kDroppedAtOnce) return;
+  effects.garbage.push_back(std::move(core.state.dropped[root]));
+  core.state.dropped.erase(root);
+}
+
+}  // namespace
+
+void drop_ended_children(EngineCore& core, Execution& parent, Effects& effects) {
+  const bool has_ended = is_spent(parent);
+  while (Execution* const child = parent.unexamined) {
+    if (!core.looks.have_room()) return;
+    Looks::one();
+    const bool is_of_last_spawn = child->spawned_at == parent.last_child->spawned_at;
+    if (is_of_last_spawn && !has_ended) return;
+    const bool spent = is_spent(*child);
+    if (spent && child->unexamined != nullptr) {
+      drop_ended_children(core, *child, effects);
+      if (child->unexamined != nullptr) return;  // no room was left for all of them
+    }
+    parent.unexamined = child->next_sibling;
+    if (spent && child->first_child == nullptr) drop(core, *child, effects);
+  }
+}
+
+void drop_all_ended(EngineCore& core, Execution& root, Effects& effects) {
+  std::vector<Execution*> members;
+  for (Execution& member : Subtree(root)) members.push_back(&member);
+  for (auto at = members.rbegin(); at != members.rend(); ++at) {  // children before their parents
+    const Execution* before = nullptr;
+    do {
+      core.looks.nobody_waits();
+      before = (*at)->unexamined;
+      drop_ended_children(core, **at, effects);
+    } while ((*at)->unexamined != before && (*at)->unexamined != nullptr);
+  }
+}
 
 void sort_turns(TreeWork& work) {
   PV2_ASSERT(work.stage == TreeWork::Stage::kSort, "turns are sorted once all are there");

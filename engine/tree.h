@@ -111,6 +111,15 @@ void start_domain(EngineCore& core, Execution& head, Effects& effects)
 [[nodiscard]] bool stop_turns(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
+/// Children of `parent` leave that have ended, have nothing to undo, and are not of its last spawn:
+/// that one it may still ask for, unless it has ended so itself. As many as this section has room
+/// for; it goes on there when the parent's next record is published.
+void drop_ended_children(EngineCore& core, Execution& parent, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+/// After a restart, the same all over a tree: their rows may not have been deleted yet.
+void drop_all_ended(EngineCore& core, Execution& root, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
 /// Whether nothing in it is past its point of no return.
 [[nodiscard]] bool can_be_undone(Execution& head);
 

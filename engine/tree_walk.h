@@ -17,6 +17,7 @@ inline void link_child(Execution& child) {
   Execution& parent = *child.parent_execution();
   PV2_ASSERT(child.prev_sibling == nullptr && parent.first_child != &child,
              "a child is linked once");
+  if (parent.unexamined == nullptr) parent.unexamined = &child;  // all before it were seen
   child.prev_sibling = parent.last_child;
   (parent.last_child != nullptr ? parent.last_child->next_sibling : parent.first_child) = &child;
   parent.last_child = &child;
@@ -25,6 +26,7 @@ inline void link_child(Execution& child) {
 /// `child`, which has no children any more, leaves the tree.
 inline void unlink_child(Execution& child) {
   Execution& parent = *child.parent_execution();
+  if (parent.unexamined == &child) parent.unexamined = child.next_sibling;
   PV2_ASSERT(child.first_child == nullptr, "whoever leaves a tree has no children in it");
   PV2_ASSERT(child.prev_sibling != nullptr || parent.first_child == &child,
              "whoever leaves a tree was linked");
