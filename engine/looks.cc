@@ -4,6 +4,8 @@
 
 #include "looks.h"
 
+#include <utility>
+
 #include "engine.h"
 
 namespace pv2 {
@@ -18,6 +20,10 @@ void SectionLooks::reset(const ProcedureExecutor& executor) {
   EngineCore& core = executor.engine_->core;
   StateLock lock(core);
   core.looks.forget();
+}
+
+void SectionLooks::at_each_pause(const ProcedureExecutor& executor, std::function<void()> call) {
+  executor.engine_->core.between_sections = std::move(call);
 }
 
 }  // namespace pv2

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "pv2/engine/procedure_executor.h"
 
@@ -48,16 +49,20 @@ class Looks {
     in_section_ = 0;
   }
   /// Whether a work that may be long goes on in this section.
-  [[nodiscard]] bool have_room() const noexcept { return in_section_ < kSectionPauses; }
+  [[nodiscard]] bool have_room() const noexcept { return in_section_ < pauses_; }
 
   [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
   [[nodiscard]] std::size_t most() const noexcept { return most_; }
   void forget() noexcept { total_ = most_ = 0; }
 
+  /// kSectionPauses, unless a test wants works to pause more often. Set before an engine is made.
+  static inline std::size_t pauses_at = kSectionPauses;
+
  private:
   // Of the section that this thread is in; no lock is held inside another engine's.
   static inline constinit thread_local Looks* current = nullptr;
 
+  const std::size_t pauses_ = pauses_at;
   std::size_t in_section_ = 0;
   std::size_t most_ = 0;
   std::uint64_t total_ = 0;
@@ -70,6 +75,8 @@ struct SectionLooks {
 
   [[nodiscard]] static SectionLooks of(const ProcedureExecutor& executor);
   static void reset(const ProcedureExecutor& executor);
+  /// `call` is made, without a lock, whenever a work on a tree has paused and is to go on.
+  static void at_each_pause(const ProcedureExecutor& executor, std::function<void()> call);
 };
 
 }  // namespace pv2

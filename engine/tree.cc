@@ -21,6 +21,9 @@ namespace {
 constexpr CommitSequence kUnfinished{UINT64_MAX - 1};
 constexpr CommitSequence kParkedTurn{UINT64_MAX};
 
+// Children looked at with each record of their parent: more than most steps spawn, and with those
+// that leave not half of what a section may have.
+constexpr std::size_t kExaminedAtOnce = 128;
 // Rows of members that left early are deleted together: what is left of that after a crash is found
 // again, so a batch may wait.
 constexpr std::size_t kDroppedAtOnce = 64;
@@ -673,7 +676,8 @@ void left_flight(EngineCore& core, Execution& member, Effects& effects) {
   if (failed == nullptr) return;
   PV2_ASSERT(failed->tree.in_flight_inside > 0, "a domain that failed counts all within it");
   if (--failed->tree.in_flight_inside > 0) return;
-  if (failed->tree.work != nullptr) return;  // that comes to it
+  if (failed->tree.work != nullptr) return;    // that comes to it
+  if (failed->tree.failing != failed) return;  // or that of a domain around it
   if (failed->tree.rolling_back && failed->tree.rollback) {
     begin_turns(core, *failed, effects);
   } else if (!failed->tree.parked) {
@@ -761,8 +765,8 @@ namespace {
 // What `head` is the head of has failed, and `member` learns it.
 void stop(EngineCore& core, Execution& head, Execution& member) PV2_REQUIRES(core.state_mutex) {
   if (member.is_head() && member.tree.failing != &head) {
+    // Domains within it that were not come to yet go on counting there.
     member.tree.failing = &head;
-    member.tree.in_flight_inside = 0;
     head.tree.in_flight_inside += member.tree.in_flight;
   }
   PV2_ASSERT(failing_domain(member) == &head, "whoever is stopped knows what has failed");
@@ -1037,21 +1041,33 @@ void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(cor
 
 }  // namespace
 
-void drop_ended_children(EngineCore& core, Execution& parent, Effects& effects) {
+namespace {
+
+// `most` is how many are still looked at.
+void drop_ended(EngineCore& core, Execution& parent, std::size_t& most, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
   const bool has_ended = is_spent(parent);
   while (Execution* const child = parent.unexamined) {
-    if (!core.looks.have_room()) return;
+    if (most == 0) return;
+    --most;
     Looks::one();
     const bool is_of_last_spawn = child->spawned_at == parent.last_child->spawned_at;
     if (is_of_last_spawn && !has_ended) return;
     const bool spent = is_spent(*child);
     if (spent && child->unexamined != nullptr) {
-      drop_ended_children(core, *child, effects);
-      if (child->unexamined != nullptr) return;  // no room was left for all of them
+      drop_ended(core, *child, most, effects);
+      if (child->unexamined != nullptr) return;  // the next record goes on with them
     }
     parent.unexamined = child->next_sibling;
     if (spent && child->first_child == nullptr) drop(core, *child, effects);
   }
+}
+
+}  // namespace
+
+void drop_ended_children(EngineCore& core, Execution& parent, Effects& effects) {
+  std::size_t most = kExaminedAtOnce;
+  drop_ended(core, parent, most, effects);
 }
 
 void drop_all_ended(EngineCore& core, Execution& root, Effects& effects) {
@@ -1060,7 +1076,6 @@ void drop_all_ended(EngineCore& core, Execution& root, Effects& effects) {
   for (auto at = members.rbegin(); at != members.rend(); ++at) {  // children before their parents
     const Execution* before = nullptr;
     do {
-      core.looks.nobody_waits();
       before = (*at)->unexamined;
       drop_ended_children(core, **at, effects);
     } while ((*at)->unexamined != before && (*at)->unexamined != nullptr);

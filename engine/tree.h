@@ -112,8 +112,8 @@ void start_domain(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
 /// Children of `parent` leave that have ended, have nothing to undo, and are not of its last spawn:
-/// that one it may still ask for, unless it has ended so itself. As many as this section has room
-/// for; it goes on there when the parent's next record is published.
+/// that one it may still ask for, unless it has ended so itself. At most 128 are looked at; the
+/// parent's next record goes on with the others.
 void drop_ended_children(EngineCore& core, Execution& parent, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 /// After a restart, the same all over a tree: their rows may not have been deleted yet.
