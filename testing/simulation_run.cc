@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "looks.h"
 #include "pv2/testing/listing_words.h"
 
 namespace pv2::testing {
@@ -310,7 +311,16 @@ void SimulationRun::check() {
     if (info.quarantined) findings_.add("nothing was damaged, but\n    " + in_words(info));
   }
   check_locks();
+  check_sections();
   story_->check(*executor_, findings_);
+}
+
+// Whoever holds the engine's mutex stops everybody else.
+void SimulationRun::check_sections() {
+  const std::size_t most = SectionLooks::of(*executor_).most;
+  if (most <= kSectionLooksMax) return;
+  findings_.add(fmt::format("a critical section has looked at {} procedures, and {} are the most",
+                            most, kSectionLooksMax));
 }
 
 void SimulationRun::check_locks() {
