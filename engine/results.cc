@@ -240,8 +240,9 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
     }
     return publisher_.perform(effects);
   }
-  // Header, state, date, nonce and these; a tree to which an operator's program gives orders for months
-  // has more than fit one batch. They go first, and meanwhile it is like a tree with descendants.
+  // Header, state, date, nonce and these; a tree to which an operator's program gives orders for
+  // months has more than fit one batch. They go first, and meanwhile it is like a tree with
+  // descendants.
   if (audits.size() + 4 > std::min(core_.store.limits().batch_operations, kAuditsAtOnce)) {
     auto garbage = std::make_unique<GarbageCommit>();
     garbage->root = id;
@@ -249,9 +250,10 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
     {
       StateLock lock(core_);
       core_.state.acknowledging.erase(id);
-      auto& after = core_.state.garbage[id];
+      PendingGarbage& pending = core_.state.garbage[id];
+      ++pending.chains;
       for (Acknowledger& each : commit->answers) {
-        after.push_back([this, id, who = std::move(each)](const Status& status) {
+        pending.acknowledgements.push_back([this, id, who = std::move(each)](const Status& status) {
           if (status.ok()) return acknowledge(id, who);
           Effects answer;
           answer_acknowledger(who, status, answer);
