@@ -25,7 +25,7 @@ class Listeners {
 
   Result<ListenerId> add(ProcedureListener listener) PV2_EXCLUDES(listeners_mutex_);
   void remove(ListenerId id) PV2_EXCLUDES(listeners_mutex_);
-  /// Tells the oldest news, so many at most. Runs on the pool, once at a time.
+  /// Tells the oldest news, one batch of them. Runs on the pool, once at a time.
   void tell() PV2_EXCLUDES(listeners_mutex_);
 
  private:

@@ -49,7 +49,7 @@ class StepRun {
   void wait_for(const Outcome& outcome);
   void back_off(const Outcome& outcome);
   void cannot_advance();
-  /// The next run is attempt `attempt`, after a delay for so many failures in a row.
+  /// The next run is attempt `attempt`; the delay before it grows with `failures` in a row.
   void sleep_before(std::uint32_t attempt, std::uint32_t failures);
   void cannot_make_object();
   void fail(Status error);

@@ -97,7 +97,7 @@ std::atomic<std::size_t>& Workers::idle_count(Work work) noexcept {
   return work == Work::kTop ? core_.idle_reserved : core_.idle_workers;
 }
 
-// Whoever adds to his run looks at the idle counts after that; whoever is idle counts himself
+// A worker adds to its run, then reads the idle counts; an idle worker counts itself
 // before he looks at the runs. So either the one sees the other or the other way round, and what is
 // added to a run while somebody sleeps is followed by a nudge.
 bool Workers::idle(Worker& worker, Polled& polled) {

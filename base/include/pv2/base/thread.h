@@ -19,7 +19,7 @@ namespace pv2 {
 /// it was for and why. Thread-safe.
 [[nodiscard]] Result<std::thread> start_thread(std::string_view what, std::function<void()> work);
 
-/// For tests: from now on the machine has only so many threads left; nullopt: as many as it has.
+/// For tests: from now on this many threads can be started and no more; nullopt ends the limit.
 /// Thread-safe; in force in the whole process.
 void limit_new_threads_for_tests(std::optional<std::size_t> left) noexcept;
 

@@ -84,7 +84,7 @@ class AwaitSlotOf final : public AwaitSlot {
   void complete(T value) {
     if (take(std::move(value))) arrived();
   }
-  /// The same, but wakes nobody: who calls does.
+  /// Like complete(), but wakes nobody: the caller does that.
   void leave(T value) {
     if (take(std::move(value))) is_there();
   }

@@ -32,7 +32,7 @@ struct WaitReason {
     kProducer,    ///< `on` has to do something first; so it was reported to the scheduler.
     kChildren,    ///< `count` children have not finished; `on` are some of them.
     kTimer,       ///< It waits until `deadline`, in `left`.
-    /// The same, before attempt `attempt`, because the one before failed: `error`. Of an undo too.
+    /// It waits before attempt `attempt` of a step or an undo; the last one failed with `error`.
     kBackOff,
     kValue,   ///< It awaits `count` values that somebody completes; until `deadline`, if any.
     kEvent,   ///< It awaits the event `name`; until `deadline`, if any.

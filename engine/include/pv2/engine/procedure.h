@@ -57,7 +57,7 @@ class Procedure {
   /// Without a table of steps a procedure has one, number 1, called EXECUTE. A
   /// StateMachineProcedure declares its own: `static constexpr auto kSteps = pv2::steps(...);`.
   static constexpr internal::NoSteps kSteps{};
-  /// After so many failed attempts a step parks, unless its row of the table says another number.
+  /// A step parks after this many failed attempts, unless its row of the table says otherwise.
   /// 0: as RetryPolicy::max_attempts says. A derived class may declare its own.
   static constexpr std::uint32_t kMaxAttempts = 0;
   /// Whether one that has succeeded stays as it is even if the tree around it is undone (its parent
