@@ -156,9 +156,12 @@ void forget_that_it_was_stopped(const UndoTurn& turn) {
   if (!undone && !recorded) left.state = ProcedureState::kRunnable;
 }
 
-// What was being undone within this domain is planned anew with it, as after a restart.
+// What was being undone within this domain is planned anew with it, as after a restart, or never
+// undone. Nobody has a turn any more.
 void forget_inner_plans(Execution& head) {
+  head.undo_step = 0;
   for (Execution* member : head.tree.members) {
+    member->undo_step = 0;
     if (!member->reports || member->reported) continue;
     TreeState& inner = member->tree;
     if (inner.rollback) inner.rollback->for_each(forget_that_it_was_stopped);
@@ -181,7 +184,7 @@ void plan_rollback(Execution& head) {
   head.tree.cause = find_cause(head);
   head.result.clear();  // of a done() that was waiting for its children: nothing came of it
   for (Execution& member : TreeMembers(head)) {
-    member.undo_step = 0;
+    PV2_ASSERT(member.undo_step == 0, "a turn begins when the plan is made");
     if (!member.is_undone_with_its_tree() || member.state == ProcedureState::kRolledBack) continue;
     member.undo_left = 0;
     for (const UndoEntry& entry : member.undo) {
@@ -563,10 +566,7 @@ void resume_domain(EngineCore& core, Execution& head, Effects& effects)
   if (head.is_root() && head.state == ProcedureState::kSuccess) {
     return finish_root(core, head, effects);
   }
-  for (Execution& member : TreeMembers(head)) {
-    member.unfinished_children = 0;
-    member.undo_step = 0;  // its turn was in the rollback of a domain within this one
-  }
+  for (Execution& member : TreeMembers(head)) member.unfinished_children = 0;
   for (const Execution* member : tree.members) {
     const bool ended = member->state == ProcedureState::kSuccess || member->reported;
     if (!ended) ++member->parent_execution()->unfinished_children;
@@ -669,7 +669,6 @@ void park_member(EngineCore& core, Execution& member, Effects& effects) {
 
 void domain_ended(EngineCore& core, Execution& head, Effects& effects) {
   head.phase = Phase::kIdle;
-  head.undo_step = 0;
   forget_inner_plans(head);
   TreeState& tree = head.tree;
   tree.failed = tree.parked = tree.rolling_back = tree.given_up = false;

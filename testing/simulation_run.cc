@@ -29,6 +29,18 @@ bool has_failed(const ProcedureInfo& info) {
   return info.state == ProcedureState::kFailed || info.state == ProcedureState::kRolledBack;
 }
 
+// Whether it is about to be undone, when those of its tree that are in flight have ended: a restart
+// writes who was in the middle of a step before it undoes anything.
+bool waits_to_be_undone(ProcedureExecutor& executor, ProcedureId id) {
+  const auto explanation = executor.explain(id);
+  if (!explanation.ok()) return false;
+  const std::vector<WaitReason>& reasons = explanation->procedures.front().reasons;
+  return std::any_of(reasons.begin(), reasons.end(), [](const WaitReason& reason) {
+    return reason.kind == WaitReason::Kind::kTreeInFlight ||
+           reason.kind == WaitReason::Kind::kCommitting;
+  });
+}
+
 // What is durable of the procedures, in words. Left out are trees in which something is being
 // undone, because a restart plans that anew, and those of which something was written that nobody
 // heard of; and what is undone, which a restart knows only as part of something else.
@@ -53,7 +65,11 @@ std::map<std::uint64_t, std::string> durable_words(const std::vector<ProcedureIn
 // of no return, what was being undone within it is undone again only when it goes on.
 std::string words_of(ProcedureInfo info, const ProcedureInfo& other) {
   if (info.parked) info.error = Status();
-  if (info.parked && other.parked) info.undo = false;
+  if (info.parked && other.parked && info.undo != other.undo) {
+    info.undo = false;
+    info.step = 0;
+    info.step_name.clear();
+  }
   if (info.parked && other.parked && other.state == ProcedureState::kFailed) {
     info.state = other.state;
     info.attempt = other.attempt;
@@ -304,10 +320,12 @@ void SimulationRun::check() {
     }
     const bool failed = has_failed(info);
     // Of what is parked beyond a point of no return a restart does not plan what else is undone.
-    if (known.failed && !failed && !info.parked && !story_->may_be_repaired(info)) {
+    const bool still_fails =
+        failed || (known.failed && (info.parked || waits_to_be_undone(*executor_, info.id)));
+    if (known.failed && !still_fails && !story_->may_be_repaired(info)) {
       findings_.add("what had failed goes on:\n    " + in_words(info));
     }
-    known.failed = failed || (known.failed && info.parked);
+    known.failed = still_fails;
     if (info.quarantined) findings_.add("nothing was damaged, but\n    " + in_words(info));
   }
   check_locks();

@@ -6,6 +6,7 @@
 #include "simulation/story_events.h"
 
 #include <set>
+#include <utility>
 
 #include "simulation/turn.h"
 
@@ -32,8 +33,9 @@ void StoryEvents::reset(std::size_t which) {
 
 bool StoryEvents::await(StepContext& ctx, std::size_t which) {
   const std::pair key(ctx.id().value, ctx.effect_key());
-  const auto [waiter, first] = waiters_.try_emplace(key, Waiter{which, holds_[which]});
+  const auto [waiter, first] = waiters_.try_emplace(key, Waiter{which, holds_[which], true});
   const bool goes_on = ctx.await(events_[which]);
+  if (!std::exchange(waiter->second.is_known, true)) waiter->second.may_go_on = goes_on;
   if (goes_on != waiter->second.may_go_on) {
     findings_.add(place(ctx) + (goes_on ? ": it goes on though its event was not set"
                                         : ": it was waiting when its event was set, and waits on"));
@@ -44,6 +46,12 @@ bool StoryEvents::await(StepContext& ctx, std::size_t which) {
 
 void StoryEvents::forget(std::uint64_t id) {
   std::erase_if(waiters_, [id](const auto& waiter) { return waiter.first.first == id; });
+}
+
+void StoryEvents::may_ask_anew(std::uint64_t id) {
+  for (auto& [key, waiter] : waiters_) {
+    if (key.first == id) waiter.is_known = false;
+  }
 }
 
 std::size_t StoryEvents::due() const {

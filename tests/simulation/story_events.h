@@ -36,6 +36,9 @@ class StoryEvents {
   bool await(StepContext& ctx, std::size_t which);
   /// What a procedure awaited is over: a retry, another step, or an operator's order.
   void forget(std::uint64_t id);
+  /// An order reached its tree: whether what it awaited was kept depends on whether that had
+  /// failed.
+  void may_ask_anew(std::uint64_t id);
 
   /// Events that somebody waits for, and one of them is set, for a moment only.
   [[nodiscard]] std::size_t due() const;
@@ -45,6 +48,7 @@ class StoryEvents {
   struct Waiter {
     std::size_t which = 0;
     bool may_go_on = false;
+    bool is_known = true;  // false: it may have been stopped and have to ask anew
   };
 
   Findings& findings_;

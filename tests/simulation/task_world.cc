@@ -195,7 +195,7 @@ void TaskWorld::skip_undo(ProcedureId id, std::uint32_t step) {
 
 void TaskWorld::resumes(std::size_t root) {
   for (const auto& [id, member] : members_) {
-    if (plan_.tasks[member.spec].root == root) events_.forget(id);
+    if (plan_.tasks[member.spec].root == root) events_.may_ask_anew(id);
   }
 }
 
