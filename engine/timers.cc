@@ -40,8 +40,9 @@ class Timers::Thread {
     auto thread = start_thread("the timers of the executor", [this, &gate] {
       if (gate.pass()) run();
     });
-    if (thread.ok()) thread_ = *std::move(thread);
-    return thread.status();
+    if (!thread.ok()) return thread.status();
+    thread_ = *std::move(thread);
+    return Status();
   }
 
   // The object stays: whoever still reports an earlier deadline posts into a context that nobody
