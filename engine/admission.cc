@@ -186,7 +186,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type_name,
                          "' is not registered; add it to the ProcedureRegistry before open()");
   } else {
     refused = check_bytes("SubmitOptions::owner", options.owner.size(), limits::kOwnerBytes);
-    execution->root = execution.get();
+    execution->belong_to(nullptr);
     if (refused.ok()) execution->owner = options.owner;
     execution->nonce = options.nonce;
     execution->step = execution->type->steps.front().number;

@@ -99,7 +99,8 @@ Status EngineCore::unavailable() const {
 
 Execution* EngineCore::find(ProcedureId id) {
   const auto at = state.live.find(id);
-  return at == state.live.end() ? nullptr : at->second;
+  if (at == state.live.end()) return nullptr;
+  return at->second->leaves() ? nullptr : at->second;
 }
 
 void EngineCore::settle(Execution& execution, Disposition disposition) {

@@ -30,12 +30,14 @@
 #include "completed_results.h"
 #include "engine_age.h"
 #include "live_table.h"
+#include "looks.h"
 #include "pv2/engine/procedure_executor.h"
 #include "retention.h"
 #include "running_steps.h"
 #include "step_commit.h"
 #include "task_pool.h"
 #include "timer_queue.h"
+#include "tree_work.h"
 #include "worker_run.h"
 
 namespace pv2 {
@@ -52,6 +54,8 @@ struct Effects {
   CommitList durable;
   /// The scheduler has forgotten them; nobody points at them any more.
   std::vector<std::unique_ptr<Execution>> retired;
+  std::vector<std::unique_ptr<RollbackPlan>> retired_plans;
+  std::vector<TreeWork*> to_sort;  ///< What they collected, by the publisher; then they go on.
   std::vector<std::pair<LogLevel, std::string>> log_lines;
   /// A timer became the earliest.
   bool timers_moved = false;
@@ -69,6 +73,14 @@ struct NonceEntry {
   Fingerprint fingerprint;
 };
 
+/// Rows of one tree that are being deleted.
+struct PendingGarbage {
+  std::size_t chains = 0;  ///< Each deletes chunk after chunk.
+  /// Of the root's result, which wait for the last of them: rows without their root would look like
+  /// a torn tree.
+  std::vector<std::function<void(Status)>> acknowledgements;
+};
+
 template <class Key, class Value>
 using FlatMap = boost::unordered_flat_map<Key, Value, std::hash<Key>>;
 
@@ -81,9 +93,13 @@ struct EngineState {
   LiveTable live;
   FlatMap<Nonce, NonceEntry> nonces;
   CompletedResults completed;
-  /// Roots whose descendants' rows are being deleted, with the acknowledgements that wait for the
-  /// end of it.
-  FlatMap<ProcedureId, std::vector<std::function<void(Status)>>> garbage;
+  /// Roots, live or ended, whose descendants' rows are being deleted.
+  FlatMap<ProcedureId, PendingGarbage> garbage;
+  /// Rows of members that left before the end of their tree, by root: deleted when they are many,
+  /// or with the others of the tree. Each is a chain of that root's garbage.
+  FlatMap<ProcedureId, std::unique_ptr<GarbageCommit>> dropped;
+  /// Children of steps that are on the way: they will be live.
+  std::size_t spawning = 0;
   /// Aborts on the way, by root. One per tree: a second one joins it.
   FlatMap<ProcedureId, MessageCommit*> aborting;
   /// Acknowledgements on the way. One per result: a second one joins it, so that none can delete
@@ -93,6 +109,7 @@ struct EngineState {
   /// What open() has set aside: in the store, and not live.
   std::map<ProcedureId, UnreadableRecord> unreadable;
   TimerQueue timers;
+  std::deque<std::unique_ptr<TreeWork>> tree_works;  ///< The first one is being done.
   EntryList to_settle;  ///< For the scheduler, before the mutex is released.
   SpareCommits<StepCommit> spare_steps;
   SpareCommits<InsertCommit> spare_inserts;
@@ -150,8 +167,10 @@ struct EngineCore {
   /// Set once, before anything runs; without workers it is not.
   std::function<void()> expect_deadlock_search;
   std::function<void()> tell_news;  ///< Set once, before anything runs.
-  Admission* admission = nullptr;   ///< Set once, before anything runs.
-  Offloads* offloads = nullptr;     ///< Set once, before anything runs.
+  /// For tests: called without a lock when a work on a tree pauses. Set before anything runs.
+  std::function<void()> between_sections;
+  Admission* admission = nullptr;  ///< Set once, before anything runs.
+  Offloads* offloads = nullptr;    ///< Set once, before anything runs.
   /// Workers that look for others to help, or sleep after they found none; those that are reserved
   /// for the top classes by themselves.
   std::atomic<std::size_t> idle_workers{0};
@@ -162,6 +181,8 @@ struct EngineCore {
   std::atomic<std::uint64_t> recalls{0};
   /// A hint that spares making news that nobody would hear.
   std::atomic<bool> has_listeners{false};
+  /// Set by whoever begins a tree work; whoever clears it sees to those that there are.
+  std::atomic<bool> tree_work_waits{false};
   /// A hint that spares the mutex; the answer is read under it.
   std::atomic<bool> limits_types{false};
   const std::string store_name;  ///< For messages that are made under the state mutex.
@@ -170,6 +191,7 @@ struct EngineCore {
 
   Mutex state_mutex;
   EngineState state PV2_GUARDED_BY(state_mutex);
+  Looks looks PV2_GUARDED_BY(state_mutex);
 
   /// What a worker draws from, in this life: another one with each worker and each life, so that
   /// nothing that a step has drawn comes again after a restart. With the same options, store and
@@ -190,6 +212,7 @@ struct EngineCore {
   Status unavailable() const PV2_REQUIRES(state_mutex);
   /// The counters of a type.
   TypeCounts& counts_of(const ProcedureType& type) PV2_REQUIRES(state_mutex);
+  /// nullptr: it does not exist, or has ended and is about to leave the table.
   [[nodiscard]] Execution* find(ProcedureId id) PV2_REQUIRES(state_mutex);
   /// Tells the scheduler what becomes of an execution, at the latest when the state mutex is
   /// released (flush): so whoever finds it kQueued under that mutex knows that it is in a queue, or
@@ -242,12 +265,14 @@ class PV2_SCOPED_CAPABILITY StateLock {
  public:
   explicit StateLock(EngineCore& core) PV2_ACQUIRE(core.state_mutex) : core_(core) {
     core_.state_mutex.lock();
+    outer_ = core_.looks.begin();
   }
   ~StateLock() PV2_RELEASE() {
     core_.flush();
     const bool look_at_deadlocks = core_.claim_deadlock_task();
     const bool tell_news = core_.claim_news_task();
     const bool stops_work = !core_.state.work_to_stop.empty();
+    core_.looks.end(outer_);
     core_.state_mutex.unlock();
     if (stops_work) core_.tell_work_to_stop();
     if (look_at_deadlocks) core_.expect_deadlock_search();
@@ -258,6 +283,7 @@ class PV2_SCOPED_CAPABILITY StateLock {
 
  private:
   EngineCore& core_;
+  Looks* outer_ = nullptr;
 };
 
 /// What is left of a timed wait after a restart: what the wall clock says, but never more than was

@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include <pv2/base/assert.h>
 #include <pv2/base/procedure_state.h>
 #include <pv2/scheduler/scheduler_entry.h>
 
@@ -27,6 +28,7 @@
 #include "inbox.h"
 #include "interrupted_members.h"
 #include "lazy_vector.h"
+#include "looks.h"
 #include "optional_time.h"
 #include "outstanding_work.h"
 #include "pv2/engine/procedure_executor.h"
@@ -37,6 +39,7 @@
 namespace pv2 {
 
 struct InsertCommit;
+struct TreeWork;
 
 /// Where an execution is, in this run. Not persisted: recovery decides anew.
 enum class Phase : std::uint8_t {
@@ -129,24 +132,44 @@ struct Failure {
 /// What fails together is doing: a root, or a child whose failure is only reported, with all its
 /// descendants. Used in these heads only, under the state mutex: so bits may share a byte.
 struct TreeState {
-  std::uint32_t in_flight = 0;    ///< Members taken by a worker whose record is not published yet.
-  bool failed : 1 = false;        ///< Published: from now on nothing of it goes forward.
-  bool parked : 1 = false;        ///< Can neither be finished nor undone.
-  bool rolling_back : 1 = false;  ///< in_flight reached 0 after the failure: `rollback` is made.
-  bool abort_accepted : 1 = false;         ///< An abort is coming: no point of no return is passed.
-  bool given_up : 1 = false;               ///< The failure that ends a deadlock is on the way.
+  /// Of its own members, not those of domains within it: taken by a worker, and their record is not
+  /// published yet.
+  std::uint32_t in_flight = 0;
+  /// The same of the domains within it too, while it is the widest one that has failed; else 0.
+  std::uint32_t in_flight_inside = 0;
+  bool failed : 1 = false;          ///< Published: from now on nothing of it goes forward.
+  bool parked : 1 = false;          ///< Can neither be finished nor undone.
+  bool rolling_back : 1 = false;    ///< in_flight reached 0 after the failure: `rollback` is made.
+  bool abort_accepted : 1 = false;  ///< An abort is coming: no point of no return is passed.
+  bool given_up : 1 = false;        ///< The failure that ends a deadlock is on the way.
+  bool over : 1 = false;  ///< It ended with a failure that was reported, or within such a domain.
   std::unique_ptr<RollbackPlan> rollback;  ///< While it is being undone, parked or not.
   /// As of the last durable record of the head. nullptr: a restart would guess right.
   std::unique_ptr<InterruptedMembers> interrupted;
-  Status cause;  ///< Of the failure that was durable first: the result of the root.
-  LazyVector<Execution*> members;  ///< Descendants in order of spawning, finished ones included.
+  Status cause;              ///< Of the failure that was durable first: the result of the root.
+  TreeWork* work = nullptr;  ///< What is being done to all of its members, a section at a time.
+  /// The head of the widest domain around this one, itself included, that has failed; or nullptr.
+  Execution* failing = nullptr;
+  /// By what the records say of it and of the domains around it, after a restart: the first failure
+  /// or abort.
+  CommitSequence first_failure{UINT64_MAX};
+  /// Of a root: members that have a point of no return, before or behind them.
+  std::uint32_t no_returns = 0;
 };
 
 struct Execution final : SchedulerEntry {
   // --- Identity: set before the insert, constant.
   const ProcedureType* type = nullptr;  ///< nullptr: not known to this program (quarantined).
   Execution* root = nullptr;            ///< Itself for a root.
-  CompactBytes type_name;               ///< Only when `type` is nullptr.
+  Execution* head = nullptr;            ///< Of its domain; see belong_to().
+  Execution* beside = nullptr;          ///< The nearest that is `undone_beside`, itself included.
+  // Links of the tree, of what is published: children in order of spawning.
+  Execution* first_child = nullptr;
+  Execution* last_child = nullptr;
+  Execution* next_sibling = nullptr;
+  Execution* prev_sibling = nullptr;
+  Execution* unexamined = nullptr;  ///< Its oldest child that drop_ended_children() has yet to see.
+  CompactBytes type_name;           ///< Only when `type` is nullptr.
   CompactBytes owner;
   CompactBytes arguments;  ///< The argument fields, encoded.
   Nonce nonce;
@@ -191,14 +214,15 @@ struct Execution final : SchedulerEntry {
   /// It waits, or did last, without a record: of its state, deadline and error that has what was
   /// before.
   bool ahead_of_record = false;
-  bool started = false;  ///< The current step was started (or may have been, before a crash).
-  bool quarantined = false;
-  bool torn = false;            ///< Its record names a root that cannot be one; it stands alone.
-  bool lost = false;            ///< Stands for a root of which there is no record.
-  bool unreadable = false;      ///< The same: there is one, but it cannot be read.
-  bool leads_rollback = false;  ///< In its turn: the head of what is being undone.
-  bool ends_tree = false;       ///< The same, and after it all of that is undone.
-  bool wait_reported = false;   ///< The scheduler has been told whom it waits for.
+  bool started = false;      ///< The current step was started (or may have been, before a crash).
+  bool quarantined = false;  ///< Of a root: all of its tree is; see is_quarantined().
+  bool stopped_in_step = false;  ///< Its newest turn undoes a step that no record names yet.
+  bool torn = false;             ///< Its record names a root that cannot be one; it stands alone.
+  bool lost = false;             ///< Stands for a root of which there is no record.
+  bool unreadable = false;       ///< The same: there is one, but it cannot be read.
+  bool leads_rollback = false;   ///< In its turn: the head of what is being undone.
+  bool ends_tree = false;        ///< The same, and after it all of that is undone.
+  bool wait_reported = false;    ///< The scheduler has been told whom it waits for.
   bool has_unknown_fields = false;    ///< Its image has some that this program does not know.
   std::uint32_t object_failures = 0;  ///< In a row: user code threw while its object was made.
   std::uint32_t undo_step = 0;        ///< Not 0: it is this procedure's turn to undo this step.
@@ -222,15 +246,30 @@ struct Execution final : SchedulerEntry {
   [[nodiscard]] Execution* parent_execution() const noexcept {
     return static_cast<Execution*>(parent);
   }
+  /// Makes it a root, or a member of the tree of `above`, which spawned it. `reports` and
+  /// `undone_beside` are set.
+  void belong_to(Execution* above) noexcept {
+    parent = above;
+    root = above != nullptr ? above->root : this;
+    head = above == nullptr || reports ? this : above->head;
+    beside = undone_beside ? this : above != nullptr ? above->beside : nullptr;
+  }
   /// The head of its failure domain: itself if it is a root or reports its failure, else the
   /// nearest such ancestor.
   [[nodiscard]] Execution& domain() noexcept {
-    Execution* head = this;
-    while (!head->is_root() && !head->reports) head = head->parent_execution();
+    PV2_ASSERT(head != nullptr, "every member is in a domain");
     return *head;
   }
+  /// Whether it has ended with its tree, or with a domain whose failure was reported, and only has
+  /// not left the table of live executions yet.
+  [[nodiscard]] bool leaves() const noexcept {
+    return root->tree.over || (head != this && head->tree.over);
+  }
+  [[nodiscard]] bool is_quarantined() const noexcept { return root->quarantined; }
+  [[nodiscard]] bool is_head() const noexcept { return head == this; }
   /// Of such a head: that of the domain around it; nullptr for a root.
   [[nodiscard]] Execution* outer_domain() const noexcept {
+    Looks::one();
     return is_root() ? nullptr : &parent_execution()->domain();
   }
   [[nodiscard]] bool is_undone_with_its_tree() const noexcept {

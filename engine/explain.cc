@@ -11,6 +11,7 @@
 
 #include "offloads.h"
 #include "tree.h"
+#include "tree_walk.h"
 
 namespace pv2 {
 namespace {
@@ -19,8 +20,8 @@ namespace {
 constexpr std::size_t kProceduresMax = 64;
 // How many one reason names; each of them gets reasons of its own.
 constexpr std::size_t kNamesMax = 8;
-// Tree members that one explanation looks at, about 0.5 ms of the state mutex.
-constexpr std::size_t kMembersMax = 16'384;
+// Tree members that one explanation looks at, in one critical section.
+constexpr std::size_t kMembersMax = kSectionPauses;
 
 // A root that has ended and whose result is in memory.
 Explanation ended(const ProcedureResult& result) {
@@ -106,8 +107,8 @@ class Explainer {
   }
 
   void reasons_of(Execution& execution) PV2_REQUIRES(core_.state_mutex) {
-    const Execution* const failed = failing_domain(execution);
-    if (execution.quarantined) {
+    Execution* const failed = failing_domain(execution);
+    if (execution.is_quarantined()) {
       add(Kind::kQuarantined).error = execution.root->tree.cause;
     } else if (stands_still(execution)) {
       parked(execution);
@@ -267,20 +268,18 @@ class Explainer {
     WaitReason& reason = add(Kind::kChildren);
     reason.count = execution.unfinished_children;
     reason.age = age_of(execution.updated);
-    const auto& members = execution.root->tree.members;
     std::size_t found = 0;
-    for (std::size_t i = members.size(); i != 0 && look_at_one_more(); --i) {  // newest first
-      const Execution& member = *members[i - 1];
-      const bool ended = member.state == ProcedureState::kSuccess || member.reported;
-      if (member.parent != &execution || ended) continue;
-      name(reason, member.id);
+    const Execution* child = execution.last_child;
+    for (; child != nullptr && look_at_one_more(); child = older_of_spawn(*child)) {
+      if (child->state == ProcedureState::kSuccess || child->reported) continue;
+      name(reason, child->id);
       if (++found == std::min<std::size_t>(reason.count, kNamesMax)) break;
     }
     std::reverse(reason.on.begin(), reason.on.end());
     reason.more = reason.count - std::min(reason.count, reason.on.size());
   }
 
-  void stopped_by_failure(const Execution& head, const Execution& execution)
+  void stopped_by_failure(Execution& head, const Execution& execution)
       PV2_REQUIRES(core_.state_mutex) {
     const TreeState& tree = head.tree;
     if (execution.state == ProcedureState::kRolledBack || !execution.is_undone_with_its_tree()) {
@@ -297,7 +296,7 @@ class Explainer {
   }
 
   // Of who is ended by an order, only its work.
-  void in_flight_around(const Execution& head) PV2_REQUIRES(core_.state_mutex) {
+  void in_flight_around(Execution& head) PV2_REQUIRES(core_.state_mutex) {
     WaitReason& reason = add(Kind::kTreeInFlight);
     for_each_member(head, [&](const Execution& member) {
       const bool moves = member.phase == Phase::kInFlight || member.phase == Phase::kDropping;
@@ -324,8 +323,8 @@ class Explainer {
 
   void parked(Execution& execution) PV2_REQUIRES(core_.state_mutex) {
     WaitReason& reason = add(Kind::kParked);
-    const Execution* const failed = failing_domain(execution);
-    const Execution& head = failed != nullptr ? *failed : execution;
+    Execution* const failed = failing_domain(execution);
+    Execution& head = failed != nullptr ? *failed : execution;
     const Execution* culprit = execution.parked ? &execution : nullptr;
     for_each_member(head, [&](const Execution& member) {
       if (culprit == nullptr && member.parked) culprit = &member;
@@ -343,11 +342,10 @@ class Explainer {
   }
 
   template <class Visit>
-  void for_each_member(const Execution& root, Visit&& visit) {
-    visit(root);
-    for (const Execution* member : root.tree.members) {
+  void for_each_member(Execution& root, Visit&& visit) {
+    for (const Execution& member : Subtree(root)) {
       if (!look_at_one_more()) return;
-      visit(*member);
+      visit(member);
     }
   }
 

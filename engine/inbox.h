@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <pv2/base/assert.h>
 #include <pv2/base/clock.h>
 #include <pv2/base/ids.h>
 #include <pv2/base/status.h>
@@ -19,6 +20,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "looks.h"
 
 namespace pv2 {
 
@@ -60,6 +63,8 @@ struct Inbox {
   bool audited = false;                                 ///< Of a root: there are audit rows.
   std::vector<std::unique_ptr<InboxMessage>> messages;  ///< Durable ones, by number.
 
+  const InboxMessage* aborted_by = nullptr;  ///< One of `messages`, which stays; see abort().
+
   /// What the last published record of the procedure waits for.
   std::vector<SignalWish> wanted;
   // Accepted and not consumed, on the way or durable.
@@ -69,6 +74,7 @@ struct Inbox {
   [[nodiscard]] std::size_t count(std::string_view name) const noexcept {
     std::size_t found = 0;
     for (const auto& message : messages) {
+      Looks::one();
       found += message->kind == InboxMessage::Kind::kSignal && message->name == name ? 1 : 0;
     }
     return found;
@@ -87,6 +93,7 @@ struct Inbox {
   }
   void consume(std::uint64_t number) {
     for (auto at = messages.begin(); at != messages.end(); ++at) {
+      Looks::one();
       if ((*at)->number != number) continue;
       --signals;
       signal_bytes -= size_of(**at);
@@ -94,20 +101,28 @@ struct Inbox {
       return;
     }
   }
+  /// The same of all for which `ends` answers true, in one go.
+  template <class Ends>
+  void consume_if(Ends&& ends) {
+    std::erase_if(messages, [&](const std::unique_ptr<InboxMessage>& message) {
+      Looks::one();
+      if (!ends(*message)) return false;
+      PV2_ASSERT(message->kind == InboxMessage::Kind::kSignal, "only signals are consumed");
+      --signals;
+      signal_bytes -= size_of(*message);
+      return true;
+    });
+  }
   static std::size_t size_of(const InboxMessage& message) noexcept {
     return message.name.size() + message.payload.size();
   }
 
   /// The message that aborted the tree, or nullptr. At most one is ever published.
-  [[nodiscard]] const InboxMessage* abort() const noexcept {
-    for (const auto& message : messages) {
-      if (message->kind == InboxMessage::Kind::kAbort) return message.get();
-    }
-    return nullptr;
-  }
+  [[nodiscard]] const InboxMessage* abort() const noexcept { return aborted_by; }
   /// Keeps `message` in its place.
   void add(std::unique_ptr<InboxMessage> message) {
     if (message->number >= next_number) next_number = message->number + 1;
+    if (message->kind == InboxMessage::Kind::kAbort) aborted_by = message.get();
     auto at = messages.end();
     while (at != messages.begin() && (*(at - 1))->number > message->number) --at;
     messages.insert(at, std::move(message));

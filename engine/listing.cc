@@ -51,8 +51,8 @@ ProcedureInfo info_of(Execution& execution) {
       execution.type != nullptr ? execution.type->find_step(info.step) : nullptr;
   if (step != nullptr) info.step_name = step->name;
   info.attempt = execution.attempt;
-  info.parked = is_parked(execution) && !execution.quarantined;
-  info.quarantined = execution.quarantined;
+  info.parked = is_parked(execution) && !execution.is_quarantined();
+  info.quarantined = execution.is_quarantined();
   info.holds_locks = execution.recorded_locks;
   info.locks = execution.locks;
   if (execution.failure) info.error = execution.failure->shown();
@@ -74,8 +74,9 @@ Published published(Execution& execution, bool with_fields) {
   return copy;
 }
 
-bool is_durable(const Execution& execution) {
-  return execution.state != ProcedureState::kInitializing;
+// And it has not ended, with its tree, either.
+bool is_durable(Execution& execution) {
+  return execution.state != ProcedureState::kInitializing && !execution.leaves();
 }
 
 bool matches(Execution& execution, const ListFilter& filter, WallTime now) {
@@ -86,9 +87,9 @@ bool matches(Execution& execution, const ListFilter& filter, WallTime now) {
   if (filter.root && execution.root->id != filter.root) return false;
   if (filter.is_root && execution.is_root() != *filter.is_root) return false;
   if (filter.older_than && now - execution.submitted < *filter.older_than) return false;
-  if (filter.quarantined && execution.quarantined != *filter.quarantined) return false;
+  if (filter.quarantined && execution.is_quarantined() != *filter.quarantined) return false;
   if (filter.parked) {
-    const bool parked = is_parked(execution) && !execution.quarantined;
+    const bool parked = is_parked(execution) && !execution.is_quarantined();
     if (parked != *filter.parked) return false;
   }
   if (!filter.entity) return true;

@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <map>
 
+#include "looks.h"
+
 namespace pv2 {
 
 struct Execution;
@@ -56,6 +58,7 @@ class LiveTable {
         id = next->first * kBlock;
       }
       const auto at = map_.find(ProcedureId{id});
+      if (at != map_.end()) Looks::one();
       if (at != map_.end() && !visit(*at->second)) return ProcedureId{id};
     }
     return ProcedureId{id - 1};

@@ -11,6 +11,7 @@
 
 #include "record_codec.h"
 #include "tree.h"
+#include "tree_walk.h"
 
 namespace pv2 {
 namespace {
@@ -66,6 +67,13 @@ void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
   effects.commits.push_back(*commit.release());
 }
 
+void one_less_to_await(Execution& head, Effects& effects) {
+  OutstandingWork& work = *head.work;
+  PV2_ASSERT(work.last_order && work.last_order_awaits > 0,
+             "whoever is ended by an order is counted");
+  if (--work.last_order_awaits == 0) effects.durable.push_back(*work.last_order.release());
+}
+
 }  // namespace
 
 OutstandingWork::OutstandingWork() = default;
@@ -98,6 +106,22 @@ void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effec
   if (locks == Kept::kNo || !keeps_locks_for_work(execution)) return;
   if (execution.recorded_locks) return give_back_locks(core, execution, effects);
   core.settle(execution, Disposition::kParkUnlock);
+}
+
+bool waits_for_work(StepCommit& last_order) {
+  Execution& head = *last_order.execution;
+  std::size_t awaited = 0;
+  for (Execution& member : Subtree(head)) {
+    if (!has_work(member)) continue;
+    member.work->ended_with = &head;
+    ++awaited;
+  }
+  if (awaited == 0) return false;
+  if (!head.work) head.work = std::make_unique<OutstandingWork>();
+  PV2_ASSERT(!head.work->last_order, "what is ended by an order takes no other");
+  head.work->last_order.reset(&last_order);
+  head.work->last_order_awaits = awaited;
+  return true;
 }
 
 bool Offloads::may_start(Execution& execution, const PlaceOfWork& place) {
@@ -233,6 +257,9 @@ void Offloads::ended(PieceOfWork& piece) {
       }
     }
     if (outstanding.pieces.empty()) {
+      if (Execution* const head = std::exchange(outstanding.ended_with, nullptr)) {
+        one_less_to_await(*head, effects);
+      }
       if (outstanding.held_back) {
         effects.commits.push_back(*outstanding.held_back.release());
       } else if (is_done_but_for_work(execution)) {

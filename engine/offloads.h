@@ -5,8 +5,7 @@
 //
 //   - it counts as in flight, and the rollback of its tree begins when its work has ended;
 //   - the record after which it would leave (its success, the end of an undo) is held back, and
-//   goes
-//     to the store when the work has ended;
+//     goes to the store when the work has ended;
 //   - a lock that it would give back in a wait or a back-off is given back when the work has ended.
 //
 // Work is outstanding from offload() until the callable has returned and was destroyed.
@@ -36,6 +35,10 @@ enum class Kept : std::uint8_t { kNo, kMaybe };
 /// kept only for its work are given back if that has ended.
 void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
+
+/// An order that ends what is under its head is durable. True: somebody of it has work outstanding,
+/// and the order is kept until that has ended. Looks at every member once.
+[[nodiscard]] bool waits_for_work(StepCommit& last_order);
 
 /// Thread-safe.
 class Offloads {

@@ -23,6 +23,7 @@
 
 namespace pv2 {
 
+struct Execution;
 struct StepCommit;
 
 /// One call of offload(). Constant, apart from what says otherwise.
@@ -80,9 +81,12 @@ struct OutstandingWork {
   /// The record of a run after which the procedure would leave: it goes to the store when the last
   /// piece has ended.
   std::unique_ptr<StepCommit> held_back;
-  /// The order of an operator that ends the tree: durable, and published when nobody in the tree
-  /// has a piece outstanding.
+  /// Of the head of what an operator's order ends: durable, and published when nobody of it has a
+  /// piece outstanding. So many have.
   std::unique_ptr<StepCommit> last_order;
+  std::size_t last_order_awaits = 0;
+  /// The head of what is ended so, of one that has a piece outstanding.
+  Execution* ended_with = nullptr;
 
   OutstandingWork();
   ~OutstandingWork();

@@ -134,7 +134,8 @@ std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
   by_wait("patience", execution.deadline ? std::to_string(execution.patience.count()) : "");
   add("undo list", words(execution.undo));
   add("history", words(execution.history));
-  add("members in the middle of a step", words(execution.tree.interrupted.get()));
+  // A restart that finds a failure whose rollback was not planned yet records it at once.
+  by_tree("members in the middle of a step", words(execution.tree.interrupted.get()));
   const Failure* const failure = execution.failure.get();
   by_wait("error", failure != nullptr ? failure->error.to_string() : Status().to_string());
   by_tree("why it is parked",
@@ -150,7 +151,7 @@ std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
   add("messages", execution.inbox ? words(*execution.inbox) : "");
   // What follows from the records of its tree.
   by_tree("tree is parked", words(is_parked(execution)));
-  by_tree("quarantined", words(execution.quarantined));
+  by_tree("quarantined", words(execution.is_quarantined()));
   const TreeState& tree = execution.tree;  // of what fails together, if this is the head of that
   by_tree("cause", tree.failed ? tree.cause.to_string() : "");
   return fields;
@@ -162,11 +163,16 @@ bool is_decided_at_restart(Execution& member) {
     return true;  // means nothing
   for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
     const TreeState& tree = head->tree;
-    if (!tree.failed || head->quarantined) continue;
+    if (!tree.failed || head->is_quarantined()) continue;
     if (!tree.rolling_back && !tree.parked) return true;
     if (tree.parked && !can_be_undone(*head)) return true;
   }
   return false;
+}
+
+bool has_nothing_left(Execution& member) {
+  return has_failed(member) && !member.is_head() && member.undo_left == 0 &&
+         failing_domain(member) != nullptr;
 }
 
 PersistedProcedure image_of(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
@@ -175,6 +181,7 @@ PersistedProcedure image_of(EngineCore& core, Execution& execution) PV2_REQUIRES
           .type = std::string(execution.name_of_type()),
           .fields = fields_of(core, execution),
           .decided_at_restart = is_decided_at_restart(execution),
+          .has_nothing_left = has_nothing_left(execution),
           .ahead_of_record = execution.ahead_of_record};
 }
 
@@ -207,6 +214,7 @@ PersistedImage PersistedImage::of(const ProcedureExecutor& executor) {
     StateLock lock(core);
     for (const auto& [id, execution] : core.state.live) {
       if (execution->state == ProcedureState::kInitializing) continue;  // not durable
+      if (execution->leaves()) continue;
       image.live.push_back(image_of(core, *execution));
     }
     for (const Completed& completed : core.state.completed) {
@@ -216,6 +224,7 @@ PersistedImage PersistedImage::of(const ProcedureExecutor& executor) {
       image.limits.push_back({"limit", to_string(key) + " " + std::to_string(limit), false, false});
     }
     image.next_id = core.state.next_id;
+    core.looks.nobody_waits();
   }
   std::sort(image.live.begin(), image.live.end(), by_id);
   std::sort(image.ended.begin(), image.ended.end(), by_id);

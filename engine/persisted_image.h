@@ -48,6 +48,9 @@ struct PersistedProcedure {
   /// to (steps of it run) or had decided before the failure became one of more than that (it is
   /// parked beyond a point of no return). So fields `by_tree` may say something else after it.
   bool decided_at_restart = false;
+  /// Its domain is undone, and nothing of it itself is left to undo: if it holds locks, a record
+  /// that gives them back is on its way, and a restart may have made that durable already.
+  bool has_nothing_left = false;
   /// It waits without a record (docs/decisions/0006): a restart finds, in fields `by_wait`, what
   /// was before, and the step runs again from there.
   bool ahead_of_record = false;

@@ -65,13 +65,18 @@ void tell_of_retry(EngineCore& core, const Execution& execution, const StepCommi
 // Deletes the next rows of what is left: `chunk` procedures or messages.
 void fill_chunk(GarbageCommit& garbage, std::size_t chunk) {
   garbage.batch.clear();
+  for (const auto& [id, inbox] : garbage.inboxes) {
+    for (const auto& message : inbox->messages) {
+      garbage.rows.push_back(inbox_key(id, message->number));
+    }
+  }
+  garbage.inboxes.clear();
   for (; chunk > 0 && !garbage.rows.empty(); --chunk) {
     garbage.batch.erase(Space::kProcedure, garbage.rows.back());
     garbage.rows.pop_back();
   }
-  for (; chunk > 0 && !garbage.left.empty(); --chunk) {
-    const ProcedureId id = garbage.left.back();
-    garbage.left.pop_back();
+  for (; chunk > 0 && garbage.next < garbage.left.size(); --chunk) {
+    const ProcedureId id = garbage.left[garbage.next++];
     garbage.batch.erase(Space::kProcedure, procedure_key(id, RowKind::kHeader));
     garbage.batch.erase(Space::kProcedure, procedure_key(id, RowKind::kState));
   }
@@ -87,7 +92,7 @@ void fill_chunk(GarbageCommit& garbage, std::size_t chunk) {
 // rollback has not begun and will be planned by the records that are there then; or it has, and
 // this was a step that went forward.
 bool stops_here(const Execution& head, const Execution& execution, const StepCommit& commit) {
-  if (!head.tree.rolling_back || head.quarantined) return true;
+  if (!head.tree.rolling_back || head.is_quarantined()) return true;
   const bool ordered = commit.next.order != OrderEffect::kNone;
   return execution.undo_step == 0 && !ordered && (!commit.was_undo || commit.is_grant);
 }
@@ -99,12 +104,10 @@ void apply_locks(Execution& execution, const Transition& next) {
   execution.patience = next.patience;
 }
 
-// Whether an operator ends a tree of which work still runs. Nobody else in it is in flight: that
-// was looked at when the order was given.
-bool ends_beside_work(const StepCommit& commit) {
+// Whether an operator ends what is under a head.
+bool is_last_order(const StepCommit& commit) {
   const auto& last = commit.next.history;
-  if (!last || last->outcome != Outcome::Kind::kBypassed) return false;
-  return commit.execution->tree.in_flight > 1;  // its own record is one
+  return last && last->outcome == Outcome::Kind::kBypassed;
 }
 
 // The execution becomes what its record says.
@@ -199,15 +202,25 @@ void Publisher::publish_committed() {
 }
 
 void Publisher::publish(CommitList finished) {
-  while (!finished.empty()) {
+  std::vector<TreeWork*> sorted;
+  bool works = core_.tree_work_waits.load() && core_.tree_work_waits.exchange(false);
+  while (!finished.empty() || works) {
     Effects effects;
     {
       StateLock lock(core_);
-      for (std::size_t i = 0; i < kSection && !finished.empty(); ++i) {
+      for (TreeWork* const work : sorted) work->is_outside = false;
+      sorted.clear();
+      for (std::size_t i = 0; i < kSection && !finished.empty() && core_.looks.have_room(); ++i) {
         apply(static_cast<EngineRequest&>(*finished.pop_front()), effects);
+        do_tree_works(core_, effects);
       }
+      works = do_tree_works(core_, effects);
     }
     finished.splice_back(act_on(effects));
+    for (TreeWork* const work : effects.to_sort) sort_collected(*work);
+    sorted = std::move(effects.to_sort);
+    if (!sorted.empty()) works = true;
+    if (core_.between_sections && works) core_.between_sections();
   }
 }
 
@@ -241,6 +254,7 @@ CommitList Publisher::act_on(Effects& effects) {
 }
 
 void Publisher::apply(EngineRequest& request, Effects& effects) {
+  Looks::one();
   if (!request.status.ok()) return store_failed(request, effects);
   switch (request.kind) {
     case EngineRequest::Kind::kInsert:
@@ -280,6 +294,7 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
   ++core_.counts_of(*execution.type).submitted;
   core_.reserve_ids(effects);
   execution.inserting = nullptr;
+  adopt(execution);
   if (execution.deadline) {
     execution.phase = Phase::kWaiting;
     core_.arm_timer(execution, effects);
@@ -302,13 +317,11 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
 void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   Execution& execution = *commit.execution;
   Execution& root = *execution.root;
-  if (ends_beside_work(commit)) {
+  if (is_last_order(commit) && waits_for_work(commit)) {
     PV2_ASSERT(commit.inbox_use != nullptr, "an order is answered");
     if (auto answer = std::exchange(commit.inbox_use->answer, {})) {
       effects.answers.push_back([tell = std::move(answer)] { tell(Status()); });
     }
-    if (!execution.work) execution.work = std::make_unique<OutstandingWork>();
-    execution.work->last_order.reset(&commit);
     return;
   }
   if (commit.needs_record) execution.updated = commit.next.now;
@@ -326,14 +339,13 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     effects.answers.push_back([tell = std::move(commit.inbox_use->answer)] { tell(Status()); });
   }
   for (Execution* child : commit.children) {
+    Looks::one();
     child->state = ProcedureState::kRunnable;
     child->phase = Phase::kIdle;
     child->updated = child->submitted;
     ++core_.counts_of(*child->type).submitted;
     core_.state.live.emplace(child->id, child);
-    for (Execution* head = &execution.domain(); head != nullptr; head = head->outer_domain()) {
-      head->tree.members.push_back(child);
-    }
+    adopt(*child);
     core_.tell(ProcedureNews::Kind::kAdded, *child);
   }
   if (!commit.children.empty()) {
@@ -341,12 +353,16 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     core_.reserve_ids(effects);
   }
   for (InsertCommit* submitted : commit.roots) apply_insert(*submitted, effects);
+  core_.state.spawning -= std::exchange(commit.reserved, 0);
+  const bool may_drop = execution.unexamined != nullptr && !commit.was_undo && !commit.is_grant;
+  const bool root_ended = execution.is_root() && is_finished(execution.state);  // all of them leave
+  if (may_drop && !root_ended) drop_ended_children(core_, execution, effects);
   const Execution* const failed = failing_domain(execution);
   const bool ended = is_finished(execution.state) && execution.is_root() && failed == nullptr;
   if (ended || (execution.is_root() && execution.state == ProcedureState::kRolledBack)) {
     finish_root(core_, root, effects);
   } else if (commit.next.reported) {
-    domain_ended(core_, execution, effects);
+    domain_ended(core_, execution);
     left_flight(core_, execution, effects);
   } else if (failed != nullptr && stops_here(*failed, execution, commit)) {
     execution.phase = Phase::kIdle;
@@ -454,14 +470,17 @@ void Publisher::take_back_date(Execution& root, Effects& effects) {
 
 void Publisher::apply_garbage(GarbageCommit& commit, Effects& effects) {
   std::unique_ptr<GarbageCommit> owned(&commit);
-  if (!commit.left.empty() || !commit.rows.empty() || !commit.engine_rows.empty()) {
+  const bool more = commit.next < commit.left.size() || !commit.rows.empty();
+  if (more || !commit.engine_rows.empty()) {
     effects.garbage.push_back(std::move(owned));
     return;
   }
   if (!commit.root) return;
   const auto at = core_.state.garbage.find(commit.root);
   PV2_ASSERT(at != core_.state.garbage.end(), "garbage belongs to a root that is remembered");
-  for (auto& acknowledge : at->second) {
+  PV2_ASSERT(at->second.chains > 0, "garbage that is deleted was counted");
+  if (--at->second.chains != 0) return;
+  for (auto& acknowledge : at->second.acknowledgements) {
     effects.answers.push_back([acknowledge = std::move(acknowledge)] { acknowledge(Status()); });
   }
   core_.state.garbage.erase(at);
@@ -532,6 +551,7 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
         child->phase = Phase::kIdle;
         core_.state.live.emplace(child->id, child);
       }
+      core_.state.spawning -= std::exchange(step.reserved, 0);
       for (InsertCommit* submitted : step.roots) insert_failed(*submitted, unknown, effects);
       core_.state.spare_steps.give_back(std::unique_ptr<StepCommit>(&step));
       return;
@@ -542,11 +562,11 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
       if (at == core_.state.garbage.end()) return;
       // Nothing of what they asked for was written: that is known.
       const Status failed = closed ? request.status : core_.state.store_failure;
-      for (auto& acknowledge : at->second) {
+      for (auto& acknowledge : at->second.acknowledgements) {
         effects.answers.push_back(
             [acknowledge = std::move(acknowledge), failed] { acknowledge(failed); });
       }
-      at->second.clear();
+      at->second.acknowledgements.clear();
       return;
     }
     case EngineRequest::Kind::kWatermark: {

@@ -14,6 +14,7 @@
 
 #include "record_codec.h"
 #include "tree.h"
+#include "tree_walk.h"
 
 namespace pv2 {
 namespace {
@@ -55,6 +56,7 @@ Status Recovery::load(Effects& effects) {
   collect_garbage(effects);
   quarantine(effects);
   queue_all(effects);
+  core_.looks.nobody_waits();
   return Status();
 }
 
@@ -238,10 +240,11 @@ void Recovery::freeze_relatives() {
   }
   if (!last) return;
   FlatMap<ProcedureId, bool> has_children;
-  for (const Execution* root : roots_) {
-    for (const Execution* member : root->tree.members) {
-      const Execution& parent = *member->parent_execution();
-      if (member->spawned_at == parent.visits) has_children.emplace(parent.id, true);
+  for (Execution* root : roots_) {
+    for (const Execution& member : Subtree(*root)) {
+      if (&member == root) continue;
+      const Execution& parent = *member.parent_execution();
+      if (member.spawned_at == parent.visits) has_children.emplace(parent.id, true);
     }
   }
   for (const auto& [id, execution] : core_.state.live) {
@@ -275,7 +278,25 @@ void Recovery::forget(const LoadedProcedure& loaded) {
   }
 }
 
+// Whether it ended with a child whose failure was reported; its row was to be deleted. Children
+// leave before their parents, so the row of its parent is there.
+bool Recovery::is_over_by_record(const LoadedProcedure& loaded) {
+  if (pruned_.contains(loaded.header.parent)) return true;
+  Execution* const parent =
+      loaded.header.parent < loaded.execution->id ? core_.find(loaded.header.parent) : nullptr;
+  return parent != nullptr && parent->root->id == loaded.header.root && is_over(*parent);
+}
+
 void Recovery::go_on_with(LoadedProcedure& loaded) {
+  if (is_over_by_record(loaded)) {
+    pruned_.emplace(loaded.execution->id, true);
+    pruned_rows_[loaded.header.root].push_back(loaded.execution->id);
+    if (!loaded.execution->inbox) return;
+    for (const auto& message : loaded.execution->inbox->messages) {
+      orphans_.push_back(inbox_key(loaded.execution->id, message->number));
+    }
+    return;
+  }
   Execution& execution = *loaded.execution.release();  // the table of live executions has it
   if (execution.deadline) {
     execution.due =
@@ -309,10 +330,10 @@ void Recovery::link(Execution& execution, LoadedProcedure& loaded) {
                "it belongs to " + procedure(has_root ? loaded.header.parent : loaded.header.root) +
                    ", of which there is no record");
   }
-  execution.root = root != nullptr ? root : &execution;
   execution.torn = !is_root && root == nullptr;
   // Without its parent it still belongs to its root, whose whole tree is frozen with it.
-  if (root != nullptr) execution.parent = parent != nullptr ? parent : root;
+  execution.belong_to(parent != nullptr ? parent : root);
+  adopt(execution);
   if (execution.is_root()) {
     roots_.push_back(&execution);
     if (execution.nonce) {
@@ -322,14 +343,7 @@ void Recovery::link(Execution& execution, LoadedProcedure& loaded) {
     return;
   }
   Execution& above = *execution.parent_execution();
-  for (Execution* head = &above.domain(); head != nullptr; head = head->outer_domain()) {
-    head->tree.members.push_back(&execution);
-  }
-  // What ended with a child whose failure was reported is undone, whatever its own record says.
-  if (is_over(above) && execution.is_undone_with_its_tree()) {
-    execution.state = ProcedureState::kRolledBack;
-    execution.parked = false;
-  }
+  PV2_ASSERT(!is_over(above), "what ended with a child whose failure was reported is not linked");
   const bool ended = execution.state == ProcedureState::kSuccess || execution.reported;
   if (!ended) ++above.unfinished_children;
 }
@@ -344,13 +358,14 @@ Execution* Recovery::root_of(const Execution& execution, const LoadedProcedure& 
   }
   auto root = std::make_unique<Execution>();
   root->id = loaded.header.root;
-  root->root = root.get();
+  root->belong_to(nullptr);
   root->lost = true;
   root->type_name = "(lost)";
   root->owner = execution.owner.view();  // children have their parent's
   root->submitted = root->updated = execution.submitted;
   root->state = ProcedureState::kWaiting;  // it had children that are not done
   root->phase = Phase::kIdle;
+  adopt(*root);
   roots_.push_back(root.get());
   core_.state.live.emplace(root->id, root.get());
   return root.release();
@@ -405,11 +420,18 @@ void Recovery::collect_garbage(Effects& effects) {
     }
     effects.garbage.push_back(std::move(garbage));
   }
+  for (auto& [root, ids] : pruned_rows_) {
+    auto garbage = std::make_unique<GarbageCommit>();
+    garbage->root = root;
+    garbage->left.assign(ids.rbegin(), ids.rend());  // children first
+    ++core_.state.garbage[root].chains;
+    effects.garbage.push_back(std::move(garbage));
+  }
   for (auto& [root, ids] : garbage_) {
     auto garbage = std::make_unique<GarbageCommit>();
     garbage->root = root;
     garbage->left = std::move(ids);
-    core_.state.garbage.try_emplace(root);
+    ++core_.state.garbage[root].chains;
     effects.garbage.push_back(std::move(garbage));
   }
 }
@@ -429,6 +451,7 @@ void Recovery::queue_all(Effects& effects) {
 
 void Recovery::queue_tree(Execution& root, Effects& effects) {
   if (root.quarantined) return;
+  drop_all_ended(core_, root, effects);
   find_failures(root);
   forget_what_had_not_begun(root, recorded_);
   drop_late_signals(root, effects);
@@ -440,18 +463,14 @@ void Recovery::drop_late_signals(Execution& root, Effects& effects) {
   auto garbage = std::make_unique<GarbageCommit>();
   const auto drop = [&](Execution& member) PV2_REQUIRES(core_.state_mutex) {
     if (!member.inbox) return;
-    std::vector<std::uint64_t> late;
-    for (const auto& message : member.inbox->messages) {
-      const bool counts = message->to_undo || failed_before(member, message->sequence);
-      if (message->late && !counts) late.push_back(message->number);
-    }
-    for (const std::uint64_t number : late) {
-      garbage->rows.push_back(inbox_key(member.id, number));
-      member.inbox->consume(number);
-    }
+    member.inbox->consume_if([&](const InboxMessage& message) {
+      const bool counts = message.to_undo || failed_before(member, message.sequence);
+      if (!message.late || counts) return false;
+      garbage->rows.push_back(inbox_key(member.id, message.number));
+      return true;
+    });
   };
-  drop(root);
-  for (Execution* member : root.tree.members) drop(*member);
+  for (Execution& member : Subtree(root)) drop(member);
   if (!garbage->rows.empty()) effects.garbage.push_back(std::move(garbage));
 }
 
@@ -468,10 +487,10 @@ bool Recovery::joins_make_sense(Execution& root, Effects& effects) {
                     effects);
     return false;
   };
-  if (!make_sense(root)) return false;
-  return std::all_of(root.tree.members.begin(), root.tree.members.end(),
-                     [&](Execution* member)
-                         PV2_REQUIRES(core_.state_mutex) { return make_sense(*member); });
+  for (Execution& member : Subtree(root)) {
+    if (!make_sense(member)) return false;
+  }
+  return true;
 }
 
 }  // namespace pv2

@@ -45,6 +45,8 @@ class Recovery {
   void freeze_relatives() PV2_REQUIRES(core_.state_mutex);
   void tell_of_unreadable(Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void go_on_with(LoadedProcedure& loaded) PV2_REQUIRES(core_.state_mutex);
+  [[nodiscard]] bool is_over_by_record(const LoadedProcedure& loaded)
+      PV2_REQUIRES(core_.state_mutex);
   void link(Execution& execution, LoadedProcedure& loaded) PV2_REQUIRES(core_.state_mutex);
   Execution* root_of(const Execution& execution, const LoadedProcedure& loaded)
       PV2_REQUIRES(core_.state_mutex);
@@ -73,6 +75,8 @@ class Recovery {
   std::vector<EndedRoot> undated_;        // of older programs: no row does yet
   std::vector<std::string> stale_dates_;  // keys of dates of what has not ended after all
   FlatMap<ProcedureId, std::vector<ProcedureId>> garbage_;
+  FlatMap<ProcedureId, bool> pruned_;  // ended with a domain in a tree that goes on
+  FlatMap<ProcedureId, std::vector<ProcedureId>> pruned_rows_;  // by root, parents first
   std::vector<std::string> orphans_;                     // keys of messages to whom nobody is left
   std::vector<std::pair<Execution*, Status>> problems_;  // why trees have to be quarantined
   std::vector<Execution*> roots_;

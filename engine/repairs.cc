@@ -13,6 +13,7 @@
 #include "pv2/engine/limits.h"
 #include "record_codec.h"
 #include "tree.h"
+#include "tree_walk.h"
 
 namespace pv2 {
 namespace {
@@ -39,23 +40,24 @@ Status busy(const Execution& execution) {
 // would be published first.
 Status why_too_late(Execution& about) {
   for (Execution* head = &about.domain(); head != nullptr; head = head->outer_domain()) {
-    if (head != &about && head->phase == Phase::kInFlight) return busy(*head);
+    const bool moves = head != &about && head->phase == Phase::kInFlight;
+    if (moves || head->tree.work != nullptr) return busy(*head);
   }
   return Status();
 }
 
 // The head of a domain, and all below it that is not over.
 std::vector<Execution*> tree_of(Execution& head) {
-  std::vector<Execution*> all{&head};
-  for (Execution* member : head.tree.members) {
-    if (!is_over(*member)) all.push_back(member);
+  std::vector<Execution*> all;
+  for (Execution& member : Subtree(head)) {
+    if (&member == &head || !is_over(member)) all.push_back(&member);
   }
   return all;
 }
 
 // Whether it used up the attempts at its step, and nothing around it has failed.
 bool has_given_up(Execution& member) {
-  return member.parked && member.state != ProcedureState::kFailed && !member.quarantined &&
+  return member.parked && member.state != ProcedureState::kFailed && !member.is_quarantined() &&
          failing_domain(member) == nullptr;
 }
 
@@ -80,8 +82,8 @@ Execution& scope_of(Execution& target) {
   if (Execution* const failed = failing_domain(target)) return *failed;
   if (has_given_up(target)) return target.domain();
   if (!target.is_root()) return *target.root;
-  for (Execution* member : target.tree.members) {
-    if (member->reports && member->tree.parked) return *member;
+  for (Execution& member : Subtree(target)) {
+    if (&member != &target && member.reports && member.tree.parked) return member;
   }
   Execution* const given_up = first_given_up(target);
   return given_up != nullptr ? given_up->domain() : target;
@@ -103,7 +105,7 @@ Execution* parked_member(Execution& head) {
 // Whether the tree is parked because it failed beyond a point of no return, before any undo. There
 // may be a member that is parked in the undo of a domain within it: that is not why.
 bool is_parked_beyond_return(Execution& head) {
-  return head.tree.parked && !head.quarantined && !can_be_undone(head);
+  return head.tree.parked && !head.is_quarantined() && !can_be_undone(head);
 }
 
 // The parked member that `target` means: itself, or the first one of its tree if it is the root.
@@ -144,7 +146,7 @@ Result<Execution*> failed_at(Execution& target) {
     return refused("the record of " + name_of(*found) +
                    " does not say which step failed; send the tree back, or bypass it");
   }
-  if (head.tree.in_flight != 0) return busy(head);
+  if (is_in_flight(head)) return busy(head);
   if (Status late = why_too_late(*found); !late.ok()) return late;
   return found;
 }
@@ -169,7 +171,7 @@ Status why_work_forbids(const Execution& member) {
 }
 
 Status why_not_retried(Execution& target) {
-  if (target.quarantined)
+  if (target.is_quarantined())
     return refused(name_of(target) + " is quarantined; nothing of it can run");
   Execution& head = scope_of(target);
   if (is_parked_beyond_return(head)) return failed_at(target).status();
@@ -188,7 +190,7 @@ Status why_not_skipped(Execution& target) {
     if (Status runs = why_work_forbids(*given_up); !runs.ok()) return runs;
     return given_up->phase == Phase::kIdle ? why_too_late(*given_up) : busy(*given_up);
   }
-  if (head.quarantined || !head.tree.parked) {
+  if (head.is_quarantined() || !head.tree.parked) {
     return refused("the tree of " + name_of(head) + " is not parked");
   }
   if (is_parked_beyond_return(head)) return failed_at(target).status();
@@ -218,13 +220,14 @@ Result<std::uint32_t> step_after(const Execution& member, std::uint32_t wanted) 
 
 // Why a tree that is parked cannot be sent back, or OK.
 Status why_not_sent_back(Execution& head) {
-  if (head.quarantined) return refused(name_of(head) + " is quarantined; nothing of it can run");
+  if (head.is_quarantined())
+    return refused(name_of(head) + " is quarantined; nothing of it can run");
   const Execution* const parked = is_parked_beyond_return(head) ? nullptr : parked_member(head);
   if (parked != nullptr) {
     return refused("the tree of " + name_of(head) + " is being undone, and parked at " +
                    name_of(*parked) + "; let that be retried or skipped, or bypass the tree");
   }
-  return head.tree.in_flight != 0 ? busy(head) : why_too_late(head);
+  return is_in_flight(head) ? busy(head) : why_too_late(head);
 }
 
 // Begins an order about `execution`; submit_order() ends it.
@@ -495,7 +498,7 @@ Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.sta
     return refused(name_of(head) +
                    " has a record that cannot be read, and is kept as it is; restore a backup");
   }
-  if (!head.quarantined && !head.tree.failed && first_given_up(head) == nullptr) {
+  if (!head.is_quarantined() && !head.tree.failed && first_given_up(head) == nullptr) {
     return refused("the tree of " + name_of(head) + " goes forward; abort it");
   }
   core.flush();  // so that every kQueued member is in a queue, or polled

@@ -185,19 +185,19 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
     } else if (on_the_way != core_.state.acknowledging.end()) {
       on_the_way->second->answers.push_back(std::move(who));
       return;
-    } else if (garbage != core_.state.garbage.end()) {
-      // Its descendants' rows go first: rows without their root would look like a torn tree.
-      garbage->second.push_back([this, id, who = std::move(who)](const Status& status) {
-        if (status.ok()) return acknowledge(id, who);
-        Effects answer;
-        answer_acknowledger(who, status, answer);
-        publisher_.perform(answer);
-      });
-      return;
     } else if (core_.find(id) != nullptr) {
       other = kept != nullptr;
       refused = Status(StatusCode::kFailedPrecondition,
                        procedure(id) + " still goes on; only a result can be acknowledged");
+    } else if (garbage != core_.state.garbage.end()) {
+      garbage->second.acknowledgements.push_back(
+          [this, id, who = std::move(who)](const Status& status) {
+            if (status.ok()) return acknowledge(id, who);
+            Effects answer;
+            answer_acknowledger(who, status, answer);
+            publisher_.perform(answer);
+          });
+      return;
     } else if (!id || id.value >= core_.state.next_id) {
       refused = never_issued(id);
     } else if (in_memory) {
@@ -250,9 +250,10 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
     {
       StateLock lock(core_);
       core_.state.acknowledging.erase(id);
-      auto& after = core_.state.garbage[id];
+      PendingGarbage& pending = core_.state.garbage[id];
+      ++pending.chains;
       for (Acknowledger& each : commit->answers) {
-        after.push_back([this, id, who = std::move(each)](const Status& status) {
+        pending.acknowledgements.push_back([this, id, who = std::move(each)](const Status& status) {
           if (status.ok()) return acknowledge(id, who);
           Effects answer;
           answer_acknowledger(who, status, answer);
@@ -317,11 +318,11 @@ void Results::answer_all(const Status& status) {
     for (const auto& [id, execution] : core_.state.live) {
       answer_waiters(*execution, status, effects);
     }
-    for (auto& [root, acknowledgements] : core_.state.garbage) {
-      for (auto& answer : acknowledgements) {
+    for (auto& [root, garbage] : core_.state.garbage) {
+      for (auto& answer : garbage.acknowledgements) {
         effects.answers.push_back([answer = std::move(answer), status] { answer(status); });
       }
-      acknowledgements.clear();
+      garbage.acknowledgements.clear();
     }
   }
   publisher_.perform(effects);

@@ -21,11 +21,15 @@ bool is_older(const UndoTurn& a, const UndoTurn& b) {
 }
 
 // The uppermost ancestor of `member` below `scope`, itself included, that is undone beside its
-// siblings; nullptr: there is none, and it is undone in the lane of `scope`.
-Execution* branch_of(Execution& member, const Execution& scope) {
+// siblings; nullptr: there is none, and it is undone in the lane of `scope`. Ids grow from parent
+// to child.
+Execution* branch_of(const Execution& member, const Execution& scope) {
   Execution* branch = nullptr;
-  for (Execution* at = &member; at != &scope; at = at->parent_execution()) {
-    if (at->undone_beside) branch = at;
+  Execution* at = member.beside;
+  while (at != nullptr && scope.id < at->id) {
+    Looks::one();
+    branch = at;
+    at = at->parent_execution()->beside;
   }
   return branch;
 }
@@ -38,12 +42,14 @@ bool are_siblings(const Execution& a, const Execution& b) {
 
 RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns) : left_(turns.size()) {
   std::sort(turns.begin(), turns.end(), is_older);
+  Looks::some(turns.size());
   for (const UndoTurn& turn : turns) new_waits_[turn.execution->id] = {turn.execution, &head};
   open(lanes_.emplace_back(Lane{&head, nullptr, std::move(turns)}));
 }
 
 const UndoTurn* RollbackPlan::begin_next() {
   if (open_.empty()) return nullptr;
+  Looks::one();
   Lane& lane = *open_.back();
   open_.pop_back();
   const UndoTurn& turn = lane.turns.back();
@@ -120,6 +126,7 @@ RollbackPlan::Lane* RollbackPlan::lane_of_newest(const Execution& member) {
   const UndoTurn* const newest = newest_of(member);
   for (Lane& lane : lanes_) {
     for (const UndoTurn& turn : lane.turns) {
+      Looks::one();
       if (&turn == newest) return &lane;
     }
   }
@@ -139,6 +146,7 @@ const UndoTurn* RollbackPlan::newest_of(const Execution& member) const {
   const UndoTurn* newest = nullptr;
   for (const Lane& lane : lanes_) {
     for (const UndoTurn& turn : lane.turns) {
+      Looks::one();
       if (turn.execution != &member) continue;
       if (newest == nullptr || is_older(*newest, turn)) newest = &turn;
     }
@@ -146,18 +154,23 @@ const UndoTurn* RollbackPlan::newest_of(const Execution& member) const {
   return newest;
 }
 
-std::vector<RollbackPlan::Wait> RollbackPlan::take_new_waits() {
+std::vector<RollbackPlan::Wait> RollbackPlan::take_new_waits(std::size_t most) {
   std::vector<Wait> waits;
-  for (const auto& [id, wait] : new_waits_) {
-    if (!begun_.contains(id)) waits.push_back(wait);
+  auto at = new_waits_.begin();
+  for (; at != new_waits_.end() && most > 0; ++at, --most) {
+    Looks::one();
+    if (!begun_.contains(at->first)) waits.push_back(at->second);
   }
-  new_waits_.clear();
+  new_waits_.erase(new_waits_.begin(), at);
   return waits;
 }
 
 void RollbackPlan::for_each(const std::function<void(const UndoTurn&)>& visit) const {
   for (const Lane& lane : lanes_) {
-    for (const UndoTurn& turn : lane.turns) visit(turn);
+    for (const UndoTurn& turn : lane.turns) {
+      Looks::one();
+      visit(turn);
+    }
   }
 }
 

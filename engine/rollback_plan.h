@@ -75,8 +75,12 @@ class RollbackPlan {
     Execution* member;
     Execution* scope;
   };
-  /// What has changed of such waits since the last call, in order of their members' ids.
-  [[nodiscard]] std::vector<Wait> take_new_waits();
+  /// What has changed of such waits since the last call, in order of their members' ids: at most so
+  /// many of them.
+  [[nodiscard]] std::vector<Wait> take_new_waits(std::size_t most = SIZE_MAX);
+  /// Whether begin_next() would begin one.
+  [[nodiscard]] bool may_begin() const noexcept { return !open_.empty(); }
+  [[nodiscard]] bool has_new_waits() const noexcept { return !new_waits_.empty(); }
 
  private:
   struct Lane {

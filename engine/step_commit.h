@@ -134,6 +134,7 @@ struct StepCommit final : EngineRequest {
   Transition next;
   ProcedureId producer;  ///< Of what the step awaits, if it said so.
   std::vector<Execution*> children;
+  std::size_t reserved = 0;  ///< Of EngineState::spawning.
   /// Roots that the step submitted; their rows are in this batch. Owned, as the children are.
   std::vector<InsertCommit*> roots;
   std::unique_ptr<InboxUse> inbox_use;  ///< Most have none.
@@ -164,10 +165,13 @@ struct StepCommit final : EngineRequest {
 struct GarbageCommit final : EngineRequest {
   GarbageCommit() : EngineRequest(Kind::kGarbage) {}
   ProcedureId root;               ///< 0: no acknowledgement waits for it.
-  std::vector<ProcedureId> left;  ///< Not deleted yet.
+  std::vector<ProcedureId> left;  ///< Deleted in this order, children before their parents.
+  std::size_t next = 0;           ///< Of `left`.
   std::vector<std::string> rows;  ///< Keys of messages that are not deleted yet.
   /// Rows of Space::kEngine that are not written yet; an empty value deletes one.
   std::vector<std::pair<std::string, std::string>> engine_rows;
+  /// Of members that left; their messages become rows outside the mutex.
+  std::vector<std::pair<ProcedureId, std::unique_ptr<Inbox>>> inboxes;
 };
 
 /// A message on its way into the inbox of a procedure.

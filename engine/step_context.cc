@@ -11,6 +11,7 @@
 #include "offloads.h"
 #include "pv2/engine/limits.h"
 #include "step_run.h"
+#include "tree_walk.h"
 
 namespace pv2 {
 namespace {
@@ -51,19 +52,21 @@ std::string StepContext::effect_key() const {
 std::vector<ChildOutcome> StepContext::children() const {
   const Execution& self = run_.execution_;
   std::vector<ChildOutcome> outcomes;
-  StateLock lock(run_.core_);  // siblings elsewhere in the tree may be spawning
-  std::uint64_t last_spawn = 0;
-  for (const Execution* member : self.root->tree.members) {
-    if (member->parent == &self) last_spawn = std::max(last_spawn, member->spawned_at);
+  // They have ended, and stay as they are while their parent runs: so the list, however long, may
+  // be gone through in pieces.
+  const Execution* child = nullptr;
+  for (bool first = true; first || child != nullptr; first = false) {
+    StateLock lock(run_.core_);  // to see what was published by others
+    if (first) child = self.last_child;
+    for (; child != nullptr && run_.core_.looks.have_room(); child = older_of_spawn(*child)) {
+      outcomes.push_back({.id = child->id,
+                          .type = child->name_of_type(),
+                          .state = child->state,
+                          .error = child->failure ? child->failure->error : Status(),
+                          .result = child->result.view()});
+    }
   }
-  for (const Execution* member : self.root->tree.members) {
-    if (member->parent != &self || member->spawned_at != last_spawn) continue;
-    outcomes.push_back({.id = member->id,
-                        .type = member->name_of_type(),
-                        .state = member->state,
-                        .error = member->failure ? member->failure->error : Status(),
-                        .result = member->result.view()});
-  }
+  std::reverse(outcomes.begin(), outcomes.end());
   return outcomes;
 }
 

@@ -39,6 +39,8 @@ static_assert(limits::kBatchBytesMin >= 3 * kAuditRow + kNumbers,
 static_assert(limits::kBatchBytesMin >= 4 * limits::kLaterRecordBytes,
               "every store leaves room for a record beside what is kept free");
 static_assert(limits::kBatchOperationsMin >= 4, "a lost root is a header, a state, two audit rows");
+// How often a step asks for room for its children: a bit more than ten minutes with the defaults.
+constexpr std::uint32_t kRoomAttempts = 10;
 
 // Whether the host is told that a step has failed so often: 10, 20, 40, 80 ... times. What gets
 // better by itself has usually done so before, and what does not is told ever more rarely.
@@ -373,14 +375,16 @@ void StepRun::cannot_make_object() {
 void StepRun::cannot_advance() {
   const bool not_now = error_.code() == StatusCode::kUnavailable;
   const bool unread = error_.code() == StatusCode::kIoError;
-  if (!not_now && !unread) return fail(error_);
+  // Others may end and leave room; but if all that are live wait for room, some have to give up.
+  const bool crowded = !has_room_ && may_find_room_ && execution_.attempt < kRoomAttempts;
+  if (!not_now && !unread && !crowded) return fail(error_);
   Transition& next = commit_.next;
   next.result.clear();
   next.requeue = false;
   if (next.history) next.history->outcome = Outcome::Kind::kRetry;
   // A disk that cannot be read may stay so: that is counted, told of, and in the end parked, as if
   // the step had answered retry().
-  if (unread) return back_off({.kind = Outcome::Kind::kRetry, .error = error_});
+  if (unread || crowded) return back_off({.kind = Outcome::Kind::kRetry, .error = error_});
   // What it asks of the engine cannot be had just now: no attempt is used up. It may be had before
   // the back-off ends, and then the step is woken.
   forget_effects();
@@ -637,16 +641,20 @@ bool StepRun::encode_image() {
 // Children get ids, locks and records here; they are visible to nobody until the record is durable.
 bool StepRun::adopt_children() {
   std::size_t bytes = 0;  // of the fields of all of them
+  const auto is_concurrent = [](const Spawned& spawned) {
+    return spawned.options.undo_order == UndoOrder::kConcurrent;
+  };
+  // One alone is undone beside nobody.
+  const auto concurrent = std::count_if(spawned_.begin(), spawned_.end(), is_concurrent);
   for (Spawned& spawned : spawned_) {
     auto child = std::make_unique<Execution>();
     child->type = spawned.type;
-    child->root = execution_.root;
-    child->parent = &execution_;
     child->owner = execution_.owner.view();
     child->submitted = now_;
     child->spawned_at = execution_.visits + 1;
     child->reports = spawned.options.on_failure == OnFailure::kReport;
-    child->undone_beside = spawned.options.undo_order == UndoOrder::kConcurrent;
+    child->undone_beside = concurrent > 1 && is_concurrent(spawned);
+    child->belong_to(&execution_);
     child->step = spawned.type->steps.front().number;
     error_ = describe_new(*spawned.object, *child, commit_.scratch);
     bytes += child->arguments.size() + child->image.size();
@@ -665,8 +673,14 @@ bool StepRun::adopt_children() {
   if (commit_.children.empty()) return true;
   {
     StateLock lock(core_);
-    const auto first_id = core_.allocate_ids(commit_.children.size());
+    const std::size_t others = core_.state.live.size() + core_.state.spawning;
+    has_room_ = others + commit_.children.size() <= core_.options.max_live_procedures;
+    may_find_room_ = commit_.children.size() < core_.options.max_live_procedures;
+    if (!has_room_) error_ = no_room(others);
+    const auto first_id =
+        error_.ok() ? core_.allocate_ids(commit_.children.size()) : Result<ProcedureId>(error_);
     error_ = first_id.status();
+    if (error_.ok()) core_.state.spawning += commit_.reserved = commit_.children.size();
     for (std::size_t i = 0; error_.ok() && i < commit_.children.size(); ++i) {
       commit_.children[i]->id = ProcedureId{first_id->value + i};
     }
@@ -686,6 +700,13 @@ bool StepRun::adopt_children() {
     insert_rows(*child, {}, first, commit_.batch);
   }
   return true;
+}
+
+Status StepRun::no_room(std::size_t others) const {
+  return {StatusCode::kResourceExhausted,
+          "step " + step_name() + " spawns " + std::to_string(commit_.children.size()) +
+              " children, and " + std::to_string(others) + " procedures are live; the limit is " +
+              std::to_string(core_.options.max_live_procedures) + " (max_live_procedures)"};
 }
 
 // Roots get ids, locks and records in this step's batch; they too are visible to nobody until it is
@@ -726,6 +747,10 @@ void StepRun::abandon_children() {
   abandon_roots();
   spawned_.clear();
   commit_.batch.clear();
+  if (commit_.reserved != 0) {
+    StateLock lock(core_);
+    core_.state.spawning -= std::exchange(commit_.reserved, 0);
+  }
   for (Execution* child : commit_.children) {
     const std::unique_ptr<Execution> owned(child);
     if (child->id) {

@@ -65,6 +65,7 @@ class StepRun {
   void encode_record();
   void consume_signals();
   bool adopt_children();
+  [[nodiscard]] Status no_room(std::size_t others) const;
   void abandon_children();
   bool adopt_roots();
   void abandon_roots();
@@ -96,8 +97,10 @@ class StepRun {
     SubmitOptions options;
   };
   std::vector<Submitting> submitted_;
-  Status refused_;  // why the step fails whatever it answers
-  RowBatch rows_;   // the host's rows, as far as this run changed them
+  bool has_room_ = true;        // for the children, below max_live_procedures
+  bool may_find_room_ = false;  // when others have ended
+  Status refused_;              // why the step fails whatever it answers
+  RowBatch rows_;               // the host's rows, as far as this run changed them
   std::unique_ptr<InboxUse> inbox_use_;
 };
 

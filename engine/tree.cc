@@ -6,7 +6,6 @@
 #include "tree.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "offloads.h"
 #include "record_codec.h"
 #include "results.h"
+#include "tree_walk.h"
 
 namespace pv2 {
 namespace {
@@ -21,27 +21,14 @@ namespace {
 // Newer than any other: what a failure around a parked undo plans anew begins with that undo.
 constexpr CommitSequence kParkedTurn{UINT64_MAX};
 
-// The head of a domain and all its descendants, for range-for.
-class TreeMembers {
- public:
-  explicit TreeMembers(Execution& root) : root_(root) {}
-
-  struct Iterator {
-    Execution& root;
-    std::size_t index;
-    Execution& operator*() const { return index == 0 ? root : *root.tree.members[index - 1]; }
-    Iterator& operator++() {
-      ++index;
-      return *this;
-    }
-    bool operator!=(const Iterator& other) const { return index != other.index; }
-  };
-  [[nodiscard]] Iterator begin() const { return {root_, 0}; }
-  [[nodiscard]] Iterator end() const { return {root_, root_.tree.members.size() + 1}; }
-
- private:
-  Execution& root_;
-};
+// Children looked at with each record of their parent: more than most steps spawn, and with those
+// that leave not half of what a section may have.
+constexpr std::size_t kExaminedAtOnce = 128;
+// Rows of members that left early are deleted together: what is left of that after a crash is found
+// again, so a batch may wait.
+constexpr std::size_t kDroppedAtOnce = 64;
+// Turns that are sorted under the mutex: in as long as it takes to take it twice.
+constexpr std::size_t kSortedAtOnce = 256;
 
 // Whether an attempt at the step that it is at has ended in a wait or a back-off. A ring that is
 // full of orders says no more.
@@ -81,13 +68,17 @@ bool has_begun_no_return(const Execution& member) {
   return steps != 0 && member.history.at(steps - 1).step == member.step;
 }
 
+// Whether it can be neither finished nor undone.
+bool stands_beyond_return(Execution& member) {
+  return member.no_return && member.is_undone_with_its_tree() && !is_over(member);
+}
+
 // Whether something in the tree can be neither finished nor undone, and if so what.
 const Execution* beyond_return(Execution& head) {
   const Execution* found = nullptr;
-  if (head.sent_back) return nullptr;
-  for (Execution& member : TreeMembers(head)) {
-    const bool stands = member.no_return && member.is_undone_with_its_tree();
-    if (stands && !is_over(member)) found = &member;
+  if (head.sent_back || head.root->tree.no_returns == 0) return nullptr;
+  for (Execution& member : Subtree(head)) {
+    if (stands_beyond_return(member)) found = &member;
   }
   return found;
 }
@@ -114,19 +105,19 @@ std::optional<bool> recorded_interruption(Execution& member) {
 
 bool is_known_not_begun(Execution& member) { return !recorded_interruption(member).value_or(true); }
 
-// The failure, or the abort, that was durable first. What failed in a domain within this one was
-// to be reported, and is not why this one failed.
-Status find_cause(Execution& head) {
-  const Failure* first = nullptr;
-  for (Execution& member : TreeMembers(head)) {
-    const Failure* const failure = member.failure.get();
-    // The one that failed may be undone already, when a restart comes in the middle of a rollback.
-    const bool failed =
-        member.state == ProcedureState::kFailed || member.state == ProcedureState::kRolledBack;
-    if (failure == nullptr || failure->error.ok() || !failed) continue;
-    if (&member.domain() != &head) continue;
-    if (first == nullptr || failure->sequence < first->sequence) first = failure;
-  }
+// Of a member: the failure that its record names, if it is of the domain of `head`, and not of one
+// within it: that was to be reported, and is not why this one failed.
+const Failure* failure_within(Execution& member, const Execution& head) {
+  const Failure* const failure = member.failure.get();
+  // The one that failed may be undone already, when a restart comes in the middle of a rollback.
+  const bool failed =
+      member.state == ProcedureState::kFailed || member.state == ProcedureState::kRolledBack;
+  if (failure == nullptr || failure->error.ok() || !failed) return nullptr;
+  return &member.domain() == &head ? failure : nullptr;
+}
+
+// The failure, or the abort, that was durable first. `first` is that of the members.
+Status cause_of(const Execution& head, const Failure* first) {
   const InboxMessage* const abort = head.inbox ? head.inbox->abort() : nullptr;
   if (abort != nullptr && (first == nullptr || abort->sequence < first->sequence)) {
     return error_of(*abort);
@@ -135,117 +126,119 @@ Status find_cause(Execution& head) {
                           : Status(StatusCode::kInternal, "a member failed without an error");
 }
 
-// The rows of all messages that nobody in the tree has consumed.
-std::vector<std::string> message_rows(Execution& root) {
-  std::vector<std::string> rows;
-  for (Execution& member : TreeMembers(root)) {
-    if (!member.inbox) continue;
-    for (const auto& message : member.inbox->messages) {
-      rows.push_back(inbox_key(member.id, message->number));
-    }
-  }
-  return rows;
+bool is_live_head(const Execution& member) { return member.reports && !member.reported; }
+
+// What was being undone of it, in a domain that lies in another that is now undone, is planned anew
+// with that, as after a restart. A member whose interrupted step is in no undo record is still
+// interrupted.
+void forget_that_it_was_stopped(Execution& member) {
+  if (!std::exchange(member.stopped_in_step, false)) return;
+  if (member.state != ProcedureState::kFailed) return;
+  const bool undone = member.step == 0;
+  const bool recorded = !member.undo.empty() && member.undo.back().step == member.step;
+  if (!undone && !recorded) member.state = ProcedureState::kRunnable;
 }
 
-// Who was left in the middle of a step that no record of an undo names yet is so still.
-void forget_that_it_was_stopped(const UndoTurn& turn) {
-  Execution& left = *turn.execution;
-  if (turn.entry.sequence != kUnfinishedStep || left.state != ProcedureState::kFailed) return;
-  const bool undone = left.step == 0;
-  const bool recorded = !left.undo.empty() && left.undo.back().step == left.step;
-  if (!undone && !recorded) left.state = ProcedureState::kRunnable;
+void forget_plan(Execution& inner_head, Effects& effects) {
+  TreeState& inner = inner_head.tree;
+  inner.failed = inner.parked = inner.rolling_back = false;
+  if (inner.rollback) effects.retired_plans.push_back(std::move(inner.rollback));
+  inner.cause = Status();
 }
 
-// What was being undone within this domain is planned anew with it, as after a restart, or never
-// undone. Nobody has a turn any more.
-void forget_inner_plans(Execution& head) {
-  head.undo_step = 0;
-  for (Execution* member : head.tree.members) {
-    member->undo_step = 0;
-    if (!member->reports || member->reported) continue;
-    TreeState& inner = member->tree;
-    if (inner.rollback) inner.rollback->for_each(forget_that_it_was_stopped);
-    inner.failed = inner.parked = inner.rolling_back = false;
-    inner.rollback.reset();
-    inner.cause = Status();
+void forget_inner_plans(Execution& head, Effects& effects) {
+  for (Execution& member : Subtree(head)) {
+    member.undo_step = 0;
+    if (&member == &head) continue;
+    forget_that_it_was_stopped(member);
+    if (is_live_head(member)) forget_plan(member, effects);
   }
 }
 
 // The first of the members that is parked in an undo, or nullptr.
 const Execution* first_parked(Execution& head) {
-  for (const Execution& member : TreeMembers(head)) {
+  for (const Execution& member : Subtree(head)) {
     if (is_parked_in_undo(member)) return &member;
   }
   return nullptr;
 }
 
-void plan_rollback(Execution& head) {
-  std::vector<UndoTurn> turns;
-  head.tree.cause = find_cause(head);
-  head.result.clear();  // of a done() that was waiting for its children: nothing came of it
-  for (Execution& member : TreeMembers(head)) {
-    PV2_ASSERT(member.undo_step == 0, "a turn begins when the plan is made");
-    if (!member.is_undone_with_its_tree() || member.state == ProcedureState::kRolledBack) continue;
-    member.undo_left = 0;
-    for (const UndoEntry& entry : member.undo) {
-      turns.push_back({&member, entry});
-      ++member.undo_left;
-    }
-    if (was_left_in_the_middle(member)) {
-      turns.push_back({&member, {member.step, kUnfinishedStep}});
-      ++member.undo_left;
-    }
-    if (is_parked_in_undo(member) && member.undo_left != 0) {
-      turns.back().entry.sequence = kParkedTurn;
-    }
-    if (member.state == ProcedureState::kFailed) continue;
-    // Whatever it had to say about earlier attempts is not why the tree failed.
-    member.state = ProcedureState::kFailed;
-    member.parked = false;
-    member.failure.reset();
-    member.deadline.reset();
-    member.attempt = 1;
+// What of `member` is to be undone, it has failed from now on.
+void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
+  PV2_ASSERT(member.undo_step == 0, "a turn begins when the plan is made");
+  if (!member.is_undone_with_its_tree() || member.state == ProcedureState::kRolledBack) return;
+  member.undo_left = 0;
+  for (const UndoEntry& entry : member.undo) {
+    turns.push_back({&member, entry});
+    ++member.undo_left;
   }
-  head.tree.rollback = std::make_unique<RollbackPlan>(head, std::move(turns));
+  if (was_left_in_the_middle(member)) {
+    turns.push_back({&member, {member.step, kUnfinishedStep}});
+    ++member.undo_left;
+    member.stopped_in_step = true;
+  }
+  if (is_parked_in_undo(member) && member.undo_left != 0) {
+    turns.back().entry.sequence = kParkedTurn;
+    member.stopped_in_step = false;
+  }
+  if (member.state == ProcedureState::kFailed) return;
+  // Whatever it had to say about earlier attempts is not why the tree failed.
+  member.state = ProcedureState::kFailed;
+  member.parked = false;
+  member.failure.reset();
+  member.deadline.reset();
+  member.attempt = 1;
+}
+
+TreeWork& begin_work(EngineCore& core, Execution& head, TreeWork::Kind kind)
+    PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(head.is_head() && head.tree.work == nullptr,
+             "one work at a time on what fails together");
+  TreeWork& work = *core.state.tree_works.emplace_back(std::make_unique<TreeWork>(kind, head));
+  head.tree.work = &work;
+  core.tree_work_waits.store(true);
+  return work;
+}
+
+// What a restart would take `member` for, if nothing said who was in the middle of a step.
+void note_interruption(TreeWork& work, Execution& member) {
+  if (!member.is_undone_with_its_tree() || member.state == ProcedureState::kRolledBack) return;
+  const bool interrupted = was_left_in_the_middle(member);
+  work.has_turns = work.has_turns || interrupted || !member.undo.empty();
+  if (!stands_at_undoable_step(member)) return;
+  if (is_known_not_begun(member)) {
+    PV2_ASSERT(!interrupted, "what a record says was not begun has not begun since");
+    return;
+  }
+  const bool seems_begun = may_have_begun(member, member.recorded_locks);
+  PV2_ASSERT(seems_begun || !interrupted, "a restart sees that a step may have been begun");
+  if (!seems_begun) return;
+  work.candidates.push_back({member.id, interrupted});
+  work.misleads = work.misleads || !interrupted;
 }
 
 // Who was in the middle of a step only this run knows; by its record a member whose step never
-// began looks the same. Before the first undo is called that is made durable, or a restart would
-// undo what never ran, and do so after what was done before it. True: the record is on its way, and
-// the rollback begins when it is published.
-bool record_who_was_interrupted(EngineCore& core, Execution& head, Effects& effects)
+// began looks the same. So a record says it before the first undo is called that is made durable,
+// or a restart would undo what never ran, and do so after what was done before it. Once: nothing
+// has gone forward since.
+bool misleads_a_restart(const TreeWork& work) {
+  return !work.head.tree.interrupted && work.misleads && work.has_turns;
+}
+
+// The rollback is planned when the record is published.
+void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  if (head.tree.interrupted) return false;  // nothing has gone forward since
-  std::vector<InterruptedMembers::Candidate> candidates;
-  bool misleads = false;
-  bool has_turns = false;
-  for (Execution& member : TreeMembers(head)) {
-    if (!member.is_undone_with_its_tree() || member.state == ProcedureState::kRolledBack) continue;
-    const bool interrupted = was_left_in_the_middle(member);
-    has_turns = has_turns || interrupted || !member.undo.empty();
-    if (!stands_at_undoable_step(member)) continue;
-    if (is_known_not_begun(member)) {
-      PV2_ASSERT(!interrupted, "what a record says was not begun has not begun since");
-      continue;
-    }
-    const bool seems_begun = may_have_begun(member, member.recorded_locks);
-    PV2_ASSERT(seems_begun || !interrupted, "a restart sees that a step may have been begun");
-    if (!seems_begun) continue;
-    candidates.push_back({member.id, interrupted});
-    misleads = misleads || !interrupted;
-  }
-  if (!misleads || !has_turns) return false;
+  Execution& head = work.head;
   auto commit = core.state.spare_steps.take();
   commit->execution = &head;
   Transition& same = commit->next;
   same = as_it_is(core, head);
-  same.interrupted = std::make_unique<InterruptedMembers>(std::move(candidates));
+  same.interrupted = std::move(work.interrupted);
   if (head.failure && head.state != ProcedureState::kFailed) same.error = head.failure->shown();
   update_state(head, same, head.step, commit->batch);
   head.phase = Phase::kInFlight;
   enter_flight(head);
   effects.commits.push_back(*commit.release());
-  return true;
 }
 
 // Makes the last record of a procedure that has no step left to run: no user code is needed for it.
@@ -286,13 +279,11 @@ void wait_for_turn(EngineCore& core, Execution& member, Execution& scope)
 
 // Who holds locks and has nothing to undo (a child that was never begun) gives them back, by a
 // record: a sibling that has finished may need them to be undone, and nobody else would give way.
-void give_back_idle_locks(EngineCore& core, Execution& head, Effects& effects)
+void give_back_idle_locks(EngineCore& core, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  for (Execution* member : head.tree.members) {
-    const bool idle = member->state == ProcedureState::kFailed && member->undo_left == 0;
-    if (!idle || member->parked || member->locks.empty() || !member->holds_locks()) continue;
-    commit_last_record(core, *member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
-  }
+  const bool idle = member.state == ProcedureState::kFailed && member.undo_left == 0;
+  if (!idle || member.parked || member.locks.empty() || !member.holds_locks()) return;
+  commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
 }
 
 void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects& effects)
@@ -316,7 +307,7 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
 // Whether the last turn may begin, or if it is over the head may end. It waits until nobody else is
 // in flight; left_flight() comes back to it. What is parked may begin: it stands still in its turn.
 bool may_end(Execution& head) {
-  if (head.tree.in_flight != 0) return false;
+  if (head.tree.in_flight_inside != 0) return false;
   if (!head.tree.parked) return true;
   const Execution* const parked = first_parked(head);
   return parked != nullptr && parked->undo_left != 0;
@@ -327,18 +318,27 @@ void begin_turns(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   TreeState& tree = head.tree;
   RollbackPlan& rollback = *tree.rollback;
-  if (head.quarantined) return;
+  if (head.is_quarantined() || tree.work != nullptr) return;
   if (rollback.left() <= 1 && !may_end(head)) return;
   if (rollback.left() == 0) {
     return commit_last_record(core, head, ProcedureState::kRolledBack, LastRecord::kEndsDomain,
                               effects);
   }
   std::vector<const UndoTurn*> turns;
-  while (const UndoTurn* const turn = rollback.begin_next()) turns.push_back(turn);
-  for (const RollbackPlan::Wait& wait : rollback.take_new_waits()) {
-    wait_for_turn(core, *wait.member, *wait.scope);
+  while (core.looks.have_room()) {
+    const UndoTurn* const turn = rollback.begin_next();
+    if (turn == nullptr) break;
+    turns.push_back(turn);
+  }
+  if (!rollback.may_begin()) {
+    for (const RollbackPlan::Wait& wait : rollback.take_new_waits(kSectionPauses / 2)) {
+      wait_for_turn(core, *wait.member, *wait.scope);
+    }
   }
   for (const UndoTurn* const turn : turns) begin_turn(core, head, *turn, effects);
+  // Nobody but the last one is left to wait: it has begun.
+  const bool all = !rollback.may_begin() && (!rollback.has_new_waits() || rollback.left() <= 1);
+  if (!all) begin_work(core, head, TreeWork::Kind::kTurns);
 }
 
 void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex) {
@@ -368,34 +368,24 @@ void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mu
 }  // namespace
 
 Execution* failing_domain(Execution& member) {
-  Execution* found = nullptr;
-  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
-    if (head->tree.failed) found = head;
-  }
-  return found;
+  Execution* const failing = member.domain().tree.failing;
+  PV2_ASSERT(failing == nullptr || failing->tree.failed, "what is said to have failed has failed");
+  return failing;
+}
+
+bool is_in_flight(Execution& head) {
+  const TreeState& tree = head.tree;
+  if (tree.work != nullptr) return true;
+  return (tree.failing == &head ? tree.in_flight_inside : tree.in_flight) != 0;
 }
 
 bool failed_before(Execution& member, CommitSequence sequence) {
-  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
-    if (!head->tree.failed) continue;
-    const InboxMessage* const abort = head->inbox ? head->inbox->abort() : nullptr;
-    if (abort != nullptr && abort->sequence < sequence) return true;
-    for (Execution& other : TreeMembers(*head)) {
-      const bool failed =
-          other.state == ProcedureState::kFailed || other.state == ProcedureState::kRolledBack;
-      if (!failed || !other.failure || other.failure->error.ok()) continue;
-      if (&other.domain() == head && other.failure->sequence < sequence) return true;
-    }
-  }
-  return false;
+  return member.domain().tree.first_failure < sequence;
 }
 
 bool is_parked(Execution& member) {
-  if (member.parked) return true;
-  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
-    if (head->tree.parked) return true;
-  }
-  return false;
+  const TreeState& own = member.domain().tree;
+  return member.parked || own.parked || (own.failing != nullptr && own.failing->tree.parked);
 }
 
 bool stands_still(Execution& member) {
@@ -405,12 +395,7 @@ bool stands_still(Execution& member) {
   return is_parked(member) && (member.parked || !has_turn);
 }
 
-bool is_over(Execution& member) {
-  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
-    if (head->reported) return true;
-  }
-  return false;
-}
+bool is_over(Execution& member) { return member.domain().tree.over; }
 
 bool stop_turns(EngineCore& core, Execution& head, Effects& effects) {
   if (!head.tree.rollback) return true;
@@ -435,31 +420,12 @@ bool can_be_undone(Execution& head) { return beyond_return(head) == nullptr; }
 namespace {
 
 // Starts, or after a restart continues, the rollback of a domain of which nobody is in flight.
-void begin_rollback(EngineCore& core, Execution& head, Effects& effects)
+void begin_rollback(EngineCore& core, Execution& head, Effects& /*effects*/)
     PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(head.tree.in_flight == 0, "nothing is undone beside a step or beside offloaded work");
-  head.tree.rolling_back = true;
-  core.flush();  // the last one in flight may just have given its locks back, and be the first to
-                 // be undone
-  if (const Execution* const member = beyond_return(head)) {
-    head.tree.cause = find_cause(head);
-    return park_tree(core, head,
-                     "it failed (" + head.tree.cause.to_string() + ") after procedure " +
-                         std::to_string(member->id.value) + " had passed its point of no return",
-                     effects);
-  }
-  forget_inner_plans(head);
-  if (record_who_was_interrupted(core, head, effects)) {
-    head.tree.rolling_back = false;
-    return;
-  }
-  plan_rollback(head);
-  // Before a restart, or as part of a domain within this one.
-  if (const Execution* const parked = first_parked(head)) {
-    park_tree(core, head, parked->failure ? parked->failure->shown().to_string() : "", effects);
-  }
-  give_back_idle_locks(core, head, effects);
-  begin_turns(core, head, effects);
+  PV2_ASSERT(head.tree.failing == &head, "the widest domain that failed is undone");
+  PV2_ASSERT(head.tree.in_flight_inside == 0,
+             "nothing is undone beside a step or beside offloaded work");
+  if (head.tree.work == nullptr) begin_work(core, head, TreeWork::Kind::kPlan);
 }
 
 }  // namespace
@@ -531,25 +497,43 @@ void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
   }
 }
 
-// Whether it ended earlier than `head`, with a domain within that of `head`.
-bool is_over_before(Execution& member, const Execution& head) {
-  for (Execution* inner = &member.domain(); inner != &head; inner = inner->outer_domain()) {
-    if (inner->reported) return true;
+// Whether its record says that it has failed, or that of an abort does.
+bool has_failed_itself(const Execution& member) {
+  if (member.state == ProcedureState::kFailed) return true;
+  if (member.state == ProcedureState::kRolledBack) return true;
+  return member.inbox && member.inbox->abort() != nullptr;
+}
+
+// Whether a record of its own domain says that it has failed.
+bool has_failed(Execution& head) {
+  for (Execution& member : Subtree(head)) {
+    if (has_failed_itself(member) && &member.domain() == &head) return true;
   }
   return false;
 }
 
-bool is_live_head(const Execution& member) { return member.reports && !member.reported; }
-
-// Whether a record of its own domain says that it has failed.
-bool has_failed(Execution& head) {
-  if (head.inbox && head.inbox->abort() != nullptr) return true;
-  for (Execution& member : TreeMembers(head)) {
-    const bool failed =
-        member.state == ProcedureState::kFailed || member.state == ProcedureState::kRolledBack;
-    if (failed && &member.domain() == &head) return true;
+// Every head below `top`, which is in no domain that has failed, learns which domains around it
+// have: an outer one before those within it.
+void note_failing(Execution& top) {
+  Execution* const outer = top.is_root() ? nullptr : top.outer_domain();
+  PV2_ASSERT(outer == nullptr || outer->tree.failing == nullptr,
+             "what fails with a wider domain is told so by that");
+  for (Execution& member : Subtree(top)) {
+    if (!member.is_head()) continue;
+    TreeState& tree = member.tree;
+    Execution* const around = &member == &top ? nullptr : member.outer_domain()->tree.failing;
+    tree.failing = around != nullptr ? around : tree.failed ? &member : nullptr;
+    tree.in_flight_inside = 0;
+    if (tree.failing != nullptr) tree.failing->tree.in_flight_inside += tree.in_flight;
   }
-  return false;
+}
+
+// What the records of each domain below `top` say of itself. One that is over says nothing.
+void find_failed_domains(Execution& top) {
+  for (Execution& member : Subtree(top)) {
+    if (!has_failed_itself(member)) continue;
+    if (!is_over(member)) member.domain().tree.failed = true;
+  }
 }
 
 // Nobody in the domain has failed any more: it goes on where it was stopped. What was said about
@@ -557,23 +541,22 @@ bool has_failed(Execution& head) {
 void resume_domain(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   TreeState& tree = head.tree;
-  forget_inner_plans(head);
+  forget_inner_plans(head, effects);
   tree.failed = tree.parked = tree.rolling_back = false;
-  tree.rollback.reset();
+  if (tree.rollback) effects.retired_plans.push_back(std::move(tree.rollback));
   tree.cause = Status();
   tree.given_up = false;
   core.flush();
   if (head.is_root() && head.state == ProcedureState::kSuccess) {
     return finish_root(core, head, effects);
   }
-  for (Execution& member : TreeMembers(head)) member.unfinished_children = 0;
-  for (const Execution* member : tree.members) {
-    const bool ended = member->state == ProcedureState::kSuccess || member->reported;
-    if (!ended) ++member->parent_execution()->unfinished_children;
+  for (Execution& member : Subtree(head)) {
+    member.unfinished_children = 0;
+    const bool ended = member.state == ProcedureState::kSuccess || member.reported;
+    if (&member != &head && !ended) ++member.parent_execution()->unfinished_children;
   }
-  for (Execution* member : tree.members) {
-    if (is_live_head(*member)) member->tree.failed = has_failed(*member);
-  }
+  find_failed_domains(head);
+  note_failing(head);
   start_domain(core, head, effects);
   if (head.state == ProcedureState::kSuccess) child_finished(core, head, effects);
 }
@@ -581,31 +564,29 @@ void resume_domain(EngineCore& core, Execution& head, Effects& effects)
 }  // namespace
 
 void find_failures(Execution& root) {
-  for (Execution& member : TreeMembers(root)) {
-    if (member.is_root() || is_live_head(member)) member.tree.failed = has_failed(member);
+  find_failed_domains(root);
+  for (Execution& member : Subtree(root)) {
+    TreeState& tree = member.domain().tree;
+    const InboxMessage* const abort = member.inbox ? member.inbox->abort() : nullptr;
+    if (abort != nullptr) tree.first_failure = std::min(tree.first_failure, abort->sequence);
+    const bool failed =
+        member.state == ProcedureState::kFailed || member.state == ProcedureState::kRolledBack;
+    if (!failed || !member.failure || member.failure->error.ok()) continue;
+    tree.first_failure = std::min(tree.first_failure, member.failure->sequence);
   }
+  for (Execution& member : Subtree(root)) {
+    if (!member.is_head()) continue;
+    TreeState& tree = member.tree;
+    if (!tree.failed) tree.first_failure = CommitSequence{UINT64_MAX};
+    if (member.is_root()) continue;
+    tree.first_failure = std::min(tree.first_failure, member.outer_domain()->tree.first_failure);
+  }
+  note_failing(root);
 }
 
 void forget_what_had_not_begun(Execution& root,
                                const FlatMap<ProcedureId, CommitSequence>& recorded) {
-  std::map<ProcedureId, CommitSequence> failures;  // the first of each domain, by its head
-  const auto failed = [&](const Execution& head, CommitSequence sequence) {
-    if (!head.tree.failed) return;
-    const auto at = failures.try_emplace(head.id, sequence).first;
-    at->second = std::min(at->second, sequence);
-  };
-  bool is_recorded = false;
-  for (Execution& member : TreeMembers(root)) {
-    is_recorded = is_recorded || member.tree.interrupted != nullptr;
-    const InboxMessage* const abort = member.inbox ? member.inbox->abort() : nullptr;
-    if (abort != nullptr) failed(member, abort->sequence);
-    const bool has_failed =
-        member.state == ProcedureState::kFailed || member.state == ProcedureState::kRolledBack;
-    if (!has_failed || !member.failure || member.failure->error.ok()) continue;
-    failed(member.domain(), member.failure->sequence);
-  }
-  if (failures.empty() && !is_recorded) return;
-  for (Execution& member : TreeMembers(root)) {
+  for (Execution& member : Subtree(root)) {
     if (!member.started) continue;
     if (const auto said = recorded_interruption(member)) {
       member.started = *said;
@@ -614,29 +595,25 @@ void forget_what_had_not_begun(Execution& root,
     // What became durable after the failure was published after it: nothing followed from it.
     const auto at = recorded.find(member.id);
     if (at == recorded.end() || has_tried(member)) continue;
-    for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
-      const auto failure = failures.find(head->id);
-      if (failure != failures.end() && failure->second < at->second) member.started = false;
-    }
+    if (failed_before(member, at->second)) member.started = false;
   }
 }
 
 void start_domain(EngineCore& core, Execution& head, Effects& effects) {
-  if (head.tree.failed) {
-    for (Execution& member : TreeMembers(head)) {
-      // Whoever waited for children that had all ended may have begun its next step.
-      if (member.state == ProcedureState::kWaiting && member.unfinished_children == 0) {
-        member.state = ProcedureState::kRunnable;
-      }
+  for (Execution& member : Subtree(head)) {
+    const Execution* const failing = failing_domain(member);
+    if (failing == nullptr) {
+      if (!is_over(member)) go_on_from_record(core, member, effects);
+      continue;
     }
-    return begin_rollback(core, head, effects);
+    // Whoever waited for children that had all ended may have begun its next step.
+    if (member.state == ProcedureState::kWaiting && member.unfinished_children == 0) {
+      member.state = ProcedureState::kRunnable;
+    }
   }
-  for (Execution& member : TreeMembers(head)) {
-    if (&member.domain() == &head) go_on_from_record(core, member, effects);
-  }
-  for (Execution* member : head.tree.members) {
-    if (is_live_head(*member) && member->outer_domain() == &head) {
-      start_domain(core, *member, effects);
+  for (Execution& member : Subtree(head)) {
+    if (member.is_head() && failing_domain(member) == &member) {
+      begin_rollback(core, member, effects);
     }
   }
 }
@@ -667,54 +644,52 @@ void park_member(EngineCore& core, Execution& member, Effects& effects) {
                                     ") is parked with its locks: " + why.to_string());
 }
 
-void domain_ended(EngineCore& core, Execution& head, Effects& effects) {
-  head.phase = Phase::kIdle;
-  forget_inner_plans(head);
-  TreeState& tree = head.tree;
-  tree.failed = tree.parked = tree.rolling_back = tree.given_up = false;
-  tree.rollback.reset();
-  core.flush();
-  for (Execution& member : TreeMembers(head)) {
-    if (&member != &head && is_over_before(member, head)) continue;
-    PV2_ASSERT(!has_work(member), "what was undone has no work that runs");
-    core.abandon_waits(member);
-    if (member.holds_locks()) core.settle(member, Disposition::kParkUnlock);
-    member.recorded_locks = false;  // whatever its own record says
-    const bool stays = &member != &head && !member.is_undone_with_its_tree();
-    if (stays) continue;
-    member.state = ProcedureState::kRolledBack;
-    member.parked = false;
-    core.tell(ProcedureNews::Kind::kFinished, member, tree.cause);
-  }
-  effects.log(LogLevel::kInfo,
-              "procedure " + std::to_string(head.id.value) + " (" +
-                  std::string(head.name_of_type()) +
-                  ") failed and is undone; its parent is told: " + head.failure->error.to_string());
-  failing_domain(head) == nullptr ? child_finished(core, head, effects)
-                                  : child_ended_too_late(head);
-}
-
 namespace {
 
-void stop_all(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
-  head.tree.failed = true;
-  // Others than the one that failed, which is counted until its record has been dealt with.
-  if (head.tree.in_flight > 1) core.recall_runs();
-  core.flush();  // so that every kQueued member is in a queue, or polled
-  for (Execution& member : TreeMembers(head)) stop_member(core, member);
+// The end of `head` is durable: its members leave, and their rows.
+void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
+  head.phase = Phase::kIdle;
+  head.undo_step = 0;
+  head.tree.over = true;  // nobody finds its members any more
+  TreeWork& work = begin_work(core, head, TreeWork::Kind::kEnd);
+  const bool has_rows = head.first_child != nullptr ||
+                        (head.is_root() && head.inbox && !head.inbox->messages.empty());
+  const auto dropped = head.is_root() ? core.state.dropped.find(head.id) : core.state.dropped.end();
+  if (dropped != core.state.dropped.end()) {
+    work.garbage = std::move(dropped->second);
+    core.state.dropped.erase(dropped);
+    return;
+  }
+  if (!has_rows || !core.keeps_records) return;
+  work.garbage = std::make_unique<GarbageCommit>();
+  work.garbage->root = head.root->id;
+  ++core.state.garbage[head.root->id].chains;  // from now on no acknowledgement passes them
 }
 
 }  // namespace
 
+void domain_ended(EngineCore& core, Execution& head) {
+  PV2_ASSERT(head.reported && !head.is_root(), "the end of a child is reported by its record");
+  begin_end(core, head);
+}
+
 void fail_tree(EngineCore& core, Execution& head) {
-  if (!head.tree.failed) stop_all(core, head);
+  TreeState& tree = head.tree;
+  if (tree.failed) return;
+  PV2_ASSERT(tree.failing == nullptr, "what fails with a wider domain is told so by that");
+  tree.failed = true;
+  tree.failing = &head;
+  tree.in_flight_inside = tree.in_flight;
+  // Others than the one that failed, which is counted until its record has been dealt with.
+  if (tree.in_flight > 1) core.recall_runs();
+  begin_work(core, head, TreeWork::Kind::kStop);
 }
 
 void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
   fail_tree(core, root);
   TreeState& tree = root.tree;
-  if (tree.in_flight != 0) core.recall_runs();
-  if (tree.in_flight == 0 && !tree.rolling_back && !tree.parked) {
+  if (tree.in_flight_inside != 0) core.recall_runs();
+  if (tree.in_flight_inside == 0 && !tree.rolling_back && !tree.parked && tree.work == nullptr) {
     begin_rollback(core, root, effects);
   }
 }
@@ -737,7 +712,8 @@ Status why_not_abortable(Execution& root) {
     return refused("procedure " + std::to_string(beyond->id.value) +
                    " has passed its point of no return");
   }
-  for (Execution& member : TreeMembers(root)) {
+  if (root.tree.no_returns == 0) return Status();
+  for (Execution& member : Subtree(root)) {
     if (!has_begun_no_return(member) || failing_domain(member) != nullptr) continue;
     return refused("procedure " + std::to_string(member.id.value) +
                    " has begun its point of no return, step " +
@@ -754,8 +730,9 @@ bool stands_before_no_return(const Execution& member) {
 
 bool may_begin(Execution& member) {
   const Execution* const failed = failing_domain(member);
-  if (failed == nullptr) return true;
-  return failed->tree.rolling_back && !failed->quarantined && member.undo_step != 0;
+  // Whoever stops its members may not have come to its domain yet.
+  if (failed == nullptr) return member.root->tree.failing == nullptr;
+  return failed->tree.rolling_back && !failed->is_quarantined() && member.undo_step != 0;
 }
 
 void drop_from_flight(EngineCore& core, Execution& member) {
@@ -806,22 +783,42 @@ bool may_have_begun(const Execution& execution, bool held_locks) {
   return has_tried(execution);
 }
 
-void enter_flight(Execution& member) {
-  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
-    ++head->tree.in_flight;
+namespace {
+
+// Whether it has a point of no return, before or behind it; constant.
+bool may_not_return(const Execution& member) {
+  if (member.type == nullptr || member.no_return) return true;
+  return std::any_of(member.type->steps.begin(), member.type->steps.end(),
+                     [](const StepInfo& step) { return step.kind == StepKind::kPointOfNoReturn; });
+}
+
+}  // namespace
+
+void adopt(Execution& member) {
+  if (!member.is_root()) link_child(member);
+  if (!member.is_root() && member.is_head()) {
+    member.tree.failing = member.outer_domain()->tree.failing;
+    member.tree.over = is_over(*member.parent_execution()) || member.reported;
   }
+  if (may_not_return(member)) ++member.root->tree.no_returns;
+}
+
+void enter_flight(Execution& member) {
+  TreeState& own = member.domain().tree;
+  ++own.in_flight;
+  if (own.failing != nullptr) ++own.failing->tree.in_flight_inside;
 }
 
 void left_flight(EngineCore& core, Execution& member, Effects& effects) {
-  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
-    PV2_ASSERT(head->tree.in_flight > 0, "what leaves flight was in flight");
-    --head->tree.in_flight;
-    if (head->work && head->work->last_order && head->tree.in_flight == 1) {
-      effects.durable.push_back(*head->work->last_order.release());
-    }
-  }
-  Execution* const failed = failing_domain(member);
-  if (failed == nullptr || failed->tree.in_flight > 0) return;
+  TreeState& own = member.domain().tree;
+  PV2_ASSERT(own.in_flight > 0, "what leaves flight was in flight");
+  --own.in_flight;
+  Execution* const failed = own.failing;
+  if (failed == nullptr) return;
+  PV2_ASSERT(failed->tree.in_flight_inside > 0, "a domain that failed counts all within it");
+  if (--failed->tree.in_flight_inside > 0) return;
+  if (failed->tree.work != nullptr) return;    // that comes to it
+  if (failed->tree.failing != failed) return;  // or that of a domain around it
   if (failed->tree.rolling_back && failed->tree.rollback) {
     begin_turns(core, *failed, effects);
   } else if (!failed->tree.parked) {
@@ -847,6 +844,7 @@ void end_turn(EngineCore& core, Execution& head, Execution& execution)
   PV2_ASSERT(!has_work(execution), "an undo is over when its work has ended");
   core.end_reported_wait(execution);  // there is one if an operator passed over its turn
   execution.undo_step = 0;
+  execution.stopped_in_step = false;  // that would have been its newest turn
   --execution.undo_left;
   head.tree.rollback->end(execution);
   if (execution.undo_left == 0 && &execution != &head) {
@@ -885,50 +883,388 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
 void finish_root(EngineCore& core, Execution& root, Effects& effects) {
   core.flush();
   keep_result(core, root, effects);
-  std::unique_ptr<GarbageCommit> garbage;
-  std::vector<std::string> rows = message_rows(root);
-  if ((!root.tree.members.empty() || !rows.empty()) && core.keeps_records) {
-    garbage = std::make_unique<GarbageCommit>();
-    garbage->root = root.id;
-    garbage->rows = std::move(rows);
-    core.state.garbage.try_emplace(root.id);
-  }
-  if (root.state == ProcedureState::kRolledBack) {
-    for (Execution* member : root.tree.members) {
-      if (!member->is_undone_with_its_tree() || is_over(*member)) continue;
-      core.tell(ProcedureNews::Kind::kFinished, *member, root.tree.cause);
-    }
-  }
-  core.tell(ProcedureNews::Kind::kFinished, root, root.failure ? root.failure->error : Status());
-  for (Execution& member : TreeMembers(root)) {
-    PV2_ASSERT(!has_work(member), "a tree ends when its work has ended");
-    if (member.type != nullptr) {  // else it is bypassed by a program that does not know it
-      TypeCounts& counts = core.counts_of(*member.type);
-      ++(member.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
-    }
-    core.abandon_waits(member);
-    core.settle(member, Disposition::kComplete);
-    core.state.live.erase(member.id);
-    if (garbage && !member.is_root()) garbage->left.push_back(member.id);
-  }
-  core.flush();
-  const LazyVector<Execution*> members = std::move(root.tree.members);
-  for (Execution* member : members) effects.retired.emplace_back(member);
-  effects.retired.emplace_back(&root);
-  if (garbage) effects.garbage.push_back(std::move(garbage));
+  begin_end(core, root);
 }
 
 void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Effects& effects) {
   if (root.quarantined) return;
-  stop_all(core, root);
   root.quarantined = true;
-  root.tree.parked = true;
-  for (Execution& member : TreeMembers(root)) member.quarantined = true;
-  root.tree.cause = reason;
+  TreeState& tree = root.tree;
+  if (!tree.failed) {
+    fail_tree(core, root);
+  } else if (tree.work == nullptr) {  // what is being undone of it stops too
+    begin_work(core, root, TreeWork::Kind::kStop);
+  }
+  tree.parked = true;
+  tree.cause = reason;
   core.tell(ProcedureNews::Kind::kQuarantined, root, reason);
   effects.log(LogLevel::kError, "procedure " + std::to_string(root.id.value) + " (" +
                                     std::string(root.name_of_type()) +
                                     ") is quarantined with its locks: " + reason.to_string());
+}
+
+// ---- Works on all members of a domain, a section at a time (tree_work.h) ----
+
+namespace {
+
+// What `head` is the head of has failed, and `member` learns it.
+void stop(EngineCore& core, Execution& head, Execution& member) PV2_REQUIRES(core.state_mutex) {
+  if (member.is_head() && member.tree.failing != &head) {
+    // Domains within it that were not come to yet go on counting there.
+    member.tree.failing = &head;
+    head.tree.in_flight_inside += member.tree.in_flight;
+  }
+  PV2_ASSERT(failing_domain(member) == &head, "whoever is stopped knows what has failed");
+  stop_member(core, member);
+}
+
+void stopped(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  const TreeState& tree = head.tree;
+  if (tree.in_flight_inside > 1) core.recall_runs();
+  if (head.is_quarantined() || tree.in_flight_inside != 0) return;
+  if (!tree.rolling_back && !tree.parked) begin_rollback(core, head, effects);
+}
+
+// What was being undone within the domain is planned anew with it, as after a restart.
+void survey(TreeWork& work, Execution& member, Effects& effects) {
+  member.undo_step = 0;
+  if (&member != &work.head) {
+    forget_that_it_was_stopped(member);
+    if (is_live_head(member)) forget_plan(member, effects);
+  }
+  if (!work.head.tree.interrupted) note_interruption(work, member);
+  const Failure* const failure = failure_within(member, work.head);
+  const bool first =
+      failure != nullptr && (work.first == nullptr || failure->sequence < work.first->sequence);
+  if (first) work.first = failure;
+  if (stands_beyond_return(member)) work.beyond = &member;
+  if (work.parked == nullptr && is_parked_in_undo(member)) work.parked = &member;
+}
+
+// Whether a rollback can be planned.
+bool surveyed(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  Execution& head = work.head;
+  TreeState& tree = head.tree;
+  core.flush();  // the last one in flight may just have given its locks back, and be the first to
+                 // be undone
+  tree.cause = cause_of(head, work.first);
+  if (work.beyond == nullptr || head.sent_back) return true;
+  tree.rolling_back = true;
+  park_tree(core, head,
+            "it failed (" + tree.cause.to_string() + ") after procedure " +
+                std::to_string(work.beyond->id.value) + " had passed its point of no return",
+            effects);
+  return false;
+}
+
+void plan(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  Execution& head = work.head;
+  // Of a done() that was waiting for its children: nothing came of it.
+  if (&member == &head) head.result.clear();
+  plan_member(member, work.turns);
+  if (&member != &head) give_back_idle_locks(core, member, effects);
+}
+
+void planned(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  TreeState& tree = work.head.tree;
+  tree.rollback = std::move(work.plan);
+  tree.rolling_back = true;
+  // Before a restart, or as part of a domain within this one.
+  if (const Execution* const parked = work.parked) {
+    park_tree(core, work.head, parked->failure ? parked->failure->shown().to_string() : "",
+              effects);
+  }
+}
+
+bool has_messages(const Execution& member) {
+  return member.inbox && !member.inbox->messages.empty();
+}
+
+// A member without children leaves the tree, the scheduler and the table, and its rows are garbage.
+void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(!has_work(member), "who leaves has no work outstanding");
+  Looks::one();
+  if (member.type != nullptr) {  // else it is bypassed by a program that does not know it
+    TypeCounts& counts = core.counts_of(*member.type);
+    ++(member.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
+  }
+  if (may_not_return(member)) --member.root->tree.no_returns;
+  core.abandon_waits(member);
+  core.settle(member, Disposition::kComplete);
+  core.state.live.erase(member.id);
+  if (rows != nullptr && !member.is_root()) rows->left.push_back(member.id);
+  if (rows != nullptr && has_messages(member)) {
+    rows->inboxes.emplace_back(member.id, std::move(member.inbox));
+  }
+  if (!member.is_root()) unlink_child(member);
+  if (member.tree.rollback) effects.retired_plans.push_back(std::move(member.tree.rollback));
+  effects.retired.emplace_back(&member);
+}
+
+// The same at the end of its tree, of which whoever listens is told.
+void leave(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  const Execution& head = work.head;
+  const Execution& root = *member.root;
+  const bool ended_with_it = &member != &head && !member.reported &&
+                             head.state == ProcedureState::kRolledBack &&
+                             member.is_undone_with_its_tree();
+  if (ended_with_it && !head.is_root()) member.state = ProcedureState::kRolledBack;
+  if (ended_with_it) core.tell(ProcedureNews::Kind::kFinished, member, head.tree.cause);
+  if (&member == &root) {
+    core.tell(ProcedureNews::Kind::kFinished, root, root.failure ? root.failure->error : Status());
+  }
+  let_go(core, member, work.garbage.get(), effects);
+}
+
+// Whoever is below a head whose failure was reported has left; its parent is told.
+void report_end(EngineCore& core, Execution& head, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  TreeState& tree = head.tree;
+  core.abandon_waits(head);
+  if (head.holds_locks()) core.settle(head, Disposition::kParkUnlock);
+  head.recorded_locks = false;  // whatever its own record says
+  PV2_ASSERT(head.state == ProcedureState::kRolledBack, "what is reported is undone");
+  head.parked = false;
+  core.tell(ProcedureNews::Kind::kFinished, head, tree.cause);
+  const bool in_wider = tree.failing != nullptr && tree.failing != &head;
+  tree.failed = tree.parked = tree.rolling_back = tree.given_up = false;
+  if (tree.rollback) effects.retired_plans.push_back(std::move(tree.rollback));
+  if (!in_wider) tree.failing = nullptr;
+  if (!in_wider) tree.in_flight_inside = 0;
+  core.flush();
+  effects.log(LogLevel::kInfo,
+              "procedure " + std::to_string(head.id.value) + " (" +
+                  std::string(head.name_of_type()) +
+                  ") failed and is undone; its parent is told: " + head.failure->error.to_string());
+  in_wider ? child_ended_too_late(head) : child_finished(core, head, effects);
+}
+
+// The first work is over, whose head is free for another one.
+std::unique_ptr<TreeWork> take_off(EngineCore& core, TreeWork& work)
+    PV2_REQUIRES(core.state_mutex) {
+  auto& works = core.state.tree_works;
+  PV2_ASSERT(works.front().get() == &work && work.head.tree.work == &work,
+             "a head knows the work on its members, and the first one is done");
+  work.head.tree.work = nullptr;
+  std::unique_ptr<TreeWork> over = std::move(works.front());
+  works.pop_front();
+  return over;
+}
+
+// The next member to visit, parents before their children; nullptr: all were visited, or the
+// section has no room.
+Execution* next_to_visit(EngineCore& core, TreeWork& work) PV2_REQUIRES(core.state_mutex) {
+  while (work.cursor.at() != nullptr && core.looks.have_room()) {
+    Execution* const at = work.cursor.at();
+    const bool arrives = work.cursor.arrives();
+    work.cursor.move();
+    if (arrives) return at;
+  }
+  return nullptr;
+}
+
+// Each of these goes on with the first work; false: it pauses.
+
+bool stop_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  core.flush();  // so that every kQueued member is in a queue, or polled
+  while (Execution* const member = next_to_visit(core, work)) stop(core, work.head, *member);
+  if (work.cursor.at() != nullptr) return false;
+  const auto over = take_off(core, work);
+  stopped(core, over->head, effects);
+  return true;
+}
+
+// Sorts what the work has collected; false: that is much, and is done without the mutex.
+bool sort_or_leave(TreeWork& work, std::size_t size, Effects& effects) {
+  if (size > kSortedAtOnce) {
+    work.is_outside = true;
+    effects.to_sort.push_back(&work);
+    return false;
+  }
+  sort_collected(work);
+  return true;
+}
+
+bool plan_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  using Stage = TreeWork::Stage;
+  if (work.stage == Stage::kSurvey) {
+    while (Execution* const member = next_to_visit(core, work)) survey(work, *member, effects);
+    if (work.cursor.at() != nullptr) return false;
+    if (!surveyed(core, work, effects)) return take_off(core, work) != nullptr;
+    work.stage = Stage::kNames;
+  }
+  if (work.stage == Stage::kNames && misleads_a_restart(work)) {
+    if (!sort_or_leave(work, work.candidates.size(), effects)) return false;
+  }
+  if (work.stage == Stage::kNamed) {
+    const auto over = take_off(core, work);
+    record_who_was_interrupted(core, *over, effects);
+    return true;
+  }
+  if (work.stage == Stage::kNames) {
+    work.stage = Stage::kTurns;
+    work.cursor = TreeCursor(work.head);
+  }
+  if (work.stage == Stage::kTurns) {
+    while (Execution* const member = next_to_visit(core, work)) {
+      plan(core, work, *member, effects);
+    }
+    if (work.cursor.at() != nullptr) return false;
+    work.stage = Stage::kSort;
+  }
+  if (work.stage == Stage::kSort && !sort_or_leave(work, work.turns.size(), effects)) return false;
+  PV2_ASSERT(work.stage == Stage::kSorted, "a plan is in order before its first turn begins");
+  planned(core, work, effects);
+  const auto over = take_off(core, work);
+  begin_turns(core, over->head, effects);
+  return true;
+}
+
+bool end_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  Execution& head = work.head;
+  while (work.at != &head || head.first_child != nullptr) {
+    if (!core.looks.have_room()) return false;
+    Execution& member = *work.at;
+    if (member.first_child != nullptr) {
+      Looks::one();
+      work.at = member.first_child;
+    } else {
+      work.at = member.parent_execution();
+      leave(core, work, member, effects);
+    }
+  }
+  const auto over = take_off(core, work);
+  head.is_root() ? leave(core, *over, head, effects) : report_end(core, head, effects);
+  if (over->garbage) effects.garbage.push_back(std::move(over->garbage));
+  return true;
+}
+
+bool go_on(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  using Kind = TreeWork::Kind;
+  Execution& head = work.head;
+  if (work.is_outside) return false;
+  // A domain around it has failed meanwhile, and that covers this one.
+  const bool taken_over = head.tree.failing != &head && work.kind != Kind::kEnd;
+  if (taken_over) return take_off(core, work) != nullptr;
+  if (head.is_quarantined() && work.kind != Kind::kStop && work.kind != Kind::kEnd) {
+    const auto over = take_off(core, work);
+    begin_work(core, head, Kind::kStop);  // what it has begun
+    return true;
+  }
+  switch (work.kind) {
+    case Kind::kStop:
+      return stop_all(core, work, effects);
+    case Kind::kPlan:
+      return plan_all(core, work, effects);
+    case Kind::kTurns: {
+      const auto over = take_off(core, work);
+      begin_turns(core, head, effects);
+      return true;
+    }
+    case Kind::kEnd:
+      return end_all(core, work, effects);
+  }
+  return false;
+}
+
+}  // namespace
+
+namespace {
+
+// Whether it has ended and nothing of it itself can have to be undone, or keep others from it.
+bool is_spent(const Execution& member) {
+  if (member.reported) return true;
+  if (member.state != ProcedureState::kSuccess) return false;
+  return !member.is_undone_with_its_tree() || (member.undo.empty() && !member.no_return);
+}
+
+void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(is_spent(child) && child.phase == Phase::kIdle && child.tree.work == nullptr,
+             "who leaves before its tree has ended");
+  for (const auto& work : core.state.tree_works) {
+    if (work->cursor.at() == &child) work->cursor.move();
+  }
+  const ProcedureId root = child.root->id;
+  GarbageCommit* rows = nullptr;
+  if (core.keeps_records) {
+    std::unique_ptr<GarbageCommit>& dropped = core.state.dropped[root];
+    if (!dropped) {
+      dropped = std::make_unique<GarbageCommit>();
+      dropped->root = root;
+      ++core.state.garbage[root].chains;
+    }
+    rows = dropped.get();
+  }
+  let_go(core, child, rows, effects);
+  if (rows == nullptr || rows->left.size() < kDroppedAtOnce) return;
+  effects.garbage.push_back(std::move(core.state.dropped[root]));
+  core.state.dropped.erase(root);
+}
+
+}  // namespace
+
+namespace {
+
+// `most` is how many are still looked at.
+void drop_ended(EngineCore& core, Execution& parent, std::size_t& most, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  const bool has_ended = is_spent(parent);
+  while (Execution* const child = parent.unexamined) {
+    if (most == 0) return;
+    --most;
+    Looks::one();
+    const bool is_of_last_spawn = child->spawned_at == parent.last_child->spawned_at;
+    if (is_of_last_spawn && !has_ended) return;
+    const bool spent = is_spent(*child);
+    if (spent && child->unexamined != nullptr) {
+      drop_ended(core, *child, most, effects);
+      if (child->unexamined != nullptr) return;  // the next record goes on with them
+    }
+    parent.unexamined = child->next_sibling;
+    if (spent && child->first_child == nullptr) drop(core, *child, effects);
+  }
+}
+
+}  // namespace
+
+void drop_ended_children(EngineCore& core, Execution& parent, Effects& effects) {
+  std::size_t most = kExaminedAtOnce;
+  drop_ended(core, parent, most, effects);
+}
+
+void drop_all_ended(EngineCore& core, Execution& root, Effects& effects) {
+  std::vector<Execution*> members;
+  for (Execution& member : Subtree(root)) members.push_back(&member);
+  for (auto at = members.rbegin(); at != members.rend(); ++at) {  // children before their parents
+    const Execution* before = nullptr;
+    do {
+      before = (*at)->unexamined;
+      drop_ended_children(core, **at, effects);
+    } while ((*at)->unexamined != before && (*at)->unexamined != nullptr);
+  }
+}
+
+void sort_collected(TreeWork& work) {
+  if (work.stage == TreeWork::Stage::kNames) {
+    work.interrupted = std::make_unique<InterruptedMembers>(std::move(work.candidates));
+    work.stage = TreeWork::Stage::kNamed;
+    return;
+  }
+  PV2_ASSERT(work.stage == TreeWork::Stage::kSort, "turns are sorted once all are there");
+  work.plan = std::make_unique<RollbackPlan>(work.head, std::move(work.turns));
+  work.stage = TreeWork::Stage::kSorted;
+}
+
+bool do_tree_works(EngineCore& core, Effects& effects) {
+  auto& works = core.state.tree_works;
+  while (!works.empty() && core.looks.have_room()) {
+    if (!go_on(core, *works.front(), effects)) break;
+  }
+  if (works.empty()) core.tree_work_waits.store(false);
+  return !works.empty() && !works.front()->is_outside;
 }
 
 }  // namespace pv2

@@ -37,7 +37,12 @@ void children_finished(EngineCore& core, Execution& parent, Effects& effects)
 /// The head of the widest domain around `member` that has failed, or nullptr.
 [[nodiscard]] Execution* failing_domain(Execution& member);
 
-/// Whether a domain around `member` failed, by what its records say, before that commit.
+/// Whether somebody of the domain, or of those within it if it has failed, is in flight; or all of
+/// them are just being stopped, planned for, or let go.
+[[nodiscard]] bool is_in_flight(Execution& head);
+
+/// After a restart: whether a domain around `member` failed, by what its records say, before that
+/// commit.
 [[nodiscard]] bool failed_before(Execution& member, CommitSequence sequence);
 
 /// Whether its own undo waits for an operator.
@@ -72,6 +77,8 @@ void abort_tree(EngineCore& core, Execution& root, Effects& effects) PV2_REQUIRE
 [[nodiscard]] bool may_begin(Execution& member);
 /// A member that a worker has taken does not begin, as its tree has failed; left_flight() follows.
 void drop_from_flight(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex);
+/// `member` is durable: its tree, of which it may be the root, counts it from now on.
+void adopt(Execution& member);
 
 /// What a record of it says if nothing happened but time.
 [[nodiscard]] Transition as_it_is(const EngineCore& core, const Execution& execution);
@@ -104,10 +111,9 @@ void order_published(EngineCore& core, Execution& execution, const StepCommit& c
 void park_member(EngineCore& core, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
-/// The last record of a child whose failure is only reported was published: what it spawned is
-/// over, and its parent goes on if it was the last one.
-void domain_ended(EngineCore& core, Execution& head, Effects& effects)
-    PV2_REQUIRES(core.state_mutex);
+/// The last record of a child whose failure is only reported was published: what it spawned leaves,
+/// and then its parent goes on if it was the last one.
+void domain_ended(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex);
 
 /// After a restart: notes in the heads of a tree what has failed by its records.
 void find_failures(Execution& root);
@@ -127,6 +133,15 @@ void start_domain(EngineCore& core, Execution& head, Effects& effects)
 [[nodiscard]] bool stop_turns(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
+/// Children of `parent` leave that have ended, have nothing to undo, and are not of its last spawn:
+/// that one it may still ask for, unless it has ended so itself. At most 128 are looked at; the
+/// parent's next record goes on with the others.
+void drop_ended_children(EngineCore& core, Execution& parent, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+/// After a restart, the same all over a tree: their rows may not have been deleted yet.
+void drop_all_ended(EngineCore& core, Execution& root, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
 /// Whether nothing in it is past its point of no return.
 [[nodiscard]] bool can_be_undone(Execution& head);
 
@@ -137,5 +152,12 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects)
 /// Freezes a tree that this program does not understand; its locks stay held.
 void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
+
+/// Goes on with what is to be done to whole trees, as far as this section has room. Whether more is
+/// left that can be gone on with in another one.
+bool do_tree_works(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex);
+
+/// Of one that was left to be sorted (Effects::to_sort). Needs no lock: nobody else looks at it.
+void sort_collected(TreeWork& work);
 
 }  // namespace pv2

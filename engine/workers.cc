@@ -236,6 +236,14 @@ void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
       }
       PV2_ASSERT(execution.phase == Phase::kQueued, "what is polled was queued");
       if (halted) continue;  // it stays as its last record says
+      const bool failed =
+          failing_domain(execution) != nullptr || execution.root->tree.failing != nullptr;
+      if (failed && execution.undo_step == 0) {  // and whoever stops its members comes to it yet
+        execution.phase = Phase::kIdle;
+        if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
+        core_.abandon_waits(execution);
+        continue;
+      }
       if (execution.root->tree.abort_accepted && stands_before_no_return(execution)) {
         execution.phase = Phase::kWaiting;  // for the abort, which ends all its waits
         if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);

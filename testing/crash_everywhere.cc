@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "commit_narrator.h"
+#include "looks.h"
 #include "pv2/testing/fault_store.h"
 #include "pv2/testing/listing_words.h"
 #include "restart_check.h"
@@ -119,6 +120,8 @@ class Play {
 
   bool open(const CrashPoint& point) {
     leave();
+    // One step at a time also means that a work on a tree pauses after each member.
+    Looks::pauses_at = steps_per_turn_ == 1 ? 1 : kSectionPauses;
     ExecutorOptions all = options();
     auto faults = std::make_unique<FaultStore>(ground_->open_store());
     FaultStore* const armed = faults.get();
@@ -135,6 +138,7 @@ class Play {
     });
     all.store = std::move(faults);
     auto opened = ProcedureExecutor::open(std::move(all));
+    Looks::pauses_at = kSectionPauses;
     if (!opened.ok()) {
       // Opening makes one commit, the first: the ids that this life may issue.
       const bool crashed_there = point.kind == CrashPoint::Kind::kOperation ||

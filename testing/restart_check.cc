@@ -29,6 +29,7 @@ std::string difference_of(const std::string& who, std::string_view field, const 
 std::string first_difference(const std::string& who, const PersistedProcedure& before,
                              const PersistedProcedure& after) {
   if (before.fields.size() != after.fields.size()) return "a restart does not find " + who;
+  if (before.has_nothing_left && after.has_nothing_left) return {};
   const bool decided_at_restart = before.decided_at_restart || after.decided_at_restart;
   for (std::size_t i = 0; i < before.fields.size(); ++i) {
     const PersistedField& field = before.fields[i];

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "looks.h"
 #include "pv2/testing/listing_words.h"
 
 namespace pv2::testing {
@@ -24,6 +25,18 @@ constexpr std::chrono::minutes kIdleTurn{5};
 
 // Two workers inside each other's steps, and a committer inside that, is as deep as it gets.
 constexpr int kDepthMax = 2;
+
+// After how many looks a work on a tree pauses: mostly after each, so that others come between.
+std::size_t pauses_of(std::uint64_t seed) {
+  switch (seed % 4) {
+    case 0:
+      return kSectionPauses;
+    case 1:
+      return 5;
+    default:
+      return 1;
+  }
+}
 
 bool has_failed(const ProcedureInfo& info) {
   return info.state == ProcedureState::kFailed || info.state == ProcedureState::kRolledBack;
@@ -114,6 +127,7 @@ void SimulationRun::open() {
   leave();
   ++lives_;
   ExecutorOptions all = options();
+  Looks::pauses_at = pauses_of(seed_);
   auto store = std::make_unique<SimulatedStore>(disk_, limits_);
   std::unique_ptr<ProcedureScheduler> inner;
   if (seed_ % 4 == 0) {
@@ -127,12 +141,14 @@ void SimulationRun::open() {
   all.store = std::move(store);
   all.scheduler = std::move(scheduler);
   auto opened = ProcedureExecutor::open(std::move(all));
+  Looks::pauses_at = kSectionPauses;
   if (!opened.ok()) {
     return findings_.add("the store cannot be opened again: " + opened.status().to_string());
   }
   executor_ = *std::move(opened);
   store_ = opened_store;
   scheduler_ = opened_scheduler;
+  SectionLooks::at_each_pause(*executor_, [this] { meanwhile(); });
   store_->set_budget(0);
   executor_->start();
   story_->begin_life(*executor_);
@@ -329,7 +345,16 @@ void SimulationRun::check() {
     if (info.quarantined) findings_.add("nothing was damaged, but\n    " + in_words(info));
   }
   check_locks();
+  check_sections();
   story_->check(*executor_, findings_);
+}
+
+// Whoever holds the engine's mutex stops everybody else.
+void SimulationRun::check_sections() {
+  const std::size_t most = SectionLooks::of(*executor_).most;
+  if (most <= kSectionLooksMax) return;
+  findings_.add(fmt::format("a critical section has looked at {} procedures, and {} are the most",
+                            most, kSectionLooksMax));
 }
 
 void SimulationRun::check_locks() {

@@ -59,6 +59,7 @@ class SimulationRun {
   void wind_up();
   void check();
   void check_locks();
+  void check_sections();
   void check_no_locks_left();
   void compare_with_reload();
   [[nodiscard]] ExecutorOptions options();

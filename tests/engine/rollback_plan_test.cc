@@ -24,10 +24,9 @@ using Members = std::vector<std::unique_ptr<Execution>>;
 Execution& add(Members& members, Execution* parent, std::uint64_t spawned_at, bool beside) {
   Execution& member = *members.emplace_back(std::make_unique<Execution>());
   member.id = ProcedureId{members.size()};
-  member.parent = parent;
-  member.root = members.front().get();
   member.spawned_at = spawned_at;
   member.undone_beside = beside;
+  member.belong_to(parent);
   return member;
 }
 

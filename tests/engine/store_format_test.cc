@@ -444,6 +444,7 @@ TEST_CASE("a reader written from the page reads a reported failure, and who gave
       run.ctx.spawn(Job(run.world, "bad"),
                     {.on_failure = OnFailure::kReport, .undo_order = UndoOrder::kConcurrent});
       run.spawn("unsure");
+      run.ctx.spawn(Job(run.world, "beside bad"), {.undo_order = UndoOrder::kConcurrent});
     }
     return std::nullopt;
   }};
@@ -451,6 +452,7 @@ TEST_CASE("a reader written from the page reads a reported failure, and who gave
     if (run.step == 1) return std::nullopt;
     return Say::fail("no");
   }};
+  w.world.scripts["beside bad"] = {.steps = 1};
   w.world.scripts["unsure"] = {.run = [](JobRun&) -> std::optional<Outcome> {
     return Say::unsure(Status(StatusCode::kDeadlineExceeded, "late"));
   }};

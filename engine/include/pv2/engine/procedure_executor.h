@@ -191,6 +191,7 @@ struct TypeCounts {
 
 class Engine;
 struct PersistedImage;
+struct SectionLooks;
 
 /// Thread-safe, except that open, start and destruction happen once and not concurrently with other
 /// calls. Whoever does not want the answer of an asynchronous verb gives an empty `done`.
@@ -410,6 +411,7 @@ class ProcedureExecutor {
 
  private:
   friend struct PersistedImage;  // what pv2::testing compares over a crash
+  friend struct SectionLooks;    // what it counts of critical sections
   explicit ProcedureExecutor(std::unique_ptr<Engine> engine);
   Result<Submitted> submit_and_wait(std::string_view type, std::unique_ptr<Procedure> procedure,
                                     SubmitOptions options);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looks: how many executions, domains, turns and messages are looked at while the state mutex is
+// held. Everybody else stands still meanwhile, so no critical section may look at more than a
+// stated number, however large a tree is. Ranges over members count when they move on, so that a
+// new loop cannot forget to. What is counted here is read by tests and by the simulation; it
+// decides nothing but where a long work pauses.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "pv2/engine/procedure_executor.h"
+
+namespace pv2 {
+
+/// A work under the state mutex that may be long pauses when its section has had so many. 512: some
+/// 25 us when all of it has to come from memory.
+inline constexpr std::size_t kSectionPauses = 512;
+/// No section has more: the pause comes between two pieces of work, of which none is half as long.
+inline constexpr std::size_t kSectionLooksMax = 1024;
+
+/// Of one engine, guarded by its state mutex.
+class Looks {
+ public:
+  /// Counts in the section that this thread is in, if it is in one.
+  static void one() noexcept { some(1); }
+  static void some(std::size_t count) noexcept {
+    if (current != nullptr) current->in_section_ += count;
+  }
+
+  /// The thread has taken the mutex; returns what end() is to be given.
+  [[nodiscard]] Looks* begin() noexcept {
+    in_section_ = 0;
+    Looks* const outer = current;
+    current = this;
+    return outer;
+  }
+  void end(Looks* outer) noexcept {
+    total_ += in_section_;
+    if (in_section_ > most_) most_ = in_section_;
+    current = outer;
+  }
+  /// Nobody else is there to wait for this section: it is counted, but not as one of many.
+  void nobody_waits() noexcept {
+    total_ += in_section_;
+    in_section_ = 0;
+  }
+  /// Whether a work that may be long goes on in this section.
+  [[nodiscard]] bool have_room() const noexcept { return in_section_ < pauses_; }
+
+  [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
+  [[nodiscard]] std::size_t most() const noexcept { return most_; }
+  void forget() noexcept { total_ = most_ = 0; }
+
+  /// kSectionPauses, unless a test wants works to pause more often. Set before an engine is made.
+  static inline std::size_t pauses_at = kSectionPauses;
+
+ private:
+  // Of the section that this thread is in; no lock is held inside another engine's.
+  static inline constinit thread_local Looks* current = nullptr;
+
+  const std::size_t pauses_ = pauses_at;
+  std::size_t in_section_ = 0;
+  std::size_t most_ = 0;
+  std::uint64_t total_ = 0;
+};
+
+/// What an executor has looked at since it was opened, or since reset(). For tests.
+struct SectionLooks {
+  std::uint64_t total = 0;
+  std::size_t most = 0;  ///< In one critical section; those of open() do not count.
+
+  [[nodiscard]] static SectionLooks of(const ProcedureExecutor& executor);
+  static void reset(const ProcedureExecutor& executor);
+  /// `call` is made, without a lock, whenever a work on a tree has paused and is to go on.
+  static void at_each_pause(const ProcedureExecutor& executor, std::function<void()> call);
+};
+
+}  // namespace pv2

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tree of executions: who spawned whom. Links are made when a spawn is published, and every
+// step from one member to the next is counted as a look, also those that only lead back up: a walk
+// over n members takes no more than 2n of them, wherever it begins.
+
+#pragma once
+
+#include <pv2/base/assert.h>
+
+#include "execution.h"
+
+namespace pv2 {
+
+/// `child`, which belongs to its parent, is the youngest of its children from now on.
+inline void link_child(Execution& child) {
+  Execution& parent = *child.parent_execution();
+  PV2_ASSERT(child.prev_sibling == nullptr && parent.first_child != &child,
+             "a child is linked once");
+  if (parent.unexamined == nullptr) parent.unexamined = &child;  // all before it were seen
+  child.prev_sibling = parent.last_child;
+  (parent.last_child != nullptr ? parent.last_child->next_sibling : parent.first_child) = &child;
+  parent.last_child = &child;
+}
+
+/// `child`, which has no children any more, leaves the tree.
+inline void unlink_child(Execution& child) {
+  Execution& parent = *child.parent_execution();
+  if (parent.unexamined == &child) parent.unexamined = child.next_sibling;
+  PV2_ASSERT(child.first_child == nullptr, "whoever leaves a tree has no children in it");
+  PV2_ASSERT(child.prev_sibling != nullptr || parent.first_child == &child,
+             "whoever leaves a tree was linked");
+  (child.prev_sibling != nullptr ? child.prev_sibling->next_sibling : parent.first_child) =
+      child.next_sibling;
+  (child.next_sibling != nullptr ? child.next_sibling->prev_sibling : parent.last_child) =
+      child.prev_sibling;
+  child.next_sibling = child.prev_sibling = nullptr;
+}
+
+/// A place on a walk over a member and all its descendants, parents before their children, children
+/// in order of spawning. Moves along one link at a time.
+class TreeCursor {
+ public:
+  explicit TreeCursor(Execution& top) noexcept : top_(&top), at_(&top) {}
+
+  /// nullptr: the walk is over.
+  [[nodiscard]] Execution* at() const noexcept { return at_; }
+  /// Whether it has come to at() for the first time, and not from below.
+  [[nodiscard]] bool arrives() const noexcept { return !from_below_; }
+  void move() noexcept {
+    Looks::one();
+    if (!from_below_ && at_->first_child != nullptr) {
+      at_ = at_->first_child;
+    } else if (at_ == top_) {
+      at_ = nullptr;
+    } else if (at_->next_sibling != nullptr) {
+      at_ = at_->next_sibling;
+      from_below_ = false;
+    } else {
+      at_ = at_->parent_execution();
+      from_below_ = true;
+    }
+  }
+
+ private:
+  Execution* top_;
+  Execution* at_;
+  bool from_below_ = false;
+};
+
+/// The same for range-for, in one go.
+class Subtree {
+ public:
+  explicit Subtree(Execution& top) noexcept : top_(top) {}
+
+  struct Iterator {
+    TreeCursor cursor;
+    Execution& operator*() const noexcept { return *cursor.at(); }
+    Iterator& operator++() noexcept {
+      do {
+        cursor.move();
+      } while (cursor.at() != nullptr && !cursor.arrives());
+      return *this;
+    }
+    struct End {};
+    bool operator!=(End /*end*/) const noexcept { return cursor.at() != nullptr; }
+  };
+  [[nodiscard]] Iterator begin() const noexcept { return {TreeCursor(top_)}; }
+  [[nodiscard]] Iterator::End end() const noexcept { return {}; }
+
+ private:
+  Execution& top_;
+};
+
+/// The one before `child` of those that the same step spawned; nullptr: it was the first.
+inline Execution* older_of_spawn(const Execution& child) noexcept {
+  Looks::one();
+  Execution* const older = child.prev_sibling;
+  return older != nullptr && older->spawned_at == child.spawned_at ? older : nullptr;
+}
+
+}  // namespace pv2

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TreeWork: what has to be done to every member of a domain, and to all domains within it, when it
+// fails, is to be undone, or has ended. A tree may have any number of members, and everybody stands
+// still while the state mutex is held; so such a work pauses when its section has looked at enough
+// (kSectionPauses), and goes on in the next one. Works are done one after another, in the order in
+// which they were begun. What is small is done in the section that begins it.
+//
+// Between two sections:
+//   kStop   The domain has failed, and its own members know: none begins a step. A domain within it
+//           that was not come to yet goes on, as if the failure had been durable a moment later.
+//   kPlan   Nobody of the domain is in flight, and nobody will be but who gives locks back; orders
+//           about it are put off.
+//   kTurns  The rollback is planned; turns of it begin.
+//   kEnd    Nobody finds the members any more (EngineCore::find). They leave from the bottom up, so
+//           whoever is left has its ancestors.
+
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "interrupted_members.h"
+#include "rollback_plan.h"
+#include "step_commit.h"
+#include "tree_walk.h"
+
+namespace pv2 {
+
+/// Guarded by the state mutex, except while it `is_outside`.
+struct TreeWork {
+  enum class Kind : std::uint8_t { kStop, kPlan, kTurns, kEnd };
+  /// Of a plan: what is to be known of all before it is made; who was in the middle of a step, if
+  /// that has to be recorded first; the turns, and what they make.
+  enum class Stage : std::uint8_t { kSurvey, kNames, kNamed, kTurns, kSort, kSorted };
+
+  TreeWork(Kind what, Execution& domain) : kind(what), head(domain), cursor(domain), at(&domain) {}
+
+  const Kind kind;
+  Execution& head;
+  TreeCursor cursor;
+
+  // Of a plan.
+  Stage stage = Stage::kSurvey;
+  bool is_outside = false;            ///< What it has collected is being sorted, without the mutex.
+  const Failure* first = nullptr;     ///< The failure that was durable first.
+  const Execution* beyond = nullptr;  ///< Can be neither finished nor undone.
+  const Execution* parked = nullptr;  ///< In an undo: the first one.
+  /// By its record each may have been in the middle of a step; and whether it was.
+  std::vector<InterruptedMembers::Candidate> candidates;
+  bool misleads = false;   ///< One of them was not: a restart would guess wrong.
+  bool has_turns = false;  ///< Somebody has something to undo.
+  std::unique_ptr<InterruptedMembers> interrupted;
+  std::vector<UndoTurn> turns;
+  std::unique_ptr<RollbackPlan> plan;
+
+  // Of an end.
+  Execution* at;  ///< Goes down to members without children; those leave.
+  std::unique_ptr<GarbageCommit> garbage;
+};
+
+}  // namespace pv2
