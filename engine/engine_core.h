@@ -148,6 +148,7 @@ struct EngineState {
   std::deque<ProcedureNews> news;     ///< For the listeners, in the order of publication.
   std::uint64_t news_missed = 0;      ///< Since the last of them, as there were too many.
   bool news_task_posted = false;      ///< On the pool, and not ended.
+  std::uint64_t sections = 0;         ///< That have published, in a debug build.
 };
 
 class Admission;

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "pv2/engine/procedure_executor.h"
 
@@ -50,6 +51,18 @@ class Looks {
   }
   /// Whether a work that may be long goes on in this section.
   [[nodiscard]] bool have_room() const noexcept { return in_section_ < pauses_; }
+
+  /// What this thread looks at in this scope is not counted: it is not the engine's work.
+  class Uncounted {
+   public:
+    Uncounted() noexcept : outer_(std::exchange(current, nullptr)) {}
+    ~Uncounted() { current = outer_; }
+    Uncounted(const Uncounted&) = delete;
+    Uncounted& operator=(const Uncounted&) = delete;
+
+   private:
+    Looks* const outer_;
+  };
 
   [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
   [[nodiscard]] std::size_t most() const noexcept { return most_; }

@@ -13,6 +13,7 @@
 #include "offloads.h"
 #include "record_codec.h"
 #include "results.h"
+#include "state_audit.h"
 #include "timers.h"
 #include "tree.h"
 
@@ -215,6 +216,7 @@ void Publisher::publish(CommitList finished) {
         do_tree_works(core_, effects);
       }
       works = do_tree_works(core_, effects);
+      audit_now_and_then(core_);
     }
     finished.splice_back(act_on(effects));
     for (TreeWork* const work : effects.to_sort) sort_collected(*work);

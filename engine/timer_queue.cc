@@ -42,6 +42,19 @@ std::optional<SteadyTime> TimerQueue::earliest() const noexcept {
   return heap_.front().due;
 }
 
+bool TimerQueue::has(const Execution& execution) const noexcept {
+  const std::size_t index = execution.timer_index;
+  if (index >= heap_.size()) return false;
+  return heap_[index].execution == &execution && heap_[index].due == execution.due;
+}
+
+bool TimerQueue::is_in_order() const noexcept {
+  for (std::size_t index = 1; index < heap_.size(); ++index) {
+    if (heap_[index].due < heap_[(index - 1) / 2].due) return false;
+  }
+  return true;
+}
+
 void TimerQueue::place(std::size_t index, Entry entry) noexcept {
   heap_[index] = entry;
   entry.execution->timer_index = static_cast<std::uint32_t>(index);

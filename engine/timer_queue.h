@@ -26,6 +26,10 @@ class TimerQueue {
 
   [[nodiscard]] std::optional<SteadyTime> earliest() const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return heap_.size(); }
+  /// Whether `execution` has a timer, in the place that it says and due when it says.
+  [[nodiscard]] bool has(const Execution& execution) const noexcept;
+  /// Whether none is due before the one above it. Looks at all of them.
+  [[nodiscard]] bool is_in_order() const noexcept;
 
  private:
   struct Entry {

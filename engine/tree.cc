@@ -783,16 +783,11 @@ bool may_have_begun(const Execution& execution, bool held_locks) {
   return has_tried(execution);
 }
 
-namespace {
-
-// Whether it has a point of no return, before or behind it; constant.
 bool may_not_return(const Execution& member) {
   if (member.type == nullptr || member.no_return) return true;
   return std::any_of(member.type->steps.begin(), member.type->steps.end(),
                      [](const StepInfo& step) { return step.kind == StepKind::kPointOfNoReturn; });
 }
-
-}  // namespace
 
 void adopt(Execution& member) {
   if (!member.is_root()) link_child(member);
@@ -911,7 +906,11 @@ namespace {
 void stop(EngineCore& core, Execution& head, Execution& member) PV2_REQUIRES(core.state_mutex) {
   if (member.is_head() && member.tree.failing != &head) {
     // Domains within it that were not come to yet go on counting there.
-    member.tree.failing = &head;
+    if (Execution* const before = std::exchange(member.tree.failing, &head)) {
+      PV2_ASSERT(before->tree.in_flight_inside >= member.tree.in_flight,
+                 "a domain that failed counts all within it");
+      before->tree.in_flight_inside -= member.tree.in_flight;
+    }
     head.tree.in_flight_inside += member.tree.in_flight;
   }
   PV2_ASSERT(failing_domain(member) == &head, "whoever is stopped knows what has failed");

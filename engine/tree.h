@@ -77,6 +77,8 @@ void abort_tree(EngineCore& core, Execution& root, Effects& effects) PV2_REQUIRE
 [[nodiscard]] bool may_begin(Execution& member);
 /// A member that a worker has taken does not begin, as its tree has failed; left_flight() follows.
 void drop_from_flight(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex);
+/// Whether it has a point of no return, before or behind it; constant.
+[[nodiscard]] bool may_not_return(const Execution& member);
 /// `member` is durable: its tree, of which it may be the root, counts it from now on.
 void adopt(Execution& member);
 

@@ -18,6 +18,7 @@
 #include "pv2/testing/fault_store.h"
 #include "pv2/testing/listing_words.h"
 #include "restart_check.h"
+#include "state_audit.h"
 
 namespace pv2::testing {
 namespace {
@@ -174,6 +175,7 @@ class Play {
       steps += ran;
       narrator_->settle();
       if (!executor_->health().ok()) return false;
+      check_state();
       if (compare_each_turn) compare_with_reload();
       story_->after_turn(*executor_);
       if (ran != 0 || story_->stir(*executor_)) continue;
@@ -187,6 +189,13 @@ class Play {
       left += "\n      " + testing::in_words(info);
     findings_.add("it does not end; this is left:" + left);
     return false;
+  }
+
+  // What the engine knows twice is the same twice.
+  void check_state() {
+    for (const std::string& contradiction : StateAudit::of(*executor_)) {
+      findings_.add("the engine contradicts itself: " + contradiction);
+    }
   }
 
   void compare_with_reload() {

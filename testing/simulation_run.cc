@@ -14,6 +14,7 @@
 
 #include "looks.h"
 #include "pv2/testing/listing_words.h"
+#include "state_audit.h"
 
 namespace pv2::testing {
 namespace {
@@ -22,6 +23,9 @@ namespace {
 constexpr std::size_t kStepsMax = 20'000;
 constexpr int kIdleTurnsMax = 400;
 constexpr std::chrono::minutes kIdleTurn{5};
+
+// Within a move the state is looked through this often: enough over many seeds.
+constexpr std::size_t kMomentsPerAudit = 8;
 
 // Two workers inside each other's steps, and a committer inside that, is as deep as it gets.
 constexpr int kDepthMax = 2;
@@ -256,6 +260,8 @@ void SimulationRun::crash(std::size_t unheard) {
 void SimulationRun::meanwhile() {
   if (!disturbed_ || depth_ >= kDepthMax || executor_ == nullptr) return;
   ++depth_;
+  // Works on trees pause here too, so this sees what holds between two sections.
+  if (++moments_ % kMomentsPerAudit == 0) check_state();
   switch (between_.below(8)) {
     case 0:
       store_->commit_some(1 + between_.below(3));
@@ -344,9 +350,17 @@ void SimulationRun::check() {
     known.failed = still_fails;
     if (info.quarantined) findings_.add("nothing was damaged, but\n    " + in_words(info));
   }
+  check_state();
   check_locks();
   check_sections();
   story_->check(*executor_, findings_);
+}
+
+// What the engine knows twice is the same twice.
+void SimulationRun::check_state() {
+  for (const std::string& contradiction : StateAudit::of(*executor_)) {
+    findings_.add("the engine contradicts itself: " + contradiction);
+  }
 }
 
 // Whoever holds the engine's mutex stops everybody else.

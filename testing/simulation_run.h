@@ -58,6 +58,7 @@ class SimulationRun {
   void meanwhile();
   void wind_up();
   void check();
+  void check_state();
   void check_locks();
   void check_sections();
   void check_no_locks_left();
@@ -77,6 +78,7 @@ class SimulationRun {
   Random between_{0};  // what comes between, in this move
   bool disturbed_ = false;
   int depth_ = 0;
+  std::size_t moments_ = 0;
   std::size_t lives_ = 0;
   std::uint64_t steps_ = 0;
   std::map<std::uint64_t, Identity> seen_;

@@ -6,6 +6,7 @@
 #include "pv2/testing/step_executor.h"
 
 #include "pv2/testing/listing_words.h"
+#include "state_audit.h"
 
 namespace pv2::testing {
 
@@ -64,6 +65,10 @@ Status StepExecutor::run_to_the_end(Duration at_once) {
   for (int i = 0; i < kTurnsMax && executor_->live_procedures() != 0; ++i) {
     advance(at_once);
     run();
+  }
+  if (const auto contradictions = StateAudit::of(*executor_); !contradictions.empty()) {
+    return Status(StatusCode::kInternal,
+                  "the engine contradicts itself: " + contradictions.front());
   }
   if (executor_->live_procedures() == 0) return Status();
   std::string left = "these do not end:";

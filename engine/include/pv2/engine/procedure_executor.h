@@ -412,6 +412,7 @@ class ProcedureExecutor {
  private:
   friend struct PersistedImage;  // what pv2::testing compares over a crash
   friend struct SectionLooks;    // what it counts of critical sections
+  friend struct StateAudit;      // whether what it knows contradicts itself
   explicit ProcedureExecutor(std::unique_ptr<Engine> engine);
   Result<Submitted> submit_and_wait(std::string_view type, std::unique_ptr<Procedure> procedure,
                                     SubmitOptions options);
