@@ -147,9 +147,11 @@ std::unique_ptr<InsertCommit> Admission::reserve_for_step(std::string_view type,
 
 void Admission::withdraw(std::unique_ptr<InsertCommit> commit) {
   const std::unique_ptr<Execution> execution(commit->execution);
+  PV2_ASSERT(execution->inserting == commit.get(), "who is withdrawn was about to be inserted");
   Effects effects;
   {
     StateLock lock(core_);
+    PV2_ASSERT(execution->phase == Phase::kInserting, "what is durable is not withdrawn");
     core_.settle(*execution, Disposition::kComplete);
     core_.state.live.erase(execution->id);
     if (execution->nonce) core_.state.nonces.erase(execution->nonce);
@@ -248,6 +250,8 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type_name,
         commit = core_.state.spare_inserts.take();
         commit->execution = execution.get();
         commit->fingerprint = key.fingerprints.exact;
+        PV2_ASSERT(commit->submitters.empty() && commit->put_off.empty(),
+                   "a request that is used again has forgotten whom it was for");
         execution->inserting = commit.get();
         commit->submitters.push_back(std::move(submitter));
         core_.state.live.emplace(execution->id, execution.get());
@@ -283,6 +287,8 @@ void Admission::check_unknown(const Nonce& nonce, ProcedureId id) {
 
 void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit) {
   Execution& execution = *owned.release();  // the table of live executions has it
+  PV2_ASSERT(execution.inserting == &commit, "who is inserted knows its first record");
+  PV2_ASSERT(execution.is_root() && execution.is_head(), "what is submitted is a root");
   Transition first;
   first.step = execution.step;
   first.now = execution.submitted;
@@ -319,6 +325,9 @@ void Admission::answer_known(const Key& wanted, const NonceEntry& entry,
                              InsertCommit::Submitter& submitter, Effects& effects) {
   const Execution* const live = core_.find(entry.id);
   InsertCommit* const pending = live != nullptr ? live->inserting : nullptr;
+  PV2_ASSERT(live == nullptr || live->nonce == wanted.nonce, "a nonce is that of its procedure");
+  PV2_ASSERT(pending == nullptr || !pending->submitters.empty(),
+             "somebody waits for what is just being submitted");
   if (pending != nullptr && submitter.step != nullptr &&
       submitter.step != pending->submitters.front().step) {
     // Its record must not be durable before that insert, nor fail because of it: it may be

@@ -20,13 +20,16 @@ std::size_t CompletedResults::bytes_of(const Completed& completed) noexcept {
 void CompletedResults::add(Completed completed) {
   const ProcedureId id = completed.result.id;
   PV2_ASSERT(!by_id_.contains(id), "a root ends once");
+  PV2_ASSERT(id, "a result is that of somebody");
   bytes_ += bytes_of(completed);
   by_age_.push_back(std::move(completed));
   by_id_.emplace(id, std::prev(by_age_.end()));
+  PV2_ASSERT(by_id_.size() == by_age_.size(), "what is in the list is in the table");
 }
 
 const Completed* CompletedResults::find(ProcedureId id) const {
   const auto at = by_id_.find(id);
+  PV2_ASSERT(at == by_id_.end() || at->second->result.id == id, "a result is found by its own id");
   return at == by_id_.end() ? nullptr : &*at->second;
 }
 

@@ -91,6 +91,9 @@ bool take_out(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex
 }
 
 void write(Execution& member, std::unique_ptr<StepCommit> commit, Effects& effects) {
+  PV2_ASSERT(member.phase == Phase::kQueued || member.phase == Phase::kWaiting,
+             "who is given up stood in a line, or waited for somebody");
+  PV2_ASSERT(member.timer_index == Execution::kNoTimer, "who was taken out waits for no time");
   commit->execution = &member;
   std::string row;
   const std::uint32_t step = commit->was_undo ? member.undo_step : member.step;
@@ -104,6 +107,8 @@ void write(Execution& member, std::unique_ptr<StepCommit> commit, Effects& effec
 void fail_in_line(EngineCore& core, Execution& member, const std::string& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
+  PV2_ASSERT(failing_domain(member) == nullptr, "what has failed does not fail again");
+  PV2_ASSERT(member.undo_step == 0, "who is given up goes forward");
   member.domain().tree.given_up = true;
   auto commit = core.state.spare_steps.take();
   Transition& last = commit->next;
@@ -127,6 +132,7 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
   auto commit = core.state.spare_steps.take();
+  PV2_ASSERT(member.undo_step != 0, "an undo that is parked is under way");
   commit->was_undo = true;
   Transition& next = commit->next;
   next.state = ProcedureState::kFailed;

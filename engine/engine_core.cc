@@ -56,8 +56,12 @@ Result<ProcedureId> EngineCore::allocate_ids(std::size_t count) {
     return Status(StatusCode::kUnavailable,
                   "no procedure id is free until " + store_name + " has recorded more; try again");
   }
+  PV2_ASSERT(count != 0, "ids are taken for somebody");
+  PV2_ASSERT(state.loaded, "no id is issued before it is known which were");
   const ProcedureId first{state.next_id};
+  PV2_ASSERT(first, "an id is not 0");
   state.next_id += count;
+  PV2_ASSERT(state.next_id <= state.durable_watermark, "only ids below the watermark are issued");
   return first;
 }
 
@@ -70,6 +74,7 @@ TypeCounts& EngineCore::counts_of(const ProcedureType& type) {
   if (type.index >= state.counts.size()) state.counts.resize(type.index + 1);
   TypeCounts& counts = state.counts[type.index];
   if (counts.type.empty()) counts.type = type.name;
+  PV2_ASSERT(counts.type == type.name, "each type has counters of its own");
   return counts;
 }
 
@@ -100,6 +105,7 @@ Status EngineCore::unavailable() const {
 Execution* EngineCore::find(ProcedureId id) {
   const auto at = state.live.find(id);
   if (at == state.live.end()) return nullptr;
+  PV2_ASSERT(at->second->id == id, "a procedure is in the table under its id");
   return at->second->leaves() ? nullptr : at->second;
 }
 
@@ -108,6 +114,7 @@ void EngineCore::settle(Execution& execution, Disposition disposition) {
 }
 
 void EngineCore::report_wait(Execution& waiter, Execution& producer, WaitLink::Why why) {
+  PV2_ASSERT(&waiter != &producer, "nobody is said to wait for itself");
   flush();  // the scheduler looks for a cycle at once, and by what it has been told
   scheduler.report_wait(waiter, producer, why);
   waiter.wait_reported = true;
@@ -120,6 +127,8 @@ void EngineCore::end_reported_wait(Execution& waiter) {
 }
 
 void EngineCore::queue(Execution& execution, Disposition disposition) {
+  PV2_ASSERT(execution.timer_index == Execution::kNoTimer, "who is queued waits for no time");
+  PV2_ASSERT(!is_finished(execution.state), "who has ended is not queued");
   end_reported_wait(execution);
   execution.phase = Phase::kQueued;
   settle(execution, disposition);
@@ -209,6 +218,7 @@ void EngineCore::tell_work_to_stop() { offloads->tell_later(); }
 void EngineCore::abandon_waits(Execution& execution) {
   stop_work(execution);
   state.timers.cancel(execution);
+  PV2_ASSERT(execution.timer_index == Execution::kNoTimer, "a timer that was cancelled is gone");
   end_reported_wait(execution);
   ++execution.epoch;
   execution.wake_pending = false;
@@ -221,8 +231,10 @@ void EngineCore::abandon_waits(Execution& execution) {
 
 void EngineCore::arm_timer(Execution& execution, Effects& effects) {
   PV2_ASSERT(execution.deadline.has_value(), "a timer needs a deadline");
+  PV2_ASSERT(execution.phase == Phase::kWaiting, "a timer is armed for who waits");
   PV2_ASSERT(execution.due != Execution::kNotDue, "whoever set the deadline said when it is due");
   if (state.timers.arm(execution, execution.due)) effects.timers_moved = true;
+  PV2_ASSERT(state.timers.has(execution), "a timer that was armed is found again");
 }
 
 void EngineCore::date_end(const Execution& execution, Transition& next) const {
@@ -233,6 +245,7 @@ void EngineCore::date_end(const Execution& execution, Transition& next) const {
 void EngineCore::begin_wait(Duration patience, Transition& next) const {
   next.patience = std::max(patience, Duration::zero());
   next.due = later(clock.steady_now(), next.patience);
+  PV2_ASSERT(next.due != Execution::kNotDue, "a wait that begins is due at a time");
   next.deadline = later(clock.wall_now(), next.patience);
 }
 
@@ -241,6 +254,7 @@ void EngineCore::go_on_waiting(const Execution& execution, Transition& next) con
   PV2_ASSERT(execution.due != Execution::kNotDue, "whoever set the deadline said when it is due");
   const SteadyTime now = clock.steady_now();
   next.patience = execution.due > now ? execution.due - now : Duration::zero();
+  PV2_ASSERT(next.patience >= Duration::zero(), "what is left of a wait is not negative");
   next.due = execution.due;
   next.deadline = later(clock.wall_now(), next.patience);
 }

@@ -270,6 +270,7 @@ class PV2_SCOPED_CAPABILITY StateLock {
   }
   ~StateLock() PV2_RELEASE() {
     core_.flush();
+    PV2_ASSERT(core_.state.to_settle.empty(), "a section ends when the scheduler knows all of it");
     const bool look_at_deadlocks = core_.claim_deadlock_task();
     const bool tell_news = core_.claim_news_task();
     const bool stops_work = !core_.state.work_to_stop.empty();

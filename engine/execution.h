@@ -89,10 +89,13 @@ class History {
     packed.outcome = entry.outcome;
     ring_->next = static_cast<std::uint8_t>((ring_->next + 1) % kCapacity);
     if (ring_->size < kCapacity) ++ring_->size;
+    PV2_ASSERT(ring_->size != 0 && ring_->next < kCapacity,
+               "a ring has a newest entry, and a place for the next");
   }
   [[nodiscard]] std::size_t size() const noexcept { return ring_ ? ring_->size : 0; }
   /// 0 is the oldest.
   [[nodiscard]] HistoryEntry at(std::size_t index) const noexcept {
+    PV2_ASSERT(index < size(), "an entry of a history is asked for that is there");
     const Packed& packed =
         ring_->entries[(ring_->next + kCapacity - ring_->size + index) % kCapacity];
     return {packed.step, packed.attempt, packed.outcome, packed.at, packed.undo};
@@ -249,6 +252,9 @@ struct Execution final : SchedulerEntry {
   /// Makes it a root, or a member of the tree of `above`, which spawned it. `reports` and
   /// `undone_beside` are set.
   void belong_to(Execution* above) noexcept {
+    PV2_ASSERT(above != this, "nobody spawns itself");
+    PV2_ASSERT(above == nullptr || (above->root != nullptr && above->head != nullptr),
+               "who spawns has a place in its tree");
     parent = above;
     root = above != nullptr ? above->root : this;
     head = above == nullptr || reports ? this : above->head;
@@ -269,6 +275,7 @@ struct Execution final : SchedulerEntry {
   [[nodiscard]] bool is_head() const noexcept { return head == this; }
   /// Of such a head: that of the domain around it; nullptr for a root.
   [[nodiscard]] Execution* outer_domain() const noexcept {
+    PV2_ASSERT(is_head(), "another domain is around a head");
     Looks::one();
     return is_root() ? nullptr : &parent_execution()->domain();
   }

@@ -95,6 +95,9 @@ struct Inbox {
     for (auto at = messages.begin(); at != messages.end(); ++at) {
       Looks::one();
       if ((*at)->number != number) continue;
+      PV2_ASSERT((*at)->kind == InboxMessage::Kind::kSignal, "only signals are consumed");
+      PV2_ASSERT(signals != 0 && signal_bytes >= size_of(**at),
+                 "a signal that is consumed was counted");
       --signals;
       signal_bytes -= size_of(**at);
       messages.erase(at);
@@ -108,6 +111,8 @@ struct Inbox {
       Looks::one();
       if (!ends(*message)) return false;
       PV2_ASSERT(message->kind == InboxMessage::Kind::kSignal, "only signals are consumed");
+      PV2_ASSERT(signals != 0 && signal_bytes >= size_of(*message),
+                 "a signal that is consumed was counted");
       --signals;
       signal_bytes -= size_of(*message);
       return true;
@@ -121,6 +126,7 @@ struct Inbox {
   [[nodiscard]] const InboxMessage* abort() const noexcept { return aborted_by; }
   /// Keeps `message` in its place.
   void add(std::unique_ptr<InboxMessage> message) {
+    PV2_ASSERT(message != nullptr, "an inbox is given a message");
     if (message->number >= next_number) next_number = message->number + 1;
     if (message->kind == InboxMessage::Kind::kAbort) aborted_by = message.get();
     auto at = messages.end();

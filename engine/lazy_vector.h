@@ -5,6 +5,7 @@
 // many fit, and the items.
 
 #pragma once
+#include <pv2/base/assert.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -29,10 +30,22 @@ class LazyVector {
   [[nodiscard]] T* end() noexcept { return begin() + size(); }
   [[nodiscard]] const T* begin() const noexcept { return block_ ? items() : nullptr; }
   [[nodiscard]] const T* end() const noexcept { return begin() + size(); }
-  [[nodiscard]] T& operator[](std::size_t index) noexcept { return items()[index]; }
-  [[nodiscard]] const T& operator[](std::size_t index) const noexcept { return items()[index]; }
-  [[nodiscard]] T& back() noexcept { return items()[size() - 1]; }
-  [[nodiscard]] const T& back() const noexcept { return items()[size() - 1]; }
+  [[nodiscard]] T& operator[](std::size_t index) noexcept {
+    PV2_ASSERT(index < size(), "an item is asked for that is there");
+    return items()[index];
+  }
+  [[nodiscard]] const T& operator[](std::size_t index) const noexcept {
+    PV2_ASSERT(index < size(), "an item is asked for that is there");
+    return items()[index];
+  }
+  [[nodiscard]] T& back() noexcept {
+    PV2_ASSERT(!empty(), "only a list with items has a last one");
+    return items()[size() - 1];
+  }
+  [[nodiscard]] const T& back() const noexcept {
+    PV2_ASSERT(!empty(), "only a list with items has a last one");
+    return items()[size() - 1];
+  }
 
   void reserve(std::size_t capacity) {
     const Sizes sizes = read_sizes();
@@ -50,11 +63,13 @@ class LazyVector {
     if (sizes.size == sizes.capacity)
       reserve(std::max<std::size_t>(4, sizes.size * std::size_t{2}));
     sizes = read_sizes();
+    PV2_ASSERT(sizes.size < sizes.capacity, "there is room for another item");
     std::memcpy(block_.get() + kItemsAt + sizes.size * kItemBytes, &copy, kItemBytes);
     write_sizes({sizes.size + 1, sizes.capacity});
   }
   void pop_back() noexcept {
     const Sizes sizes = read_sizes();
+    PV2_ASSERT(sizes.size != 0, "only what was put in is taken out");
     write_sizes({sizes.size - 1, sizes.capacity});
   }
   void clear() noexcept { block_.reset(); }

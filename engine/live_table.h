@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <pv2/base/assert.h>
 #include <pv2/base/ids.h>
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -25,14 +26,19 @@ class LiveTable {
 
  public:
   void emplace(ProcedureId id, Execution* execution) {
-    if (map_.emplace(id, execution).second) ++count_of(id);
+    PV2_ASSERT(id && execution != nullptr, "what is live has an id");
+    const bool is_new = map_.emplace(id, execution).second;
+    PV2_ASSERT(is_new, "an id is live once");
+    ++count_of(id);
   }
   void erase(ProcedureId id) {
     if (map_.erase(id) == 0) return;
+    PV2_ASSERT(count_of(id) > 0, "what is live is counted in its block");
     if (--count_of(id) == 0) {
       blocks_.erase(block_of(id));
       last_ = nullptr;
     }
+    PV2_ASSERT(map_.empty() == blocks_.empty(), "blocks of ids are those of what is live");
   }
   void reserve(std::size_t count) { map_.reserve(count); }
   void clear() {

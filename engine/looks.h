@@ -7,6 +7,7 @@
 // decides nothing but where a long work pauses.
 
 #pragma once
+#include <pv2/base/assert.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +41,7 @@ class Looks {
     return outer;
   }
   void end(Looks* outer) noexcept {
+    PV2_ASSERT(current == this, "the section that ends is the innermost of its thread");
     total_ += in_section_;
     if (in_section_ > most_) most_ = in_section_;
     current = outer;

@@ -29,6 +29,7 @@ std::unique_ptr<MessageCommit> make_commit(EngineCore& core, Execution& to,
     PV2_REQUIRES(core.state_mutex) {
   if (!to.inbox) to.inbox = std::make_unique<Inbox>();
   message->number = to.inbox->next_number++;
+  PV2_ASSERT(message->number != 0, "numbers of messages do not begin anew");
   message->at = core.clock.wall_now();
   auto commit = std::make_unique<MessageCommit>();
   commit->to = to.id;
@@ -41,6 +42,8 @@ std::unique_ptr<MessageCommit> make_commit(EngineCore& core, Execution& to,
 
 // The audit entry goes with the message that carries the order out.
 void add_entry(AuditEntry entry, Execution& root, MessageCommit& commit) {
+  PV2_ASSERT(root.is_root() && root.inbox, "what is ordered is kept with the root");
+  PV2_ASSERT(commit.to == root.id, "an order goes with the message to the root");
   entry.at = commit.message->at;
   commit.audit = root.inbox->next_number++;
   commit.audited = entry.procedure;
@@ -57,6 +60,7 @@ bool has_ended(Execution& to) {
 }
 
 void wake(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(execution.phase == Phase::kWaiting, "who is woken waits");
   core.state.timers.cancel(execution);
   core.flush();  // the record before this one may just have given its locks back
   core.queue(execution, execution.holds_locks() ? Disposition::kFront : Disposition::kBack);
@@ -106,6 +110,7 @@ void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(St
       // is only carried out together with its audit entry.
       if (entry != nullptr) answer = why_not_aborted_anew(*root);
     } else if (answer = why_not_abortable(*root); answer.ok()) {
+      PV2_ASSERT(root->phase != Phase::kInserting, "what is aborted is durable");
       root->tree.abort_accepted = true;
       auto commit = make_commit(core_, *root, std::move(message));
       commit->answers.push_back(std::move(done));
@@ -196,6 +201,7 @@ void Messages::signal(ProcedureId id, std::string name, std::string payload,
 }
 
 void inbox_used(Execution& execution, StepCommit& commit) {
+  PV2_ASSERT(commit.execution == &execution, "a record consumes messages of its own procedure");
   if (!execution.inbox) execution.inbox = std::make_unique<Inbox>();
   Inbox& inbox = *execution.inbox;
   inbox.wanted.clear();
@@ -206,6 +212,7 @@ void inbox_used(Execution& execution, StepCommit& commit) {
 
 void message_published(EngineCore& core, MessageCommit& commit, Effects& effects) {
   const std::unique_ptr<MessageCommit> owned(&commit);
+  PV2_ASSERT(commit.message != nullptr, "what is published is a message");
   InboxMessage& message = *commit.message;
   message.sequence = commit.sequence;
   if (message.kind == InboxMessage::Kind::kAbort) core.state.aborting.erase(commit.to);
@@ -227,6 +234,9 @@ void message_published(EngineCore& core, MessageCommit& commit, Effects& effects
       effects.garbage.push_back(std::move(garbage));
     }
   } else {
+    PV2_ASSERT(to->inbox != nullptr, "who is sent a message has an inbox");
+    PV2_ASSERT(!is_abort || (to->is_root() && to->inbox->abort() == nullptr),
+               "a root is aborted once, with all its tree");
     to->inbox->add(std::move(commit.message));
     switch (message.kind) {
       case InboxMessage::Kind::kAbort:

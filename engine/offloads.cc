@@ -44,6 +44,9 @@ bool keeps_locks_for_work(Execution& execution) {
 // procedure; then it waits on (Publisher::gave_back).
 void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(execution.phase != Phase::kInFlight, "a procedure has one record on the way");
+  PV2_ASSERT(execution.recorded_locks && !has_work(execution),
+             "locks that a record names are given back when no work needs them");
   auto commit = core.state.spare_steps.take();
   commit->execution = &execution;
   commit->gives_back = true;
@@ -110,9 +113,12 @@ void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effec
 
 bool waits_for_work(StepCommit& last_order) {
   Execution& head = *last_order.execution;
+  PV2_ASSERT(head.is_head(), "an order ends all of a domain");
   std::size_t awaited = 0;
   for (Execution& member : Subtree(head)) {
     if (!has_work(member)) continue;
+    PV2_ASSERT(member.work->ended_with == nullptr || member.work->ended_with == &head,
+               "a member is ended by one order");
     member.work->ended_with = &head;
     ++awaited;
   }
@@ -249,6 +255,7 @@ void Offloads::ended(PieceOfWork& piece) {
     Execution& execution = *found;
     PV2_ASSERT(has_work(execution), "what ends was counted");
     OutstandingWork& outstanding = *execution.work;
+    PV2_ASSERT(piece.place->get() == &piece, "a piece knows its place");
     outstanding.pieces.erase(piece.place);
     if (core_.unavailable().ok()) {  // else nobody runs any more
       core_.wake(piece.id, piece.epoch);
@@ -262,7 +269,7 @@ void Offloads::ended(PieceOfWork& piece) {
       }
       if (outstanding.held_back) {
         effects.commits.push_back(*outstanding.held_back.release());
-      } else if (is_done_but_for_work(execution)) {
+      } else if (is_done_but_for_work(execution) && failing_domain(execution) == nullptr) {
         children_finished(core_, execution, effects);
       } else {
         work_looked_after(core_, execution, Kept::kMaybe, effects);

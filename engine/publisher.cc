@@ -65,6 +65,8 @@ void tell_of_retry(EngineCore& core, const Execution& execution, const StepCommi
 
 // Deletes the next rows of what is left: `chunk` procedures or messages.
 void fill_chunk(GarbageCommit& garbage, std::size_t chunk) {
+  PV2_ASSERT(chunk != 0, "each chunk deletes something");
+  PV2_ASSERT(garbage.next <= garbage.left.size(), "rows are deleted once");
   garbage.batch.clear();
   for (const auto& [id, inbox] : garbage.inboxes) {
     for (const auto& message : inbox->messages) {
@@ -114,6 +116,7 @@ bool is_last_order(const StepCommit& commit) {
 // The execution becomes what its record says.
 void apply_transition(Execution& execution, StepCommit& commit) {
   Transition& next = commit.next;
+  PV2_ASSERT(!next.parked || !is_finished(next.state), "what has ended is not parked");
   const std::uint32_t ran_step = commit.was_undo ? execution.undo_step : execution.step;
   apply_undo_change(execution, commit, ran_step);
   if (next.parked) {  // it keeps what it failed with
@@ -289,6 +292,8 @@ void Publisher::apply(EngineRequest& request, Effects& effects) {
 
 void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
   Execution& execution = *commit.execution;
+  PV2_ASSERT(execution.inserting == &commit, "who is inserted knows its first record");
+  PV2_ASSERT(execution.phase == Phase::kInserting, "a procedure is inserted once");
   execution.state =
       execution.deadline ? ProcedureState::kWaitingTimeout : ProcedureState::kRunnable;
   execution.recorded_locks = commit.holds_locks;
@@ -319,6 +324,10 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
 void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   Execution& execution = *commit.execution;
   Execution& root = *execution.root;
+  PV2_ASSERT(execution.phase == Phase::kInFlight, "whose record is published is in flight");
+  PV2_ASSERT(execution.timer_index == Execution::kNoTimer, "who is in flight waits for no time");
+  PV2_ASSERT(commit.children.empty() || execution.unfinished_children == 0,
+             "who spawns has joined those that it spawned before");
   if (is_last_order(commit) && waits_for_work(commit)) {
     PV2_ASSERT(commit.inbox_use != nullptr, "an order is answered");
     if (auto answer = std::exchange(commit.inbox_use->answer, {})) {
@@ -342,6 +351,8 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   }
   for (Execution* child : commit.children) {
     Looks::one();
+    PV2_ASSERT(child->parent == &execution && child->phase == Phase::kInserting,
+               "a record makes children of its own procedure durable");
     child->state = ProcedureState::kRunnable;
     child->phase = Phase::kIdle;
     child->updated = child->submitted;
@@ -355,6 +366,7 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     core_.reserve_ids(effects);
   }
   for (InsertCommit* submitted : commit.roots) apply_insert(*submitted, effects);
+  PV2_ASSERT(core_.state.spawning >= commit.reserved, "children were counted when they were made");
   core_.state.spawning -= std::exchange(commit.reserved, 0);
   const bool may_drop = execution.unexamined != nullptr && !commit.was_undo && !commit.is_grant;
   const bool root_ended = execution.is_root() && is_finished(execution.state);  // all of them leave
@@ -422,6 +434,7 @@ void Publisher::go_on(Execution& execution, StepCommit& commit, Effects& effects
   }
   switch (next.state) {
     case ProcedureState::kFailed:
+      PV2_ASSERT(execution.failure != nullptr, "a record of a failure says why");
       execution.phase = Phase::kIdle;
       fail_tree(core_, execution.domain());
       return;
@@ -432,6 +445,7 @@ void Publisher::go_on(Execution& execution, StepCommit& commit, Effects& effects
       child_finished(core_, execution, effects);
       return;
     case ProcedureState::kWaiting:
+      PV2_ASSERT(execution.unfinished_children != 0, "who waits for children has some");
       execution.phase = Phase::kWaiting;
       if (unlock) core_.settle(execution, Disposition::kParkUnlock);
       for (Execution* child : commit.children) core_.queue(*child, Disposition::kFront);

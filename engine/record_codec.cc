@@ -125,6 +125,8 @@ class RowWriter {
     *at_++ = static_cast<char>(value);
   }
   void put_raw(std::string_view bytes) noexcept {
+    PV2_ASSERT(bytes.size() <= static_cast<std::size_t>(out_.data() + out_.size() - at_),
+               "a row fits the room that was made for it");
     if (!bytes.empty()) std::memcpy(at_, bytes.data(), bytes.size());
     at_ += bytes.size();
   }
@@ -151,6 +153,7 @@ class RowWriter {
     return at_;
   }
   void close_list(char* list) noexcept {
+    PV2_ASSERT(at_ >= list, "a list is closed behind what it holds");
     const auto length = static_cast<std::size_t>(at_ - list);
     PV2_ASSERT(length < (1U << 14), "the lists of a record are bounded");
     list[-2] = static_cast<char>((length & 0x7F) | 0x80);
@@ -163,6 +166,7 @@ class RowWriter {
     return frame;
   }
   void close_frame(char* frame) noexcept {
+    PV2_ASSERT(at_ >= frame + kFrameHeaderBytes, "a frame is closed behind what it holds");
     seal_frame(frame, static_cast<std::size_t>(at_ - frame) - kFrameHeaderBytes);
   }
 
@@ -207,6 +211,7 @@ void encode_interrupted(RowWriter& row, const InterruptedMembers* interrupted) {
   char* const list = row.open_list(state_field::kInterrupted);
   ProcedureId end;
   for (const InterruptedMembers::Range& range : interrupted->ranges()) {
+    PV2_ASSERT(end < range.first && !(range.last < range.first), "ranges of ids are in order");
     row.put(range.first.value - end.value);
     row.put(range.last.value - range.first.value);
     end = range.last;
@@ -456,6 +461,7 @@ std::optional<Nonce> parse_nonce_key(std::string_view key) {
 }
 
 void encode_nonce_record(const NonceRecord& record, std::string& out) {
+  PV2_ASSERT(record.id, "a nonce is that of a procedure");
   FrameWriter frame(out);
   append_varint_field(out, 1, record.id.value);
   append_fixed64_field(out, 2, record.fingerprint.high);
@@ -525,6 +531,8 @@ Result<std::uint32_t> decode_limit(std::string_view row) {
 }
 
 void encode_watermark(const Watermark& watermark, std::string& out) {
+  PV2_ASSERT(watermark.next_id != 0, "an id is not 0");
+  PV2_ASSERT(watermark.age.age >= Duration::zero(), "a store is not younger than nothing");
   FrameWriter frame(out);
   append_varint_field(out, 1, watermark.next_id);
   append_varint_field(out, 2, zigzag(watermark.age.age.count()));
@@ -633,6 +641,8 @@ std::size_t kept_bytes(std::size_t arguments, std::size_t image, std::size_t res
 }
 
 void encode_header(const Execution& execution, const Fingerprint& fingerprint, std::string& out) {
+  PV2_ASSERT(execution.id && execution.root != nullptr, "what has a record is in a tree");
+  PV2_ASSERT(!execution.name_of_type().empty(), "what has a record has a type");
   const bool has_locks = !execution.locks.empty();
   const std::string_view primary =
       has_locks ? std::string_view(execution.locks.primary().name) : std::string_view();
@@ -684,6 +694,9 @@ bool ends_root(const Execution& execution, const Transition& next) noexcept {
 
 void encode_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   std::string& out) {
+  PV2_ASSERT(!next.parked || !is_finished(next.state), "what has ended is not parked");
+  PV2_ASSERT(!next.reported || next.state == ProcedureState::kRolledBack,
+             "a failure is reported when it is undone");
   const std::string_view image =
       next.new_image ? std::string_view(next.image) : execution.image.view();
   const Status& error = error_of(execution, next);

@@ -233,6 +233,7 @@ Status why_not_sent_back(Execution& head) {
 // Begins an order about `execution`; submit_order() ends it.
 std::unique_ptr<StepCommit> begin_order(EngineCore& core, Execution& execution)
     PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(execution.phase != Phase::kInFlight, "an order waits until nothing is on the way");
   auto commit = core.state.spare_steps.take();
   commit->execution = &execution;
   commit->next = as_it_is(core, execution);
@@ -280,6 +281,7 @@ std::unique_ptr<StepCommit> skip_parked(EngineCore& core, Execution& member, Aud
   TreeState& tree = head.tree;
   auto commit = begin_order(core, member);
   Transition& next = commit->next;
+  PV2_ASSERT(is_parked_in_undo(member), "an undo that is passed over is parked");
   const UndoTurn* const turn = parked_turn(head, member);
   PV2_ASSERT(turn != nullptr, "an order to skip without a turn to skip is refused above");
   member.undo_step = entry.step = turn->entry.step;
@@ -307,6 +309,7 @@ std::unique_ptr<StepCommit> retry_failed(EngineCore& core, Execution& member, Au
   auto commit = begin_order(core, member);
   commit->was_undo = false;
   Transition& next = commit->next;
+  PV2_ASSERT(member.step != 0, "what is tried again is a step");
   entry.step = member.step;
   note_order(*commit, Outcome::Kind::kRetriedNow, entry.step);
   next.state = ProcedureState::kRunnable;
@@ -338,6 +341,7 @@ std::unique_ptr<StepCommit> skip_failed(EngineCore& core, Execution& member,
 
 std::unique_ptr<StepCommit> send_back(EngineCore& core, Execution& head)
     PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(head.is_head(), "what is sent back is a domain");
   auto commit = begin_order(core, head);
   commit->was_undo = false;
   note_order(*commit, Outcome::Kind::kSentBack, head.step);
@@ -351,6 +355,8 @@ std::unique_ptr<StepCommit> send_back(EngineCore& core, Execution& head)
 
 std::unique_ptr<StepCommit> end_tree(EngineCore& core, Execution& head, const AuditEntry& entry)
     PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(head.is_head() && head.tree.work == nullptr,
+             "a domain is ended when nothing is done to its members");
   for (Execution* member : tree_of(head)) {
     if (member->phase == Phase::kWaiting) member->phase = Phase::kIdle;
     core.abandon_waits(*member);
@@ -381,6 +387,8 @@ void submit_order(EngineCore& core, std::unique_ptr<StepCommit> commit, AuditEnt
     PV2_REQUIRES(core.state_mutex) {
   Execution& execution = *commit->execution;
   Execution& root = *execution.root;
+  PV2_ASSERT(execution.phase != Phase::kInFlight, "an order waits until nothing is on the way");
+  PV2_ASSERT(execution.timer_index == Execution::kNoTimer, "whom an order is about waits no more");
   if (!root.inbox) root.inbox = std::make_unique<Inbox>();
   root.inbox->audited = true;
   entry.procedure = execution.id;

@@ -43,6 +43,7 @@ bool are_siblings(const Execution& a, const Execution& b) {
 RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns) : left_(turns.size()) {
   std::sort(turns.begin(), turns.end(), is_older);
   Looks::some(turns.size());
+  PV2_ASSERT(turns.empty() || turns.front().execution != nullptr, "a turn is that of somebody");
   for (const UndoTurn& turn : turns) new_waits_[turn.execution->id] = {turn.execution, &head};
   open(lanes_.emplace_back(Lane{&head, nullptr, std::move(turns)}));
 }
@@ -51,14 +52,21 @@ const UndoTurn* RollbackPlan::begin_next() {
   if (open_.empty()) return nullptr;
   Looks::one();
   Lane& lane = *open_.back();
+  PV2_ASSERT(!lane.turns.empty(), "a lane that is open has a turn");
+  PV2_ASSERT(lane.inner == 0, "a lane that is open waits for no other");
   open_.pop_back();
   const UndoTurn& turn = lane.turns.back();
-  begun_.emplace(turn.execution->id, &lane);
+  const bool is_new = begun_.emplace(turn.execution->id, &lane).second;
+  PV2_ASSERT(is_new, "a member has one turn at a time");
+  PV2_ASSERT(begun_.size() <= left_, "a turn that has begun is left until it is over");
   return &turn;
 }
 
 // Nothing has begun in it, and it waits for no other.
 void RollbackPlan::open(Lane& lane) {
+  PV2_ASSERT(lane.inner == 0, "a lane goes on when all within it are empty");
+  PV2_ASSERT(!lane.turns.empty() || lane.outer == nullptr || lane.outer->inner != 0,
+             "a lane that is empty was waited for");
   if (lane.turns.empty()) {
     if (lane.outer != nullptr && --lane.outer->inner == 0) open(*lane.outer);
   } else if (!split(lane)) {
@@ -82,6 +90,7 @@ bool RollbackPlan::split(Lane& lane) {
     new_waits_[turns.back().execution->id] = {turns.back().execution, branch};
     turns.pop_back();
   }
+  PV2_ASSERT(!inner.empty(), "a lane is split into those of its newest turns");
   lane.inner = inner.size();
   std::vector<Lane*> oldest_first;
   for (const auto& [id, of_branch] : inner) {
@@ -98,6 +107,7 @@ bool RollbackPlan::split(Lane& lane) {
 void RollbackPlan::put_back(const Execution& member) {
   const auto at = begun_.find(member.id);
   if (at == begun_.end()) return;
+  PV2_ASSERT(at->second->turns.back().execution == &member, "a turn that has begun is the newest");
   open_.push_back(at->second);
   begun_.erase(at);
 }
@@ -106,10 +116,12 @@ void RollbackPlan::end(Execution& member) {
   const auto at = begun_.find(member.id);
   Lane* const lane = at != begun_.end() ? at->second : lane_of_newest(member);
   PV2_ASSERT(lane != nullptr, "what is over was to be undone");
+  PV2_ASSERT(left_ != 0, "a turn that is over was left");
   std::vector<UndoTurn>& turns = lane->turns;
   const auto is_its = [&](const UndoTurn& turn) { return turn.execution == &member; };
   turns.erase(std::next(std::find_if(turns.rbegin(), turns.rend(), is_its)).base());
   --left_;
+  PV2_ASSERT(member.undo_left <= left_, "the turns of a member are among those that are left");
   if (member.undo_left != 0) {
     Lane* next = lane;  // in the outermost one is what is in none within it
     while (next->outer != nullptr && std::none_of(next->turns.begin(), next->turns.end(), is_its)) {

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <pv2/base/assert.h>
 #include <pv2/base/clock.h>
 #include <pv2/base/ids.h>
 
@@ -108,9 +109,13 @@ class RunningSteps {
       workers_.push_back(std::make_unique<WorkerActivity>());
     }
   }
-  [[nodiscard]] WorkerActivity& of(std::size_t worker) noexcept { return *workers_[worker]; }
+  [[nodiscard]] WorkerActivity& of(std::size_t worker) noexcept {
+    PV2_ASSERT(worker < workers_.size(), "a worker is one of those that there are");
+    return *workers_[worker];
+  }
   [[nodiscard]] std::size_t size() const noexcept { return workers_.size(); }
   [[nodiscard]] std::optional<RunningStep> look(std::size_t worker) const noexcept {
+    PV2_ASSERT(worker < workers_.size(), "a worker is one of those that there are");
     return workers_[worker]->look();
   }
 

@@ -4,6 +4,7 @@
 // the list itself; a second one moves all of them into a vector.
 
 #pragma once
+#include <pv2/base/assert.h>
 
 #include <cstddef>
 #include <memory>
@@ -28,9 +29,13 @@ class SlotList {
   [[nodiscard]] Slot* end() noexcept { return begin() + size(); }
   [[nodiscard]] const Slot* begin() const noexcept { return many_ ? many_->data() : &one_; }
   [[nodiscard]] const Slot* end() const noexcept { return begin() + size(); }
-  [[nodiscard]] Slot& operator[](std::size_t index) noexcept { return begin()[index]; }
+  [[nodiscard]] Slot& operator[](std::size_t index) noexcept {
+    PV2_ASSERT(index < size(), "a slot is asked for that is there");
+    return begin()[index];
+  }
 
   void push_back(Slot slot) {
+    PV2_ASSERT(slot != nullptr, "whoever awaits something has a slot for it");
     if (empty() && !many_) {
       one_ = std::move(slot);
       return;

@@ -237,6 +237,7 @@ class SpareCommits {
     return commit;
   }
   void give_back(std::unique_ptr<Commit> commit) {
+    PV2_ASSERT(commit != nullptr, "a request that is given back was taken");
     if (spare_.size() >= kSpareMax || commit->batch.bytes() > kBytesMax) return;
     commit->reset();
     spare_.push_back(std::move(commit));

@@ -172,6 +172,8 @@ bool StepRun::make_object() {
 }
 
 Outcome StepRun::call_user_code() {
+  PV2_ASSERT(execution_.object != nullptr, "a step runs on an object");
+  PV2_ASSERT(step_ != 0, "only a step runs");
   StepContext context(*this);
   auto outcome = guarded([&] { return "step " + step_name() + " of " + execution_.type->name; },
                          [&] {
@@ -257,6 +259,8 @@ void StepRun::advance_to(std::uint32_t step) {
   next.attempt = 1;
   next.unsure = false;
   next.visited = true;
+  PV2_ASSERT(execution_.type->find_step(step_) != nullptr, "a step that ran is one of its type");
+  PV2_ASSERT(!undo_, "an undo advances to nothing");
   const StepKind kind = execution_.type->find_step(step_)->kind;
   if (kind == StepKind::kUndoable && !execution_.no_return) {
     if (execution_.undo.size() >= limits::kUndoEntries) {
@@ -459,6 +463,9 @@ void StepRun::decide_undo(Outcome& outcome) {
   using Kind = Outcome::Kind;
   switch (outcome.kind) {
     case Kind::kUndone: {
+      PV2_ASSERT(execution_.undo_left != 0, "a turn that is over was left");
+      PV2_ASSERT(!execution_.ends_tree || execution_.leads_rollback,
+                 "the last to be undone is the head");
       if (!encode_image()) return park(error_);
       next.undo = UndoChange::kPop;
       next.attempt = 1;
@@ -667,6 +674,8 @@ bool StepRun::adopt_children() {
     }
     core_.count_for_its_type(*child);
     child->object = std::move(spawned.object);
+    PV2_ASSERT(child->root == execution_.root && child->parent == &execution_,
+               "a child is of the tree of who spawns it");
     commit_.children.push_back(child.release());
   }
   spawned_.clear();
@@ -681,6 +690,8 @@ bool StepRun::adopt_children() {
         error_.ok() ? core_.allocate_ids(commit_.children.size()) : Result<ProcedureId>(error_);
     error_ = first_id.status();
     if (error_.ok()) core_.state.spawning += commit_.reserved = commit_.children.size();
+    PV2_ASSERT(!error_.ok() || commit_.reserved == commit_.children.size(),
+               "children that will be live are counted from now on");
     for (std::size_t i = 0; error_.ok() && i < commit_.children.size(); ++i) {
       commit_.children[i]->id = ProcedureId{first_id->value + i};
     }
@@ -749,6 +760,8 @@ void StepRun::abandon_children() {
   commit_.batch.clear();
   if (commit_.reserved != 0) {
     StateLock lock(core_);
+    PV2_ASSERT(core_.state.spawning >= commit_.reserved,
+               "children were counted when they were made");
     core_.state.spawning -= std::exchange(commit_.reserved, 0);
   }
   for (Execution* child : commit_.children) {
@@ -764,6 +777,7 @@ void StepRun::abandon_children() {
 }
 
 void StepRun::encode_record() {
+  PV2_ASSERT(commit_.execution == &execution_, "a record is that of the procedure that ran");
   core_.date_end(execution_, commit_.next);
   update_state(execution_, commit_.next, step_, commit_.batch);
   if (inbox_use_) consume_signals();

@@ -122,6 +122,7 @@ class ThreadedPool final : public TaskPool {
     void sleep(Mutex& mutex) PV2_REQUIRES(mutex) {
       ++sleeping;
       arrived.wait(mutex);
+      PV2_ASSERT(signalled != 0 || sleeping != 0, "who wakes up was asleep");
       signalled != 0 ? --signalled : --sleeping;
     }
   };
@@ -143,6 +144,9 @@ class ThreadedPool final : public TaskPool {
       Task task;
       {
         MutexLock lock(tasks_mutex_);
+        PV2_ASSERT(did == Did::kNothing || running_ != 0, "a task that has ended was running");
+        PV2_ASSERT(did != Did::kWork || blocked_ != 0, "work that has ended was counted");
+        PV2_ASSERT(did != Did::kCall || calling_ != 0, "a call that has ended was counted");
         if (did != Did::kNothing) --running_;
         if (did == Did::kWork) --blocked_;
         if (did == Did::kCall) --calling_;
@@ -166,6 +170,7 @@ class ThreadedPool final : public TaskPool {
       Task task;
       {
         MutexLock lock(tasks_mutex_);
+        PV2_ASSERT(running_ >= ran, "a task that has ended was running");
         running_ -= std::exchange(ran, 1);
         while (!stopped_ && (!needs_stand_in() || tasks_.empty())) stand_in_.sleep(tasks_mutex_);
         if (tasks_.empty()) return;
@@ -180,6 +185,7 @@ class ThreadedPool final : public TaskPool {
       Task task;
       {
         MutexLock lock(tasks_mutex_);
+        PV2_ASSERT(!telling_ || running_ != 0, "news that were told were counted");
         if (std::exchange(telling_, false)) --running_;
         while (!stopped_ && news_.empty()) teller_.sleep(tasks_mutex_);
         if (news_.empty()) return;
@@ -191,6 +197,7 @@ class ThreadedPool final : public TaskPool {
     }
   }
   static Task take(std::deque<Task>& tasks) {
+    PV2_ASSERT(!tasks.empty(), "a task is taken where there is one");
     Task task = std::move(tasks.front());
     tasks.pop_front();
     return task;

@@ -9,10 +9,12 @@
 namespace pv2 {
 
 bool TimerQueue::arm(Execution& execution, SteadyTime due) {
+  PV2_ASSERT(due != Execution::kNotDue, "a timer has a time");
   cancel(execution);
   heap_.push_back({due, &execution});
   execution.timer_index = static_cast<std::uint32_t>(heap_.size() - 1);
   sift_up(execution.timer_index);
+  PV2_ASSERT(heap_[execution.timer_index].execution == &execution, "a timer knows its place");
   return execution.timer_index == 0;
 }
 
@@ -33,6 +35,7 @@ void TimerQueue::cancel(Execution& execution) noexcept {
 Execution* TimerQueue::pop_due(SteadyTime now) noexcept {
   if (heap_.empty() || heap_.front().due > now) return nullptr;
   Execution* const execution = heap_.front().execution;
+  PV2_ASSERT(execution->timer_index == 0, "the earliest timer stands first");
   cancel(*execution);
   return execution;
 }
@@ -56,6 +59,8 @@ bool TimerQueue::is_in_order() const noexcept {
 }
 
 void TimerQueue::place(std::size_t index, Entry entry) noexcept {
+  PV2_ASSERT(index < heap_.size() && entry.execution != nullptr,
+             "a timer is placed within the queue");
   heap_[index] = entry;
   entry.execution->timer_index = static_cast<std::uint32_t>(index);
 }

@@ -229,6 +229,8 @@ bool misleads_a_restart(const TreeWork& work) {
 void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Execution& head = work.head;
+  PV2_ASSERT(work.interrupted != nullptr, "it is known who was in the middle of a step");
+  PV2_ASSERT(head.phase == Phase::kIdle, "the head of what is about to be undone does nothing");
   auto commit = core.state.spare_steps.take();
   commit->execution = &head;
   Transition& same = commit->next;
@@ -246,6 +248,9 @@ void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effec
 enum class LastRecord : std::uint8_t { kOfMember, kEndsDomain };
 void commit_last_record(EngineCore& core, Execution& execution, ProcedureState state,
                         LastRecord which, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(is_finished(state), "the last record is that of an end");
+  PV2_ASSERT(execution.phase != Phase::kInFlight, "a procedure has one record on the way");
+  PV2_ASSERT(!has_work(execution), "who ends has no work outstanding");
   auto commit = core.state.spare_steps.take();
   commit->execution = &execution;
   Transition& last = commit->next;
@@ -289,6 +294,9 @@ void give_back_idle_locks(EngineCore& core, Execution& member, Effects& effects)
 void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Execution& member = *turn.execution;
+  PV2_ASSERT(member.phase == Phase::kIdle, "a turn begins when its member does nothing");
+  PV2_ASSERT(member.undo_left != 0, "a turn is one of those that are left of its member");
+  PV2_ASSERT(failing_domain(member) == &head, "a turn is that of the widest domain that failed");
   member.undo_step = turn.entry.step;
   core.end_reported_wait(member);
   member.leads_rollback = &member == &head;
@@ -319,6 +327,7 @@ void begin_turns(EngineCore& core, Execution& head, Effects& effects)
   TreeState& tree = head.tree;
   RollbackPlan& rollback = *tree.rollback;
   if (head.is_quarantined() || tree.work != nullptr) return;
+  PV2_ASSERT(tree.failed && tree.rolling_back, "turns are those of what is being undone");
   if (rollback.left() <= 1 && !may_end(head)) return;
   if (rollback.left() == 0) {
     return commit_last_record(core, head, ProcedureState::kRolledBack, LastRecord::kEndsDomain,
@@ -431,7 +440,13 @@ void begin_rollback(EngineCore& core, Execution& head, Effects& /*effects*/)
 }  // namespace
 
 void child_finished(EngineCore& core, Execution& child, Effects& effects) {
+  PV2_ASSERT(!child.is_root(), "a root has no parent that waits");
+  PV2_ASSERT(child.state == ProcedureState::kSuccess || child.reported,
+             "a child that finishes has succeeded, or its failure is reported");
   Execution& parent = *child.parent_execution();
+  // The child may be in a domain of its own, to which the work that stops all members has yet to
+  // come.
+  if (failing_domain(parent) != nullptr) return child_ended_too_late(child);
   PV2_ASSERT(parent.unfinished_children > 0, "a parent waits for every child that finishes");
   if (--parent.unfinished_children == 0 && parent.phase == Phase::kWaiting) {
     children_finished(core, parent, effects);
@@ -439,6 +454,9 @@ void child_finished(EngineCore& core, Execution& child, Effects& effects) {
 }
 
 void child_ended_too_late(Execution& child) {
+  PV2_ASSERT(!child.is_root(), "a root has no parent that waits");
+  PV2_ASSERT(child.state == ProcedureState::kSuccess || child.reported,
+             "a child that finishes has succeeded, or its failure is reported");
   Execution& parent = *child.parent_execution();
   PV2_ASSERT(parent.unfinished_children > 0, "a parent waits for every child that finishes");
   if (--parent.unfinished_children == 0 && parent.state == ProcedureState::kWaiting) {
@@ -452,6 +470,8 @@ bool is_done_but_for_work(const Execution& member) {
 }
 
 void children_finished(EngineCore& core, Execution& parent, Effects& effects) {
+  PV2_ASSERT(parent.unfinished_children == 0, "whoever goes on has no unfinished child");
+  PV2_ASSERT(failing_domain(parent) == nullptr, "nothing that has failed goes forward");
   // Not written: after a crash, waiting with no unfinished child means runnable.
   parent.state = ProcedureState::kRunnable;
   if (parent.step == 0) {  // it was done, but for its children
@@ -541,6 +561,8 @@ void find_failed_domains(Execution& top) {
 void resume_domain(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   TreeState& tree = head.tree;
+  PV2_ASSERT(tree.failing == &head, "the widest domain that failed goes on as a whole");
+  PV2_ASSERT(tree.in_flight_inside == 0, "nobody is in flight in what goes on again");
   forget_inner_plans(head, effects);
   tree.failed = tree.parked = tree.rolling_back = false;
   if (tree.rollback) effects.retired_plans.push_back(std::move(tree.rollback));
@@ -636,6 +658,7 @@ void order_published(EngineCore& core, Execution& execution, const StepCommit& c
 }
 
 void park_member(EngineCore& core, Execution& member, Effects& effects) {
+  PV2_ASSERT(member.parked && member.failure != nullptr, "a record that parks says why");
   member.phase = Phase::kIdle;
   const Status& why = member.failure->parked;
   core.tell(ProcedureNews::Kind::kParked, member, why);
@@ -648,6 +671,8 @@ namespace {
 
 // The end of `head` is durable: its members leave, and their rows.
 void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(head.is_head() && !head.tree.over, "what fails together ends once");
+  PV2_ASSERT(is_finished(head.state), "what is over has its last record");
   head.phase = Phase::kIdle;
   head.undo_step = 0;
   head.tree.over = true;  // nobody finds its members any more
@@ -676,7 +701,9 @@ void domain_ended(EngineCore& core, Execution& head) {
 void fail_tree(EngineCore& core, Execution& head) {
   TreeState& tree = head.tree;
   if (tree.failed) return;
+  PV2_ASSERT(head.is_head(), "what fails together has a head");
   PV2_ASSERT(tree.failing == nullptr, "what fails with a wider domain is told so by that");
+  PV2_ASSERT(tree.in_flight_inside == 0, "what has not failed counts its own members");
   tree.failed = true;
   tree.failing = &head;
   tree.in_flight_inside = tree.in_flight;
@@ -686,6 +713,7 @@ void fail_tree(EngineCore& core, Execution& head) {
 }
 
 void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
+  PV2_ASSERT(root.is_root(), "what is aborted is a tree");
   fail_tree(core, root);
   TreeState& tree = root.tree;
   if (tree.in_flight_inside != 0) core.recall_runs();
@@ -790,6 +818,8 @@ bool may_not_return(const Execution& member) {
 }
 
 void adopt(Execution& member) {
+  PV2_ASSERT(member.root != nullptr && member.head != nullptr, "a member has its place in a tree");
+  PV2_ASSERT(member.first_child == nullptr, "who is new has no children");
   if (!member.is_root()) link_child(member);
   if (!member.is_root() && member.is_head()) {
     member.tree.failing = member.outer_domain()->tree.failing;
@@ -800,6 +830,7 @@ void adopt(Execution& member) {
 
 void enter_flight(Execution& member) {
   TreeState& own = member.domain().tree;
+  PV2_ASSERT(!own.over || own.work == nullptr, "nobody of what is over takes flight");
   ++own.in_flight;
   if (own.failing != nullptr) ++own.failing->tree.in_flight_inside;
 }
@@ -840,6 +871,7 @@ void end_turn(EngineCore& core, Execution& head, Execution& execution)
   core.end_reported_wait(execution);  // there is one if an operator passed over its turn
   execution.undo_step = 0;
   execution.stopped_in_step = false;  // that would have been its newest turn
+  PV2_ASSERT(execution.undo_left != 0, "a turn that is over was left");
   --execution.undo_left;
   head.tree.rollback->end(execution);
   if (execution.undo_left == 0 && &execution != &head) {
@@ -854,6 +886,7 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
   PV2_ASSERT(failed != nullptr, "what is undone has failed");
   Execution& head = *failed;
   TreeState& tree = head.tree;
+  PV2_ASSERT(tree.rolling_back, "an undo is a turn of a rollback");
   const Transition& done = commit.next;
   execution.phase = Phase::kIdle;
   if (done.parked) {
@@ -876,12 +909,16 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
 }
 
 void finish_root(EngineCore& core, Execution& root, Effects& effects) {
+  PV2_ASSERT(root.is_root() && is_finished(root.state), "a tree ends with the end of its root");
+  PV2_ASSERT(!has_work(root), "who ends has no work outstanding");
   core.flush();
   keep_result(core, root, effects);
   begin_end(core, root);
 }
 
 void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Effects& effects) {
+  PV2_ASSERT(root.is_root(), "what is quarantined is a tree");
+  PV2_ASSERT(!reason.ok(), "what is quarantined has a reason");
   if (root.quarantined) return;
   root.quarantined = true;
   TreeState& tree = root.tree;
@@ -959,6 +996,7 @@ bool surveyed(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(c
 void plan(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Execution& head = work.head;
+  PV2_ASSERT(failing_domain(member) == &head, "whoever is planned for has failed with its domain");
   // Of a done() that was waiting for its children: nothing came of it.
   if (&member == &head) head.result.clear();
   plan_member(member, work.turns);
@@ -967,6 +1005,7 @@ void plan(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
 
 void planned(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   TreeState& tree = work.head.tree;
+  PV2_ASSERT(work.plan != nullptr, "what is planned has a plan");
   tree.rollback = std::move(work.plan);
   tree.rolling_back = true;
   // Before a restart, or as part of a domain within this one.
@@ -984,12 +1023,18 @@ bool has_messages(const Execution& member) {
 void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(!has_work(member), "who leaves has no work outstanding");
+  PV2_ASSERT(member.first_child == nullptr, "who leaves has no children that are left");
+  PV2_ASSERT(member.phase == Phase::kIdle, "who leaves does nothing");
+  PV2_ASSERT(member.waiters.empty(), "nobody waits for a result of who leaves");
   Looks::one();
   if (member.type != nullptr) {  // else it is bypassed by a program that does not know it
     TypeCounts& counts = core.counts_of(*member.type);
     ++(member.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
   }
-  if (may_not_return(member)) --member.root->tree.no_returns;
+  if (may_not_return(member)) {
+    PV2_ASSERT(member.root->tree.no_returns != 0, "a point of no return was counted");
+    --member.root->tree.no_returns;
+  }
   core.abandon_waits(member);
   core.settle(member, Disposition::kComplete);
   core.state.live.erase(member.id);
@@ -1022,6 +1067,9 @@ void leave(EngineCore& core, TreeWork& work, Execution& member, Effects& effects
 void report_end(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   TreeState& tree = head.tree;
+  PV2_ASSERT(head.first_child == nullptr, "all below a head leave before its end is reported");
+  PV2_ASSERT(head.failure != nullptr, "a failure that is reported is known");
+  PV2_ASSERT(tree.in_flight == 0, "nobody of what is over is in flight");
   core.abandon_waits(head);
   if (head.holds_locks()) core.settle(head, Disposition::kParkUnlock);
   head.recorded_locks = false;  // whatever its own record says
@@ -1253,6 +1301,7 @@ void sort_collected(TreeWork& work) {
     return;
   }
   PV2_ASSERT(work.stage == TreeWork::Stage::kSort, "turns are sorted once all are there");
+  PV2_ASSERT(work.cursor.at() == nullptr, "turns are sorted when all members were visited");
   work.plan = std::make_unique<RollbackPlan>(work.head, std::move(work.turns));
   work.stage = TreeWork::Stage::kSorted;
 }

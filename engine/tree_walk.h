@@ -17,6 +17,13 @@ inline void link_child(Execution& child) {
   Execution& parent = *child.parent_execution();
   PV2_ASSERT(child.prev_sibling == nullptr && parent.first_child != &child,
              "a child is linked once");
+  PV2_ASSERT(child.root == parent.root, "a child is of the tree of its parent");
+  PV2_ASSERT((parent.first_child == nullptr) == (parent.last_child == nullptr),
+             "who has an oldest child has a youngest one");
+  PV2_ASSERT(parent.last_child == nullptr || parent.last_child->next_sibling == nullptr,
+             "the youngest child has no younger sibling");
+  PV2_ASSERT(parent.last_child == nullptr || parent.last_child->id < child.id,
+             "children are linked in order of spawning");
   if (parent.unexamined == nullptr) parent.unexamined = &child;  // all before it were seen
   child.prev_sibling = parent.last_child;
   (parent.last_child != nullptr ? parent.last_child->next_sibling : parent.first_child) = &child;
@@ -30,6 +37,12 @@ inline void unlink_child(Execution& child) {
   PV2_ASSERT(child.first_child == nullptr, "whoever leaves a tree has no children in it");
   PV2_ASSERT(child.prev_sibling != nullptr || parent.first_child == &child,
              "whoever leaves a tree was linked");
+  PV2_ASSERT(child.prev_sibling == nullptr || child.prev_sibling->next_sibling == &child,
+             "an older sibling knows who comes after it");
+  PV2_ASSERT(child.next_sibling == nullptr || child.next_sibling->prev_sibling == &child,
+             "a younger sibling knows who comes before it");
+  PV2_ASSERT(child.next_sibling != nullptr || parent.last_child == &child,
+             "who has no younger sibling is the youngest");
   (child.prev_sibling != nullptr ? child.prev_sibling->next_sibling : parent.first_child) =
       child.next_sibling;
   (child.next_sibling != nullptr ? child.next_sibling->prev_sibling : parent.last_child) =
@@ -48,6 +61,7 @@ class TreeCursor {
   /// Whether it has come to at() for the first time, and not from below.
   [[nodiscard]] bool arrives() const noexcept { return !from_below_; }
   void move() noexcept {
+    PV2_ASSERT(at_ != nullptr, "a walk that is over goes no further");
     Looks::one();
     if (!from_below_ && at_->first_child != nullptr) {
       at_ = at_->first_child;
@@ -57,6 +71,7 @@ class TreeCursor {
       at_ = at_->next_sibling;
       from_below_ = false;
     } else {
+      PV2_ASSERT(at_->parent != nullptr, "a walk comes back to where it began");
       at_ = at_->parent_execution();
       from_below_ = true;
     }
@@ -96,6 +111,7 @@ class Subtree {
 inline Execution* older_of_spawn(const Execution& child) noexcept {
   Looks::one();
   Execution* const older = child.prev_sibling;
+  PV2_ASSERT(older == nullptr || older->parent == child.parent, "siblings have one parent");
   return older != nullptr && older->spawned_at == child.spawned_at ? older : nullptr;
 }
 

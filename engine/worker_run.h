@@ -69,6 +69,8 @@ class alignas(64) WorkerRun {
     begun_ = 0;
     taken_ = jobs.size();
     for (std::size_t i = 0; i < taken_; ++i) {
+      PV2_ASSERT(jobs[i].execution != nullptr && jobs[i].commit != nullptr,
+                 "a job is a procedure and the record that its step fills");
       ids_[i] = jobs[i].execution->id;
       jobs_[i] = jobs[i];
     }
@@ -90,9 +92,11 @@ class alignas(64) WorkerRun {
     MutexLock lock(run_mutex_);
     if (ended != nullptr) {
       (ended->needs_record ? finished_.with_record : finished_.without_record).push_back(*ended);
+      PV2_ASSERT(finished_count_ < kMost, "no more steps end than were taken");
       finished_ids_[finished_count_++] = ended->execution->id;
     }
     Next next;
+    PV2_ASSERT(begun_ <= taken_, "no step begins that was not taken");
     active_ = begun_ != taken_;
     if (active_) {
       next.recalled = recalls != marks_.recalls;
@@ -131,11 +135,13 @@ class alignas(64) WorkerRun {
     Help help;
     if (work == Work::kTop && work_ != Work::kTop) return help;
     help.finished = take_finished_locked();
+    PV2_ASSERT(begun_ <= taken_, "no step begins that was not taken");
     help.jobs = (taken_ - begun_ + 1) / 2;
     help.marks = marks_;
     help.work = work_;
     for (std::size_t i = 0; i < help.jobs; ++i) jobs[i] = jobs_[taken_ - help.jobs + i];
     taken_ -= help.jobs;
+    PV2_ASSERT(begun_ <= taken_, "who helps takes what has not begun");
     return help;
   }
 
@@ -155,6 +161,7 @@ class alignas(64) WorkerRun {
       jobs_[kept] = jobs_[i];
       ids_[kept++] = ids_[i];
     }
+    PV2_ASSERT(kept + count == taken_, "what waits stays or is taken away");
     taken_ = kept;
     return count;
   }

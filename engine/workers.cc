@@ -26,6 +26,7 @@ constexpr std::chrono::milliseconds kPatience{1000};
 
 // Makes a lock grant durable that the scheduler gave while the procedure was queued.
 void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit) {
+  PV2_ASSERT(execution.holds_locks(), "what is granted is held");
   commit.is_grant = true;
   Transition& same = commit.next;
   same.state = execution.state;
@@ -251,6 +252,8 @@ void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
       }
       PV2_ASSERT(!execution.root->tree.failed || execution.undo_step != 0,
                  "what is queued in a tree that failed has its turn to be undone");
+      PV2_ASSERT(execution.timer_index == Execution::kNoTimer, "who is taken waits for no time");
+      PV2_ASSERT(taken.count < kRun, "no more is taken than was polled");
       execution.phase = Phase::kInFlight;
       execution.wake_pending = false;
       enter_flight(execution);
@@ -274,6 +277,7 @@ bool Workers::call_back(WorkerRun& run, Which which) {
     count = run.sift(jobs, core_.recalls.load(std::memory_order_relaxed), stays);
     for (std::size_t i = count; i-- > 0;) {  // of those that are returned the last stands first
       Execution& execution = *jobs[i].execution;
+      PV2_ASSERT(execution.phase == Phase::kInFlight, "what is called back was taken");
       core_.state.spare_steps.give_back(std::unique_ptr<StepCommit>(jobs[i].commit));
       if (!may_begin(execution)) {
         drop_from_flight(core_, execution);
@@ -295,6 +299,9 @@ StepCommit* Workers::run_step(StepJob job, const Worker& worker) {
   Execution& execution = *job.execution;
   std::unique_ptr<StepCommit> owned(job.commit);
   StepCommit& commit = *owned;
+  PV2_ASSERT(execution.phase == Phase::kInFlight, "a step that runs was taken by a worker");
+  PV2_ASSERT(execution.type != nullptr, "only what this program knows runs");
+  PV2_ASSERT(execution.holds_locks(), "a step that runs holds its locks");
   commit.execution = &execution;
   if (execution.granted_by_poll() && core_.keeps_records) {
     fill_grant(core_, execution, commit);
