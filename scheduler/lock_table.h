@@ -277,6 +277,9 @@ class LockTable {
   [[nodiscard]] bool is_still_so(const WaitSearch& search, const WaitLink& link,
                                  const WaitGraph::Member& waiter, const WaitGraph::Member& awaited,
                                  const LockNode* node) const;
+  [[nodiscard]] bool waits_for_child(const SchedulerEntry& one, const SchedulerEntry& other) const;
+  [[nodiscard]] bool waits_for(const SchedulerEntry& one, const SchedulerEntry& other,
+                               WaitLink::Why why, const LockNode* node) const;
   void forget_standing_that_opened(const WaitSearch& search);
   [[nodiscard]] bool waits_for_its_turn(const SchedulerEntry& entry) const;
   /// Whoever waits for one of its descendants, or as was reported, may be in a cycle now.
@@ -341,13 +344,23 @@ class LockTable {
   std::size_t turns_ = 0;   // of those in reported_, for a turn in a rollback
   std::size_t limits_ = 0;  // keys that have one
   std::uint64_t limit_changes_ = 0;
-  /// A cycle that was found and that nothing has opened since.
+  /// A cycle that was found and that nothing has opened since: it stands, or a search is due.
   struct StandingCycle {
+    /// Whoever waits in a link, and the key at whose line it does. As the waiter is known, so is
+    /// its key; whoever is forgotten opens its cycles.
+    struct Party {
+      const SchedulerEntry* entry;
+      const LockNode* node;
+    };
     WaitCycle cycle;
+    std::vector<Party> parties;
     bool through_a_limit = false;
     bool told = false;
   };
-  void drop_standing(const StandingCycle& standing);
+  [[nodiscard]] bool stands(const StandingCycle& standing) const;
+  /// Whether any were dropped.
+  template <class Keep>
+  bool drop_standing_unless(Keep&& keep);
   void check_holders(const LockNode& node,
                      boost::unordered_flat_set<const SchedulerEntry*>& entries) const;
   std::size_t check_waiters(

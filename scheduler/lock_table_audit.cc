@@ -126,6 +126,8 @@ void LockTable::check_standing() const {
   PV2_ASSERT(at_limits == standing_at_limits_, "the cycles through limits are counted");
   for (const StandingCycle& standing : standing_) {
     PV2_ASSERT(standing.cycle.links.size() > 1, "a circle has two who wait at least");
+    PV2_ASSERT(suspects_cycles_ || stands(standing),
+               "a known circle stands as long as no search is due");
     for (std::size_t i = 0; i < standing.cycle.links.size(); ++i) {
       const WaitLink& next = standing.cycle.links[(i + 1) % standing.cycle.links.size()];
       PV2_ASSERT(standing.cycle.links[i].awaited == next.waiter,

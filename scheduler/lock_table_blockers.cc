@@ -38,7 +38,9 @@ class Blockers {
                const ResourceKey& key) {
     for (const LockRecord& record : list) {
       if (record.ticket() >= before || full()) return;
-      if (&record.entry() != &waiter_) add(&record.entry(), why, key);
+      if (&record.entry() == &waiter_) continue;
+      if (why == WaitLink::Why::kLimit && record.exempt()) continue;  // it has no place
+      add(&record.entry(), why, key);
     }
   }
 
@@ -90,7 +92,7 @@ void LockTable::blockers_of(const SchedulerEntry& entry, std::size_t most,
         blockers.add_all(list, UINT64_MAX, WaitLink::Why::kLimit, node.key);
       }
       const std::size_t listed = place.blockers.size() - before;
-      const std::size_t holders = std::size_t{node.exclusive} + node.shared;
+      const std::size_t holders = node.taken();
       if (holders > listed) blockers.count_more(holders - listed);
       if (holders == 0 && node.limit == 0) {
         blockers.add(nullptr, WaitLink::Why::kLimit, node.key);

@@ -14,7 +14,16 @@
 // reported waits), follows whom they wait for, and copies each waiter, holder and key once
 // (WaitGraph), in sections between which others work. Who is in a cycle stands still, so a cycle
 // that stood when the search began is in the copy. What is found in the copy is verified in one
-// section, and then kept until somebody in it goes on.
+// section, and then kept until one of its links ends.
+//
+// The next search passes over the members of a kept cycle, so a cycle that is kept and stands no
+// more would hide the others that they are in. Two rules prevent that:
+//  - As long as no search is due (suspects_cycles_), each kept cycle stands, link by link. So
+//    whatever makes a link, or ends one of a kept cycle, makes a search due; whoever stops waiting
+//    also opens its cycles at once. A link also ends without that: a waiter begins to pass those
+//    before it, or a parent no longer waits for a descendant, as another has its turn.
+//  - A search asks each kept cycle again when it begins, and drops what stands no more. What it
+//    drops later, or leaves out because it has found enough, makes another search due.
 
 #include <pv2/base/assert.h>
 
@@ -65,7 +74,10 @@ bool LockTable::waits_for_its_turn(const SchedulerEntry& entry) const {
 // ---- The search ----
 
 void LockTable::begin(WaitSearch& search) {
-  if (search.keeps) suspects_cycles_ = false;
+  if (search.keeps) {
+    suspects_cycles_ = false;
+    drop_standing_unless([this](const StandingCycle& standing) { return stands(standing); });
+  }
   search.last_ticket = last_ticket_;
   search.cursor.last_ticket = last_ticket_;
   search.next_nested = first_nested_;
@@ -251,20 +263,27 @@ bool LockTable::confirm(WaitSearch& search) const {
   return true;
 }
 
-bool LockTable::is_still_so(const WaitSearch& search, const WaitLink& link,
-                            const WaitGraph::Member& waiter, const WaitGraph::Member& awaited,
-                            const LockNode* node) const {
+// In a rollback a parent waits for a descendant past those that wait for their turn.
+bool LockTable::waits_for_child(const SchedulerEntry& one, const SchedulerEntry& other) const {
+  if (waits_for_its_turn(other)) return false;
+  for (const SchedulerEntry* a = other.parent; a != nullptr && !waits(*a); a = a->parent) {
+    if (a == &one) return true;
+    if (!waits_for_its_turn(*a)) return false;
+  }
+  return false;
+}
+
+// Whether the link is one, by the rule in obstacle() and by what was reported. Both are known.
+bool LockTable::waits_for(const SchedulerEntry& one, const SchedulerEntry& other, WaitLink::Why why,
+                          const LockNode* node) const {
   ++looks_;
-  if (search.gone.contains(waiter.entry) || search.gone.contains(awaited.entry)) return false;
-  const SchedulerEntry& one = *waiter.entry;
-  const SchedulerEntry& other = *awaited.entry;
-  switch (link.why) {
+  switch (why) {
     case WaitLink::Why::kChild:
-      return !waits(one);
+      return waits_for_child(one, other);
     case WaitLink::Why::kReported:
     case WaitLink::Why::kTurn: {
       const auto at = reported_.find(&one);
-      return at != reported_.end() && at->second.producer == &other && at->second.why == link.why;
+      return at != reported_.end() && at->second.producer == &other && at->second.why == why;
     }
     case WaitLink::Why::kHolder:
     case WaitLink::Why::kAhead:
@@ -272,15 +291,41 @@ bool LockTable::is_still_so(const WaitSearch& search, const WaitLink& link,
       break;
   }
   PV2_ASSERT(node != nullptr, "who waits in line does so at a key");
-  if (!is_still_in_line(search, waiter)) return false;
-  const LockMode mode = *mode_at(one, *node);
+  if (!waits(one)) return false;
+  const std::optional<LockMode> mode = mode_at(one, *node);
   const std::optional<LockMode> theirs = mode_at(other, *node);
+  PV2_ASSERT(mode, "who waits for a key has asked for it");
   if (!theirs) return false;
-  if (link.why == WaitLink::Why::kLimit) return waits(other) || other.holds_locks_;
-  if (!excludes(mode, *theirs)) return false;
-  if (link.why == WaitLink::Why::kHolder) return other.holds_locks_ && !covered(one, *node, mode);
-  return is_still_in_line(search, awaited) && awaited.ticket < waiter.ticket &&
-         !passes_waiters(one);
+  const bool is_ahead = waits(other) && other.blocks_->ticket < one.blocks_->ticket;
+  if (why == WaitLink::Why::kLimit) {
+    return node->limited() && !covered(one, *node, LockMode::kShared) &&
+           (other.holds_locks_ || (is_ahead && !passes_waiters(one)));
+  }
+  if (!excludes(*mode, *theirs)) return false;
+  if (why == WaitLink::Why::kHolder) return other.holds_locks_ && !covered(one, *node, *mode);
+  return is_ahead && !passes_waiters(one);
+}
+
+// Who has begun another wait since it was copied belongs to the next search.
+bool LockTable::is_still_so(const WaitSearch& search, const WaitLink& link,
+                            const WaitGraph::Member& waiter, const WaitGraph::Member& awaited,
+                            const LockNode* node) const {
+  if (search.gone.contains(waiter.entry) || search.gone.contains(awaited.entry)) return false;
+  if (node != nullptr && !is_still_in_line(search, waiter)) return false;
+  if (link.why == WaitLink::Why::kAhead && !is_still_in_line(search, awaited)) return false;
+  return waits_for(*waiter.entry, *awaited.entry, link.why, node);
+}
+
+bool LockTable::stands(const StandingCycle& standing) const {
+  const auto& links = standing.cycle.links;
+  PV2_ASSERT(links.size() == standing.parties.size(), "each link of a known circle has its entry");
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const auto& [entry, node] = standing.parties[i];
+    const SchedulerEntry& awaited = *standing.parties[(i + 1) % links.size()].entry;
+    PV2_ASSERT(entry->id == links[i].waiter, "whoever is in a known circle is known");
+    if (!waits_for(*entry, awaited, links[i].why, node)) return false;
+  }
+  return true;
 }
 
 bool LockTable::stands(const WaitSearch& search, const WaitGraph::FoundCycle& found) const {
@@ -310,6 +355,7 @@ void LockTable::adopt(WaitSearch& search) {
   const std::size_t found = search.found.size();
   verify(search);
   if (search.found.size() != found) suspects_cycles_ = true;  // another may stand in its place
+  if (search.graph.found_enough()) suspects_cycles_ = true;   // and there may be more
   for (WaitGraph::FoundCycle& cycle : search.found) {
     const ProcedureId last = cycle.cycle.links.front().waiter;
     const bool known = std::ranges::any_of(
@@ -317,7 +363,15 @@ void LockTable::adopt(WaitSearch& search) {
     if (known) continue;  // another search was faster
     standing_at_limits_ += cycle.through_a_limit ? 1 : 0;
     ++untold_cycles_;
-    standing_.push_back({std::move(cycle.cycle), cycle.through_a_limit, false});
+    StandingCycle standing{std::move(cycle.cycle), {}, cycle.through_a_limit, false};
+    for (std::size_t i = 0; i < cycle.members.size(); ++i) {
+      const WaitGraph::Index line = cycle.lines[i];
+      standing.parties.push_back(
+          {search.graph.member(cycle.members[i]).entry,
+           line != WaitGraph::kNobody ? search.graph.line(line).node : nullptr});
+    }
+    PV2_ASSERT(stands(standing), "a circle stands when it becomes known");
+    standing_.push_back(std::move(standing));
   }
 }
 
@@ -335,34 +389,47 @@ bool LockTable::end(WaitSearch& search) {
   return false;
 }
 
-void LockTable::drop_standing(const StandingCycle& standing) {
-  untold_cycles_ -= standing.told ? 0 : 1;
-  standing_at_limits_ -= standing.through_a_limit ? 1 : 0;
+template <class Keep>
+bool LockTable::drop_standing_unless(Keep&& keep) {
+  return 0 != std::erase_if(standing_, [&](const StandingCycle& standing) {
+           if (keep(standing)) return false;
+           PV2_ASSERT(standing.told || untold_cycles_ != 0,
+                      "a circle nobody was told of is counted");
+           PV2_ASSERT(!standing.through_a_limit || standing_at_limits_ != 0,
+                      "a circle through a limit is counted");
+           untold_cycles_ -= standing.told ? 0 : 1;
+           standing_at_limits_ -= standing.through_a_limit ? 1 : 0;
+           return true;
+         });
 }
 
-// At a limit a cycle may be opened by somebody who is in none of its links.
+// At a limit a cycle may be opened by somebody who is in none of its links. This search passed over
+// those who were in it, so it may have missed another that they are in.
 void LockTable::forget_standing_that_opened(const WaitSearch& search) {
   if (!search.at_limits) return;
-  std::erase_if(standing_, [&](const StandingCycle& standing) {
-    if (!standing.through_a_limit) return false;
-    const bool stands = std::ranges::all_of(standing.cycle.links, [&](const WaitLink& link) {
-      return search.graph.is_stuck(link.waiter);
-    });
-    if (!stands) drop_standing(standing);
-    return !stands;
+  const auto still_stuck = [&](const StandingCycle& standing) {
+    for (std::size_t i = 0; i < standing.parties.size(); ++i) {
+      const WaitLink& link = standing.cycle.links[i];
+      const bool at_limit = link.why == WaitLink::Why::kLimit;
+      if (!search.graph.is_stuck(link.waiter)) return false;
+      if (at_limit && !search.graph.lacks_place(link.waiter, standing.parties[i].node))
+        return false;
+    }
+    return true;
+  };
+  const bool any = drop_standing_unless([&](const StandingCycle& standing) {
+    return !standing.through_a_limit || still_stuck(standing);
   });
+  if (any) suspects_cycles_ = true;  // at a limit
 }
 
 // `entry` no longer waits, or gives its locks back. Others that share a part of such a cycle may
 // stand; and where there are limits, a cycle may be opened by somebody who is in none of its links.
 void LockTable::forget_cycles_with(const SchedulerEntry& entry) {
   if (standing_at_limits_ != 0) suspects_cycles_ = true;
-  std::erase_if(standing_, [&](const StandingCycle& standing) {
-    if (!standing.cycle.has(entry.id)) return false;
-    drop_standing(standing);
-    suspects_cycles_ = true;
-    return true;
-  });
+  const bool any = drop_standing_unless(
+      [&](const StandingCycle& standing) { return !standing.cycle.has(entry.id); });
+  if (any) suspects_cycles_ = true;
 }
 
 std::vector<WaitCycle> LockTable::take_closed_cycles() {
@@ -411,9 +478,8 @@ void LockTable::end_reported_wait(SchedulerEntry& waiter) {
   const SchedulerEntry& producer = *wait->second.producer;
   const auto reporters = reporters_.find(&producer);
   if (wait->second.why == WaitLink::Why::kTurn) {
-    // Its ancestors wait for it again, and through it for those who wait below it.
-    suspect_if_it_waits(waiter);
-    // And that was what let those below the producer pass others.
+    PV2_ASSERT(reporters->second.turns != 0, "who waits for a turn is counted at its producer");
+    // That was what let those below the producer pass others.
     if (--reporters->second.turns == 0 && stands_in_line_below(producer)) suspects_cycles_ = true;
   }
   // The last one takes its place: who completes what a hundred thousand wait for wakes them one by
@@ -431,7 +497,12 @@ void LockTable::erase_report(const SchedulerEntry& waiter) {
   open_cycles_with(waiter);
   const auto wait = reported_.find(&waiter);
   PV2_ASSERT(wait != reported_.end(), "a report that ends was made");
-  if (wait->second.why == WaitLink::Why::kTurn) --turns_;
+  if (wait->second.why == WaitLink::Why::kTurn) {
+    PV2_ASSERT(turns_ != 0, "a wait for a turn that ends was counted");
+    --turns_;
+    // Its ancestors wait for it again, and through it for those who wait below it.
+    suspect_if_it_waits(waiter);
+  }
   const std::size_t number = wait->second.number;
   PV2_ASSERT(reported_order_[number] == &waiter, "a reported wait knows its place among all");
   reported_.at(reported_order_.back()).number = number;

@@ -91,6 +91,17 @@ bool WaitGraph::is_stuck(ProcedureId id) const {
   return true;
 }
 
+bool WaitGraph::lacks_place(ProcedureId id, const LockNode* node) const {
+  PV2_ASSERT(built_, "who can go on is known when the graph is built");
+  const auto at = by_id_.find(id.value);
+  if (at == by_id_.end()) return false;
+  const auto [from, to] = wants_of_[at->second];
+  return std::any_of(wants_.begin() + static_cast<std::ptrdiff_t>(from),
+                     wants_.begin() + static_cast<std::ptrdiff_t>(to), [&](const Want& want) {
+                       return want.out_of_places && lines_[want.line].node == node;
+                     });
+}
+
 // ---- Building it ----
 
 void WaitGraph::build() {
@@ -415,8 +426,11 @@ std::vector<WaitGraph::FoundCycle> WaitGraph::find_cycles(
   std::vector<char> listed(members_.size(), 0);
   std::size_t tries = 2 * most;
   for (const Index waiter : waiters) {
-    if (found.size() == most || tries == 0) break;
     if (listed[waiter] != 0 || skip(members_[waiter].id)) continue;
+    if (found.size() == most || tries == 0) {
+      found_enough_ = true;
+      break;
+    }
     --tries;
     FoundCycle cycle = cycle_of(path_through(waiter));
     const bool overlaps =

@@ -110,6 +110,11 @@ class WaitGraph {
   [[nodiscard]] std::vector<Index> reach_of(const std::vector<Index>& members);
   /// Whether the procedure can go on no more, by this copy.
   [[nodiscard]] bool is_stuck(ProcedureId id) const;
+  /// Whether all places of the key that the procedure stands in line for are those of others who
+  /// can go on no more.
+  [[nodiscard]] bool lacks_place(ProcedureId id, const LockNode* node) const;
+  /// Whether find_cycles() ended before it had asked everybody.
+  [[nodiscard]] bool found_enough() const noexcept { return found_enough_; }
 
  private:
   struct Counts;
@@ -138,6 +143,7 @@ class WaitGraph {
 
   bool weighs_in_any_case_ = false;
   bool built_ = false;
+  bool found_enough_ = false;
   std::vector<char> stuck_;                                    // of a member
   std::vector<Index> in_order_;                                // the members in line, by ticket
   std::vector<std::pair<std::size_t, std::size_t>> wants_of_;  // of a member: from, to

@@ -127,16 +127,18 @@ class SchedulerModel {
     move_reranked();
   }
 
-  /// Whether somebody waits who can never go on, if all that do not wait do.
-  [[nodiscard]] bool stands_still() const {
+  /// Those who wait and can never go on, if all that do not wait do, and all in `going_on`.
+  [[nodiscard]] std::set<const ModelEntry*> stuck(
+      const std::set<const ModelEntry*>& going_on = {}) const {
     std::set<const ModelEntry*> stuck;
     for (const ModelEntry* e : all_) {
       if (e->where != Where::kWaiting && e->waits_for == nullptr) continue;
       for (const ModelEntry* a = e; a != nullptr; a = a->parent) stuck.insert(a);
     }
+    std::erase_if(stuck, [&](const ModelEntry* e) { return going_on.contains(e); });
     while (std::erase_if(stuck, [&](const ModelEntry* e) { return !is_held_up(*e, stuck); }) != 0) {
     }
-    return !stuck.empty();
+    return stuck;
   }
 
   /// Whether something of a higher class than the one that `e` was polled in can run.
@@ -172,27 +174,32 @@ class SchedulerModel {
     });
   }
 
-  /// Whether it may still be that `waiter` waits for `awaited` because of `why`.
-  [[nodiscard]] static bool waits_for(const ModelEntry& waiter, const ModelEntry& awaited,
-                                      WaitLink::Why why) {
+  /// Whether `waiter` waits for `awaited` because of `why`, at `key` if it waits in line.
+  [[nodiscard]] bool waits_for(const ModelEntry& waiter, const ModelEntry& awaited,
+                               WaitLink::Why why, const ResourceKey& key) const {
     switch (why) {
       case WaitLink::Why::kChild:
-        for (const ModelEntry* a = awaited.parent; a != nullptr; a = a->parent) {
-          if (a == &waiter) return true;
-        }
-        return false;
+        return waits_for_child(waiter, awaited);
       case WaitLink::Why::kReported:
       case WaitLink::Why::kTurn:
-        return waiter.waits_for == &awaited;
+        return waiter.waits_for == &awaited && waiter.for_its_turn == (why == WaitLink::Why::kTurn);
       case WaitLink::Why::kHolder:
-        return waiter.where == Where::kWaiting && awaited.holds;
       case WaitLink::Why::kAhead:
-        return waiter.where == Where::kWaiting && awaited.where == Where::kWaiting;
       case WaitLink::Why::kLimit:
-        return waiter.where == Where::kWaiting &&
-               (awaited.holds || awaited.where == Where::kWaiting);
+        break;
     }
-    return false;
+    const LockRequest* const mine = find(waiter, key);
+    const LockRequest* const theirs = find(awaited, key);
+    if (waiter.where != Where::kWaiting || mine == nullptr || theirs == nullptr) return false;
+    const bool is_ahead = awaited.where == Where::kWaiting && awaited.ticket < waiter.ticket &&
+                          !passes_waiters(waiter);
+    const bool excluded = exclude(mine->mode, theirs->mode);
+    if (why == WaitLink::Why::kAhead) return excluded && is_ahead;
+    if (why == WaitLink::Why::kHolder) {
+      return excluded && awaited.holds && !covered(waiter, key, mine->mode);
+    }
+    const bool has_a_place = awaited.holds && !awaited.exempt.contains(key);
+    return limits_.contains(key) && !ancestor_holds(waiter, key) && (has_a_place || is_ahead);
   }
 
   enum class For { kAnybody, kReserved };
@@ -273,18 +280,35 @@ class SchedulerModel {
     return passes;
   }
 
+  [[nodiscard]] static bool covered(const ModelEntry& e, const ResourceKey& key, LockMode mode) {
+    bool covered = false;
+    for (ModelEntry* a = e.parent; a != nullptr; a = a->parent) {
+      const LockRequest* of_ancestor = find(*a, key);
+      covered |= a->holds && of_ancestor != nullptr && of_ancestor->mode >= mode;
+    }
+    return covered;
+  }
+
+  // One that stands in line waits for that first; and one that waits for its turn in a rollback
+  // holds up its ancestors only through the one whose turn it is.
+  [[nodiscard]] static bool waits_for_child(const ModelEntry& waiter, const ModelEntry& child) {
+    if (child.waits_for != nullptr && child.for_its_turn) return false;
+    for (const ModelEntry* a = child.parent; a != nullptr; a = a->parent) {
+      if (a->where == Where::kWaiting) return false;
+      if (a == &waiter) return true;
+      if (a->waits_for == nullptr || !a->for_its_turn) return false;
+    }
+    return false;
+  }
+
   [[nodiscard]] bool may_take(const ModelEntry& e, std::uint64_t ticket) const {
     const bool passes = passes_waiters(e);
     for (const LockRequest& request : e.real->locks.requests()) {
-      bool covered = false;
-      for (ModelEntry* a = e.parent; a != nullptr; a = a->parent) {
-        const LockRequest* of_ancestor = find(*a, request.key);
-        covered |= a->holds && of_ancestor != nullptr && of_ancestor->mode >= request.mode;
-      }
+      const bool is_covered = covered(e, request.key, request.mode);
       for (const ModelEntry* other : all_) {
         const LockRequest* theirs = find(*other, request.key);
         if (theirs == nullptr || !exclude(theirs->mode, request.mode)) continue;
-        if (other->holds && !covered) return false;
+        if (other->holds && !is_covered) return false;
         const bool ahead = other->where == Where::kWaiting && other->ticket < ticket;
         if (ahead && !passes) return false;
       }
@@ -319,18 +343,14 @@ class SchedulerModel {
     if (e.where != Where::kWaiting) return has_stuck_child(e, stuck);
     const bool passes = passes_waiters(e);
     for (const LockRequest& request : e.real->locks.requests()) {
-      bool covered = false;
-      for (ModelEntry* a = e.parent; a != nullptr; a = a->parent) {
-        const LockRequest* of_ancestor = find(*a, request.key);
-        covered |= a->holds && of_ancestor != nullptr && of_ancestor->mode >= request.mode;
-      }
+      const bool is_covered = covered(e, request.key, request.mode);
       const auto limit = limits_.find(request.key);
       std::uint32_t places_stuck = 0;
       for (const ModelEntry* other : stuck) {
         const LockRequest* theirs = find(*other, request.key);
         if (theirs == nullptr || other == &e) continue;
         const bool ahead = other->where == Where::kWaiting && other->ticket < e.ticket;
-        if (exclude(theirs->mode, request.mode) && other->holds && !covered) return true;
+        if (exclude(theirs->mode, request.mode) && other->holds && !is_covered) return true;
         if (exclude(theirs->mode, request.mode) && ahead && !passes) return true;
         places_stuck += other->holds && !other->exempt.contains(request.key);
         places_stuck += ahead && !passes;

@@ -352,6 +352,74 @@ TEST_CASE_METHOD(Fixture,
         "the undoing of procedure 1; procedure 1 waits for its child 3");
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "a circle that was told of and has lost a link does not hide the one that takes "
+                 "its place",
+                 "[cycle]") {
+  TestEntry root(1);
+  TestEntry child(2, table("a", kExclusive), &root);
+  TestEntry grandchild(3, LockSet(), &child);
+  submit(scheduler, {&root, &child, &grandchild});
+  REQUIRE(poll_all(scheduler).size() == 3);
+  scheduler.report_wait(grandchild, root, WaitLink::Why::kReported);
+  REQUIRE(new_cycles(scheduler).size() == 1);
+
+  scheduler.report_wait(child, root, WaitLink::Why::kTurn);
+
+  const std::vector<WaitCycle> cycles = new_cycles(scheduler);
+  REQUIRE(cycles.size() == 1);
+  CHECK(to_string(cycles[0]) ==
+        "procedure 3 waits for something that procedure 1 has to do; procedure 1 waits for its "
+        "child 3");
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "a circle through a limit that a stranger has opened does not hide the one that "
+                 "its members are still in",
+                 "[cycle][limit]") {
+  scheduler.set_limit(table_key("a"), 2);
+  TestEntry holder(1, table("a", kShared)), other_holder(2, table("a", kShared));
+  TestEntry stranger(3), parent(4), child(5, table("a", kShared), &parent);
+  submit(scheduler, {&holder, &other_holder, &stranger, &parent});
+  REQUIRE(poll_all(scheduler).size() == 4);
+  submit(scheduler, child);
+  scheduler.report_wait(other_holder, stranger, WaitLink::Why::kReported);
+  scheduler.report_wait(stranger, other_holder, WaitLink::Why::kReported);
+  scheduler.report_wait(holder, parent, WaitLink::Why::kReported);
+  REQUIRE(new_cycles(scheduler).size() == 2);
+  scheduler.report_wait(parent, holder, WaitLink::Why::kReported);
+  REQUIRE(new_cycles(scheduler).empty());
+
+  scheduler.end_reported_wait(other_holder);
+
+  std::vector<WaitCycle> cycles = new_cycles(scheduler);
+  while (scheduler.suspects_cycles()) {
+    for (WaitCycle& cycle : new_cycles(scheduler)) cycles.push_back(std::move(cycle));
+  }
+  REQUIRE(cycles.size() == 1);
+  CHECK(reasons(cycles[0]) == std::vector{WaitLink::Why::kReported, WaitLink::Why::kReported});
+}
+
+TEST_CASE_METHOD(Fixture, "when a search finds more circles than it tells of, another one is due",
+                 "[cycle]") {
+  constexpr std::uint64_t kPairs = 100;
+  std::vector<std::unique_ptr<TestEntry>> entries;
+  for (std::uint64_t id = 1; id <= 2 * kPairs; ++id) {
+    entries.push_back(std::make_unique<TestEntry>(id));
+    scheduler.admit(*entries.back());
+  }
+  for (std::size_t i = 0; i < entries.size(); i += 2) {
+    scheduler.report_wait(*entries[i], *entries[i + 1], WaitLink::Why::kReported);
+    scheduler.report_wait(*entries[i + 1], *entries[i], WaitLink::Why::kReported);
+  }
+
+  std::size_t told = new_cycles(scheduler).size();
+  CHECK(told < kPairs);
+  while (scheduler.suspects_cycles()) told += new_cycles(scheduler).size();
+
+  CHECK(told == kPairs);
+}
+
 TEST_CASE_METHOD(Fixture, "what urgent work waits for goes before its equals until the wait ends",
                  "[inheritance]") {
   TestEntry low(1, table("a", kExclusive), nullptr, Priority::kLow);
@@ -434,6 +502,19 @@ TEST_CASE_METHOD(Fixture, "at most so many hold a limited key, first come, first
   CHECK(poll_all(scheduler) == Ids{3});
   scheduler.set_limit(table_key("a"), std::nullopt);
   CHECK(poll_all(scheduler) == Ids{4});
+}
+
+TEST_CASE_METHOD(Fixture, "a holder that takes no place is in nobody's way at a limit", "[limit]") {
+  scheduler.set_limit(table_key("a"), 1);
+  TestEntry holder(1, table("a", kShared)), child(2, table("a", kShared), &holder);
+  TestEntry waiter(3, table("a", kShared));
+  submit(scheduler, {&holder, &child, &waiter});
+
+  const QueuePlace place = scheduler.place_of(waiter, 4);
+
+  REQUIRE(place.blockers.size() == 1);
+  CHECK(place.blockers[0].awaited == holder.id);
+  CHECK(place.more == 0);
 }
 
 TEST_CASE_METHOD(Fixture, "a limit is taken all or nothing with the rest of the set", "[limit]") {
