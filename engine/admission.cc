@@ -325,7 +325,6 @@ void Admission::answer_known(const Key& wanted, const NonceEntry& entry,
                              InsertCommit::Submitter& submitter, Effects& effects) {
   const Execution* const live = core_.find(entry.id);
   InsertCommit* const pending = live != nullptr ? live->inserting : nullptr;
-  PV2_ASSERT(live == nullptr || live->nonce == wanted.nonce, "a nonce is that of its procedure");
   PV2_ASSERT(pending == nullptr || !pending->submitters.empty(),
              "somebody waits for what is just being submitted");
   if (pending != nullptr && submitter.step != nullptr &&

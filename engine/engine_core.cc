@@ -65,6 +65,15 @@ Result<ProcedureId> EngineCore::allocate_ids(std::size_t count) {
   return first;
 }
 
+void EngineCore::delete_rows(std::unique_ptr<GarbageCommit> garbage, Effects& effects) {
+  PendingGarbage& pending = state.garbage.find(garbage->root)->second;
+  if (std::exchange(pending.under_way, true)) {
+    pending.next.push_back(std::move(garbage));
+  } else {
+    effects.garbage.push_back(std::move(garbage));
+  }
+}
+
 void EngineCore::reserve_ids(Effects& effects) {
   if (state.watermark_on_the_way || state.next_id + kIdBlock / 2 < state.durable_watermark) return;
   write_watermark(state.next_id + kIdBlock, {}, effects);

@@ -75,7 +75,10 @@ struct NonceEntry {
 
 /// Rows of one tree that are being deleted.
 struct PendingGarbage {
-  std::size_t chains = 0;  ///< Each deletes chunk after chunk.
+  std::size_t chains = 0;  ///< Each deletes chunk after chunk, one chain after the other: a
+                           ///< member's rows go before those of whom it was spawned by.
+  bool under_way = false;  ///< The first of them.
+  std::vector<std::unique_ptr<GarbageCommit>> next;
   /// Of the root's result, which wait for the last of them: rows without their root would look like
   /// a torn tree.
   std::vector<std::function<void(Status)>> acknowledgements;
@@ -98,6 +101,9 @@ struct EngineState {
   /// Rows of members that left before the end of their tree, by root: deleted when they are many,
   /// or with the others of the tree. Each is a chain of that root's garbage.
   FlatMap<ProcedureId, std::unique_ptr<GarbageCommit>> dropped;
+  /// Orders of operators that are durable, and are published when no work on their tree is under
+  /// way: what they are about is not half stopped or planned then.
+  CommitList put_off;
   /// Children of steps that are on the way: they will be live.
   std::size_t spawning = 0;
   /// Aborts on the way, by root. One per tree: a second one joins it.
@@ -209,6 +215,9 @@ struct EngineCore {
       PV2_REQUIRES(state_mutex);
   /// Has every worker look through what it has taken and not begun.
   void recall_runs() PV2_REQUIRES(state_mutex) { recalls.fetch_add(1, std::memory_order_relaxed); }
+  /// Has the rows deleted, after those of the same tree that are being deleted.
+  void delete_rows(std::unique_ptr<GarbageCommit> garbage, Effects& effects)
+      PV2_REQUIRES(state_mutex);
   /// Why nothing is accepted any more, or OK.
   Status unavailable() const PV2_REQUIRES(state_mutex);
   /// The counters of a type.

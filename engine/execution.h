@@ -156,8 +156,11 @@ struct TreeState {
   /// By what the records say of it and of the domains around it, after a restart: the first failure
   /// or abort.
   CommitSequence first_failure{UINT64_MAX};
+  /// The same of itself and of the root: who is recorded later has not begun another step.
+  CommitSequence stopped_since{UINT64_MAX};
   /// Of a root: members that have a point of no return, before or behind them.
   std::uint32_t no_returns = 0;
+  std::uint32_t heads_that_say_it = 0;  ///< Of a root: heads with `interrupted`, itself included.
 };
 
 struct Execution final : SchedulerEntry {

@@ -104,7 +104,7 @@ void OutstandingWork::stop(std::vector<std::shared_ptr<PieceOfWork>>& told,
 void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effects& effects) {
   if (has_work(execution)) return;
   PV2_ASSERT(!execution.work->held_back, "a record is held back only while work is outstanding");
-  if (execution.phase == Phase::kInFlight || execution.work->last_order) return;
+  if (execution.phase == Phase::kInFlight || execution.work->ends) return;
   execution.work.reset();
   if (locks == Kept::kNo || !keeps_locks_for_work(execution)) return;
   if (execution.recorded_locks) return give_back_locks(core, execution, effects);
@@ -124,6 +124,7 @@ bool waits_for_work(StepCommit& last_order) {
   }
   if (awaited == 0) return false;
   if (!head.work) head.work = std::make_unique<OutstandingWork>();
+  head.work->ends = true;
   PV2_ASSERT(!head.work->last_order, "what is ended by an order takes no other");
   head.work->last_order.reset(&last_order);
   head.work->last_order_awaits = awaited;

@@ -87,6 +87,8 @@ struct OutstandingWork {
   std::size_t last_order_awaits = 0;
   /// The head of what is ended so, of one that has a piece outstanding.
   Execution* ended_with = nullptr;
+  bool ends =
+      false;  ///< An order that ends it is on the way, or waits: it makes no record any more.
 
   OutstandingWork();
   ~OutstandingWork();

@@ -107,10 +107,14 @@ void apply_locks(Execution& execution, const Transition& next) {
   execution.patience = next.patience;
 }
 
+// Whether an operator ordered it.
+bool is_order(const StepCommit& commit) {
+  return commit.next.history && is_order(commit.next.history->outcome);
+}
+
 // Whether an operator ends what is under a head.
 bool is_last_order(const StepCommit& commit) {
-  const auto& last = commit.next.history;
-  return last && last->outcome == Outcome::Kind::kBypassed;
+  return is_order(commit) && commit.next.history->outcome == Outcome::Kind::kBypassed;
 }
 
 // The execution becomes what its record says.
@@ -164,7 +168,10 @@ void apply_transition(Execution& execution, StepCommit& commit) {
   if (next.visited) ++execution.visits;
   if (next.history) execution.history.add(*next.history);
   if (next.new_image) execution.image = next.image;
-  if (next.interrupted) execution.tree.interrupted = std::move(next.interrupted);
+  if (next.interrupted) {
+    if (!execution.tree.interrupted) ++execution.root->tree.heads_that_say_it;
+    execution.tree.interrupted = std::move(next.interrupted);
+  }
   // Each record has the whole result: one that has none is of a procedure that is being undone.
   if (commit.needs_record) execution.result = next.result;
   execution.ended_age = next.ended_age.value_or(Execution::kNotDated);
@@ -324,6 +331,10 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
 void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   Execution& execution = *commit.execution;
   Execution& root = *execution.root;
+  if (is_order(commit) && has_work_under_way(core_, root)) {
+    core_.state.put_off.push_back(commit);
+    return;
+  }
   PV2_ASSERT(execution.phase == Phase::kInFlight, "whose record is published is in flight");
   PV2_ASSERT(execution.timer_index == Execution::kNoTimer, "who is in flight waits for no time");
   PV2_ASSERT(commit.children.empty() || execution.unfinished_children == 0,
@@ -369,8 +380,10 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   PV2_ASSERT(core_.state.spawning >= commit.reserved, "children were counted when they were made");
   core_.state.spawning -= std::exchange(commit.reserved, 0);
   const bool may_drop = execution.unexamined != nullptr && !commit.was_undo && !commit.is_grant;
-  const bool root_ended = execution.is_root() && is_finished(execution.state);  // all of them leave
-  if (may_drop && !root_ended) drop_ended_children(core_, execution, effects);
+  // All of them leave.
+  const bool all_leave =
+      commit.next.reported || (execution.is_root() && is_finished(execution.state));
+  if (may_drop && !all_leave) drop_ended_children(core_, execution, effects);
   const Execution* const failed = failing_domain(execution);
   const bool ended = is_finished(execution.state) && execution.is_root() && failed == nullptr;
   if (ended || (execution.is_root() && execution.state == ProcedureState::kRolledBack)) {
@@ -495,7 +508,13 @@ void Publisher::apply_garbage(GarbageCommit& commit, Effects& effects) {
   const auto at = core_.state.garbage.find(commit.root);
   PV2_ASSERT(at != core_.state.garbage.end(), "garbage belongs to a root that is remembered");
   PV2_ASSERT(at->second.chains > 0, "garbage that is deleted was counted");
-  if (--at->second.chains != 0) return;
+  PendingGarbage& pending = at->second;
+  pending.under_way = !pending.next.empty();
+  if (pending.under_way) {
+    effects.garbage.push_back(std::move(pending.next.front()));
+    pending.next.erase(pending.next.begin());
+  }
+  if (--pending.chains != 0) return;
   for (auto& acknowledge : at->second.acknowledgements) {
     effects.answers.push_back([acknowledge = std::move(acknowledge)] { acknowledge(Status()); });
   }

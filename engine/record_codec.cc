@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 namespace pv2 {
 namespace {
@@ -350,14 +352,40 @@ Status decode_history(std::string_view bytes, WallTime updated, History& history
   return Status();
 }
 
+// Numbers that name values of an enumeration. One that the type cannot hold is remembered: without
+// its upper bits it would be one of the values, and the record would say something else.
+class NamedValues {
+ public:
+  template <class Enum>
+  void read(WireReader& reader, Enum& value) {
+    const std::uint64_t number = reader.varint();
+    if (number > std::numeric_limits<std::underlying_type_t<Enum>>::max()) {
+      too_large_ = number;
+      return;
+    }
+    value = static_cast<Enum>(number);
+  }
+  /// Refuses the record that they were read from, if one of them was too large.
+  [[nodiscard]] Status status(std::string_view what) const {
+    if (too_large_ == 0) return Status();
+    return Status(StatusCode::kCorruption, std::string(what) + " names value " +
+                                               std::to_string(too_large_) +
+                                               " where 255 is the largest");
+  }
+
+ private:
+  std::uint64_t too_large_ = 0;
+};
+
 Status decode_undo_error(std::string_view bytes, Status& error) {
   auto code = StatusCode::kOk;
   std::string message;
+  NamedValues named;
   WireReader reader(bytes);
   while (reader.next()) {
     switch (reader.number()) {
       case error_field::kCode:
-        code = static_cast<StatusCode>(reader.varint());
+        named.read(reader, code);
         break;
       case error_field::kMessage:
         message = reader.bytes();
@@ -367,29 +395,32 @@ Status decode_undo_error(std::string_view bytes, Status& error) {
     }
   }
   if (!reader.ok()) return malformed("error of an undo", reader);
+  if (Status unknown = named.status("error of an undo"); !unknown.ok()) return unknown;
   if (code != StatusCode::kOk) error = Status(code, std::move(message));
   return Status();
 }
 
 Result<LockRequest> decode_lock(std::string_view bytes) {
   LockRequest request;
+  NamedValues named;
   WireReader reader(bytes);
   while (reader.next()) {
     switch (reader.number()) {
       case lock_field::kClass:
-        request.key.cls = static_cast<ResourceClass>(reader.varint());
+        named.read(reader, request.key.cls);
         break;
       case lock_field::kName:
         request.key.name = reader.bytes();
         break;
       case lock_field::kMode:
-        request.mode = static_cast<LockMode>(reader.varint());
+        named.read(reader, request.mode);
         break;
       default:
         break;
     }
   }
   if (!reader.ok()) return malformed("lock", reader);
+  if (Status unknown = named.status("lock"); !unknown.ok()) return unknown;
   if (request.mode != LockMode::kShared && request.mode != LockMode::kExclusive) {
     return Status(StatusCode::kCorruption, "lock of unknown mode on " + to_string(request.key));
   }
@@ -778,6 +809,7 @@ Status decode_header(std::string_view row, Execution& execution, HeaderFacts& fa
   std::vector<LockRequest> locks;
   ResourceKey primary;
   auto scope = LockScope::kOperation;
+  NamedValues named;
   WireReader reader(*engine);
   while (reader.next()) {
     switch (reader.number()) {
@@ -806,7 +838,7 @@ Status decode_header(std::string_view row, Execution& execution, HeaderFacts& fa
         facts.fingerprint.low = reader.fixed64();
         break;
       case header_field::kFingerprintForm:
-        facts.fingerprint.form = static_cast<Fingerprint::Form>(reader.varint());
+        named.read(reader, facts.fingerprint.form);
         break;
       case header_field::kSubmitted:
         execution.submitted = wall_time(reader.sint());
@@ -821,16 +853,16 @@ Status decode_header(std::string_view row, Execution& execution, HeaderFacts& fa
         break;
       }
       case header_field::kLockScope:
-        scope = static_cast<LockScope>(reader.varint());
+        named.read(reader, scope);
         break;
       case header_field::kPrimaryClass:
-        primary.cls = static_cast<ResourceClass>(reader.varint());
+        named.read(reader, primary.cls);
         break;
       case header_field::kPrimaryName:
         primary.name = reader.bytes();
         break;
       case header_field::kPriority:
-        execution.priority = static_cast<Priority>(reader.varint());
+        named.read(reader, execution.priority);
         break;
       case header_field::kSpawnedAt:
         execution.spawned_at = reader.varint();
@@ -846,6 +878,7 @@ Status decode_header(std::string_view row, Execution& execution, HeaderFacts& fa
     }
   }
   if (!reader.ok()) return malformed("header", reader);
+  if (Status unknown = named.status("header"); !unknown.ok()) return unknown;
   if (!execution.id || !facts.root) {
     return Status(StatusCode::kCorruption, "header names no procedure or no root");
   }
@@ -876,6 +909,7 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
   std::string_view interrupted;
   std::string_view undo_error;
   CommitSequence failure_sequence = sequence;
+  NamedValues named;
   WireReader reader(*engine);
   while (reader.next()) {
     switch (reader.number()) {
@@ -913,13 +947,13 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
         undo_error = reader.bytes();
         break;
       case state_field::kErrorCode:
-        error_code = static_cast<StatusCode>(reader.varint());
+        named.read(reader, error_code);
         break;
       case state_field::kErrorMessage:
         error_message = reader.bytes();
         break;
       case state_field::kParkedCode:
-        parked_code = static_cast<StatusCode>(reader.varint());
+        named.read(reader, parked_code);
         break;
       case state_field::kParkedMessage:
         parked_message = reader.bytes();
@@ -941,6 +975,7 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
     }
   }
   if (!reader.ok()) return malformed("state", reader);
+  if (Status unknown = named.status("state"); !unknown.ok()) return unknown;
   Status list = decode_undo_list(undo, sequence, execution.undo);
   if (list.ok()) list = decode_history(history, execution.updated, execution.history);
   if (list.ok() && (flags & kKnowsInterrupted) != 0) {

@@ -425,14 +425,14 @@ void Recovery::collect_garbage(Effects& effects) {
     garbage->root = root;
     garbage->left.assign(ids.rbegin(), ids.rend());  // children first
     ++core_.state.garbage[root].chains;
-    effects.garbage.push_back(std::move(garbage));
+    core_.delete_rows(std::move(garbage), effects);
   }
   for (auto& [root, ids] : garbage_) {
     auto garbage = std::make_unique<GarbageCommit>();
     garbage->root = root;
     garbage->left = std::move(ids);
     ++core_.state.garbage[root].chains;
-    effects.garbage.push_back(std::move(garbage));
+    core_.delete_rows(std::move(garbage), effects);
   }
 }
 

@@ -359,6 +359,7 @@ std::unique_ptr<StepCommit> end_tree(EngineCore& core, Execution& head, const Au
              "a domain is ended when nothing is done to its members");
   for (Execution* member : tree_of(head)) {
     if (member->phase == Phase::kWaiting) member->phase = Phase::kIdle;
+    if (member->work) member->work->ends = true;
     core.abandon_waits(*member);
   }
   auto commit = begin_order(core, head);

@@ -261,8 +261,8 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
         });
       }
       core_.state.spare_acknowledges.give_back(std::move(commit));
+      core_.delete_rows(std::move(garbage), effects);
     }
-    effects.garbage.push_back(std::move(garbage));
     return publisher_.perform(effects);
   }
   commit->batch.reserve(192);  // four keys

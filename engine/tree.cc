@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Join, failure, rollback and end of a tree. Every function here runs under the state mutex and is
-// short, except that a failure looks at every member of its tree once.
+// Join, failure, rollback and end of a tree. Every function here runs under the state mutex. What
+// is done to all members of a tree is done in sections, see tree_work.h.
 
 #include "tree.h"
 
@@ -96,6 +96,7 @@ void park_tree(EngineCore& core, Execution& head, const std::string& why, Effect
 // whether it was in the middle of it when one of them was about to be undone.
 std::optional<bool> recorded_interruption(Execution& member) {
   std::optional<bool> said;
+  if (member.root->tree.heads_that_say_it == 0) return said;
   for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
     const InterruptedMembers* const interrupted = head->tree.interrupted.get();
     if (interrupted != nullptr) said = said.value_or(true) && interrupted->contains(member.id);
@@ -326,7 +327,8 @@ void begin_turns(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   TreeState& tree = head.tree;
   RollbackPlan& rollback = *tree.rollback;
-  if (head.is_quarantined() || tree.work != nullptr) return;
+  // A wider domain has failed meanwhile, which plans it anew; or that comes to it.
+  if (tree.failing != &head || head.is_quarantined() || tree.work != nullptr) return;
   PV2_ASSERT(tree.failed && tree.rolling_back, "turns are those of what is being undone");
   if (rollback.left() <= 1 && !may_end(head)) return;
   if (rollback.left() == 0) {
@@ -380,6 +382,12 @@ Execution* failing_domain(Execution& member) {
   Execution* const failing = member.domain().tree.failing;
   PV2_ASSERT(failing == nullptr || failing->tree.failed, "what is said to have failed has failed");
   return failing;
+}
+
+bool has_work_under_way(const EngineCore& core, const Execution& root) {
+  const auto& works = core.state.tree_works;
+  return std::any_of(works.begin(), works.end(),
+                     [&](const auto& work) { return work->head.root == &root; });
 }
 
 bool is_in_flight(Execution& head) {
@@ -600,6 +608,7 @@ void find_failures(Execution& root) {
     if (!member.is_head()) continue;
     TreeState& tree = member.tree;
     if (!tree.failed) tree.first_failure = CommitSequence{UINT64_MAX};
+    tree.stopped_since = std::min(tree.first_failure, root.tree.first_failure);
     if (member.is_root()) continue;
     tree.first_failure = std::min(tree.first_failure, member.outer_domain()->tree.first_failure);
   }
@@ -614,10 +623,12 @@ void forget_what_had_not_begun(Execution& root,
       member.started = *said;
       continue;
     }
-    // What became durable after the failure was published after it: nothing followed from it.
+    // What became durable after the failure of its domain, or of the root, was published after it:
+    // nothing followed from it. Of a domain in between that is not known: to stop what lies within
+    // it may have taken a while.
     const auto at = recorded.find(member.id);
     if (at == recorded.end() || has_tried(member)) continue;
-    if (failed_before(member, at->second)) member.started = false;
+    if (member.domain().tree.stopped_since < at->second) member.started = false;
   }
 }
 
@@ -679,7 +690,8 @@ void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex)
   TreeWork& work = begin_work(core, head, TreeWork::Kind::kEnd);
   const bool has_rows = head.first_child != nullptr ||
                         (head.is_root() && head.inbox && !head.inbox->messages.empty());
-  const auto dropped = head.is_root() ? core.state.dropped.find(head.id) : core.state.dropped.end();
+  // Some of them may have been below it: they go first.
+  const auto dropped = core.state.dropped.find(head.root->id);
   if (dropped != core.state.dropped.end()) {
     work.garbage = std::move(dropped->second);
     core.state.dropped.erase(dropped);
@@ -707,8 +719,9 @@ void fail_tree(EngineCore& core, Execution& head) {
   tree.failed = true;
   tree.failing = &head;
   tree.in_flight_inside = tree.in_flight;
-  // Others than the one that failed, which is counted until its record has been dealt with.
-  if (tree.in_flight > 1) core.recall_runs();
+  // Others than the one that failed, which is counted until its record has been dealt with; of the
+  // domains within it nobody is counted yet.
+  if (tree.in_flight > 1 || head.first_child != nullptr) core.recall_runs();
   begin_work(core, head, TreeWork::Kind::kStop);
 }
 
@@ -826,6 +839,7 @@ void adopt(Execution& member) {
     member.tree.over = is_over(*member.parent_execution()) || member.reported;
   }
   if (may_not_return(member)) ++member.root->tree.no_returns;
+  if (member.tree.interrupted) ++member.root->tree.heads_that_say_it;
 }
 
 void enter_flight(Execution& member) {
@@ -956,7 +970,7 @@ void stop(EngineCore& core, Execution& head, Execution& member) PV2_REQUIRES(cor
 
 void stopped(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   const TreeState& tree = head.tree;
-  if (tree.in_flight_inside > 1) core.recall_runs();
+  if (tree.in_flight_inside != 0) core.recall_runs();
   if (head.is_quarantined() || tree.in_flight_inside != 0) return;
   if (!tree.rolling_back && !tree.parked) begin_rollback(core, head, effects);
 }
@@ -1000,6 +1014,7 @@ void plan(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
   // Of a done() that was waiting for its children: nothing came of it.
   if (&member == &head) head.result.clear();
   plan_member(member, work.turns);
+  work.has_branches = work.has_branches || member.beside != nullptr;
   if (&member != &head) give_back_idle_locks(core, member, effects);
 }
 
@@ -1024,7 +1039,8 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(!has_work(member), "who leaves has no work outstanding");
   PV2_ASSERT(member.first_child == nullptr, "who leaves has no children that are left");
-  PV2_ASSERT(member.phase == Phase::kIdle, "who leaves does nothing");
+  PV2_ASSERT(member.phase != Phase::kInFlight, "who leaves has no record on the way");
+  PV2_ASSERT(member.tree.work == nullptr, "nothing is being done to what is under who leaves");
   PV2_ASSERT(member.waiters.empty(), "nobody waits for a result of who leaves");
   Looks::one();
   if (member.type != nullptr) {  // else it is bypassed by a program that does not know it
@@ -1035,6 +1051,7 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
     PV2_ASSERT(member.root->tree.no_returns != 0, "a point of no return was counted");
     --member.root->tree.no_returns;
   }
+  if (member.tree.interrupted) --member.root->tree.heads_that_say_it;
   core.abandon_waits(member);
   core.settle(member, Disposition::kComplete);
   core.state.live.erase(member.id);
@@ -1124,15 +1141,11 @@ bool stop_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(c
   return true;
 }
 
-// Sorts what the work has collected; false: that is much, and is done without the mutex.
-bool sort_or_leave(TreeWork& work, std::size_t size, Effects& effects) {
-  if (size > kSortedAtOnce) {
-    work.is_outside = true;
-    effects.to_sort.push_back(&work);
-    return false;
-  }
-  sort_collected(work);
-  return true;
+// What the work has collected is sorted without the mutex; it pauses.
+bool leave_to_sort(TreeWork& work, Effects& effects) {
+  work.is_outside = true;
+  effects.to_sort.push_back(&work);
+  return false;
 }
 
 bool plan_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
@@ -1144,7 +1157,8 @@ bool plan_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(c
     work.stage = Stage::kNames;
   }
   if (work.stage == Stage::kNames && misleads_a_restart(work)) {
-    if (!sort_or_leave(work, work.candidates.size(), effects)) return false;
+    if (work.candidates.size() > kSortedAtOnce) return leave_to_sort(work, effects);
+    sort_collected(work);
   }
   if (work.stage == Stage::kNamed) {
     const auto over = take_off(core, work);
@@ -1162,7 +1176,11 @@ bool plan_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(c
     if (work.cursor.at() != nullptr) return false;
     work.stage = Stage::kSort;
   }
-  if (work.stage == Stage::kSort && !sort_or_leave(work, work.turns.size(), effects)) return false;
+  if (work.stage == Stage::kSort) {
+    const bool is_much = work.turns.size() > kSortedAtOnce || work.has_branches;
+    if (is_much) return leave_to_sort(work, effects);
+    sort_collected(work);
+  }
   PV2_ASSERT(work.stage == Stage::kSorted, "a plan is in order before its first turn begins");
   planned(core, work, effects);
   const auto over = take_off(core, work);
@@ -1185,7 +1203,7 @@ bool end_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(co
   }
   const auto over = take_off(core, work);
   head.is_root() ? leave(core, *over, head, effects) : report_end(core, head, effects);
-  if (over->garbage) effects.garbage.push_back(std::move(over->garbage));
+  if (over->garbage) core.delete_rows(std::move(over->garbage), effects);
   return true;
 }
 
@@ -1231,9 +1249,9 @@ bool is_spent(const Execution& member) {
 void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(is_spent(child) && child.phase == Phase::kIdle && child.tree.work == nullptr,
              "who leaves before its tree has ended");
-  for (const auto& work : core.state.tree_works) {
-    if (work->cursor.at() == &child) work->cursor.move();
-  }
+  // Of works that have not begun the cursor is at their heads.
+  auto& works = core.state.tree_works;
+  if (!works.empty() && works.front()->cursor.at() == &child) works.front()->cursor.move();
   const ProcedureId root = child.root->id;
   GarbageCommit* rows = nullptr;
   if (core.keeps_records) {
@@ -1247,7 +1265,7 @@ void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(cor
   }
   let_go(core, child, rows, effects);
   if (rows == nullptr || rows->left.size() < kDroppedAtOnce) return;
-  effects.garbage.push_back(std::move(core.state.dropped[root]));
+  core.delete_rows(std::move(core.state.dropped[root]), effects);
   core.state.dropped.erase(root);
 }
 
@@ -1266,6 +1284,7 @@ void drop_ended(EngineCore& core, Execution& parent, std::size_t& most, Effects&
     const bool is_of_last_spawn = child->spawned_at == parent.last_child->spawned_at;
     if (is_of_last_spawn && !has_ended) return;
     const bool spent = is_spent(*child);
+    if (child->tree.work != nullptr) return;  // what is below it leaves already
     if (spent && child->unexamined != nullptr) {
       drop_ended(core, *child, most, effects);
       if (child->unexamined != nullptr) return;  // the next record goes on with them
@@ -1310,6 +1329,7 @@ bool do_tree_works(EngineCore& core, Effects& effects) {
   auto& works = core.state.tree_works;
   while (!works.empty() && core.looks.have_room()) {
     if (!go_on(core, *works.front(), effects)) break;
+    effects.durable.splice_back(std::exchange(core.state.put_off, {}));
   }
   if (works.empty()) core.tree_work_waits.store(false);
   return !works.empty() && !works.front()->is_outside;

@@ -37,6 +37,10 @@ void children_finished(EngineCore& core, Execution& parent, Effects& effects)
 /// The head of the widest domain around `member` that has failed, or nullptr.
 [[nodiscard]] Execution* failing_domain(Execution& member);
 
+/// Whether something is being done to all members of a domain of this tree, a section at a time.
+[[nodiscard]] bool has_work_under_way(const EngineCore& core, const Execution& root)
+    PV2_REQUIRES(core.state_mutex);
+
 /// Whether somebody of the domain, or of those within it if it has failed, is in flight; or all of
 /// them are just being stopped, planned for, or let go.
 [[nodiscard]] bool is_in_flight(Execution& head);

@@ -9,11 +9,12 @@
 // Between two sections:
 //   kStop   The domain has failed, and its own members know: none begins a step. A domain within it
 //           that was not come to yet goes on, as if the failure had been durable a moment later.
-//   kPlan   Nobody of the domain is in flight, and nobody will be but who gives locks back; orders
-//           about it are put off.
+//   kPlan   Nobody of the domain is in flight, and nobody will be but who gives locks back.
 //   kTurns  The rollback is planned; turns of it begin.
 //   kEnd    Nobody finds the members any more (EngineCore::find). They leave from the bottom up, so
 //           whoever is left has its ancestors.
+//
+// Orders of operators about a tree, durable or not, are put off while a work on it is under way.
 
 #pragma once
 
@@ -52,6 +53,7 @@ struct TreeWork {
   bool has_turns = false;  ///< Somebody has something to undo.
   std::unique_ptr<InterruptedMembers> interrupted;
   std::vector<UndoTurn> turns;
+  bool has_branches = false;  ///< Some are undone beside others.
   std::unique_ptr<RollbackPlan> plan;
 
   // Of an end.

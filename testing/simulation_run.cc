@@ -10,6 +10,7 @@
 #include <pv2/scheduler/simple_procedure_scheduler.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "looks.h"
@@ -32,14 +33,8 @@ constexpr int kDepthMax = 2;
 
 // After how many looks a work on a tree pauses: mostly after each, so that others come between.
 std::size_t pauses_of(std::uint64_t seed) {
-  switch (seed % 4) {
-    case 0:
-      return kSectionPauses;
-    case 1:
-      return 5;
-    default:
-      return 1;
-  }
+  constexpr std::array<std::size_t, 6> kPauses{1, 2, 3, 5, 17, kSectionPauses};
+  return kPauses[seed % kPauses.size()];
 }
 
 bool has_failed(const ProcedureInfo& info) {

@@ -4,6 +4,8 @@
 // never deleted, and everything else runs. If even the engine's part is unreadable, open refuses
 // and names the record. (Rows 71-73, 79, 85 and X10, in terms of our records.)
 
+#include <pv2/base/frame.h>
+
 #include "engine/repair_orders.h"
 #include "record_codec.h"
 #include "support/engine_world.h"
@@ -285,6 +287,30 @@ TEST_CASE("a torn record is quarantined or refused, at whatever length it was to
       }
     }
   }
+}
+
+TEST_CASE("a lock of a class that no program has is refused, and is not read as another one") {
+  Execution execution;
+  execution.id = ProcedureId{1};
+  execution.root = &execution;
+  execution.type_name = "t";
+  execution.locks.key({static_cast<ResourceClass>(200), "x"}, LockMode::kExclusive);
+  std::string bytes;
+  encode_header(execution, Fingerprint(), bytes);
+  std::string_view rest = bytes;
+  const std::size_t size = read_frame(rest)->size();
+  const std::string written = "\xC8\x01";  // 200
+  const std::size_t at = bytes.find(written);
+  REQUIRE(at != std::string::npos);
+  bytes.replace(at, written.size(), "\xC8\x03");  // 456, which is 200 without its upper bits
+  seal_frame(bytes.data(), size);
+
+  Execution read;
+  HeaderFacts facts;
+  const Status refused = decode_header(bytes, read, facts);
+
+  CHECK(refused.code() == StatusCode::kCorruption);
+  CHECK_THAT(refused.to_string(), ContainsSubstring("456"));
 }
 
 TEST_CASE("a header without a state, or a state without a header, is refused by name") {

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between two sections of a work on a tree others come: records that are published, orders, a
+// failure around it, members that leave.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "engine/job_story.h"
+#include "engine/repair_orders.h"
+#include "support/wrapped_store.h"
+
+namespace pv2::testing {
+namespace {
+
+// Three sections have to look at so many.
+constexpr int kMany = 1500;
+
+/// Nothing to undo.
+struct FreeKind : JobKind {
+  static constexpr std::string_view kType = "test.FreeJob";
+  static constexpr auto kSteps =
+      steps(step(JobStep::kOne, "ONE", kNoUndo), step(JobStep::kTwo, "TWO", kNoUndo));
+};
+using FreeJob = ScriptedJob<FreeKind>;
+
+/// Calls once, before the next batch is made durable.
+class HookedStore final : public WrappedStore {
+ public:
+  HookedStore(std::unique_ptr<ProcedureStore> inner, std::function<void()>& call)
+      : WrappedStore(std::move(inner)), call_(call) {}
+  bool pump() override {
+    if (call_) std::exchange(call_, {})();
+    return WrappedStore::pump();
+  }
+
+ private:
+  std::function<void()>& call_;
+};
+
+struct Machine {
+  std::function<void()> before_batch;  // outlives the store
+  EngineWorld engine;
+
+  void open(std::uint32_t max_attempts = 0) {
+    engine.max_live_procedures = 10'000;
+    engine.retry.max_attempts = max_attempts;
+    ExecutorOptions options = engine.options();
+    options.registry.add<FreeJob>(engine.world);
+    options.store = std::make_unique<HookedStore>(std::move(options.store), before_batch);
+    engine.open(std::move(options));
+  }
+  void say_go(ProcedureId id) {
+    engine.executor().signal_async(id, "go", {}, [](const Status&) {});
+  }
+};
+
+constexpr auto kReported = [] {
+  SpawnOptions options;
+  options.on_failure = OnFailure::kReport;
+  return options;
+};
+
+std::optional<Outcome> when_told(JobRun& run, Outcome then) {
+  if (run.ctx.signal("go") == nullptr) return Say::wait();
+  return then;
+}
+
+void spawn_many(JobRun& run) {
+  for (int i = 0; i < kMany; ++i) run.ctx.spawn(FreeJob(run.world, "k"));
+}
+
+}  // namespace
+
+TEST_CASE("rows of who left early go before those of whom it was spawned by") {
+  const bool crashes = GENERATE(true, false);
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 3, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) run.ctx.spawn(Job(run.world, "h"), kReported());
+                    if (run.step == 2 && run.ctx.signal("go") == nullptr) return Say::wait();
+                    return usual();
+                  }};
+  scripts["h"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) run.spawn("p");
+                    if (run.step == 2) return Say::fail("no");
+                    return usual();
+                  }};
+  scripts["p"] = {.steps = 3, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step <= 2) run.ctx.spawn(FreeJob(run.world, "k"));
+                    return usual();
+                  }};
+  scripts["k"] = {.steps = 1};
+  machine.open();
+  const ProcedureId root = engine.submit("r");
+  engine.run();
+
+  if (crashes) {
+    engine.faults().crash_before(engine.faults().commits() + 1, FaultStore::AfterCrash::kFail);
+  }
+  machine.open();
+  engine.run();
+
+  CHECK_FALSE(engine.describe(root).quarantined);
+  machine.say_go(root);
+  engine.run();
+  CHECK(engine.result(root).status.ok());
+}
+
+TEST_CASE("an order that ends a tree beside work that it kept a lock for ends it once") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  bool began = false;
+  ProcedureId root;
+  scripts["r"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) run.spawn("m");
+                    return usual();
+                  }};
+  scripts["m"] = {.steps = 2, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                    if (began) return Say::retry("later");
+                    static_cast<void>(run.ctx.signal("go"));
+                    run.ctx.offload([&] {
+                      if (std::exchange(began, true)) return;
+                      machine.say_go({root.value + 1});
+                      engine.run();  // it gives up
+                      engine.executor().repair_async(root, RepairVerb::kBypass, kNote,
+                                                     [](const Status&) {});
+                      engine.run();
+                    });
+                    return Say::wait();
+                  }};
+  scripts["m"].locks = LockSet().table("shop", "t", LockMode::kExclusive).scope(LockScope::kVisit);
+  machine.open(1);
+  engine.executor().submit_async(Job(engine.world, "r"), {},
+                                 [&](const Result<Submitted>& submitted) { root = submitted->id; });
+  engine.run();
+  engine.run();
+  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.result(root).bypassed);
+}
+
+TEST_CASE("an abort and an order that ends the same large tree end it once") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) {
+                      run.spawn("m");
+                      spawn_many(run);
+                    }
+                    return usual();
+                  }};
+  scripts["m"] = {.steps = 1,
+                  .run = [](JobRun&) -> std::optional<Outcome> { return Say::retry("later"); }};
+  scripts["k"] = {.steps = 1, .run = [](JobRun& run) { return when_told(run, Say::done()); }};
+  machine.open(1);
+  const ProcedureId root = engine.submit("r");
+  engine.run();
+  engine.executor().abort_async(root, {.reason = "x"}, [](const Status&) {});
+  engine.executor().repair_async(root, RepairVerb::kBypass, kNote, [](const Status&) {});
+  engine.run();
+  CHECK(engine.executor().live_procedures() == 0);
+  CHECK_FALSE(engine.result(root).status.ok());
+}
+
+TEST_CASE("an undo that ends while a wider domain is being stopped begins no other one") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) {
+                      run.ctx.spawn(Job(run.world, "i"), kReported());
+                      run.ctx.spawn(FreeJob(run.world, "x"));
+                    }
+                    return usual();
+                  }};
+  scripts["i"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 2) return when_told(run, Say::fail("no"));
+                    run.spawn("m");
+                    spawn_many(run);
+                    run.ctx.spawn(Job(run.world, "j"), kReported());
+                    return usual();
+                  }};
+  scripts["k"] = {.steps = 1};
+  scripts["j"] = {.steps = 1};
+  scripts["m"] = {.steps = 1};
+  scripts["x"] = {.steps = 1,
+                  .run = [](JobRun& run) { return when_told(run, Say::fail("x")); },
+                  .priority = Priority::kHigh};
+  machine.open();
+  const ProcedureId root = engine.submit("r");
+  engine.run();
+  machine.say_go({root.value + 1});
+  for (int i = 0; i < 50 && engine.world.journal.count("undo i.2") == 0; ++i) {
+    engine.executor().run_until_idle(1);
+  }
+  machine.say_go({root.value + 2});
+  engine.store().pump();
+  engine.run();
+  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.world.journal.count("undo m.1") == 1);
+  CHECK(engine.world.journal.count("undo r.1") == 1);
+}
+
+TEST_CASE("an order to go on in a domain goes by what a wider one has come to meanwhile") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) {
+                      run.ctx.spawn(FreeJob(run.world, "x"));
+                      spawn_many(run);
+                      run.ctx.spawn(CommittingJob(run.world, "d"), kReported());
+                    }
+                    return usual();
+                  }};
+  scripts["d"] = {.steps = 4, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 4) return Say::fail("no");
+                    return usual();
+                  }};
+  scripts["k"] = {.steps = 1, .run = [](JobRun& run) { return when_told(run, Say::done()); }};
+  scripts["x"] = {.steps = 1, .run = [](JobRun& run) { return when_told(run, Say::fail("x")); }};
+  machine.open();
+  const ProcedureId root = engine.submit("r");
+  engine.run();
+  machine.say_go({root.value + 1});
+  engine.store().pump();
+  machine.before_batch = [&] {
+    engine.executor().repair_async({root.value + 2 + kMany}, RepairVerb::kRetryNow, kNote,
+                                   [](const Status&) {});
+  };
+  engine.run();
+  CHECK(engine.describe(root).parked);  // its child is beyond its point of no return
+}
+
+}  // namespace pv2::testing
