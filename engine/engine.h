@@ -14,6 +14,7 @@
 #include "deadlocks.h"
 #include "engine_core.h"
 #include "expiry.h"
+#include "live_marker.h"
 #include "listeners.h"
 #include "messages.h"
 #include "offloads.h"
@@ -44,6 +45,7 @@ class Engine {
         deadlocks(core, publisher),
         stuck_detector(core),
         expiry(core, publisher, results),
+        live_marker(core, publisher),
         wake_port(std::make_shared<WakePort>(core)),
         workers(core, publisher, wake_port) {
     publisher.set_timers(&timers);
@@ -55,6 +57,7 @@ class Engine {
     if (core.options.retention.ttl != Duration::zero()) timers.add(expiry);
     chores.on_change([this] { timers.earliest_moved(); });
     expiry.on_change([this] { timers.earliest_moved(); });
+    if (core.keeps_records) core.mark_live = [this] { live_marker.mark(); };
     core.tell_news = [this] { listeners.tell(); };
     if (core.options.workers != 0) {
       timers.add(deadlocks);
@@ -86,6 +89,7 @@ class Engine {
   Deadlocks deadlocks;
   StuckDetector stuck_detector;
   Expiry expiry;
+  LiveMarker live_marker;
   std::atomic<std::thread::id> host_thread{};  ///< In run_until_idle(); nobody's if nobody is.
   std::thread stopping;  ///< Does what stop() waits for. Of the first who calls it.
   // Shared with completions that may come after the engine is gone.

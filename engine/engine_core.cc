@@ -61,7 +61,35 @@ Result<ProcedureId> EngineCore::allocate_ids(std::size_t count) {
   return first;
 }
 
+void EngineCore::ids_settled(StepCommit& commit) {
+  if (commit.reserved == 0) return;
+  PV2_ASSERT(commit.reserved <= state.spawning, "what was reserved for a spawn was counted");
+  state.spawning -= std::exchange(commit.reserved, 0);
+  const auto at = state.issued_from.find(commit.reserved_from);
+  if (at != state.issued_from.end()) state.issued_from.erase(at);  // else it got no ids
+}
+
+std::unique_ptr<GarbageCommit> EngineCore::begin_garbage(ProcedureId root, ProcedureId from) {
+  auto garbage = std::make_unique<GarbageCommit>();
+  garbage->root = root;
+  garbage->from = from;
+  state.garbage_from.insert(from);
+  if (root) ++state.garbage[root].chains;  // from now on no acknowledgement passes it
+  return garbage;
+}
+
+void EngineCore::end_garbage(const GarbageCommit& garbage) {
+  if (garbage.from.value == UINT64_MAX) return;
+  const auto at = state.garbage_from.find(garbage.from);
+  PV2_ASSERT(at != state.garbage_from.end(), "garbage that is deleted was begun");
+  state.garbage_from.erase(at);
+}
+
 void EngineCore::reserve_ids(Effects& effects) {
+  if (mark_live && state.next_id >= state.next_live_mark) {
+    state.next_live_mark = UINT64_MAX;  // until that is done
+    effects.pool_tasks.emplace_back([this] { mark_live(); });
+  }
   if (state.watermark_on_the_way || state.next_id + kIdBlock / 2 < state.durable_watermark) return;
   write_watermark(state.next_id + kIdBlock, {}, effects);
 }
@@ -81,10 +109,10 @@ void EngineCore::write_watermark(std::uint64_t next_id, std::function<void(Statu
   std::string row;
   encode_watermark({next_id, age.mark()}, row);
   commit->batch.put(Space::kEngine, kWatermarkKey, row);
-  for (const auto& [key, schema] : state.schemas_to_write) {
+  for (const auto& [key, schema] : state.rows_to_write) {
     commit->batch.put(Space::kEngine, key, schema);
   }
-  state.schemas_to_write.clear();
+  state.rows_to_write.clear();
   state.watermark_on_the_way = true;
   effects.commits.push_back(*commit.release());
 }

@@ -23,6 +23,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,6 +101,11 @@ struct EngineState {
   FlatMap<ProcedureId, std::unique_ptr<GarbageCommit>> dropped;
   /// Children of steps that are on the way: they will be live.
   std::size_t spawning = 0;
+  /// The first of the ids of each spawn whose record is on the way: of them `live` knows nothing.
+  std::multiset<ProcedureId> issued_from;
+  /// Of each GarbageCommit that is not over: no row of a lower id is left to it.
+  std::multiset<ProcedureId> garbage_from;
+  std::uint64_t next_live_mark = 0;  ///< By when, in ids, live procedures are to be marked again.
   /// Aborts on the way, by root. One per tree: a second one joins it.
   FlatMap<ProcedureId, MessageCommit*> aborting;
   /// Acknowledgements on the way. One per result: a second one joins it, so that none can delete
@@ -127,8 +133,9 @@ struct EngineState {
   std::uint64_t first_id = 1;           ///< What `next_id` was when the store was loaded.
   std::uint64_t durable_watermark = 0;  ///< Only ids below it may be issued.
   bool watermark_on_the_way = false;
-  /// Rows of Space::kEngine that the next watermark takes along: what the fields of types mean.
-  std::vector<std::pair<std::string, std::string>> schemas_to_write;
+  /// Rows of Space::kEngine that the next watermark takes along: what the fields of types mean, and
+  /// where live procedures are.
+  std::vector<std::pair<std::string, std::string>> rows_to_write;
   std::uint64_t next_ticket = 1;
   /// The store may have rows of nonces that are not in `nonces`, so it is asked. Once true it stays
   /// so: no count has to be right for a submission not to run twice.
@@ -167,6 +174,8 @@ struct EngineCore {
   /// Set once, before anything runs; without workers it is not.
   std::function<void()> expect_deadlock_search;
   std::function<void()> tell_news;  ///< Set once, before anything runs.
+  /// Set once, before anything runs; on the pool.
+  std::function<void()> mark_live;
   /// For tests: called without a lock when a work on a tree pauses. Set before anything runs.
   std::function<void()> between_sections;
   Admission* admission = nullptr;  ///< Set once, before anything runs.
@@ -208,6 +217,12 @@ struct EngineCore {
       PV2_REQUIRES(state_mutex);
   /// Has every worker look through what it has taken and not begun.
   void recall_runs() PV2_REQUIRES(state_mutex) { recalls.fetch_add(1, std::memory_order_relaxed); }
+  /// The ids that `commit` took for children belong to live procedures, or to nobody.
+  void ids_settled(StepCommit& commit) PV2_REQUIRES(state_mutex);
+  /// Garbage of the tree of `root`, if it is not 0, of whose rows none has a lower id than `from`.
+  [[nodiscard]] std::unique_ptr<GarbageCommit> begin_garbage(ProcedureId root, ProcedureId from)
+      PV2_REQUIRES(state_mutex);
+  void end_garbage(const GarbageCommit& garbage) PV2_REQUIRES(state_mutex);
   /// Why nothing is accepted any more, or OK.
   Status unavailable() const PV2_REQUIRES(state_mutex);
   /// The counters of a type.

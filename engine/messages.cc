@@ -216,7 +216,7 @@ void message_published(EngineCore& core, MessageCommit& commit, Effects& effects
     answer = Status(StatusCode::kFailedPrecondition,
                     procedure(commit.to) + " ended before the message was durable");
     if (core.keeps_records) {
-      auto garbage = std::make_unique<GarbageCommit>();
+      auto garbage = core.begin_garbage({}, std::min(commit.to, commit.audited));
       garbage->rows.push_back(inbox_key(commit.to, message.number));
       if (commit.audit != 0) {
         garbage->rows.push_back(audit_key(commit.to, commit.audit));

@@ -353,7 +353,7 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     core_.reserve_ids(effects);
   }
   for (InsertCommit* submitted : commit.roots) apply_insert(*submitted, effects);
-  core_.state.spawning -= std::exchange(commit.reserved, 0);
+  core_.ids_settled(commit);
   const bool may_drop = execution.unexamined != nullptr && !commit.was_undo && !commit.is_grant;
   const bool root_ended = execution.is_root() && is_finished(execution.state);  // all of them leave
   if (may_drop && !root_ended) drop_ended_children(core_, execution, effects);
@@ -475,6 +475,7 @@ void Publisher::apply_garbage(GarbageCommit& commit, Effects& effects) {
     effects.garbage.push_back(std::move(owned));
     return;
   }
+  core_.end_garbage(commit);
   if (!commit.root) return;
   const auto at = core_.state.garbage.find(commit.root);
   PV2_ASSERT(at != core_.state.garbage.end(), "garbage belongs to a root that is remembered");
@@ -551,7 +552,7 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
         child->phase = Phase::kIdle;
         core_.state.live.emplace(child->id, child);
       }
-      core_.state.spawning -= std::exchange(step.reserved, 0);
+      core_.ids_settled(step);
       for (InsertCommit* submitted : step.roots) insert_failed(*submitted, unknown, effects);
       core_.state.spare_steps.give_back(std::unique_ptr<StepCommit>(&step));
       return;

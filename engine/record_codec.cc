@@ -537,6 +537,41 @@ void encode_watermark(const Watermark& watermark, std::string& out) {
   frame.finish();
 }
 
+void encode_live_mark(const LiveMark& mark, std::string& out) {
+  FrameWriter frame(out);
+  append_varint_field(out, 1, mark.from.value);
+  std::string steps;  // from one id to the next
+  std::uint64_t last = 0;
+  for (const ProcedureId id : mark.below) {
+    PV2_ASSERT(last < id.value && id < mark.from, "a mark names lower ids in order");
+    append_varint(steps, id.value - last);
+    last = id.value;
+  }
+  append_length_delimited(out, 2, steps);
+  frame.finish();
+}
+
+Result<LiveMark> decode_live_mark(std::string_view row) {
+  const Status damaged(StatusCode::kCorruption,
+                       "the mark of where live procedures are does not match its checksum");
+  const auto bytes = read_frame(row);
+  if (!bytes) return damaged;
+  LiveMark mark;
+  WireReader reader(*bytes);
+  while (reader.next()) {
+    if (reader.number() == 1) mark.from = ProcedureId{reader.varint()};
+    if (reader.number() != 2) continue;
+    WireReader steps(reader.bytes());
+    std::uint64_t id = 0;
+    for (std::uint64_t step = 0; steps.take_varint(step);) {
+      id += step;
+      mark.below.push_back(ProcedureId{id});
+    }
+  }
+  if (!reader.ok()) return malformed("mark of where live procedures are", reader);
+  return mark;
+}
+
 Result<Watermark> decode_watermark(std::string_view row) {
   const auto bytes = read_frame(row);
   if (!bytes) return Status(StatusCode::kCorruption, "id watermark does not match its checksum");

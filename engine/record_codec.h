@@ -67,6 +67,17 @@ struct Watermark {
 void encode_watermark(const Watermark& watermark, std::string& out);
 [[nodiscard]] Result<Watermark> decode_watermark(std::string_view row);
 
+/// The row of Space::kEngine that says where live procedures are, so that who opens a store need
+/// not read the results that are kept: every record of a lower id than `from` belongs to a result,
+/// or to one of `below`. It stays true: no lower id becomes live.
+inline constexpr std::string_view kLiveMarkKey = "live_from";
+struct LiveMark {
+  ProcedureId from;
+  std::vector<ProcedureId> below;  ///< In order.
+};
+void encode_live_mark(const LiveMark& mark, std::string& out);
+[[nodiscard]] Result<LiveMark> decode_live_mark(std::string_view row);
+
 /// The rows of Space::kEngine that date the results that are kept: this, 8 bytes age of the store
 /// at their end, 8 bytes id, both big-endian. So they sort in the order in which they are to go.
 inline constexpr std::string_view kKeptKeyPrefix = "kept:";

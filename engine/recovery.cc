@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "live_marker.h"
 #include "record_codec.h"
 #include "tree.h"
 #include "tree_walk.h"
@@ -21,6 +22,28 @@ namespace {
 
 // What is read at once: a few milliseconds' work, beside which starting a thread is nothing.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+
+// The first bytes of an id, as keys have it.
+std::string id_bytes(ProcedureId id, std::size_t bytes) {
+  return std::string(std::string_view(procedure_key(id, RowKind::kHeader)).substr(0, bytes));
+}
+
+// The ids from `first` to before `end`, in blocks, each of which are all that begin with the same
+// bytes: there are some hundreds at most.
+template <class Visit>
+Status for_each_block(std::uint64_t first, std::uint64_t end, Visit&& visit) {
+  while (first < end) {
+    std::size_t bytes = 8;
+    std::uint64_t size = 1;
+    while (bytes > 1 && first % (size << 8U) == 0 && size << 8U <= end - first) {
+      size <<= 8U;
+      --bytes;
+    }
+    if (Status status = visit(ProcedureId{first}, bytes); !status.ok()) return status;
+    first += size;
+  }
+  return Status();
+}
 
 std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
 
@@ -36,7 +59,7 @@ Recovery::Recovery(EngineCore& core)
       began_at_(core.clock.wall_now()) {}
 
 Status Recovery::load(Effects& effects) {
-  Status status = core_.store.load([this](const StoredRow& row) { return read(row); });
+  Status status = read_rows();
   if (status.ok()) read_chunk(std::launch::deferred);
   while (status.ok() && !reading_.empty()) status = link_oldest();
   if (status.ok()) status = find_lost_nonces();
@@ -48,6 +71,7 @@ Status Recovery::load(Effects& effects) {
   core_.state.next_id =
       std::max({highest_.value + 1, core_.state.durable_watermark, std::uint64_t{1}});
   core_.state.first_id = core_.state.next_id;
+  core_.state.next_live_mark = live_from_.value + LiveMarker::every;
   core_.state.loaded = true;
   core_.state.store_knows_more_nonces = nonces_ != 0;
   core_.state.nonces_on_disk_only = nonces_ - core_.state.nonces.size();
@@ -58,6 +82,44 @@ Status Recovery::load(Effects& effects) {
   queue_all(effects);
   core_.looks.nobody_waits();
   return Status();
+}
+
+// Limits of what is kept need the size of every result. A mark that cannot be read is none.
+Status Recovery::read_rows() {
+  const RetentionPolicy& policy = core_.options.retention;
+  if (policy.max_keyed_results == 0 && policy.max_bytes == 0) {
+    const auto row = core_.store.get(Space::kEngine, kLiveMarkKey);
+    if (!row.ok()) return row.status();
+    if (*row) {
+      const auto mark = decode_live_mark(**row);
+      if (mark.ok()) return read_live(*mark);
+    }
+  }
+  return core_.store.load([this](const StoredRow& row) { return read(row); });
+}
+
+// Dates of results are left out with the results. In the order of load().
+Status Recovery::read_live(const LiveMark& mark) {
+  const auto visit = [this](const StoredRow& row) { return read(row); };
+  const auto scan = [&](Space space, std::string_view prefix) {
+    return core_.store.scan(space, prefix, visit);
+  };
+  live_from_ = mark.from;
+  for (const std::string_view prefix : {kLimitKeyPrefix, kWatermarkKey, kSchemaKeyPrefix}) {
+    if (Status status = scan(Space::kEngine, prefix); !status.ok()) return status;
+  }
+  nonces_ = 1;  // or more: the store is asked
+  for (const ProcedureId id : mark.below) {
+    if (Status status = scan(Space::kProcedure, id_bytes(id, 8)); !status.ok()) return status;
+  }
+  std::uint64_t end = 0;
+  {
+    StateLock lock(core_);
+    end = core_.state.durable_watermark;  // nobody has an id at or above it
+  }
+  return for_each_block(mark.from.value, end, [&](ProcedureId first, std::size_t bytes) {
+    return scan(Space::kProcedure, id_bytes(first, bytes));
+  });
 }
 
 Status Recovery::read(const StoredRow& row) {
@@ -114,7 +176,7 @@ Status Recovery::check_schemas(Effects& effects) {
     encode_schema(before, stored);
     encode_schema(merge_schemas(before, std::move(now)), row);
     if (at == schemas_.end() || row != stored) {
-      core_.state.schemas_to_write.emplace_back(schema_key(name), std::move(row));
+      core_.state.rows_to_write.emplace_back(schema_key(name), std::move(row));
     }
   }
   return Status();
@@ -196,7 +258,10 @@ Status Recovery::link_oldest() {
     ended_roots_.contains(loaded.header.root) ? forget(loaded) : go_on_with(loaded);
   }
   for (AuditCopy& copy : read->audit_copies) {  // the root's id is the lower one: it was linked
-    const bool kept = ended_roots_.contains(copy.root) || core_.find(copy.root) != nullptr ||
+    // They go before the result of their root does.
+    const bool unread = copy.root < live_from_;
+    const bool kept = unread || ended_roots_.contains(copy.root) ||
+                      core_.find(copy.root) != nullptr ||
                       core_.state.unreadable.contains(copy.root);
     if (!kept) orphans_.push_back(std::move(copy.key));
   }
@@ -405,13 +470,13 @@ void Recovery::restore_locks(Execution& execution, LoadedProcedure& loaded) {
 
 void Recovery::collect_garbage(Effects& effects) {
   if (!orphans_.empty()) {
-    auto garbage = std::make_unique<GarbageCommit>();
+    auto garbage = core_.begin_garbage({}, {});
     garbage->rows = std::move(orphans_);
     effects.garbage.push_back(std::move(garbage));
   }
   // What an older program has recorded is dated now: that is late, never early.
   if (!undated_.empty() || !stale_dates_.empty()) {
-    auto garbage = std::make_unique<GarbageCommit>();
+    auto garbage = core_.begin_garbage({}, {});
     for (std::string& key : stale_dates_) garbage->engine_rows.emplace_back(std::move(key), "");
     for (const EndedRoot& root : undated_) {
       const KeptResult kept{core_.age.now(), root.id, root.nonce, root.bytes, true};
@@ -421,17 +486,13 @@ void Recovery::collect_garbage(Effects& effects) {
     effects.garbage.push_back(std::move(garbage));
   }
   for (auto& [root, ids] : pruned_rows_) {
-    auto garbage = std::make_unique<GarbageCommit>();
-    garbage->root = root;
+    auto garbage = core_.begin_garbage(root, root);
     garbage->left.assign(ids.rbegin(), ids.rend());  // children first
-    ++core_.state.garbage[root].chains;
     effects.garbage.push_back(std::move(garbage));
   }
   for (auto& [root, ids] : garbage_) {
-    auto garbage = std::make_unique<GarbageCommit>();
-    garbage->root = root;
+    auto garbage = core_.begin_garbage(root, root);
     garbage->left = std::move(ids);
-    ++core_.state.garbage[root].chains;
     effects.garbage.push_back(std::move(garbage));
   }
 }
@@ -460,18 +521,19 @@ void Recovery::queue_tree(Execution& root, Effects& effects) {
 
 // What was sent to who had succeeded counts if he was to be undone by then.
 void Recovery::drop_late_signals(Execution& root, Effects& effects) {
-  auto garbage = std::make_unique<GarbageCommit>();
+  std::unique_ptr<GarbageCommit> garbage;
   const auto drop = [&](Execution& member) PV2_REQUIRES(core_.state_mutex) {
     if (!member.inbox) return;
     member.inbox->consume_if([&](const InboxMessage& message) {
       const bool counts = message.to_undo || failed_before(member, message.sequence);
       if (!message.late || counts) return false;
+      if (!garbage) garbage = core_.begin_garbage({}, {});
       garbage->rows.push_back(inbox_key(member.id, message.number));
       return true;
     });
   };
   for (Execution& member : Subtree(root)) drop(member);
-  if (!garbage->rows.empty()) effects.garbage.push_back(std::move(garbage));
+  if (garbage) effects.garbage.push_back(std::move(garbage));
 }
 
 // Who has children that are not done waits for them, in a tree that goes forward.

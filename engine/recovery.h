@@ -35,6 +35,9 @@ class Recovery {
   Status load(Effects& effects);
 
  private:
+  /// All rows, or with a mark those that may be of live procedures.
+  Status read_rows();
+  Status read_live(const LiveMark& mark);
   Status read(const StoredRow& row);
   Status read_engine_row(const StoredRow& row);
   void make_room();
@@ -70,6 +73,7 @@ class Recovery {
   const WallTime began_at_;
   ProcedureId last_in_chunk_;
   std::deque<std::future<Result<ReadRecords>>> reading_;  // oldest first
+  ProcedureId live_from_;  // no row below it was read, but of procedures that were live
   FlatMap<ProcedureId, bool> ended_roots_;
   FlatMap<ProcedureId, bool> dated_;      // of older programs: a row says when they were found
   std::vector<EndedRoot> undated_;        // of older programs: no row does yet

@@ -244,14 +244,12 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
   // months has more than fit one batch. They go first, and meanwhile it is like a tree with
   // descendants.
   if (audits.size() + 4 > std::min(core_.store.limits().batch_operations, kAuditsAtOnce)) {
-    auto garbage = std::make_unique<GarbageCommit>();
-    garbage->root = id;
-    garbage->rows = std::move(audits);
+    std::unique_ptr<GarbageCommit> garbage;
     {
       StateLock lock(core_);
       core_.state.acknowledging.erase(id);
+      garbage = core_.begin_garbage(id, id);
       PendingGarbage& pending = core_.state.garbage[id];
-      ++pending.chains;
       for (Acknowledger& each : commit->answers) {
         pending.acknowledgements.push_back([this, id, who = std::move(each)](const Status& status) {
           if (status.ok()) return acknowledge(id, who);

@@ -12,13 +12,15 @@
 namespace pv2 {
 
 void Retention::kept(ProcedureId id, Duration age, std::uint64_t bytes) {
-  bytes_ += bytes;
+  if (policy_.max_bytes != 0) bytes_ += bytes;
   if (remembers_) by_age_.emplace(age, id);
 }
 
 void Retention::gone(ProcedureId id, Duration age, std::uint64_t bytes) {
-  PV2_ASSERT(bytes <= bytes_, "what goes was counted when it came");
-  bytes_ -= bytes;
+  if (policy_.max_bytes != 0) {
+    PV2_ASSERT(bytes <= bytes_, "what goes was counted when it came");
+    bytes_ -= bytes;
+  }
   if (remembers_) by_age_.erase({age, id});
 }
 

@@ -32,8 +32,6 @@ class Retention {
   void kept(ProcedureId id, Duration age, std::uint64_t bytes);
   /// Its result is gone.
   void gone(ProcedureId id, Duration age, std::uint64_t bytes);
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
-
   /// OK, or why no new keyed submission is accepted while so many nonces are known: of live
   /// procedures, each of which will have a result, and of results.
   [[nodiscard]] Status room(std::size_t nonces) const;
@@ -44,7 +42,7 @@ class Retention {
   const RetentionPolicy policy_;
   const bool remembers_;
   std::set<std::pair<Duration, ProcedureId>> by_age_;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_ = 0;  // if they have a limit
 };
 
 }  // namespace pv2

@@ -134,7 +134,8 @@ struct StepCommit final : EngineRequest {
   Transition next;
   ProcedureId producer;  ///< Of what the step awaits, if it said so.
   std::vector<Execution*> children;
-  std::size_t reserved = 0;  ///< Of EngineState::spawning.
+  std::size_t reserved = 0;   ///< Of EngineState::spawning.
+  ProcedureId reserved_from;  ///< The first of these ids.
   /// Roots that the step submitted; their rows are in this batch. Owned, as the children are.
   std::vector<InsertCommit*> roots;
   std::unique_ptr<InboxUse> inbox_use;  ///< Most have none.
@@ -164,7 +165,9 @@ struct StepCommit final : EngineRequest {
 /// right the dates of results, a bounded chunk at a time.
 struct GarbageCommit final : EngineRequest {
   GarbageCommit() : EngineRequest(Kind::kGarbage) {}
-  ProcedureId root;               ///< 0: no acknowledgement waits for it.
+  ProcedureId root;  ///< 0: no acknowledgement waits for it.
+  /// Of EngineState::garbage_from; above all ids if no row of a procedure is among it.
+  ProcedureId from{UINT64_MAX};
   std::vector<ProcedureId> left;  ///< Deleted in this order, children before their parents.
   std::size_t next = 0;           ///< Of `left`.
   std::vector<std::string> rows;  ///< Keys of messages that are not deleted yet.

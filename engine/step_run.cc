@@ -680,7 +680,11 @@ bool StepRun::adopt_children() {
     const auto first_id =
         error_.ok() ? core_.allocate_ids(commit_.children.size()) : Result<ProcedureId>(error_);
     error_ = first_id.status();
-    if (error_.ok()) core_.state.spawning += commit_.reserved = commit_.children.size();
+    if (error_.ok()) {
+      core_.state.spawning += commit_.reserved = commit_.children.size();
+      commit_.reserved_from = *first_id;
+      core_.state.issued_from.insert(*first_id);
+    }
     for (std::size_t i = 0; error_.ok() && i < commit_.children.size(); ++i) {
       commit_.children[i]->id = ProcedureId{first_id->value + i};
     }
@@ -749,7 +753,7 @@ void StepRun::abandon_children() {
   commit_.batch.clear();
   if (commit_.reserved != 0) {
     StateLock lock(core_);
-    core_.state.spawning -= std::exchange(commit_.reserved, 0);
+    core_.ids_settled(commit_);
   }
   for (Execution* child : commit_.children) {
     const std::unique_ptr<Execution> owned(child);

@@ -661,9 +661,7 @@ void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex)
     return;
   }
   if (!has_rows || !core.keeps_records) return;
-  work.garbage = std::make_unique<GarbageCommit>();
-  work.garbage->root = head.root->id;
-  ++core.state.garbage[head.root->id].chains;  // from now on no acknowledgement passes them
+  work.garbage = core.begin_garbage(head.root->id, head.id);
 }
 
 }  // namespace
@@ -1192,9 +1190,10 @@ void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(cor
   if (core.keeps_records) {
     std::unique_ptr<GarbageCommit>& dropped = core.state.dropped[root];
     if (!dropped) {
-      dropped = std::make_unique<GarbageCommit>();
-      dropped->root = root;
-      ++core.state.garbage[root].chains;
+      dropped = core.begin_garbage(root, child.id);
+    } else if (child.id < dropped->from) {  // below what was dropped before
+      core.end_garbage(*dropped);
+      core.state.garbage_from.insert(dropped->from = child.id);
     }
     rows = dropped.get();
   }

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "live_marker.h"
 #include "looks.h"
 #include "pv2/testing/listing_words.h"
 
@@ -128,6 +129,7 @@ void SimulationRun::open() {
   ++lives_;
   ExecutorOptions all = options();
   Looks::pauses_at = pauses_of(seed_);
+  LiveMarker::every = seed_ % 3 == 0 ? LiveMarker::kEvery : 4;
   auto store = std::make_unique<SimulatedStore>(disk_, limits_);
   std::unique_ptr<ProcedureScheduler> inner;
   if (seed_ % 4 == 0) {
@@ -142,6 +144,7 @@ void SimulationRun::open() {
   all.scheduler = std::move(scheduler);
   auto opened = ProcedureExecutor::open(std::move(all));
   Looks::pauses_at = kSectionPauses;
+  LiveMarker::every = LiveMarker::kEvery;
   if (!opened.ok()) {
     return findings_.add("the store cannot be opened again: " + opened.status().to_string());
   }
