@@ -66,7 +66,10 @@ Result<ProcedureId> EngineCore::allocate_ids(std::size_t count) {
 }
 
 void EngineCore::delete_rows(std::unique_ptr<GarbageCommit> garbage, Effects& effects) {
-  PendingGarbage& pending = state.garbage.find(garbage->root)->second;
+  const auto at = state.garbage.find(garbage->root);
+  PV2_ASSERT(at != state.garbage.end() && at->second.chains != 0,
+             "rows are deleted for a root that counts the chain");
+  PendingGarbage& pending = at->second;
   if (std::exchange(pending.under_way, true)) {
     pending.next.push_back(std::move(garbage));
   } else {

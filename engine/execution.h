@@ -227,7 +227,7 @@ struct Execution final : SchedulerEntry {
   bool lost = false;             ///< Stands for a root of which there is no record.
   bool unreadable = false;       ///< The same: there is one, but it cannot be read.
   bool leads_rollback = false;   ///< In its turn: the head of what is being undone.
-  bool ends_tree = false;        ///< The same, and after it all of that is undone.
+  bool ends_tree = false;        ///< In its turn: nothing else of the domain is left to undo.
   bool wait_reported = false;    ///< The scheduler has been told whom it waits for.
   bool has_unknown_fields = false;    ///< Its image has some that this program does not know.
   std::uint32_t object_failures = 0;  ///< In a row: user code threw while its object was made.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks: how many executions, domains, turns and messages are looked at while the state mutex is
-// held. Everybody else stands still meanwhile, so no critical section may look at more than a
-// stated number, however large a tree is. Ranges over members count when they move on, so that a
-// new loop cannot forget to. What is counted here is read by tests and by the simulation; it
-// decides nothing but where a long work pauses.
+// Looks: counts the executions, domains, turns and messages that a thread looks at while it holds
+// the state mutex. Every other thread waits meanwhile, so a critical section may look at a stated
+// number only, however large a tree is. Ranges over members count when they move on, so a new loop
+// cannot forget to. Tests and the simulation read the counters. The engine reads them only to
+// decide where a long work pauses.
 
 #pragma once
+
 #include <pv2/base/assert.h>
 
 #include <cstddef>
@@ -18,10 +19,11 @@
 
 namespace pv2 {
 
-/// A work under the state mutex that may be long pauses when its section has had so many. 512: some
-/// 25 us when all of it has to come from memory.
+/// A long work pauses when its critical section has counted so many looks. 512 take some 25 us when
+/// all of them miss the caches.
 inline constexpr std::size_t kSectionPauses = 512;
-/// No section has more: the pause comes between two pieces of work, of which none is half as long.
+/// The simulation fails when a section counts more. A work pauses only between two pieces, and no
+/// piece counts half as many. What is exempt stands in docs/operations.md, "Limits".
 inline constexpr std::size_t kSectionLooksMax = 1024;
 
 /// Of one engine, guarded by its state mutex.

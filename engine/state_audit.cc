@@ -570,7 +570,7 @@ class Audit {
 
 std::vector<std::string> audit_state(EngineCore& core) {
   const Looks::Uncounted uncounted;
-  core.flush();  // what is settled is known to the scheduler
+  core.flush();  // the scheduler learns what was settled in this section
   return Audit(core.state, core).run();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StateAudit: goes through everything that the state mutex guards and says, in words, what of it
-// contradicts something else. Many facts are kept twice, as a count, a link back or a flag, so that
-// nobody has to look at a whole tree to know them; here they are found anew and compared. It
+// contradicts something else. The engine keeps many facts twice, as a count, a link back or a flag:
+// so it need not look at a whole tree. The audit finds each of these facts anew and compares. It
 // changes nothing and decides nothing. The simulation asks after each move, and a debug build every
 // so often while it runs (PV2_AUDITS_ITSELF, set by CMake).
 //

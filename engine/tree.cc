@@ -129,9 +129,8 @@ Status cause_of(const Execution& head, const Failure* first) {
 
 bool is_live_head(const Execution& member) { return member.reports && !member.reported; }
 
-// What was being undone of it, in a domain that lies in another that is now undone, is planned anew
-// with that, as after a restart. A member whose interrupted step is in no undo record is still
-// interrupted.
+// A wider domain has failed: its plan replaces that of the domain of `member`, as after a restart.
+// A member stays interrupted in its step if no record of an undo names that step.
 void forget_that_it_was_stopped(Execution& member) {
   if (!std::exchange(member.stopped_in_step, false)) return;
   if (member.state != ProcedureState::kFailed) return;
@@ -327,7 +326,8 @@ void begin_turns(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   TreeState& tree = head.tree;
   RollbackPlan& rollback = *tree.rollback;
-  // A wider domain has failed meanwhile, which plans it anew; or that comes to it.
+  // If a wider domain has failed meanwhile, its plan replaces this one. If a work on this domain is
+  // under way, it begins the turns.
   if (tree.failing != &head || head.is_quarantined() || tree.work != nullptr) return;
   PV2_ASSERT(tree.failed && tree.rolling_back, "turns are those of what is being undone");
   if (rollback.left() <= 1 && !may_end(head)) return;
@@ -975,7 +975,8 @@ void stopped(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES(c
   if (!tree.rolling_back && !tree.parked) begin_rollback(core, head, effects);
 }
 
-// What was being undone within the domain is planned anew with it, as after a restart.
+// Notes what the plan has to know of `member`, and drops the plan of a domain that it is the head
+// of: the new plan replaces that, as after a restart.
 void survey(TreeWork& work, Execution& member, Effects& effects) {
   member.undo_step = 0;
   if (&member != &work.head) {

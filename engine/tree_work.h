@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TreeWork: what has to be done to every member of a domain, and to all domains within it, when it
-// fails, is to be undone, or has ended. A tree may have any number of members, and everybody stands
-// still while the state mutex is held; so such a work pauses when its section has looked at enough
-// (kSectionPauses), and goes on in the next one. Works are done one after another, in the order in
-// which they were begun. What is small is done in the section that begins it.
+// TreeWork: what the engine does to every member of a domain, and to all domains within it, when
+// the domain fails, is to be undone, or has ended. A tree may have any number of members, and every
+// other thread waits while the state mutex is held. So a work pauses when its section has looked at
+// enough (kSectionPauses), and goes on in the next section. Works are done one after another, in
+// the order in which they began. A work on a small tree ends in the section in which it began.
 //
 // Between two sections:
 //   kStop   The domain has failed, and its own members know: none begins a step. A domain within it

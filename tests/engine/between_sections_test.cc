@@ -15,7 +15,7 @@
 namespace pv2::testing {
 namespace {
 
-// Three sections have to look at so many.
+// Children of one parent: a work that visits them takes three sections.
 constexpr int kMany = 1500;
 
 /// Nothing to undo.

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random operations on a scheduler and on the model of it, compared after every one: who was
-// polled, in which order, who holds, who waits, and what every call answered. PV2_TEST_SEEDS=<n>
-// runs so many seeds; a failure prints the seed, and PV2_TEST_SEED=<seed> repeats it alone, or
-// begins there.
+// polled, in which order, who holds, who waits, and what every call answered. A failure prints its
+// seed; pv2/testing/seeds.h says how to repeat it.
 
 #include "scheduler_model.h"
 
 #include <pv2/base/random.h>
 #include <pv2/scheduler/master_procedure_scheduler.h>
 #include <pv2/scheduler/simple_procedure_scheduler.h>
+#include <pv2/testing/seeds.h>
 
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <set>
@@ -24,11 +23,6 @@ using namespace pv2;
 using namespace pv2::test;
 
 namespace {
-
-std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
 
 class Story {
  public:
@@ -294,8 +288,8 @@ class Story {
            agree("those in the way" + who, true_of_all, true);
   }
 
-  // Whoever takes what is told knows of a circle behind everybody who stands still: if those in the
-  // circles that he was told of, and that stand, went on, everybody could.
+  // The scheduler has told of enough circles: if the members of those that still stand went on,
+  // everybody could.
   bool agree_on_standing_still() {
     if (searches_.below(4) < seldom_) return true;
     for (WaitCycle& cycle : new_cycles(*real_)) told_.push_back(std::move(cycle));
@@ -358,7 +352,7 @@ class Story {
 
   Random random_;
   Random searches_;
-  std::uint64_t seldom_;  // of four occasions, so many pass without a search
+  std::uint64_t seldom_;  // of four steps, about so many end without a search
   std::uint32_t bound_;
   SystemClock clock_;
   SchedulerModel model_;
@@ -376,10 +370,8 @@ class Story {
 };
 
 void compare(SchedulerModel::Kind kind) {
-  const std::uint64_t first = number_from_environment("PV2_TEST_SEED", 1);
-  const std::uint64_t otherwise = std::getenv("PV2_TEST_SEED") != nullptr ? 1 : 2000;
-  const std::uint64_t seeds = number_from_environment("PV2_TEST_SEEDS", otherwise);
-  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+  const testing::Seeds seeds = testing::seeds_from_environment(300);
+  for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
     const std::string difference = Story(kind, seed).run(120);
     if (difference.empty()) continue;
     FAIL("seed " << seed << ": " << difference);

@@ -119,7 +119,9 @@ struct ExecutorOptions {
   /// Of the jitter and of StepContext::random().
   std::uint64_t seed = 0x5eed;
   RetryPolicy retry{};
-  /// Live procedures beyond this are refused (kResourceExhausted). 10 million are about 7 GB.
+  /// Live procedures beyond this are refused (kResourceExhausted). 10 million are about 7 GB. As
+  /// live counts also a child that has finished and is kept in memory, because its tree may still
+  /// have to undo it.
   std::size_t max_live_procedures = 10'000'000;
   /// Finished results kept in memory; the oldest are then read from the store, or, with a store
   /// that keeps no records, forgotten.
@@ -368,7 +370,8 @@ class ProcedureExecutor {
   /// them fails (kCorruption).
   [[nodiscard]] std::vector<UnreadableRecord> unreadable() const;
 
-  /// How many are live (submitted and not finished, children included).
+  /// How many are live: submitted, and their tree has not ended. Of children that have finished
+  /// those count that are kept in memory, because the tree may still have to undo them.
   [[nodiscard]] std::size_t live_procedures() const;
   /// For every type of which there were any, in order of registration. What was loaded counts only
   /// at its end; a duplicate of a submission does not count.
