@@ -388,6 +388,8 @@ TEST_CASE("an idle reserved worker takes over the top work that another worker h
                            .locks = shared};
   ExecutorOptions options =
       with_workers(world, keeps_records ? threaded(std::make_shared<MemoryDisk>()) : noop(), 2);
+  std::latch others_ended(kRun - 1);
+  std::atomic<int> ended = 0;
   options.reserved_workers = 1;
   const auto executor = started(std::move(options));
   REQUIRE(executor->submit(Job(world, "ordinary gate")).ok());
@@ -400,8 +402,6 @@ TEST_CASE("an idle reserved worker takes over the top work that another worker h
   slow_runs.wait();
   reserved_gate.count_down();
 
-  std::latch others_ended(kRun - 1);
-  std::atomic<int> ended = 0;
   for (const ProcedureId id : ids) {
     executor->wait_async(id, [&](const Result<ProcedureResult>& result) {
       if (result.ok() && result->status.ok() && ++ended < kRun) others_ended.count_down();
