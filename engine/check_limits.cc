@@ -4,6 +4,7 @@
 
 #include "check_limits.h"
 
+#include <fmt/format.h>
 #include <pv2/base/assert.h>
 
 #include <algorithm>
@@ -26,10 +27,9 @@ bool is_known(ResourceClass cls) {
 
 }  // namespace
 
-std::string shortened(std::string_view text) {
-  constexpr std::size_t kShown = 64;
-  if (text.size() <= kShown) return std::string(text);
-  return std::string(text.substr(0, kShown)) + "...";
+std::string shortened(std::string_view text, std::size_t shown) {
+  if (text.size() <= shown) return std::string(text);
+  return fmt::format("{}...", text.substr(0, shown));
 }
 
 Status check_bytes(std::string_view what, std::size_t bytes, std::size_t most) {

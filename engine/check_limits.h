@@ -37,7 +37,7 @@ namespace pv2 {
 /// Whether a store with these limits takes the batch.
 [[nodiscard]] bool fits(const StoreLimits& limits, const RowBatch& batch) noexcept;
 
-/// For messages: the beginning of a string that may be long.
-[[nodiscard]] std::string shortened(std::string_view text);
+/// For messages: the first `shown` bytes of a string that may be long, and dots for the rest.
+[[nodiscard]] std::string shortened(std::string_view text, std::size_t shown = 64);
 
 }  // namespace pv2

@@ -59,7 +59,7 @@ bool differs_much(WallTime one, WallTime other) {
 
 Status bounded(Status error) {
   if (error.message().size() <= limits::kErrorBytes) return error;
-  return Status(error.code(), std::string(error.message().substr(0, limits::kErrorBytes)) + "...");
+  return Status(error.code(), shortened(error.message(), limits::kErrorBytes));
 }
 
 Duration backoff_delay(const RetryPolicy& policy, std::uint32_t attempt, Random& random) {
