@@ -6,8 +6,8 @@
 # random seeds, the rest on rounds of the demo. It runs whatever of these exists. Ends with status 1
 # at the first finding, having printed what repeats it.
 #
-# After that, and however long it takes, it looks whether the tests still find the faults of
-# tests/mutants.
+# After that, and however long it takes, clang's analyzer looks at the paths through every function,
+# and it looks whether the tests still find the faults of tests/mutants.
 #
 #   tests/nightly.sh --minutes 60
 #
@@ -101,6 +101,12 @@ if [[ -x build/release/examples/pv2_demo ]]; then
   done
 fi
 minutes=$((SECONDS / 60))
+echo "== the paths through every function"
+cmake --preset tidy --log-level=WARNING
+paths='-*'
+for part in core cplusplus deadcode unix; do paths+=",clang-analyzer-$part.*"; done
+sed -n 's/^ *"file": "\(.*\)",*$/\1/p' build/tidy/compile_commands.json | grep -vF "$PWD/build/" |
+  xargs -n 1 -P "$(nproc)" clang-tidy --quiet -p build/tidy --checks="$paths"
 mkdir -p build/mutants
 if ! tests/mutants/run.sh --copy build/mutants; then
   echo "nightly: a fault was not found; repeat with tests/mutants/run.sh --only 'its title'"
