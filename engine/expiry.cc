@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Read look(): it goes by the age of the store, finds what is too old, and acknowledges it. Its end
-// is the answer to the last acknowledgement.
+// Read look(): it goes by the age of the store, finds what is too old, and has it acknowledged. It
+// ends with the answer to the last acknowledgement.
 
 #include "expiry.h"
 
@@ -13,9 +13,11 @@
 namespace pv2 {
 namespace {
 
-// Acknowledged together. Some 10 ms of work for a pool thread, and what the committer makes of it
-// is one sync or two.
-constexpr std::size_t kAtOnce = 1024;
+// Acknowledged together: a millisecond or two of work for a pool thread, and as much for the
+// committer. More would be no faster and hold up who commits behind it.
+constexpr std::size_t kAtOnce = 128;
+// Found together, half a megabyte: each search passes over what the ones before have deleted.
+constexpr std::size_t kFoundAtOnce = 128 * kAtOnce;
 // Between two looks when nothing is too old: for a retention of half an hour and more once a minute
 // is often enough.
 constexpr Duration kPause = std::chrono::minutes(1);
@@ -47,7 +49,7 @@ std::size_t Expiry::fire(SteadyTime now) {
 void Expiry::look() {
   core_.age.look();
   const Duration age = core_.age.now();
-  const auto found = find(age);
+  auto found = find(age);
   failed_ = !found.ok();
   if (!found.ok()) {
     complain("what has been kept long enough could not be found", found.status());
@@ -66,9 +68,27 @@ void Expiry::look() {
     pause_ = std::min(pause_, std::max(left, kPause));
   }
   if (found->expired.empty()) return look_again_in(pause_);
-  unanswered_ = found->expired.size();
-  for (const KeptResult& kept : found->expired) {
-    results_.expire(kept, [this, id = kept.id](const Status& status) { acknowledged(id, status); });
+  expired_ = std::move(found->expired);
+  next_ = 0;
+  turns_ = kTurns;
+  for (std::size_t turn = 0; turn < kTurns; ++turn) {
+    core_.pool->post_blocking([this, turn] { acknowledge_some(turn); });
+  }
+}
+
+void Expiry::acknowledge_some(std::size_t turn) {
+  const std::size_t from = failed_ ? expired_.size() : next_.fetch_add(kAtOnce);
+  if (from >= expired_.size()) {
+    if (turns_.fetch_sub(1) != 1) return;
+    expired_ = {};
+    return look_again_in(failed_ ? kPause : pause_);
+  }
+  const std::size_t to = std::min(from + kAtOnce, expired_.size());
+  unanswered_[turn] = to - from;
+  for (std::size_t i = from; i < to; ++i) {
+    const KeptResult& kept = expired_[i];
+    results_.expire(
+        kept, [this, turn, id = kept.id](const Status& status) { acknowledged(turn, id, status); });
   }
 }
 
@@ -97,13 +117,13 @@ Result<Expiry::Found> Expiry::find(Duration age) {
     if (!kept.ok()) return Status();  // damaged: its result stays until it is acknowledged
     const bool young = is_young(*kept);
     if (young) found.young = kept->age;
-    stopped = young || found.expired.size() == kAtOnce;
+    stopped = young || found.expired.size() == kFoundAtOnce;
     if (stopped) return enough;
     found.expired.push_back(*kept);
     return Status();
   });
   if (!status.ok() && !stopped) return status;
-  found.more = found.expired.size() == kAtOnce;
+  found.more = found.expired.size() == kFoundAtOnce;
   return found;
 }
 
@@ -118,15 +138,15 @@ void Expiry::mark_age() {
   publisher_.perform(effects);
 }
 
-void Expiry::acknowledged(ProcedureId id, const Status& status) {
+void Expiry::acknowledged(std::size_t turn, ProcedureId id, const Status& status) {
   // The host may have acknowledged it in this moment.
   if (!status.ok() && status.code() != StatusCode::kExpired && !failed_.exchange(true)) {
     complain("the result of procedure " + std::to_string(id.value) +
                  " has been kept long enough but could not be deleted",
              status);
   }
-  if (unanswered_.fetch_sub(1) != 1) return;
-  look_again_in(failed_ ? kPause : pause_);
+  if (unanswered_[turn].fetch_sub(1) != 1) return;
+  core_.pool->post_blocking([this, turn] { acknowledge_some(turn); });
 }
 
 // One line for all that fail together.

@@ -59,18 +59,40 @@ void evict_old_results(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
   }
 }
 
+// Adds the keys of the audit row `row` and of its copy beside whom it is about.
+void add_audit(const StoredRow& row, ProcedureId root, std::vector<std::string>& keys) {
+  keys.emplace_back(row.key);
+  const auto entry = decode_audit(row.value);
+  const auto key = parse_procedure_key(row.key);
+  if (!entry.ok() || !key) return;
+  const ProcedureId about = entry->entry.procedure;
+  if (about != root) keys.push_back(audit_key(about, key->number));
+}
+
 // The keys of what was ordered about the tree of `root`, copies included.
 Status find_audits(ProcedureStore& store, ProcedureId root, std::vector<std::string>& keys) {
   return store.scan(Space::kProcedure, procedure_key(root, RowKind::kAudit),
                     [&](const StoredRow& row) {
-                      keys.emplace_back(row.key);
-                      const auto entry = decode_audit(row.value);
-                      const auto key = parse_procedure_key(row.key);
-                      if (!entry.ok() || !key) return Status();
-                      const ProcedureId about = entry->entry.procedure;
-                      if (about != root) keys.push_back(audit_key(about, key->number));
+                      add_audit(row, root, keys);
                       return Status();
                     });
+}
+
+// What the two rows of a root say that has ended; kExpired if it has not.
+Result<Completed> decode_completed(ProcedureId id, std::string_view header,
+                                   std::string_view state) {
+  Execution stored;
+  HeaderFacts facts;
+  bool holds_locks = false;
+  PartStatus user = PartStatus::kIntact;
+  Status status = decode_header(header, stored, facts);
+  if (status.ok()) status = decode_state(state, {}, stored, holds_locks, user);
+  if (!status.ok()) return status.with_context("record of " + procedure(id));
+  if (facts.root != id || !is_finished(stored.state)) return forgotten(id);
+  return Completed{.result = result_of(stored),
+                   .nonce = stored.nonce,
+                   .ended_age = stored.ended_age,
+                   .bytes = bytes_of_rows(stored)};
 }
 
 }  // namespace
@@ -169,8 +191,8 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
   Effects effects;
   std::unique_ptr<AcknowledgeCommit> commit;
   bool in_memory = false;
-  bool audited = true;  // perhaps: the store is asked
-  bool other = false;   // `kept` is not the date of this result
+  bool audited = false;
+  bool other = false;  // `kept` is not the date of this result
   Status refused;
   {
     StateLock lock(core_);
@@ -227,8 +249,11 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
     return publisher_.perform(effects);
   }
   std::vector<std::string> audits;
-  if (!in_memory) refused = look_at_rows(*commit, kept);
-  if (refused.ok() && audited) refused = find_audits(core_.store, id, audits);
+  if (!in_memory) {
+    refused = look_at_rows(*commit, kept, audits);
+  } else if (audited) {
+    refused = find_audits(core_.store, id, audits);
+  }
   if (!refused.ok()) {
     {
       StateLock lock(core_);
@@ -277,9 +302,27 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
   publisher_.perform(effects);
 }
 
-// From here on nobody else can delete them: it is on the way.
-Status Results::look_at_rows(AcknowledgeCommit& commit, const KeptResult* kept) {
-  const auto stored = read_stored(commit.id);
+// From here on nobody else can delete them: it is on the way. All rows of a procedure lie together,
+// so one scan costs less than asking for each.
+Status Results::look_at_rows(AcknowledgeCommit& commit, const KeptResult* kept,
+                             std::vector<std::string>& audits) {
+  const ProcedureId id = commit.id;
+  if (Status status = why_set_aside(id); !status.ok()) return status;
+  const auto first = procedure_key(id, RowKind::kHeader);
+  const std::string_view all_of_it = std::string_view(first).substr(0, sizeof(id.value));
+  std::optional<std::string> header;
+  std::optional<std::string> state;
+  Status read = core_.store.scan(Space::kProcedure, all_of_it, [&](const StoredRow& row) {
+    const auto key = parse_procedure_key(row.key);
+    if (!key) return Status();
+    if (key->kind == RowKind::kHeader) header = row.value;
+    if (key->kind == RowKind::kState) state = row.value;
+    if (key->kind == RowKind::kAudit) add_audit(row, id, audits);
+    return Status();
+  });
+  if (!read.ok()) return read;
+  if (!header || !state) return forgotten(id);
+  const auto stored = decode_completed(id, *header, *state);
   if (!stored.ok()) return stored.status();
   commit.nonce = stored->nonce;
   commit.bytes = stored->bytes;
@@ -287,7 +330,7 @@ Status Results::look_at_rows(AcknowledgeCommit& commit, const KeptResult* kept) 
   if (kept == nullptr) return Status();
   const bool same =
       stored->ended_age == kept->age || (kept->found && stored->ended_age == Execution::kNotDated);
-  if (!same) return forgotten(commit.id);  // what was dated so is
+  if (!same) return forgotten(id);  // what was dated so is
   commit.age = kept->age;
   return Status();
 }
@@ -328,32 +371,22 @@ void Results::answer_all(const Status& status) {
   publisher_.perform(effects);
 }
 
+Status Results::why_set_aside(ProcedureId id) {
+  StateLock lock(core_);
+  const auto unreadable = core_.state.unreadable.find(id);
+  if (unreadable == core_.state.unreadable.end()) return Status();
+  return unreadable->second.why.with_context(procedure(id) + " was set aside when " +
+                                             core_.store_name + " was opened");
+}
+
 Result<Completed> Results::read_stored(ProcedureId id) {
-  {
-    StateLock lock(core_);
-    const auto unreadable = core_.state.unreadable.find(id);
-    if (unreadable != core_.state.unreadable.end()) {
-      return unreadable->second.why.with_context(procedure(id) + " was set aside when " +
-                                                 core_.store_name + " was opened");
-    }
-  }
+  if (const Status status = why_set_aside(id); !status.ok()) return status;
   const auto header = core_.store.get(Space::kProcedure, procedure_key(id, RowKind::kHeader));
   const auto state = core_.store.get(Space::kProcedure, procedure_key(id, RowKind::kState));
   if (!header.ok()) return header.status();
   if (!state.ok()) return state.status();
   if (!*header || !*state) return forgotten(id);
-  Execution stored;
-  HeaderFacts facts;
-  bool holds_locks = false;
-  PartStatus user = PartStatus::kIntact;
-  Status status = decode_header(**header, stored, facts);
-  if (status.ok()) status = decode_state(**state, {}, stored, holds_locks, user);
-  if (!status.ok()) return status.with_context("record of " + procedure(id));
-  if (facts.root != id || !is_finished(stored.state)) return forgotten(id);
-  return Completed{.result = result_of(stored),
-                   .nonce = stored.nonce,
-                   .ended_age = stored.ended_age,
-                   .bytes = bytes_of_rows(stored)};
+  return decode_completed(id, **header, **state);
 }
 
 }  // namespace pv2

@@ -51,8 +51,12 @@ class Results {
 
  private:
   void acknowledge(ProcedureId id, Acknowledger who, const KeptResult* kept);
-  /// Fills in what is to be deleted beside the two rows of `commit`'s procedure.
-  Status look_at_rows(AcknowledgeCommit& commit, const KeptResult* kept);
+  /// Fills in what is to be deleted beside the two rows of `commit`'s procedure, with the keys of
+  /// its audit rows in `audits`.
+  Status look_at_rows(AcknowledgeCommit& commit, const KeptResult* kept,
+                      std::vector<std::string>& audits);
+  /// OK, unless open() could not read the record of `id`.
+  Status why_set_aside(ProcedureId id);
   void delete_date(const KeptResult& kept, Effects& effects);
 
   EngineCore& core_;

@@ -169,6 +169,12 @@ TEST_CASE("what could not be deleted when its time was over is deleted later") {
       if (fails) return Status(StatusCode::kIoError, "cannot be read just now");
       return WrappedStore::get(space, key);
     }
+    Status scan(Space space, std::string_view prefix, const RowVisitor& visit) override {
+      if (fails && space == Space::kProcedure) {
+        return Status(StatusCode::kIoError, "cannot be read just now");
+      }
+      return WrappedStore::scan(space, prefix, visit);
+    }
     bool fails = false;
   };
   EngineWorld engine;
