@@ -187,7 +187,10 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type_name,
                      "procedure type '" + std::string(type_name) +
                          "' is not registered; add it to the ProcedureRegistry before open()");
   } else {
-    refused = check_bytes("SubmitOptions::owner", options.owner.size(), limits::kOwnerBytes);
+    refused = execution->type->check_class_of(*procedure);
+    if (refused.ok()) {
+      refused = check_bytes("SubmitOptions::owner", options.owner.size(), limits::kOwnerBytes);
+    }
     execution->belong_to(nullptr);
     if (refused.ok()) execution->owner = options.owner;
     execution->nonce = options.nonce;

@@ -174,6 +174,14 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
                   "retries would have its work done twice");
   }
   if (Status status = check_retry(options.retry); !status.ok()) return status;
+  if (options.deadlock_policy > DeadlockPolicy::kFailYoungest) {
+    return Status(StatusCode::kInvalidArgument,
+                  "ExecutorOptions.deadlock_policy has a value that DeadlockPolicy does not have");
+  }
+  if (options.unreadable > UnreadableRecords::kSetAside) {
+    return Status(StatusCode::kInvalidArgument,
+                  "ExecutorOptions.unreadable has a value that UnreadableRecords does not have");
+  }
   if (options.stuck_after < Duration::zero()) {
     return Status(StatusCode::kInvalidArgument,
                   "ExecutorOptions.stuck_after is negative; 0 means that no step is reported");

@@ -4,6 +4,8 @@
 
 #include "pv2/engine/procedure_registry.h"
 
+#include <pv2/base/assert.h>
+
 #include "check_limits.h"
 #include "guard.h"
 
@@ -14,6 +16,14 @@ const StepInfo* ProcedureType::find_step(std::uint32_t number) const noexcept {
     if (step.number == number) return &step;
   }
   return nullptr;
+}
+
+Status ProcedureType::check_class_of(const Procedure& object) const {
+  PV2_ASSERT(made_of != nullptr, "a type that is registered is made of a class");
+  if (typeid(object) == *made_of) return Status();
+  return Status(StatusCode::kInvalidArgument,
+                "the ProcedureRegistry has another class called '" + name +
+                    "' than the one that was handed in; give each its own kType and add both");
 }
 
 const ProcedureType* ProcedureRegistry::find(std::string_view name) const noexcept {

@@ -106,6 +106,14 @@ void StepContext::spawn_erased(std::string_view type, std::unique_ptr<Procedure>
     throw std::invalid_argument("cannot spawn a '" + std::string(type) +
                                 "': the type is not in the executor's ProcedureRegistry");
   }
+  if (const Status status = known->check_class_of(*child); !status.ok()) {
+    throw std::invalid_argument("cannot spawn a '" + std::string(type) +
+                                "': " + std::string(status.message()));
+  }
+  if (options.on_failure > OnFailure::kReport || options.undo_order > UndoOrder::kConcurrent) {
+    throw std::invalid_argument("cannot spawn a '" + std::string(type) +
+                                "': SpawnOptions has a value that its kind does not have");
+  }
   check_count(run_.spawned_.size(), limits::kSpawnsPerStep, "spawn", "children");
   run_.spawned_.push_back({known, std::move(child), options});
 }

@@ -16,7 +16,35 @@ void check_refused(const Status& status, const std::string& named) {
   CHECK_THAT(status.to_string(), ContainsSubstring(named));
 }
 
+/// Is called like Job, which is registered, and has nothing else of it.
+class Namesake final : public Procedure {
+ public:
+  static constexpr std::string_view kType = Job::kType;
+  void fields(auto& /*f*/) {}
+  Outcome execute(StepContext& /*ctx*/) override { return done(); }
+};
+
 }  // namespace
+
+TEST_CASE("a procedure of another class than the one that is registered by its name is refused") {
+  EngineWorld engine;
+  engine.world.scripts["submits"] = {.steps = 1, .run = [](JobRun& run) {
+                                       run.ctx.submit(Namesake());
+                                       return usual();
+                                     }};
+  engine.world.scripts["spawns"] = {.steps = 1, .run = [](JobRun& run) {
+                                      run.ctx.spawn(Namesake());
+                                      return usual();
+                                    }};
+  ProcedureExecutor& executor = engine.open();
+  check_refused(executor.submit(Namesake()).status(), "another class called 'test.Job'");
+  CHECK(executor.live_procedures() == 0);
+  for (const std::string name : {"submits", "spawns"}) {
+    const ProcedureId id = engine.submit(name);
+    engine.run();
+    CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("another class called"));
+  }
+}
 
 TEST_CASE("an empty chore or listener, and a chore without a period, are refused") {
   EngineWorld engine;
@@ -54,6 +82,16 @@ TEST_CASE("an executor with a negative stuck_after is not opened") {
   auto options = engine.options();
   options.stuck_after = -1s;
   check_refused(ProcedureExecutor::open(std::move(options)).status(), "stuck_after");
+}
+
+TEST_CASE("an option that has a value its kind does not have is refused") {
+  EngineWorld engine;
+  auto options = engine.options();
+  options.deadlock_policy = static_cast<DeadlockPolicy>(2);
+  check_refused(ProcedureExecutor::open(std::move(options)).status(), "deadlock_policy");
+  options = engine.options();
+  options.unreadable = static_cast<UnreadableRecords>(2);
+  check_refused(ProcedureExecutor::open(std::move(options)).status(), "unreadable");
 }
 
 TEST_CASE("an order without who or why, or with a step that it does not take, is refused") {

@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 #include <vector>
 
 #include "pv2/engine/procedure.h"
@@ -35,6 +36,7 @@ struct ProcedureType {
   bool final_on_success = false;
   std::uint32_t max_attempts = 0;  ///< Of steps that do not say how many; 0: as the executor says.
   FieldSchema schema;              ///< What its fields() describes.
+  const std::type_info* made_of = nullptr;  ///< The class that was registered.
   std::function<std::unique_ptr<Procedure>()> create;
   void (*encode)(Procedure&, FieldSelection, std::string& out) = nullptr;
   Status (*decode)(Procedure&, FieldSelection, std::string_view bytes) = nullptr;
@@ -42,6 +44,9 @@ struct ProcedureType {
 
   /// The row of step `number`, or nullptr.
   [[nodiscard]] const StepInfo* find_step(std::uint32_t number) const noexcept;
+  /// OK, or that `object` is of a class that only has the same kType: it is of no use here, as its
+  /// fields are not those of the class that was registered.
+  [[nodiscard]] Status check_class_of(const Procedure& object) const;
 };
 
 /// Filled by one thread, then given to an executor, which keeps a copy. Const methods may be called
@@ -75,6 +80,7 @@ class ProcedureRegistry {
   void add_class(Dependencies&... dependencies) {
     ProcedureType type;
     type.name = P::kType;
+    type.made_of = &typeid(P);
     type.create = [&dependencies...]() -> std::unique_ptr<Procedure> {
       return std::make_unique<P>(dependencies...);
     };
