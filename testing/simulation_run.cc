@@ -149,8 +149,20 @@ void SimulationRun::open() {
   scheduler_ = opened_scheduler;
   SectionLooks::at_each_pause(*executor_, [this] { meanwhile(); });
   store_->set_budget(0);
+  listen();
   executor_->start();
   story_->begin_life(*executor_);
+}
+
+// While a listener is slow, other threads go on.
+void SimulationRun::listen() {
+  const auto listener = executor_->add_listener([this](const ProcedureNews& news) {
+    meanwhile();
+    if (news.missed != 0) findings_.add("a listener that heard of everything missed something");
+    const bool ended = news.kind == ProcedureNews::Kind::kFinished && news.id == news.root;
+    if (ended) ended_roots_.insert(news.id.value);
+  });
+  if (!listener.ok()) findings_.add("no listener can be added: " + listener.status().to_string());
 }
 
 void SimulationRun::leave() {
@@ -343,6 +355,9 @@ void SimulationRun::check() {
       findings_.add("what had failed goes on:\n    " + in_words(info));
     }
     known.failed = still_fails;
+    if (ended_roots_.contains(info.id.value)) {
+      findings_.add("a listener was told of its end, and it lives:\n    " + in_words(info));
+    }
     if (info.quarantined) findings_.add("nothing was damaged, but\n    " + in_words(info));
   }
   check_state();

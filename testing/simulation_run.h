@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 
@@ -49,6 +50,7 @@ class SimulationRun {
   };
 
   void open();
+  void listen();
   void leave();
   void make(const SimulationMove& move);
   void run_steps(std::size_t count, std::uint64_t choices);
@@ -82,6 +84,7 @@ class SimulationRun {
   std::size_t lives_ = 0;
   std::uint64_t steps_ = 0;
   std::map<std::uint64_t, Identity> seen_;
+  std::set<std::uint64_t> ended_roots_;  // of which a listener was told, in any life
   Findings findings_;
   std::string moment_ = "at the beginning";
 };
