@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engine under the seeded simulation with the mixed workload, with fresh seeds each time:
+// The engine under the seeded simulation with the mixed workload: as many seeds as 45 s take, the
+// same each time, so that a change fails for what it broke; the nightly run draws fresh ones.
 // PV2_TEST_SEED and PV2_TEST_SEEDS repeat a run. A failure prints its seed and its shrunk moves.
 
 #include "pv2/testing/simulation.h"
@@ -8,7 +9,6 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
-#include <random>
 
 #include "pv2/testing/seeds.h"
 #include "simulation/mixed_story.h"
@@ -23,13 +23,11 @@ std::unique_ptr<SimulationStory> mixed_story(std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("the simulation finds no broken promise in fresh seeds of the mixed workload") {
+TEST_CASE("the simulation finds no broken promise in the mixed workload") {
   SimulationOptions options{.seeds = 100'000, .budget = std::chrono::seconds(45)};
   if (std::getenv("PV2_TEST_SEED") != nullptr) {
     const Seeds seeds = seeds_from_environment(1);
     options = {.first_seed = seeds.first, .seeds = seeds.count};
-  } else {
-    options.first_seed = std::random_device()();
   }
 
   const SimulationReport report = simulate(mixed_story, options);
