@@ -88,7 +88,7 @@ TEST_CASE("the simulation finds an effect that happens twice, and shrinks what l
 
   REQUIRE(!report.ok());
   CHECK_THAT(report.failure, ContainsSubstring("each customer pays once"));
-  CHECK_THAT(report.failure, ContainsSubstring("customer 1 orders"));
+  CHECK_THAT(report.failure, ContainsSubstring(" orders\n"));
   CHECK(moves_in(report.failure) <= 6);
 }
 
