@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Read look(): it goes by the age of the store, finds what is too old, and has it acknowledged. It
-// ends with the answer to the last acknowledgement.
+// Read look() first: it asks the age of the store, finds the results that are too old, and has them
+// acknowledged. A look ends with the answer to its last acknowledgement.
 
 #include "expiry.h"
 
@@ -13,11 +13,12 @@
 namespace pv2 {
 namespace {
 
-// Acknowledged together: a millisecond or two of work for a pool thread, and as much for the
-// committer. More would be no faster and hold up who commits behind it.
+// Results in one batch: a millisecond or two of work for a pool thread, and as much for the
+// committer. A larger batch is no faster, and delays whoever commits behind it.
 constexpr std::size_t kAtOnce = 128;
-// Found together, half a megabyte: each search passes over what the ones before have deleted.
-constexpr std::size_t kFoundAtOnce = 128 * kAtOnce;
+// Results that one search finds; they take 128 KiB. Each search passes over what earlier searches
+// had deleted, so it has to find many.
+constexpr std::size_t kFoundAtOnce = 32 * kAtOnce;
 // Between two looks when nothing is too old: for a retention of half an hour and more once a minute
 // is often enough.
 constexpr Duration kPause = std::chrono::minutes(1);
@@ -70,25 +71,25 @@ void Expiry::look() {
   if (found->expired.empty()) return look_again_in(pause_);
   expired_ = std::move(found->expired);
   next_ = 0;
-  turns_ = kTurns;
-  for (std::size_t turn = 0; turn < kTurns; ++turn) {
-    core_.pool->post_blocking([this, turn] { acknowledge_some(turn); });
+  open_slots_ = kSlots;
+  for (std::size_t slot = 0; slot < kSlots; ++slot) {
+    core_.pool->post_blocking([this, slot] { acknowledge_some(slot); });
   }
 }
 
-void Expiry::acknowledge_some(std::size_t turn) {
+void Expiry::acknowledge_some(std::size_t slot) {
   const std::size_t from = failed_ ? expired_.size() : next_.fetch_add(kAtOnce);
   if (from >= expired_.size()) {
-    if (turns_.fetch_sub(1) != 1) return;
+    if (open_slots_.fetch_sub(1) != 1) return;
     expired_ = {};
     return look_again_in(failed_ ? kPause : pause_);
   }
   const std::size_t to = std::min(from + kAtOnce, expired_.size());
-  unanswered_[turn] = to - from;
+  unanswered_[slot] = to - from;
   for (std::size_t i = from; i < to; ++i) {
     const KeptResult& kept = expired_[i];
     results_.expire(
-        kept, [this, turn, id = kept.id](const Status& status) { acknowledged(turn, id, status); });
+        kept, [this, slot, id = kept.id](const Status& status) { acknowledged(slot, id, status); });
   }
 }
 
@@ -138,15 +139,15 @@ void Expiry::mark_age() {
   publisher_.perform(effects);
 }
 
-void Expiry::acknowledged(std::size_t turn, ProcedureId id, const Status& status) {
+void Expiry::acknowledged(std::size_t slot, ProcedureId id, const Status& status) {
   // The host may have acknowledged it in this moment.
   if (!status.ok() && status.code() != StatusCode::kExpired && !failed_.exchange(true)) {
     complain("the result of procedure " + std::to_string(id.value) +
                  " has been kept long enough but could not be deleted",
              status);
   }
-  if (unanswered_[turn].fetch_sub(1) != 1) return;
-  core_.pool->post_blocking([this, turn] { acknowledge_some(turn); });
+  if (unanswered_[slot].fetch_sub(1) != 1) return;
+  core_.pool->post_blocking([this, slot] { acknowledge_some(slot); });
 }
 
 // One line for all that fail together.

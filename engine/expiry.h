@@ -2,9 +2,11 @@
 //
 // Expiry: acknowledges, in the host's place, the results that have been kept long enough, by the
 // age of the store (EngineAge). It reads their dates from the oldest on and stops at the first that
-// is young. What it finds goes a bounded batch at a time: while the store deletes one, the rows of
-// another are read. A crash before such an acknowledgement is durable leaves the result to the next
-// run, which finds it too old again: the age is made durable before anything is deleted by it.
+// is young. It acknowledges what it found in bounded batches: while the store deletes one batch, a
+// pool thread reads the rows of another. A crash before such an acknowledgement is durable leaves
+// the result to the next run, which finds it too old again: the age is durable before any
+// acknowledgement goes by it. A result that cannot be read or deleted ends the look; the next one
+// comes a minute later.
 
 #pragma once
 
@@ -40,11 +42,12 @@ class Expiry final : public TimedWork {
   void look() PV2_EXCLUDES(core_.state_mutex);
   Result<Found> find(Duration age) PV2_EXCLUDES(core_.state_mutex);
   void mark_age() PV2_EXCLUDES(core_.state_mutex);
-  /// Acknowledges the next batch of what was found. When all of it is answered, the same turn takes
-  /// the next; the turn that finds none left, as the last one, ends the look.
-  void acknowledge_some(std::size_t turn) PV2_EXCLUDES(core_.state_mutex);
-  /// One that failed (the disk could not be read) is tried again, after a pause.
-  void acknowledged(std::size_t turn, ProcedureId id, const Status& status)
+  /// Acknowledges the next batch of `expired_` in `slot`; with none left, closes the slot. The last
+  /// slot that closes ends the look. On a pool thread.
+  void acknowledge_some(std::size_t slot) PV2_EXCLUDES(core_.state_mutex);
+  /// The answer for one result of the batch in `slot`, on any thread of the engine. The last answer
+  /// of a batch begins the next one. A result whose answer is an error stays until the next look.
+  void acknowledged(std::size_t slot, ProcedureId id, const Status& status)
       PV2_EXCLUDES(core_.state_mutex);
   void complain(const std::string& what, const Status& status);
   void look_again_in(Duration pause) PV2_EXCLUDES(core_.state_mutex);
@@ -56,14 +59,14 @@ class Expiry final : public TimedWork {
   bool looking_ PV2_GUARDED_BY(core_.state_mutex) = false;
   SteadyTime next_look_ PV2_GUARDED_BY(core_.state_mutex) = SteadyTime::min();
   SteadyTime last_look_ PV2_GUARDED_BY(core_.state_mutex) = SteadyTime::min();
-  // Of the look that is under way. Each turn has one batch on its way, and who sees the last of it
-  // answered goes on (release and acquire: he sees what failed).
-  static constexpr std::size_t kTurns = 2;
-  Duration pause_{};
+  // The look that is under way. Each slot has one batch on its way to the store. The thread that
+  // takes an `unanswered_` to 0 goes on with that slot, and sees what the other answers wrote.
+  static constexpr std::size_t kSlots = 2;
+  Duration pause_{};  // to the next look
   std::vector<KeptResult> expired_;
-  std::atomic<std::size_t> next_{0};  // of expired_, which no turn has taken
-  std::array<std::atomic<std::size_t>, kTurns> unanswered_{};
-  std::atomic<std::size_t> turns_{0};
+  std::atomic<std::size_t> next_{0};  // the first of expired_ that is in no batch yet
+  std::array<std::atomic<std::size_t>, kSlots> unanswered_{};
+  std::atomic<std::size_t> open_slots_{0};
   std::atomic<bool> failed_{false};
   // Of who looks.
   Duration marked_{};

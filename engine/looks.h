@@ -19,8 +19,8 @@
 
 namespace pv2 {
 
-/// A long work pauses when its critical section has counted so many looks. 512 take some 25 us when
-/// all of them miss the caches.
+/// The number of looks in one critical section after which a long work pauses. 512 looks take about
+/// 25 us when each one misses the caches.
 inline constexpr std::size_t kSectionPauses = 512;
 /// The simulation fails when a section counts more. A work pauses only between two pieces, and no
 /// piece counts half as many. What is exempt stands in docs/operations.md, "Limits".

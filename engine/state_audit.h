@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StateAudit: goes through everything that the state mutex guards and says, in words, what of it
-// contradicts something else. The engine keeps many facts twice, as a count, a link back or a flag:
-// so it need not look at a whole tree. The audit finds each of these facts anew and compares. It
-// changes nothing and decides nothing. The simulation asks after each move, and a debug build every
-// so often while it runs (PV2_AUDITS_ITSELF, set by CMake).
+// contradicts something else. The engine keeps many facts twice, as a count, a link back or a flag,
+// so that it need not look at a whole tree each time. The audit works each of these facts out again
+// and compares. It changes nothing and decides nothing. The simulation asks after each move, and a
+// debug build every so often while it runs (PV2_AUDITS_ITSELF, set by CMake).
 //
 // What may differ between two critical sections is left out, as precisely as that can be said; the
 // reasons are beside the code. After the store has failed, or while the engine stops, what was on

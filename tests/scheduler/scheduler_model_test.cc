@@ -352,7 +352,7 @@ class Story {
 
   Random random_;
   Random searches_;
-  std::uint64_t seldom_;  // of four steps, about so many end without a search
+  std::uint64_t seldom_;  // 0 to 3: the share of steps, in quarters, after which nobody searches
   std::uint32_t bound_;
   SystemClock clock_;
   SchedulerModel model_;
