@@ -49,6 +49,13 @@ std::optional<std::string_view> read_frame(std::string_view& input) noexcept {
   return bytes;
 }
 
+std::optional<std::size_t> size_of_frame(std::string_view input) noexcept {
+  if (input.size() < kFrameHeaderBytes) return std::nullopt;
+  const std::size_t size = load_word(input.data() + kWord);
+  if (size > input.size() - kFrameHeaderBytes) return std::nullopt;
+  return kFrameHeaderBytes + size;
+}
+
 FrameWriter::FrameWriter(std::string& out) : out_(out), start_(out.size()) {
   out_.append(kFrameHeaderBytes, '\0');
 }

@@ -45,7 +45,7 @@ void encode_header(benchmark::State& state) {
   std::string row;
   for (auto _ : state) {
     row.clear();
-    pv2::encode_header(subject.execution, {}, row);
+    pv2::encode_header(subject.execution, row);
     benchmark::DoNotOptimize(row.data());
   }
   state.counters["bytes"] = static_cast<double>(row.size());
@@ -68,7 +68,7 @@ void decode_both(benchmark::State& state) {
   const Subject subject;
   std::string header;
   std::string row;
-  pv2::encode_header(subject.execution, {}, header);
+  pv2::encode_header(subject.execution, header);
   pv2::encode_state(subject.execution, subject.next, 4, row);
   for (auto _ : state) {
     pv2::Execution execution;

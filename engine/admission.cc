@@ -252,7 +252,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type_name,
           execution->object = std::move(procedure);  // else made when it runs
         commit = core_.state.spare_inserts.take();
         commit->execution = execution.get();
-        commit->fingerprint = key.fingerprints.exact;
+        execution->fingerprint = key.fingerprints.exact;
         PV2_ASSERT(commit->submitters.empty() && commit->put_off.empty(),
                    "a request that is used again has forgotten whom it was for");
         execution->inserting = commit.get();
@@ -306,10 +306,10 @@ void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit) {
   }
   RowBatch& batch = commit.batch;
   batch.reserve(1024);  // a header and a state of ordinary size
-  insert_rows(execution, commit.fingerprint, first, batch);
+  insert_rows(execution, first, batch);
   if (execution.nonce) {
     batch.insert_with(Space::kNonce, nonce_key(execution.nonce), [&](std::string& out) {
-      encode_nonce_record({execution.id, commit.fingerprint}, out);
+      encode_nonce_record({execution.id, execution.fingerprint}, out);
     });
   }
 }

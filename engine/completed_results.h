@@ -22,6 +22,7 @@ struct Completed {
   ProcedureResult result;
   Nonce nonce;
   bool audited = false;     ///< There are audit rows, to be deleted with it.
+  bool in_place = false;    ///< Its rows are where live ones are.
   Duration ended_age{};     ///< How old the store was at its end.
   std::uint64_t bytes = 0;  ///< About what its rows take.
 };

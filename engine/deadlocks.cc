@@ -95,10 +95,8 @@ void write(Execution& member, std::unique_ptr<StepCommit> commit, Effects& effec
              "who is given up stood in a line, or waited for somebody");
   PV2_ASSERT(member.timer_index == Execution::kNoTimer, "who was taken out waits for no time");
   commit->execution = &member;
-  std::string row;
-  const std::uint32_t step = commit->was_undo ? member.undo_step : member.step;
-  encode_state(member, commit->next, step, row);
-  commit->batch.update(Space::kProcedure, procedure_key(member.id, RowKind::kState), row);
+  update_state(member, commit->next, commit->was_undo ? member.undo_step : member.step,
+               commit->batch);
   member.phase = Phase::kInFlight;
   enter_flight(member);
   effects.commits.push_back(*commit.release());

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "offloads.h"
+#include "pv2/engine/limits.h"
 #include "record_codec.h"
 
 namespace pv2 {
@@ -249,9 +250,15 @@ void EngineCore::arm_timer(Execution& execution, Effects& effects) {
   PV2_ASSERT(state.timers.has(execution), "a timer that was armed is found again");
 }
 
-void EngineCore::date_end(const Execution& execution, Transition& next) const {
+void EngineCore::date_end(const Execution& execution, Transition& next, std::size_t beside) const {
   const bool ends = execution.is_root() && is_finished(next.state);
   next.ended_age = ends ? std::optional(age.now()) : std::nullopt;
+  next.audited = ends && execution.audited;
+  if (!ends || !keeps_records) return;  // a row that nobody keeps need not be moved
+  // Of a root that an abort has taken back once, the rows are about as large as they were then.
+  const std::size_t bytes = header_bytes_max(execution) + state_bytes_max(execution, next) +
+                            beside + limits::kLaterRecordBytes;
+  next.moves = bytes <= store.limits().batch_bytes || execution.ended_age != Execution::kNotDated;
 }
 
 void EngineCore::begin_wait(Duration patience, Transition& next) const {

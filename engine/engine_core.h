@@ -139,7 +139,9 @@ struct EngineState {
   /// The store may have rows of nonces that are not in `nonces`, so it is asked. Once true it stays
   /// so: no count has to be right for a submission not to run twice.
   bool store_knows_more_nonces = false;
-  std::size_t nonces_on_disk_only = 0;  ///< For the limit of keyed results, and nothing else.
+  /// For the limit of keyed results, and nothing else: where there is none, those of earlier runs
+  /// are not counted.
+  std::size_t nonces_on_disk_only = 0;
   std::uint64_t evictions = 0;
   bool started = false;            ///< Somebody takes what is queued.
   std::vector<TypeCounts> counts;  ///< By ProcedureType::index; without a name: there were none.
@@ -255,7 +257,8 @@ struct EngineCore {
   /// Forgets its waits, object and timer: what comes for them later is stale.
   void abandon_waits(Execution& execution) PV2_REQUIRES(state_mutex);
   /// Dates `next` if it is the end of a root.
-  void date_end(const Execution& execution, Transition& next) const;
+  /// `beside` bytes are in the batch of that record, too.
+  void date_end(const Execution& execution, Transition& next, std::size_t beside = 0) const;
   /// Nobody will take the values of what it has outstanding on the pool: that is told to stop, and
   /// what has not begun never does.
   void stop_work(Execution& execution) PV2_REQUIRES(state_mutex);

@@ -17,6 +17,7 @@
 #include <pv2/scheduler/scheduler_entry.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <forward_list>
 #include <memory>
@@ -179,6 +180,7 @@ struct Execution final : SchedulerEntry {
   CompactBytes owner;
   CompactBytes arguments;  ///< The argument fields, encoded.
   Nonce nonce;
+  Fingerprint fingerprint;  ///< What the nonce stands for.
   WallTime submitted{};
   std::uint64_t spawned_at = 0;  ///< The parent's `visits` when it spawned this.
 
@@ -192,9 +194,12 @@ struct Execution final : SchedulerEntry {
   CompactBytes image;  ///< The state fields, encoded.
   CompactBytes result;
   WallTime updated{};
-  Duration ended_age = kNotDated;  ///< Of a root that has ended: how old the store was then.
-  std::unique_ptr<Inbox> inbox;    ///< Most have none.
-  std::uint32_t step = 0;          ///< The next one to run; 0: none, only the end is left.
+  /// Of a root whose last record is its end: how old the store was then. One that is live all the
+  /// same was aborted before that; its next record takes the end back.
+  Duration ended_age = kNotDated;
+  bool ended_in_place = false;   ///< Its rows were too large to be moved to Space::kResult.
+  std::unique_ptr<Inbox> inbox;  ///< Most have none.
+  std::uint32_t step = 0;        ///< The next one to run; 0: none, only the end is left.
   std::uint32_t attempt = 1;
   ProcedureState state = ProcedureState::kInitializing;
   bool no_return = false;  ///< Past its point of no return.
@@ -204,6 +209,9 @@ struct Execution final : SchedulerEntry {
       false;              ///< Of a root: an operator has it undone in spite of points of no return.
   bool reported = false;  ///< It failed, is undone, and its parent knows: its descendants are over.
   bool unsure = false;    ///< An attempt at this step may have had its effect.
+  /// Of a root: there are audit rows. Set under the state mutex; a worker looks when it writes the
+  /// end. An order that it does not see is an abort that takes that end back.
+  std::atomic<bool> audited{false};
   bool recorded_locks = false;  ///< Its record says that it holds its locks.
   bool awaits = false;          ///< Its timed wait may also end with something volatile.
   /// Both constant, so they may share a byte: a child whose failure is reported, and fails nobody

@@ -60,7 +60,6 @@ struct InboxUse {
 /// Guarded by the state mutex. Messages keep their addresses until they are consumed.
 struct Inbox {
   std::uint64_t next_number = 1;
-  bool audited = false;                                 ///< Of a root: there are audit rows.
   std::vector<std::unique_ptr<InboxMessage>> messages;  ///< Durable ones, by number.
 
   const InboxMessage* aborted_by = nullptr;  ///< One of `messages`, which stays; see abort().

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "guard.h"
-#include "record_codec.h"
+#include "stored_result.h"
 #include "tree.h"
 
 namespace pv2 {
@@ -172,16 +172,16 @@ Result<std::vector<HistoryEntry>> history_of(EngineCore& core, ProcedureId id) {
       return Status(StatusCode::kNotFound, name_of(id) + " does not exist and never did");
     }
   }
-  const auto row = core.store.get(Space::kProcedure, procedure_key(id, RowKind::kState));
-  if (!row.ok()) return row.status();
-  if (!*row) {
+  const auto rows = StoredResult::read(core.store, id);
+  if (!rows.ok()) return rows.status();
+  if (!*rows) {
     return Status(StatusCode::kExpired,
                   name_of(id) + " has ended and its record was acknowledged or deleted");
   }
   Execution stored;
   bool holds_locks = false;
   PartStatus user = PartStatus::kIntact;
-  const Status read = decode_state(**row, {}, stored, holds_locks, user);
+  const Status read = decode_state((*rows)->state(), {}, stored, holds_locks, user);
   if (!read.ok()) return read.with_context("record of " + name_of(id));
   return entries_of(stored.history);
 }

@@ -47,7 +47,7 @@ void add_entry(AuditEntry entry, Execution& root, MessageCommit& commit) {
   entry.at = commit.message->at;
   commit.audit = root.inbox->next_number++;
   commit.audited = entry.procedure;
-  root.inbox->audited = true;
+  root.audited = true;
   insert_audit(entry, root.id, commit.audit, commit.batch);
 }
 

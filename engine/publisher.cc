@@ -174,7 +174,10 @@ void apply_transition(Execution& execution, StepCommit& commit) {
   }
   // Each record has the whole result: one that has none is of a procedure that is being undone.
   if (commit.needs_record) execution.result = next.result;
-  execution.ended_age = next.ended_age.value_or(Execution::kNotDated);
+  if (commit.needs_record) {
+    execution.ended_age = next.ended_age.value_or(Execution::kNotDated);
+    execution.ended_in_place = next.ended_age && !next.moves;
+  }
   execution.timed_out = false;
   if (next.ends_waits) {
     ++execution.epoch;
@@ -396,7 +399,6 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     execution.undo_step = 0;
     const bool ended_too_late = execution.state == ProcedureState::kSuccess;
     if (ended_too_late && !execution.is_root()) child_ended_too_late(execution);
-    if (ended_too_late && execution.is_root()) take_back_date(execution, effects);
     core_.abandon_waits(execution);
     if (!commit.next.holds_locks) core_.settle(execution, Disposition::kParkUnlock);
     left_flight(core_, execution, effects);
@@ -486,15 +488,6 @@ void Publisher::go_on(Execution& execution, StepCommit& commit, Effects& effects
   if (producer != nullptr && producer != &execution) {
     core_.report_wait(execution, *producer, WaitLink::Why::kReported);
   }
-}
-
-// It has not ended: an abort was durable before its last record.
-void Publisher::take_back_date(Execution& root, Effects& effects) {
-  if (!core_.keeps_records || root.ended_age == Execution::kNotDated) return;
-  auto garbage = std::make_unique<GarbageCommit>();
-  garbage->engine_rows.emplace_back(kept_key(root.ended_age, root.id), std::string());
-  effects.garbage.push_back(std::move(garbage));
-  root.ended_age = Execution::kNotDated;
 }
 
 void Publisher::apply_garbage(GarbageCommit& commit, Effects& effects) {

@@ -42,7 +42,6 @@ class Publisher final : public CommitSink {
   void apply_garbage(GarbageCommit& commit, Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void apply_acknowledge(AcknowledgeCommit& commit, Effects& effects)
       PV2_REQUIRES(core_.state_mutex);
-  void take_back_date(Execution& root, Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void insert_failed(InsertCommit& commit, const Status& unknown, Effects& effects)
       PV2_REQUIRES(core_.state_mutex);
   void store_failed(EngineRequest& request, Effects& effects) PV2_REQUIRES(core_.state_mutex);

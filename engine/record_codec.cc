@@ -80,6 +80,7 @@ constexpr std::uint64_t kSentBack = 32;
 constexpr std::uint64_t kReported = 64;
 constexpr std::uint64_t kUnsure = 128;
 constexpr std::uint64_t kKnowsInterrupted = 1024;
+constexpr std::uint64_t kAudited = 2048;
 // In the step of a history entry, beside its 32 bits: it was being undone.
 constexpr std::uint64_t kUndoEntry = std::uint64_t{1} << 32;
 
@@ -456,6 +457,25 @@ FixedKey<9> procedure_key(ProcedureId id, RowKind kind) noexcept {
   return key;
 }
 
+FixedKey<8> result_key(ProcedureId id) noexcept {
+  FixedKey<8> key;
+  write_big_endian(key.bytes.data(), id.value);
+  return key;
+}
+
+// Both rows are frames, which say how long they are; whether what is in them is right is seen when
+// they are decoded.
+std::optional<ResultRow> split_result(std::string_view row) noexcept {
+  std::string_view left = row;
+  constexpr int kFramesOfHeader = 2;
+  for (int i = 0; i < kFramesOfHeader; ++i) {
+    const auto size = size_of_frame(left);
+    if (!size) return std::nullopt;
+    left.remove_prefix(*size);
+  }
+  return ResultRow{row.substr(0, row.size() - left.size()), left};
+}
+
 std::string inbox_key(ProcedureId id, std::uint64_t number) {
   return numbered_key(id, RowKind::kInbox, number);
 }
@@ -671,19 +691,25 @@ std::size_t kept_bytes(std::size_t arguments, std::size_t image, std::size_t res
   return kFraming + arguments + image + result + owner;
 }
 
-void encode_header(const Execution& execution, const Fingerprint& fingerprint, std::string& out) {
+std::size_t header_bytes_max(const Execution& execution) {
+  const bool has_locks = !execution.locks.empty();
+  std::size_t bytes = 2 * kFrameHeaderBytes + 19 * RowWriter::kFieldMax +
+                      (has_locks ? execution.locks.primary().name.size() : 0) +
+                      execution.name_of_type().size() + execution.owner.size() +
+                      execution.arguments.size();
+  for (const LockRequest& request : execution.locks.requests()) {
+    bytes += 4 * RowWriter::kFieldMax + request.key.name.size();
+  }
+  return bytes;
+}
+
+void encode_header(const Execution& execution, std::string& out) {
   PV2_ASSERT(execution.id && execution.root != nullptr, "what has a record is in a tree");
   PV2_ASSERT(!execution.name_of_type().empty(), "what has a record has a type");
   const bool has_locks = !execution.locks.empty();
   const std::string_view primary =
       has_locks ? std::string_view(execution.locks.primary().name) : std::string_view();
-  std::size_t bytes_max = 2 * kFrameHeaderBytes + 19 * RowWriter::kFieldMax + primary.size() +
-                          execution.name_of_type().size() + execution.owner.size() +
-                          execution.arguments.size();
-  for (const LockRequest& request : execution.locks.requests()) {
-    bytes_max += 4 * RowWriter::kFieldMax + request.key.name.size();
-  }
-  RowWriter row(out, bytes_max);
+  RowWriter row(out, header_bytes_max(execution));
   char* const frame = row.open_frame();
   row.varint(header_field::kId, execution.id.value);
   if (execution.parent != nullptr) row.varint(header_field::kParent, execution.parent->id.value);
@@ -691,6 +717,7 @@ void encode_header(const Execution& execution, const Fingerprint& fingerprint, s
   if (execution.nonce) {
     row.varint(header_field::kNonceGroup, execution.nonce.group);
     row.varint(header_field::kNonceValue, execution.nonce.value);
+    const Fingerprint& fingerprint = execution.fingerprint;
     row.fixed64(header_field::kFingerprintHigh, fingerprint.high);
     row.fixed64(header_field::kFingerprintLow, fingerprint.low);
     if (fingerprint.form != Fingerprint::Form::kJoined) {
@@ -723,6 +750,19 @@ bool ends_root(const Execution& execution, const Transition& next) noexcept {
   return ends;
 }
 
+std::size_t state_bytes_max(const Execution& execution, const Transition& next) {
+  const InterruptedMembers* const interrupted = interrupted_of(execution, next);
+  // Nineteen fields, a message of two, three numbers per entry of the history, two per step to undo
+  // and per range.
+  const std::size_t numbers_max = 22 + 3 * (History::kCapacity + 1) +
+                                  2 * (execution.undo.size() + 1) +
+                                  2 * (interrupted != nullptr ? interrupted->ranges().size() : 0);
+  return 2 * kFrameHeaderBytes + numbers_max * RowWriter::kFieldMax +
+         error_of(execution, next).message().size() +
+         parked_error_of(execution, next).message().size() + next.undo_error.message().size() +
+         next.result.size() + (next.new_image ? next.image.size() : execution.image.size());
+}
+
 void encode_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   std::string& out) {
   PV2_ASSERT(!next.parked || !is_finished(next.state), "what has ended is not parked");
@@ -733,14 +773,7 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
   const Status& error = error_of(execution, next);
   const Status& parked = parked_error_of(execution, next);
   const InterruptedMembers* const interrupted = interrupted_of(execution, next);
-  // Nineteen fields, a message of two, three numbers per entry of the history, two per step to undo
-  // and per range.
-  const std::size_t numbers_max = 22 + 3 * (History::kCapacity + 1) +
-                                  2 * (execution.undo.size() + 1) +
-                                  2 * (interrupted != nullptr ? interrupted->ranges().size() : 0);
-  RowWriter row(out, 2 * kFrameHeaderBytes + numbers_max * RowWriter::kFieldMax +
-                         error.message().size() + parked.message().size() +
-                         next.undo_error.message().size() + next.result.size() + image.size());
+  RowWriter row(out, state_bytes_max(execution, next));
   char* const frame = row.open_frame();
   row.varint(state_field::kState, static_cast<std::uint64_t>(next.state));
   row.varint(state_field::kStep, next.step);
@@ -752,7 +785,7 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
                  (next.bypassed ? kBypassed : 0) |
                  (next.sent_back || execution.sent_back ? kSentBack : 0) |
                  (next.reported ? kReported : 0) | (next.unsure ? kUnsure : 0) |
-                 (interrupted != nullptr ? kKnowsInterrupted : 0));
+                 (interrupted != nullptr ? kKnowsInterrupted : 0) | (next.audited ? kAudited : 0));
   if (next.deadline) {
     PV2_ASSERT(next.patience >= Duration::zero(), "what is left of a wait is not negative");
     row.sint(state_field::kDeadline, micros(*next.deadline));
@@ -774,7 +807,6 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
 
 // By it the result is found when its time is over.
 void insert_date(const Execution& execution, const Transition& last, RowBatch& batch) {
-  if (!ends_root(execution, last)) return;
   const std::size_t image = last.new_image ? last.image.size() : execution.image.size();
   const KeptResult kept{.age = *last.ended_age,
                         .id = execution.id,
@@ -786,26 +818,56 @@ void insert_date(const Execution& execution, const Transition& last, RowBatch& b
   batch.put(Space::kEngine, kept_key(kept.age, kept.id), row);
 }
 
-void insert_rows(const Execution& execution, const Fingerprint& fingerprint,
-                 const Transition& first, RowBatch& batch) {
+// A start finds no trace of it among what is live.
+void move_to_results(const Execution& execution, const Transition& last, std::uint32_t ran_step,
+                     RowBatch& batch) {
+  batch.erase(Space::kProcedure, procedure_key(execution.id, RowKind::kHeader));
+  batch.erase(Space::kProcedure, procedure_key(execution.id, RowKind::kState));
+  batch.put_with(Space::kResult, result_key(execution.id), [&](std::string& out) {
+    encode_header(execution, out);
+    encode_state(execution, last, ran_step, out);
+  });
+  insert_date(execution, last, batch);
+}
+
+// The last record was an end that an abort takes back.
+void move_back(const Execution& execution, const Transition& next, std::uint32_t ran_step,
+               RowBatch& batch) {
+  batch.erase(Space::kResult, result_key(execution.id));
+  batch.put_with(Space::kProcedure, procedure_key(execution.id, RowKind::kHeader),
+                 [&](std::string& out) { encode_header(execution, out); });
+  batch.put_with(Space::kProcedure, procedure_key(execution.id, RowKind::kState),
+                 [&](std::string& out) { encode_state(execution, next, ran_step, out); });
+}
+
+void insert_rows(const Execution& execution, const Transition& first, RowBatch& batch) {
+  if (ends_root(execution, first) && first.moves) {
+    return move_to_results(execution, first, 0, batch);
+  }
   batch.insert_with(Space::kProcedure, procedure_key(execution.id, RowKind::kHeader),
-                    [&](std::string& out) { encode_header(execution, fingerprint, out); });
+                    [&](std::string& out) { encode_header(execution, out); });
   batch.insert_with(Space::kProcedure, procedure_key(execution.id, RowKind::kState),
                     [&](std::string& out) { encode_state(execution, first, 0, out); });
-  insert_date(execution, first, batch);
+  if (ends_root(execution, first)) insert_date(execution, first, batch);
 }
 
 void update_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   RowBatch& batch) {
+  const bool had_ended = execution.ended_age != Execution::kNotDated;
+  if (had_ended) batch.erase(Space::kEngine, kept_key(execution.ended_age, execution.id));
+  if (ends_root(execution, next) && next.moves) {
+    return move_to_results(execution, next, ran_step, batch);
+  }
+  if (ends_root(execution, next)) insert_date(execution, next, batch);
+  if (had_ended) return move_back(execution, next, ran_step, batch);
   batch.update_with(Space::kProcedure, procedure_key(execution.id, RowKind::kState),
                     [&](std::string& out) { encode_state(execution, next, ran_step, out); });
-  insert_date(execution, next, batch);
 }
 
 Status decode_header(std::string_view row, Execution& execution, HeaderFacts& facts) {
   const auto engine = split_row(row, execution.arguments, facts.user);
   if (!engine.ok()) return engine.status();
-  facts.fingerprint.form = Fingerprint::Form::kJoined;  // where nothing else is said
+  execution.fingerprint.form = Fingerprint::Form::kJoined;  // where nothing else is said
   std::vector<LockRequest> locks;
   ResourceKey primary;
   auto scope = LockScope::kOperation;
@@ -832,13 +894,13 @@ Status decode_header(std::string_view row, Execution& execution, HeaderFacts& fa
         execution.nonce.value = reader.varint();
         break;
       case header_field::kFingerprintHigh:
-        facts.fingerprint.high = reader.fixed64();
+        execution.fingerprint.high = reader.fixed64();
         break;
       case header_field::kFingerprintLow:
-        facts.fingerprint.low = reader.fixed64();
+        execution.fingerprint.low = reader.fixed64();
         break;
       case header_field::kFingerprintForm:
-        named.read(reader, facts.fingerprint.form);
+        named.read(reader, execution.fingerprint.form);
         break;
       case header_field::kSubmitted:
         execution.submitted = wall_time(reader.sint());
@@ -999,6 +1061,7 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
   execution.sent_back = (flags & kSentBack) != 0;
   execution.reported = (flags & kReported) != 0;
   execution.unsure = (flags & kUnsure) != 0;
+  if ((flags & kAudited) != 0) execution.audited = true;
   if (error_code != StatusCode::kOk || parked_code != StatusCode::kOk || !undo_failure.ok()) {
     execution.failure = std::make_unique<Failure>();
     execution.failure->sequence = failure_sequence;

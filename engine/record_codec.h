@@ -2,8 +2,9 @@
 //
 // The rows of a procedure: a header, written once, and a state, written by every step. Each is two
 // frames: the engine's part, then the user's fields. So the identity and the locks of a procedure
-// can be read even when its user part cannot. The byte format is docs/store-format.md; protobuf
-// messages inside.
+// can be read even when its user part cannot. The record that ends a root makes one row of both, in
+// Space::kResult, so that a start reads what is live and nothing else. The byte format is
+// docs/store-format.md; protobuf messages inside.
 
 #pragma once
 
@@ -45,6 +46,15 @@ struct ProcedureKey {
 /// The id with which such a key begins, also when it is none otherwise; none (0) if it is too short
 /// for one. All rows of one procedure begin with its id, so they lie together.
 [[nodiscard]] ProcedureId id_in_key(std::string_view key) noexcept;
+
+/// The key of the row of a root that has ended: its id, big-endian.
+[[nodiscard]] FixedKey<8> result_key(ProcedureId id) noexcept;
+/// The two rows that such a row is made of: views into it. nullopt: it is too short for them.
+struct ResultRow {
+  std::string_view header;
+  std::string_view state;
+};
+[[nodiscard]] std::optional<ResultRow> split_result(std::string_view row) noexcept;
 
 /// 8 bytes group, 8 bytes value, big-endian.
 [[nodiscard]] FixedKey<16> nonce_key(const Nonce& nonce) noexcept;
@@ -93,8 +103,12 @@ inline constexpr std::string_view kLimitKeyPrefix = "limit:";
 void encode_limit(std::uint32_t limit, std::string& out);
 [[nodiscard]] Result<std::uint32_t> decode_limit(std::string_view row);
 
-/// Appends the header row of `execution` to `out`. `fingerprint` counts if it has a nonce.
-void encode_header(const Execution& execution, const Fingerprint& fingerprint, std::string& out);
+/// What encode_header() and encode_state() append at most.
+[[nodiscard]] std::size_t header_bytes_max(const Execution& execution);
+[[nodiscard]] std::size_t state_bytes_max(const Execution& execution, const Transition& next);
+
+/// Appends the header row of `execution` to `out`.
+void encode_header(const Execution& execution, std::string& out);
 
 /// Appends the state row as it will be after `next` (the new record's own undo entry has sequence
 /// 0: the sequence that the store stamps).
@@ -103,10 +117,11 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
 
 /// Whether `next` is the end of a root, from which on a result is kept. It is dated then.
 [[nodiscard]] bool ends_root(const Execution& execution, const Transition& next) noexcept;
-/// Adds both rows of a new procedure.
-void insert_rows(const Execution& execution, const Fingerprint& fingerprint,
-                 const Transition& first, RowBatch& batch);
-/// Adds the state row as it will be after `next`; at the end of a root also the row that dates it.
+/// Adds both rows of a new procedure; of one that ends at once what update_state() adds.
+void insert_rows(const Execution& execution, const Transition& first, RowBatch& batch);
+/// Adds the state row as it will be after `next`. The end of a root is dated, and moves both its
+/// rows to Space::kResult. If the last record was such an end (an abort came before it), both rows
+/// come back.
 void update_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   RowBatch& batch);
 
@@ -118,7 +133,6 @@ struct HeaderFacts {
   ProcedureId parent;
   ProcedureId root;
   std::string type_name;
-  Fingerprint fingerprint;
   PartStatus user = PartStatus::kIntact;  ///< Of the arguments.
 };
 

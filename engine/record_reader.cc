@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "inbox_codec.h"
-#include "results.h"
 #include "step_run.h"
+#include "stored_result.h"
 
 namespace pv2 {
 namespace {
@@ -73,14 +73,18 @@ Status unknown_step(const Execution& execution) {
 
 Status RecordReader::read(const StoredRow& row) {
   const ProcedureId id = id_in_key(row.key);
-  if (id != current_) {
+  const bool is_first = id != current_;
+  if (is_first) {
     if (Status status = finish(); !status.ok()) return status;
     current_ = id;
   }
   const bool is_set_aside = !read_.unreadable.empty() && read_.unreadable.back().id == id;
   if (id.value <= kIdsMax) read_.highest = std::max(read_.highest, id);
   if (is_set_aside) return Status();  // with all its rows
-  Status status = read_row(row);
+  const auto key = is_first ? parse_procedure_key(row.key) : std::nullopt;
+  const bool is_left = key && (key->kind == RowKind::kInbox || key->kind == RowKind::kAudit);
+  Status status = is_left ? read_result(id) : Status();
+  if (status.ok()) status = read_row(row);
   return status.ok() ? status : cannot_read(id, std::move(status));
 }
 
@@ -100,6 +104,25 @@ Status RecordReader::cannot_read(ProcedureId id, Status why) {
   record.locks = loaded.execution->locks;
   read_.procedures.pop_back();
   return Status();
+}
+
+// A message of a root that has ended was on its way then, or is an abort that came before that end
+// and takes it back. An order was carried out about the tree, or came too late.
+Status RecordReader::read_result(ProcedureId id) {
+  return store_.scan(Space::kResult, result_key(id), [&](const StoredRow& row) {
+    const auto rows = split_result(row.value);
+    if (!rows) {
+      return Status(StatusCode::kCorruption,
+                    "the result of " + procedure(id) + " is cut short: its header has no end");
+    }
+    const auto header = procedure_key(id, RowKind::kHeader);
+    const auto state = procedure_key(id, RowKind::kState);
+    Status status = read_row({Space::kProcedure, header, rows->header, row.sequence});
+    if (status.ok()) {
+      status = read_row({Space::kProcedure, state, rows->state, row.sequence});
+    }
+    return status;
+  });
 }
 
 Status RecordReader::read_row(const StoredRow& row) {
@@ -226,9 +249,10 @@ void RecordReader::read_audit(const StoredRow& row, const ProcedureKey& key) {
     read_.orphans.emplace_back(row.key);
     return;
   }
-  auto& inbox = read_.procedures.back().execution->inbox;
+  Execution& execution = *read_.procedures.back().execution;
+  execution.audited = true;
+  auto& inbox = execution.inbox;
   if (!inbox) inbox = std::make_unique<Inbox>();
-  inbox->audited = true;
   inbox->next_number = std::max(inbox->next_number, key.number + 1);
 }
 

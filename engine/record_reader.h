@@ -2,7 +2,8 @@
 //
 // RecordReader: from the rows of some procedures to executions that nobody has linked yet. It
 // touches nothing of the engine but its registry, so several of them read side by side, each the
-// rows of a range of ids.
+// rows of a range of ids. It asks the store for a result only when messages or orders are left of
+// whom there is nothing else.
 
 #pragma once
 
@@ -29,7 +30,8 @@ struct LoadedProcedure {
   bool ended_after_message = false;  ///< It succeeded after an abort, or after what may be one.
 };
 
-/// A root whose result is kept: it stays in the store.
+/// A root whose result is kept, and of which rows were found among those of live procedures: it
+/// stays in the store.
 struct EndedRoot {
   ProcedureId id;
   Nonce nonce;
@@ -56,8 +58,8 @@ struct ReadRecords {
 /// Used once. Owned by one thread.
 class RecordReader {
  public:
-  RecordReader(const ProcedureRegistry& registry, UnreadableRecords policy)
-      : registry_(registry), policy_(policy) {}
+  RecordReader(const ProcedureRegistry& registry, ProcedureStore& store, UnreadableRecords policy)
+      : registry_(registry), store_(store), policy_(policy) {}
 
   /// Takes the next row of Space::kProcedure, in order of key; all rows of a procedure. A failure
   /// says which record cannot be read; there is none if such records are set aside.
@@ -69,12 +71,14 @@ class RecordReader {
  private:
   Status read_row(const StoredRow& row);
   Status cannot_read(ProcedureId id, Status why);
+  Status read_result(ProcedureId id);
   Status read_procedure(const StoredRow& row, const ProcedureKey& key);
   void read_message(const StoredRow& row, const ProcedureKey& key);
   void read_audit(const StoredRow& row, const ProcedureKey& key);
   void check_fields(LoadedProcedure& loaded) const;
 
   const ProcedureRegistry& registry_;
+  ProcedureStore& store_;
   const UnreadableRecords policy_;
   ProcedureId current_;  ///< Whose rows are being read.
   ReadRecords read_;

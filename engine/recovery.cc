@@ -36,10 +36,15 @@ Recovery::Recovery(EngineCore& core)
       began_at_(core.clock.wall_now()) {}
 
 Status Recovery::load(Effects& effects) {
-  Status status = core_.store.load([this](const StoredRow& row) { return read(row); });
+  Status status = read_engine_rows();
+  if (status.ok()) {
+    status =
+        core_.store.scan(Space::kProcedure, "", [this](const StoredRow& row) { return read(row); });
+  }
   if (status.ok()) read_chunk(std::launch::deferred);
   while (status.ok() && !reading_.empty()) status = link_oldest();
   if (status.ok()) status = find_lost_nonces();
+  if (status.ok()) status = read_dates();
   if (!status.ok()) return status.with_context("loading " + core_.store.name());
   StateLock lock(core_);
   status = check_schemas(effects);
@@ -49,8 +54,7 @@ Status Recovery::load(Effects& effects) {
       std::max({highest_.value + 1, core_.state.durable_watermark, std::uint64_t{1}});
   core_.state.first_id = core_.state.next_id;
   core_.state.loaded = true;
-  core_.state.store_knows_more_nonces = nonces_ != 0;
-  core_.state.nonces_on_disk_only = nonces_ - core_.state.nonces.size();
+  core_.state.store_knows_more_nonces = core_.state.durable_watermark != 0;  // it is not new
   freeze_relatives();
   tell_of_unreadable(effects);
   collect_garbage(effects);
@@ -61,18 +65,6 @@ Status Recovery::load(Effects& effects) {
 }
 
 Status Recovery::read(const StoredRow& row) {
-  switch (row.space) {
-    case Space::kEngine:
-      return read_engine_row(row);
-    case Space::kNonce:
-      ++nonces_;
-      return Status();
-    case Space::kHost:
-      return Status();
-    case Space::kProcedure:
-      break;
-  }
-  if (!last_in_chunk_ && chunk_.bytes() == 0) make_room();
   const ProcedureId id = id_in_key(row.key);  // who reads the chunk says what is wrong with it
   if (id != last_in_chunk_ && chunk_.bytes() >= kChunkBytes) {
     read_chunk(side_by_side_ == 0 ? std::launch::deferred : std::launch::async);
@@ -127,46 +119,41 @@ bool Recovery::is_live(const ProcedureType& type) {
   return false;
 }
 
-// Nonces come before procedures, and most procedures have one: so many will be live, about.
-void Recovery::make_room() {
-  StateLock lock(core_);
-  core_.state.live.reserve(nonces_);
-  core_.state.nonces.reserve(nonces_);
-}
-
-Status Recovery::read_engine_row(const StoredRow& row) {
-  if (const auto key = parse_limit_key(row.key)) {
-    const auto limit = decode_limit(row.value);
+Status Recovery::read_engine_rows() {
+  const auto row = core_.store.get(Space::kEngine, kWatermarkKey);
+  if (!row.ok()) return row.status();
+  if (*row) {
+    const auto watermark = decode_watermark(**row);
+    if (!watermark.ok()) return watermark.status();
+    core_.age.go_on_from(watermark->age);
+    StateLock lock(core_);
+    core_.state.durable_watermark = watermark->next_id;
+  }
+  const auto read_limit = [this](const StoredRow& found) {
+    const auto key = parse_limit_key(found.key);
+    if (!key) return Status();
+    const auto limit = decode_limit(found.value);
     if (!limit.ok()) return limit.status();
     StateLock lock(core_);
     core_.set_limit(*key, *limit);
     return Status();
-  }
-  if (row.key.starts_with(kKeptKeyPrefix)) {
-    const auto kept = decode_kept(row.key, row.value);
-    if (kept.ok() && kept->found) dated_.emplace(kept->id, true);
-    return Status();
-  }
-  if (const auto type = parse_schema_key(row.key)) {
-    auto rows = decode_schema(row.value);
+  };
+  const auto read_schema = [this](const StoredRow& found) {
+    const auto type = parse_schema_key(found.key);
+    auto rows = decode_schema(found.value);
     if (!rows.ok()) return rows.status().with_context("schema of '" + std::string(*type) + "'");
     schemas_.insert_or_assign(std::string(*type), *std::move(rows));
     return Status();
-  }
-  if (row.key != kWatermarkKey) return Status();
-  const auto watermark = decode_watermark(row.value);
-  if (!watermark.ok()) return watermark.status();
-  core_.age.go_on_from(watermark->age);
-  StateLock lock(core_);
-  core_.state.durable_watermark = watermark->next_id;
-  return Status();
+  };
+  Status status = core_.store.scan(Space::kEngine, kLimitKeyPrefix, read_limit);
+  return status.ok() ? core_.store.scan(Space::kEngine, kSchemaKeyPrefix, read_schema) : status;
 }
 
 void Recovery::read_chunk(std::launch where) {
   const auto chunk = std::make_shared<RowChunk>(std::exchange(chunk_, RowChunk(kChunkBytes)));
-  const auto read = [&registry = core_.options.registry, policy = core_.options.unreadable,
-                     chunk]() -> Result<ReadRecords> {
-    RecordReader reader(registry, policy);
+  const auto read = [&registry = core_.options.registry, &store = core_.store,
+                     policy = core_.options.unreadable, chunk]() -> Result<ReadRecords> {
+    RecordReader reader(registry, store, policy);
     Status status = chunk->for_each([&](const StoredRow& row) { return reader.read(row); });
     if (status.ok()) status = reader.finish();
     if (!status.ok()) return status;
@@ -185,20 +172,55 @@ Status Recovery::link_oldest() {
   if (!read.ok()) return read.status();
   highest_ = std::max(highest_, read->highest);
   std::move(read->orphans.begin(), read->orphans.end(), std::back_inserter(orphans_));
+  if (Status status = find_ended_roots(*read); !status.ok()) return status;
   StateLock lock(core_);
   set_aside(std::move(read->unreadable));
   for (const EndedRoot& root : read->ended_roots) {
-    ended_roots_.emplace(root.id, true);
-    core_.state.retention.kept(root.id, root.age, root.bytes);
-    if (root.age == Execution::kNotDated && !dated_.contains(root.id)) undated_.push_back(root);
+    ended_roots_.insert_or_assign(root.id, true);
+    if (root.age == Execution::kNotDated) undated_.push_back(root);
   }
   for (LoadedProcedure& loaded : read->procedures) {
-    ended_roots_.contains(loaded.header.root) ? forget(loaded) : go_on_with(loaded);
+    has_ended(loaded.header.root) ? forget(loaded) : go_on_with(loaded);
   }
   for (AuditCopy& copy : read->audit_copies) {  // the root's id is the lower one: it was linked
-    const bool kept = ended_roots_.contains(copy.root) || core_.find(copy.root) != nullptr ||
+    const bool kept = has_ended(copy.root) || core_.find(copy.root) != nullptr ||
                       core_.state.unreadable.contains(copy.root);
     if (!kept) orphans_.push_back(std::move(copy.key));
+  }
+  return Status();
+}
+
+bool Recovery::has_ended(ProcedureId root) const {
+  const auto known = ended_roots_.find(root);
+  return known != ended_roots_.end() && known->second;
+}
+
+// Roots come before their descendants: one that has neither been linked nor is among `read` has
+// ended, or is lost.
+Status Recovery::find_ended_roots(const ReadRecords& read) {
+  const auto is_there = [&](ProcedureId root) {
+    const auto at = std::lower_bound(
+        read.procedures.begin(), read.procedures.end(), root,
+        [](const LoadedProcedure& loaded, ProcedureId id) { return loaded.execution->id < id; });
+    if (at != read.procedures.end() && at->execution->id == root) return true;
+    StateLock lock(core_);
+    return core_.find(root) != nullptr;
+  };
+  ProcedureId last;  // one after the other has the same root
+  const auto ask = [&](ProcedureId root) {
+    if (root == std::exchange(last, root) || ended_roots_.contains(root) || is_there(root)) {
+      return Status();
+    }
+    const auto row = core_.store.get(Space::kResult, result_key(root));
+    if (row.ok()) ended_roots_.emplace(root, row->has_value());
+    return row.status();
+  };
+  for (const LoadedProcedure& loaded : read.procedures) {
+    if (loaded.header.root == loaded.execution->id) continue;
+    if (Status status = ask(loaded.header.root); !status.ok()) return status;
+  }
+  for (const AuditCopy& copy : read.audit_copies) {
+    if (Status status = ask(copy.root); !status.ok()) return status;
   }
   return Status();
 }
@@ -303,10 +325,6 @@ void Recovery::go_on_with(LoadedProcedure& loaded) {
         later(began_, left_after_restart(*execution.deadline, execution.patience, began_at_));
   }
   core_.state.live.emplace(execution.id, &execution);
-  if (execution.ended_age != Execution::kNotDated) {  // it ended, and an abort took that back
-    stale_dates_.push_back(kept_key(execution.ended_age, execution.id));
-    execution.ended_age = Execution::kNotDated;
-  }
   link(execution, loaded);
   // When its last record was written says in a tree that fails whether its step can have begun.
   const bool matters = !execution.is_root() || execution.inbox;
@@ -337,8 +355,7 @@ void Recovery::link(Execution& execution, LoadedProcedure& loaded) {
   if (execution.is_root()) {
     roots_.push_back(&execution);
     if (execution.nonce) {
-      core_.state.nonces.emplace(execution.nonce,
-                                 NonceEntry{execution.id, loaded.header.fingerprint});
+      core_.state.nonces.emplace(execution.nonce, NonceEntry{execution.id, execution.fingerprint});
     }
     return;
   }
@@ -391,7 +408,34 @@ Status Recovery::find_lost_nonces() {
   StateLock lock(core_);
   for (const auto& [nonce, entry] : found) {
     lost[entry.id]->nonce = nonce;
+    lost[entry.id]->fingerprint = entry.fingerprint;
     core_.state.nonces.emplace(nonce, entry);
+  }
+  return status;
+}
+
+// What an older program has recorded without a date may have been dated since.
+Status Recovery::read_dates() {
+  const RetentionPolicy& policy = core_.options.retention;
+  const bool is_limited = policy.max_keyed_results != 0 || policy.max_bytes != 0;
+  if (!core_.keeps_records || (!is_limited && undated_.empty())) return Status();
+  FlatMap<ProcedureId, bool> dated;
+  const auto count = [&](const KeptResult& kept) {
+    StateLock lock(core_);
+    if (core_.find(kept.id) != nullptr) return;  // an abort takes its end back
+    core_.state.retention.kept(kept.id, kept.age, kept.bytes);
+    if (kept.nonce) ++core_.state.nonces_on_disk_only;
+  };
+  Status status = core_.store.scan(Space::kEngine, kKeptKeyPrefix, [&](const StoredRow& row) {
+    const auto kept = decode_kept(row.key, row.value);
+    if (!kept.ok()) return Status();  // damaged: its result stays until it is acknowledged
+    if (kept->found) dated.emplace(kept->id, true);
+    count(*kept);
+    return Status();
+  });
+  std::erase_if(undated_, [&](const EndedRoot& root) { return dated.contains(root.id); });
+  for (const EndedRoot& root : undated_) {
+    count({.age = root.age, .id = root.id, .nonce = root.nonce, .bytes = root.bytes});
   }
   return status;
 }
@@ -410,9 +454,8 @@ void Recovery::collect_garbage(Effects& effects) {
     effects.garbage.push_back(std::move(garbage));
   }
   // What an older program has recorded is dated now: that is late, never early.
-  if (!undated_.empty() || !stale_dates_.empty()) {
+  if (!undated_.empty()) {
     auto garbage = std::make_unique<GarbageCommit>();
-    for (std::string& key : stale_dates_) garbage->engine_rows.emplace_back(std::move(key), "");
     for (const EndedRoot& root : undated_) {
       const KeptResult kept{core_.age.now(), root.id, root.nonce, root.bytes, true};
       auto& [key, row] = garbage->engine_rows.emplace_back(kept_key(kept.age, kept.id), "");

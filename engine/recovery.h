@@ -7,7 +7,8 @@
 //
 // Ids grow from parent to child, so "in order of id" is "ancestors first". A tree that cannot be
 // understood is quarantined with its locks. Nothing runs, and nothing on disk changes, before all
-// of it was read.
+// of it was read. Results that are kept are not read, however many there are; only a limit on them
+// (RetentionPolicy) has their dates counted.
 
 #pragma once
 
@@ -35,11 +36,13 @@ class Recovery {
   Status load(Effects& effects);
 
  private:
+  Status read_engine_rows();
   Status read(const StoredRow& row);
-  Status read_engine_row(const StoredRow& row);
-  void make_room();
   void read_chunk(std::launch where);
   Status link_oldest();
+  /// Asks the store about the roots of which `read` has descendants and nobody has seen rows.
+  Status find_ended_roots(const ReadRecords& read);
+  [[nodiscard]] bool has_ended(ProcedureId root) const;
   void forget(const LoadedProcedure& loaded);
   void set_aside(std::vector<UnreadableRecord> records) PV2_REQUIRES(core_.state_mutex);
   void freeze_relatives() PV2_REQUIRES(core_.state_mutex);
@@ -54,6 +57,8 @@ class Recovery {
   Status check_schemas(Effects& effects) PV2_REQUIRES(core_.state_mutex);
   [[nodiscard]] bool is_live(const ProcedureType& type) PV2_REQUIRES(core_.state_mutex);
   Status find_lost_nonces();
+  /// Reads the dates of results, where somebody needs them.
+  Status read_dates();
   void restore_locks(Execution& execution, LoadedProcedure& loaded) PV2_REQUIRES(core_.state_mutex);
   void collect_garbage(Effects& effects) PV2_REQUIRES(core_.state_mutex);
   void quarantine(Effects& effects) PV2_REQUIRES(core_.state_mutex);
@@ -70,10 +75,8 @@ class Recovery {
   const WallTime began_at_;
   ProcedureId last_in_chunk_;
   std::deque<std::future<Result<ReadRecords>>> reading_;  // oldest first
-  FlatMap<ProcedureId, bool> ended_roots_;
-  FlatMap<ProcedureId, bool> dated_;      // of older programs: a row says when they were found
-  std::vector<EndedRoot> undated_;        // of older programs: no row does yet
-  std::vector<std::string> stale_dates_;  // keys of dates of what has not ended after all
+  FlatMap<ProcedureId, bool> ended_roots_;  // whether; of those about which the store was asked
+  std::vector<EndedRoot> undated_;          // of older programs: no row says when they ended
   FlatMap<ProcedureId, std::vector<ProcedureId>> garbage_;
   FlatMap<ProcedureId, bool> pruned_;  // ended with a domain in a tree that goes on
   FlatMap<ProcedureId, std::vector<ProcedureId>> pruned_rows_;  // by root, parents first
@@ -82,7 +85,6 @@ class Recovery {
   std::vector<Execution*> roots_;
   FlatMap<ProcedureId, CommitSequence> recorded_;  // of members that may be in the middle of a step
   ProcedureId highest_;
-  std::size_t nonces_ = 0;
   std::map<std::string, SchemaRows, std::less<>> schemas_;  // by type, as they are stored
 };
 

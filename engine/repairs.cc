@@ -391,16 +391,13 @@ void submit_order(EngineCore& core, std::unique_ptr<StepCommit> commit, AuditEnt
   PV2_ASSERT(execution.phase != Phase::kInFlight, "an order waits until nothing is on the way");
   PV2_ASSERT(execution.timer_index == Execution::kNoTimer, "whom an order is about waits no more");
   if (!root.inbox) root.inbox = std::make_unique<Inbox>();
-  root.inbox->audited = true;
+  root.audited = true;
   entry.procedure = execution.id;
   entry.at = commit->next.now;
   core.date_end(execution, commit->next);
   const std::uint64_t number = root.inbox->next_number++;
   if (execution.lost) {
-    const auto nonce = core.state.nonces.find(execution.nonce);
-    const bool has_nonce = execution.nonce && nonce != core.state.nonces.end();
-    insert_rows(execution, has_nonce ? nonce->second.fingerprint : Fingerprint(), commit->next,
-                commit->batch);  // the first ones, and the last
+    insert_rows(execution, commit->next, commit->batch);  // the first, and the last
   } else {
     update_state(execution, commit->next, commit->was_undo ? execution.undo_step : execution.step,
                  commit->batch);

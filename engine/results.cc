@@ -19,16 +19,6 @@ constexpr std::size_t kAuditsAtOnce = 1024;
 
 std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
 
-ProcedureResult result_of(const Execution& root) {
-  return {.id = root.id,
-          .state = root.state,
-          .status = root.failure ? root.failure->error : Status(),
-          .result = std::string(root.result.view()),
-          .bypassed = root.bypassed,
-          .submitted = root.submitted,
-          .finished = root.updated};
-}
-
 Status never_issued(ProcedureId id) {
   return Status(StatusCode::kNotFound, "there is no " + procedure(id) + " and there never was");
 }
@@ -78,23 +68,6 @@ Status find_audits(ProcedureStore& store, ProcedureId root, std::vector<std::str
                     });
 }
 
-// What the two rows of a root say that has ended; kExpired if it has not.
-Result<Completed> decode_completed(ProcedureId id, std::string_view header,
-                                   std::string_view state) {
-  Execution stored;
-  HeaderFacts facts;
-  bool holds_locks = false;
-  PartStatus user = PartStatus::kIntact;
-  Status status = decode_header(header, stored, facts);
-  if (status.ok()) status = decode_state(state, {}, stored, holds_locks, user);
-  if (!status.ok()) return status.with_context("record of " + procedure(id));
-  if (facts.root != id || !is_finished(stored.state)) return forgotten(id);
-  return Completed{.result = result_of(stored),
-                   .nonce = stored.nonce,
-                   .ended_age = stored.ended_age,
-                   .bytes = bytes_of_rows(stored)};
-}
-
 }  // namespace
 
 void answer_waiter(Waiter waiter, Result<ProcedureResult> result, Effects& effects) {
@@ -115,11 +88,6 @@ void answer_acknowledger(Acknowledger who, Status status, Effects& effects) {
               : effects.answers.emplace_back(std::move(call));
 }
 
-std::size_t bytes_of_rows(const Execution& root) {
-  return kept_bytes(root.arguments.size(), root.image.size(), root.result.size(),
-                    root.owner.size());
-}
-
 void keep_result(EngineCore& core, Execution& root, Effects& effects) {
   ProcedureResult result = result_of(root);
   answer_waiters(root, result, effects);
@@ -127,7 +95,8 @@ void keep_result(EngineCore& core, Execution& root, Effects& effects) {
   const std::size_t bytes = bytes_of_rows(root);
   core.state.completed.add(Completed{.result = std::move(result),
                                      .nonce = root.nonce,
-                                     .audited = root.inbox != nullptr && root.inbox->audited,
+                                     .audited = root.audited,
+                                     .in_place = root.ended_in_place,
                                      .ended_age = root.ended_age,
                                      .bytes = bytes});
   core.state.retention.kept(root.id, root.ended_age, bytes);
@@ -192,6 +161,7 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
   std::unique_ptr<AcknowledgeCommit> commit;
   bool in_memory = false;
   bool audited = false;
+  bool in_place = false;
   bool other = false;  // `kept` is not the date of this result
   Status refused;
   {
@@ -224,6 +194,7 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
       refused = never_issued(id);
     } else if (in_memory) {
       audited = completed->audited;
+      in_place = completed->in_place;
     } else if (!core_.keeps_records) {
       refused = forgotten(id);
     }
@@ -265,7 +236,7 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
     }
     return publisher_.perform(effects);
   }
-  // Header, state, date, nonce and these; a tree to which an operator's program gives orders for
+  // Its rows, date and nonce, and these; a tree to which an operator's program gives orders for
   // months has more than fit one batch. They go first, and meanwhile it is like a tree with
   // descendants.
   if (audits.size() + 4 > std::min(core_.store.limits().batch_operations, kAuditsAtOnce)) {
@@ -290,9 +261,8 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
     }
     return publisher_.perform(effects);
   }
-  commit->batch.reserve(192);  // four keys
-  commit->batch.erase(Space::kProcedure, procedure_key(id, RowKind::kHeader));
-  commit->batch.erase(Space::kProcedure, procedure_key(id, RowKind::kState));
+  commit->batch.reserve(192);  // three keys
+  if (in_memory) StoredResult::erase(id, in_place, commit->batch);
   for (const std::string& key : audits) commit->batch.erase(Space::kProcedure, key);
   if (commit->nonce) commit->batch.erase(Space::kNonce, nonce_key(commit->nonce));
   if (commit->age != Execution::kNotDated && core_.keeps_records) {
@@ -302,37 +272,29 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
   publisher_.perform(effects);
 }
 
-// From here on nobody else can delete them: it is on the way. All rows of a procedure lie together,
-// so one scan costs less than asking for each.
+// From here on nobody else can delete them: it is on the way.
 Status Results::look_at_rows(AcknowledgeCommit& commit, const KeptResult* kept,
                              std::vector<std::string>& audits) {
   const ProcedureId id = commit.id;
   if (Status status = why_set_aside(id); !status.ok()) return status;
-  const auto first = procedure_key(id, RowKind::kHeader);
-  const std::string_view all_of_it = std::string_view(first).substr(0, sizeof(id.value));
-  std::optional<std::string> header;
-  std::optional<std::string> state;
-  Status read = core_.store.scan(Space::kProcedure, all_of_it, [&](const StoredRow& row) {
-    const auto key = parse_procedure_key(row.key);
-    if (!key) return Status();
-    if (key->kind == RowKind::kHeader) header = row.value;
-    if (key->kind == RowKind::kState) state = row.value;
-    if (key->kind == RowKind::kAudit) add_audit(row, id, audits);
-    return Status();
-  });
-  if (!read.ok()) return read;
-  if (!header || !state) return forgotten(id);
-  const auto stored = decode_completed(id, *header, *state);
+  const auto rows = StoredResult::read(core_.store, id);
+  if (!rows.ok()) return rows.status();
+  if (!*rows) return forgotten(id);
+  const auto stored = (*rows)->decode(id);
   if (!stored.ok()) return stored.status();
-  commit.nonce = stored->nonce;
-  commit.bytes = stored->bytes;
-  commit.age = stored->ended_age;
-  if (kept == nullptr) return Status();
-  const bool same =
-      stored->ended_age == kept->age || (kept->found && stored->ended_age == Execution::kNotDated);
-  if (!same) return forgotten(id);  // what was dated so is
-  commit.age = kept->age;
-  return Status();
+  if (!*stored) return forgotten(id);
+  const Completed& result = **stored;
+  commit.nonce = result.nonce;
+  commit.bytes = result.bytes;
+  commit.age = result.ended_age;
+  if (kept != nullptr) {
+    const bool same =
+        result.ended_age == kept->age || (kept->found && result.ended_age == Execution::kNotDated);
+    if (!same) return forgotten(id);  // what was dated so is
+    commit.age = kept->age;
+  }
+  StoredResult::erase(id, result.in_place, commit.batch);
+  return result.audited ? find_audits(core_.store, id, audits) : Status();
 }
 
 void Results::delete_date(const KeptResult& kept, Effects& effects) {
@@ -381,12 +343,13 @@ Status Results::why_set_aside(ProcedureId id) {
 
 Result<Completed> Results::read_stored(ProcedureId id) {
   if (const Status status = why_set_aside(id); !status.ok()) return status;
-  const auto header = core_.store.get(Space::kProcedure, procedure_key(id, RowKind::kHeader));
-  const auto state = core_.store.get(Space::kProcedure, procedure_key(id, RowKind::kState));
-  if (!header.ok()) return header.status();
-  if (!state.ok()) return state.status();
-  if (!*header || !*state) return forgotten(id);
-  return decode_completed(id, **header, **state);
+  const auto rows = StoredResult::read(core_.store, id);
+  if (!rows.ok()) return rows.status();
+  if (!*rows) return forgotten(id);
+  auto stored = (*rows)->decode(id);
+  if (!stored.ok()) return stored.status();
+  if (!*stored) return forgotten(id);
+  return **std::move(stored);
 }
 
 }  // namespace pv2

@@ -9,15 +9,13 @@
 #include "engine_core.h"
 #include "publisher.h"
 #include "record_codec.h"
+#include "stored_result.h"
 
 namespace pv2 {
 
 /// Keeps the result of a root that has ended, and answers everybody who waits for it.
 void keep_result(EngineCore& core, Execution& root, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
-
-/// About what the rows of an ended root take.
-[[nodiscard]] std::size_t bytes_of_rows(const Execution& root);
 
 /// Queues an answer where it belongs: the host's code goes to the pool.
 void answer_waiter(Waiter waiter, Result<ProcedureResult> result, Effects& effects);
@@ -51,8 +49,8 @@ class Results {
 
  private:
   void acknowledge(ProcedureId id, Acknowledger who, const KeptResult* kept);
-  /// Fills in what is to be deleted beside the two rows of `commit`'s procedure, with the keys of
-  /// its audit rows in `audits`.
+  /// Fills in what is to be deleted for a result that is not in memory, with the keys of its audit
+  /// rows in `audits`.
   Status look_at_rows(AcknowledgeCommit& commit, const KeptResult* kept,
                       std::vector<std::string>& audits);
   /// OK, unless open() could not read the record of `id`.

@@ -5,20 +5,18 @@
 
 #include "retention.h"
 
-#include <pv2/base/assert.h>
-
+#include <algorithm>
 #include <string>
 
 namespace pv2 {
 
 void Retention::kept(ProcedureId id, Duration age, std::uint64_t bytes) {
-  bytes_ += bytes;
+  if (counts()) bytes_ += bytes;
   if (remembers_) by_age_.emplace(age, id);
 }
 
 void Retention::gone(ProcedureId id, Duration age, std::uint64_t bytes) {
-  PV2_ASSERT(bytes <= bytes_, "what goes was counted when it came");
-  bytes_ -= bytes;
+  if (counts()) bytes_ -= std::min(bytes, bytes_);  // by rows on disk, of which one may be damaged
   if (remembers_) by_age_.erase({age, id});
 }
 

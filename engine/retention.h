@@ -28,6 +28,9 @@ class Retention {
   Retention(const RetentionPolicy& policy, bool store_keeps_results)
       : policy_(policy), remembers_(!store_keeps_results && policy.ttl != Duration::zero()) {}
 
+  /// Whether bytes() is known: nobody counts what nothing limits.
+  [[nodiscard]] bool counts() const noexcept { return policy_.max_bytes != 0; }
+
   /// A root has ended, in this run or one before; `bytes` is about what its rows take.
   void kept(ProcedureId id, Duration age, std::uint64_t bytes);
   /// Its result is gone.

@@ -501,6 +501,7 @@ class Audit {
     }
     // A store keeps those too that are not in memory.
     const std::uint64_t kept = state_.retention.bytes();
+    if (!state_.retention.counts()) return;
     if (core_.keeps_records ? kept < rows : kept != rows) {
       say("results that are kept are said to take " + number(kept) +
           " bytes, and those in memory take " + number(rows));

@@ -60,7 +60,9 @@ struct Transition {
   std::optional<WallTime> deadline;
   Duration patience{};  ///< With a deadline: what is left of the wait. Not negative.
   SteadyTime due = Execution::kNotDue;  ///< With a deadline: the same, for this run. Not recorded.
-  std::optional<Duration> ended_age;    ///< At the end of a root: how old the store is.
+  std::optional<Duration> ended_age;    ///< At the end of a root: how old the store is,
+  bool audited = false;                 ///< and whether there are audit rows to delete with it.
+  bool moves = false;                   ///< Its rows become one in Space::kResult: that fits.
   std::optional<HistoryEntry> history;
   /// Of the head of what is about to be undone: replaces what its record says of its members.
   std::unique_ptr<InterruptedMembers> interrupted{};
@@ -94,7 +96,6 @@ struct EngineRequest : CommitRequest {
 struct InsertCommit final : EngineRequest {
   InsertCommit() : EngineRequest(Kind::kInsert) {}
   Execution* execution = nullptr;
-  Fingerprint fingerprint;   ///< If it has a nonce.
   bool holds_locks = false;  ///< The grant rides on the insert.
   /// The submitter, and duplicates that arrived meanwhile.
   struct Submitter {

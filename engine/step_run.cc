@@ -708,7 +708,7 @@ bool StepRun::adopt_children() {
   for (Execution* child : commit_.children) {
     child->recorded_locks = first.holds_locks = core_.scheduler.admit(*child);
     first.step = child->step;
-    insert_rows(*child, {}, first, commit_.batch);
+    insert_rows(*child, first, commit_.batch);
   }
   return true;
 }
@@ -778,7 +778,7 @@ void StepRun::abandon_children() {
 
 void StepRun::encode_record() {
   PV2_ASSERT(commit_.execution == &execution_, "a record is that of the procedure that ran");
-  core_.date_end(execution_, commit_.next);
+  core_.date_end(execution_, commit_.next, rows_.bytes());
   update_state(execution_, commit_.next, step_, commit_.batch);
   if (inbox_use_) consume_signals();
   rows_.for_each(

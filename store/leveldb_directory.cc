@@ -32,8 +32,8 @@ constexpr std::string_view kMarkerFirstLine = "pv2 store\n";
 constexpr std::size_t kLogRecordHeader = 12;  // a 64-bit sequence and a 32-bit count
 constexpr std::size_t kPathBytesMax = 4'000;  // of PATH_MAX; names of files follow
 
-std::string marker_text(std::string_view state) {
-  return fmt::format("{}format {}\n{}\n", kMarkerFirstLine, kLevelDbStoreFormat, state);
+std::string marker_text(std::string_view state, std::uint32_t format = kLevelDbStoreFormat) {
+  return fmt::format("{}format {}\n{}\n", kMarkerFirstLine, format, state);
 }
 
 // The number of "000123.log".
@@ -138,8 +138,11 @@ Result<LevelDbDirectory::Contents> LevelDbDirectory::examine() const {
 
   const auto text = files_.read(file(std::string(kMarker)));
   if (!text.ok()) return explain_unreadable(text.status());
-  if (*text == marker_text("creating")) return Contents::kUnfinished;
   if (*text == marker_text("complete")) return Contents::kStore;
+  for (std::uint32_t format = kLevelDbStoreFormat; format != 0; --format) {
+    if (*text == marker_text("creating", format)) return Contents::kUnfinished;
+    if (*text == marker_text("complete", format)) return Contents::kOlderStore;
+  }
 
   std::uint32_t format = 0;
   const std::string_view rest = std::string_view(*text).substr(

@@ -23,7 +23,7 @@ namespace pv2 {
 
 /// The format that this version writes. Persisted; a change that older versions cannot read takes
 /// the next number.
-inline constexpr std::uint32_t kLevelDbStoreFormat = 1;
+inline constexpr std::uint32_t kLevelDbStoreFormat = 2;
 
 /// One live write-ahead log as it lies on disk. A value.
 struct LiveLog {
@@ -38,7 +38,8 @@ class LevelDbDirectory {
     kMissing,     ///< There is no such directory; its parent exists.
     kEmpty,       ///< Nothing in it, apart from a lock.
     kUnfinished,  ///< A store whose creation did not complete: it never acknowledged anything.
-    kStore,       ///< A store in a format that this version reads.
+    kStore,       ///< A store in the format that this version writes.
+    kOlderStore,  ///< A store in an older format, which this version reads.
   };
 
   LevelDbDirectory(std::string path, LevelDbFiles files);
@@ -49,14 +50,14 @@ class LevelDbDirectory {
 
   Status create() const;           ///< Makes the directory itself durable.
   Status mark_unfinished() const;  ///< Before LevelDB creates its files,
-  Status mark_complete() const;    ///< and when they are durable.
+  Status mark_complete() const;    ///< and when they are durable: a store of this format.
 
   /// Whether an unfinished store may be emptied: kCorruption when there is data in it after all.
   Status verify_unfinished() const;
 
   /// Whether every file that LevelDB needs is there and undamaged, as far as that can be told
-  /// without reading whole tables: those are verified by load(). A last write that a crash cut
-  /// short is in order. kCorruption names the file.
+  /// without reading whole tables: those are verified as they are read. A last write that a crash
+  /// cut short is in order. kCorruption names the file.
   Status verify() const;
 
   /// The same for tables, block by block. Names the first damaged one; OK when none is.

@@ -72,7 +72,6 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
   }
 
   Status recover_lease(CommitSink& sink);
-  Status load(const RowVisitor& visit);
   Result<std::optional<std::string>> get(Space space, std::string_view key);
   Status scan(Space space, std::string_view prefix, const RowVisitor& visit);
   void close() noexcept;
@@ -135,6 +134,7 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
   std::unique_ptr<leveldb::DB> db_;
   CommitSequence last_at_open_;
   bool accepts_lost_commits_ = false;
+  bool is_older_format_ = false;  // until it is taken over
 
   Mutex readers_mutex_;
   CondVar no_readers_;
@@ -193,7 +193,8 @@ Status LevelDbProcedureStore::Impl::acquire() {
   contents = directory_.examine();
   if (!contents.ok()) return contents.status();
 
-  const bool create = *contents != Contents::kStore;
+  is_older_format_ = *contents == Contents::kOlderStore;
+  const bool create = *contents != Contents::kStore && !is_older_format_;
   Status status;
   if (*contents == Contents::kUnfinished) status = directory_.verify_unfinished();
   if (status.ok()) status = create ? directory_.mark_unfinished() : directory_.verify();
@@ -202,7 +203,7 @@ Status LevelDbProcedureStore::Impl::acquire() {
     remove.env = &directory_.files().env();
     status = translate(leveldb::DestroyDB(directory_.path(), remove));
   }
-  if (status.ok() && !create) env_.defer();  // until write(): whoever has loaded it says it is good
+  if (status.ok() && !create) env_.defer();  // until write(): whoever has read it says it is good
   if (status.ok()) status = open_database(create);
   if (status.ok() && create) status = directory_.mark_complete();
   if (status.ok()) status = read_last_sequence();
@@ -264,10 +265,11 @@ Status LevelDbProcedureStore::Impl::compare_with_mark() const {
           LevelDbDirectory::kMark, durable->value, last_at_open_.value));
 }
 
-// The first commit says that what was loaded is good.
+// The first commit says that what was read is good. From then on it is a store of this format.
 Status LevelDbProcedureStore::Impl::take_over() {
-  const Status applied = translate(env_.apply());
+  Status applied = translate(env_.apply());
   PV2_ASSERT(!applied.ok() || !env_.defers(), "what is taken over is changed at once from now on");
+  if (applied.ok() && is_older_format_) applied = directory_.mark_complete();
   return applied.with_context("taking over store " + directory_.path());
 }
 
@@ -313,23 +315,12 @@ Status LevelDbProcedureStore::Impl::write(const CommitList& unit) {
       fmt::format("leveldb commit of {} batches to {} failed", unit.size(), directory_.path()));
 }
 
-Status LevelDbProcedureStore::Impl::load(const RowVisitor& visit) {
-  const Reading reading(*this);
-  if (reading.db() == nullptr) return closed();
-  leveldb::ReadOptions options;
-  options.verify_checksums = true;
-  options.fill_cache = false;  // every row is read once
-  const std::unique_ptr<leveldb::Iterator> rows(reading.db()->NewIterator(options));
-  Status status = visit_rows(*rows, {}, visit);
-  const Status read = translate(rows->status());
-  return read.ok() ? status : with_damaged_file(read, "loading");
-}
-
 // LevelDB says that a block is damaged, but not in which file; so every table is read until that is
-// found.
+// found, as long as nobody has changed any.
 Status LevelDbProcedureStore::Impl::with_damaged_file(const Status& failure,
                                                       std::string_view act) const {
-  Status where = failure.code() == StatusCode::kCorruption ? directory_.verify_tables() : Status();
+  const bool is_damaged = failure.code() == StatusCode::kCorruption;
+  Status where = is_damaged && env_.defers() ? directory_.verify_tables() : Status();
   return where.ok() ? failure.with_context(fmt::format("{} store {}", act, directory_.path()))
                     : where;
 }
@@ -340,10 +331,11 @@ Status LevelDbProcedureStore::Impl::scan(Space space, std::string_view prefix,
   if (reading.db() == nullptr) return closed();
   leveldb::ReadOptions options;
   options.verify_checksums = true;
+  options.fill_cache = false;  // what is scanned is read once
   const std::unique_ptr<leveldb::Iterator> rows(reading.db()->NewIterator(options));
   const Status status = visit_rows(*rows, full_key(space, prefix), visit);
   const Status read = translate(rows->status());
-  return read.ok() ? status : read.with_context("scanning store " + directory_.path());
+  return read.ok() ? status : with_damaged_file(read, "reading");
 }
 
 Status LevelDbProcedureStore::Impl::visit_rows(leveldb::Iterator& rows, std::string_view prefix,
@@ -412,7 +404,6 @@ LevelDbProcedureStore::~LevelDbProcedureStore() = default;
 
 std::string LevelDbProcedureStore::name() const { return impl_->name(); }
 Status LevelDbProcedureStore::recover_lease(CommitSink& sink) { return impl_->recover_lease(sink); }
-Status LevelDbProcedureStore::load(const RowVisitor& visit) { return impl_->load(visit); }
 
 CommitAnswer LevelDbProcedureStore::commit(CommitRequest& request) {
   return impl_->committer().commit(request);

@@ -76,7 +76,8 @@ Status make_place_for_copies(const LevelDbDirectory& directory, LogCut& cut) {
 Result<LogCut> cut_damaged_logs(const LevelDbDirectory& directory) {
   const auto contents = directory.examine();
   if (!contents.ok()) return contents.status();
-  if (*contents != LevelDbDirectory::Contents::kStore) {
+  if (*contents != LevelDbDirectory::Contents::kStore &&
+      *contents != LevelDbDirectory::Contents::kOlderStore) {
     return Status(StatusCode::kNotFound, "there is no store at " + directory.path());
   }
   StoreLock lock;

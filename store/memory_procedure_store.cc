@@ -104,10 +104,6 @@ class MemoryProcedureStore::Impl final : public UnitWriter {
     return status;
   }
 
-  std::vector<RowTable::Copy> copy_all() const {
-    MutexLock lock(image_.rows_mutex);
-    return image_.rows.copy_all();
-  }
   std::vector<RowTable::Copy> copy_prefix(Space space, std::string_view prefix) const {
     MutexLock lock(image_.rows_mutex);
     return image_.rows.copy_prefix(space, prefix);
@@ -135,10 +131,6 @@ MemoryProcedureStore::MemoryProcedureStore(std::shared_ptr<MemoryDisk> disk,
 MemoryProcedureStore::~MemoryProcedureStore() = default;
 
 Status MemoryProcedureStore::recover_lease(CommitSink& sink) { return impl_->recover_lease(sink); }
-
-Status MemoryProcedureStore::load(const RowVisitor& visit) {
-  return visit_copies(impl_->copy_all(), visit);
-}
 
 CommitAnswer MemoryProcedureStore::commit(CommitRequest& request) {
   return impl_->committer().commit(request);

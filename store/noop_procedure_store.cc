@@ -24,8 +24,6 @@ Status NoopProcedureStore::recover_lease(CommitSink&) {
   return Status();
 }
 
-Status NoopProcedureStore::load(const RowVisitor&) { return Status(); }
-
 CommitAnswer NoopProcedureStore::commit(CommitRequest& request) {
   apply(request);
   return CommitAnswer::kDurable;

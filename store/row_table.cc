@@ -106,13 +106,6 @@ bool RowTable::erase(Space space, std::string_view key) {
   return rows_.erase(full_key(space, key)) != 0;
 }
 
-std::vector<RowTable::Copy> RowTable::copy_all() const {
-  std::vector<Copy> copies;
-  copies.reserve(rows_.size());
-  for (const auto& [key, row] : rows_) copies.push_back({key, row});
-  return copies;
-}
-
 std::vector<RowTable::Copy> RowTable::copy_prefix(Space space, std::string_view prefix) const {
   const std::string begin = full_key(space, prefix);
   std::vector<Copy> copies;

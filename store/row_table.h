@@ -45,7 +45,6 @@ class RowTable {
   void put(Space space, std::string_view key, std::string_view value, CommitSequence sequence);
   bool erase(Space space, std::string_view key);
 
-  [[nodiscard]] std::vector<Copy> copy_all() const;
   [[nodiscard]] std::vector<Copy> copy_prefix(Space space, std::string_view prefix) const;
   [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
 

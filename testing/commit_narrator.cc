@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A record of a procedure is a row of Space::kProcedure whose key begins with the id, big-endian
-// (docs/store-format.md). A batch that updates one and inserts others is a step that spawns.
+// (docs/store-format.md); the last one of a root is a row of Space::kResult. A batch that updates
+// one and inserts others is a step that spawns.
 
 #include "commit_narrator.h"
 
@@ -31,6 +32,7 @@ void CommitNarrator::note(std::size_t n, const RowBatch& batch) {
   ProcedureId updated;
   ProcedureId message_to;
   batch.for_each([&](RowOperation operation, Space space, std::string_view key, std::string_view) {
+    if (space == Space::kResult && operation == RowOperation::kPut) updated = id_in(key);
     if (space != Space::kProcedure) return;
     if (key.size() > kRecordKeyBytes) {
       if (operation == RowOperation::kInsert) message_to = id_in(key);

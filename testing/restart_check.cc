@@ -76,7 +76,7 @@ RestartCheck::KnownById RestartCheck::live_of(const PersistedImage& image,
 
 void RestartCheck::leave_out(const RowBatch& batch) {
   batch.for_each([&](RowOperation, Space space, std::string_view key, std::string_view) {
-    if (space == Space::kProcedure) {
+    if (space == Space::kProcedure || space == Space::kResult) {
       unheard_.insert(id_in(key));
     } else {
       something_else_unheard_ = true;

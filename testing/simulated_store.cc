@@ -61,7 +61,7 @@ void SimulatedStore::on_committed(CommitList finished) noexcept {
       request.status = Status(StatusCode::kIoError, "the disk did not answer");
       request.batch.for_each(
           [this](RowOperation, Space space, std::string_view key, std::string_view) {
-            if (space != Space::kProcedure) return;
+            if (space != Space::kProcedure && space != Space::kResult) return;
             std::uint64_t id = 0;
             for (std::size_t i = 0; i < 8 && i < key.size(); ++i) {
               id = id << 8 | static_cast<unsigned char>(key[i]);

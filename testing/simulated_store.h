@@ -43,7 +43,6 @@ class SimulatedStore final : public ProcedureStore, private CommitSink {
     sink_ = &sink;
     return inner_.recover_lease(*this);
   }
-  Status load(const RowVisitor& visit) override { return inner_.load(visit); }
   CommitAnswer commit(CommitRequest& request) override { return inner_.commit(request); }
   CommitAnswer commit_all(CommitList& requests) override { return inner_.commit_all(requests); }
   Result<std::optional<std::string>> get(Space space, std::string_view key) override {

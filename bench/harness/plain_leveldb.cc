@@ -58,7 +58,7 @@ std::uint64_t add_rows(const RowBatch& request, leveldb::WriteBatch& batch) {
       [&](RowOperation operation, Space space, std::string_view key, std::string_view value) {
         row_key.assign(1, static_cast<char>(space)).append(key);
         if (operation == RowOperation::kDelete) return batch.Delete(row_key);
-        if (operation == RowOperation::kUpdate && space == Space::kProcedure) ++steps;
+        if (is_step(operation, space)) ++steps;
         row_value.assign(kSequenceBytes, '\0').append(value);
         batch.Put(row_key, row_value);
       });

@@ -24,7 +24,7 @@ void append(RecordedStream& recording, const CommitList& finished) {
     recording.requests.push_back(request.batch);
     request.batch.for_each(
         [&](RowOperation operation, Space space, std::string_view, std::string_view) {
-          if (operation == RowOperation::kUpdate && space == Space::kProcedure) ++recording.steps;
+          if (is_step(operation, space)) ++recording.steps;
         });
   });
   recording.requests_per_sync.push_back(finished.size());

@@ -26,9 +26,16 @@ namespace pv2::bench {
 struct RecordedStream {
   std::vector<RowBatch> requests;
   std::vector<std::size_t> requests_per_sync;
-  /// Records of steps among the requests: the updates of a procedure's row.
+  /// Records of steps among the requests.
   std::uint64_t steps = 0;
 };
+
+/// Whether such an operation is the record of a step: the update of a procedure's row, or the
+/// result of its last one.
+[[nodiscard]] constexpr bool is_step(RowOperation operation, Space space) noexcept {
+  return (operation == RowOperation::kUpdate && space == Space::kProcedure) ||
+         (operation == RowOperation::kPut && space == Space::kResult);
+}
 
 /// What passed in a window. A value.
 struct StoreTraffic {
@@ -54,7 +61,6 @@ class StoreProbe final : public ProcedureStore, private CommitSink {
 
   [[nodiscard]] std::string name() const override { return store_->name(); }
   Status recover_lease(CommitSink& sink) override;
-  Status load(const RowVisitor& visit) override { return store_->load(visit); }
   CommitAnswer commit(CommitRequest& request) override PV2_EXCLUDES(order_mutex_);
   CommitAnswer commit_all(CommitList& requests) override PV2_EXCLUDES(order_mutex_);
   Result<std::optional<std::string>> get(Space space, std::string_view key) override {

@@ -8,6 +8,8 @@
 #include <latch>
 #include <utility>
 
+#include "support/all_rows.h"
+
 namespace pv2::testing {
 namespace {
 
@@ -208,9 +210,10 @@ void Ledger::count_rows(ProcedureStore& store) {
     if (const int table = table_of(number); table >= 0) expected[counter_row(table)] += kLoadSteps;
   }
   LastRequest cleaning;
-  const Status loaded = store.load([&](const StoredRow& row) {
+  const Status loaded = testing::visit_all(store, [&](const StoredRow& row) {
     const std::string key(row.key);
-    if (row.space == Space::kProcedure || row.space == Space::kNonce) {
+    if (row.space == Space::kProcedure || row.space == Space::kNonce ||
+        row.space == Space::kResult) {
       trouble("rows of procedures are left after everything was acknowledged");
     }
     if (row.space != Space::kHost) return Status();

@@ -179,6 +179,11 @@ TEST_CASE("a step that hands in too much fails with what it was, and nothing is 
                         for (int i = 0; i < 40'000; ++i) run.ctx.spawn(Job(run.world, "a"));
                       }),
            StatusCode::kInternal, "a step may spawn at most 32768 children");
+  for (const SpawnOptions& options : {SpawnOptions{.on_failure = static_cast<OnFailure>(2)},
+                                      SpawnOptions{.undo_order = static_cast<UndoOrder>(2)}}) {
+    must_say(fails_with(engine, [&](JobRun& run) { run.ctx.spawn(Job(run.world, "a"), options); }),
+             StatusCode::kInternal, "SpawnOptions has a value that its kind does not have");
+  }
   must_say(fails_with(engine,
                       [](JobRun& run) {
                         for (int i = 0; i < 20'000; ++i) (void)run.ctx.signal("no such signal");

@@ -53,7 +53,6 @@ class ProbingStore final : public ProcedureStore {
     return inner_.name();
   }
   Status recover_lease(CommitSink& sink) override { return inner_.recover_lease(sink); }
-  Status load(const RowVisitor& visit) override { return inner_.load(visit); }
   CommitAnswer commit(CommitRequest& request) override {
     prober_.touch("commit");
     return inner_.commit(request);

@@ -34,7 +34,7 @@ std::string header_row(Opened& opened) {
   execution.root = &root;
   execution.type_name = opened.header.type_name;
   std::string bytes;
-  encode_header(execution, opened.header.fingerprint, bytes);
+  encode_header(execution, bytes);
   execution.parent = nullptr;
   return bytes;
 }
@@ -61,7 +61,7 @@ void open_state(const StoredRow& row, Opened& opened) {
   if (execution.failure) state.undo_error = execution.failure->undo;
 }
 
-/// A store whose load() gives rows that nobody has written.
+/// A store in which are rows that nobody has written.
 class SpoiledStore final : public WrappedStore {
  public:
   struct Spoil {
@@ -73,8 +73,8 @@ class SpoiledStore final : public WrappedStore {
   SpoiledStore(std::unique_ptr<ProcedureStore> inner, const Spoil& spoil)
       : WrappedStore(std::move(inner)), spoil_(spoil) {}
 
-  Status load(const RowVisitor& visit) override {
-    return WrappedStore::load([&](const StoredRow& row) {
+  Status scan(Space space, std::string_view prefix, const RowVisitor& visit) override {
+    return WrappedStore::scan(space, prefix, [&](const StoredRow& row) {
       const auto key = row.space == Space::kProcedure ? parse_procedure_key(row.key) : std::nullopt;
       if (!key) return visit(row);
       if (spoil_.drops_second && key->id == ProcedureId{2}) return Status();
@@ -279,7 +279,7 @@ std::vector<SpoiledField> every_field() {
                 }),
       in_header("fingerprint",
                 [](Record& r) {
-                  ++r.header.fingerprint.low;
+                  ++r.execution.fingerprint.low;
                   return static_cast<bool>(r.execution.nonce);
                 }),
       in_header("time of submission",

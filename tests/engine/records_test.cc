@@ -176,7 +176,7 @@ TEST_CASE(
   }
   for (const auto& [commit, rows] : deletions) CHECK(rows <= 1024);
   CHECK(engine.disk->rows() - engine.disk->rows(Space::kEngine, "schema:") ==
-        1 + 3);  // the bound of ids; header, result and date of the root
+        1 + 2);  // the bound of ids; result and date of the root
 }
 
 }  // namespace pv2::testing

@@ -214,7 +214,7 @@ TEST_CASE("a parent goes on when all its children have finished, and sees their 
   CHECK(result->result == "parcel shipped;parcel shipped;parcel shipped;");
   CHECK(bench.executor->live_procedures() == 0);
   CHECK(bench.disk->rows() - bench.disk->rows(pv2::Space::kEngine, "schema:") ==
-        4);  // the watermark, and the root's header, result and date
+        3);  // the watermark, and the root's result and date
 }
 
 TEST_CASE("a child that fails has its whole tree undone") {
@@ -227,5 +227,5 @@ TEST_CASE("a child that fails has its whole tree undone") {
   CHECK(result->state == pv2::ProcedureState::kRolledBack);
   CHECK(bench.world.effects.back() == "undo batch");
   CHECK(bench.executor->locks().empty());
-  CHECK(bench.disk->rows() - bench.disk->rows(pv2::Space::kEngine, "schema:") == 4);
+  CHECK(bench.disk->rows() - bench.disk->rows(pv2::Space::kEngine, "schema:") == 3);
 }

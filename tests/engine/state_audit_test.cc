@@ -55,7 +55,9 @@ class Part final : public StateMachineProcedure<PartStep> {
 };
 
 struct Machine {
-  StepExecutor steps{[](ProcedureRegistry& types) { types.add<Part>(); }};
+  StepExecutor steps{
+      [](ProcedureRegistry& types) { types.add<Part>(); },
+      [](ExecutorOptions& options) { options.retention.max_bytes = std::size_t{1} << 30; }};
 
   ProcedureId submit(Part part, std::uint64_t nonce) {
     SubmitOptions options;

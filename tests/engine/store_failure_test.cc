@@ -75,7 +75,7 @@ TEST_CASE(
       engine.submit(nonce == 1 ? "p" : "f", {.nonce = {1, nonce}});
     }
     engine.run_to_the_end();
-    CHECK(engine.disk->rows() - engine.disk->rows(Space::kEngine, "schema:") == 1 + 2 * 4);
+    CHECK(engine.disk->rows() - engine.disk->rows(Space::kEngine, "schema:") == 1 + 2 * 3);
   }
 }
 

@@ -264,7 +264,7 @@ TEST_CASE("stopped in the middle of everything, and opened again, everything end
   }
   CHECK(busy.overlaps == 0);
   CHECK(disk->rows() - disk->rows(Space::kEngine, "schema:") ==
-        1 + 4 * kKeys);  // the watermark; header, result, date and nonce of each
+        1 + 3 * kKeys);  // the watermark; result, date and nonce of each
 }
 
 TEST_CASE(

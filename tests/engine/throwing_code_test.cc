@@ -232,7 +232,7 @@ TEST_CASE("what a child throws while it is spawned fails the step that spawns it
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
   CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("thrown by the test"));
   CHECK(engine.executor().list().empty());
-  CHECK(engine.disk->rows() - engine.disk->rows(Space::kEngine, "schema:") == 1 + 3);
+  CHECK(engine.disk->rows() - engine.disk->rows(Space::kEngine, "schema:") == 1 + 2);
 }
 
 TEST_CASE("a value that cannot be moved into a step's wait may be sent again") {

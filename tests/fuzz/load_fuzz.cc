@@ -22,6 +22,7 @@
 #include "pv2/base/assert.h"
 #include "pv2/base/frame.h"
 #include "record_codec.h"
+#include "support/all_rows.h"
 #include "support/scripted_job.h"
 
 namespace {
@@ -133,7 +134,7 @@ struct Template {
     } sink;
     MemoryProcedureStore reader(disk->clone());
     (void)reader.recover_lease(sink);
-    (void)reader.load([this](const StoredRow& row) {
+    (void)testing::visit_all(reader, [this](const StoredRow& row) {
       rows[{row.space, std::string(row.key)}] = row.value;
       return Status();
     });
@@ -216,8 +217,9 @@ void mutate(Rows& rows, const Template& sound, Script& script) {
       row = sound.rows.at(sound.keys[value % sound.keys.size()]);
       return;
     case 9: {
-      constexpr Space kSpaces[] = {Space::kEngine, Space::kNonce, Space::kProcedure, Space::kHost};
-      rows[{kSpaces[value % 4], script.bytes()}] = script.bytes();
+      constexpr Space kSpaces[] = {Space::kEngine, Space::kNonce, Space::kProcedure, Space::kResult,
+                                   Space::kHost};
+      rows[{kSpaces[value % std::size(kSpaces)], script.bytes()}] = script.bytes();
       return;
     }
     default:

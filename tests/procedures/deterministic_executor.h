@@ -102,11 +102,12 @@ class DeterministicExecutor {
     if (!(*answer)->ok()) return (*answer)->status();
     return (**answer)->id;
   }
-  /// How many records this life has made: batches that insert or update a procedure.
+  /// How many records this life has made: batches that insert or update a procedure, or end it.
   [[nodiscard]] std::size_t records() const {
     std::set<std::size_t> batches;
     for (const FaultStore::Passed& row : faults_->trace()) {
-      if (row.space == Space::kProcedure && row.operation != RowOperation::kDelete) {
+      const bool is_record = row.space == Space::kProcedure || row.space == Space::kResult;
+      if (is_record && row.operation != RowOperation::kDelete) {
         batches.insert(row.commit);
       }
     }

@@ -108,7 +108,7 @@ class Machine {
     std::map<int, int> rows;
     int latest = 0;
     CommitSequence highest;
-    Status status = store.load([&](const StoredRow& row) {
+    Status status = visit_all(store, [&](const StoredRow& row) {
       highest = std::max(highest, row.sequence);
       if (row.space == Space::kEngine) {
         latest = std::stoi(std::string(row.value));

@@ -70,7 +70,7 @@ Status open_load_and_close(const std::string& path) {
   RecordingSink sink;
   LevelDbProcedureStore store(path, {.committer = kPump});
   Status status = store.recover_lease(sink);
-  if (status.ok()) status = store.load([](const StoredRow&) { return Status(); });
+  if (status.ok()) status = visit_all(store, [](const StoredRow&) { return Status(); });
   store.close();
   return status;
 }
@@ -213,8 +213,23 @@ TEST_CASE("a newer format is refused with both versions and left as it is") {
 
   REQUIRE(refused.code() == StatusCode::kNotSupported);
   REQUIRE_THAT(std::string(refused.message()), ContainsSubstring("has format 7"));
-  REQUIRE_THAT(std::string(refused.message()), ContainsSubstring("up to format 1"));
+  REQUIRE_THAT(std::string(refused.message()), ContainsSubstring("up to format 2"));
   REQUIRE(fingerprint(path) == before);
+}
+
+TEST_CASE("a store of an older format is as it was until the first commit, and then of this one") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("store");
+  make_store(path);
+  const std::string older = "pv2 store\nformat 1\ncomplete\n";
+  write_file(path + "/PV2-STORE", older);
+  REQUIRE(open_load_and_close(path).ok());
+  REQUIRE(read_file(path + "/PV2-STORE") == older);
+
+  commit_once(path);
+
+  REQUIRE(read_file(path + "/PV2-STORE") == "pv2 store\nformat 2\ncomplete\n");
+  REQUIRE(open_load_and_close(path).ok());
 }
 
 TEST_CASE("whatever is damaged, a refused store has every name and every byte that it had") {
@@ -503,7 +518,7 @@ TEST_CASE("a missing file is refused by name") {
   REQUIRE(fingerprint(path) == before);
 }
 
-TEST_CASE("a damaged table is found by load and named") {
+TEST_CASE("a damaged table is named by who reads it") {
   const TemporaryDirectory directory;
   const std::string path = directory.path("store");
   make_store(path, 3, 5'000);  // more than one block, so that opening does not meet the damage
@@ -514,7 +529,7 @@ TEST_CASE("a damaged table is found by load and named") {
   RecordingSink sink;
   LevelDbProcedureStore store(path, {.committer = kPump});
   REQUIRE(store.recover_lease(sink).ok());
-  const Status damaged = store.load([](const StoredRow&) { return Status(); });
+  const Status damaged = visit_all(store, [](const StoredRow&) { return Status(); });
 
   REQUIRE(damaged.code() == StatusCode::kCorruption);
   REQUIRE_THAT(std::string(damaged.message()), ContainsSubstring(table.filename().string()));

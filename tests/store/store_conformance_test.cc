@@ -222,7 +222,7 @@ TEST_CASE("load visits every space in order, and stops at the first failure of i
     REQUIRE(load_rows(*store) == Strings{"E:e=2@1", "H:h=5@1", "N:n=3@1", "P:p=1@1"});
 
     int visited = 0;
-    const Status status = store->load([&](const StoredRow&) {
+    const Status status = visit_all(*store, [&](const StoredRow&) {
       ++visited;
       return visited == 2 ? Status(StatusCode::kCorruption, "bad record") : Status();
     });
@@ -347,7 +347,8 @@ TEST_CASE("reading a LevelDB store that is closed fails with a message instead o
   store->close();
 
   REQUIRE(store->get(Space::kHost, "a").status().code() == StatusCode::kStopping);
-  REQUIRE(store->load([](const StoredRow&) { return Status(); }).code() == StatusCode::kStopping);
+  REQUIRE(visit_all(*store, [](const StoredRow&) { return Status(); }).code() ==
+          StatusCode::kStopping);
 }
 
 }  // namespace

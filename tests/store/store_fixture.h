@@ -19,6 +19,7 @@
 #include "pv2/store/leveldb_procedure_store.h"
 #include "pv2/store/memory_procedure_store.h"
 #include "pv2/store/noop_procedure_store.h"
+#include "support/all_rows.h"
 #include "support/crash_env.h"
 #include "support/temporary_directory.h"
 
@@ -126,10 +127,10 @@ inline std::vector<StorePlace> all_places() {
           crash_env_place(LevelDb::kPump), crash_env_place(LevelDb::kThread)};
 }
 
-/// "P:key=value@sequence" of every row, in the order of load().
+/// "P:key=value@sequence" of every row, in order of space and key.
 inline std::vector<std::string> load_rows(ProcedureStore& store) {
   std::vector<std::string> rows;
-  const Status status = store.load([&](const StoredRow& row) {
+  const Status status = visit_all(store, [&](const StoredRow& row) {
     rows.push_back(std::string(1, static_cast<char>(row.space)) + ":" + std::string(row.key) + "=" +
                    std::string(row.value) + "@" + std::to_string(row.sequence.value));
     return Status();

@@ -22,7 +22,6 @@ class WrappedStore : public ProcedureStore {
 
   [[nodiscard]] std::string name() const override { return inner_->name(); }
   Status recover_lease(CommitSink& sink) override { return inner_->recover_lease(sink); }
-  Status load(const RowVisitor& visit) override { return inner_->load(visit); }
   CommitAnswer commit(CommitRequest& request) override { return inner_->commit(request); }
   CommitAnswer commit_all(CommitList& requests) override { return inner_->commit_all(requests); }
   Result<std::optional<std::string>> get(Space space, std::string_view key) override {

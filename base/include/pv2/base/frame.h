@@ -28,6 +28,10 @@ void append_frame(std::string& out, std::string_view bytes);
 /// frame is torn or its checksum wrong there is no value, and `input` stays as it was.
 [[nodiscard]] std::optional<std::string_view> read_frame(std::string_view& input) noexcept;
 
+/// How many bytes of `input` its first frame takes, by the length that it says; the checksum is not
+/// looked at. No value when `input` is shorter.
+[[nodiscard]] std::optional<std::size_t> size_of_frame(std::string_view input) noexcept;
+
 /// Makes a frame of the `size` bytes at `frame` + kFrameHeaderBytes by filling in what stands
 /// before them.
 void seal_frame(char* frame, std::size_t size) noexcept;

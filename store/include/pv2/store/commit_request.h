@@ -22,7 +22,8 @@ enum class Space : std::uint8_t {
   kEngine = 'E',     ///< The engine's own facts: the highest procedure id.
   kHost = 'H',       ///< Rows of the host, committed together with a step.
   kNonce = 'N',      ///< Nonce -> procedure.
-  kProcedure = 'P',  ///< Procedures: every row of one procedure lies together.
+  kProcedure = 'P',  ///< Live procedures: every row of one procedure lies together.
+  kResult = 'R',     ///< Roots that have ended, one row each: nothing that a start has to read.
 };
 
 /// One operation on one row.
@@ -52,6 +53,10 @@ class RowBatch {
   template <class Write>
   void insert_with(Space space, std::string_view key, Write&& write) {
     add_with(RowOperation::kInsert, space, key, write);
+  }
+  template <class Write>
+  void put_with(Space space, std::string_view key, Write&& write) {
+    add_with(RowOperation::kPut, space, key, write);
   }
   template <class Write>
   void update_with(Space space, std::string_view key, Write&& write) {

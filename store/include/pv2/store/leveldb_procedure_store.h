@@ -5,7 +5,7 @@
 // the next write. The bytes are described in docs/store-format.md.
 //
 // How it fails: a directory that is not a store, is in use, is damaged or too new is refused before
-// anything in it has changed: recover_lease(), load(), get() and scan() write nothing into a store
+// anything in it has changed: recover_lease(), get() and scan() write nothing into a store
 // that exists, the first commit does. The first write that fails is the last of this run. Damage is
 // reported with the file it is in, and never skipped. A directory that is removed, moved or
 // replaced is a failed write.
@@ -63,7 +63,6 @@ class LevelDbProcedureStore final : public ProcedureStore {
 
   [[nodiscard]] std::string name() const override;
   Status recover_lease(CommitSink& sink) override;
-  Status load(const RowVisitor& visit) override;
   CommitAnswer commit(CommitRequest& request) override;
   CommitAnswer commit_all(CommitList& requests) override;
   Result<std::optional<std::string>> get(Space space, std::string_view key) override;

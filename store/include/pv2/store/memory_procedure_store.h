@@ -65,7 +65,6 @@ class MemoryProcedureStore final : public ProcedureStore {
 
   [[nodiscard]] std::string name() const override { return "memory store"; }
   Status recover_lease(CommitSink& sink) override;
-  Status load(const RowVisitor& visit) override;
   CommitAnswer commit(CommitRequest& request) override;
   CommitAnswer commit_all(CommitList& requests) override;
   Result<std::optional<std::string>> get(Space space, std::string_view key) override;

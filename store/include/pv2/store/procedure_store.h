@@ -38,7 +38,7 @@ class CommitSink {
   virtual void on_committed(CommitList finished) noexcept = 0;
 };
 
-/// One row as found at load. The views are valid during the call only.
+/// One row as it was found. The views are valid during the call only.
 struct StoredRow {
   Space space = Space::kEngine;
   std::string_view key;
@@ -46,7 +46,7 @@ struct StoredRow {
   CommitSequence sequence;  ///< Of the batch that wrote this value.
 };
 
-/// Called for each row; a failure ends the load and is returned by it.
+/// Called for each row; a failure ends the scan and is returned by it.
 using RowVisitor = std::function<Status(const StoredRow&)>;
 
 /// What one batch may hold.
@@ -55,7 +55,7 @@ struct StoreLimits {
   std::size_t batch_bytes = 0;
 };
 
-/// Life: construct (touches nothing) -> recover_lease -> load -> commit / get -> close.
+/// Life: construct (touches nothing) -> recover_lease -> scan, get -> commit, scan, get -> close.
 class ProcedureStore {
  public:
   virtual ~ProcedureStore() = default;
@@ -67,9 +67,6 @@ class ProcedureStore {
   /// exists is not changed before the first commit. `sink` is called from now until close() has
   /// returned. Not thread-safe; called once.
   virtual Status recover_lease(CommitSink& sink) = 0;
-
-  /// Visits every row, in order of space and key, before the first commit. Not thread-safe.
-  virtual Status load(const RowVisitor& visit) = 0;
 
   /// Takes `request` until it is durable or has failed. Thread-safe. Never blocks on the disk.
   /// Requests become durable in the order in which they were stamped, and a request is durable only
@@ -85,7 +82,7 @@ class ProcedureStore {
   virtual Result<std::optional<std::string>> get(Space space, std::string_view key) = 0;
 
   /// Visits the rows of one space whose keys begin with `prefix`, in key order, as of some durable
-  /// commit. Thread-safe.
+  /// commit. Thread-safe; `visit` may call get() and scan().
   virtual Status scan(Space space, std::string_view prefix, const RowVisitor& visit) = 0;
 
   /// Whether rows in Space::kProcedure, kNonce and kEngine survive (false for Noop: then the engine

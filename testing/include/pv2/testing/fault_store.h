@@ -69,7 +69,6 @@ class FaultStore final : public ProcedureStore, private CommitSink {
   // ProcedureStore
   [[nodiscard]] std::string name() const override { return inner_->name(); }
   Status recover_lease(CommitSink& sink) override;
-  Status load(const RowVisitor& visit) override { return inner_->load(visit); }
   CommitAnswer commit(CommitRequest& request) override;
   CommitAnswer commit_all(CommitList& requests) override;
   Result<std::optional<std::string>> get(Space space, std::string_view key) override {

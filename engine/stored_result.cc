@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The two places in which a root that has ended may lie.
+
+#include "stored_result.h"
+
+#include <utility>
+
+namespace pv2 {
+
+ProcedureResult result_of(const Execution& root) {
+  return {.id = root.id,
+          .state = root.state,
+          .status = root.failure ? root.failure->error : Status(),
+          .result = std::string(root.result.view()),
+          .bypassed = root.bypassed,
+          .submitted = root.submitted,
+          .finished = root.updated};
+}
+
+std::size_t bytes_of_rows(const Execution& root) {
+  return kept_bytes(root.arguments.size(), root.image.size(), root.result.size(),
+                    root.owner.size());
+}
+
+Result<std::optional<StoredResult>> StoredResult::read(ProcedureStore& store, ProcedureId id) {
+  auto row = store.get(Space::kResult, result_key(id));
+  if (!row.ok()) return row.status();
+  if (*row) {
+    const auto parts = split_result(**row);
+    if (!parts) {
+      return Status(StatusCode::kCorruption, "the result of procedure " + std::to_string(id.value) +
+                                                 " is cut short: its header has no end");
+    }
+    const std::size_t header_bytes = parts->header.size();
+    return std::optional(StoredResult(**std::move(row), header_bytes, false));
+  }
+  auto header = store.get(Space::kProcedure, procedure_key(id, RowKind::kHeader));
+  if (!header.ok()) return header.status();
+  if (!*header) return std::optional<StoredResult>();
+  const auto state = store.get(Space::kProcedure, procedure_key(id, RowKind::kState));
+  if (!state.ok()) return state.status();
+  if (!*state) return std::optional<StoredResult>();
+  const std::size_t header_bytes = (*header)->size();
+  return std::optional(StoredResult(**std::move(header) + **state, header_bytes, true));
+}
+
+Result<std::optional<Completed>> StoredResult::decode(ProcedureId id) const {
+  Execution stored;
+  HeaderFacts facts;
+  bool holds_locks = false;
+  PartStatus user = PartStatus::kIntact;
+  Status status = decode_header(header(), stored, facts);
+  if (status.ok()) status = decode_state(state(), {}, stored, holds_locks, user);
+  if (!status.ok()) return status.with_context("record of procedure " + std::to_string(id.value));
+  if (facts.root != id || !is_finished(stored.state)) return std::optional<Completed>();
+  // An older program did not say whether there are audit rows, so they have to be looked for.
+  return std::optional(Completed{.result = result_of(stored),
+                                 .nonce = stored.nonce,
+                                 .audited = stored.audited || in_place_,
+                                 .in_place = in_place_,
+                                 .ended_age = stored.ended_age,
+                                 .bytes = bytes_of_rows(stored)});
+}
+
+void StoredResult::erase(ProcedureId id, bool in_place, RowBatch& batch) {
+  if (!in_place) return batch.erase(Space::kResult, result_key(id));
+  batch.erase(Space::kProcedure, procedure_key(id, RowKind::kHeader));
+  batch.erase(Space::kProcedure, procedure_key(id, RowKind::kState));
+}
+
+}  // namespace pv2

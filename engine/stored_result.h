@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StoredResult: what a store has of a root that has ended. It is one row in Space::kResult. Where
+// live procedures are, it was left by an older program, or is too large to be moved.
+
+#pragma once
+
+#include <pv2/store/procedure_store.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "completed_results.h"
+#include "record_codec.h"
+
+namespace pv2 {
+
+/// A value; the rows are its own.
+class StoredResult {
+ public:
+  /// Reads the rows of `id`, which is not live. nullopt: it has none. May read the disk.
+  static Result<std::optional<StoredResult>> read(ProcedureStore& store, ProcedureId id);
+
+  [[nodiscard]] std::string_view header() const noexcept {
+    return std::string_view(rows_).substr(0, header_bytes_);
+  }
+  [[nodiscard]] std::string_view state() const noexcept {
+    return std::string_view(rows_).substr(header_bytes_);
+  }
+  /// What they say. nullopt: it is no root that has ended.
+  [[nodiscard]] Result<std::optional<Completed>> decode(ProcedureId id) const;
+  /// Adds to `batch` that the rows of `id` are deleted, which are where live ones are or not.
+  static void erase(ProcedureId id, bool in_place, RowBatch& batch);
+
+ private:
+  StoredResult(std::string rows, std::size_t header_bytes, bool in_place)
+      : rows_(std::move(rows)), header_bytes_(header_bytes), in_place_(in_place) {}
+
+  std::string rows_;  // the header, then the state
+  std::size_t header_bytes_;
+  bool in_place_;
+};
+
+/// The result of `root`, which has ended.
+[[nodiscard]] ProcedureResult result_of(const Execution& root);
+/// About what the rows of an ended root take.
+[[nodiscard]] std::size_t bytes_of_rows(const Execution& root);
+
+}  // namespace pv2
