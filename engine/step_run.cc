@@ -357,7 +357,7 @@ void StepRun::cannot_make_object() {
   PV2_ASSERT(!execution_.object && !error_.ok(), "there is no object, and a reason");
   PV2_ASSERT(spawned_.empty() && submitted_.empty() && rows_.empty(), "no step has run");
   Transition& next = commit_.next;
-  next.history = HistoryEntry{step_, next.attempt, Outcome::Kind::kRetry, now_};
+  next.history = HistoryEntry{step_, next.attempt, Outcome::Kind::kRetry, now_, undo_};
   next.error = bounded(error_);
   const std::uint32_t failures = ++execution_.object_failures;
   if (failures >= core_.options.retry.undo_attempts) {

@@ -18,8 +18,9 @@
 namespace pv2 {
 namespace {
 
-// Newer than any other: what a failure around a parked undo plans anew begins with that undo.
-constexpr CommitSequence kParkedTurn{UINT64_MAX};
+// Newer than any other: what is planned anew, by a restart or as a wider domain has failed, begins
+// with the undos that have begun. Each has what it needs, and may be half done.
+constexpr CommitSequence kBegunTurn{UINT64_MAX};
 
 // Children looked at with each record of their parent: more than most steps spawn, and with those
 // that leave not half of what a section may have.
@@ -163,6 +164,17 @@ const Execution* first_parked(Execution& head) {
   return nullptr;
 }
 
+// Whether an undo of it has begun and is not over, by its record. An undo of which nothing was
+// recorded yet is not found: a restart would know nothing of it either.
+bool has_begun_undo(const Execution& member) {
+  if (member.state != ProcedureState::kFailed || member.undo.empty()) return false;
+  if (member.parked || member.history.size() == 0) return member.parked;
+  const HistoryEntry last = member.history.at(member.history.size() - 1);
+  const bool is_over =
+      last.outcome == Outcome::Kind::kUndone || last.outcome == Outcome::Kind::kSkipped;
+  return last.undo && !is_over;
+}
+
 // What of `member` is to be undone, it has failed from now on.
 void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
   PV2_ASSERT(member.undo_step == 0, "a turn begins when the plan is made");
@@ -177,9 +189,9 @@ void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
     ++member.undo_left;
     member.stopped_in_step = true;
   }
-  if (is_parked_in_undo(member) && member.undo_left != 0) {
-    turns.back().entry.sequence = kParkedTurn;
-    member.stopped_in_step = false;
+  if (has_begun_undo(member)) {
+    PV2_ASSERT(!member.stopped_in_step, "an undo that has begun is recorded with its step");
+    turns.back().entry.sequence = kBegunTurn;
   }
   if (member.state == ProcedureState::kFailed) return;
   // Whatever it had to say about earlier attempts is not why the tree failed.

@@ -110,6 +110,31 @@ std::string joined(const Calls& calls) {
   return text;
 }
 
+// Once an undo was called, what was left to undo is undone in the order in which it would have been
+// without the crash, and so is what was parked in the middle of it.
+void compare_order(const Tree& tree, const Life& whole, const Life& before, const Life& after) {
+  if (before.undos.empty()) return;
+  INFO(words(tree) << "\nundone without a crash:" << joined(whole.undos));
+  INFO("before it, undone:" << joined(before.undos));
+  INFO("after it, undone:" << joined(after.undos));
+  const Calls& plan = whole.undos;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    INFO("undo " << plan[i]);
+    REQUIRE((has(after.undos, plan[i]) || has(before.undos, plan[i])));
+    for (std::size_t j = i + 1; j < plan.size(); ++j) {
+      if (are_independent(tree, member_of(plan[i]), member_of(plan[j]))) continue;
+      INFO("it comes before undo " << plan[j]);
+      if (has(before.undos, plan[j])) REQUIRE_FALSE(has(after.undos, plan[i]));
+      if (!has(after.undos, plan[i]) || !has(after.undos, plan[j])) continue;
+      REQUIRE(place_of(after.undos, plan[i]) < place_of(after.undos, plan[j]));
+    }
+  }
+  for (const std::string& call : after.undos) {
+    INFO("undo " << call);
+    REQUIRE(has(plan, call));
+  }
+}
+
 void compare(const Tree& tree, const Life& whole, const Life& before, const Life& after) {
   INFO(words(tree) << "\nundone without a crash:" << joined(whole.undos));
   INFO("before it, run:" << joined(before.runs) << ", undone:" << joined(before.undos));
@@ -182,6 +207,62 @@ TEST_CASE("a restart undoes what the life before had left to undo, and in its or
       const Life after = life_since(engine, entries);
       if (!after.runs.empty()) continue;  // it went on forward first
       compare(tree, whole, before, after);
+    }
+  }
+}
+
+// Some of a tree are being undone on their own, and wait, back off or are parked in the middle of
+// an undo. Then the whole tree is aborted; those that are parked are sent on later.
+TEST_CASE("a restart keeps the order of a tree that is aborted around undos that have begun") {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    Random random(seed);
+    Tree tree = random_tree(random);
+    for (std::size_t i = 1; i < tree.size(); ++i) {
+      if (tree[i].reports || random.below(2) == 0) continue;
+      tree[i].reports = true;
+      tree[i].fails_at = tree[i].steps;
+      tree[i].undo = static_cast<Member::Undo>(1 + random.below(4));
+    }
+    const std::uint64_t turns = random.below(3);
+    const auto play_until_abort = [&](EngineWorld& engine) {
+      const ProcedureId root = engine.submit(name_of(0));
+      engine.run();
+      for (std::uint64_t i = 0; i < turns; ++i) {
+        if (!engine.world.answer_one("yes")) engine.clock->advance(1s);
+        engine.run();
+      }
+      return root;
+    };
+    EngineWorld engine;
+    engine.retry.jitter_percent = 0;
+    write_scripts(tree, engine.world);
+    engine.open();
+    const ProcedureId root = play_until_abort(engine);
+    const std::size_t entries = engine.journal().size();
+    if (!engine.executor().abort(root).ok()) continue;  // it has ended
+    const std::size_t first = engine.faults().commits();
+    run_to_the_end(engine, root);
+    const Life whole = life_since(engine, entries);
+    const std::size_t commits = engine.faults().commits();
+    for (std::size_t at = first; at <= commits; ++at) {
+      INFO("seed " << seed << ", the machine crashes after commit " << at << " of " << commits
+                   << "; the abort is among " << first);
+      EngineWorld other;
+      other.retry.jitter_percent = 0;
+      write_scripts(tree, other.world);
+      other.open();
+      REQUIRE(play_until_abort(other) == root);
+      const std::size_t aborted = other.journal().size();
+      other.faults().crash_after(at, FaultStore::AfterCrash::kFail);
+      (void)other.executor().abort(root);
+      run_to_the_end(other, root);
+      const Life before = life_since(other, aborted);
+      const std::size_t crashed = other.journal().size();
+      other.open();
+      run_to_the_end(other, root);
+      const Life after = life_since(other, crashed);
+      REQUIRE(after.runs.empty());
+      compare_order(tree, whole, before, after);
     }
   }
 }
