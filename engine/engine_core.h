@@ -38,6 +38,7 @@
 #include "task_pool.h"
 #include "timer_queue.h"
 #include "tree_work.h"
+#include "waiting_order.h"
 #include "worker_run.h"
 
 namespace pv2 {
@@ -104,6 +105,8 @@ struct EngineState {
   /// Orders of operators that are durable, and are published when no work on their tree is under
   /// way: what they are about is not half stopped or planned then.
   CommitList put_off;
+  /// At most one for each tree.
+  std::vector<WaitingOrder> waiting_orders;
   /// Children of steps that are on the way: they will be live.
   std::size_t spawning = 0;
   /// Aborts on the way, by root. One per tree: a second one joins it.
@@ -190,7 +193,8 @@ struct EngineCore {
   std::atomic<std::uint64_t> recalls{0};
   /// A hint that spares making news that nobody would hear.
   std::atomic<bool> has_listeners{false};
-  /// Set by whoever begins a tree work; whoever clears it sees to those that there are.
+  /// Set by whoever begins a tree work, or makes way for a WaitingOrder; whoever clears it sees to
+  /// those that there are.
   std::atomic<bool> tree_work_waits{false};
   /// A hint that spares the mutex; the answer is read under it.
   std::atomic<bool> limits_types{false};

@@ -146,6 +146,7 @@ struct TreeState {
   bool rolling_back : 1 = false;    ///< in_flight reached 0 after the failure: `rollback` is made.
   bool abort_accepted : 1 = false;  ///< An abort is coming: no point of no return is passed.
   bool given_up : 1 = false;        ///< The failure that ends a deadlock is on the way.
+  bool order_waits : 1 = false;  ///< A WaitingOrder is to end it: no turn of its rollback begins.
   bool over : 1 = false;  ///< It ended with a failure that was reported, or within such a domain.
   std::unique_ptr<RollbackPlan> rollback;  ///< While it is being undone, parked or not.
   /// As of the last durable record of the head. nullptr: a restart would guess right.

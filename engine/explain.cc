@@ -286,7 +286,7 @@ class Explainer {
       finished(execution);
       return;
     }
-    if (!tree.rolling_back) {
+    if (!tree.rolling_back || tree.order_waits) {
       if (!has_work(execution)) in_flight_around(head);  // else that is what the others wait for
       return;
     }

@@ -586,6 +586,14 @@ void ProcedureExecutor::shut_down() {
       Status(StatusCode::kStopping,
              "the executor is stopping; the procedure goes on when its store is opened again, "
              "unless it has just ended"));
+  {
+    Effects effects;
+    {
+      StateLock lock(core);
+      refuse_waiting_orders(core, core.unavailable(), effects);
+    }
+    engine_->publisher.perform(effects);
+  }
   engine_->offloads.stop_all();
   engine_->gate.abandon();  // where start() was never called
   engine_->timers.stop();

@@ -12,6 +12,7 @@
 #include "messages.h"
 #include "offloads.h"
 #include "record_codec.h"
+#include "repairs.h"
 #include "results.h"
 #include "state_audit.h"
 #include "timers.h"
@@ -229,6 +230,7 @@ void Publisher::publish(CommitList finished) {
         do_tree_works(core_, effects);
       }
       works = do_tree_works(core_, effects);
+      carry_out_waiting_orders(core_, effects);
       audit_now_and_then(core_);
     }
     finished.splice_back(act_on(effects));

@@ -433,7 +433,8 @@ void describe_undo(Execution& member, const std::string& what_of_it,
                   ", which is " + what_of_it);
 }
 
-void describe_bypass(Execution& head, std::vector<std::string>& lines) {
+// `busy`: for whom the order would wait, or nullptr.
+void describe_bypass(Execution& head, const Execution* busy, std::vector<std::string>& lines) {
   if (head.lost) {
     lines.push_back(name_of(head) +
                     " has no record: what it did, and which locks it held, is not known");
@@ -441,7 +442,9 @@ void describe_bypass(Execution& head, std::vector<std::string>& lines) {
   for (Execution* member : tree_of(head)) {
     const bool ended = member->state == ProcedureState::kSuccess;
     if (member->is_undone_with_its_tree()) describe_undo(*member, "not undone", lines);
-    if (member->started && !ended && member->step != 0 && member->type != nullptr &&
+    // Of one in flight `started` belongs to its worker.
+    const bool began = member->phase == Phase::kInFlight || member->started;
+    if (began && !ended && member->step != 0 && member->type != nullptr &&
         member->state != ProcedureState::kFailed && step_that_may_have_begun(*member) == 0) {
       lines.push_back(name_of(*member) + " may have begun " + name_of_step(*member, member->step) +
                       ", which is neither finished nor undone");
@@ -459,6 +462,11 @@ void describe_bypass(Execution& head, std::vector<std::string>& lines) {
     if (member != &head && !ended && member->state != ProcedureState::kRolledBack) {
       lines.push_back(name_of(*member) + " is cut off as it stands");
     }
+  }
+  if (busy != nullptr) {
+    lines.push_back("the order waits until " + name_of(*busy) +
+                    " has ended what it is doing, by which some of this may change; nothing else "
+                    "of the tree begins meanwhile");
   }
   lines.push_back(name_of(head) + " ends as bypassed, with all its children");
 }
@@ -495,7 +503,8 @@ std::string_view to_string(RepairVerb verb) noexcept {
 
 namespace {
 
-// Why what fails together under `head` cannot be bypassed now, or OK.
+// Why what fails together under `head` cannot be bypassed, whoever is in the middle of something;
+// or OK.
 Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   if (head.torn) {
     return refused(name_of(head) + " belongs to a root that is none; restore a backup");
@@ -507,16 +516,61 @@ Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.sta
   if (!head.is_quarantined() && !head.tree.failed && first_given_up(head) == nullptr) {
     return refused("the tree of " + name_of(head) + " goes forward; abort it");
   }
+  if (head.work && head.work->last_order) {
+    return refused("an operator has ended " + name_of(head) +
+                   " already, and it waits for its offloaded work");
+  }
+  const auto waits_for_it = [&](const WaitingOrder& order) {
+    const Execution* const other = core.find(order.head);
+    return other != nullptr && other->root == head.root;
+  };
+  const auto& waiting = core.state.waiting_orders;
+  if (std::any_of(waiting.begin(), waiting.end(), waits_for_it)) {
+    return Status(StatusCode::kUnavailable,
+                  "an order to bypass " + name_of(head) +
+                      " or a part of its tree waits until a step has ended; look again");
+  }
+  return Status();
+}
+
+// Whether `member`, of the domain of `head`, is in the middle of something that is not to be cut
+// off. All that is queued has been settled.
+bool is_busy(EngineCore& core, const Execution& head, const Execution& member)
+    PV2_REQUIRES(core.state_mutex) {
+  if (member.work && member.work->held_back) return true;
+  const bool in_line = member.phase == Phase::kQueued && head.tree.rollback &&
+                       core.scheduler.place_of(member, 0).where != QueuePlace::Where::kOut;
+  return !in_line && member.phase != Phase::kIdle && member.phase != Phase::kWaiting;
+}
+
+// The first such member of the domain of `head`: an order to end that waits for it. nullptr: there
+// is none.
+const Execution* busy_member(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
+  if (!why_too_late(head).ok()) return &head;
   core.flush();  // so that every kQueued member is in a queue, or polled
   for (const Execution* member : tree_of(head)) {
-    if (member->work && member->work->held_back) return why_work_forbids(*member);
-    const bool in_line = member->phase == Phase::kQueued && head.tree.rollback &&
-                         core.scheduler.place_of(*member, 0).where != QueuePlace::Where::kOut;
-    const bool stands = member->phase == Phase::kIdle || member->phase == Phase::kWaiting;
-    if (!stands && !in_line) return busy(*member);
+    if (is_busy(core, head, *member)) return member;
   }
   // Whoever is still counted in flight has offloaded work that runs; the end waits for that.
-  return why_too_late(head);
+  return nullptr;
+}
+
+// Whether what runs of it ends by itself, and nothing follows that: nobody in it goes forward.
+bool comes_to_a_stop(const Execution& head) {
+  return head.tree.failing == &head && head.tree.failed;
+}
+
+// The order waits, and nothing of the tree begins until it is carried out.
+Status let_order_wait(EngineCore& core, Execution& head, AuditEntry entry,
+                      std::function<void(Status)>& done) PV2_REQUIRES(core.state_mutex) {
+  const Execution* const found = busy_member(core, head);
+  const Execution& busy_one = found != nullptr ? *found : head;  // one has just been polled
+  auto& waiting = core.state.waiting_orders;
+  if (waiting.size() >= WaitingOrder::kMax || !comes_to_a_stop(head)) return busy(busy_one);
+  waiting.push_back({head.id, busy_one.id, std::move(entry), std::move(done)});
+  head.tree.order_waits = true;
+  core.recall_runs();
+  return Status();
 }
 
 // Why an order means nothing, whatever it is about; or OK.
@@ -539,7 +593,8 @@ Status check_order(RepairVerb verb, const RepairNote& note) {
   return Status();
 }
 
-// The record that the order makes, and for its entry the step; or why it is refused.
+// The record that the order makes, and for its entry the step; or why it is refused. nullptr: it
+// has to wait.
 Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& target,
                                                const RepairNote& note, AuditEntry& entry,
                                                Effects& effects) PV2_REQUIRES(core.state_mutex) {
@@ -576,11 +631,37 @@ Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& targ
     }
     case RepairVerb::kBypass: {
       if (Status refusal = why_not_bypassed(core, head); !refusal.ok()) return refusal;
-      if (!stop_turns(core, head, effects)) return busy(head);
+      const bool waits = busy_member(core, head) != nullptr || !stop_turns(core, head, effects);
+      if (waits) return std::unique_ptr<StepCommit>();
       return end_tree(core, head, entry);
     }
   }
   return refused("there is no such order");
+}
+
+// Why an order that has waited cannot be carried out any more, or OK.
+Status why_not_any_more(EngineCore& core, const WaitingOrder& order)
+    PV2_REQUIRES(core.state_mutex) {
+  Execution* const head = core.find(order.head);
+  const std::string name = "procedure " + std::to_string(order.head.value);
+  if (head == nullptr) return refused(name + " ended before it could be bypassed");
+  const Execution* const failing = failing_domain(*head);
+  if (failing == nullptr) {
+    return refused(name + " went forward again before it could be bypassed; look again");
+  }
+  if (failing != head) {
+    return refused("the tree of " + name_of(*failing) + " failed around " + name +
+                   " before that could be bypassed; look again");
+  }
+  return Status();
+}
+
+// Whether whom it waits for is still in the middle of something: two looks, not one at each member.
+bool still_waits(EngineCore& core, Execution& head, const WaitingOrder& order)
+    PV2_REQUIRES(core.state_mutex) {
+  if (!why_too_late(head).ok()) return true;
+  const Execution* const member = core.find(order.busy);
+  return member != nullptr && is_busy(core, head, *member);
 }
 
 // In words, what the order would do; or why it would be refused.
@@ -633,15 +714,52 @@ Status describe_order(EngineCore& core, Execution& target, RepairVerb verb,
       return refusal;
     }
     case RepairVerb::kBypass: {
-      Status refusal = why_not_bypassed(core, head);
-      if (refusal.ok()) describe_bypass(head, lines);
-      return refusal;
+      if (Status refusal = why_not_bypassed(core, head); !refusal.ok()) return refusal;
+      const Execution* const busy_one = busy_member(core, head);
+      if (busy_one != nullptr && !comes_to_a_stop(head)) return busy(*busy_one);
+      describe_bypass(head, busy_one, lines);
+      return Status();
     }
   }
   return refused("there is no such order");
 }
 
 }  // namespace
+
+void carry_out_waiting_orders(EngineCore& core, Effects& effects) {
+  auto& waiting = core.state.waiting_orders;
+  if (waiting.empty()) return;
+  if (Status stopped = core.unavailable(); !stopped.ok()) {
+    return refuse_waiting_orders(core, stopped, effects);
+  }
+  core.flush();  // so that every kQueued member is in a queue, or polled
+  std::erase_if(waiting, [&](WaitingOrder& order) PV2_REQUIRES(core.state_mutex) {
+    Looks::one();
+    if (Status late = why_not_any_more(core, order); !late.ok()) {
+      if (Execution* const head = core.find(order.head)) go_on_without_order(core, *head, effects);
+      effects.answers.push_back([tell = std::move(order.done), late] { tell(late); });
+      return true;
+    }
+    Execution& head = *core.find(order.head);
+    PV2_ASSERT(head.tree.order_waits, "a tree makes way for the order that is to end it");
+    if (still_waits(core, head, order)) return false;
+    if (const Execution* const busy_one = busy_member(core, head)) {
+      order.busy = busy_one->id;
+      return false;
+    }
+    if (!stop_turns(core, head, effects)) return false;
+    auto commit = end_tree(core, head, order.entry);
+    submit_order(core, std::move(commit), std::move(order.entry), std::move(order.done), effects);
+    return true;
+  });
+}
+
+void refuse_waiting_orders(EngineCore& core, const Status& why, Effects& effects) {
+  for (WaitingOrder& order : core.state.waiting_orders) {
+    effects.answers.push_back([tell = std::move(order.done), why] { tell(why); });
+  }
+  core.state.waiting_orders.clear();
+}
 
 void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note,
                      std::function<void(Status)> done) {
@@ -670,7 +788,10 @@ void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note,
       auto commit = make_order(core_, *target, note, entry, effects);
       answer = commit.status();
       submitted = commit.ok();
-      if (submitted) {
+      if (submitted && *commit == nullptr) {
+        answer = let_order_wait(core_, scope_of(*target), std::move(entry), done);
+        submitted = answer.ok();
+      } else if (submitted) {
         submit_order(core_, *std::move(commit), std::move(entry), std::move(done), effects);
       }
     }

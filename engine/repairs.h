@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Repairs: the orders of operators. Each is checked under the state mutex against a tree that
-// stands still (nobody in flight where it matters), and becomes one batch: a state record as a step
+// stands still (nobody in flight where it matters; an order to end what is being undone waits for
+// that), and becomes one batch: a state record as a step
 // would have written it, and the audit row. From then on it is published like any record, so there
 // is nothing that could be half done. Whoever it concerns counts as in flight until then.
 
@@ -17,6 +18,12 @@
 #include "results.h"
 
 namespace pv2 {
+
+/// Carries out each WaitingOrder that waits for nobody any more, or says why it cannot be.
+void carry_out_waiting_orders(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex);
+/// None of them is carried out in this run, for the reason `why`.
+void refuse_waiting_orders(EngineCore& core, const Status& why, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
 
 /// Thread-safe. `done` is engine code: it runs on whichever thread knows the answer.
 class Repairs {

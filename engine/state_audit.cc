@@ -249,7 +249,8 @@ class Audit {
     for (const Execution* const member : begun) {
       if (member->undo_step == 0) say_of(*member, "its turn has begun, and undoes no step");
     }
-    if (turns != 0 && begun.empty() && tree.in_flight_inside == 0 && !tree.parked) {
+    const bool stands = tree.in_flight_inside == 0 && !tree.parked && !tree.order_waits;
+    if (turns != 0 && begun.empty() && stands) {
       say_of(head, "turns of its undoing are left, and none has begun");
     }
     planned_.push_back(&head);

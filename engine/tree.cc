@@ -341,6 +341,7 @@ void begin_turns(EngineCore& core, Execution& head, Effects& effects)
   // If a wider domain has failed meanwhile, its plan replaces this one. If a work on this domain is
   // under way, it begins the turns.
   if (tree.failing != &head || head.is_quarantined() || tree.work != nullptr) return;
+  if (tree.order_waits) return;
   PV2_ASSERT(tree.failed && tree.rolling_back, "turns are those of what is being undone");
   if (rollback.left() <= 1 && !may_end(head)) return;
   if (rollback.left() == 0) {
@@ -439,9 +440,20 @@ bool stop_turns(EngineCore& core, Execution& head, Effects& effects) {
     stopped.push_back(member);
   }
   if (all) return true;
-  for (const Execution* const member : stopped) head.tree.rollback->put_back(*member);
+  for (Execution* const member : stopped) {
+    head.tree.rollback->put_back(*member);
+    member->undo_step = 0;
+  }
   begin_turns(core, head, effects);
   return false;
+}
+
+void go_on_without_order(EngineCore& core, Execution& head, Effects& effects) {
+  TreeState& tree = head.tree;
+  tree.order_waits = false;
+  if (tree.failing == &head && tree.rolling_back && tree.rollback) {
+    begin_turns(core, head, effects);
+  }
 }
 
 bool can_be_undone(Execution& head) { return beyond_return(head) == nullptr; }
@@ -785,12 +797,27 @@ bool may_begin(Execution& member) {
   const Execution* const failed = failing_domain(member);
   // Whoever stops its members may not have come to its domain yet.
   if (failed == nullptr) return member.root->tree.failing == nullptr;
+  if (failed->tree.order_waits) return false;
   return failed->tree.rolling_back && !failed->is_quarantined() && member.undo_step != 0;
+}
+
+bool makes_way_for_order(Execution& member) {
+  const Execution* const failed = failing_domain(member);
+  return failed != nullptr && failed->tree.order_waits;
+}
+
+void put_turn_back(EngineCore& core, Execution& member) {
+  if (!makes_way_for_order(member)) return;
+  core.tree_work_waits.store(true);  // the order may have waited for it
+  member.undo_step = 0;
+  TreeState& tree = failing_domain(member)->tree;
+  if (tree.rollback) tree.rollback->put_back(member);
 }
 
 void drop_from_flight(EngineCore& core, Execution& member) {
   PV2_ASSERT(member.phase == Phase::kInFlight, "what is dropped was taken and has not begun");
   member.phase = Phase::kIdle;
+  put_turn_back(core, member);
   member.undo_step = 0;  // of a domain within the one that failed: it is planned anew with that
   core.abandon_waits(member);
   if (member.granted_by_poll()) core.settle(member, Disposition::kParkUnlock);
@@ -867,6 +894,7 @@ void left_flight(EngineCore& core, Execution& member, Effects& effects) {
   --own.in_flight;
   Execution* const failed = own.failing;
   if (failed == nullptr) return;
+  if (failed->tree.order_waits) core.tree_work_waits.store(true);
   PV2_ASSERT(failed->tree.in_flight_inside > 0, "a domain that failed counts all within it");
   if (--failed->tree.in_flight_inside > 0) return;
   if (failed->tree.work != nullptr) return;    // that comes to it

@@ -81,6 +81,10 @@ void abort_tree(EngineCore& core, Execution& root, Effects& effects) PV2_REQUIRE
 [[nodiscard]] bool may_begin(Execution& member);
 /// A member that a worker has taken does not begin, as its tree has failed; left_flight() follows.
 void drop_from_flight(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex);
+/// Whether an order waits to end what it is undone with.
+[[nodiscard]] bool makes_way_for_order(Execution& member);
+/// If so, the turn of `member`, which a worker had taken, has not begun.
+void put_turn_back(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex);
 /// Whether it has a point of no return, before or behind it; constant.
 [[nodiscard]] bool may_not_return(const Execution& member);
 /// `member` is durable: its tree, of which it may be the root, counts it from now on.
@@ -137,6 +141,10 @@ void start_domain(EngineCore& core, Execution& head, Effects& effects)
 
 /// Nobody in it is about to be undone any more; false: a worker has just taken one, and all go on.
 [[nodiscard]] bool stop_turns(EngineCore& core, Execution& head, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
+/// The order that was to end the domain of `head` is refused after all: its rollback goes on.
+void go_on_without_order(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
 /// Children of `parent` leave that have ended, have nothing to undo, and are not of its last spawn:

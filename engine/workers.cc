@@ -245,6 +245,12 @@ void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
         core_.abandon_waits(execution);
         continue;
       }
+      if (makes_way_for_order(execution)) {
+        execution.phase = Phase::kIdle;
+        if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
+        put_turn_back(core_, execution);
+        continue;
+      }
       if (execution.root->tree.abort_accepted && stands_before_no_return(execution)) {
         execution.phase = Phase::kWaiting;  // for the abort, which ends all its waits
         if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);

@@ -177,6 +177,7 @@ void MixedStory::operate(std::size_t index, ProcedureExecutor& executor) {
       if (const ProcedureId id = id_of(operation.client)) world_.signals().send(id);
       return;
     case Kind::kOrder:
+      if (operation.verb == RepairVerb::kBypass && bypass_what_is_undone(executor)) return;
       if (const ProcedureId id = id_of(operation.client)) {
         const std::size_t root = world_.plan().tasks[operation.client].root;
         orders_.order(executor, operation.verb, id, root, operation.number == 0);
@@ -190,6 +191,18 @@ void MixedStory::operate(std::size_t index, ProcedureExecutor& executor) {
       if (const ProcedureId id = id_of(operation.client)) world_.signals().send_noise(id);
       return;
   }
+}
+
+// A tree that goes forward would refuse it. Undo steps may be under way: then the order waits.
+bool MixedStory::bypass_what_is_undone(ProcedureExecutor& executor) {
+  for (const ProcedureInfo& info : executor.list()) {
+    if (info.state != ProcedureState::kFailed || info.parked) continue;
+    const auto root = world_.members().find(info.root.value);
+    if (root == world_.members().end()) continue;
+    orders_.order(executor, RepairVerb::kBypass, info.id, root->second.spec, false);
+    return true;
+  }
+  return false;
 }
 
 ProcedureId MixedStory::id_of(std::size_t task) const {

@@ -88,6 +88,7 @@ class MixedStory final : public SimulationStory {
   void abort(const Client& client, ProcedureExecutor& executor);
   /// The procedure of a task, as far as anybody outside can know it.
   [[nodiscard]] ProcedureId id_of(std::size_t task) const;
+  bool bypass_what_is_undone(ProcedureExecutor& executor);
   void set_limit(const Operation& operation, ProcedureExecutor& executor);
   void check_repaired(SimulationEnd& end);
   void check_client(const Client& client, SimulationEnd& end);

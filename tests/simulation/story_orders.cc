@@ -84,6 +84,9 @@ void StoryOrders::order(ProcedureExecutor& executor, RepairVerb verb, ProcedureI
       found_.add("a preview does not say whom it is about: " + lines->back());
       return;
     }
+    order.waits = std::any_of(lines->begin(), lines->end(), [](const std::string& line) {
+      return line.starts_with("the order waits until");
+    });
     if (verb == RepairVerb::kSkipStep) order.step = step_in(lines->front());
     expect_effect(order, lines->front(), root);
   }
@@ -124,9 +127,11 @@ void StoryOrders::heard(std::size_t number, const Status& answer) {
                             std::to_string(order.target.value) + " was answered " +
                             answer.to_string() + ", its preview " + order.preview.to_string();
   order.answer = answer.ok() ? Answer::kDone : Answer::kRefused;
-  // An abort is a message, which may be durable too late.
-  const bool too_late = order.verb == RepairVerb::kFailAndRollBack && order.preview.ok() &&
-                        answer.code() == StatusCode::kFailedPrecondition;
+  // An abort is a message, which may be durable too late; and what an order to end a tree waits for
+  // may end the tree, or a wider one may fail meanwhile.
+  const bool may_be_late = order.verb == RepairVerb::kFailAndRollBack || order.waits;
+  const bool too_late =
+      may_be_late && order.preview.ok() && answer.code() == StatusCode::kFailedPrecondition;
   if (answer.code() != order.preview.code() && !too_late) found_.add(words);
   if (answer.ok()) was_done(order);
 }

@@ -63,6 +63,7 @@ class StoryOrders {
     ProcedureId about;       ///< Whom it changes, by its preview; none if that refused it.
     Status preview;
     bool goes_forward = false;  ///< Nothing of the tree was parked.
+    bool waits = false;         ///< For what somebody is in the middle of, by its preview.
     Answer answer = Answer::kNone;
   };
 

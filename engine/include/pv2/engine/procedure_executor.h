@@ -287,8 +287,11 @@ class ProcedureExecutor {
   /// storage, together with its audit entry, and has taken effect; a crash leaves all of it or
   /// nothing.
   ///
-  /// kUnavailable: a step that it concerns is running, or an abort is on its way; nothing was
-  /// changed, try again.
+  /// kBypass of what is being undone waits for the undo steps that are under way, and no other one
+  /// begins meanwhile. So it may take as long as they do.
+  ///
+  /// kUnavailable: a step that it concerns is running, an abort is on its way, or another bypass
+  /// waits; nothing was changed, try again. kStopping: the executor stopped while it waited.
   /// kFailedPrecondition: the procedure is not in the condition that the order is for; the message
   /// says why. kInvalidArgument: there is no such order, its note lacks who or why, or names a next
   /// step where none is taken or that the type does not have. kNotFound, kExpired: as abort(). Not

@@ -26,7 +26,8 @@ enum class RepairVerb : std::uint8_t {
   /// A tree that goes forward is undone; as ProcedureExecutor::abort(), for any member. One that is
   /// parked beyond a point of no return is undone as far as it can be; its result says bypassed.
   kFailAndRollBack = 3,
-  /// A tree that is parked, quarantined or being undone ends now, and nothing more of it is undone.
+  /// A tree that is parked, quarantined or being undone ends now, or when the undo steps under way
+  /// have ended; and nothing more of it is undone.
   kBypass = 4,
 };
 

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WaitingOrder: an order to end what is being undone, given while a step of it was under way. It
+// waits in memory until nobody is in the middle of a step; meanwhile no turn of the rollback
+// begins. Nothing of it is durable before it is carried out, so a crash leaves no trace of it.
+
+#pragma once
+
+#include <pv2/base/ids.h>
+
+#include <functional>
+
+#include "pv2/engine/repair.h"
+
+namespace pv2 {
+
+struct WaitingOrder {
+  /// In a run; more are refused. 64: each section that publishes looks at all of them.
+  static constexpr std::size_t kMax = 64;
+
+  ProcedureId head;  ///< Of what it ends.
+  ProcedureId busy;  ///< Who was in the middle of something when all members were looked at.
+  AuditEntry entry;
+  std::function<void(Status)> done;  ///< Engine code.
+};
+
+}  // namespace pv2

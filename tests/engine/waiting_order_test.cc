@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A tree that is being undone is bypassed while one of its undo steps is under way: the order waits
+// for that step, no other one begins, and it is answered when it is durable. An order that cannot
+// be carried out any more is refused and changes nothing.
+
+#include <atomic>
+
+#include "engine/repair_orders.h"
+
+namespace pv2::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+using Heard = std::optional<Status>;
+
+/// A root whose children "b" and "a" are undone in this order; "a" gives orders in its undo of step
+/// 2, whose answer is then `says`.
+struct Loop {
+  explicit Loop(UndoOrder undo_order = UndoOrder::kReverse) {
+    engine.retry.jitter_percent = 0;
+    engine.world.scripts["p"] = {.run = [undo_order](JobRun& run) {
+      if (run.step == 3) return std::optional(Say::fail("no"));
+      if (run.step != 2) return usual();
+      for (const char* name : {"b", "a"}) {
+        run.ctx.spawn(Job(run.world, name), {.undo_order = undo_order});
+      }
+      return usual();
+    }};
+    engine.world.scripts["b"] = {.steps = 2};
+    engine.world.scripts["a"] = {.steps = 2,
+                                 .undo =
+                                     [this](JobRun& run) {
+                                       if (run.step != 2) return usual();
+                                       engine.world.journal.note("begins");
+                                       if (orders) orders();
+                                       engine.world.journal.note("ends");
+                                       return says();
+                                     },
+                                 .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+  }
+
+  void bypass(ProcedureId id, Heard& heard) {
+    engine.executor().repair_async(id, RepairVerb::kBypass, kNote, [&](const Status& status) {
+      heard = status;
+      engine.world.journal.note("answered " + status.to_string());
+    });
+  }
+
+  EngineWorld engine;
+  std::function<void()> orders;
+  std::function<std::optional<Outcome>()> says = usual;
+};
+
+std::string text_of(const Heard& heard) { return heard ? heard->to_string() : "not answered"; }
+
+}  // namespace
+
+TEST_CASE("a tree that is being undone is bypassed when the undo step under way has ended") {
+  const std::optional<Outcome> answer =
+      GENERATE(as<std::optional<Outcome>>(), std::nullopt, Say::retry("busy"), Say::wait_for(1h),
+               Say::fail("stuck"));
+  const bool by_child = GENERATE(false, true);
+  Loop loop(GENERATE(UndoOrder::kReverse, UndoOrder::kConcurrent));
+  EngineWorld& engine = loop.engine;
+  Heard heard;
+  std::vector<std::string> preview;
+  loop.says = [&] { return answer; };
+  loop.orders = [&] {
+    const ProcedureId root = engine.executor().list().front().id;
+    const ProcedureId target{root.value + (by_child ? 1 : 0)};
+    const auto lines = engine.executor().preview(target, RepairVerb::kBypass);
+    REQUIRE(lines.status().to_string() == "OK");
+    preview = *lines;
+    loop.bypass(target, heard);
+    CHECK_FALSE(heard.has_value());
+  };
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+
+  CHECK(text_of(heard) == "OK");
+  CHECK(engine.result(root).bypassed);
+  CHECK(engine.world.journal.count("begins") == 1);
+  CHECK(engine.world.journal.count("undo a.1") == 0);
+  CHECK(engine.world.journal.count("undo p.1") == 0);
+  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().audit(root)->size() == 1);
+  CHECK_THAT(preview.back(), ContainsSubstring("ends as bypassed"));
+  engine.advance(2h);
+  CHECK(engine.world.journal.count("begins") == 1);
+}
+
+TEST_CASE("crashed anywhere, an order that waits for an undo step is carried out whole or not") {
+  for (const bool before : {true, false}) {
+    bool crashed = true;
+    for (std::size_t at = 1; crashed; ++at) {
+      INFO("the machine crashes " << (before ? "before" : "after") << " commit " << at);
+      Loop loop;
+      EngineWorld& engine = loop.engine;
+      std::vector<std::unique_ptr<Heard>> answers;
+      loop.orders = [&] {
+        answers.push_back(std::make_unique<Heard>());
+        loop.bypass(engine.executor().list().front().id, *answers.back());
+      };
+      engine.open();
+      before ? engine.faults().crash_before(at, FaultStore::AfterCrash::kFail)
+             : engine.faults().crash_after(at, FaultStore::AfterCrash::kFail);
+      const SubmitOptions options{.nonce = Nonce{1, 1}};
+      (void)engine.executor().submit(Job(engine.world, "p"), options);
+      engine.run();
+      crashed = !engine.executor().health().ok();
+      const bool was_durable =
+          !answers.empty() && answers.front()->has_value() && answers.front()->value().ok();
+      engine.open();
+      if (crashed && was_durable) CHECK(engine.executor().live_procedures() == 0);
+      const std::size_t begun = engine.world.journal.count("begins");
+      const ProcedureId root = engine.submit("p", options);
+      engine.run();
+      CHECK(engine.executor().live_procedures() == 0);
+      if (was_durable) CHECK(engine.world.journal.count("begins") == begun);
+      const ProcedureResult result = engine.result(root);
+      CHECK(result.state == ProcedureState::kRolledBack);
+      const auto audit = engine.executor().audit(root);
+      REQUIRE(audit.status().to_string() == "OK");
+      CHECK(audit->size() == (result.bypassed ? 1 : 0));
+      if (result.bypassed) CHECK(engine.world.journal.count("undo p.1") == 0);
+      // The record of that undo was durable, and the order was not: the tree is undone.
+      if (!result.bypassed) CHECK(engine.world.journal.count("undo p.1") == 1);
+      if (!crashed) CHECK(result.bypassed);
+    }
+  }
+}
+
+TEST_CASE("while an order waits no undo step begins, also of those that are undone beside it") {
+  EngineWorld engine;
+  Heard heard;
+  constexpr int kMany = 100;  // more than a worker takes at once
+  engine.world.scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step == 3) return std::optional(Say::fail("no"));
+    for (int i = 0; run.step == 2 && i < kMany; ++i) {
+      run.ctx.spawn(Job(run.world, "c"), {.undo_order = UndoOrder::kConcurrent});
+    }
+    return usual();
+  }};
+  engine.world.scripts["c"] = {.steps = 1, .undo = [&](JobRun& run) {
+                                 if (run.world.journal.count("undo c.1") == 0) {
+                                   engine.executor().repair_async(
+                                       engine.executor().list().front().id, RepairVerb::kBypass,
+                                       kNote, [&](const Status& status) { heard = status; });
+                                 }
+                                 return usual();
+                               }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  CHECK(text_of(heard) == "OK");
+  CHECK(engine.result(root).bypassed);
+  CHECK(engine.world.journal.count("undo c.1") == 1);
+  CHECK(engine.executor().live_procedures() == 0);
+}
+
+TEST_CASE("an order that waits is refused when the tree ends first") {
+  Loop loop;
+  EngineWorld& engine = loop.engine;
+  engine.world.scripts["p"] = {
+      .steps = 2,
+      .run = [](JobRun& run) { return run.step == 2 ? std::optional(Say::fail("no")) : usual(); },
+      .undo =
+          [&](JobRun& run) {
+            if (run.step == 1 && loop.orders) loop.orders();
+            return usual();
+          }};
+  Heard heard;
+  loop.orders = [&] { loop.bypass(engine.executor().list().front().id, heard); };
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  REQUIRE(heard.has_value());
+  CHECK(heard->code() == StatusCode::kFailedPrecondition);
+  CHECK_THAT(heard->to_string(), ContainsSubstring("ended before it could be bypassed"));
+  CHECK_FALSE(engine.result(root).bypassed);
+  CHECK(engine.executor().audit(root)->empty());
+}
+
+TEST_CASE("an order that waits to end a child is refused when its whole tree fails meanwhile") {
+  Loop loop;
+  EngineWorld& engine = loop.engine;
+  engine.world.scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step == 2) run.ctx.spawn(Job(run.world, "bad"), {.on_failure = OnFailure::kReport});
+    return usual();
+  }};
+  ProcedureId root;
+  Heard heard;
+  Heard aborted;
+  engine.world.scripts["bad"] = {
+      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
+      .undo =
+          [&](JobRun& run) {
+            if (run.step == 2 && !heard) {
+              loop.bypass({root.value + 1}, heard);
+              engine.executor().abort_async(root, {.reason = "stop"},
+                                            [&](const Status& status) { aborted = status; });
+            }
+            return usual();
+          }};
+  engine.open();
+  engine.executor().submit_async(Job(engine.world, "p"), {},
+                                 [&](const Result<Submitted>& one) { root = one->id; });
+  engine.run();
+  CHECK(text_of(aborted) == "OK");
+  REQUIRE(heard.has_value());
+  CHECK(heard->code() == StatusCode::kFailedPrecondition);
+  CHECK_THAT(heard->to_string(), ContainsSubstring("failed around"));
+  CHECK(engine.result(root).status.code() == StatusCode::kAborted);
+  CHECK_FALSE(engine.result(root).bypassed);
+  CHECK(engine.world.journal.count("undo bad.1") == 1);
+  CHECK(engine.world.journal.count("undo p.1") == 1);
+}
+
+TEST_CASE("a child that is being undone on its own is bypassed between two of its undo steps") {
+  Loop loop;
+  EngineWorld& engine = loop.engine;
+  engine.world.scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step == 2) run.ctx.spawn(Job(run.world, "bad"), {.on_failure = OnFailure::kReport});
+    return usual();
+  }};
+  Heard heard;
+  ProcedureId root;
+  engine.world.scripts["bad"] = {
+      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
+      .undo =
+          [&](JobRun& run) {
+            if (run.step == 2) loop.bypass({root.value + 1}, heard);
+            return usual();
+          }};
+  engine.open();
+  engine.executor().submit_async(Job(engine.world, "p"), {},
+                                 [&](const Result<Submitted>& one) { root = one->id; });
+  engine.run();
+  CHECK(text_of(heard) == "OK");
+  CHECK(engine.result(root).status.ok());
+  CHECK(engine.world.journal.count("undo bad.2") == 1);
+  CHECK(engine.world.journal.count("undo bad.1") == 0);
+}
+
+TEST_CASE("a second order waits for nothing, and a stop ends the wait of the first") {
+  Loop loop;
+  EngineWorld& engine = loop.engine;
+  Heard first;
+  Heard second;
+  Heard retried;
+  std::optional<ProcedureId> root;
+  loop.orders = [&] {
+    root = engine.executor().list().front().id;
+    loop.bypass(*root, first);
+    loop.bypass(*root, second);
+    const auto explained = engine.executor().explain(*root);
+    REQUIRE(explained.ok());
+    CHECK(explained->procedures.at(0).reasons.at(0).kind == WaitReason::Kind::kTreeInFlight);
+  };
+  engine.open();
+  engine.submit("p");
+  bool held = false;
+  loop.says = [&]() -> std::optional<Outcome> {
+    if (!std::exchange(held, true)) engine.faults().hold_commit(engine.faults().commits() + 1);
+    return std::nullopt;
+  };
+  engine.run();
+  REQUIRE(second.has_value());
+  CHECK(second->code() == StatusCode::kUnavailable);
+  CHECK_THAT(second->to_string(), ContainsSubstring("waits until a step has ended"));
+  CHECK_FALSE(first.has_value());
+  CHECK(engine.faults().held() == 1);
+  engine.close();
+  REQUIRE(first.has_value());
+  CHECK(first->code() == StatusCode::kStopping);
+  loop.orders = {};
+  engine.open();
+  engine.run();
+  CHECK_FALSE(engine.result(*root).bypassed);
+}
+
+TEST_CASE("a tree whose undo never ends is bypassed while workers try it again and again") {
+  World world;
+  std::atomic<int> tries = 0;
+  world.scripts["p"] = {.run = [](JobRun& run) {
+    if (run.step == 3) return std::optional(Say::fail("no"));
+    for (int i = 0; run.step == 2 && i < 8; ++i) {
+      run.ctx.spawn(Job(run.world, "c"), {.undo_order = UndoOrder::kConcurrent});
+    }
+    return usual();
+  }};
+  world.scripts["c"] = {.steps = 1, .undo = [&](JobRun&) {
+                          ++tries;
+                          tries.notify_all();
+                          return std::optional(Say::retry("busy"));
+                        }};
+  ExecutorOptions options;
+  options.store =
+      memory(std::make_shared<MemoryDisk>(), {.mode = MemoryStoreOptions::Mode::kThread});
+  add_job_types(options.registry, world);
+  options.workers = 3;
+  options.retry = {.base = 0ms, .undo_attempts = UINT32_MAX};
+  options.log = [](LogLevel, std::string_view) {};
+  auto executor = *ProcedureExecutor::open(std::move(options));
+  executor->start();
+  for (int round = 0; round < 20; ++round) {
+    tries = 0;
+    const ProcedureId root = executor->submit(Job(world, "p"))->id;
+    for (int seen = tries; seen < 50; seen = tries) tries.wait(seen);
+    REQUIRE(executor->bypass(root, kNote).to_string() == "OK");
+    const auto result = executor->wait(root);
+    REQUIRE(result.status().to_string() == "OK");
+    REQUIRE(result->bypassed);
+    REQUIRE(executor->audit(root)->size() == 1);
+  }
+  REQUIRE(executor->live_procedures() == 0);
+}
+
+}  // namespace pv2::testing
