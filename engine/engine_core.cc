@@ -7,6 +7,7 @@
 #include <pv2/scheduler/master_procedure_scheduler.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "offloads.h"
 #include "pv2/engine/limits.h"
@@ -124,6 +125,23 @@ Execution* EngineCore::find(ProcedureId id) {
 
 void EngineCore::settle(Execution& execution, Disposition disposition) {
   state.to_settle.push_back(execution, disposition);
+}
+
+void EngineCore::lock_state() PV2_NO_THREAD_SAFETY_ANALYSIS {
+  if (state_mutex.try_lock()) return;
+  sleepers.fetch_add(1, std::memory_order_relaxed);
+  state_mutex.lock();
+  sleepers.fetch_sub(1, std::memory_order_relaxed);
+  let_in.fetch_add(1, std::memory_order_relaxed);
+}
+
+void EngineCore::give_way() const {
+  constexpr int kYields = 256;  // more than twice what a thread needs to wake up on another CPU
+  const std::size_t before = let_in.load(std::memory_order_relaxed);
+  for (int i = 0; i < kYields && sleepers.load(std::memory_order_relaxed) != 0; ++i) {
+    if (let_in.load(std::memory_order_relaxed) != before) return;
+    std::this_thread::yield();
+  }
 }
 
 void EngineCore::report_wait(Execution& waiter, Execution& producer, WaitLink::Why why) {

@@ -119,7 +119,8 @@ struct EngineState {
   std::map<ProcedureId, UnreadableRecord> unreadable;
   TimerQueue timers;
   std::deque<std::unique_ptr<TreeWork>> tree_works;  ///< The first one is being done.
-  EntryList to_settle;  ///< For the scheduler, before the mutex is released.
+  std::vector<TreeCursor*> walks;  ///< That are paused, beside those of works: let_go() moves them.
+  EntryList to_settle;             ///< For the scheduler, before the mutex is released.
   SpareCommits<StepCommit> spare_steps;
   SpareCommits<InsertCommit> spare_inserts;
   SpareCommits<AcknowledgeCommit> spare_acknowledges;
@@ -202,10 +203,19 @@ struct EngineCore {
   EngineAge age;                 ///< By which results are dated and forgotten.
   const WallTime opened;         ///< As the wall clock said when this life began.
 
+  /// Threads that sleep until they get the state mutex, and how many have. For give_way().
+  std::atomic<std::size_t> sleepers{0};
+  std::atomic<std::size_t> let_in{0};
+
   Mutex state_mutex;
   EngineState state PV2_GUARDED_BY(state_mutex);
   Looks looks PV2_GUARDED_BY(state_mutex);
 
+  /// As state_mutex.lock(), seen by give_way().
+  void lock_state() PV2_ACQUIRE(state_mutex);
+  /// Between two sections of a work that takes the mutex again and again: who sleeps until it is
+  /// free needs longer to wake up than this thread to take it back. Waits for one of them, a while.
+  void give_way() const PV2_EXCLUDES(state_mutex);
   /// What a worker draws from, in this life: another one with each worker and each life, so that
   /// nothing that a step has drawn comes again after a restart. With the same options, store and
   /// clock the same. After the store was loaded.
@@ -281,7 +291,7 @@ struct EngineCore {
 class PV2_SCOPED_CAPABILITY StateLock {
  public:
   explicit StateLock(EngineCore& core) PV2_ACQUIRE(core.state_mutex) : core_(core) {
-    core_.state_mutex.lock();
+    core_.lock_state();
     outer_ = core_.looks.begin();
   }
   ~StateLock() PV2_RELEASE() {

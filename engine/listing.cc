@@ -139,6 +139,7 @@ ProcedurePage list_procedures(EngineCore& core, const ListFilter& filter, Proced
         return piece.size() < room;
       });
     }
+    core.give_way();
     for (Published& copy : piece) {
       if (filter.with_fields) print_fields_of(copy);
       page.procedures.push_back(std::move(copy.info));

@@ -238,6 +238,7 @@ void Publisher::publish(CommitList finished) {
     sorted = std::move(effects.to_sort);
     if (!sorted.empty()) works = true;
     if (core_.between_sections && works) core_.between_sections();
+    if (works) core_.give_way();
   }
 }
 
