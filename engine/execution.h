@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstdint>
 #include <forward_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -160,8 +161,13 @@ struct TreeState {
   CommitSequence first_failure{UINT64_MAX};
   /// The same of itself and of the root: who is recorded later has not begun another step.
   CommitSequence stopped_since{UINT64_MAX};
-  /// Of a root: members that have a point of no return, before or behind them.
-  std::uint32_t no_returns = 0;
+  /// In an undo that is planned: members that are parked in theirs.
+  std::uint32_t parked_undos = 0;
+  // Of a root, so that an order need not look through its members:
+  std::uint32_t beyond = 0;  ///< Members that are past their point of no return.
+  std::uint32_t begun = 0;   ///< Members that have begun to pass it, in no domain that failed.
+  /// By id, members that are parked, and heads of domains that are. nullptr: nobody was.
+  std::unique_ptr<std::map<ProcedureId, Execution*>> standing;
   std::uint32_t heads_that_say_it = 0;  ///< Of a root: heads with `interrupted`, itself included.
 };
 
@@ -238,7 +244,11 @@ struct Execution final : SchedulerEntry {
   bool leads_rollback = false;   ///< In its turn: the head of what is being undone.
   bool ends_tree = false;        ///< In its turn: nothing else of the domain is left to undo.
   bool wait_reported = false;    ///< The scheduler has been told whom it waits for.
-  bool has_unknown_fields = false;    ///< Its image has some that this program does not know.
+  bool has_unknown_fields = false;  ///< Its image has some that this program does not know.
+  // See note_no_return(). The first one is constant.
+  bool has_no_return : 1 = false;     ///< Its type has a point of no return, or is not known.
+  bool is_beyond : 1 = false;         ///< Counted in `beyond` of its root.
+  bool has_begun_it : 1 = false;      ///< Counted in `begun` of its root.
   std::uint32_t object_failures = 0;  ///< In a row: user code threw while its object was made.
   std::uint32_t undo_step = 0;        ///< Not 0: it is this procedure's turn to undo this step.
   std::uint32_t undo_left = 0;        ///< Its turns that are left, this one included.

@@ -152,7 +152,8 @@ void apply_transition(Execution& execution, StepCommit& commit) {
   execution.state = next.state;
   execution.attempt = next.attempt;
   execution.no_return = next.no_return;
-  execution.parked = next.parked;
+  commit.was_parked = std::exchange(execution.parked, next.parked);
+  if (commit.was_parked != next.parked) note_parked(execution);
   execution.bypassed = next.bypassed;
   execution.reported = next.reported;
   execution.unsure = next.unsure;

@@ -6,6 +6,7 @@
 #include "repairs.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "inbox_codec.h"
@@ -55,19 +56,31 @@ std::vector<Execution*> tree_of(Execution& head) {
   return all;
 }
 
-// Whether it used up the attempts at its step, and nothing around it has failed.
-bool has_given_up(Execution& member) {
-  return member.parked && member.state != ProcedureState::kFailed && !member.is_quarantined() &&
-         failing_domain(member) == nullptr;
+bool is_within(Execution& member, const Execution& head) {
+  if (head.is_root()) return true;
+  Execution* at = &member.domain();
+  while (at != nullptr && at != &head) at = at->outer_domain();
+  return at != nullptr;
 }
 
-// The first one of whom that is true; or nullptr.
-Execution* first_given_up(Execution& head) {
-  for (Execution* member : tree_of(head)) {
-    if (has_given_up(*member)) return member;
+// The oldest of those under `head` that are parked, or whose domain is, of whom that is true; or
+// nullptr. Ids grow from parent to child.
+template <class Test>
+Execution* first_standing(Execution& head, Test is_it) {
+  const auto& standing = head.root->tree.standing;
+  if (!standing) return nullptr;
+  for (auto at = standing->lower_bound(head.id); at != standing->end(); ++at) {
+    Looks::one();
+    Execution& member = *at->second;
+    if (is_it(member) && (&member == &head || !is_over(member)) && is_within(member, head)) {
+      return &member;
+    }
   }
   return nullptr;
 }
+
+// The first one that used up its attempts; or nullptr.
+Execution* first_given_up(Execution& head) { return first_standing(head, has_given_up); }
 
 // The one that gave up that `target` means: itself, or the first one below a root; or nullptr.
 Execution* given_up_at(Execution& target) {
@@ -82,9 +95,9 @@ Execution& scope_of(Execution& target) {
   if (Execution* const failed = failing_domain(target)) return *failed;
   if (has_given_up(target)) return target.domain();
   if (!target.is_root()) return *target.root;
-  for (Execution& member : Subtree(target)) {
-    if (&member != &target && member.reports && member.tree.parked) return member;
-  }
+  Execution* const parked = first_standing(
+      target, [](const Execution& member) { return member.reports && member.tree.parked; });
+  if (parked != nullptr) return *parked;
   Execution* const given_up = first_given_up(target);
   return given_up != nullptr ? given_up->domain() : target;
 }
@@ -95,17 +108,12 @@ bool stands_for(const Execution& target, const Execution& head) {
 }
 
 // The first member whose undo the tree is parked at, or nullptr.
-Execution* parked_member(Execution& head) {
-  for (Execution* member : tree_of(head)) {
-    if (is_parked_in_undo(*member)) return member;
-  }
-  return nullptr;
-}
+Execution* parked_member(Execution& head) { return first_standing(head, is_parked_in_undo); }
 
 // Whether the tree is parked because it failed beyond a point of no return, before any undo. There
 // may be a member that is parked in the undo of a domain within it: that is not why.
 bool is_parked_beyond_return(Execution& head) {
-  return head.tree.parked && !head.is_quarantined() && !can_be_undone(head);
+  return head.tree.parked && !head.is_quarantined() && head.tree.rollback == nullptr;
 }
 
 // The parked member that `target` means: itself, or the first one of its tree if it is the root.
@@ -433,56 +441,73 @@ void describe_undo(Execution& member, const std::string& what_of_it,
                   ", which is " + what_of_it);
 }
 
-// `busy`: for whom the order would wait, or nullptr.
-void describe_bypass(Execution& head, const Execution* busy, std::vector<std::string>& lines) {
-  if (head.lost) {
-    lines.push_back(name_of(head) +
-                    " has no record: what it did, and which locks it held, is not known");
+// What a preview has found so far. Members of a large tree are described in sections; each is
+// described as it is then. Whether the order would be refused is asked again in the last one.
+struct Preview {
+  explicit Preview(RepairVerb asked) : verb(asked) {}
+
+  RepairVerb verb;
+  std::vector<std::string> lines;
+  ProcedureId of;                  ///< The head of whose members are described, if any are.
+  std::optional<TreeCursor> walk;  ///< To the next of them.
+  bool has_paused = false;
+
+  void describe_all(Execution& head) {
+    of = head.id;
+    walk.emplace(head);
   }
-  for (Execution* member : tree_of(head)) {
-    const bool ended = member->state == ProcedureState::kSuccess;
-    if (member->is_undone_with_its_tree()) describe_undo(*member, "not undone", lines);
-    // Of one in flight `started` belongs to its worker.
-    const bool began = member->phase == Phase::kInFlight || member->started;
-    if (began && !ended && member->step != 0 && member->type != nullptr &&
-        member->state != ProcedureState::kFailed && step_that_may_have_begun(*member) == 0) {
-      lines.push_back(name_of(*member) + " may have begun " + name_of_step(*member, member->step) +
-                      ", which is neither finished nor undone");
-    }
-    if (has_work(*member)) {
-      lines.push_back("work that " + name_of(*member) + " offloaded at step " +
-                      name_of_step(*member, member->work->pieces.front()->step) +
-                      " still runs; the tree ends, and gives its locks up, when it has ended");
-    }
-    for (const LockRequest& lock : member->locks.requests()) {
-      if (!member->recorded_locks || lock.mode != LockMode::kExclusive) continue;
-      lines.push_back(name_of(*member) + " gives up its lock on " + to_string(lock.key) +
-                      "; others may change it as it is");
-    }
-    if (member != &head && !ended && member->state != ProcedureState::kRolledBack) {
-      lines.push_back(name_of(*member) + " is cut off as it stands");
-    }
+};
+
+void describe_bypass(Execution& member, ProcedureId head, std::vector<std::string>& lines) {
+  const bool ended = member.state == ProcedureState::kSuccess;
+  if (member.is_undone_with_its_tree()) describe_undo(member, "not undone", lines);
+  // Of one in flight `started` belongs to its worker.
+  const bool began = member.phase == Phase::kInFlight || member.started;
+  if (began && !ended && member.step != 0 && member.type != nullptr &&
+      member.state != ProcedureState::kFailed && step_that_may_have_begun(member) == 0) {
+    lines.push_back(name_of(member) + " may have begun " + name_of_step(member, member.step) +
+                    ", which is neither finished nor undone");
   }
-  if (busy != nullptr) {
-    lines.push_back("the order waits until " + name_of(*busy) +
-                    " has ended what it is doing, by which some of this may change; nothing else "
-                    "of the tree begins meanwhile");
+  if (has_work(member)) {
+    lines.push_back("work that " + name_of(member) + " offloaded at step " +
+                    name_of_step(member, member.work->pieces.front()->step) +
+                    " still runs; the tree ends, and gives its locks up, when it has ended");
   }
-  lines.push_back(name_of(head) + " ends as bypassed, with all its children");
+  for (const LockRequest& lock : member.locks.requests()) {
+    if (!member.recorded_locks || lock.mode != LockMode::kExclusive) continue;
+    lines.push_back(name_of(member) + " gives up its lock on " + to_string(lock.key) +
+                    "; others may change it as it is");
+  }
+  if (member.id != head && !ended && member.state != ProcedureState::kRolledBack) {
+    lines.push_back(name_of(member) + " is cut off as it stands");
+  }
 }
 
-void describe_rollback(Execution& head, std::vector<std::string>& lines) {
-  for (Execution* member : tree_of(head)) {
-    if (!member->is_undone_with_its_tree()) {
-      lines.push_back(name_of(*member) + " has succeeded and stays as it is");
-    } else if (member->no_return) {
-      lines.push_back(name_of(*member) +
-                      " has passed its point of no return; nothing of it is undone");
-    } else if (member->state != ProcedureState::kRolledBack) {
-      describe_undo(*member, "undone", lines);
+void describe_rollback(Execution& member, std::vector<std::string>& lines) {
+  if (!member.is_undone_with_its_tree()) {
+    lines.push_back(name_of(member) + " has succeeded and stays as it is");
+  } else if (member.no_return) {
+    lines.push_back(name_of(member) +
+                    " has passed its point of no return; nothing of it is undone");
+  } else if (member.state != ProcedureState::kRolledBack) {
+    describe_undo(member, "undone", lines);
+  }
+}
+
+// Whether all are described; else the section has no room for more.
+bool describe_members(EngineCore& core, Preview& preview) PV2_REQUIRES(core.state_mutex) {
+  if (!preview.walk) return true;
+  TreeCursor& walk = *preview.walk;
+  for (; walk.at() != nullptr && core.looks.have_room(); walk.move()) {
+    Execution& member = *walk.at();
+    if (!walk.arrives() || (member.id != preview.of && is_over(member))) continue;
+    if (preview.verb == RepairVerb::kBypass) {
+      describe_bypass(member, preview.of, preview.lines);
+    } else {
+      describe_rollback(member, preview.lines);
     }
   }
-  lines.push_back(name_of(head) + " ends as undone");
+  return walk.at() == nullptr;
 }
 
 }  // namespace
@@ -665,10 +690,11 @@ bool still_waits(EngineCore& core, Execution& head, const WaitingOrder& order)
 }
 
 // In words, what the order would do; or why it would be refused.
-Status describe_order(EngineCore& core, Execution& target, RepairVerb verb,
-                      std::vector<std::string>& lines) PV2_REQUIRES(core.state_mutex) {
+Status describe_order(EngineCore& core, Execution& target, Preview& preview)
+    PV2_REQUIRES(core.state_mutex) {
   Execution& head = scope_of(target);
-  switch (verb) {
+  std::vector<std::string>& lines = preview.lines;
+  switch (preview.verb) {
     case RepairVerb::kRetryNow: {
       if (Status refusal = why_not_retried(target); !refusal.ok()) return refusal;
       const Execution* const given_up = head.tree.parked ? nullptr : given_up_at(target);
@@ -710,18 +736,49 @@ Status describe_order(EngineCore& core, Execution& target, RepairVerb verb,
       } else if (refusal = why_not_aborted_anew(*target.root); refusal.ok()) {
         refusal = why_not_abortable(*target.root);
       }
-      if (refusal.ok()) describe_rollback(head.tree.parked ? head : *target.root, lines);
+      if (refusal.ok()) preview.describe_all(head.tree.parked ? head : *target.root);
       return refusal;
     }
     case RepairVerb::kBypass: {
       if (Status refusal = why_not_bypassed(core, head); !refusal.ok()) return refusal;
       const Execution* const busy_one = busy_member(core, head);
       if (busy_one != nullptr && !comes_to_a_stop(head)) return busy(*busy_one);
-      describe_bypass(head, busy_one, lines);
+      preview.describe_all(head);
+      if (head.lost) {
+        lines.push_back(name_of(head) +
+                        " has no record: what it did, and which locks it held, is not known");
+      }
       return Status();
     }
   }
   return refused("there is no such order");
+}
+
+// The preview of an order, all of whose members are described: as long as it means the same.
+Result<std::vector<std::string>> described(EngineCore& core, Execution& target, Preview& preview)
+    PV2_REQUIRES(core.state_mutex) {
+  if (!preview.of) return std::move(preview.lines);
+  Preview now(preview.verb);
+  if (preview.has_paused) {
+    if (Status refusal = describe_order(core, target, now); !refusal.ok()) return refusal;
+    if (now.of != preview.of) {
+      return Status(StatusCode::kUnavailable, "what is parked of the tree of " +
+                                                  name_of(*target.root) +
+                                                  " has changed meanwhile; ask again");
+    }
+  }
+  const auto head = core.state.live.find(preview.of);
+  PV2_ASSERT(head != core.state.live.end(), "what an order is about is live");
+  const bool bypass = preview.verb == RepairVerb::kBypass;
+  const Execution* const busy_one = bypass ? busy_member(core, *head->second) : nullptr;
+  if (busy_one != nullptr) {
+    preview.lines.push_back("the order waits until " + name_of(*busy_one) +
+                            " has ended what it is doing, by which some of this may change; "
+                            "nothing else of the tree begins meanwhile");
+  }
+  const char* const end = bypass ? " ends as bypassed, with all its children" : " ends as undone";
+  preview.lines.push_back(name_of(*head->second) + end);
+  return std::move(preview.lines);
 }
 
 }  // namespace
@@ -809,14 +866,22 @@ Result<std::vector<std::string>> Repairs::preview(ProcedureId id, RepairVerb ver
   if (Status invalid = check_order(verb, {.who = "preview", .why = "asked"}); !invalid.ok()) {
     return invalid;
   }
-  std::vector<std::string> lines;
-  {
-    StateLock lock(core_);
-    if (Execution* const target = core_.find(id); target != nullptr) {
-      if (Status refusal = describe_order(core_, *target, verb, lines); !refusal.ok())
-        return refusal;
-      return lines;
+  Preview preview(verb);
+  for (;;) {
+    {
+      StateLock lock(core_);
+      if (preview.has_paused) std::erase(core_.state.walks, &*preview.walk);
+      Execution* const target = core_.find(id);
+      if (target == nullptr) break;
+      if (!preview.has_paused) {
+        if (Status refusal = describe_order(core_, *target, preview); !refusal.ok()) return refusal;
+      }
+      if (describe_members(core_, preview)) return described(core_, *target, preview);
+      preview.has_paused = true;
+      core_.state.walks.push_back(&*preview.walk);
     }
+    if (core_.between_sections) core_.between_sections();
+    core_.give_way();
   }
   return results_.why_not_live(id);
 }

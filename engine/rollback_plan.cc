@@ -154,6 +154,13 @@ std::vector<Execution*> RollbackPlan::begun() const {
   return members;
 }
 
+const UndoTurn* RollbackPlan::last() const {
+  if (left_ != 1) return nullptr;
+  PV2_ASSERT(begun_.size() + open_.size() == 1, "the last turn has begun, or may");
+  const Lane& lane = begun_.empty() ? *open_.back() : *begun_.begin()->second;
+  return &lane.turns.back();
+}
+
 const UndoTurn* RollbackPlan::newest_of(const Execution& member) const {
   const UndoTurn* newest = nullptr;
   for (const Lane& lane : lanes_) {

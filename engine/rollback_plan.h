@@ -65,6 +65,8 @@ class RollbackPlan {
   [[nodiscard]] bool has_begun(const Execution& member) const;
   /// Those whose turn has begun, in order of their ids.
   [[nodiscard]] std::vector<Execution*> begun() const;
+  /// The only turn that is left, or nullptr.
+  [[nodiscard]] const UndoTurn* last() const;
   /// The newest turn of `member`, or nullptr.
   [[nodiscard]] const UndoTurn* newest_of(const Execution& member) const;
 

@@ -66,7 +66,10 @@ class Audit {
   struct Counted {
     std::size_t flight = 0;
     std::size_t inside = 0;
-    std::size_t no_returns = 0;
+    std::size_t beyond = 0;
+    std::size_t begun = 0;
+    std::size_t standing = 0;
+    std::size_t parked_undos = 0;
     std::size_t awaited = 0;  ///< Members that an order to end all of it waits for.
   };
 
@@ -110,7 +113,7 @@ class Audit {
     }
     look_at_place_in_tree(member);
     look_at_children(member);
-    if (may_not_return(member)) ++counted_[member.root].no_returns;
+    look_at_marks(member);
     if (!calm_) return;
     look_at_domain(member);
     look_at_phase(member);
@@ -179,6 +182,32 @@ class Audit {
     const bool waits_for_them =
         parent.state == ProcedureState::kWaiting && parent.phase == Phase::kWaiting;
     if (waits_for_them && unfinished == 0) say_of(parent, "it waits for children, and has none");
+  }
+
+  // What its root knows of it, so that orders need not look through the tree.
+  void look_at_marks(const Execution& constant) {
+    auto& member = const_cast<Execution&>(constant);
+    Counted& counted = counted_[member.root];
+    if (member.is_beyond) ++counted.beyond;
+    if (member.has_begun_it) ++counted.begun;
+    if (member.parked || member.tree.parked) {
+      ++counted.standing;
+      const auto& standing = member.root->tree.standing;
+      const auto at = standing ? standing->find(member.id) : decltype(standing->end())();
+      if (!standing || at == standing->end() || at->second != &member) {
+        say_of(member, "it is parked, and its root does not know");
+      }
+    }
+    if (!calm_ || member.leaves()) return;
+    const Execution* const failing = member.head->tree.failing;
+    if (failing != nullptr && is_parked_in_undo(member)) ++counted_[failing].parked_undos;
+    if (member.is_beyond != stands_beyond_return(member)) {
+      say_of(member, "it is counted wrongly among those past their point of no return");
+    }
+    const bool begun = failing == nullptr && has_begun_no_return(member);
+    if (member.has_begun_it != begun && !may_not_know(member)) {
+      say_of(member, "it is counted wrongly among those that have begun to pass it");
+    }
   }
 
   // Whether something around it has failed, as far as its domain knows, or it leaves.
@@ -364,8 +393,18 @@ class Audit {
     }
     for (const Execution* const head : heads_) {
       if (!head->is_root()) continue;
-      compare(*head, "the number of its members with a point of no return", head->tree.no_returns,
-              counted_[head].no_returns);
+      const TreeState& tree = head->tree;
+      const Counted& counted = counted_[head];
+      compare(*head, "the number of its members past their point of no return", tree.beyond,
+              counted.beyond);
+      compare(*head, "the number of its members that have begun to pass it", tree.begun,
+              counted.begun);
+      compare(*head, "the number of its members that are parked, or heads of what is",
+              tree.standing ? tree.standing->size() : 0, counted.standing);
+    }
+    for (const Execution* const head : planned_) {
+      compare(*head, "the number of undos that are parked", head->tree.parked_undos,
+              counted_[head].parked_undos);
     }
     for (const Execution* const head : ordered_) {
       compare(*head, "the number of members whose work the order that ends it waits for",

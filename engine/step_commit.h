@@ -132,6 +132,7 @@ struct StepCommit final : EngineRequest {
   bool gives_back = false;   ///< Only makes it durable that the locks are given back.
   bool needs_record = true;  ///< False: a wait that changes nothing durable.
   bool was_undo = false;
+  bool was_parked = false;  ///< Set when it is published: before this record.
   Transition next;
   ProcedureId producer;  ///< Of what the step awaits, if it said so.
   std::vector<Execution*> children;

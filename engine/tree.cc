@@ -60,33 +60,32 @@ bool was_left_in_the_middle(const Execution& member) {
   return member.started && stands_at_undoable_step(member);
 }
 
-// Whether the step that it is at is its point of no return, and may have had effects. The record
-// says so if the step was retried, waited or repeated itself.
-bool has_begun_no_return(const Execution& member) {
-  if (!stands_before_no_return(member)) return false;
-  if (member.phase == Phase::kInFlight || member.started) return true;
-  const std::size_t steps = member.history.size();
-  return steps != 0 && member.history.at(steps - 1).step == member.step;
-}
-
-// Whether it can be neither finished nor undone.
-bool stands_beyond_return(Execution& member) {
-  return member.no_return && member.is_undone_with_its_tree() && !is_over(member);
+// Whether it has a point of no return, before or behind it.
+bool may_not_return(const Execution& member) {
+  if (member.type == nullptr || member.no_return) return true;
+  return std::any_of(member.type->steps.begin(), member.type->steps.end(),
+                     [](const StepInfo& step) { return step.kind == StepKind::kPointOfNoReturn; });
 }
 
 // Whether something in the tree can be neither finished nor undone, and if so what.
 const Execution* beyond_return(Execution& head) {
   const Execution* found = nullptr;
-  if (head.sent_back || head.root->tree.no_returns == 0) return nullptr;
+  if (head.sent_back || head.root->tree.beyond == 0) return nullptr;
   for (Execution& member : Subtree(head)) {
     if (stands_beyond_return(member)) found = &member;
   }
   return found;
 }
 
+void set_parked(Execution& head, bool parked) {
+  PV2_ASSERT(head.is_head(), "what is parked is a domain");
+  head.tree.parked = parked;
+  note_parked(head);
+}
+
 void park_tree(EngineCore& core, Execution& head, const std::string& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  head.tree.parked = true;
+  set_parked(head, true);
   core.tell(ProcedureNews::Kind::kParked, head, Status(StatusCode::kFailedPrecondition, why));
   effects.log(LogLevel::kError, "procedure " + std::to_string(head.id.value) + " (" +
                                     std::string(head.name_of_type()) +
@@ -142,7 +141,9 @@ void forget_that_it_was_stopped(Execution& member) {
 
 void forget_plan(Execution& inner_head, Effects& effects) {
   TreeState& inner = inner_head.tree;
-  inner.failed = inner.parked = inner.rolling_back = false;
+  inner.failed = inner.rolling_back = false;
+  inner.parked_undos = 0;
+  set_parked(inner_head, false);
   if (inner.rollback) effects.retired_plans.push_back(std::move(inner.rollback));
   inner.cause = Status();
 }
@@ -154,14 +155,6 @@ void forget_inner_plans(Execution& head, Effects& effects) {
     forget_that_it_was_stopped(member);
     if (is_live_head(member)) forget_plan(member, effects);
   }
-}
-
-// The first of the members that is parked in an undo, or nullptr.
-const Execution* first_parked(Execution& head) {
-  for (const Execution& member : Subtree(head)) {
-    if (is_parked_in_undo(member)) return &member;
-  }
-  return nullptr;
 }
 
 // Whether an undo of it has begun and is not over, by its record. An undo of which nothing was
@@ -196,7 +189,7 @@ void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
   if (member.state == ProcedureState::kFailed) return;
   // Whatever it had to say about earlier attempts is not why the tree failed.
   member.state = ProcedureState::kFailed;
-  member.parked = false;
+  if (std::exchange(member.parked, false)) note_parked(member);
   member.failure.reset();
   member.deadline.reset();
   member.attempt = 1;
@@ -327,10 +320,11 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
 // Whether the last turn may begin, or if it is over the head may end. It waits until nobody else is
 // in flight; left_flight() comes back to it. What is parked may begin: it stands still in its turn.
 bool may_end(Execution& head) {
-  if (head.tree.in_flight_inside != 0) return false;
-  if (!head.tree.parked) return true;
-  const Execution* const parked = first_parked(head);
-  return parked != nullptr && parked->undo_left != 0;
+  const TreeState& tree = head.tree;
+  if (tree.in_flight_inside != 0) return false;
+  if (!tree.parked) return true;
+  const UndoTurn* const last = tree.rollback->last();
+  return last != nullptr && tree.parked_undos == 1 && is_parked_in_undo(*last->execution);
 }
 
 // Whatever may be undone now; or the head ends, if nothing is left.
@@ -596,7 +590,9 @@ void resume_domain(EngineCore& core, Execution& head, Effects& effects)
   PV2_ASSERT(tree.failing == &head, "the widest domain that failed goes on as a whole");
   PV2_ASSERT(tree.in_flight_inside == 0, "nobody is in flight in what goes on again");
   forget_inner_plans(head, effects);
-  tree.failed = tree.parked = tree.rolling_back = false;
+  tree.failed = tree.rolling_back = false;
+  tree.parked_undos = 0;
+  set_parked(head, false);
   if (tree.rollback) effects.retired_plans.push_back(std::move(tree.rollback));
   tree.cause = Status();
   tree.given_up = false;
@@ -661,8 +657,10 @@ void start_domain(EngineCore& core, Execution& head, Effects& effects) {
     const Execution* const failing = failing_domain(member);
     if (failing == nullptr) {
       if (!is_over(member)) go_on_from_record(core, member, effects);
+      note_no_return(member);
       continue;
     }
+    note_no_return(member);
     // Whoever waited for children that had all ended may have begun its next step.
     if (member.state == ProcedureState::kWaiting && member.unfinished_children == 0) {
       member.state = ProcedureState::kRunnable;
@@ -681,7 +679,10 @@ void order_published(EngineCore& core, Execution& execution, const StepCommit& c
   PV2_ASSERT(head != nullptr, "an order to a parked tree is about one that has failed");
   TreeState& tree = head->tree;
   execution.phase = Phase::kIdle;
-  if (commit.next.order == OrderEffect::kBack) tree.parked = tree.rolling_back = false;
+  if (commit.next.order == OrderEffect::kBack) {
+    tree.rolling_back = false;
+    set_parked(*head, false);
+  }
   left_flight(core, execution, effects);
   if (commit.next.order != OrderEffect::kForward) return;
   if (execution.state == ProcedureState::kSuccess && !execution.is_root()) {
@@ -759,6 +760,22 @@ void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
   }
 }
 
+namespace {
+
+// To name one of whom is known that there is one: nullptr: it is none of the first.
+template <class Test>
+const Execution* find_few(Execution& root, Test is_it) {
+  constexpr std::size_t kFew = 128;
+  std::size_t left = kFew;
+  for (const Execution& member : Subtree(root)) {
+    if (is_it(member)) return &member;
+    if (--left == 0) return nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 Status why_not_abortable(Execution& root) {
   const std::string name = "procedure " + std::to_string(root.id.value);
   const auto refused = [&](const std::string& why) {
@@ -773,16 +790,20 @@ Status why_not_abortable(Execution& root) {
   }
   if (root.tree.parked) return refused("it is parked, and can be neither finished nor undone");
   if (root.tree.failed) return refused("it has failed already and is being undone");
-  if (const Execution* const beyond = beyond_return(root)) {
-    return refused("procedure " + std::to_string(beyond->id.value) +
-                   " has passed its point of no return");
+  if (root.tree.beyond != 0 && !root.sent_back) {
+    const Execution* const beyond =
+        find_few(root, [](const Execution& member) { return member.is_beyond; });
+    return refused(beyond == nullptr ? "one of its members has passed its point of no return"
+                                     : "procedure " + std::to_string(beyond->id.value) +
+                                           " has passed its point of no return");
   }
-  if (root.tree.no_returns == 0) return Status();
-  for (Execution& member : Subtree(root)) {
-    if (!has_begun_no_return(member) || failing_domain(member) != nullptr) continue;
-    return refused("procedure " + std::to_string(member.id.value) +
-                   " has begun its point of no return, step " +
-                   std::string(member.type->find_step(member.step)->name));
+  if (root.tree.begun != 0) {
+    const Execution* const begun =
+        find_few(root, [](const Execution& member) { return member.has_begun_it; });
+    return refused(begun == nullptr ? "one of its members has begun its point of no return"
+                                    : "procedure " + std::to_string(begun->id.value) +
+                                          " has begun its point of no return, step " +
+                                          std::string(begun->type->find_step(begun->step)->name));
   }
   return Status();
 }
@@ -863,10 +884,52 @@ bool may_have_begun(const Execution& execution, bool held_locks) {
   return has_tried(execution);
 }
 
-bool may_not_return(const Execution& member) {
-  if (member.type == nullptr || member.no_return) return true;
-  return std::any_of(member.type->steps.begin(), member.type->steps.end(),
-                     [](const StepInfo& step) { return step.kind == StepKind::kPointOfNoReturn; });
+// The record says so if the step was retried, waited or repeated itself.
+bool has_begun_no_return(const Execution& member) {
+  if (!stands_before_no_return(member)) return false;
+  if (member.phase == Phase::kInFlight || member.started) return true;
+  const std::size_t steps = member.history.size();
+  return steps != 0 && member.history.at(steps - 1).step == member.step;
+}
+
+bool stands_beyond_return(Execution& member) {
+  return member.no_return && member.is_undone_with_its_tree() && !is_over(member);
+}
+
+bool has_given_up(Execution& member) {
+  return member.parked && member.state != ProcedureState::kFailed && !member.is_quarantined() &&
+         failing_domain(member) == nullptr;
+}
+
+namespace {
+
+void count_no_return(Execution& member, bool is_beyond, bool has_begun_it) {
+  TreeState& tree = member.root->tree;
+  PV2_ASSERT(!member.is_beyond || tree.beyond != 0,
+             "who is past its point of no return is counted");
+  PV2_ASSERT(!member.has_begun_it || tree.begun != 0, "who has begun to pass it is counted");
+  if (member.is_beyond != is_beyond) is_beyond ? ++tree.beyond : --tree.beyond;
+  if (member.has_begun_it != has_begun_it) has_begun_it ? ++tree.begun : --tree.begun;
+  member.is_beyond = is_beyond;
+  member.has_begun_it = has_begun_it;
+}
+
+}  // namespace
+
+void note_no_return(Execution& member) {
+  if (!member.has_no_return) return;
+  count_no_return(member, stands_beyond_return(member),
+                  failing_domain(member) == nullptr && has_begun_no_return(member));
+}
+
+void note_parked(Execution& member) {
+  auto& standing = member.root->tree.standing;
+  if (member.parked || member.tree.parked) {
+    if (!standing) standing = std::make_unique<std::map<ProcedureId, Execution*>>();
+    standing->emplace(member.id, &member);
+  } else if (standing) {
+    standing->erase(member.id);
+  }
 }
 
 void adopt(Execution& member) {
@@ -877,7 +940,9 @@ void adopt(Execution& member) {
     member.tree.failing = member.outer_domain()->tree.failing;
     member.tree.over = is_over(*member.parent_execution()) || member.reported;
   }
-  if (may_not_return(member)) ++member.root->tree.no_returns;
+  member.has_no_return = may_not_return(member);
+  note_no_return(member);
+  if (member.parked) note_parked(member);
   if (member.tree.interrupted) ++member.root->tree.heads_that_say_it;
 }
 
@@ -886,12 +951,14 @@ void enter_flight(Execution& member) {
   PV2_ASSERT(!own.over || own.work == nullptr, "nobody of what is over takes flight");
   ++own.in_flight;
   if (own.failing != nullptr) ++own.failing->tree.in_flight_inside;
+  note_no_return(member);
 }
 
 void left_flight(EngineCore& core, Execution& member, Effects& effects) {
   TreeState& own = member.domain().tree;
   PV2_ASSERT(own.in_flight > 0, "what leaves flight was in flight");
   --own.in_flight;
+  note_no_return(member);
   Execution* const failed = own.failing;
   if (failed == nullptr) return;
   if (failed->tree.order_waits) core.tree_work_waits.store(true);
@@ -948,10 +1015,15 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
     if (!done.holds_locks && execution.holds_locks()) {
       core.settle(execution, Disposition::kParkUnlock);
     }
+    if (!commit.was_parked) ++tree.parked_undos;
     return park_tree(core, head, execution.failure->parked.to_string(), effects);
   }
   const bool ordered = done.history && is_order(done.history->outcome);
-  if (ordered) tree.parked = first_parked(head) != nullptr;
+  if (commit.was_parked) {
+    PV2_ASSERT(tree.parked_undos != 0, "an undo that was parked was counted");
+    --tree.parked_undos;
+  }
+  if (ordered) set_parked(head, tree.parked_undos != 0);
   if (done.undo == UndoChange::kPop) {
     end_turn(core, head, execution);
   } else if (done.requeue) {  // an operator wants the undo tried again
@@ -981,7 +1053,7 @@ void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Ef
   } else if (tree.work == nullptr) {  // what is being undone of it stops too
     begin_work(core, root, TreeWork::Kind::kStop);
   }
-  tree.parked = true;
+  set_parked(root, true);
   tree.cause = reason;
   core.tell(ProcedureNews::Kind::kQuarantined, root, reason);
   effects.log(LogLevel::kError, "procedure " + std::to_string(root.id.value) + " (" +
@@ -1006,6 +1078,7 @@ void stop(EngineCore& core, Execution& head, Execution& member) PV2_REQUIRES(cor
   }
   PV2_ASSERT(failing_domain(member) == &head, "whoever is stopped knows what has failed");
   stop_member(core, member);
+  note_no_return(member);
 }
 
 void stopped(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES(core.state_mutex) {
@@ -1029,7 +1102,9 @@ void survey(TreeWork& work, Execution& member, Effects& effects) {
       failure != nullptr && (work.first == nullptr || failure->sequence < work.first->sequence);
   if (first) work.first = failure;
   if (stands_beyond_return(member)) work.beyond = &member;
-  if (work.parked == nullptr && is_parked_in_undo(member)) work.parked = &member;
+  if (!is_parked_in_undo(member)) return;
+  if (work.parked == nullptr) work.parked = &member;
+  ++work.parked_undos;
 }
 
 // Whether a rollback can be planned.
@@ -1064,6 +1139,7 @@ void planned(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(co
   PV2_ASSERT(work.plan != nullptr, "what is planned has a plan");
   tree.rollback = std::move(work.plan);
   tree.rolling_back = true;
+  tree.parked_undos = work.parked_undos;
   // Before a restart, or as part of a domain within this one.
   if (const Execution* const parked = work.parked) {
     park_tree(core, work.head, parked->failure ? parked->failure->shown().to_string() : "",
@@ -1088,10 +1164,8 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
     TypeCounts& counts = core.counts_of(*member.type);
     ++(member.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
   }
-  if (may_not_return(member)) {
-    PV2_ASSERT(member.root->tree.no_returns != 0, "a point of no return was counted");
-    --member.root->tree.no_returns;
-  }
+  count_no_return(member, false, false);
+  if (member.root->tree.standing) member.root->tree.standing->erase(member.id);
   if (member.tree.interrupted) --member.root->tree.heads_that_say_it;
   core.abandon_waits(member);
   core.settle(member, Disposition::kComplete);
@@ -1099,6 +1173,9 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
   if (rows != nullptr && !member.is_root()) rows->left.push_back(member.id);
   if (rows != nullptr && has_messages(member)) {
     rows->inboxes.emplace_back(member.id, std::move(member.inbox));
+  }
+  for (TreeCursor* const walk : core.state.walks) {
+    if (walk->at() == &member) walk->move();
   }
   if (!member.is_root()) unlink_child(member);
   if (member.tree.rollback) effects.retired_plans.push_back(std::move(member.tree.rollback));
@@ -1133,9 +1210,11 @@ void report_end(EngineCore& core, Execution& head, Effects& effects)
   head.recorded_locks = false;  // whatever its own record says
   PV2_ASSERT(head.state == ProcedureState::kRolledBack, "what is reported is undone");
   head.parked = false;
+  set_parked(head, false);
   core.tell(ProcedureNews::Kind::kFinished, head, tree.cause);
   const bool in_wider = tree.failing != nullptr && tree.failing != &head;
-  tree.failed = tree.parked = tree.rolling_back = tree.given_up = false;
+  tree.failed = tree.rolling_back = tree.given_up = false;
+  tree.parked_undos = 0;
   if (tree.rollback) effects.retired_plans.push_back(std::move(tree.rollback));
   if (!in_wider) tree.failing = nullptr;
   if (!in_wider) tree.in_flight_inside = 0;

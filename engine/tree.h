@@ -49,6 +49,19 @@ void children_finished(EngineCore& core, Execution& parent, Effects& effects)
 /// commit.
 [[nodiscard]] bool failed_before(Execution& member, CommitSequence sequence);
 
+/// Has its root count whether it is past its point of no return, or has begun to pass it. Called
+/// whenever that may have changed: it takes flight or has left it, is stopped, or goes on.
+void note_no_return(Execution& member);
+/// Has its root know whether it is parked, or what it is the head of.
+void note_parked(Execution& member);
+
+/// Whether the step that it is at is its point of no return, and may have had effects.
+[[nodiscard]] bool has_begun_no_return(const Execution& member);
+/// Whether it can be neither finished nor undone.
+[[nodiscard]] bool stands_beyond_return(Execution& member);
+/// Whether it has used up its attempts, and nothing around it has failed.
+[[nodiscard]] bool has_given_up(Execution& member);
+
 /// Whether its own undo waits for an operator.
 [[nodiscard]] inline bool is_parked_in_undo(const Execution& member) {
   return member.parked && member.state == ProcedureState::kFailed;
@@ -85,8 +98,6 @@ void drop_from_flight(EngineCore& core, Execution& member) PV2_REQUIRES(core.sta
 [[nodiscard]] bool makes_way_for_order(Execution& member);
 /// If so, the turn of `member`, which a worker had taken, has not begun.
 void put_turn_back(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex);
-/// Whether it has a point of no return, before or behind it; constant.
-[[nodiscard]] bool may_not_return(const Execution& member);
 /// `member` is durable: its tree, of which it may be the root, counts it from now on.
 void adopt(Execution& member);
 

@@ -47,6 +47,7 @@ struct TreeWork {
   const Failure* first = nullptr;     ///< The failure that was durable first.
   const Execution* beyond = nullptr;  ///< Can be neither finished nor undone.
   const Execution* parked = nullptr;  ///< In an undo: the first one.
+  std::uint32_t parked_undos = 0;     ///< How many are.
   /// By its record each may have been in the middle of a step; and whether it was.
   std::vector<InterruptedMembers::Candidate> candidates;
   bool misleads = false;   ///< One of them was not: a restart would guess wrong.

@@ -32,12 +32,28 @@ struct Story {
   bool root_fails = false;    ///< When its children have ended.
   bool leaves_wait = false;   ///< For a signal that never comes.
   bool leaves_undoable = true;
-  bool undo_waits = false;  ///< The same.
+  bool leaves_final = false;  ///< They have a point of no return.
+  bool undo_waits = false;    ///< The same.
   std::size_t begun = 0;
   std::size_t undone = 0;
 };
 
 enum class Shape : std::uint64_t { kLevel = 1, kWide = 2, kLoop = 3, kLeaf = 4 };
+
+/// A leaf that waits before its point of no return.
+class Final final : public StateMachineProcedure<PartStep> {
+ public:
+  static constexpr std::string_view kType = "looks.Final";
+  static constexpr auto kSteps = steps(step(PartStep::kBegin, "BEGIN", kUndoable),
+                                       step(PartStep::kJoin, "JOIN", kPointOfNoReturn));
+  explicit Final(Story& /*story*/) {}
+  void fields(auto& /*f*/) {}
+  Flow execute_from_state(PartStep step, StepContext& ctx) override {
+    if (step == PartStep::kJoin) return done();
+    return ctx.signal("go") == nullptr ? wait() : next(PartStep::kJoin);
+  }
+  Flow rollback_state(PartStep, StepContext&) override { return undone(); }
+};
 
 /// A leaf that has nothing to undo.
 class Plain final : public StateMachineProcedure<PartStep> {
@@ -79,7 +95,13 @@ class Part final : public StateMachineProcedure<PartStep> {
         ctx.spawn(Part(story_, Shape::kLevel, size_ - 1), options());
         return next(PartStep::kJoin);
       case Shape::kWide:
-        for (std::uint64_t i = 0; i < size_; ++i) ctx.spawn(Part(story_), options());
+        for (std::uint64_t i = 0; i < size_; ++i) {
+          if (story_.leaves_final) {
+            ctx.spawn(Final(story_), options());
+          } else {
+            ctx.spawn(Part(story_), options());
+          }
+        }
         return next(PartStep::kJoin);
       case Shape::kLoop:
         if (rounds_ == size_) return story_.root_fails ? failed() : done();
@@ -132,7 +154,9 @@ struct Machine {
   explicit Machine(Story told, std::size_t live = 1'000'000) : story(told), most_live(live) {}
   Story story;
   std::size_t most_live;
-  StepExecutor steps{[this](ProcedureRegistry& types) { types.add<Part>(story).add<Plain>(story); },
+  StepExecutor steps{[this](ProcedureRegistry& types) {
+                       types.add<Part>(story).add<Plain>(story).add<Final>(story);
+                     },
                      [this](ExecutorOptions& options) {
                        options.max_signals = 1'000'000;
                        options.max_live_procedures = most_live;
@@ -228,6 +252,91 @@ TEST_CASE("the failure of a large tree that waits is taken note of in sections o
   };
   check_growth(stopped);
   check_sections(stopped(3000));
+}
+
+TEST_CASE("an order about a large tree that stands well is refused without a look at its members") {
+  const auto refused = [](std::uint64_t n) {
+    Machine machine({.leaves_wait = true});
+    const ProcedureId root = machine.submit(Shape::kWide, n);
+    machine.steps.run();
+    ProcedureExecutor& executor = machine.steps.executor();
+    SectionLooks::reset(executor);
+    const RepairNote note{.who = "me", .why = "to see"};
+    for (const ProcedureId id : {root, ProcedureId{root.value + n}}) {
+      CHECK(executor.retry_now(id, note).code() == StatusCode::kFailedPrecondition);
+      CHECK(executor.skip_step(id, note).code() == StatusCode::kFailedPrecondition);
+      CHECK(executor.bypass(id, note).code() == StatusCode::kFailedPrecondition);
+      for (const RepairVerb verb :
+           {RepairVerb::kRetryNow, RepairVerb::kSkipStep, RepairVerb::kBypass}) {
+        CHECK(executor.preview(id, verb).status().code() == StatusCode::kFailedPrecondition);
+      }
+    }
+    return machine.looks();
+  };
+  CHECK(refused(1024).total <= refused(256).total);
+}
+
+TEST_CASE("a preview of what is done to a large tree is made in sections of bounded looks") {
+  const auto shown = [](std::uint64_t n) {
+    Machine machine({.leaves_wait = true});
+    const ProcedureId root = machine.submit(Shape::kWide, n);
+    machine.steps.run();
+    SectionLooks::reset(machine.steps.executor());
+    const auto lines =
+        machine.steps.executor().preview({root.value + n}, RepairVerb::kFailAndRollBack);
+    REQUIRE(lines.ok());
+    CHECK(lines->size() == n + 2);  // of each leaf and of the root what is undone, and its end
+    return machine.looks();
+  };
+  check_growth(shown);
+  check_sections(shown(3000));
+}
+
+TEST_CASE("what happens to a tree while a preview of it is made decides what the preview says") {
+  Machine machine({.leaves_wait = true});
+  const ProcedureId root = machine.submit(Shape::kWide, 2000);
+  machine.steps.run();
+  ProcedureExecutor& executor = machine.steps.executor();
+  std::size_t pauses = 0;
+  const bool ends = GENERATE(false, true);
+  SectionLooks::at_each_pause(executor, [&] {
+    if (++pauses != 2) return;
+    REQUIRE(executor.abort(root).ok());
+    if (ends) machine.steps.run();
+  });
+  const auto lines = executor.preview(root, RepairVerb::kFailAndRollBack);
+  CHECK(pauses >= 2);
+  CHECK(lines.status().code() == StatusCode::kFailedPrecondition);
+  machine.steps.run();
+  CHECK(executor.live_procedures() == 0);
+}
+
+TEST_CASE("an abort knows without a look at the members whether one of them cannot be undone") {
+  const auto aborted = [](std::uint64_t n, bool one_passes) {
+    Machine machine({.leaves_final = true});
+    const ProcedureId root = machine.submit(Shape::kWide, n);
+    machine.steps.run();
+    ProcedureExecutor& executor = machine.steps.executor();
+    const ProcedureId last{root.value + n};
+    if (one_passes) REQUIRE(executor.signal(last, "go").ok());
+    machine.steps.run();
+    SectionLooks::reset(executor);
+    Status answer = executor.abort(root);
+    CHECK(answer.ok() != one_passes);
+    const SectionLooks looks = machine.looks();
+    if (one_passes) {
+      CHECK_THAT(std::string(answer.message()), ContainsSubstring("passed its point of no return"));
+      return looks;
+    }
+    machine.steps.run();
+    CHECK(executor.live_procedures() == 0);
+    return looks;
+  };
+  for (const bool one_passes : {false, true}) {
+    check_sections(aborted(3000, one_passes));
+    CHECK(aborted(1024, one_passes).most <= 2 * kSectionPauses);
+  }
+  CHECK(aborted(4096, true).total <= aborted(1024, true).total);
 }
 
 TEST_CASE("signals to a tree that failed are looked at once each by a restart") {

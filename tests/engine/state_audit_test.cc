@@ -129,8 +129,13 @@ TEST_CASE("the audit names what is spoiled of a tree that goes forward") {
             return parent(state).tree.in_flight_inside;
           }),
       one_more<std::uint32_t>(
-          "the number of its members with a point of no return is said to be 1, and is 0",
-          [=](EngineState& state) -> std::uint32_t& { return parent(state).tree.no_returns; }),
+          "the number of its members past their point of no return is said to be 1, and is 0",
+          [=](EngineState& state) -> std::uint32_t& { return parent(state).tree.beyond; }),
+      one_more<std::uint32_t>(
+          "the number of its members that have begun to pass it is said to be 1, and is 0",
+          [=](EngineState& state) -> std::uint32_t& { return parent(state).tree.begun; }),
+      set("it is parked, and its root does not know",
+          [=](EngineState& state, bool to) { child(state).parked = to; }),
       set("it does not know what around it has failed",
           [=](EngineState& state, bool to) { parent(state).tree.failed = to; }),
   };
