@@ -291,7 +291,9 @@ class Explainer {
       return;
     }
     WaitReason& reason = add(Kind::kTurn);
-    for (const Execution* member : tree.rollback->begun()) name(reason, member->id);
+    const std::vector<Execution*> begun = tree.rollback->begun(kNamesMax);
+    for (const Execution* const member : begun) name(reason, member->id);
+    reason.more += tree.rollback->begun_count() - begun.size();
     if (reason.on.empty()) name(reason, head.id);
   }
 

@@ -343,10 +343,8 @@ void begin_turns(EngineCore& core, Execution& head, Effects& effects)
                               effects);
   }
   std::vector<const UndoTurn*> turns;
-  while (core.looks.have_room()) {
-    const UndoTurn* const turn = rollback.begin_next();
-    if (turn == nullptr) break;
-    turns.push_back(turn);
+  while (core.looks.have_room() && rollback.may_begin()) {
+    if (const UndoTurn* const turn = rollback.begin_next()) turns.push_back(turn);
   }
   if (!rollback.may_begin()) {
     for (const RollbackPlan::Wait& wait : rollback.take_new_waits(kSectionPauses / 2)) {

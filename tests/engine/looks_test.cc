@@ -38,7 +38,7 @@ struct Story {
   std::size_t undone = 0;
 };
 
-enum class Shape : std::uint64_t { kLevel = 1, kWide = 2, kLoop = 3, kLeaf = 4 };
+enum class Shape : std::uint64_t { kLevel = 1, kWide = 2, kLoop = 3, kLeaf = 4, kPairs = 5 };
 
 /// A leaf that waits before its point of no return.
 class Final final : public StateMachineProcedure<PartStep> {
@@ -72,8 +72,8 @@ class Plain final : public StateMachineProcedure<PartStep> {
   Story& story_;
 };
 
-/// A part of a tree: a chain of `size` levels, a parent of `size` leaves, one that spawns a leaf in
-/// each of `size` visits, or a leaf.
+/// A part of a tree: a chain of `size` levels, the same with a leaf beside each, a parent of `size`
+/// leaves, one that spawns a leaf in each of `size` visits, or a leaf.
 class Part final : public StateMachineProcedure<PartStep> {
  public:
   static constexpr std::string_view kType = "looks.Part";
@@ -93,6 +93,11 @@ class Part final : public StateMachineProcedure<PartStep> {
       case Shape::kLevel:
         if (size_ == 0) return story_.deepest_fails ? failed() : done();
         ctx.spawn(Part(story_, Shape::kLevel, size_ - 1), options());
+        return next(PartStep::kJoin);
+      case Shape::kPairs:
+        if (size_ == 0) return story_.deepest_fails ? failed() : done();
+        ctx.spawn(Part(story_, Shape::kPairs, size_ - 1), options());
+        ctx.spawn(Part(story_), options());
         return next(PartStep::kJoin);
       case Shape::kWide:
         for (std::uint64_t i = 0; i < size_; ++i) {
@@ -219,6 +224,30 @@ TEST_CASE("a chain of levels is undone with looks in proportion to its length") 
   story.concurrently = GENERATE(false, true);
   check_growth([&](std::uint64_t n) { return played(story, Shape::kLevel, n); });
   check_sections(played(story, Shape::kLevel, 3000));
+}
+
+TEST_CASE("thousands that are undone beside each other begin in sections of bounded looks") {
+  // When the root has undone the step at which it failed.
+  const auto undone = [](std::uint64_t n) {
+    Machine machine({.concurrently = true, .root_fails = true, .leaves_wait = true});
+    const ProcedureId root = machine.submit(Shape::kWide, n);
+    machine.steps.run();
+    SectionLooks::reset(machine.steps.executor());
+    for (std::uint64_t i = 1; i <= n; ++i) {
+      REQUIRE(machine.steps.executor().signal({root.value + i}, "go").ok());
+    }
+    machine.steps.run();
+    CHECK(machine.story.undone == n + 2);
+    return machine.looks();
+  };
+  check_growth(undone);
+  check_sections(undone(3000));
+}
+
+TEST_CASE("levels of children that are undone beside each other are undone in proportion to them") {
+  const Story story{.deepest_fails = true, .concurrently = true};
+  check_growth([&](std::uint64_t n) { return played(story, Shape::kPairs, n); });
+  check_sections(played(story, Shape::kPairs, 3000));
 }
 
 TEST_CASE("a chain of domains that fails at its root is undone with looks in proportion to it") {

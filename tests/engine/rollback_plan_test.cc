@@ -154,6 +154,47 @@ TEST_CASE("what begins together begins from the newest to the oldest") {
   CHECK(plan.begin_next()->entry.step == 1);
 }
 
+TEST_CASE("each call of a plan takes a bounded number of looks, and all of them n log n") {
+  const bool nested = GENERATE(false, true);
+  const auto played = [&](std::size_t n) {
+    Members members;
+    Execution& head = add(members, nullptr, 0, false);
+    std::vector<UndoTurn> turns{{&head, {1, CommitSequence{1}}}};
+    Execution* level = &head;
+    for (std::size_t i = 0; i < n; ++i) {
+      add(members, level, 1, true);
+      if (nested) level = &add(members, level, 1, true);
+    }
+    for (const auto& member : members) {
+      turns.push_back({member.get(), {2, CommitSequence{1 + member->id.value}}});
+    }
+    turns.push_back({&head, {3, CommitSequence{UINT32_MAX}}});
+    Looks looks;
+    Looks* outer = looks.begin();
+    RollbackPlan plan(head, turns);
+    looks.end(outer);
+    const std::uint64_t made = looks.total();
+    looks.forget();
+    while (plan.left() != 0) {
+      outer = looks.begin();
+      const UndoTurn* const turn = plan.begin_next();
+      static_cast<void>(plan.take_new_waits(100));
+      looks.end(outer);
+      REQUIRE((turn != nullptr || plan.may_begin()));
+      if (turn == nullptr) continue;
+      outer = looks.begin();
+      plan.end(*turn->execution);
+      looks.end(outer);
+    }
+    CHECK(looks.most() <= 200);
+    return std::pair(made, looks.total());
+  };
+  const auto [made, total] = played(1000);
+  const auto [made_of_four, total_of_four] = played(4000);
+  CHECK(made_of_four <= 5 * made);
+  CHECK(total_of_four <= 5 * total);
+}
+
 TEST_CASE("an operator may pass over a turn that has not begun") {
   Members members;
   Execution& head = add(members, nullptr, 0, false);
