@@ -304,10 +304,16 @@ void LockTable::unlink_hold(SchedulerEntry& entry) {
 void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTime now) {
   LockNode& node = node_for(key);
   const bool was_limited = node.limited();
-  std::vector<SchedulerEntry*> borrowers;  // readers lend to readers only where there is a limit
+  // Readers lend to readers only where there is a limit, however large it is.
+  const bool lends_otherwise = was_limited != (limit != LockNode::kNoLimit) && !one_rank();
+  std::vector<SchedulerEntry*> borrowers;
   for (const auto& lists : node.waiting) {
     for (const auto& list : lists) {
-      for (const LockRecord& record : list) borrowers.push_back(&record.entry());
+      if (!lends_otherwise) break;
+      for (const LockRecord& record : list) {
+        ++looks_;
+        borrowers.push_back(&record.entry());
+      }
     }
   }
   // The last first: who stands before it need then be looked at once.

@@ -168,6 +168,20 @@ TEST_CASE("a place of a limit that comes free is handed on with a few looks", "[
   CHECK(looks <= 20 * n);
 }
 
+TEST_CASE("a limit is changed with a few looks, however long the line for its places", "[looks]") {
+  const std::uint64_t n = GENERATE(500U, 1000U, 2000U);
+  const ResourceKey rack{ResourceClass::kHostFirst, "rack"};
+  Fixture f;
+  f.scheduler.set_limit(rack, 1);
+  for (std::uint64_t i = 0; i < n; ++i) f.add(key("rack", kShared));
+  TestEntry urgent(100'000, key("other", kShared), nullptr, Priority::kHigh);
+  submit(f.scheduler, urgent);
+
+  for (const std::uint32_t limit : {2U, 50U, 1U}) {
+    CHECK(f.looks([&] { f.scheduler.set_limit(rack, limit); }) <= 20 * (limit + 1));
+  }
+}
+
 TEST_CASE("a listing looks once at each key and party, and at a bounded number at once",
           "[looks]") {
   const std::uint64_t n = GENERATE(500U, 1000U, 2000U);
