@@ -134,6 +134,16 @@ struct Failure {
   [[nodiscard]] const Status& shown() const noexcept { return parked.ok() ? error : parked; }
 };
 
+/// What the record of a member says that was in the middle of a step when it was to be undone. It
+/// counts again if a wider domain fails before anything of that undo is recorded.
+struct StoppedStep {
+  ProcedureState state;
+  bool parked;
+  std::uint32_t attempt;
+  OptionalTime deadline;
+  std::unique_ptr<Failure> failure;
+};
+
 /// What fails together is doing: a root, or a child whose failure is only reported, with all its
 /// descendants. Used in these heads only, under the state mutex: so bits may share a byte.
 struct TreeState {
@@ -237,13 +247,12 @@ struct Execution final : SchedulerEntry {
   bool ahead_of_record = false;
   bool started = false;      ///< The current step was started (or may have been, before a crash).
   bool quarantined = false;  ///< Of a root: all of its tree is; see is_quarantined().
-  bool stopped_in_step = false;  ///< Its newest turn undoes a step that no record names yet.
-  bool torn = false;             ///< Its record names a root that cannot be one; it stands alone.
-  bool lost = false;             ///< Stands for a root of which there is no record.
-  bool unreadable = false;       ///< The same: there is one, but it cannot be read.
-  bool leads_rollback = false;   ///< In its turn: the head of what is being undone.
-  bool ends_tree = false;        ///< In its turn: nothing else of the domain is left to undo.
-  bool wait_reported = false;    ///< The scheduler has been told whom it waits for.
+  bool torn = false;         ///< Its record names a root that cannot be one; it stands alone.
+  bool lost = false;         ///< Stands for a root of which there is no record.
+  bool unreadable = false;   ///< The same: there is one, but it cannot be read.
+  bool leads_rollback = false;      ///< In its turn: the head of what is being undone.
+  bool ends_tree = false;           ///< In its turn: nothing else of the domain is left to undo.
+  bool wait_reported = false;       ///< The scheduler has been told whom it waits for.
   bool has_unknown_fields = false;  ///< Its image has some that this program does not know.
   // See note_no_return(). The first one is constant.
   bool has_no_return : 1 = false;     ///< Its type has a point of no return, or is not known.
@@ -259,6 +268,7 @@ struct Execution final : SchedulerEntry {
   std::unique_ptr<Procedure> object;
   SlotList slots;
   std::unique_ptr<OutstandingWork> work;  ///< What it offloaded and has not ended; most have none.
+  std::unique_ptr<StoppedStep> stopped;   ///< Its newest turn undoes a step that no record names.
   InsertCommit* inserting = nullptr;      ///< Its first record, while that is on the way.
   std::forward_list<Waiter> waiters;      ///< Of a root: who waits for its result, newest first.
   TreeState tree;

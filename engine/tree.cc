@@ -132,11 +132,16 @@ bool is_live_head(const Execution& member) { return member.reports && !member.re
 // A wider domain has failed: its plan replaces that of the domain of `member`, as after a restart.
 // A member stays interrupted in its step if no record of an undo names that step.
 void forget_that_it_was_stopped(Execution& member) {
-  if (!std::exchange(member.stopped_in_step, false)) return;
-  if (member.state != ProcedureState::kFailed) return;
+  const std::unique_ptr<StoppedStep> record = std::move(member.stopped);
+  if (record == nullptr || member.state != ProcedureState::kFailed) return;
   const bool undone = member.step == 0;
   const bool recorded = !member.undo.empty() && member.undo.back().step == member.step;
-  if (!undone && !recorded) member.state = ProcedureState::kRunnable;
+  if (undone || recorded) return;
+  member.state = record->state;
+  member.attempt = record->attempt;
+  member.deadline = record->deadline;
+  member.failure = std::move(record->failure);
+  if (std::exchange(member.parked, record->parked) != record->parked) note_parked(member);
 }
 
 void forget_plan(Execution& inner_head, Effects& effects) {
@@ -180,10 +185,15 @@ void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
   if (was_left_in_the_middle(member)) {
     turns.push_back({&member, {member.step, kUnfinishedStep}});
     ++member.undo_left;
-    member.stopped_in_step = true;
+    member.stopped =
+        std::make_unique<StoppedStep>(StoppedStep{.state = member.state,
+                                                  .parked = member.parked,
+                                                  .attempt = member.attempt,
+                                                  .deadline = member.deadline,
+                                                  .failure = std::move(member.failure)});
   }
   if (has_begun_undo(member)) {
-    PV2_ASSERT(!member.stopped_in_step, "an undo that has begun is recorded with its step");
+    PV2_ASSERT(member.stopped == nullptr, "an undo that has begun is recorded with its step");
     turns.back().entry.sequence = kBegunTurn;
   }
   if (member.state == ProcedureState::kFailed) return;
@@ -989,7 +999,7 @@ void end_turn(EngineCore& core, Execution& head, Execution& execution)
   PV2_ASSERT(!has_work(execution), "an undo is over when its work has ended");
   core.end_reported_wait(execution);  // there is one if an operator passed over its turn
   execution.undo_step = 0;
-  execution.stopped_in_step = false;  // that would have been its newest turn
+  execution.stopped.reset();  // that would have been its newest turn
   PV2_ASSERT(execution.undo_left != 0, "a turn that is over was left");
   --execution.undo_left;
   head.tree.rollback->end(execution);

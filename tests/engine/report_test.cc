@@ -196,6 +196,58 @@ TEST_CASE("a step that was left in the middle is undone though a wider failure p
   CHECK(engine.world.journal.count("undo middle.1") == 1);
 }
 
+TEST_CASE("who was stopped in a step is as its record says when all around it parks") {
+  const bool backs_off = GENERATE(false, true);
+  EngineWorld engine;
+  engine.retry.base = engine.retry.cap = 1h;
+  engine.world.scripts["m"] = {.steps = 5, .run = [](JobRun& run) {
+                                 if (run.step == 4) {
+                                   run.ctx.spawn(Job(run.world, "inner"),
+                                                 {.on_failure = OnFailure::kReport});
+                                   run.ctx.spawn(Job(run.world, "bad"));
+                                 }
+                                 return usual();
+                               }};
+  engine.world.scripts["inner"] = {.children = {"fails", "middle", "other"}};
+  engine.world.scripts["fails"] = {.run = [](JobRun& run) {
+    return std::optional(run.ctx.timed_out() ? Say::fail("no") : Say::wait_for(1s));
+  }};
+  engine.world.scripts["middle"] = {
+      .run =
+          [backs_off](JobRun&) {
+            return std::optional(backs_off ? Say::retry("later") : Say::wait_for(1h));
+          },
+      .undo = [](JobRun&) { return std::optional(Say::wait()); },
+  };
+  engine.world.scripts["other"] = engine.world.scripts["middle"];
+  engine.world.scripts["bad"] = {.run = [](JobRun& run) {
+    return std::optional(run.ctx.timed_out() ? Say::fail("bad") : Say::wait_for(1min));
+  }};
+  engine.open();
+  const ProcedureId root = engine.submit<CommittingJob>("m");
+  engine.run();
+  engine.advance(2s);  // `inner` fails; the undo of one of its last two waits
+  const auto last_two = [&] {
+    const auto all = engine.executor().list();
+    return std::vector<ProcedureInfo>(all.end() - 2, all.end());
+  };
+  for (const ProcedureInfo& each : last_two()) REQUIRE(each.state == ProcedureState::kFailed);
+  engine.advance(2min);
+  REQUIRE(engine.describe(root).parked);
+  const auto before = last_two();
+  const ProcedureInfo& stopped = before[before[0].state == ProcedureState::kFailed ? 1 : 0];
+  CHECK(stopped.state == ProcedureState::kWaitingTimeout);
+  CHECK(stopped.attempt == (backs_off ? 2 : 1));
+  engine.crash_and_open();
+  const auto after = last_two();
+  for (const std::size_t i : {0, 1}) {
+    CHECK(after[i].id == before[i].id);
+    CHECK(after[i].state == before[i].state);
+    CHECK(after[i].attempt == before[i].attempt);
+    CHECK(after[i].error.to_string() == before[i].error.to_string());
+  }
+}
+
 TEST_CASE("crashed anywhere, a child whose failure is reported is undone alone") {
   JobPlot plot;
   plot.scripts["p"] = reports_of({"good", "bad"});
