@@ -16,7 +16,7 @@ namespace {
 // Results in one batch: a millisecond or two of work for a pool thread, and as much for the
 // committer. A larger batch is no faster, and delays whoever commits behind it.
 constexpr std::size_t kAtOnce = 128;
-// Results that one search finds; they take 128 KiB. Each search passes over what earlier searches
+// Results that one search finds; they take 200 KB. Each search passes over what earlier searches
 // had deleted, so it has to find many.
 constexpr std::size_t kFoundAtOnce = 32 * kAtOnce;
 // Between two looks when nothing is too old: for a retention of half an hour and more once a minute
@@ -141,7 +141,11 @@ void Expiry::mark_age() {
 
 void Expiry::acknowledged(std::size_t slot, ProcedureId id, const Status& status) {
   // The host may have acknowledged it in this moment.
-  if (!status.ok() && status.code() != StatusCode::kExpired && !failed_.exchange(true)) {
+  if (status.code() == StatusCode::kCorruption) {
+    complain("the result of procedure " + std::to_string(id.value) +
+                 " has been kept long enough, but is damaged: it stays, with its nonce",
+             status);
+  } else if (!status.ok() && status.code() != StatusCode::kExpired && !failed_.exchange(true)) {
     complain("the result of procedure " + std::to_string(id.value) +
                  " has been kept long enough but could not be deleted",
              status);

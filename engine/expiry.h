@@ -5,8 +5,8 @@
 // is young. It acknowledges what it found in bounded batches: while the store deletes one batch, a
 // pool thread reads the rows of another. A crash before such an acknowledgement is durable leaves
 // the result to the next run, which finds it too old again: the age is durable before any
-// acknowledgement goes by it. A result that cannot be read or deleted ends the look; the next one
-// comes a minute later.
+// acknowledgement goes by it. A disk that cannot be read ends the look; the next one comes a minute
+// later. A result that is damaged stays, and loses its date.
 
 #pragma once
 

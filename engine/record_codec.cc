@@ -859,7 +859,7 @@ void update_state(const Execution& execution, const Transition& next, std::uint3
     return move_to_results(execution, next, ran_step, batch);
   }
   if (ends_root(execution, next)) insert_date(execution, next, batch);
-  if (had_ended) return move_back(execution, next, ran_step, batch);
+  if (had_ended && !execution.ended_in_place) return move_back(execution, next, ran_step, batch);
   batch.update_with(Space::kProcedure, procedure_key(execution.id, RowKind::kState),
                     [&](std::string& out) { encode_state(execution, next, ran_step, out); });
 }
@@ -944,6 +944,7 @@ Status decode_header(std::string_view row, Execution& execution, HeaderFacts& fa
   if (!execution.id || !facts.root) {
     return Status(StatusCode::kCorruption, "header names no procedure or no root");
   }
+  if (facts.type_name.empty()) return Status(StatusCode::kCorruption, "header names no type");
   // The set is built again through its own verbs; the primary key goes first so that it stays
   // primary.
   if (!locks.empty()) {

@@ -77,13 +77,13 @@ Status RecordReader::read(const StoredRow& row) {
   if (is_first) {
     if (Status status = finish(); !status.ok()) return status;
     current_ = id;
+    is_result_ = false;
+    ended_.reset();
   }
   const bool is_set_aside = !read_.unreadable.empty() && read_.unreadable.back().id == id;
   if (id.value <= kIdsMax) read_.highest = std::max(read_.highest, id);
   if (is_set_aside) return Status();  // with all its rows
-  const auto key = is_first ? parse_procedure_key(row.key) : std::nullopt;
-  const bool is_left = key && (key->kind == RowKind::kInbox || key->kind == RowKind::kAudit);
-  Status status = is_left ? read_result(id) : Status();
+  Status status = is_first ? read_what_is_left(row) : Status();
   if (status.ok()) status = read_row(row);
   return status.ok() ? status : cannot_read(id, std::move(status));
 }
@@ -94,35 +94,56 @@ Status RecordReader::cannot_read(ProcedureId id, Status why) {
   UnreadableRecord& record = read_.unreadable.emplace_back();
   record.id = id;
   record.why = std::move(why);
+  if (is_result_) record.root = id;  // whose result lies among results is a root
   const auto is_its = [id](std::string_view key) { return id_in_key(key) == id; };
   std::erase_if(read_.orphans, is_its);
   std::erase_if(read_.audit_copies, [&](const AuditCopy& copy) { return is_its(copy.key); });
   if (read_.procedures.empty() || read_.procedures.back().execution->id != id) return Status();
   const LoadedProcedure& loaded = read_.procedures.back();
   record.type = loaded.header.type_name;
-  record.root = loaded.header.root;
+  if (loaded.header.root) record.root = loaded.header.root;
   record.locks = loaded.execution->locks;
   read_.procedures.pop_back();
   return Status();
 }
 
-// A message of a root that has ended was on its way then, or is an abort that came before that end
-// and takes it back. An order was carried out about the tree, or came too late.
-Status RecordReader::read_result(ProcedureId id) {
-  return store_.scan(Space::kResult, result_key(id), [&](const StoredRow& row) {
-    const auto rows = split_result(row.value);
+// `row` is the first one of its procedure. A message of a root that has ended was on its way then,
+// or is an abort that came before that end and takes it back: so its result is read like a record.
+// An order was carried out, or came too late: when the end was recorded says which.
+Status RecordReader::read_what_is_left(const StoredRow& row) {
+  const auto key = parse_procedure_key(row.key);
+  if (!key) return Status();
+  if (key->kind == RowKind::kAudit) {
+    const auto audit = decode_audit(row.value);
+    if (audit.ok() && audit->root) return Status();  // a copy, under a member
+    return read_result(key->id, [&](const StoredRow& result) {
+      ended_ = result.sequence;
+      return Status();
+    });
+  }
+  if (key->kind != RowKind::kInbox) return Status();
+  return read_result(key->id, [&](const StoredRow& result) {
+    const auto rows = split_result(result.value);
     if (!rows) {
       return Status(StatusCode::kCorruption,
-                    "the result of " + procedure(id) + " is cut short: its header has no end");
+                    "the result of " + procedure(key->id) + " is cut short: its header has no end");
     }
-    const auto header = procedure_key(id, RowKind::kHeader);
-    const auto state = procedure_key(id, RowKind::kState);
-    Status status = read_row({Space::kProcedure, header, rows->header, row.sequence});
+    is_result_ = true;
+    const auto header = procedure_key(key->id, RowKind::kHeader);
+    const auto state = procedure_key(key->id, RowKind::kState);
+    Status status = read_row({Space::kProcedure, header, rows->header, result.sequence});
     if (status.ok()) {
-      status = read_row({Space::kProcedure, state, rows->state, row.sequence});
+      status = read_row({Space::kProcedure, state, rows->state, result.sequence});
     }
     return status;
   });
+}
+
+// A scan that finds nothing passes over all that was deleted, so get() looks first.
+Status RecordReader::read_result(ProcedureId id, const RowVisitor& visit) {
+  const auto row = store_.get(Space::kResult, result_key(id));
+  if (!row.ok() || !*row) return row.status();
+  return store_.scan(Space::kResult, result_key(id), visit);
 }
 
 Status RecordReader::read_row(const StoredRow& row) {
@@ -241,6 +262,10 @@ void RecordReader::read_audit(const StoredRow& row, const ProcedureKey& key) {
     read_.audit_copies.push_back({std::string(row.key), audit->root});
     return;
   }
+  if (ended_) {
+    if (*ended_ < row.sequence) read_.orphans.emplace_back(row.key);
+    return;
+  }
   const bool known = !read_.procedures.empty() && read_.procedures.back().execution->id == key.id;
   // It came with a message that was on its way when the procedure ended.
   const bool too_late = known && is_finished(read_.procedures.back().execution->state) &&
@@ -273,7 +298,7 @@ void RecordReader::check_fields(LoadedProcedure& loaded) const {
 Status RecordReader::finish() {
   if (read_.procedures.empty()) return Status();
   LoadedProcedure& last = read_.procedures.back();
-  const Execution& execution = *last.execution;
+  Execution& execution = *last.execution;
   if (!last.has_state) {
     return cannot_read(
         execution.id,
@@ -285,6 +310,7 @@ Status RecordReader::finish() {
   }
   // An abort that was durable before the success takes it back; it was told to nobody.
   if (execution.state == ProcedureState::kSuccess && last.ended_after_message) {
+    execution.ended_in_place = !is_result_;
     check_fields(last);  // it is to be undone
     return Status();
   }

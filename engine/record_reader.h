@@ -71,7 +71,8 @@ class RecordReader {
  private:
   Status read_row(const StoredRow& row);
   Status cannot_read(ProcedureId id, Status why);
-  Status read_result(ProcedureId id);
+  Status read_what_is_left(const StoredRow& row);
+  Status read_result(ProcedureId id, const RowVisitor& visit);
   Status read_procedure(const StoredRow& row, const ProcedureKey& key);
   void read_message(const StoredRow& row, const ProcedureKey& key);
   void read_audit(const StoredRow& row, const ProcedureKey& key);
@@ -80,7 +81,11 @@ class RecordReader {
   const ProcedureRegistry& registry_;
   ProcedureStore& store_;
   const UnreadableRecords policy_;
-  ProcedureId current_;  ///< Whose rows are being read.
+  ProcedureId current_;     ///< Whose rows are being read.
+  bool is_result_ = false;  ///< Its header and state come from Space::kResult.
+  /// It is a root that has ended, of which nothing but orders is left here: when its result was
+  /// written.
+  std::optional<CommitSequence> ended_;
   ReadRecords read_;
 };
 

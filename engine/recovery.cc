@@ -196,15 +196,18 @@ bool Recovery::has_ended(ProcedureId root) const {
 }
 
 // Roots come before their descendants: one that has neither been linked nor is among `read` has
-// ended, or is lost.
+// ended, or is lost. One that cannot be read has not ended, for all that is known.
 Status Recovery::find_ended_roots(const ReadRecords& read) {
   const auto is_there = [&](ProcedureId root) {
     const auto at = std::lower_bound(
         read.procedures.begin(), read.procedures.end(), root,
         [](const LoadedProcedure& loaded, ProcedureId id) { return loaded.execution->id < id; });
     if (at != read.procedures.end() && at->execution->id == root) return true;
+    const bool is_unreadable =
+        std::any_of(read.unreadable.begin(), read.unreadable.end(),
+                    [&](const UnreadableRecord& record) { return record.id == root; });
     StateLock lock(core_);
-    return core_.find(root) != nullptr;
+    return is_unreadable || core_.find(root) != nullptr || core_.state.unreadable.contains(root);
   };
   ProcedureId last;  // one after the other has the same root
   const auto ask = [&](ProcedureId root) {
@@ -419,7 +422,8 @@ Status Recovery::read_dates() {
   const RetentionPolicy& policy = core_.options.retention;
   const bool is_limited = policy.max_keyed_results != 0 || policy.max_bytes != 0;
   if (!core_.keeps_records || (!is_limited && undated_.empty())) return Status();
-  FlatMap<ProcedureId, bool> dated;
+  FlatMap<ProcedureId, bool> undated;
+  for (const EndedRoot& root : undated_) undated.emplace(root.id, true);
   const auto count = [&](const KeptResult& kept) {
     StateLock lock(core_);
     if (core_.find(kept.id) != nullptr) return;  // an abort takes its end back
@@ -429,11 +433,14 @@ Status Recovery::read_dates() {
   Status status = core_.store.scan(Space::kEngine, kKeptKeyPrefix, [&](const StoredRow& row) {
     const auto kept = decode_kept(row.key, row.value);
     if (!kept.ok()) return Status();  // damaged: its result stays until it is acknowledged
-    if (kept->found) dated.emplace(kept->id, true);
-    count(*kept);
+    if (kept->found && undated.erase(kept->id) == 0) {
+      stale_dates_.emplace_back(row.key);  // its result was acknowledged since
+    } else {
+      count(*kept);
+    }
     return Status();
   });
-  std::erase_if(undated_, [&](const EndedRoot& root) { return dated.contains(root.id); });
+  std::erase_if(undated_, [&](const EndedRoot& root) { return !undated.contains(root.id); });
   for (const EndedRoot& root : undated_) {
     count({.age = root.age, .id = root.id, .nonce = root.nonce, .bytes = root.bytes});
   }
@@ -454,8 +461,9 @@ void Recovery::collect_garbage(Effects& effects) {
     effects.garbage.push_back(std::move(garbage));
   }
   // What an older program has recorded is dated now: that is late, never early.
-  if (!undated_.empty()) {
+  if (!undated_.empty() || !stale_dates_.empty()) {
     auto garbage = std::make_unique<GarbageCommit>();
+    for (std::string& key : stale_dates_) garbage->engine_rows.emplace_back(std::move(key), "");
     for (const EndedRoot& root : undated_) {
       const KeptResult kept{core_.age.now(), root.id, root.nonce, root.bytes, true};
       auto& [key, row] = garbage->engine_rows.emplace_back(kept_key(kept.age, kept.id), "");

@@ -77,6 +77,7 @@ class Recovery {
   std::deque<std::future<Result<ReadRecords>>> reading_;  // oldest first
   FlatMap<ProcedureId, bool> ended_roots_;  // whether; of those about which the store was asked
   std::vector<EndedRoot> undated_;          // of older programs: no row says when they ended
+  std::vector<std::string> stale_dates_;    // keys of such rows, whose results are gone
   FlatMap<ProcedureId, std::vector<ProcedureId>> garbage_;
   FlatMap<ProcedureId, bool> pruned_;  // ended with a domain in a tree that goes on
   FlatMap<ProcedureId, std::vector<ProcedureId>> pruned_rows_;  // by root, parents first

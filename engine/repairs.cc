@@ -545,7 +545,7 @@ Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.sta
     return refused("an operator has ended " + name_of(head) +
                    " already, and it waits for its offloaded work");
   }
-  const auto waits_for_it = [&](const WaitingOrder& order) {
+  const auto waits_for_it = [&](const WaitingOrder& order) PV2_REQUIRES(core.state_mutex) {
     const Execution* const other = core.find(order.head);
     return other != nullptr && other->root == head.root;
   };
@@ -669,7 +669,9 @@ Status why_not_any_more(EngineCore& core, const WaitingOrder& order)
     PV2_REQUIRES(core.state_mutex) {
   Execution* const head = core.find(order.head);
   const std::string name = "procedure " + std::to_string(order.head.value);
-  if (head == nullptr) return refused(name + " ended before it could be bypassed");
+  if (head == nullptr || head->reported || is_over(*head)) {
+    return refused(name + " ended before it could be bypassed");
+  }
   const Execution* const failing = failing_domain(*head);
   if (failing == nullptr) {
     return refused(name + " went forward again before it could be bypassed; look again");

@@ -230,7 +230,10 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
       StateLock lock(core_);
       core_.state.acknowledging.erase(id);
     }
-    if (kept != nullptr && refused.code() == StatusCode::kExpired) delete_date(*kept, effects);
+    // What is damaged is not forgotten, and not come to again.
+    const bool is_of_no_use =
+        refused.code() == StatusCode::kExpired || refused.code() == StatusCode::kCorruption;
+    if (kept != nullptr && is_of_no_use) delete_date(*kept, effects);
     for (Acknowledger& each : commit->answers) {
       answer_acknowledger(std::move(each), refused, effects);
     }

@@ -136,6 +136,33 @@ TEST_CASE("a result that does not fit one batch with its arguments is kept, foun
   CHECK(engine.disk->rows() - engine.disk->rows(Space::kEngine, "schema:") == 1);
 }
 
+TEST_CASE("an abort takes back a success that was too large to be moved, also over a restart") {
+  const bool crash = GENERATE(false, true);
+  EngineWorld engine;
+  engine.store_options.limits = {.batch_operations = 64, .batch_bytes = 64 << 10};
+  const std::string name(20'000, 'n');
+  engine.world.scripts[name] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                  if (run.step == 1) run.note.assign(46'000, 'n');
+                                  return std::nullopt;
+                                }};
+  engine.open();
+  const ProcedureId id = engine.submit(name, {.nonce = {1, 1}});
+  engine.executor().run_until_idle(1);
+  const std::size_t abort = engine.faults().commits() + 1;
+  engine.faults().hold_commit(abort);
+  if (crash) engine.faults().crash_before(abort + 2, FaultStore::AfterCrash::kFail);
+  engine.executor().abort_async(id, {}, [](const Status&) {});
+  engine.run();
+  engine.faults().release();
+  engine.run();
+  if (crash) engine.open();
+  engine.run();
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK(engine.world.journal.count("undo " + name + ".1") == 1);
+  REQUIRE(engine.executor().acknowledge(id).ok());
+  CHECK(engine.disk->rows() - engine.disk->rows(Space::kEngine, "schema:") == 1);
+}
+
 TEST_CASE("an acknowledgement deletes its root last, after every chunk of its descendants") {
   EngineWorld engine;
   engine.max_live_procedures = 2000;

@@ -367,7 +367,7 @@ TEST_CASE("a success that an abort takes back is undone after a restart, and has
   const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
   const std::size_t abort = engine.faults().commits() + 1;
   engine.faults().hold_commit(abort);
-  engine.faults().crash_before(abort + 2);  // the success is durable, and nobody hears of it
+  engine.faults().crash_before(abort + 2, FaultStore::AfterCrash::kFail);  // of the undo nothing is
   engine.executor().abort_async(id, {}, [](const Status&) {});
   engine.run();
   engine.faults().release();

@@ -273,9 +273,11 @@ TEST_CASE("a second order waits for nothing, and a stop ends the wait of the fir
   CHECK_THAT(second->to_string(), ContainsSubstring("waits until a step has ended"));
   CHECK_FALSE(first.has_value());
   CHECK(engine.faults().held() == 1);
-  engine.close();
+  engine.executor().stop();
   REQUIRE(first.has_value());
   CHECK(first->code() == StatusCode::kStopping);
+  engine.faults().release();
+  engine.close();
   loop.orders = {};
   engine.open();
   engine.run();
