@@ -776,18 +776,24 @@ void StepRun::abandon_children() {
   commit_.children.clear();
 }
 
+// All that is in the batch beside the end counts: it is moved only where that fits.
+void StepRun::date_end() {
+  // The key of a signal and its framing take less.
+  constexpr std::size_t kBytesOfSignal = 64;
+  constexpr std::size_t kOperationsOfEnd = 5;
+  const std::size_t signals = inbox_use_ ? inbox_use_->given.size() : 0;
+  const RowBatch& roots = commit_.batch;  // that it submits
+  core_.date_end(execution_, commit_.next,
+                 roots.bytes() + rows_.bytes() + signals * kBytesOfSignal);
+  const std::size_t operations =
+      roots.operations() + rows_.operations() + signals + kOperationsOfEnd;
+  const bool is_moved = execution_.ended_age != Execution::kNotDated && !execution_.ended_in_place;
+  if (operations > core_.store.limits().batch_operations && !is_moved) commit_.next.moves = false;
+}
+
 void StepRun::encode_record() {
   PV2_ASSERT(commit_.execution == &execution_, "a record is that of the procedure that ran");
-  // A key of a signal and its framing take less than twice a key.
-  const std::size_t signals = inbox_use_ ? inbox_use_->given.size() : 0;
-  const RowBatch& beside = commit_.batch;  // of the roots that it submits
-  core_.date_end(execution_, commit_.next, beside.bytes() + rows_.bytes() + signals * 64);
-  constexpr std::size_t kOperationsOfEnd = 5;
-  const std::size_t operations =
-      beside.operations() + rows_.operations() + signals + kOperationsOfEnd;
-  const bool is_moved =
-      execution_.ended_age != Execution::kNotDated && !execution_.ended_in_place;
-  if (operations > core_.store.limits().batch_operations && !is_moved) commit_.next.moves = false;
+  if (execution_.is_root() && is_finished(commit_.next.state)) date_end();
   update_state(execution_, commit_.next, step_, commit_.batch);
   if (inbox_use_) consume_signals();
   rows_.for_each(

@@ -62,6 +62,7 @@ class StepRun {
   /// The same if the row is too large, or the rows of this step are together.
   bool row_fits(std::string_view row, std::string_view value);
   bool encode_image();
+  void date_end();
   void encode_record();
   void consume_signals();
   bool adopt_children();
