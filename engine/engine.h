@@ -5,7 +5,6 @@
 
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <thread>
 
@@ -14,6 +13,7 @@
 #include "deadlocks.h"
 #include "engine_core.h"
 #include "expiry.h"
+#include "host_thread.h"
 #include "listeners.h"
 #include "messages.h"
 #include "offloads.h"
@@ -86,7 +86,7 @@ class Engine {
   Deadlocks deadlocks;
   StuckDetector stuck_detector;
   Expiry expiry;
-  std::atomic<std::thread::id> host_thread{};  ///< In run_until_idle(); nobody's if nobody is.
+  HostThread host_thread;
   std::thread stopping;  ///< Does what stop() waits for. Of the first who calls it.
   // Shared with completions that may come after the engine is gone.
   std::shared_ptr<WakePort> wake_port;

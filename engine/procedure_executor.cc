@@ -91,29 +91,6 @@ Status stop_on_engine_thread() {
                 "elsewhere");
 }
 
-// The thread that runs an engine without workers, for as long as it does. A step may run the engine
-// again on the same thread.
-class HostThread {
- public:
-  explicit HostThread(std::atomic<std::thread::id>& host) : host_(host) {
-    std::thread::id nobody;
-    const std::thread::id me = std::this_thread::get_id();
-    entered_ = host_.compare_exchange_strong(nobody, me);
-    may_run_ = entered_ || nobody == me;
-  }
-  ~HostThread() {
-    if (entered_) host_.store(std::thread::id());
-  }
-  HostThread(const HostThread&) = delete;
-  HostThread& operator=(const HostThread&) = delete;
-  [[nodiscard]] bool may_run() const noexcept { return may_run_; }
-
- private:
-  std::atomic<std::thread::id>& host_;
-  bool entered_;
-  bool may_run_;
-};
-
 // Why it takes so long to stop.
 Status what_still_runs(const EngineCore& core) {
   constexpr std::size_t kNamesMax = 8;
@@ -512,16 +489,17 @@ std::size_t ProcedureExecutor::run_until_idle(std::size_t max_steps) {
             "your own thread");
     return 0;
   }
-  const HostThread host(engine_->host_thread);
-  if (!host.may_run()) {
+  HostThread& host = engine_->host_thread;
+  const HostThread::Entry entry = host.enter();
+  if (entry == HostThread::Entry::kOccupied) {
     log(engine_->core.options.log, LogLevel::kError,
         "run_until_idle() did nothing: another thread is in it; an executor without workers is run "
         "by one thread at a time");
-    return 0;
   }
+  if (entry == HostThread::Entry::kOccupied || entry == HostThread::Entry::kTooLate) return 0;
   Random& random = engine_->host_random;
   std::size_t steps = 0;
-  for (bool progress = true; progress && steps < max_steps;) {
+  for (bool progress = true; progress && steps < max_steps && !host.is_stopping();) {
     const Workers::Round round = engine_->workers.run_once(max_steps - steps, random);
     steps += round.steps;
     progress = round.polled;
@@ -531,6 +509,7 @@ std::size_t ProcedureExecutor::run_until_idle(std::size_t max_steps) {
     if (!progress) progress = engine_->deadlocks.search_at_idle();
   }
   engine_->workers.bury();
+  if (entry == HostThread::Entry::kFirst && host.leave()) shut_down();
   return steps;
 }
 
@@ -570,15 +549,24 @@ Status ProcedureExecutor::stop_within(Duration timeout) {
 // On a thread of its own, as a step, offloaded work or the disk may take longer than the caller
 // wants to wait. An executor without threads has nothing that goes on while its host does not.
 void ProcedureExecutor::begin_to_stop() {
-  if (engine_->core.options.workers == 0) return shut_down();
-  try {
-    engine_->stopping = std::thread([this] { shut_down(); });
-  } catch (const std::system_error&) {  // the machine has no thread left
+  const auto stop = [this] {
+    tell_of_stop();
     shut_down();
+  };
+  if (engine_->core.options.workers == 0) {
+    tell_of_stop();
+    if (engine_->host_thread.stop()) shut_down();
+    return;
+  }
+  try {
+    engine_->stopping = std::thread(stop);
+  } catch (const std::system_error&) {  // the machine has no thread left
+    stop();
   }
 }
 
-void ProcedureExecutor::shut_down() {
+// Waits for nobody.
+void ProcedureExecutor::tell_of_stop() {
   EngineCore& core = engine_->core;
   const EngineThread mark(&core);
   // Nobody can begin to wait any more, and what they wait for may take as long as a step does.
@@ -595,6 +583,11 @@ void ProcedureExecutor::shut_down() {
     engine_->publisher.perform(effects);
   }
   engine_->offloads.stop_all();
+}
+
+void ProcedureExecutor::shut_down() {
+  EngineCore& core = engine_->core;
+  const EngineThread mark(&core);
   engine_->gate.abandon();  // where start() was never called
   engine_->timers.stop();
   core.scheduler.stop();

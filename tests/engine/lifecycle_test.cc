@@ -295,6 +295,39 @@ TEST_CASE("a stop with a deadline says who still runs, goes on, and may be calle
   if (executor) CHECK(executor->stop(0ms).ok());
 }
 
+TEST_CASE(
+    "a stop beside the host's thread waits for its step, whose record is kept, and begins none") {
+  EngineWorld engine;
+  Status late;
+  StatusCode told = StatusCode::kOk;
+  std::thread stopper;
+  engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
+                                 std::thread([&] { late = engine.executor().stop(0ms); }).join();
+                                 stopper = std::thread([&] { engine.executor().stop(); });
+                                 return std::nullopt;
+                               }};
+  engine.world.scripts["b"] = {.steps = 1};
+  engine.open();
+  const ProcedureId a = engine.submit("a");
+  const ProcedureId b = engine.submit("b");
+  engine.executor().wait_async(
+      b, [&](const Result<ProcedureResult>& result) { told = result.status().code(); });
+  CHECK(engine.executor().run_until_idle() == 1);
+  stopper.join();
+
+  CHECK(late.code() == StatusCode::kDeadlineExceeded);
+  CHECK_THAT(late.to_string(),
+             ContainsSubstring("step ONE of procedure " + std::to_string(a.value)));
+  CHECK(told == StatusCode::kStopping);
+  CHECK(engine.executor().stop(0ms).ok());
+  CHECK(engine.executor().run_until_idle() == 0);
+  CHECK(engine.log_lines.empty());
+  engine.open();
+  CHECK(engine.result(a).result == "a done");
+  CHECK(engine.world.journal.count("do a.1") == 1);
+  CHECK(engine.result(b).result == "b done");
+}
+
 TEST_CASE("a stop that waits logs now and then, by the executor's clock, what it waits for") {
   World world;
   std::latch runs(1);

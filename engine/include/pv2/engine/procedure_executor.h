@@ -399,7 +399,8 @@ class ProcedureExecutor {
 
   /// With workers = 0: runs steps, commits, pool tasks and due timers on this thread until none is
   /// left. Returns how many steps ran. `max_steps` bounds it. A step may call it. With workers, or
-  /// while another thread is in it, it does nothing, logs an error and returns 0.
+  /// while another thread is in it, it does nothing, logs an error and returns 0. When another
+  /// thread calls stop(), it returns after the step that runs, and has stopped the executor.
   std::size_t run_until_idle(std::size_t max_steps = SIZE_MAX);
 
   /// Refuses new work, answers everybody who waits with kStopping, lets running steps, work on the
@@ -412,7 +413,8 @@ class ProcedureExecutor {
   /// stopped. kDeadlineExceeded: not yet; the message names the steps that still run, and the
   /// stopping goes on: call this again, or stop(), which waits. The destructor waits too, as what
   /// runs uses the executor. kFailedPrecondition: on a thread of the executor itself. With workers
-  /// = 0 nothing goes on without the caller, and it returns when all is done.
+  /// = 0 and no thread in run_until_idle() nothing goes on without the caller, and it returns when
+  /// all is done.
   Status stop(std::chrono::milliseconds timeout);
 
  private:
@@ -429,6 +431,7 @@ class ProcedureExecutor {
   auto await(Latch& latch);
   Status stop_within(Duration timeout);
   void begin_to_stop();
+  void tell_of_stop();
   void shut_down();
 
   std::unique_ptr<Engine> engine_;
