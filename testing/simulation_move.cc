@@ -68,10 +68,11 @@ std::size_t draw_count(Kind kind, Random& random) {
     case Kind::kFault:
     case Kind::kCrash:
       return random.below(2) == 0 ? 0 : random.below(4);
+    case Kind::kStop:
+      return random.below(3) == 0 ? 0 : 1 + random.below(12);
     case Kind::kOperate:
     case Kind::kSettle:
     case Kind::kAnswer:
-    case Kind::kStop:
       break;
   }
   return 0;
@@ -125,7 +126,9 @@ std::string in_words(const SimulationMove& move, const SimulationStory& story) {
       return fmt::format("the store will fail after {} more records{}", count,
                          move.choices % 2 == 1 ? ", the next one of which is written" : "");
     case Kind::kStop:
-      return "the executor is stopped and opened again";
+      return move.count == 0 || move.choices == 0
+                 ? "the executor is stopped and opened again"
+                 : fmt::format("steps run, and are stopped after {} moments", move.count);
     case Kind::kCrash:
       return fmt::format("the machine crashes; {} of the waiting records are on the disk", count);
   }

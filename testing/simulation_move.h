@@ -24,7 +24,9 @@ struct SimulationMove {
     kTime,      ///< `count` milliseconds pass.
     kWallJump,  ///< The wall clock alone jumps, by `count` ms, back if `choices` is odd.
     kFault,     ///< The store fails after `count` more records.
-    kStop,      ///< The executor is stopped as a host would, and opened again.
+    kStop,      ///< The executor is stopped as a host would, and opened again. With a `count`
+                ///< steps run, and the stop comes from another thread in the middle of one: after
+                ///< so many moments at which something could come between.
     kCrash,     ///< The machine dies; `count` waiting records were written unheard. It comes back.
   };
   Kind kind = Kind::kSteps;

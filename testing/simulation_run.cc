@@ -11,10 +11,12 @@
 
 #include <algorithm>
 #include <array>
+#include <thread>
 #include <utility>
 
 #include "looks.h"
 #include "pv2/testing/listing_words.h"
+#include "record_codec.h"
 #include "state_audit.h"
 
 namespace pv2::testing {
@@ -206,6 +208,7 @@ void SimulationRun::make(const SimulationMove& move) {
       store_->fail_after(move.count, move.choices % 2);
       break;
     case Kind::kStop:
+      if (move.count != 0 && disturbed_) stop_in_the_middle(move.count, move.choices);
       open();
       break;
     case Kind::kCrash:
@@ -220,6 +223,24 @@ void SimulationRun::run_steps(std::size_t count, std::uint64_t choices) {
   store_->set_budget(0);
   scheduler_->allow(count, Random(choices), choices == 0 ? 1 : 1 + choices % 6);
   steps_ += executor_->run_until_idle(count);
+}
+
+void SimulationRun::stop_in_the_middle(std::size_t moments, std::uint64_t choices) {
+  stop_after_ = moments;
+  run_steps(4, choices);
+  stop_after_ = 0;
+}
+
+// From now on no step begins, and what has been handed to the store becomes durable.
+void SimulationRun::begin_to_stop() {
+  store_->set_budget(SIZE_MAX);
+  story_->stop_begins();
+  std::thread([this] {
+    const Status late = executor_->stop(std::chrono::milliseconds(0));
+    if (late.code() != StatusCode::kDeadlineExceeded) {
+      findings_.add("a stop in the middle of a step says " + late.to_string());
+    }
+  }).join();
 }
 
 void SimulationRun::settle(std::uint64_t choices) {
@@ -269,6 +290,7 @@ void SimulationRun::meanwhile() {
   ++depth_;
   // Works on trees pause here too, so this sees what holds between two sections.
   if (++moments_ % kMomentsPerAudit == 0) check_state();
+  if (stop_after_ != 0 && --stop_after_ == 0) begin_to_stop();
   switch (between_.below(8)) {
     case 0:
       store_->commit_some(1 + between_.below(3));
@@ -315,6 +337,7 @@ void SimulationRun::wind_up() {
       SimulationEnd end{*executor_, *store_, lives_, findings_};
       if (list.empty()) check_no_locks_left();
       story_->check_end(end);
+      if (list.empty() && findings_.empty()) check_expiry();
       return;
     }
     clock_->advance(kIdleTurn);
@@ -406,6 +429,26 @@ void SimulationRun::check_no_locks_left() {
     if (lock.holders.empty() && lock.waiters.empty()) continue;  // it has a limit
     findings_.add(to_string(lock.key) + " is locked though nothing is live");
   }
+}
+
+// When the time of all results is over nothing is left of anybody. Each crash has made them seem
+// younger, by minutes.
+void SimulationRun::check_expiry() {
+  const Duration ttl = options().retention.ttl;
+  if (ttl == Duration::zero()) return;
+  clock_->advance(2 * ttl);
+  settle(0);
+  if (!executor_->health().ok()) return;  // a fault that was announced before the end
+  const auto look = [this](Space space, std::string_view prefix) {
+    const Status scanned = store_->scan(space, prefix, [&](const StoredRow& row) {
+      findings_.add(fmt::format("a row of {} bytes is left in space {} when all results expired",
+                                row.key.size(), static_cast<char>(space)));
+      return Status();
+    });
+    if (!scanned.ok()) findings_.add(scanned.to_string());
+  };
+  for (const Space space : {Space::kProcedure, Space::kResult, Space::kNonce}) look(space, "");
+  look(Space::kEngine, kKeptKeyPrefix);
 }
 
 void SimulationRun::compare_with_reload() {

@@ -54,6 +54,8 @@ class SimulationRun {
   void leave();
   void make(const SimulationMove& move);
   void run_steps(std::size_t count, std::uint64_t choices);
+  void stop_in_the_middle(std::size_t moments, std::uint64_t choices);
+  void begin_to_stop();
   void settle(std::uint64_t choices);
   void answer(std::uint64_t choices);
   void crash(std::size_t unheard);
@@ -64,6 +66,7 @@ class SimulationRun {
   void check_locks();
   void check_sections();
   void check_no_locks_left();
+  void check_expiry();
   void compare_with_reload();
   [[nodiscard]] ExecutorOptions options();
   [[nodiscard]] bool quiet() const;
@@ -81,6 +84,7 @@ class SimulationRun {
   bool disturbed_ = false;
   int depth_ = 0;
   std::size_t moments_ = 0;
+  std::size_t stop_after_ = 0;  // so many moments; 0: nobody stops it
   std::size_t lives_ = 0;
   std::uint64_t steps_ = 0;
   std::map<std::uint64_t, Identity> seen_;

@@ -47,6 +47,7 @@ MixedStory::MixedStory(std::uint64_t seed) : seed_(seed), world_(plan_tasks(seed
     operations_.push_back({Kind::kLimit, 0, 1 + random.below(2)});
     if (random.below(2) == 0) operations_.push_back({Kind::kLimit, 0, 0});
   }
+  if (world_.plan().limits_keys) plan_key_limits(random);
   for (std::size_t i = operations_.size(); i > 1; --i) {
     std::swap(operations_[i - 1], operations_[random.below(i)]);
   }
@@ -60,6 +61,12 @@ void MixedStory::plan_orders(Random& random) {
   for (std::size_t left = world_.plan().orders; left > 0; --left) {
     operations_.push_back({Operation::Kind::kOrder, random.below(tasks), random.below(3),
                            kVerbs[random.below(kVerbs.size())]});
+  }
+}
+
+void MixedStory::plan_key_limits(Random& random) {
+  for (std::uint64_t left = 1 + random.below(4); left > 0; --left) {
+    operations_.push_back({Operation::Kind::kKeyLimit, random.below(3), random.below(3)});
   }
 }
 
@@ -88,10 +95,9 @@ void MixedStory::configure(ExecutorOptions& options) {
   options.max_signals = world_.plan().max_signals;
   options.retry.jitter_percent = seed_ % 3 == 0 ? 0 : 10;
   options.max_results_in_memory = seed_ % 5 == 0 ? 1 : 100;
-  // Submissions are refused then; a spawn would fail.
-  const bool spawns = std::any_of(world_.plan().tasks.begin(), world_.plan().tasks.end(),
-                                  [](const TaskSpec& spec) { return !spec.children.empty(); });
-  if (seed_ % 7 == 0 && !spawns) options.max_live_procedures = 2;
+  // No run takes so long that a client is late.
+  if (seed_ % 4 == 1) options.retention.ttl = std::chrono::hours(24 * 365);
+  if (world_.plan().max_live != 0) options.max_live_procedures = world_.plan().max_live;
 }
 
 std::string MixedStory::operation_words(std::size_t index) const {
@@ -112,6 +118,11 @@ std::string MixedStory::operation_words(std::size_t index) const {
       return operation.number == 0
                  ? "the limit on tasks ends"
                  : "at most " + std::to_string(operation.number) + " tasks may run at once";
+    case Kind::kKeyLimit:
+      return (operation.number == 0
+                  ? "the limit ends on "
+                  : "at most " + std::to_string(operation.number) + " may hold ") +
+             to_string(key_of(operation));
     case Kind::kAbort:
       return "client " + std::to_string(operation.client) + " aborts, if he has an id";
     case Kind::kAskUnknown:
@@ -155,7 +166,10 @@ void MixedStory::operate(std::size_t index, ProcedureExecutor& executor) {
         executor.submit_async(std::move(task), {}, [](const Result<Submitted>&) {});
       });
     case Kind::kLimit:
-      return set_limit(operation, executor);
+      static_cast<void>(executor.set_type_limit("sim.Task", limit_of(operation)));
+      return;
+    case Kind::kKeyLimit:
+      return key_limits_.set(key_of(operation), limit_of(operation), executor);
     case Kind::kMisuse: {
       const Client& client = clients_[operation.client];
       // Only a nonce that is known to be taken, and will stay so, can be misused.
@@ -220,15 +234,19 @@ void MixedStory::abort(const Client& client, ProcedureExecutor& executor) {
                        [&abort](const Status& status) { abort.accepted |= status.ok(); });
 }
 
-void MixedStory::set_limit(const Operation& operation, ProcedureExecutor& executor) {
-  std::optional<std::uint32_t> limit;
-  if (operation.number != 0) limit = static_cast<std::uint32_t>(operation.number);
-  static_cast<void>(executor.set_type_limit("sim.Task", limit));
+std::optional<std::uint32_t> MixedStory::limit_of(const Operation& operation) {
+  if (operation.number == 0) return std::nullopt;
+  return static_cast<std::uint32_t>(operation.number);
+}
+
+ResourceKey MixedStory::key_of(const Operation& operation) {
+  return {ResourceClass::kHostFirst, std::string(1, static_cast<char>('a' + operation.client))};
 }
 
 void MixedStory::begin_life(ProcedureExecutor& executor) {
   world_.begin_life(executor);
   orders_.begin_life(executor);
+  key_limits_.begin_life(executor);
   for (Client& client : clients_) {
     client.keyed.begin_life();
     if (!client.began || client.keyed.acknowledged()) continue;
@@ -288,6 +306,7 @@ void MixedStory::check(ProcedureExecutor& executor, Findings& findings) {
   });
   orders_.check(executor);
   orders_.take_findings(findings);
+  key_limits_.check(executor, findings);
   world_.look_at_clock();
   world_.take_findings(findings);
   for (const Client& client : clients_) {

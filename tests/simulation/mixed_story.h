@@ -17,6 +17,7 @@
 
 #include "pv2/testing/keyed_client.h"
 #include "pv2/testing/simulation.h"
+#include "simulation/story_limits.h"
 #include "simulation/story_orders.h"
 #include "simulation/task.h"
 
@@ -33,6 +34,7 @@ class MixedStory final : public SimulationStory {
   [[nodiscard]] std::string operation_words(std::size_t index) const override;
   void operate(std::size_t index, ProcedureExecutor& executor) override;
   void begin_life(ProcedureExecutor& executor) override;
+  void stop_begins() override { world_.stop_begins(); }
   bool wind_up(ProcedureExecutor& executor) override;
   [[nodiscard]] std::size_t answers_due() const override { return world_.asked(); }
   void answer(std::size_t which) override { world_.answer(which); }
@@ -54,6 +56,7 @@ class MixedStory final : public SimulationStory {
       kAcknowledge,
       kUnkeyed,
       kLimit,
+      kKeyLimit,
       kAbort,
       kAskUnknown,
       kSignal,
@@ -63,7 +66,7 @@ class MixedStory final : public SimulationStory {
       kOrder,
     };
     Kind kind;
-    std::size_t client = 0;  ///< Or the root of an unkeyed submission, or whom a signal is for.
+    std::size_t client = 0;  ///< Or the root of an unkeyed submission, whom a signal is for, a key.
     std::uint64_t number = 0;
     RepairVerb verb = RepairVerb::kRetryNow;
   };
@@ -79,6 +82,7 @@ class MixedStory final : public SimulationStory {
   };
 
   void plan_orders(Random& random);
+  void plan_key_limits(Random& random);
   /// Operators look at what is parked in the end. True if there was something to do.
   [[nodiscard]] RepairVerb last_order() const;
   bool repair_the_rest(ProcedureExecutor& executor);
@@ -89,7 +93,8 @@ class MixedStory final : public SimulationStory {
   /// The procedure of a task, as far as anybody outside can know it.
   [[nodiscard]] ProcedureId id_of(std::size_t task) const;
   bool bypass_what_is_undone(ProcedureExecutor& executor);
-  void set_limit(const Operation& operation, ProcedureExecutor& executor);
+  [[nodiscard]] static std::optional<std::uint32_t> limit_of(const Operation& operation);
+  [[nodiscard]] static ResourceKey key_of(const Operation& operation);
   void check_repaired(SimulationEnd& end);
   void check_client(const Client& client, SimulationEnd& end);
   void check_member(std::uint64_t id, const TaskMember& member, bool succeeded, SimulationEnd& end);
@@ -100,6 +105,7 @@ class MixedStory final : public SimulationStory {
   const std::uint64_t seed_;
   TaskWorld world_;
   StoryOrders orders_{world_};
+  StoryLimits key_limits_;
   std::vector<Client> clients_;
   std::vector<Operation> operations_;
   std::map<std::size_t, Abort> aborts_;

@@ -70,7 +70,8 @@ Outcome Task<kKind>::execute_from_state(TaskStep step, StepContext& ctx) {
         if (does.retries && ctx.attempt() == 1) return spoil(ctx, retry(not_now()));
         break;
       }
-      const auto* const done = ctx.offload(world_.work(spec_, ctx));
+      const auto* const done = ctx.offload(world_.work(spec_, ctx, does.beside_earlier),
+                                           {.beside_earlier = does.beside_earlier});
       if (done == nullptr) return wait_for(does.patience);
       world_.expect(done->ok() && **done == ctx.effect_key(), ctx, "it is given another's answer");
       break;

@@ -61,10 +61,30 @@ class Planner {
     plan_.limits_types = !mood_.parks && !mood_.bounded && one_in(random_, 5);
     const std::size_t roots = 1 + random_.below(5);
     for (std::size_t i = 0; i < roots; ++i) plan_.roots.push_back(add(SIZE_MAX, SIZE_MAX, 0));
+    plan_.limits_keys = keeps_locks_ && one_in(random_, 2);
+    if (one_in(random_, 3)) limit_room();
     return std::move(plan_);
   }
 
  private:
+  // One that spawns finds room when another has ended. So there is only one such tree, and nothing
+  // that keeps the others alive.
+  void limit_room() {
+    std::size_t most = 0;
+    std::size_t spawning = 0;
+    for (const std::size_t root : plan_.roots) {
+      const std::size_t size = plan_.tree(root).size();
+      spawning += size > 1 ? 1 : 0;
+      most = std::max(most, size);
+    }
+    const bool all_end = !keeps_locks_ && !mood_.parks && !mood_.bounded && !plan_.limits_types;
+    if (spawning == 0) {
+      plan_.max_live = 2;
+    } else if (spawning == 1 && plan_.roots.size() > 1 && all_end) {
+      plan_.max_live = most + plan_.roots.size() - 2;
+    }
+  }
+
   std::size_t add(std::size_t root, std::size_t parent, std::size_t depth) {
     const std::size_t index = plan_.tasks.size();
     plan_.tasks.emplace_back();
@@ -133,6 +153,7 @@ class Planner {
         if (!mood_.waits) break;
         step.does = one_in(random_, 3) ? Does::kOffload : Does::kOffloadOrTime;
         step.retries = mood_.retries && one_in(random_, 2);
+        step.beside_earlier = one_in(random_, 3);
         break;
       case 5:
         if (mood_.retries) step.does = Does::kAgain;
@@ -284,6 +305,7 @@ std::string in_words(const TaskPlan& plan, std::size_t index) {
     if (step.does == Does::kRetry && step.unsure) words += " unsure";
     const bool may_retry = step.does == Does::kSignal || step.does == Does::kOffloadOrTime;
     if (may_retry && step.retries) words += " retried";
+    if (step.beside_earlier) words += " beside";
     if (step.writes_row) words += " +row";
     if (step.does != Does::kSpawn) continue;
     words += "(";

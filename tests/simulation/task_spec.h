@@ -43,7 +43,8 @@ struct StepSpec {
   bool writes_row = false;
   /// Of kSignal: it fails for now when it has them, once. Of kOffloadOrTime: when its time is over.
   bool retries = false;
-  bool unsure = false;  ///< Of kRetry: the first attempt may have had its effect.
+  bool unsure = false;          ///< Of kRetry: the first attempt may have had its effect.
+  bool beside_earlier = false;  ///< Of kOffloadOrTime: its work may run beside an earlier copy.
 };
 
 struct TaskSpec {
@@ -93,8 +94,10 @@ struct TaskPlan {
   std::size_t max_signals = 1024;  ///< Of the executor.
   bool signals = false;            ///< Somebody sends some.
   bool limits_types = false;
-  std::uint64_t seed = 0;  ///< Of what it was made from.
-  std::size_t throws = 0;  ///< How often a constructor throws: too seldom to park anything.
+  bool limits_keys = false;
+  std::size_t max_live = 0;  ///< Of the executor; 0: no limit. What spawns may lack room then.
+  std::uint64_t seed = 0;    ///< Of what it was made from.
+  std::size_t throws = 0;    ///< How often a constructor throws: too seldom to park anything.
 
   /// One that does nothing when there is no such task: for who submits what will be refused.
   [[nodiscard]] const TaskSpec& task(std::size_t index) const {

@@ -30,6 +30,7 @@ TaskMember& TaskWorld::member(std::size_t spec, StepContext& ctx) {
 }
 
 void TaskWorld::check_may_run(const TaskSpec& spec, const StepContext& ctx, Runs runs) {
+  expect(!stopping_, ctx, "it begins after the executor was told to stop");
   const auto info = executor_->describe(ctx.id());
   expect(info.ok(), ctx, "it runs and is not listed");
   if (!info.ok()) return;
@@ -41,15 +42,18 @@ void TaskWorld::check_may_run(const TaskSpec& spec, const StepContext& ctx, Runs
 
 // The pool has no thread of its own, so the work of a life ends in it.
 std::function<std::string(std::stop_token)> TaskWorld::work(std::size_t spec,
-                                                            const StepContext& ctx) {
+                                                            const StepContext& ctx,
+                                                            bool beside_earlier) {
   const Work work{ctx.id().value, spec, visit_of(ctx) == UINT64_MAX, ctx.step()};
-  return [this, work, key = ctx.effect_key()](const std::stop_token& stop) {
+  std::string name = ctx.effect_key();
+  if (beside_earlier) name += " #" + std::to_string(ctx.attempt());
+  return [this, work, key = ctx.effect_key(), name](const std::stop_token& stop) {
     if (stop.stop_requested()) return key;  // the executor stops: nobody goes on meanwhile
-    if (!works_.emplace(key, work).second) {
-      found_.add("two pieces of work run at once for " + key);
+    if (!works_.emplace(name, work).second) {
+      found_.add("two pieces of work run at once for " + name);
       return key;
     }
-    run_work(key);
+    run_work(name);
     return key;
   };
 }
@@ -131,7 +135,9 @@ TaskMember& TaskWorld::step_begins(std::size_t spec, StepContext& ctx, std::uint
   expect(visit >= self.visit, ctx,
          "visit " + std::to_string(visit) + " runs after visit " + std::to_string(self.visit));
   const auto ended = self.advanced.find(visit);
-  expect(ended == self.advanced.end() || ended->second != life_, ctx,
+  const bool may_lack_room =
+      plan_.max_live != 0 && plan_.tasks[spec].steps[ctx.step() - 1].does == StepSpec::Does::kSpawn;
+  expect(ended == self.advanced.end() || ended->second != life_ || may_lack_room, ctx,
          "it runs again though no crash lost its record");
   if (visit > 0) {
     expect(self.advanced.contains(visit - 1), ctx, "the visit before never came to its end");

@@ -69,10 +69,12 @@ class TaskWorld {
   void begin_life(ProcedureExecutor& executor) {
     executor_ = &executor;
     ++life_;
+    stopping_ = false;
     works_.clear();
     signals_.begin_life(executor);
     events_.begin_life();
   }
+  void stop_begins() { stopping_ = true; }
   void set_clock(const Clock* clock) { clock_ = clock; }
 
   /// What others may do in the middle of a step.
@@ -89,7 +91,8 @@ class TaskWorld {
   void expect(bool holds, const StepContext& ctx, std::string_view words);
   /// Work for the pool that takes its time, while others go on. Its value is the effect key.
   [[nodiscard]] std::function<std::string(std::stop_token)> work(std::size_t spec,
-                                                                 const StepContext& ctx);
+                                                                 const StepContext& ctx,
+                                                                 bool beside_earlier = false);
   /// Whether `patience` has passed since this visit first ran.
   [[nodiscard]] bool was_patient(TaskMember& member, StepContext& ctx, Duration patience);
 
@@ -174,6 +177,7 @@ class TaskWorld {
   std::optional<Duration> offset_;  // of wall and monotonic time at the beginning
   bool wall_jumped_ = false;
   std::size_t life_ = 0;
+  bool stopping_ = false;  // this life is
   /// Work that runs on the pool in this life.
   struct Work {
     std::uint64_t id;

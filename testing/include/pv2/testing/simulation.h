@@ -56,6 +56,8 @@ class SimulationStory {
   virtual void operate(std::size_t index, ProcedureExecutor& executor) = 0;
   /// A life begins: clients ask again for what they have not seen answered.
   virtual void begin_life(ProcedureExecutor& /*executor*/) {}
+  /// The executor is being stopped; no step may begin in this life.
+  virtual void stop_begins() {}
   /// The end is near: from now on nothing crashes, and time passes. Asked whenever nothing moves;
   /// clients repeat what was refused. True if something was done.
   virtual bool wind_up(ProcedureExecutor& /*executor*/) { return false; }
