@@ -114,6 +114,8 @@ void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effec
 bool waits_for_work(StepCommit& last_order) {
   Execution& head = *last_order.execution;
   PV2_ASSERT(head.is_head(), "an order ends all of a domain");
+  // Nobody but the head, whose order this is.
+  if (head.tree.failing == &head && head.tree.in_flight_inside == 1) return false;
   std::size_t awaited = 0;
   for (Execution& member : Subtree(head)) {
     if (!has_work(member)) continue;

@@ -37,7 +37,8 @@ void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effec
     PV2_REQUIRES(core.state_mutex);
 
 /// An order that ends what is under its head is durable. True: somebody of it has work outstanding,
-/// and the order is kept until that has ended. Looks at every member once.
+/// and the order is kept until that has ended. Looks at every member, unless all has failed and
+/// nobody else is in flight.
 [[nodiscard]] bool waits_for_work(StepCommit& last_order);
 
 /// Thread-safe.

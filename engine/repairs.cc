@@ -56,6 +56,16 @@ std::vector<Execution*> tree_of(Execution& head) {
   return all;
 }
 
+// Those of the domain of `head` that may be in the middle of something, or wait. When the domain
+// has failed and nobody in it is in flight, that is whoever has begun a turn of the rollback: all
+// others were stopped, and stand still.
+std::vector<Execution*> may_be_busy(Execution& head) {
+  const TreeState& tree = head.tree;
+  const bool stands = tree.failing == &head && tree.work == nullptr && tree.in_flight_inside == 0;
+  if (!stands) return tree_of(head);
+  return tree.rollback ? tree.rollback->begun() : std::vector<Execution*>();
+}
+
 bool is_within(Execution& member, const Execution& head) {
   if (head.is_root()) return true;
   Execution* at = &member.domain();
@@ -365,7 +375,7 @@ std::unique_ptr<StepCommit> end_tree(EngineCore& core, Execution& head, const Au
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(head.is_head() && head.tree.work == nullptr,
              "a domain is ended when nothing is done to its members");
-  for (Execution* member : tree_of(head)) {
+  for (Execution* member : may_be_busy(head)) {
     if (member->phase == Phase::kWaiting) member->phase = Phase::kIdle;
     if (member->work) member->work->ends = true;
     core.abandon_waits(*member);
@@ -573,7 +583,7 @@ bool is_busy(EngineCore& core, const Execution& head, const Execution& member)
 const Execution* busy_member(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   if (!why_too_late(head).ok()) return &head;
   core.flush();  // so that every kQueued member is in a queue, or polled
-  for (const Execution* member : tree_of(head)) {
+  for (const Execution* member : may_be_busy(head)) {
     if (is_busy(core, head, *member)) return member;
   }
   // Whoever is still counted in flight has offloaded work that runs; the end waits for that.
@@ -736,7 +746,7 @@ Status describe_order(EngineCore& core, Execution& target, Preview& preview)
       if (head.tree.parked) {
         refusal = why_not_sent_back(head);
       } else if (refusal = why_not_aborted_anew(*target.root); refusal.ok()) {
-        refusal = why_not_abortable(*target.root);
+        refusal = why_not_abortable(core, *target.root);
       }
       if (refusal.ok()) preview.describe_all(head.tree.parked ? head : *target.root);
       return refusal;

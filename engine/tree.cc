@@ -784,7 +784,7 @@ const Execution* find_few(Execution& root, Test is_it) {
 
 }  // namespace
 
-Status why_not_abortable(Execution& root) {
+Status why_not_abortable(const EngineCore& core, Execution& root) {
   const std::string name = "procedure " + std::to_string(root.id.value);
   const auto refused = [&](const std::string& why) {
     return Status(StatusCode::kFailedPrecondition, name + " cannot be aborted: " + why);
@@ -799,6 +799,11 @@ Status why_not_abortable(Execution& root) {
   if (root.tree.parked) return refused("it is parked, and can be neither finished nor undone");
   if (root.tree.failed) return refused("it has failed already and is being undone");
   if (root.tree.beyond != 0 && !root.sent_back) {
+    // Of a part that was ended in spite of them, members that leave are counted until they have.
+    if (has_work_under_way(core, root)) {
+      return Status(StatusCode::kUnavailable,
+                    name + " cannot be aborted while a part of its tree ends or fails; try again");
+    }
     const Execution* const beyond =
         find_few(root, [](const Execution& member) { return member.is_beyond; });
     return refused(beyond == nullptr ? "one of its members has passed its point of no return"

@@ -84,7 +84,8 @@ void abort_tree(EngineCore& core, Execution& root, Effects& effects) PV2_REQUIRE
 
 /// Why an abort has to be refused, or OK: something in the tree is past its point of no return, or
 /// may be about to pass it, or nothing in it goes forward any more.
-[[nodiscard]] Status why_not_abortable(Execution& root);
+[[nodiscard]] Status why_not_abortable(const EngineCore& core, Execution& root)
+    PV2_REQUIRES(core.state_mutex);
 
 /// Whether `member` is about to begin the step that is its point of no return.
 [[nodiscard]] bool stands_before_no_return(const Execution& member);

@@ -10,6 +10,7 @@
 
 #include "engine/job_story.h"
 #include "engine/repair_orders.h"
+#include "looks.h"
 #include "support/wrapped_store.h"
 
 namespace pv2::testing {
@@ -165,6 +166,44 @@ TEST_CASE("an abort and an order that ends the same large tree end it once") {
   engine.run();
   CHECK(engine.executor().live_procedures() == 0);
   CHECK_FALSE(engine.result(root).status.ok());
+}
+
+TEST_CASE("an abort is put off, not refused, while what could not be undone leaves the tree") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) run.ctx.spawn(Job(run.world, "d"), kReported());
+                    if (run.step == 2) return when_told(run, Say::done());
+                    return usual();
+                  }};
+  scripts["d"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 2) return Say::fail("no");
+                    for (int i = 0; i < kMany; ++i) run.ctx.spawn(CommittingJob(run.world, "k"));
+                    return usual();
+                  }};
+  scripts["k"] = {.steps = 4};
+  machine.open();
+  const ProcedureId root = engine.submit("r");
+  engine.run();
+  const ProcedureId parked{root.value + 1};
+  REQUIRE(engine.describe(parked).parked);
+  CHECK(engine.executor().abort(root).code() == StatusCode::kFailedPrecondition);
+
+  std::vector<StatusCode> answers;
+  SectionLooks::at_each_pause(engine.executor(), [&] {
+    engine.executor().abort_async(root, {},
+                                  [&](const Status& status) { answers.push_back(status.code()); });
+  });
+  engine.executor().repair_async(parked, RepairVerb::kBypass, kNote, [](const Status&) {});
+  engine.run();
+  SectionLooks::at_each_pause(engine.executor(), {});
+  REQUIRE_FALSE(answers.empty());
+  for (const StatusCode code : answers) CHECK(code == StatusCode::kUnavailable);
+  CHECK(engine.executor().live_procedures() == 2);  // its parent still sees how it ended
+  CHECK(engine.executor().abort(root).ok());
+  engine.run();
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
 }
 
 TEST_CASE("an undo that ends while a wider domain is being stopped begins no other one") {

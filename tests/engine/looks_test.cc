@@ -34,6 +34,7 @@ struct Story {
   bool leaves_undoable = true;
   bool leaves_final = false;  ///< They have a point of no return.
   bool undo_waits = false;    ///< The same.
+  bool undo_fails = false;
   std::size_t begun = 0;
   std::size_t undone = 0;
 };
@@ -126,6 +127,7 @@ class Part final : public StateMachineProcedure<PartStep> {
   }
   Flow rollback_state(PartStep, StepContext& ctx) override {
     if (story_.undo_waits && ctx.signal("go") == nullptr) return wait();
+    if (story_.undo_fails) return failed();
     ++story_.undone;
     return undone();
   }
@@ -319,6 +321,35 @@ TEST_CASE("a preview of what is done to a large tree is made in sections of boun
   };
   check_growth(shown);
   check_sections(shown(3000));
+}
+
+TEST_CASE("a large tree that is parked is bypassed in sections of bounded looks") {
+  // In its undo, or beyond the point of no return of its leaves.
+  Story story{.root_fails = true};
+  (GENERATE(false, true) ? story.leaves_final : story.undo_fails) = true;
+  const auto bypassed = [&](std::uint64_t n) {
+    Machine machine(story);
+    const ProcedureId root = machine.submit(Shape::kWide, n);
+    machine.steps.run();
+    ProcedureExecutor& executor = machine.steps.executor();
+    if (story.leaves_final) {
+      for (std::uint64_t i = 1; i <= n; ++i) {
+        REQUIRE(executor.signal({root.value + i}, "go").ok());
+      }
+      machine.steps.run();
+    }
+    REQUIRE(executor.describe(root)->state == ProcedureState::kFailed);
+    REQUIRE(executor.live_procedures() == n + 1);
+    SectionLooks::reset(executor);
+    const RepairNote note{.who = "me", .why = "to see"};
+    REQUIRE(executor.preview(root, RepairVerb::kBypass).status().to_string() == "OK");
+    REQUIRE(executor.bypass(root, note).to_string() == "OK");
+    machine.steps.run();
+    CHECK(executor.live_procedures() == 0);
+    return machine.looks();
+  };
+  check_growth(bypassed);
+  check_sections(bypassed(3000));
 }
 
 TEST_CASE("what happens to a tree while a preview of it is made decides what the preview says") {
