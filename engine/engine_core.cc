@@ -272,15 +272,14 @@ void EngineCore::date_end(const Execution& execution, Transition& next, std::siz
   const bool ends = execution.is_root() && is_finished(next.state);
   next.ended_age = ends ? std::optional(age.now()) : std::nullopt;
   next.audited = ends && execution.audited;
+  next.moves = false;
   if (!ends || !keeps_records) return;  // a row that nobody keeps need not be moved
-  // Where an abort has taken an end back, the rows are in Space::kResult, and about as large as
-  // then.
-  const bool is_moved = execution.ended_age != Execution::kNotDated && !execution.ended_in_place;
   const std::size_t bytes = header_bytes_max(execution) + state_bytes_max(execution, next) +
                             beside + limits::kLaterRecordBytes;
   // What may be damaged stays where it is.
   const bool may_move = bytes <= store.limits().batch_bytes && !execution.quarantined;
-  next.moves = is_moved || may_move;
+  // What is there already is about as large as it was.
+  next.moves = execution.is_among_results() || may_move;
 }
 
 void EngineCore::begin_wait(Duration patience, Transition& next) const {

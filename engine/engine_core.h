@@ -270,8 +270,9 @@ struct EngineCore {
   void count_for_its_type(Execution& execution) PV2_EXCLUDES(state_mutex);
   /// Forgets its waits, object and timer: what comes for them later is stale.
   void abandon_waits(Execution& execution) PV2_REQUIRES(state_mutex);
-  /// Dates `next` if it is the end of a root.
-  /// `beside` bytes are in the batch of that record, too.
+  /// If `next` is the end of a root, dates it and says whether its rows move to Space::kResult:
+  /// they do where one batch takes them with the `beside` bytes that are in it too. Otherwise takes
+  /// an earlier date and answer back.
   void date_end(const Execution& execution, Transition& next, std::size_t beside = 0) const;
   /// Nobody will take the values of what it has outstanding on the pool: that is told to stop, and
   /// what has not begun never does.

@@ -211,10 +211,10 @@ struct Execution final : SchedulerEntry {
   CompactBytes image;  ///< The state fields, encoded.
   CompactBytes result;
   WallTime updated{};
-  /// Of a root whose last record is its end: how old the store was then. One that is live all the
-  /// same was aborted before that; its next record takes the end back.
+  /// Of a root whose last record is its end: how old the store was then. If it is live all the
+  /// same, an abort was durable before that end; its next record takes the end back.
   Duration ended_age = kNotDated;
-  bool ended_in_place = false;   ///< Its rows were too large to be moved to Space::kResult.
+  bool ended_in_place = false;   ///< That end left its rows where they were; see date_end().
   std::unique_ptr<Inbox> inbox;  ///< Most have none.
   std::uint32_t step = 0;        ///< The next one to run; 0: none, only the end is left.
   std::uint32_t attempt = 1;
@@ -278,6 +278,10 @@ struct Execution final : SchedulerEntry {
   static constexpr SteadyTime kNotDue = SteadyTime::min();
 
   [[nodiscard]] bool is_root() const noexcept { return root == this; }
+  /// Whether its rows are in Space::kResult although it is live: see ended_age.
+  [[nodiscard]] bool is_among_results() const noexcept {
+    return ended_age != kNotDated && !ended_in_place;
+  }
   [[nodiscard]] Execution* parent_execution() const noexcept {
     return static_cast<Execution*>(parent);
   }

@@ -53,7 +53,9 @@ void Expiry::look() {
   auto found = find(age);
   failed_ = !found.ok();
   if (!found.ok()) {
-    complain("what has been kept long enough could not be found", found.status());
+    complain(
+        "what has been kept long enough could not be found, which is tried again in a minute: " +
+        found.status().to_string());
     return look_again_in(kPause);
   }
   const bool keeps_any = !found->expired.empty() || found->young;
@@ -143,25 +145,24 @@ void Expiry::acknowledged(std::size_t slot, ProcedureId id, const Status& status
   // The host may have acknowledged it in this moment.
   if (status.code() == StatusCode::kCorruption) {
     complain("the result of procedure " + std::to_string(id.value) +
-                 " has been kept long enough, but is damaged: it stays, with its nonce",
-             status);
+             " has been kept long enough, but cannot be read: it stays, with its nonce: " +
+             status.to_string());
   } else if (!status.ok() && status.code() != StatusCode::kExpired && !failed_.exchange(true)) {
     complain("the result of procedure " + std::to_string(id.value) +
-                 " has been kept long enough but could not be deleted",
-             status);
+             " has been kept long enough but could not be deleted, which is tried again in a "
+             "minute: " +
+             status.to_string());
   }
   if (unanswered_[slot].fetch_sub(1) != 1) return;
   core_.pool->post_blocking([this, slot] { acknowledge_some(slot); });
 }
 
-// One line for all that fail together.
-void Expiry::complain(const std::string& what, const Status& status) {
+void Expiry::complain(const std::string& what) {
   {
     StateLock lock(core_);
     if (!core_.unavailable().ok()) return;  // the next run finds it too old again
   }
-  log(core_.options.log, LogLevel::kWarning,
-      what + ", which is tried again in a minute: " + status.to_string());
+  log(core_.options.log, LogLevel::kWarning, what);
 }
 
 void Expiry::look_again_in(Duration pause) {

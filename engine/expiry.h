@@ -6,7 +6,7 @@
 // pool thread reads the rows of another. A crash before such an acknowledgement is durable leaves
 // the result to the next run, which finds it too old again: the age is durable before any
 // acknowledgement goes by it. A disk that cannot be read ends the look; the next one comes a minute
-// later. A result that is damaged stays, and loses its date.
+// later. A result that is damaged stays, and loses its date; one that is set aside stays as it is.
 
 #pragma once
 
@@ -49,7 +49,7 @@ class Expiry final : public TimedWork {
   /// of a batch begins the next one. A result whose answer is an error stays until the next look.
   void acknowledged(std::size_t slot, ProcedureId id, const Status& status)
       PV2_EXCLUDES(core_.state_mutex);
-  void complain(const std::string& what, const Status& status);
+  void complain(const std::string& what);
   void look_again_in(Duration pause) PV2_EXCLUDES(core_.state_mutex);
 
   EngineCore& core_;

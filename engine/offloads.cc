@@ -70,6 +70,14 @@ void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
   effects.commits.push_back(*commit.release());
 }
 
+// The time for which a result is kept begins when its end is recorded, not when its step answered.
+void date_held_back(const EngineCore& core, StepCommit& commit) {
+  if (!commit.next.ended_age) return;
+  const Execution& execution = *commit.execution;
+  redate_end(execution, commit.next, core.age.now(),
+             commit.was_undo ? execution.undo_step : execution.step, commit.batch);
+}
+
 void one_less_to_await(Execution& head, Effects& effects) {
   OutstandingWork& work = *head.work;
   PV2_ASSERT(work.last_order && work.last_order_awaits > 0,
@@ -251,6 +259,7 @@ std::vector<std::shared_ptr<PieceOfWork>> Offloads::running() const {
 
 void Offloads::ended(PieceOfWork& piece) {
   Effects effects;
+  std::unique_ptr<StepCommit> released;
   {
     StateLock lock(core_);
     Execution* const found = core_.find(piece.id);
@@ -271,7 +280,7 @@ void Offloads::ended(PieceOfWork& piece) {
         one_less_to_await(*head, effects);
       }
       if (outstanding.held_back) {
-        effects.commits.push_back(*outstanding.held_back.release());
+        released = std::move(outstanding.held_back);
       } else if (is_done_but_for_work(execution) && failing_domain(execution) == nullptr) {
         children_finished(core_, execution, effects);
       } else {
@@ -279,6 +288,10 @@ void Offloads::ended(PieceOfWork& piece) {
       }
       left_flight(core_, execution, effects);
     }
+  }
+  if (released) {  // its procedure stays in flight: nobody else touches it
+    date_held_back(core_, *released);
+    effects.commits.push_back(*released.release());
   }
   publisher_.perform(effects);
 }

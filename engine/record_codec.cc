@@ -859,9 +859,31 @@ void update_state(const Execution& execution, const Transition& next, std::uint3
     return move_to_results(execution, next, ran_step, batch);
   }
   if (ends_root(execution, next)) insert_date(execution, next, batch);
-  if (had_ended && !execution.ended_in_place) return move_back(execution, next, ran_step, batch);
+  if (execution.is_among_results()) return move_back(execution, next, ran_step, batch);
   batch.update_with(Space::kProcedure, procedure_key(execution.id, RowKind::kState),
                     [&](std::string& out) { encode_state(execution, next, ran_step, out); });
+}
+
+void redate_end(const Execution& execution, Transition& last, Duration age, std::uint32_t ran_step,
+                RowBatch& batch) {
+  PV2_ASSERT(ends_root(execution, last), "what is dated is the end of a root");
+  const std::string date = kept_key(*last.ended_age, execution.id);
+  const bool had_ended = execution.ended_age != Execution::kNotDated;
+  const std::string taken_back = had_ended ? kept_key(execution.ended_age, execution.id) : date;
+  const auto header = procedure_key(execution.id, RowKind::kHeader);
+  const auto state = procedure_key(execution.id, RowKind::kState);
+  const auto result = result_key(execution.id);
+  RowBatch anew;
+  batch.for_each(
+      [&](RowOperation operation, Space space, std::string_view key, std::string_view value) {
+        const bool is_of_record = (space == Space::kProcedure && (key == header || key == state)) ||
+                                  (space == Space::kResult && key == result) ||
+                                  (space == Space::kEngine && (key == date || key == taken_back));
+        if (!is_of_record) anew.add(operation, space, key, value);
+      });
+  last.ended_age = age;
+  update_state(execution, last, ran_step, anew);
+  batch = std::move(anew);
 }
 
 Status decode_header(std::string_view row, Execution& execution, HeaderFacts& facts) {

@@ -124,6 +124,10 @@ void insert_rows(const Execution& execution, const Transition& first, RowBatch& 
 /// come back.
 void update_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   RowBatch& batch);
+/// The record in `batch` is that of the end of a root: it is made again, and dated with `age`. What
+/// else is in the batch stays.
+void redate_end(const Execution& execution, Transition& last, Duration age, std::uint32_t ran_step,
+                RowBatch& batch);
 
 /// What was found of one part of a row.
 enum class PartStatus { kIntact, kDamaged };

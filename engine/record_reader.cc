@@ -123,12 +123,12 @@ Status RecordReader::read_what_is_left(const StoredRow& row) {
   }
   if (key->kind != RowKind::kInbox) return Status();
   return read_result(key->id, [&](const StoredRow& result) {
+    is_result_ = true;
     const auto rows = split_result(result.value);
     if (!rows) {
       return Status(StatusCode::kCorruption,
                     "the result of " + procedure(key->id) + " is cut short: its header has no end");
     }
-    is_result_ = true;
     const auto header = procedure_key(key->id, RowKind::kHeader);
     const auto state = procedure_key(key->id, RowKind::kState);
     Status status = read_row({Space::kProcedure, header, rows->header, result.sequence});

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Repairs: the orders of operators. Each is checked under the state mutex against a tree that
-// stands still (nobody in flight where it matters; an order to end what is being undone waits for
-// that), and becomes one batch: a state record as a step
-// would have written it, and the audit row. From then on it is published like any record, so there
-// is nothing that could be half done. Whoever it concerns counts as in flight until then.
+// stands still: nobody is in flight where it matters. (An order to end what is being undone waits
+// until the undo under way is over.) An order becomes one batch: a state record as a step would
+// have written it, and the audit row. From then on it is published like any record, so nothing can
+// be half done. Whoever it concerns counts as in flight until then.
 
 #pragma once
 

@@ -226,14 +226,17 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
     refused = find_audits(core_.store, id, audits);
   }
   if (!refused.ok()) {
+    bool set_aside = false;
     {
       StateLock lock(core_);
       core_.state.acknowledging.erase(id);
+      set_aside = core_.state.unreadable.contains(id);
     }
-    // What is damaged is not forgotten, and not come to again.
-    const bool is_of_no_use =
-        refused.code() == StatusCode::kExpired || refused.code() == StatusCode::kCorruption;
-    if (kept != nullptr && is_of_no_use) delete_date(*kept, effects);
+    // A damaged result stays. Without its date, expiry does not find it again. The rows of a
+    // procedure that is set aside stay as they are, its date included.
+    const bool is_damaged = refused.code() == StatusCode::kCorruption && !set_aside;
+    const bool is_gone = refused.code() == StatusCode::kExpired;
+    if (kept != nullptr && (is_damaged || is_gone)) delete_date(*kept, effects);
     for (Acknowledger& each : commit->answers) {
       answer_acknowledger(std::move(each), refused, effects);
     }

@@ -81,7 +81,8 @@ class RollbackPlan {
     Execution* member;
     Execution* scope;
   };
-  /// What has changed of such waits since the last call: at most so many of them are looked at.
+  /// The waits that have changed since the last call. It looks at no more than `most` of them;
+  /// has_new_waits() says whether some are left.
   [[nodiscard]] std::vector<Wait> take_new_waits(std::size_t most = SIZE_MAX);
   /// Whether begin_next() may come to one.
   [[nodiscard]] bool may_begin() const noexcept { return !open_.empty(); }

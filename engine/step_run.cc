@@ -778,6 +778,9 @@ void StepRun::abandon_children() {
 
 // All that is in the batch beside the end counts: it is moved only where that fits.
 void StepRun::date_end() {
+  if (!execution_.is_root() || !is_finished(commit_.next.state)) {
+    return core_.date_end(execution_, commit_.next);
+  }
   // The key of a signal and its framing take less.
   constexpr std::size_t kBytesOfSignal = 64;
   constexpr std::size_t kOperationsOfEnd = 5;
@@ -787,13 +790,13 @@ void StepRun::date_end() {
                  roots.bytes() + rows_.bytes() + signals * kBytesOfSignal);
   const std::size_t operations =
       roots.operations() + rows_.operations() + signals + kOperationsOfEnd;
-  const bool is_moved = execution_.ended_age != Execution::kNotDated && !execution_.ended_in_place;
-  if (operations > core_.store.limits().batch_operations && !is_moved) commit_.next.moves = false;
+  const bool fits_in = operations <= core_.store.limits().batch_operations;
+  if (!fits_in && !execution_.is_among_results()) commit_.next.moves = false;
 }
 
 void StepRun::encode_record() {
   PV2_ASSERT(commit_.execution == &execution_, "a record is that of the procedure that ran");
-  if (execution_.is_root() && is_finished(commit_.next.state)) date_end();
+  date_end();
   update_state(execution_, commit_.next, step_, commit_.batch);
   if (inbox_use_) consume_signals();
   rows_.for_each(

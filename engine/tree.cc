@@ -18,8 +18,9 @@
 namespace pv2 {
 namespace {
 
-// Newer than any other: what is planned anew, by a restart or as a wider domain has failed, begins
-// with the undos that have begun. Each has what it needs, and may be half done.
+// The sequence of a turn whose undo has begun: newer than that of any other turn. A restart and the
+// failure of a wider domain make a new plan; it undoes these turns first, because each may be half
+// done and still has what it needs.
 constexpr CommitSequence kBegunTurn{UINT64_MAX};
 
 // Children looked at with each record of their parent: more than most steps spawn, and with those

@@ -265,7 +265,8 @@ Status LevelDbProcedureStore::Impl::compare_with_mark() const {
           LevelDbDirectory::kMark, durable->value, last_at_open_.value));
 }
 
-// The first commit says that what was read is good. From then on it is a store of this format.
+// The first commit calls it: whoever opened the store has read what it needs, and found it good.
+// Afterwards the store has the format of this version.
 Status LevelDbProcedureStore::Impl::take_over() {
   Status applied = translate(env_.apply());
   PV2_ASSERT(!applied.ok() || !env_.defers(), "what is taken over is changed at once from now on");
@@ -331,7 +332,7 @@ Status LevelDbProcedureStore::Impl::scan(Space space, std::string_view prefix,
   if (reading.db() == nullptr) return closed();
   leveldb::ReadOptions options;
   options.verify_checksums = true;
-  options.fill_cache = false;  // what is scanned is read once
+  options.fill_cache = false;  // a scan reads each block once; the cache is for get()
   const std::unique_ptr<leveldb::Iterator> rows(reading.db()->NewIterator(options));
   const Status status = visit_rows(*rows, full_key(space, prefix), visit);
   const Status read = translate(rows->status());

@@ -84,6 +84,29 @@ TEST_CASE("what a step that fails wrote is dropped, and its undo may write") {
   }
 }
 
+TEST_CASE("a root whose last step writes too much fails, and its record is not taken for an end") {
+  EngineWorld engine;
+  engine.store_options.limits = {.batch_operations = 64, .batch_bytes = 64 << 10};
+  const int rows = GENERATE(62, 63);  // beside them: the record and its date
+  engine.world.scripts["a"] = {.steps = 2, .run = [&](JobRun& run) {
+                                 for (int i = 0; run.step == 2 && i < rows; ++i) {
+                                   run.ctx.put_row(std::to_string(i), "x");
+                                 }
+                                 return usual();
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  const ProcedureResult result = engine.result(id);
+  CHECK(result.status.ok() == (rows == 62));
+  // Header and state are written in place, and leave for the results once.
+  CHECK(engine.faults().rows(Space::kProcedure, RowOperation::kPut) == 0);
+  CHECK(engine.faults().rows(Space::kEngine, RowOperation::kDelete) == 0);
+  REQUIRE(engine.executor().acknowledge(id).ok());
+  CHECK(engine.disk->rows(Space::kProcedure) + engine.disk->rows(Space::kResult) == 0);
+  CHECK(engine.disk->rows(Space::kEngine, "kept:") == 0);
+}
+
 TEST_CASE("a wait writes the rows of its step, forward and in rollback") {
   EngineWorld engine;
   const bool undo = GENERATE(false, true);

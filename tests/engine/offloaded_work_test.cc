@@ -285,6 +285,34 @@ TEST_CASE("a lock per visit is kept over waits, and given back in a back-off and
   CHECK_FALSE(engine.describe(id).holds_locks);
 }
 
+TEST_CASE(
+    "a result that waits for offloaded work is kept for its time from then on, with its nonce") {
+  const bool too_large = GENERATE(false, true);
+  EngineWorld engine;
+  engine.store_options.limits = {.batch_operations = 64, .batch_bytes = 64 << 10};
+  const std::string name(too_large ? 20'000 : 1, 'a');
+  engine.world.scripts[name] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                                  run.ctx.put_row("made", "x");
+                                  if (too_large) run.note.assign(40'000, 'n');
+                                  run.ctx.offload([&] { engine.advance(2h); });
+                                  return Say::done("ready");
+                                }};
+  ExecutorOptions options = engine.options();
+  options.retention.ttl = 1h;
+  engine.open(std::move(options));
+  const ProcedureId id = engine.submit(name, {.nonce = {1, 1}});
+  engine.run();
+  engine.advance(1h - 1us);
+  CHECK(engine.submit(name, {.nonce = {1, 1}}) == id);
+  CHECK(engine.result(id).result == "ready");
+  CHECK(engine.disk->rows(Space::kEngine, "kept:") == 1);
+  CHECK(engine.disk->rows(Space::kResult) == (too_large ? 0 : 1));
+  CHECK(engine.disk->get(Space::kHost, "made") == "x");
+  engine.advance(1us);
+  CHECK(engine.disk->rows(Space::kEngine, "kept:") == 0);
+  CHECK_FALSE(engine.executor().submit(Job(engine.world, name), {.nonce = {1, 1}})->replayed);
+}
+
 TEST_CASE("an undo is over when the work that it has offloaded has ended") {
   EngineWorld engine;
   const auto work = [&] {

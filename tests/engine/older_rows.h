@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <pv2/base/frame.h>
 #include <pv2/store/memory_procedure_store.h>
 
 #include "record_codec.h"
@@ -21,6 +22,23 @@ inline void leave_among_live_ones(MemoryDisk& disk, ProcedureId id) {
   disk.put(Space::kProcedure, procedure_key(id, RowKind::kHeader), rows->header);
   disk.put(Space::kProcedure, procedure_key(id, RowKind::kState), rows->state);
   disk.erase(Space::kResult, result_key(id));
+}
+
+/// The same as a program would have left it that dated no result. It ended when the store was new.
+inline void leave_undated(MemoryDisk& disk, ProcedureId id) {
+  leave_among_live_ones(disk, id);
+  REQUIRE(disk.erase(Space::kEngine, kept_key(Duration(0), id)));
+  const auto key = procedure_key(id, RowKind::kState);
+  const std::string with_age = *disk.get(Space::kProcedure, key);
+  std::string_view left = with_age;
+  std::string engine_part(*read_frame(left));
+  const std::string ending = {'\x88', '\x01', '\0'};  // field 17: 0
+  REQUIRE(engine_part.ends_with(ending));
+  engine_part.resize(engine_part.size() - ending.size());
+  std::string row;
+  append_frame(row, engine_part);
+  row.append(left);
+  disk.put(Space::kProcedure, key, row);
 }
 
 }  // namespace pv2::testing

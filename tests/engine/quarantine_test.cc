@@ -327,6 +327,28 @@ TEST_CASE("a header without a state, or a state without a header, is refused by 
   CHECK_THAT(refused.to_string(), ContainsSubstring("procedure " + std::to_string(id.value)));
 }
 
+TEST_CASE("a header that names no type is refused, and is no defect of the engine") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.close();
+  const std::string header = row(*engine.disk, id, RowKind::kHeader);
+  std::string_view left = header;
+  std::string engine_part(*read_frame(left));
+  const std::string type = "\x22\x08test.Job";  // field 4
+  const std::size_t at = engine_part.find(type);
+  REQUIRE(at != std::string::npos);
+  engine_part.erase(at, type.size());
+  std::string without;
+  append_frame(without, engine_part);
+  without.append(left);
+  put_row(*engine.disk, id, RowKind::kHeader, without);
+  const Status refused = open_fails(engine);
+  CHECK(refused.code() == StatusCode::kCorruption);
+  CHECK_THAT(refused.to_string(), ContainsSubstring("header names no type"));
+}
+
 TEST_CASE("an open that is refused writes nothing: ids go on behind those of before") {
   EngineWorld engine;
   engine.world.scripts["a"] = {};
@@ -375,6 +397,31 @@ TEST_CASE("children whose root has no record are quarantined alone, and other tr
     CHECK(info.quarantined);
     CHECK(info.root == root);
   }
+}
+
+TEST_CASE("a quarantined root that is bypassed leaves its rows where they are, damage included") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = asks();
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  engine.close();
+  std::string header = row(*engine.disk, id, RowKind::kHeader);
+  header.back() = static_cast<char>(header.back() ^ 1);
+  put_row(*engine.disk, id, RowKind::kHeader, header);
+  engine.open();
+  REQUIRE(engine.describe(id).quarantined);
+  REQUIRE(engine.executor().bypass(id, kNote).to_string() == "OK");
+  engine.run();
+
+  CHECK(row(*engine.disk, id, RowKind::kHeader) == header);
+  CHECK(engine.disk->rows(Space::kResult) == 0);
+  for (int life = 0; life < 2; ++life) {
+    CHECK(engine.result(id).bypassed);
+    engine.open();
+  }
+  REQUIRE(engine.executor().acknowledge(id).ok());
+  CHECK(engine.disk->rows(Space::kProcedure) == 0);
 }
 
 TEST_CASE("what is left of a tree whose root has no record is bypassed as one") {

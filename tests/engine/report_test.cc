@@ -47,6 +47,17 @@ using FreeJob = ScriptedJob<FreeJobKind>;
 
 const char* const kSaw = "saw SUCCESS OK 'good done';ROLLEDBACK FAILED_PRECONDITION: no '';";
 
+// Past its point of no return by then, if it has one.
+JobScript spawns_inner_and_bad_in_4() {
+  return {.steps = 5, .run = [](JobRun& run) {
+            if (run.step == 4) {
+              run.ctx.spawn(Job(run.world, "inner"), {.on_failure = OnFailure::kReport});
+              run.ctx.spawn(Job(run.world, "bad"));
+            }
+            return usual();
+          }};
+}
+
 }  // namespace
 
 TEST_CASE("a failure that is to be reported undoes the child alone, and its parent is told") {
@@ -98,14 +109,7 @@ TEST_CASE("who is being undone when his parent parks beyond a point of no return
   const bool crash = GENERATE(false, true);
   bool mended = false;
   EngineWorld engine;
-  engine.world.scripts["m"] = {.steps = 5, .run = [](JobRun& run) {
-                                 if (run.step == 4) {
-                                   run.ctx.spawn(Job(run.world, "inner"),
-                                                 {.on_failure = OnFailure::kReport});
-                                   run.ctx.spawn(Job(run.world, "bad"));
-                                 }
-                                 return usual();
-                               }};
+  engine.world.scripts["m"] = spawns_inner_and_bad_in_4();
   engine.world.scripts["inner"] = fails_in(2);
   engine.world.scripts["inner"].undo = [](JobRun& run) {
     return run.ctx.signal("undo") == nullptr ? std::optional(Say::wait()) : usual();
@@ -200,14 +204,7 @@ TEST_CASE("who was stopped in a step is as its record says when all around it pa
   const bool backs_off = GENERATE(false, true);
   EngineWorld engine;
   engine.retry.base = engine.retry.cap = 1h;
-  engine.world.scripts["m"] = {.steps = 5, .run = [](JobRun& run) {
-                                 if (run.step == 4) {
-                                   run.ctx.spawn(Job(run.world, "inner"),
-                                                 {.on_failure = OnFailure::kReport});
-                                   run.ctx.spawn(Job(run.world, "bad"));
-                                 }
-                                 return usual();
-                               }};
+  engine.world.scripts["m"] = spawns_inner_and_bad_in_4();
   engine.world.scripts["inner"] = {.children = {"fails", "middle", "other"}};
   engine.world.scripts["fails"] = {.run = [](JobRun& run) {
     return std::optional(run.ctx.timed_out() ? Say::fail("no") : Say::wait_for(1s));

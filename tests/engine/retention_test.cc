@@ -3,7 +3,6 @@
 // How long results are kept, and what happens when there are too many: nothing is forgotten early,
 // new keyed submissions are refused, and known ones are answered. (X8; idempotency 2.4.)
 
-#include <pv2/base/frame.h>
 #include <pv2/store/noop_procedure_store.h>
 
 #include <thread>
@@ -395,23 +394,8 @@ TEST_CASE("results of an older program, which dated none, are dated once and go 
   const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
   engine.run();
   engine.close();
-  // As that program would have left them: no date, and a state that names none.
-  std::string key;
   REQUIRE(rows_of(engine) == 4);
-  leave_among_live_ones(*engine.disk, id);
-  key = kept_key(Duration(0), id);
-  REQUIRE(engine.disk->erase(Space::kEngine, key));
-  const auto state_key = procedure_key(id, RowKind::kState);
-  const std::string with_age = *engine.disk->get(Space::kProcedure, state_key);
-  std::string_view left = with_age;
-  std::string engine_part(*read_frame(left));
-  const std::string ending = {'\x88', '\x01', '\0'};  // field 17: 0
-  REQUIRE(engine_part.ends_with(ending));
-  engine_part.resize(engine_part.size() - ending.size());
-  std::string row;
-  append_frame(row, engine_part);
-  row.append(left);
-  engine.disk->put(Space::kProcedure, state_key, row);
+  leave_undated(*engine.disk, id);
 
   open(engine, {.ttl = 1h});
   engine.run();
@@ -425,6 +409,68 @@ TEST_CASE("results of an older program, which dated none, are dated once and go 
   engine.advance(1us);
   CHECK(asked_for(engine, id) == StatusCode::kExpired);
   CHECK(rows_of(engine) == 1);
+}
+
+TEST_CASE(
+    "a result that was dated when it was found counts to the limit until it is acknowledged") {
+  EngineWorld engine;
+  open(engine, {});
+  const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
+  engine.run();
+  engine.close();
+  leave_undated(*engine.disk, id);
+
+  open(engine, {.max_keyed_results = 1});
+  engine.run();
+  CHECK(submit_keyed(engine, "b", 2) == StatusCode::kResourceExhausted);
+  REQUIRE(engine.executor().acknowledge(id).ok());
+  open(engine, {.max_keyed_results = 1});
+  engine.run();
+  CHECK(rows_of(engine) == 1);  // the watermark: its date is gone too
+  CHECK(submit_keyed(engine, "b", 2) == StatusCode::kOk);
+}
+
+TEST_CASE(
+    "a damaged result stays and is reported once, and those behind it are forgotten in time") {
+  EngineWorld engine;
+  engine.max_results_in_memory = 0;
+  open(engine, {.ttl = 1h});
+  const ProcedureId damaged = engine.submit("a", {.nonce = {1, 1}});
+  engine.run();
+  engine.submit("b", {.nonce = {1, 2}});
+  engine.run();
+  engine.disk->put(Space::kResult, result_key(damaged), "damaged");
+  engine.submit("c", {.nonce = {1, 3}});  // another takes its place in memory
+  engine.run();
+  engine.log_lines.clear();
+  for (int hour = 0; hour < 3; ++hour) engine.advance(1h);
+
+  CHECK(rows_of(engine) == 1 + 2);  // the watermark; the damaged result and its nonce
+  REQUIRE(engine.log_lines.size() == 1);
+  CHECK_THAT(engine.log_lines[0], ContainsSubstring("cannot be read: it stays, with its nonce"));
+  CHECK(asked_for(engine, damaged) == StatusCode::kCorruption);
+  const auto again = engine.executor().submit(Job(engine.world, "a"), {.nonce = {1, 1}});
+  REQUIRE(again.ok());
+  CHECK(again->id == damaged);
+}
+
+TEST_CASE("a damaged result to which orders were given refuses no start") {
+  EngineWorld engine;
+  engine.world.scripts["asks"] = {
+      .steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+        const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+        return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
+      }};
+  open(engine, {});
+  const ProcedureId id = engine.submit("asks");
+  engine.run();
+  engine.executor().abort_async(id, {}, [](const Status&) {});
+  engine.run();
+  REQUIRE(engine.executor().audit(id)->size() == 1);
+  engine.close();
+  engine.disk->put(Space::kResult, result_key(id), "damaged");
+  open(engine, {});
+  CHECK(asked_for(engine, id) == StatusCode::kCorruption);
 }
 
 TEST_CASE("the bytes of what is kept are right over restarts and acknowledgements") {

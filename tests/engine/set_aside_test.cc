@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/repair_orders.h"
+#include "older_rows.h"
 #include "record_codec.h"
 #include "support/engine_world.h"
 
@@ -247,6 +248,7 @@ TEST_CASE("several in a row that cannot be read freeze the tree on either side o
 }
 
 TEST_CASE("an ended procedure that cannot be read is neither answered for nor forgotten") {
+  const bool older = GENERATE(false, true);
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"c"}};
   engine.world.scripts["c"] = {.steps = 1};
@@ -254,7 +256,12 @@ TEST_CASE("an ended procedure that cannot be read is neither answered for nor fo
   const ProcedureId root = engine.submit("p", {.nonce = {1, 1}});
   engine.run();
   engine.close();
-  damage(engine, root, RowKind::kState);
+  if (older) {
+    leave_among_live_ones(*engine.disk, root);
+    damage(engine, root, RowKind::kState);
+  } else {
+    engine.disk->put(Space::kResult, result_key(root), "damaged");
+  }
   const std::size_t rows = engine.disk->rows();
   open_without(engine);
   engine.run();
@@ -262,6 +269,36 @@ TEST_CASE("an ended procedure that cannot be read is neither answered for nor fo
   CHECK(engine.executor().wait(root).status().code() == StatusCode::kCorruption);
   CHECK(engine.submit("p", {.nonce = {1, 1}}) == root);
   CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.disk->rows() == rows);
+}
+
+TEST_CASE("a result that an abort may take back is set aside when damaged, with its members") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"c"}, .run = asks().run};
+  engine.world.scripts["c"] = {.steps = 1};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  REQUIRE(engine.world.answer_one("go on"));
+  engine.executor().run_until_idle(2);  // step 2 and the child that it spawns; step 3 is left
+  engine.faults().hold_commit(engine.faults().commits() + 1);
+  engine.faults().crash_before(engine.faults().commits() + 3, FaultStore::AfterCrash::kFail);
+  engine.executor().abort_async(root, {}, [](const Status&) {});
+  engine.run();
+  engine.faults().release();
+  engine.run();
+  engine.close();
+  REQUIRE(engine.disk->get(Space::kResult, result_key(root)).has_value());
+  engine.disk->put(Space::kResult, result_key(root), "damaged");
+  const std::size_t rows = engine.disk->rows();
+
+  CHECK(refusal(engine).code() == StatusCode::kCorruption);
+  open_without(engine);
+  engine.run();
+  REQUIRE(engine.executor().unreadable().size() == 1);
+  CHECK(engine.executor().unreadable().front().id == root);
+  CHECK(engine.executor().unreadable().front().root == root);
+  CHECK(quarantined(engine) == std::set<std::uint64_t>{root.value, root.value + 1});
   CHECK(engine.disk->rows() == rows);
 }
 

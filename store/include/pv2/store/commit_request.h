@@ -63,6 +63,9 @@ class RowBatch {
     add_with(RowOperation::kUpdate, space, key, write);
   }
 
+  /// One operation as for_each() gives it.
+  void add(RowOperation operation, Space space, std::string_view key, std::string_view value);
+
   /// Makes room for so many bytes().
   void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
   void clear() noexcept {
@@ -92,7 +95,6 @@ class RowBatch {
   }
 
  private:
-  void add(RowOperation operation, Space space, std::string_view key, std::string_view value);
   template <class Write>
   void add_with(RowOperation operation, Space space, std::string_view key, Write& write) {
     add(operation, space, key, {});

@@ -85,8 +85,8 @@ class ProcedureStore {
   /// commit. Thread-safe; `visit` may call get() and scan().
   virtual Status scan(Space space, std::string_view prefix, const RowVisitor& visit) = 0;
 
-  /// Whether rows in Space::kProcedure, kNonce and kEngine survive (false for Noop: then the engine
-  /// answers everything from memory).
+  /// Whether rows in Space::kProcedure, kResult, kNonce and kEngine survive (false for Noop: then
+  /// the engine answers everything from memory).
   [[nodiscard]] virtual bool keeps_records() const noexcept = 0;
 
   [[nodiscard]] virtual StoreLimits limits() const noexcept = 0;
