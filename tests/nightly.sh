@@ -102,11 +102,9 @@ if [[ -x build/release/examples/pv2_demo ]]; then
 fi
 minutes=$((SECONDS / 60))
 echo "== the paths through every function"
-cmake --preset tidy --log-level=WARNING
 paths='-*'
 for part in core cplusplus deadcode unix; do paths+=",clang-analyzer-$part.*"; done
-sed -n 's/^ *"file": "\(.*\)",*$/\1/p' build/tidy/compile_commands.json | grep -vF "$PWD/build/" |
-  xargs -n 1 -P "$(nproc)" clang-tidy --quiet -p build/tidy --checks="$paths"
+cmake/run_tidy.sh --checks="$paths"
 mkdir -p build/mutants
 if ! tests/mutants/run.sh --copy build/mutants; then
   echo "nightly: a fault was not found; repeat with tests/mutants/run.sh --only 'its title'"

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# clang-tidy over every source of the layers, two or more at once. Reads them and builds nothing.
+# What it is given goes to clang-tidy: cmake/run_tidy.sh --checks='-*,clang-analyzer-*'
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+cmake --preset tidy --log-level=WARNING
+sed -n 's/^ *"file": "\(.*\)",*$/\1/p' build/tidy/compile_commands.json | grep -vF "$PWD/build/" |
+  xargs -n 1 -P "$(nproc)" clang-tidy --quiet -p build/tidy "$@"
