@@ -1,23 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Makes one program of each tests/fuzz/*_fuzz.cc, in build/<preset>/fuzz. Needs clang, whose
-# libFuzzer brings main(). tests/nightly.sh runs whatever it finds there. A fuzzer may reach what is
+# Each tests/fuzz/*_fuzz.cc is a harness: one function that takes any bytes. With PV2_BUILD_FUZZ it
+# becomes a fuzzer in build/<preset>/fuzz, which tests/nightly.sh runs; that needs clang, whose
+# libFuzzer brings main(). With PV2_BUILD_TESTS it becomes a test that gives it a few inputs, so
+# that a harness that does not keep up with the engine is found at once. A harness may reach what is
 # private to store, where the decoders of foreign bytes live.
-if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+if(PV2_BUILD_FUZZ AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR
     "PV2_BUILD_FUZZ needs clang++, and this is ${CMAKE_CXX_COMPILER_ID}. Use the preset `fuzz`.")
 endif()
-file(GLOB fuzz_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/fuzz/*_fuzz.cc")
-add_custom_target(fuzzers)
-foreach(source IN LISTS fuzz_sources)
-  cmake_path(GET source STEM name)
-  add_executable(${name} ${source})
+
+function(pv2_fuzz_program name)
+  add_executable(${name} ${ARGN})
   pv2_link_insider(${name} store)
   target_link_libraries(${name} PRIVATE pv2::engine)
   target_include_directories(${name} PRIVATE
     "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/engine")
-  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   pv2_flags(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
-  add_dependencies(fuzzers ${name})
+endfunction()
+
+file(GLOB fuzz_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/fuzz/*_fuzz.cc")
+add_custom_target(fuzzers)
+foreach(source IN LISTS fuzz_sources)
+  cmake_path(GET source STEM name)
+  if(PV2_BUILD_FUZZ)
+    pv2_fuzz_program(${name} ${source})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(fuzzers ${name})
+  endif()
+  if(PV2_BUILD_TESTS)
+    pv2_fuzz_program(${name}_test ${source} "${PROJECT_SOURCE_DIR}/tests/fuzz/any_bytes.cc")
+    target_compile_options(${name}_test PRIVATE ${PV2_TEST_OPTIONS})
+    add_test(NAME "fuzz: ${name} finds nothing in a few inputs" COMMAND ${name}_test)
+    set_tests_properties("fuzz: ${name} finds nothing in a few inputs" PROPERTIES
+      LABELS once TIMEOUT 300)
+  endif()
 endforeach()

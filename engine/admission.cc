@@ -155,7 +155,7 @@ void Admission::withdraw(std::unique_ptr<InsertCommit> commit) {
     core_.settle(*execution, Disposition::kComplete);
     core_.state.live.erase(execution->id);
     if (execution->nonce) core_.state.nonces.erase(execution->nonce);
-    answer_waiters(*execution,
+    answer_waiters(core_, *execution,
                    Status(StatusCode::kNotFound, "the step that was submitting procedure " +
                                                      std::to_string(execution->id.value) +
                                                      " did not come to its end"),

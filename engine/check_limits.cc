@@ -57,7 +57,15 @@ Status check_locks(const std::string& type, const LockSet& locks) {
                    " locks, and LockSet::kMaxRequests (" + std::to_string(LockSet::kMaxRequests) +
                    ") is the most; lock what they have in common, or give the parts to children");
   }
+  if (locks.scope() < LockScope::kOperation || locks.scope() > LockScope::kVisit) {
+    return invalid("the locks of a " + type + " have a scope that LockScope does not have");
+  }
   for (const LockRequest& request : locks.requests()) {
+    if (request.mode != LockMode::kShared && request.mode != LockMode::kExclusive) {
+      return invalid("a " + type + " locks " +
+                     to_string({request.key.cls, shortened(request.key.name)}) +
+                     " in a mode that LockMode does not have");
+    }
     Status status = check_key(request.key);
     if (!status.ok()) return status.with_context("the locks of a " + type);
   }

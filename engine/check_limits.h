@@ -24,7 +24,7 @@ namespace pv2 {
 /// A key that is locked or limited: its name, and its class, which is one of ResourceClass.
 [[nodiscard]] Status check_key(const ResourceKey& key);
 
-/// The keys of a lock set, and how many they are.
+/// The keys of a lock set and how many they are; modes and scope, which have to exist.
 [[nodiscard]] Status check_locks(const std::string& type, const LockSet& locks);
 
 /// Numbers, names and the store of an executor that is to be opened.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "record_codec.h"
 
@@ -113,11 +114,17 @@ Result<Expiry::Found> Expiry::find(Duration age) {
     }
     return found;
   }
+  std::set<ProcedureId> set_aside;  // they stay, with their dates
+  {
+    StateLock lock(core_);
+    for (const auto& [id, record] : core_.state.unreadable) set_aside.insert(id);
+  }
   const Status enough(StatusCode::kUnavailable, "all that is asked for was seen");
   bool stopped = false;
   const Status status = core_.store.scan(Space::kEngine, kKeptKeyPrefix, [&](const StoredRow& row) {
     const auto kept = decode_kept(row.key, row.value);
     if (!kept.ok()) return Status();  // damaged: its result stays until it is acknowledged
+    if (set_aside.contains(kept->id)) return Status();
     const bool young = is_young(*kept);
     if (young) found.young = kept->age;
     stopped = young || found.expired.size() == kFoundAtOnce;

@@ -33,6 +33,8 @@ bool keeps_locks_for_work(Execution& execution) {
   if (scope == LockScope::kOperation || execution.locks.empty() || !execution.holds_locks()) {
     return false;
   }
+  if (is_parked_in_undo(execution))
+    return execution.phase == Phase::kIdle && scope == LockScope::kVisit;
   if (execution.undo_step != 0 || failing_domain(execution) != nullptr) return false;
   if (execution.phase == Phase::kIdle) return execution.parked && scope == LockScope::kVisit;
   if (execution.phase != Phase::kWaiting) return false;
@@ -51,17 +53,14 @@ void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
   commit->execution = &execution;
   commit->gives_back = true;
   Transition& same = commit->next;
-  same.state = execution.state;
-  same.step = execution.step;
-  same.attempt = execution.attempt;
-  same.no_return = execution.no_return;
-  same.parked = execution.parked;
-  same.unsure = execution.unsure;
-  same.awaits = execution.awaits;
-  core.go_on_waiting(execution, same);
-  same.result = execution.result.view();
+  same = as_it_is(core, execution);
   same.holds_locks = false;
-  same.now = core.clock.wall_now();
+  // A step that runs under locks which an earlier one's work has kept makes no record when it
+  // waits. Without its locks a restart would take it for one that never began.
+  if (execution.started && execution.step != 0 && execution.undo_step == 0 &&
+      !may_have_begun(execution, same.holds_locks)) {
+    same.history = HistoryEntry{execution.step, execution.attempt, Outcome::Kind::kWait, same.now};
+  }
   if (execution.failure) same.error = execution.failure->shown();
   update_state(execution, same, 0, commit->batch);
   core.state.timers.cancel(execution);

@@ -132,7 +132,7 @@ Status on_engine_thread(std::string_view verb) {
 // Blocks until the answer is there; with a store that has no thread of its own, by doing its work.
 template <class Latch>
 auto ProcedureExecutor::await(Latch& latch) {
-  while (engine_->core.store.pump() && !latch.value) {
+  while (engine_->core.store.pump() && !latch.has_value.load(std::memory_order_acquire)) {
   }
   latch.wait();
   return *std::move(latch.value);

@@ -101,11 +101,13 @@ bool stops_here(const Execution& head, const Execution& execution, const StepCom
   return execution.undo_step == 0 && !ordered && (!commit.was_undo || commit.is_grant);
 }
 
-// Nothing but the locks has changed, and of a timed wait how much is left.
+// Nothing but the locks has changed, and of a timed wait how much is left; it may say that its step
+// has begun.
 void apply_locks(Execution& execution, const Transition& next) {
   execution.recorded_locks = next.holds_locks;
   execution.deadline = next.deadline;
   execution.patience = next.patience;
+  if (const auto& begun = next.history) execution.history.add(*begun);
 }
 
 // Whether an operator ordered it.
@@ -425,7 +427,8 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
 
 // It waits on as it did, or does what has become possible meanwhile.
 void Publisher::gave_back(Execution& execution, Effects& effects) {
-  PV2_ASSERT(execution.undo_step == 0, "an undo keeps its locks until it is over");
+  PV2_ASSERT(execution.undo_step == 0 || is_parked_in_undo(execution),
+             "an undo keeps its locks until it is over, or parked");
   const bool arrived = execution.wake_pending || (execution.inbox && execution.inbox->has_wanted());
   execution.phase = execution.parked ? Phase::kIdle : Phase::kWaiting;
   if (arrived && !execution.parked) {
@@ -562,7 +565,7 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
                                     status = core_.state.store_failure] { callback(status); });
     }
     for (const auto& [id, execution] : core_.state.live) {
-      answer_waiters(*execution, core_.state.store_failure, effects);
+      answer_waiters(core_, *execution, core_.state.store_failure, effects);
     }
   }
   const Status unknown =

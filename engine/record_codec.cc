@@ -548,6 +548,7 @@ Result<NonceRecord> decode_nonce_record(std::string_view row) {
     }
   }
   if (!reader.ok()) return malformed("nonce row", reader);
+  if (!record.id) return Status(StatusCode::kCorruption, "nonce row names no procedure");
   return record;
 }
 
@@ -625,6 +626,12 @@ Result<Watermark> decode_watermark(std::string_view row) {
     }
   }
   if (!reader.ok()) return malformed("id watermark", reader);
+  if (watermark.next_id == 0) {
+    return Status(StatusCode::kCorruption, "id watermark says that the next id is 0");
+  }
+  if (watermark.age.age < Duration::zero()) {
+    return Status(StatusCode::kCorruption, "id watermark says that the store is younger than new");
+  }
   return watermark;
 }
 
@@ -1084,6 +1091,16 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
   execution.sent_back = (flags & kSentBack) != 0;
   execution.reported = (flags & kReported) != 0;
   execution.unsure = (flags & kUnsure) != 0;
+  const bool may_be_parked =
+      execution.state == ProcedureState::kRunnable || execution.state == ProcedureState::kFailed;
+  if (execution.parked && !may_be_parked) {
+    return Status(StatusCode::kCorruption,
+                  "state says that it is parked, and that it waits or has ended");
+  }
+  if (execution.reported && execution.state != ProcedureState::kRolledBack) {
+    return Status(StatusCode::kCorruption,
+                  "state says that its failure was reported, and not that it is undone");
+  }
   if ((flags & kAudited) != 0) execution.audited = true;
   if (error_code != StatusCode::kOk || parked_code != StatusCode::kOk || !undo_failure.ok()) {
     execution.failure = std::make_unique<Failure>();

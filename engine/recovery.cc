@@ -171,6 +171,10 @@ Status Recovery::link_oldest() {
   reading_.pop_front();
   if (!read.ok()) return read.status();
   highest_ = std::max(highest_, read->highest);
+  for (const std::string& key : read->orphans) {
+    const auto order = parse_procedure_key(key);
+    if (order && order->kind == RowKind::kAudit) late_orders_.emplace(order->id, order->number);
+  }
   std::move(read->orphans.begin(), read->orphans.end(), std::back_inserter(orphans_));
   if (Status status = find_ended_roots(*read); !status.ok()) return status;
   StateLock lock(core_);
@@ -183,9 +187,10 @@ Status Recovery::link_oldest() {
     has_ended(loaded.header.root) ? forget(loaded) : go_on_with(loaded);
   }
   for (AuditCopy& copy : read->audit_copies) {  // the root's id is the lower one: it was linked
+    const bool too_late = late_orders_.contains({copy.root, parse_procedure_key(copy.key)->number});
     const bool kept = has_ended(copy.root) || core_.find(copy.root) != nullptr ||
                       core_.state.unreadable.contains(copy.root);
-    if (!kept) orphans_.push_back(std::move(copy.key));
+    if (!kept || too_late) orphans_.push_back(std::move(copy.key));
   }
   return Status();
 }

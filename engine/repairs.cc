@@ -56,6 +56,15 @@ std::vector<Execution*> tree_of(Execution& head) {
   return all;
 }
 
+// Whether `member` is the head of a domain within that of `head` that has failed by itself: unless
+// it is parked, and nobody of it is in flight, its undoing may begin at any moment.
+bool fails_within(const Execution& head, const Execution& member) {
+  if (&member == &head || !member.is_head()) return false;
+  const TreeState& tree = member.tree;
+  if (tree.work != nullptr) return true;
+  return tree.failing == &member && (!tree.parked || tree.in_flight_inside != 0);
+}
+
 // Those of the domain of `head` that may be in the middle of something, or wait. When the domain
 // has failed and nobody in it is in flight, that is whoever has begun a turn of the rollback: all
 // others were stopped, and stand still.
@@ -376,6 +385,7 @@ std::unique_ptr<StepCommit> end_tree(EngineCore& core, Execution& head, const Au
   PV2_ASSERT(head.is_head() && head.tree.work == nullptr,
              "a domain is ended when nothing is done to its members");
   for (Execution* member : may_be_busy(head)) {
+    PV2_ASSERT(!fails_within(head, *member), "nothing of what is ended begins to be undone");
     if (member->phase == Phase::kWaiting) member->phase = Phase::kIdle;
     if (member->work) member->work->ends = true;
     core.abandon_waits(*member);
@@ -572,6 +582,7 @@ Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.sta
 // off. All that is queued has been settled.
 bool is_busy(EngineCore& core, const Execution& head, const Execution& member)
     PV2_REQUIRES(core.state_mutex) {
+  if (fails_within(head, member)) return true;
   if (member.work && member.work->held_back) return true;
   const bool in_line = member.phase == Phase::kQueued && head.tree.rollback &&
                        core.scheduler.place_of(member, 0).where != QueuePlace::Where::kOut;

@@ -6,6 +6,9 @@
 #include "results.h"
 
 #include <algorithm>
+#include <forward_list>
+#include <iterator>
+#include <memory>
 #include <utility>
 
 #include "inbox_codec.h"
@@ -76,10 +79,30 @@ void answer_waiter(Waiter waiter, Result<ProcedureResult> result, Effects& effec
                  : effects.answers.emplace_back(std::move(call));
 }
 
-void answer_waiters(Execution& root, const Result<ProcedureResult>& result, Effects& effects) {
-  root.waiters.reverse();
-  for (Waiter& waiter : root.waiters) answer_waiter(std::move(waiter), result, effects);
+void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureResult>& result,
+                    Effects& effects) {
+  if (root.waiters.empty()) return;
+  if (std::next(root.waiters.begin()) == root.waiters.end()) {
+    answer_waiter(std::move(root.waiters.front()), result, effects);
+    return root.waiters.clear();
+  }
+  // There may be any number: they share one copy, and are gone through when the mutex is released.
+  struct Crowd {
+    std::forward_list<Waiter> waiters;
+    Result<ProcedureResult> result;
+  };
+  auto crowd = std::make_shared<Crowd>(Crowd{std::move(root.waiters), result});
   root.waiters.clear();
+  effects.answers.push_back([&pool = *core.pool, crowd = std::move(crowd)] {
+    crowd->waiters.reverse();
+    for (Waiter& waiter : crowd->waiters) {
+      if (!waiter.on_pool) {
+        waiter.answer(crowd->result);
+      } else {
+        pool.post([crowd, answer = std::move(waiter.answer)] { answer(crowd->result); });
+      }
+    }
+  });
 }
 
 void answer_acknowledger(Acknowledger who, Status status, Effects& effects) {
@@ -90,7 +113,7 @@ void answer_acknowledger(Acknowledger who, Status status, Effects& effects) {
 
 void keep_result(EngineCore& core, Execution& root, Effects& effects) {
   ProcedureResult result = result_of(root);
-  answer_waiters(root, result, effects);
+  answer_waiters(core, root, result, effects);
   PV2_ASSERT(root.ended_age != Execution::kNotDated, "a root that has ended is dated");
   const std::size_t bytes = bytes_of_rows(root);
   core.state.completed.add(Completed{.result = std::move(result),
@@ -327,7 +350,7 @@ void Results::answer_all(const Status& status) {
   {
     StateLock lock(core_);
     for (const auto& [id, execution] : core_.state.live) {
-      answer_waiters(*execution, status, effects);
+      answer_waiters(core_, *execution, status, effects);
     }
     for (auto& [root, garbage] : core_.state.garbage) {
       for (auto& answer : garbage.acknowledgements) {

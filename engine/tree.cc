@@ -459,7 +459,14 @@ void go_on_without_order(EngineCore& core, Execution& head, Effects& effects) {
   }
 }
 
-bool can_be_undone(Execution& head) { return beyond_return(head) == nullptr; }
+bool can_be_undone(Execution& head) {
+  if (beyond_return(head) != nullptr) return false;
+  if (head.root->tree.begun == 0) return true;
+  for (const Execution& member : Subtree(head)) {
+    if (member.has_begun_it) return false;
+  }
+  return true;
+}
 
 namespace {
 

@@ -144,6 +144,69 @@ TEST_CASE("an order that ends a tree beside work that it kept a lock for ends it
   CHECK(engine.result(root).bypassed);
 }
 
+TEST_CASE("a tree that gave up is not bypassed while a part of it that failed is to be undone") {
+  const bool by_work = GENERATE(false, true);
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  ProcedureId root;
+  std::vector<Status> answers;
+  const auto bypass = [&] {
+    engine.executor().repair_async(root, RepairVerb::kBypass, kNote,
+                                   [&](const Status& status) { answers.push_back(status); });
+  };
+  scripts["r"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) {
+                      run.spawn("gives up");
+                      run.ctx.spawn(Job(run.world, "d"), kReported());
+                    }
+                    return usual();
+                  }};
+  scripts["gives up"] = {
+      .steps = 1, .run = [](JobRun&) -> std::optional<Outcome> { return Say::retry("later"); }};
+  scripts["d"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) {
+                      run.spawn("fails");
+                      run.spawn("works");
+                      spawn_many(run);
+                    }
+                    return usual();
+                  }};
+  scripts["fails"] = {.steps = 1,
+                      .run = [](JobRun& run) { return when_told(run, Say::fail("no")); }};
+  scripts["works"] = {.steps = 2, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                        if (run.step == 1 || !by_work) return usual();
+                        const auto* const ended = run.ctx.offload([&] {
+                          machine.say_go({root.value + 3});
+                          engine.run();
+                          bypass();
+                          engine.run();
+                        });
+                        return ended == nullptr ? std::optional(Say::wait()) : usual();
+                      }};
+  scripts["k"] = {.steps = 1};
+  machine.open(1);
+  engine.executor().submit_async(Job(engine.world, "r"), {},
+                                 [&](const Result<Submitted>& submitted) { root = submitted->id; });
+  engine.run();
+  engine.run();
+  if (!by_work) {
+    machine.say_go({root.value + 3});
+    SectionLooks::at_each_pause(engine.executor(), [&] {
+      if (answers.size() < 3) bypass();  // later it has been undone, and leaves
+    });
+    engine.run();
+    SectionLooks::at_each_pause(engine.executor(), {});
+  }
+  REQUIRE_FALSE(answers.empty());
+  for (const Status& answer : answers) CHECK(answer.code() == StatusCode::kUnavailable);
+  CHECK(engine.world.journal.count("undo works.1") == 1);
+  REQUIRE(engine.executor().bypass(root, kNote).to_string() == "OK");
+  engine.run();
+  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.result(root).bypassed);
+}
+
 TEST_CASE("an abort and an order that ends the same large tree end it once") {
   Machine machine;
   EngineWorld& engine = machine.engine;

@@ -144,6 +144,35 @@ TEST_CASE("a tree past its point of no return is not given up for a deadlock") {
   CHECK(engine.result(younger).state == ProcedureState::kSuccess);
 }
 
+TEST_CASE("a tree that has begun its point of no return is not given up for a deadlock") {
+  EngineWorld engine;
+  script_a_circle(engine.world);
+  const auto waits_in_it = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 3 && !run.ctx.timed_out()) return Say::wait_for(std::chrono::minutes(1));
+    return std::nullopt;
+  };
+  engine.world.scripts["commits"] = {
+      .steps = 4, .run = waits_in_it, .locks = goods().scope(LockScope::kStep)};
+  engine.world.scripts["younger"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+                                       if (run.step != 1) return std::nullopt;
+                                       run.ctx.spawn(CommittingJob(run.world, "commits"));
+                                       return std::nullopt;
+                                     },
+                                     .locks = orders()};
+  engine.world.scripts["older"] = {.children = {"older child"}, .locks = goods()};
+  engine.world.scripts["older child"] = {.steps = 1, .locks = orders()};
+  engine.open();
+  const ProcedureId older = engine.submit("older", {.delay = std::chrono::seconds(30)});
+  const ProcedureId younger = engine.submit("younger");
+  engine.run();
+  engine.advance(std::chrono::seconds(30));
+  CHECK(engine.executor().abort(younger).code() == StatusCode::kFailedPrecondition);
+  engine.run_to_the_end();
+
+  CHECK(engine.result(older).status.code() == StatusCode::kDeadlock);
+  CHECK(engine.result(younger).state == ProcedureState::kSuccess);
+}
+
 TEST_CASE("of two rollbacks that need each other's locks the younger is parked and says why") {
   EngineWorld engine;
   // Each tree: a child that holds one key to the end, and before that one that has let go of the

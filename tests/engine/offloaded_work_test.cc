@@ -252,6 +252,38 @@ TEST_CASE("a lock per step that was kept for work is given back when the work en
   CHECK_FALSE(engine.describe(id).holds_locks);
 }
 
+TEST_CASE(
+    "a step that runs under a lock kept for earlier work counts as begun when it is given back") {
+  const bool crash = GENERATE(false, true);
+  const bool commits = GENERATE(false, true);
+  EngineWorld engine;
+  const std::uint32_t offloads = commits ? 2 : 1;
+  const auto run_step = [=, &engine](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == offloads) run.ctx.offload([&engine] { engine.run(); });
+    if (run.step != offloads + 1) return usual();
+    run.effect();
+    return run.ctx.signal("go") == nullptr ? std::optional(Say::wait()) : usual();
+  };
+  engine.world.scripts["a"] = {
+      .steps = 4, .run = run_step, .locks = table().scope(LockScope::kStep)};
+  engine.open();
+  const ProcedureId id = commits ? engine.submit<CommittingJob>("a") : engine.submit("a");
+  engine.run();
+  REQUIRE(engine.world.journal.count(commits ? "do a.3" : "do a.2") == 1);
+  CHECK_FALSE(engine.describe(id).holds_locks);
+  if (crash) engine.crash_and_open();
+  const Status aborted = engine.executor().abort(id);
+  if (commits) {
+    CHECK_THAT(aborted.to_string(), ContainsSubstring("has begun its point of no return"));
+    return;
+  }
+  CHECK(aborted.ok());
+  engine.run();
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK(engine.world.journal.count("undo a.2") == 1);
+  CHECK(engine.journal().back() == "undo a.1");
+}
+
 TEST_CASE("a lock per visit is kept over waits, and given back in a back-off and when parked") {
   EngineWorld engine;
   engine.retry = {.base = 1h, .cap = 1h, .jitter_percent = 0, .max_attempts = 2};
@@ -528,8 +560,13 @@ TEST_CASE(
 TEST_CASE("a procedure that is parked in an undo keeps its locks, unless they are per visit") {
   EngineWorld engine;
   const LockScope scope = GENERATE(LockScope::kOperation, LockScope::kStep, LockScope::kVisit);
-  CAPTURE(scope);
+  const bool with_work = GENERATE(false, true);
+  CAPTURE(scope, with_work);
   bool mended = false;
+  const auto work = [&] {
+    submit_beside(engine, "other");
+    CHECK(engine.world.journal.count("do other.1") == 0);  // it works on under the lock
+  };
   engine.world.scripts["other"] = {.steps = 1, .locks = table()};
   engine.world.scripts["a"] = {.steps = 2,
                                .run = [](JobRun& run) -> std::optional<Outcome> {
@@ -537,15 +574,16 @@ TEST_CASE("a procedure that is parked in an undo keeps its locks, unless they ar
                                  return usual();
                                },
                                .undo = [&](JobRun& run) -> std::optional<Outcome> {
-                                 if (run.step == 1 && !mended) return Say::fail("stuck");
-                                 return usual();
+                                 if (run.step != 1 || mended) return usual();
+                                 if (with_work) run.ctx.offload(work);
+                                 return Say::fail("stuck");
                                },
                                .locks = table().scope(scope)};
   engine.open();
   const ProcedureId id = engine.submit("a");
   engine.run();
   REQUIRE(engine.describe(id).parked);
-  engine.submit("other");
+  if (!with_work) engine.submit("other");
   engine.run();
   const bool kept = scope != LockScope::kVisit;
   CHECK(engine.describe(id).holds_locks == kept);

@@ -94,6 +94,24 @@ TEST_CASE("an option that has a value its kind does not have is refused") {
   check_refused(ProcedureExecutor::open(std::move(options)).status(), "unreadable");
 }
 
+TEST_CASE("a lock in a mode or of a scope that does not exist is refused, of a child too") {
+  EngineWorld engine;
+  const auto table = [](LockMode mode) { return LockSet().table("shop", "t", mode); };
+  const auto mode = static_cast<LockMode>(GENERATE(0, 3, 7));
+  engine.world.scripts["mode"] = {.locks = table(mode)};
+  engine.world.scripts["scope"] = {
+      .locks = table(LockMode::kShared).scope(static_cast<LockScope>(GENERATE(0, 4)))};
+  engine.world.scripts["parent"] = {.children = {"mode"}};
+  engine.open();
+  check_refused(engine.executor().submit(Job(engine.world, "mode")).status(), "LockMode");
+  check_refused(engine.executor().submit(Job(engine.world, "scope")).status(), "LockScope");
+  const ProcedureId parent = engine.submit("parent");
+  engine.run_to_the_end();
+  check_refused(engine.result(parent).status, "LockMode");
+  engine.open();
+  CHECK(engine.executor().live_procedures() == 0);
+}
+
 TEST_CASE("an order without who or why, or with a step that it does not take, is refused") {
   EngineWorld engine;
   bool mended = false;

@@ -70,6 +70,24 @@ TEST_CASE("everybody who waits is told, once, when the end is durable and not be
   CHECK(told == 3);
 }
 
+TEST_CASE("a thousand who wait for one result share it, and are told in their order") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {
+      .steps = 1, .run = [](JobRun&) { return std::optional(Say::done("the result")); }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  std::vector<int> told;
+  for (int i = 0; i < 1000; ++i) {
+    engine.executor().wait_async(id, [&told, i](const Result<ProcedureResult>& result) {
+      CHECK(result->result == "the result");
+      told.push_back(i);
+    });
+  }
+  engine.run();
+  CHECK(told.size() == 1000);
+  CHECK(std::is_sorted(told.begin(), told.end()));
+}
+
 TEST_CASE("an id that was never issued, an old one and a live one are told apart") {
   EngineWorld engine;
   engine.world.scripts["a"] = {};

@@ -8,6 +8,7 @@
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/store/memory_procedure_store.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -36,6 +37,10 @@ using Rows = std::map<RowKey, std::string>;
 RowKey row_of(std::uint64_t id, RowKind kind) {
   const auto key = procedure_key(ProcedureId{id}, kind);
   return {Space::kProcedure, std::string(std::string_view(key))};
+}
+RowKey result_of(std::uint64_t id) {
+  const auto key = result_key(ProcedureId{id});
+  return {Space::kResult, std::string(std::string_view(key))};
 }
 
 // Procedures in every condition that a record can be in.
@@ -140,6 +145,7 @@ struct Template {
     });
     for (const auto& [key, value] : rows) keys.push_back(key);
     for (std::uint64_t id = 1; id < 100; ++id) {
+      if (rows.contains(result_of(id))) roots.insert(id);
       const auto at = rows.find(row_of(id, RowKind::kHeader));
       if (at == rows.end()) continue;
       Execution header;
@@ -158,7 +164,8 @@ class Script {
   [[nodiscard]] bool empty() const { return at_ == end_; }
   std::uint8_t byte() { return empty() ? 0 : *at_++; }
   std::string bytes() {
-    const std::size_t size = std::min<std::size_t>(byte(), static_cast<std::size_t>(end_ - at_));
+    const std::size_t wanted = byte();
+    const std::size_t size = std::min(wanted, static_cast<std::size_t>(end_ - at_));
     std::string taken(reinterpret_cast<const char*>(at_), size);
     at_ += size;
     return taken;
@@ -228,10 +235,12 @@ void mutate(Rows& rows, const Template& sound, Script& script) {
 }
 
 bool untouched(const Rows& rows, const Template& sound, std::uint64_t id) {
-  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
-    const RowKey key = row_of(id, kind);
+  for (const RowKey& key :
+       {row_of(id, RowKind::kHeader), row_of(id, RowKind::kState), result_of(id)}) {
+    const auto before = sound.rows.find(key);
     const auto now = rows.find(key);
-    if (now == rows.end() || now->second != sound.rows.at(key)) return false;
+    if ((before == sound.rows.end()) != (now == rows.end())) return false;
+    if (now != rows.end() && now->second != before->second) return false;
   }
   return true;
 }

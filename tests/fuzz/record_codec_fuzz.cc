@@ -5,6 +5,7 @@
 // mostly refuses) and as a message inside a proper frame. Decoding ends in a Status with a reason
 // or in a value; and what was understood is written to bytes that mean the same.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -74,6 +75,9 @@ Transition unchanged(const Execution& execution, bool holds_locks) {
   if (execution.failure) next.undo_error = execution.failure->undo;
   next.bypassed = execution.bypassed;
   next.reported = execution.reported;
+  if (is_finished(execution.state)) {
+    next.ended_age = std::max(execution.ended_age, Duration::zero());
+  }
   if (execution.failure && execution.state != ProcedureState::kFailed) {
     next.error = execution.parked ? execution.failure->parked : execution.failure->error;
   }

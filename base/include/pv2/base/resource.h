@@ -59,6 +59,9 @@ struct LockRequest {
 
 /// For how long a procedure keeps its lock set. Whatever the scope, it is not given back while work
 /// that the procedure has offloaded runs. Persisted.
+///
+/// An undo keeps its locks, whatever the scope, through its waits and back-offs until it is over;
+/// with kVisit not while it is parked.
 enum class LockScope : std::uint8_t {
   kOperation = 1,  ///< From the first step until it ends or is undone, through waits and restarts.
   kStep = 2,       ///< For one step at a time; given back while it waits.
