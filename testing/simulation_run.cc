@@ -310,6 +310,9 @@ void SimulationRun::meanwhile() {
     case 4:
       clock_->advance(std::chrono::milliseconds(1 + between_.below(2000)));
       break;
+    case 5:
+      story_->interfere(between_.next(), *executor_);
+      break;
     default:
       break;
   }

@@ -207,6 +207,21 @@ void MixedStory::operate(std::size_t index, ProcedureExecutor& executor) {
   }
 }
 
+// Where operators give orders at all, some come in the middle of a step or of a work on a tree.
+void MixedStory::interfere(std::uint64_t choices, ProcedureExecutor& executor) {
+  constexpr std::size_t kInterferencesMax = 6;
+  Random random(choices);
+  if (world_.plan().orders == 0 || interferences_ >= kInterferencesMax) return;
+  const std::size_t task = random.below(world_.plan().tasks.size());
+  const std::size_t root = world_.plan().tasks[task].root;
+  const bool of_root = random.below(2) == 0;
+  const ProcedureId id = id_of(of_root ? root : task);
+  if (!id) return;
+  ++interferences_;
+  const RepairVerb verb = random.below(2) == 0 ? RepairVerb::kBypass : RepairVerb::kRetryNow;
+  orders_.order(executor, verb, id, root, false);
+}
+
 // A tree that goes forward would refuse it. Undo steps may be under way: then the order waits.
 bool MixedStory::bypass_what_is_undone(ProcedureExecutor& executor) {
   for (const ProcedureInfo& info : executor.list()) {

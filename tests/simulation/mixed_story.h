@@ -33,6 +33,7 @@ class MixedStory final : public SimulationStory {
   [[nodiscard]] std::size_t operations() const override { return operations_.size(); }
   [[nodiscard]] std::string operation_words(std::size_t index) const override;
   void operate(std::size_t index, ProcedureExecutor& executor) override;
+  void interfere(std::uint64_t choices, ProcedureExecutor& executor) override;
   void begin_life(ProcedureExecutor& executor) override;
   void stop_begins() override { world_.stop_begins(); }
   bool wind_up(ProcedureExecutor& executor) override;
@@ -113,6 +114,7 @@ class MixedStory final : public SimulationStory {
   std::set<std::uint64_t> parked_;  // roots of trees of which something is
   bool keeps_others_out_ = false;   // one of them has locks
   std::size_t last_orders_ = 0;     // given in the end
+  std::size_t interferences_ = 0;
 };
 
 }  // namespace pv2::testing

@@ -54,6 +54,8 @@ class SimulationStory {
   [[nodiscard]] virtual std::size_t operations() const = 0;
   [[nodiscard]] virtual std::string operation_words(std::size_t index) const = 0;
   virtual void operate(std::size_t index, ProcedureExecutor& executor) = 0;
+  /// In the middle of something else: another thread calls an asynchronous verb, or none.
+  virtual void interfere(std::uint64_t /*choices*/, ProcedureExecutor& /*executor*/) {}
   /// A life begins: clients ask again for what they have not seen answered.
   virtual void begin_life(ProcedureExecutor& /*executor*/) {}
   /// The executor is being stopped; no step may begin in this life.
