@@ -601,6 +601,19 @@ const Execution* busy_member(EngineCore& core, Execution& head) PV2_REQUIRES(cor
   return nullptr;
 }
 
+Status why_busy(const Execution& head, const Execution& member) {
+  if (!fails_within(head, member) && member.phase == Phase::kQueued) {
+    return Status(StatusCode::kUnavailable,
+                  name_of(member) + " stands in line, or is about to run; abort the tree of " +
+                      name_of(head) + ", or try again");
+  }
+  if (!fails_within(head, member)) return busy(member);
+  return Status(StatusCode::kUnavailable,
+                "a part of the tree of " + name_of(head) + ", " + name_of(member) +
+                    ", has failed and is being undone; bypass that first, or abort the tree, or "
+                    "try again when it is undone");
+}
+
 // Whether what runs of it ends by itself, and nothing follows that: nobody in it goes forward.
 bool comes_to_a_stop(const Execution& head) {
   return head.tree.failing == &head && head.tree.failed;
@@ -612,7 +625,9 @@ Status let_order_wait(EngineCore& core, Execution& head, AuditEntry entry,
   const Execution* const found = busy_member(core, head);
   const Execution& busy_one = found != nullptr ? *found : head;  // one has just been polled
   auto& waiting = core.state.waiting_orders;
-  if (waiting.size() >= WaitingOrder::kMax || !comes_to_a_stop(head)) return busy(busy_one);
+  if (waiting.size() >= WaitingOrder::kMax || !comes_to_a_stop(head)) {
+    return why_busy(head, busy_one);
+  }
   waiting.push_back({head.id, busy_one.id, std::move(entry), std::move(done)});
   head.tree.order_waits = true;
   core.recall_runs();
@@ -765,7 +780,7 @@ Status describe_order(EngineCore& core, Execution& target, Preview& preview)
     case RepairVerb::kBypass: {
       if (Status refusal = why_not_bypassed(core, head); !refusal.ok()) return refusal;
       const Execution* const busy_one = busy_member(core, head);
-      if (busy_one != nullptr && !comes_to_a_stop(head)) return busy(*busy_one);
+      if (busy_one != nullptr && !comes_to_a_stop(head)) return why_busy(head, *busy_one);
       preview.describe_all(head);
       if (head.lost) {
         lines.push_back(name_of(head) +

@@ -299,15 +299,26 @@ bool MixedStory::repair_the_rest(ProcedureExecutor& executor) {
   constexpr std::size_t kOrdersMax = 200;
   using Ending = TaskPlan::Ending;
   const Ending ending = world_.plan().ending;
+  try_again_later_ = false;
   if (ending == Ending::kLeave || parked_.empty() || last_orders_ >= kOrdersMax) return false;
+  bool ordered = false;
   for (const std::uint64_t root : parked_) {
-    ++last_orders_;
     const auto member = world_.members().find(root);
+    // A part of it is in a back-off, say: that takes time. Who stands in line may do so for ever.
+    const Status now = executor.preview(ProcedureId{root}, last_order()).status();
+    const bool in_line =
+        member != world_.members().end() && world_.fate(member->second.spec).may_wait_in_a_circle;
+    if (now.code() == StatusCode::kUnavailable && !in_line) {
+      try_again_later_ = true;
+      continue;
+    }
+    ordered = true;
+    ++last_orders_;
     if (member == world_.members().end()) continue;
     const bool mends = ending == Ending::kMend;
     orders_.order(executor, last_order(), ProcedureId{root}, member->second.spec, mends);
   }
-  return true;
+  return ordered;
 }
 
 void MixedStory::check(ProcedureExecutor& executor, Findings& findings) {

@@ -43,7 +43,7 @@ class MixedStory final : public SimulationStory {
   void check_end(SimulationEnd& end) override;
   /// A parked tree stays, with its locks, and so does who waits for them.
   [[nodiscard]] bool may_stay(const ProcedureInfo& info) const override {
-    return parked_.contains(info.root.value) || keeps_others_out_;
+    return !try_again_later_ && (parked_.contains(info.root.value) || keeps_others_out_);
   }
   [[nodiscard]] bool may_be_repaired(const ProcedureInfo& info) const override {
     return orders_.may_be_repaired(info.root);
@@ -114,6 +114,7 @@ class MixedStory final : public SimulationStory {
   std::set<std::uint64_t> parked_;  // roots of trees of which something is
   bool keeps_others_out_ = false;   // one of them has locks
   std::size_t last_orders_ = 0;     // given in the end
+  bool try_again_later_ = false;    // what is parked in the end, an order was told
   std::size_t interferences_ = 0;
 };
 
