@@ -294,9 +294,11 @@ void RecordReader::check_fields(LoadedProcedure& loaded) const {
       pv2::has_unknown_fields(execution.type->schema, FieldSelection::kState, execution.image);
 }
 
-// Called when the rows of a procedure are over.
+// Called when the rows under one id are over, of which a procedure may have been read.
 Status RecordReader::finish() {
-  if (read_.procedures.empty()) return Status();
+  if (read_.procedures.empty() || read_.procedures.back().execution->id != current_) {
+    return Status();
+  }
   LoadedProcedure& last = read_.procedures.back();
   Execution& execution = *last.execution;
   if (!last.has_state) {

@@ -7,6 +7,7 @@
 
 #include <thread>
 
+#include "inbox_codec.h"
 #include "older_rows.h"
 #include "record_codec.h"
 #include "support/engine_world.h"
@@ -375,6 +376,12 @@ TEST_CASE("a success that an abort takes back is undone after a restart, and has
   CHECK_FALSE(engine.disk->get(Space::kProcedure, procedure_key(id, RowKind::kHeader)).has_value());
   CHECK(engine.disk->get(Space::kResult, result_key(id)).has_value());
   if (older) leave_among_live_ones(*engine.disk, id);
+  // Behind it lies an order of which nobody has the root.
+  RowBatch order;
+  insert_audit({}, {id.value + 1}, 1, order);
+  order.for_each([&](RowOperation, Space space, std::string_view key, std::string_view value) {
+    engine.disk->put(space, key, value);
+  });
 
   open(engine, {.ttl = 1h});
   const auto again = engine.executor().submit(Job(engine.world, "a"), {.nonce = {1, 1}});
