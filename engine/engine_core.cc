@@ -278,7 +278,7 @@ void EngineCore::date_end(const Execution& execution, Transition& next, std::siz
                             beside + limits::kLaterRecordBytes;
   // What may be damaged stays where it is.
   const bool may_move = bytes <= store.limits().batch_bytes && !execution.quarantined;
-  // What is there already is about as large as it was.
+  // A result that is among the results already fitted there, and hardly grows.
   next.moves = execution.is_among_results() || may_move;
 }
 

@@ -37,7 +37,8 @@ class HostThread {
     inside_ = std::thread::id();
     return is_stopping();
   }
-  /// Called once. True: nobody was inside, and the caller ends the executor.
+  /// Called once. True: nobody was inside, and the caller ends the executor. False: the thread that
+  /// is inside does so, when its leave() says it.
   [[nodiscard]] bool stop() PV2_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     stopping_.store(true, std::memory_order_relaxed);

@@ -124,8 +124,8 @@ void insert_rows(const Execution& execution, const Transition& first, RowBatch& 
 /// come back.
 void update_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   RowBatch& batch);
-/// The record in `batch` is that of the end of a root: it is made again, and dated with `age`. What
-/// else is in the batch stays.
+/// `batch` has the last record of the root `execution`. That record is made again, with the date
+/// `age`; what else is in the batch stays.
 void redate_end(const Execution& execution, Transition& last, Duration age, std::uint32_t ran_step,
                 RowBatch& batch);
 

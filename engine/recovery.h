@@ -82,7 +82,7 @@ class Recovery {
   FlatMap<ProcedureId, std::vector<ProcedureId>> garbage_;
   FlatMap<ProcedureId, bool> pruned_;  // ended with a domain in a tree that goes on
   FlatMap<ProcedureId, std::vector<ProcedureId>> pruned_rows_;   // by root, parents first
-  std::set<std::pair<ProcedureId, std::uint64_t>> late_orders_;  // by root and number
+  std::set<std::pair<ProcedureId, std::uint64_t>> late_orders_;  // whose root had ended
   std::vector<std::string> orphans_;                     // keys of messages to whom nobody is left
   std::vector<std::pair<Execution*, Status>> problems_;  // why trees have to be quarantined
   std::vector<Execution*> roots_;

@@ -19,7 +19,8 @@ void keep_result(EngineCore& core, Execution& root, Effects& effects)
 
 /// Queues an answer where it belongs: the host's code goes to the pool.
 void answer_waiter(Waiter waiter, Result<ProcedureResult> result, Effects& effects);
-/// The same for all who wait for `root`, in the order in which they came.
+/// The same for all who wait for `root`, in the order in which they came. They share one copy of
+/// the result, which lives until the last of them was told.
 void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureResult>& result,
                     Effects& effects) PV2_REQUIRES(core.state_mutex);
 /// The same for an acknowledgement.

@@ -24,9 +24,9 @@ struct SimulationMove {
     kTime,      ///< `count` milliseconds pass.
     kWallJump,  ///< The wall clock alone jumps, by `count` ms, back if `choices` is odd.
     kFault,     ///< The store fails after `count` more records.
-    kStop,      ///< The executor is stopped as a host would, and opened again. With a `count`
-                ///< steps run, and the stop comes from another thread in the middle of one: after
-                ///< so many moments at which something could come between.
+    kStop,      ///< The host stops the executor and opens it again. If `count` is not 0, steps
+                ///< run, and another thread calls stop() when something could have come between
+                ///< for the `count`-th time.
     kCrash,     ///< The machine dies; `count` waiting records were written unheard. It comes back.
   };
   Kind kind = Kind::kSteps;

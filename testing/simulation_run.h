@@ -84,7 +84,7 @@ class SimulationRun {
   bool disturbed_ = false;
   int depth_ = 0;
   std::size_t moments_ = 0;
-  std::size_t stop_after_ = 0;  // so many moments; 0: nobody stops it
+  std::size_t stop_after_ = 0;  // at which of these moments stop() is called; 0: at none
   std::size_t lives_ = 0;
   std::uint64_t steps_ = 0;
   std::map<std::uint64_t, Identity> seen_;

@@ -24,6 +24,16 @@ JobScript asks() {
           .locks = kOrders};
 }
 
+// In a life that has ended: the id of an "a" that waits for an answer.
+ProcedureId one_that_waits(EngineWorld& engine, SubmitOptions options = {}) {
+  engine.world.scripts["a"] = asks();
+  engine.open();
+  const ProcedureId id = engine.submit("a", std::move(options));
+  engine.run();
+  engine.close();
+  return id;
+}
+
 std::string row(const MemoryDisk& disk, ProcedureId id, RowKind kind) {
   return disk.get(Space::kProcedure, procedure_key(id, kind)).value();
 }
@@ -266,11 +276,7 @@ TEST_CASE(
 
 TEST_CASE("a torn record is quarantined or refused, at whatever length it was torn") {
   EngineWorld engine;
-  engine.world.scripts["a"] = asks();
-  engine.open();
-  const ProcedureId id = engine.submit("a");
-  engine.run();
-  engine.close();
+  const ProcedureId id = one_that_waits(engine);
   for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
     const std::string good = row(*engine.disk, id, kind);
     for (std::size_t size = 0; size < good.size(); ++size) {
@@ -401,11 +407,7 @@ TEST_CASE("children whose root has no record are quarantined alone, and other tr
 
 TEST_CASE("a quarantined root that is bypassed leaves its rows where they are, damage included") {
   EngineWorld engine;
-  engine.world.scripts["a"] = asks();
-  engine.open();
-  const ProcedureId id = engine.submit("a");
-  engine.run();
-  engine.close();
+  const ProcedureId id = one_that_waits(engine);
   std::string header = row(*engine.disk, id, RowKind::kHeader);
   header.back() = static_cast<char>(header.back() ^ 1);
   put_row(*engine.disk, id, RowKind::kHeader, header);
