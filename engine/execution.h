@@ -144,6 +144,8 @@ struct StoppedStep {
   std::unique_ptr<Failure> failure;
 };
 
+using MembersById = std::map<ProcedureId, Execution*>;
+
 /// What fails together is doing: a root, or a child whose failure is only reported, with all its
 /// descendants. Used in these heads only, under the state mutex: so bits may share a byte.
 struct TreeState {
@@ -158,6 +160,8 @@ struct TreeState {
   bool abort_accepted : 1 = false;  ///< An abort is coming: no point of no return is passed.
   bool given_up : 1 = false;        ///< The failure that ends a deadlock is on the way.
   bool order_waits : 1 = false;  ///< A WaitingOrder is to end it: no turn of its rollback begins.
+  /// It counts as failed only so that the order can end it: no record says that it failed.
+  bool stopped_for_order : 1 = false;
   bool over : 1 = false;  ///< It ended with a failure that was reported, or within such a domain.
   std::unique_ptr<RollbackPlan> rollback;  ///< While it is being undone, parked or not.
   /// As of the last durable record of the head. nullptr: a restart would guess right.
@@ -173,12 +177,13 @@ struct TreeState {
   CommitSequence stopped_since{UINT64_MAX};
   /// In an undo that is planned: members that are parked in theirs.
   std::uint32_t parked_undos = 0;
-  // Of a root, so that an order need not look through its members:
+  // Of a root, so that an order does not look through all of its members:
   std::uint32_t beyond = 0;  ///< Members that are past their point of no return.
   std::uint32_t begun = 0;   ///< Members that have begun to pass it, in no domain that failed.
   /// By id, members that are parked, and heads of domains that are. nullptr: nobody was.
-  std::unique_ptr<std::map<ProcedureId, Execution*>> standing;
-  std::uint32_t heads_that_say_it = 0;  ///< Of a root: heads with `interrupted`, itself included.
+  std::unique_ptr<MembersById> standing;
+  std::unique_ptr<MembersById> at_work;  ///< Members with offloaded work that has not ended.
+  std::uint32_t heads_that_say_it = 0;   ///< Of a root: heads with `interrupted`, itself included.
 };
 
 struct Execution final : SchedulerEntry {

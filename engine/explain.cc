@@ -116,7 +116,8 @@ class Explainer {
       add(Kind::kStopped).error = stopped;
     } else if (execution.work && execution.work->last_order) {
       if (!has_work(execution)) in_flight_around(execution);
-    } else if (failed != nullptr && execution.undo_step == 0 && !is_on_the_move(execution)) {
+    } else if (failed != nullptr && !is_on_the_move(execution) &&
+               (execution.undo_step == 0 || failed->tree.order_waits)) {
       stopped_by_failure(*failed, execution);
     } else {
       by_phase(execution);

@@ -54,9 +54,8 @@ void add_entry(AuditEntry entry, Execution& root, MessageCommit& commit) {
 // Whether no signal can reach it any more. One that has succeeded and is to be undone may ask.
 bool has_ended(Execution& to) {
   if (!is_finished(to.state)) return false;
-  const bool to_be_undone = to.state == ProcedureState::kSuccess && to.is_undone_with_its_tree() &&
-                            failing_domain(to) != nullptr;
-  return !to_be_undone;
+  return to.state != ProcedureState::kSuccess || !to.is_undone_with_its_tree() ||
+         !is_to_be_undone(to);
 }
 
 void wake(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
@@ -189,7 +188,7 @@ void Messages::signal(ProcedureId id, std::string name, std::string payload,
     if (refused.ok() && live) {
       if (!to->inbox) to->inbox = std::make_unique<Inbox>();
       to->inbox->reserve(*message);
-      message->to_undo = failing_domain(*to) != nullptr;
+      message->to_undo = is_to_be_undone(*to);
       auto commit = make_commit(core_, *to, std::move(message));
       commit->answers.push_back(std::move(done));
       effects.commits.push_back(*commit.release());

@@ -11,7 +11,6 @@
 
 #include "record_codec.h"
 #include "tree.h"
-#include "tree_walk.h"
 
 namespace pv2 {
 namespace {
@@ -33,8 +32,9 @@ bool keeps_locks_for_work(Execution& execution) {
   if (scope == LockScope::kOperation || execution.locks.empty() || !execution.holds_locks()) {
     return false;
   }
-  if (is_parked_in_undo(execution))
+  if (is_parked_in_undo(execution)) {
     return execution.phase == Phase::kIdle && scope == LockScope::kVisit;
+  }
   if (execution.undo_step != 0 || failing_domain(execution) != nullptr) return false;
   if (execution.phase == Phase::kIdle) return execution.parked && scope == LockScope::kVisit;
   if (execution.phase != Phase::kWaiting) return false;
@@ -75,6 +75,13 @@ void date_held_back(const EngineCore& core, StepCommit& commit) {
   const Execution& execution = *commit.execution;
   redate_end(execution, commit.next, core.age.now(),
              commit.was_undo ? execution.undo_step : execution.step, commit.batch);
+}
+
+// Has its root know whether it has work outstanding.
+void note_work(Execution& member, bool has_some) {
+  std::unique_ptr<MembersById>& at_work = member.root->tree.at_work;
+  if (!at_work) at_work = std::make_unique<MembersById>();
+  has_some ? void(at_work->emplace(member.id, &member)) : void(at_work->erase(member.id));
 }
 
 void one_less_to_await(Execution& head, Effects& effects) {
@@ -121,16 +128,13 @@ void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effec
 bool waits_for_work(StepCommit& last_order) {
   Execution& head = *last_order.execution;
   PV2_ASSERT(head.is_head(), "an order ends all of a domain");
-  // Nobody but the head, whose order this is.
-  if (head.tree.failing == &head && head.tree.in_flight_inside == 1) return false;
   std::size_t awaited = 0;
-  for (Execution& member : Subtree(head)) {
-    if (!has_work(member)) continue;
+  for_each_at_work(head, [&](Execution& member) {
     PV2_ASSERT(member.work->ended_with == nullptr || member.work->ended_with == &head,
                "a member is ended by one order");
     member.work->ended_with = &head;
     ++awaited;
-  }
+  });
   if (awaited == 0) return false;
   if (!head.work) head.work = std::make_unique<OutstandingWork>();
   head.work->ends = true;
@@ -173,7 +177,10 @@ Status Offloads::start(Execution& execution, const PlaceOfWork& place,
                         std::to_string(OutstandingWork::kPiecesMax) +
                         " pieces of offloaded work that have not ended and may not add another");
     }
-    if (outstanding.pieces.empty()) enter_flight(execution);
+    if (outstanding.pieces.empty()) {
+      enter_flight(execution);
+      note_work(execution, true);
+    }
     piece->place = outstanding.pieces.insert(outstanding.pieces.end(), piece);
     if (!place.undo && failing_domain(execution) != nullptr) core_.stop_work(execution);
   }
@@ -268,6 +275,7 @@ void Offloads::ended(PieceOfWork& piece) {
     OutstandingWork& outstanding = *execution.work;
     PV2_ASSERT(piece.place->get() == &piece, "a piece knows its place");
     outstanding.pieces.erase(piece.place);
+    if (outstanding.pieces.empty()) note_work(execution, false);
     if (core_.unavailable().ok()) {  // else nobody runs any more
       core_.wake(piece.id, piece.epoch);
       if (const auto epoch = std::exchange(outstanding.put_off_epoch, std::nullopt)) {

@@ -20,6 +20,7 @@
 #include "engine_core.h"
 #include "outstanding_work.h"
 #include "publisher.h"
+#include "tree_walk.h"
 
 namespace pv2 {
 
@@ -31,14 +32,23 @@ namespace pv2 {
 /// Whether a procedure may still hold locks that it kept for its work.
 enum class Kept : std::uint8_t { kNo, kMaybe };
 
+/// Of the domain of `head` and of those within it, whoever has such work.
+template <class Visit>
+void for_each_at_work(Execution& head, Visit visit) {
+  (void)find_within(head.root->tree.at_work, head, [&](Execution& member) {
+    PV2_ASSERT(has_work(member), "who is said to have work outstanding has some");
+    visit(member);
+    return false;
+  });
+}
+
 /// Its last work has ended, or a run of a step was published after which it stays: locks that it
 /// kept only for its work are given back if that has ended.
 void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
 /// An order that ends what is under its head is durable. True: somebody of it has work outstanding,
-/// and the order is kept until that has ended. Looks at every member, unless all has failed and
-/// nobody else is in flight.
+/// and the order is kept until that has ended.
 [[nodiscard]] bool waits_for_work(StepCommit& last_order);
 
 /// Thread-safe.

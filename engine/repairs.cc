@@ -56,46 +56,19 @@ std::vector<Execution*> tree_of(Execution& head) {
   return all;
 }
 
-// Whether `member` is the head of a domain within that of `head` that has failed by itself: unless
-// it is parked, and nobody of it is in flight, its undoing may begin at any moment.
-bool fails_within(const Execution& head, const Execution& member) {
-  if (&member == &head || !member.is_head()) return false;
-  const TreeState& tree = member.tree;
-  if (tree.work != nullptr) return true;
-  return tree.failing == &member && (!tree.parked || tree.in_flight_inside != 0);
-}
-
-// Those of the domain of `head` that may be in the middle of something, or wait. When the domain
-// has failed and nobody in it is in flight, that is whoever has begun a turn of the rollback: all
-// others were stopped, and stand still.
-std::vector<Execution*> may_be_busy(Execution& head) {
-  const TreeState& tree = head.tree;
-  const bool stands = tree.failing == &head && tree.work == nullptr && tree.in_flight_inside == 0;
-  if (!stands) return tree_of(head);
-  return tree.rollback ? tree.rollback->begun() : std::vector<Execution*>();
-}
-
-bool is_within(Execution& member, const Execution& head) {
-  if (head.is_root()) return true;
-  Execution* at = &member.domain();
-  while (at != nullptr && at != &head) at = at->outer_domain();
-  return at != nullptr;
-}
-
 // The oldest of those under `head` that are parked, or whose domain is, of whom that is true; or
-// nullptr. Ids grow from parent to child.
+// nullptr.
 template <class Test>
 Execution* first_standing(Execution& head, Test is_it) {
-  const auto& standing = head.root->tree.standing;
-  if (!standing) return nullptr;
-  for (auto at = standing->lower_bound(head.id); at != standing->end(); ++at) {
-    Looks::one();
-    Execution& member = *at->second;
-    if (is_it(member) && (&member == &head || !is_over(member)) && is_within(member, head)) {
-      return &member;
-    }
-  }
-  return nullptr;
+  return find_within(head.root->tree.standing, head, [&](Execution& member) {
+    return is_it(member) && (&member == &head || !is_over(member));
+  });
+}
+
+// Those of the rollback of `head` that are being undone.
+std::vector<Execution*> begun_turns(const Execution& head) {
+  const auto& rollback = head.tree.rollback;
+  return rollback ? rollback->begun() : std::vector<Execution*>();
 }
 
 // The first one that used up its attempts; or nullptr.
@@ -384,12 +357,12 @@ std::unique_ptr<StepCommit> end_tree(EngineCore& core, Execution& head, const Au
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(head.is_head() && head.tree.work == nullptr,
              "a domain is ended when nothing is done to its members");
-  for (Execution* member : may_be_busy(head)) {
-    PV2_ASSERT(!fails_within(head, *member), "nothing of what is ended begins to be undone");
+  PV2_ASSERT(head.tree.failing == &head, "whoever goes forward is stopped before it is ended");
+  for (Execution* const member : begun_turns(head)) {
     if (member->phase == Phase::kWaiting) member->phase = Phase::kIdle;
-    if (member->work) member->work->ends = true;
     core.abandon_waits(*member);
   }
+  for_each_at_work(head, [](Execution& member) { member.work->ends = true; });
   auto commit = begin_order(core, head);
   Transition& next = commit->next;
   next.state = ProcedureState::kRolledBack;
@@ -470,6 +443,7 @@ struct Preview {
   std::vector<std::string> lines;
   ProcedureId of;                  ///< The head of whose members are described, if any are.
   std::optional<TreeCursor> walk;  ///< To the next of them.
+  std::string waits_for;           ///< Who is in the middle of something; "": nobody.
   bool has_paused = false;
 
   void describe_all(Execution& head) {
@@ -514,6 +488,14 @@ void describe_rollback(Execution& member, std::vector<std::string>& lines) {
   }
 }
 
+// Whether `member` is in the middle of something that is not to be cut off. All that is queued has
+// been settled.
+bool is_busy(EngineCore& core, const Execution& member) PV2_REQUIRES(core.state_mutex) {
+  if (member.phase == Phase::kIdle || member.phase == Phase::kWaiting) return false;
+  return member.phase != Phase::kQueued ||
+         core.scheduler.place_of(member, 0).where == QueuePlace::Where::kOut;
+}
+
 // Whether all are described; else the section has no room for more.
 bool describe_members(EngineCore& core, Preview& preview) PV2_REQUIRES(core.state_mutex) {
   if (!preview.walk) return true;
@@ -522,6 +504,7 @@ bool describe_members(EngineCore& core, Preview& preview) PV2_REQUIRES(core.stat
     Execution& member = *walk.at();
     if (!walk.arrives() || (member.id != preview.of && is_over(member))) continue;
     if (preview.verb == RepairVerb::kBypass) {
+      if (preview.waits_for.empty() && is_busy(core, member)) preview.waits_for = name_of(member);
       describe_bypass(member, preview.of, preview.lines);
     } else {
       describe_rollback(member, preview.lines);
@@ -548,6 +531,13 @@ std::string_view to_string(RepairVerb verb) noexcept {
 
 namespace {
 
+// Why no order about `head` is taken just now, or OK.
+Status why_not_now(const Execution& head) {
+  if (!head.tree.order_waits) return Status();
+  return Status(StatusCode::kUnavailable, "an order to bypass " + name_of(head) +
+                                              " waits until a step has ended; look again");
+}
+
 // Why what fails together under `head` cannot be bypassed, whoever is in the middle of something;
 // or OK.
 Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
@@ -558,8 +548,16 @@ Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.sta
     return refused(name_of(head) +
                    " has a record that cannot be read, and is kept as it is; restore a backup");
   }
-  if (!head.is_quarantined() && !head.tree.failed && first_given_up(head) == nullptr) {
-    return refused("the tree of " + name_of(head) + " goes forward; abort it");
+  if (!head.is_quarantined() && !head.tree.failed) {
+    const Execution* const given_up = first_given_up(head);
+    if (given_up == nullptr) {
+      return refused("the tree of " + name_of(head) + " goes forward; abort it");
+    }
+    // As long as one of them stands, nobody above him ends.
+    const auto stands = [](Execution& member) {
+      return has_given_up(member) && member.phase == Phase::kIdle;
+    };
+    if (first_standing(head, stands) == nullptr) return busy(*given_up);
   }
   if (head.work && head.work->last_order) {
     return refused("an operator has ended " + name_of(head) +
@@ -571,66 +569,40 @@ Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.sta
   };
   const auto& waiting = core.state.waiting_orders;
   if (std::any_of(waiting.begin(), waiting.end(), waits_for_it)) {
-    return Status(StatusCode::kUnavailable,
-                  "an order to bypass " + name_of(head) +
-                      " or a part of its tree waits until a step has ended; look again");
+    return Status(StatusCode::kUnavailable, "an order to bypass a part of the tree of " +
+                                                name_of(*head.root) +
+                                                " waits until a step has ended; look again");
   }
   return Status();
 }
 
-// Whether `member`, of the domain of `head`, is in the middle of something that is not to be cut
-// off. All that is queued has been settled.
-bool is_busy(EngineCore& core, const Execution& head, const Execution& member)
-    PV2_REQUIRES(core.state_mutex) {
-  if (fails_within(head, member)) return true;
-  if (member.work && member.work->held_back) return true;
-  const bool in_line = member.phase == Phase::kQueued && head.tree.rollback &&
-                       core.scheduler.place_of(member, 0).where != QueuePlace::Where::kOut;
-  return !in_line && member.phase != Phase::kIdle && member.phase != Phase::kWaiting;
-}
-
-// The first such member of the domain of `head`: an order to end that waits for it. nullptr: there
-// is none.
+// Of what has failed under `head`, or was stopped: who is in the middle of something, so that an
+// order to end it waits. nullptr: nobody. Not one with offloaded work: the end waits for that.
 const Execution* busy_member(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   if (!why_too_late(head).ok()) return &head;
+  PV2_ASSERT(head.tree.failing == &head, "what an order ends was stopped");
   core.flush();  // so that every kQueued member is in a queue, or polled
-  for (const Execution* member : may_be_busy(head)) {
-    if (is_busy(core, head, *member)) return member;
+  for (const Execution* const member : begun_turns(head)) {
+    if (is_busy(core, *member)) return member;
   }
-  // Whoever is still counted in flight has offloaded work that runs; the end waits for that.
-  return nullptr;
-}
-
-Status why_busy(const Execution& head, const Execution& member) {
-  if (!fails_within(head, member) && member.phase == Phase::kQueued) {
-    return Status(StatusCode::kUnavailable,
-                  name_of(member) + " stands in line, or is about to run; abort the tree of " +
-                      name_of(head) + ", or try again");
-  }
-  if (!fails_within(head, member)) return busy(member);
-  return Status(StatusCode::kUnavailable,
-                "a part of the tree of " + name_of(head) + ", " + name_of(member) +
-                    ", has failed and is being undone; bypass that first, or abort the tree, or "
-                    "try again when it is undone");
-}
-
-// Whether what runs of it ends by itself, and nothing follows that: nobody in it goes forward.
-bool comes_to_a_stop(const Execution& head) {
-  return head.tree.failing == &head && head.tree.failed;
+  // The others were stopped, but for those that were taken before, and are counted.
+  std::size_t at_work = 0;
+  for_each_at_work(head, [&](const Execution& /*member*/) { ++at_work; });
+  return head.tree.in_flight_inside == at_work ? nullptr : &head;
 }
 
 // The order waits, and nothing of the tree begins until it is carried out.
 Status let_order_wait(EngineCore& core, Execution& head, AuditEntry entry,
                       std::function<void(Status)>& done) PV2_REQUIRES(core.state_mutex) {
-  const Execution* const found = busy_member(core, head);
-  const Execution& busy_one = found != nullptr ? *found : head;  // one has just been polled
   auto& waiting = core.state.waiting_orders;
-  if (waiting.size() >= WaitingOrder::kMax || !comes_to_a_stop(head)) {
-    return why_busy(head, busy_one);
+  if (waiting.size() >= WaitingOrder::kMax) {
+    return Status(StatusCode::kUnavailable,
+                  std::to_string(WaitingOrder::kMax) +
+                      " orders to bypass wait until steps have ended, which is as many as may "
+                      "wait; try again");
   }
-  waiting.push_back({head.id, busy_one.id, std::move(entry), std::move(done)});
-  head.tree.order_waits = true;
-  core.recall_runs();
+  waiting.push_back({head.id, head.id, std::move(entry), std::move(done)});
+  make_way_for_order(core, head);
   return Status();
 }
 
@@ -660,6 +632,7 @@ Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& targ
                                                const RepairNote& note, AuditEntry& entry,
                                                Effects& effects) PV2_REQUIRES(core.state_mutex) {
   Execution& head = scope_of(target);
+  if (Status later = why_not_now(head); !later.ok()) return later;
   switch (entry.verb) {
     case RepairVerb::kRetryNow: {
       if (Status refusal = why_not_retried(target); !refusal.ok()) return refusal;
@@ -692,7 +665,8 @@ Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& targ
     }
     case RepairVerb::kBypass: {
       if (Status refusal = why_not_bypassed(core, head); !refusal.ok()) return refusal;
-      const bool waits = busy_member(core, head) != nullptr || !stop_turns(core, head, effects);
+      const bool waits = !head.tree.failed || busy_member(core, head) != nullptr ||
+                         !stop_turns(core, head, effects);
       if (waits) return std::unique_ptr<StepCommit>();
       return end_tree(core, head, entry);
     }
@@ -724,13 +698,15 @@ bool still_waits(EngineCore& core, Execution& head, const WaitingOrder& order)
     PV2_REQUIRES(core.state_mutex) {
   if (!why_too_late(head).ok()) return true;
   const Execution* const member = core.find(order.busy);
-  return member != nullptr && is_busy(core, head, *member);
+  return member != nullptr && is_busy(core, *member);
 }
 
 // In words, what the order would do; or why it would be refused.
 Status describe_order(EngineCore& core, Execution& target, Preview& preview)
     PV2_REQUIRES(core.state_mutex) {
   Execution& head = scope_of(target);
+  const bool aborts = preview.verb == RepairVerb::kFailAndRollBack && !head.tree.parked;
+  if (Status later = why_not_now(head); !later.ok() && !aborts) return later;
   std::vector<std::string>& lines = preview.lines;
   switch (preview.verb) {
     case RepairVerb::kRetryNow: {
@@ -769,18 +745,16 @@ Status describe_order(EngineCore& core, Execution& target, Preview& preview)
     }
     case RepairVerb::kFailAndRollBack: {
       Status refusal;
-      if (head.tree.parked) {
+      if (!aborts) {
         refusal = why_not_sent_back(head);
       } else if (refusal = why_not_aborted_anew(*target.root); refusal.ok()) {
         refusal = why_not_abortable(core, *target.root);
       }
-      if (refusal.ok()) preview.describe_all(head.tree.parked ? head : *target.root);
+      if (refusal.ok()) preview.describe_all(aborts ? *target.root : head);
       return refusal;
     }
     case RepairVerb::kBypass: {
       if (Status refusal = why_not_bypassed(core, head); !refusal.ok()) return refusal;
-      const Execution* const busy_one = busy_member(core, head);
-      if (busy_one != nullptr && !comes_to_a_stop(head)) return why_busy(head, *busy_one);
       preview.describe_all(head);
       if (head.lost) {
         lines.push_back(name_of(head) +
@@ -807,14 +781,20 @@ Result<std::vector<std::string>> described(EngineCore& core, Execution& target, 
   }
   const auto head = core.state.live.find(preview.of);
   PV2_ASSERT(head != core.state.live.end(), "what an order is about is live");
-  const bool bypass = preview.verb == RepairVerb::kBypass;
-  const Execution* const busy_one = bypass ? busy_member(core, *head->second) : nullptr;
-  if (busy_one != nullptr) {
-    preview.lines.push_back("the order waits until " + name_of(*busy_one) +
+  // Whom it found may have ended that since, or begun: where nobody goes forward, that is known.
+  if (preview.verb == RepairVerb::kBypass && head->second->tree.failed) {
+    const Execution* const busy_one = busy_member(core, *head->second);
+    if (busy_one == nullptr) preview.waits_for.clear();
+    if (busy_one != nullptr && preview.waits_for.empty()) preview.waits_for = name_of(*busy_one);
+  }
+  if (!preview.waits_for.empty()) {
+    preview.lines.push_back("the order waits until " + preview.waits_for +
                             " has ended what it is doing, by which some of this may change; "
                             "nothing else of the tree begins meanwhile");
   }
-  const char* const end = bypass ? " ends as bypassed, with all its children" : " ends as undone";
+  const char* const end = preview.verb == RepairVerb::kBypass
+                              ? " ends as bypassed, with all its children"
+                              : " ends as undone";
   preview.lines.push_back(name_of(*head->second) + end);
   return std::move(preview.lines);
 }
@@ -831,7 +811,7 @@ void carry_out_waiting_orders(EngineCore& core, Effects& effects) {
   std::erase_if(waiting, [&](WaitingOrder& order) PV2_REQUIRES(core.state_mutex) {
     Looks::one();
     if (Status late = why_not_any_more(core, order); !late.ok()) {
-      if (Execution* const head = core.find(order.head)) go_on_without_order(core, *head, effects);
+      if (Execution* const head = core.find(order.head)) head->tree.order_waits = false;
       effects.answers.push_back([tell = std::move(order.done), late] { tell(late); });
       return true;
     }

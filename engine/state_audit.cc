@@ -69,6 +69,7 @@ class Audit {
     std::size_t beyond = 0;
     std::size_t begun = 0;
     std::size_t standing = 0;
+    std::size_t at_work = 0;
     std::size_t parked_undos = 0;
     std::size_t awaited = 0;  ///< Members that an order to end all of it waits for.
   };
@@ -188,6 +189,7 @@ class Audit {
   void look_at_marks(const Execution& constant) {
     auto& member = const_cast<Execution&>(constant);
     Counted& counted = counted_[member.root];
+    if (has_work(member)) ++counted.at_work;
     if (member.is_beyond) ++counted.beyond;
     if (member.has_begun_it) ++counted.begun;
     if (member.parked || member.tree.parked) {
@@ -260,7 +262,7 @@ class Audit {
   void look_at_rollback(const Execution& head) {
     const TreeState& tree = head.tree;
     if (!tree.rollback) {
-      if (tree.in_flight_inside == 0 && !tree.parked) {
+      if (tree.in_flight_inside == 0 && !tree.parked && !tree.order_waits) {
         say_of(head, "it has failed, nobody of it is in flight, and nobody undoes it");
       }
       return;
@@ -401,6 +403,8 @@ class Audit {
               counted.begun);
       compare(*head, "the number of its members that are parked, or heads of what is",
               tree.standing ? tree.standing->size() : 0, counted.standing);
+      compare(*head, "the number of its members with offloaded work",
+              tree.at_work ? tree.at_work->size() : 0, counted.at_work);
     }
     for (const Execution* const head : planned_) {
       compare(*head, "the number of undos that are parked", head->tree.parked_undos,

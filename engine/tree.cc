@@ -147,7 +147,7 @@ void forget_that_it_was_stopped(Execution& member) {
 
 void forget_plan(Execution& inner_head, Effects& effects) {
   TreeState& inner = inner_head.tree;
-  inner.failed = inner.rolling_back = false;
+  inner.failed = inner.rolling_back = inner.stopped_for_order = false;
   inner.parked_undos = 0;
   set_parked(inner_head, false);
   if (inner.rollback) effects.retired_plans.push_back(std::move(inner.rollback));
@@ -428,6 +428,14 @@ bool stands_still(Execution& member) {
   return is_parked(member) && (member.parked || !has_turn);
 }
 
+bool is_to_be_undone(Execution& member) {
+  const Execution* const failing = failing_domain(member);
+  if (failing == nullptr || !failing->tree.stopped_for_order) return failing != nullptr;
+  const Execution* head = &member.domain();
+  while (head != failing && !head->tree.failed) head = head->outer_domain();
+  return head != failing;
+}
+
 bool is_over(Execution& member) { return member.domain().tree.over; }
 
 bool stop_turns(EngineCore& core, Execution& head, Effects& effects) {
@@ -451,14 +459,6 @@ bool stop_turns(EngineCore& core, Execution& head, Effects& effects) {
   return false;
 }
 
-void go_on_without_order(EngineCore& core, Execution& head, Effects& effects) {
-  TreeState& tree = head.tree;
-  tree.order_waits = false;
-  if (tree.failing == &head && tree.rolling_back && tree.rollback) {
-    begin_turns(core, head, effects);
-  }
-}
-
 bool can_be_undone(Execution& head) {
   if (beyond_return(head) != nullptr) return false;
   if (head.root->tree.begun == 0) return true;
@@ -476,6 +476,7 @@ void begin_rollback(EngineCore& core, Execution& head, Effects& /*effects*/)
   PV2_ASSERT(head.tree.failing == &head, "the widest domain that failed is undone");
   PV2_ASSERT(head.tree.in_flight_inside == 0,
              "nothing is undone beside a step or beside offloaded work");
+  if (head.tree.order_waits) return;
   if (head.tree.work == nullptr) begin_work(core, head, TreeWork::Kind::kPlan);
 }
 
@@ -705,7 +706,10 @@ void order_published(EngineCore& core, Execution& execution, const StepCommit& c
     core.settle(execution, Disposition::kParkUnlock);
     core.tell(ProcedureNews::Kind::kFinished, execution);
   }
-  if (has_failed(*head)) return;  // others have to be repaired too
+  if (has_failed(*head)) {  // others have to be repaired too
+    if (execution.state == ProcedureState::kSuccess) child_ended_too_late(execution);
+    return;
+  }
   resume_domain(core, *head, effects);
 }
 
@@ -766,10 +770,22 @@ void fail_tree(EngineCore& core, Execution& head) {
   begin_work(core, head, TreeWork::Kind::kStop);
 }
 
+void failed_too_late(Execution& member) {
+  Execution* const failing = failing_domain(member);
+  PV2_ASSERT(failing != nullptr, "what fails too late was stopped");
+  if (!failing->tree.stopped_for_order) return;
+  if (&member.domain() == failing) {
+    failing->tree.stopped_for_order = false;
+  } else {
+    member.domain().tree.failed = true;
+  }
+}
+
 void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
   PV2_ASSERT(root.is_root(), "what is aborted is a tree");
   fail_tree(core, root);
   TreeState& tree = root.tree;
+  tree.stopped_for_order = false;
   if (tree.in_flight_inside != 0) core.recall_runs();
   if (tree.in_flight_inside == 0 && !tree.rolling_back && !tree.parked && tree.work == nullptr) {
     begin_rollback(core, root, effects);
@@ -803,6 +819,10 @@ Status why_not_abortable(const EngineCore& core, Execution& root) {
   if (root.quarantined) return refused("it is quarantined");
   if (root.work && root.work->last_order) {
     return refused("an operator has ended it, and it waits for its offloaded work");
+  }
+  if (root.tree.stopped_for_order) {
+    return Status(StatusCode::kUnavailable,
+                  name + " cannot be aborted while an order to bypass it waits; look again");
   }
   if (root.tree.parked) return refused("it is parked, and can be neither finished nor undone");
   if (root.tree.failed) return refused("it has failed already and is being undone");
@@ -846,6 +866,16 @@ bool may_begin(Execution& member) {
 bool makes_way_for_order(Execution& member) {
   const Execution* const failed = failing_domain(member);
   return failed != nullptr && failed->tree.order_waits;
+}
+
+void make_way_for_order(EngineCore& core, Execution& head) {
+  TreeState& tree = head.tree;
+  tree.order_waits = true;
+  if (!tree.failed) {
+    fail_tree(core, head);
+    tree.stopped_for_order = true;
+  }
+  core.recall_runs();
 }
 
 void put_turn_back(EngineCore& core, Execution& member) {
@@ -946,7 +976,7 @@ void note_no_return(Execution& member) {
 void note_parked(Execution& member) {
   auto& standing = member.root->tree.standing;
   if (member.parked || member.tree.parked) {
-    if (!standing) standing = std::make_unique<std::map<ProcedureId, Execution*>>();
+    if (!standing) standing = std::make_unique<MembersById>();
     standing->emplace(member.id, &member);
   } else if (standing) {
     standing->erase(member.id);

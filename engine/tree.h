@@ -34,8 +34,11 @@ void children_finished(EngineCore& core, Execution& parent, Effects& effects)
 /// Whether all that it waits for is work of its own: it was done, and its children have finished.
 [[nodiscard]] bool is_done_but_for_work(const Execution& member);
 
-/// The head of the widest domain around `member` that has failed, or nullptr.
+/// The head of the widest domain around `member` that has failed, or was stopped so that an order
+/// can end it; or nullptr.
 [[nodiscard]] Execution* failing_domain(Execution& member);
+/// Whether a record says that a domain around `member` has failed.
+[[nodiscard]] bool is_to_be_undone(Execution& member);
 
 /// Whether something is being done to all members of a domain of this tree, a section at a time.
 [[nodiscard]] bool has_work_under_way(const EngineCore& core, const Execution& root)
@@ -77,6 +80,8 @@ void note_parked(Execution& member);
 
 /// A member has failed (published): from now on nothing of the domain of `head` goes forward.
 void fail_tree(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex);
+/// The same of a member of what is stopped already.
+void failed_too_late(Execution& member);
 
 /// The whole tree is to be undone, for a reason that is durable (published). Rollback begins at
 /// once if nobody of it is in flight.
@@ -97,6 +102,10 @@ void abort_tree(EngineCore& core, Execution& root, Effects& effects) PV2_REQUIRE
 void drop_from_flight(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex);
 /// Whether an order waits to end what it is undone with.
 [[nodiscard]] bool makes_way_for_order(Execution& member);
+/// From now on nothing in the domain of `head` begins, until an order ends it. What goes forward
+/// stops as if it had failed. No record says so: whatever else ends the wait of the order begins a
+/// plan by the records, as a restart would.
+void make_way_for_order(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex);
 /// If so, the turn of `member`, which a worker had taken, has not begun.
 void put_turn_back(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex);
 /// `member` is durable: its tree, of which it may be the root, counts it from now on.
@@ -153,10 +162,6 @@ void start_domain(EngineCore& core, Execution& head, Effects& effects)
 
 /// Nobody in it is about to be undone any more; false: a worker has just taken one, and all go on.
 [[nodiscard]] bool stop_turns(EngineCore& core, Execution& head, Effects& effects)
-    PV2_REQUIRES(core.state_mutex);
-
-/// The order that was to end the domain of `head` is refused after all: its rollback goes on.
-void go_on_without_order(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
 /// Children of `parent` leave that have ended, have nothing to undo, and are not of its last spawn:

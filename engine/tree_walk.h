@@ -107,6 +107,27 @@ class Subtree {
   Execution& top_;
 };
 
+/// Whether `member` is of the domain of `head`, or of one within it.
+inline bool is_within(Execution& member, const Execution& head) noexcept {
+  if (head.is_root()) return true;
+  Execution* at = &member.domain();
+  while (at != nullptr && at != &head) at = at->outer_domain();
+  return at != nullptr;
+}
+
+/// The oldest of `members`, which are of one tree, that is within the domain of `head` and of whom
+/// `is_it` is true; or nullptr. Ids grow from parent to child.
+template <class Test>
+Execution* find_within(const std::unique_ptr<MembersById>& members, const Execution& head,
+                       Test is_it) {
+  if (!members) return nullptr;
+  for (auto at = members->lower_bound(head.id); at != members->end(); ++at) {
+    Looks::one();
+    if (is_within(*at->second, head) && is_it(*at->second)) return at->second;
+  }
+  return nullptr;
+}
+
 /// The one before `child` of those that the same step spawned; nullptr: it was the first.
 inline Execution* older_of_spawn(const Execution& child) noexcept {
   Looks::one();

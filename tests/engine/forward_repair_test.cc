@@ -141,6 +141,46 @@ TEST_CASE("a last step that is skipped ends its procedure, without a result") {
   CHECK(engine.executor().live_procedures() == 0);
 }
 
+TEST_CASE("of two that failed one is skipped to its end: its parent waits for one child less") {
+  EngineWorld engine;
+  for (const char* name : {"a", "b"}) {
+    engine.world.scripts[name] = {.steps = 5, .run = [](JobRun& run) {
+                                    if (run.step != 5) return usual();
+                                    const bool told = run.ctx.signal("go") != nullptr;
+                                    return std::optional(told ? Say::fail("no") : Say::wait());
+                                  }};
+  }
+  engine.world.scripts["g"] = {.children = {"a"}};
+  engine.world.scripts["m"] = {.steps = 4, .run = [](JobRun& run) {
+                                 if (run.step == 3) {
+                                   for (const char* child : {"b", "g"}) run.spawn(child);
+                                 }
+                                 return usual();
+                               }};
+  engine.open();
+  const ProcedureId root = engine.submit<CommittingJob>("m");
+  engine.run();
+  const ProcedureId b{root.value + 1};
+  const ProcedureId g{root.value + 2};
+  const ProcedureId a{root.value + 3};
+  for (const ProcedureId id : {a, b}) {  // both fail, in one run of a worker
+    engine.executor().signal_async(id, "go", {}, [](const Status&) {});
+  }
+  engine.run();
+  REQUIRE(engine.describe(a).state == ProcedureState::kFailed);
+  REQUIRE(engine.describe(b).state == ProcedureState::kFailed);
+  REQUIRE(engine.executor().skip_step(a, kNote).to_string() == "OK");
+  engine.run();
+  CHECK(engine.describe(g).state == ProcedureState::kRunnable);
+  const std::string before = states(engine);
+  engine.open();
+  CHECK(states(engine) == before);
+  REQUIRE(engine.executor().skip_step(b, kNote).to_string() == "OK");
+  engine.run();
+  CHECK(engine.result(root).status.ok());
+  CHECK(engine.world.journal.count("do g.3") == 1);
+}
+
 TEST_CASE("a tree goes on when all that failed in it were repaired, each by an order of its own") {
   const bool restart = GENERATE(false, true);
   EngineWorld engine;

@@ -35,6 +35,7 @@ struct Story {
   bool leaves_final = false;  ///< They have a point of no return.
   bool undo_waits = false;    ///< The same.
   bool undo_fails = false;
+  bool one_gives_up = false;  ///< The first leaf, at its only attempt.
   std::size_t begun = 0;
   std::size_t undone = 0;
 };
@@ -120,6 +121,7 @@ class Part final : public StateMachineProcedure<PartStep> {
         }
         return again();
       case Shape::kLeaf:
+        if (story_.one_gives_up && ctx.id().value == 2) return unlucky();
         if (story_.leaves_wait && ctx.signal("go") == nullptr) return wait();
         return done();
     }
@@ -134,6 +136,7 @@ class Part final : public StateMachineProcedure<PartStep> {
 
  private:
   static Flow failed() { return fail(Status(StatusCode::kFailedPrecondition, "it was to fail")); }
+  static Flow unlucky() { return retry(Status(StatusCode::kUnavailable, "it has no luck")); }
   [[nodiscard]] SpawnOptions options() const {
     SpawnOptions options;
     if (story_.reports) options.on_failure = OnFailure::kReport;
@@ -167,6 +170,7 @@ struct Machine {
                      [this](ExecutorOptions& options) {
                        options.max_signals = 1'000'000;
                        options.max_live_procedures = most_live;
+                       options.retry.max_attempts = story.one_gives_up ? 1 : 0;
                      }};
 
   ProcedureId submit(Shape shape, std::uint64_t size) {
@@ -344,6 +348,24 @@ TEST_CASE("a large tree that is parked is bypassed in sections of bounded looks"
     const RepairNote note{.who = "me", .why = "to see"};
     REQUIRE(executor.preview(root, RepairVerb::kBypass).status().to_string() == "OK");
     REQUIRE(executor.bypass(root, note).to_string() == "OK");
+    machine.steps.run();
+    CHECK(executor.live_procedures() == 0);
+    return machine.looks();
+  };
+  check_growth(bypassed);
+  check_sections(bypassed(3000));
+}
+
+TEST_CASE("a large tree of which a member gave up is bypassed in sections of bounded looks") {
+  const auto bypassed = [](std::uint64_t n) {
+    Machine machine({.leaves_wait = true, .one_gives_up = true});
+    const ProcedureId root = machine.submit(Shape::kWide, n);
+    machine.steps.run();
+    ProcedureExecutor& executor = machine.steps.executor();
+    REQUIRE(executor.describe({root.value + 1})->parked);
+    SectionLooks::reset(executor);
+    REQUIRE(executor.preview(root, RepairVerb::kBypass).status().to_string() == "OK");
+    REQUIRE(executor.bypass(root, {.who = "me", .why = "to see"}).to_string() == "OK");
     machine.steps.run();
     CHECK(executor.live_procedures() == 0);
     return machine.looks();

@@ -41,6 +41,16 @@ inline std::string joined(const Result<std::vector<std::string>>& lines) {
   return text;
 }
 
+// Of all that is live, a line each: where it stands.
+inline std::string states(EngineWorld& engine) {
+  std::string text;
+  for (const ProcedureInfo& info : engine.executor().list()) {
+    text += std::to_string(info.id.value) + " " + std::string(to_string(info.state)) + " " +
+            info.step_name + (info.parked ? " parked\n" : "\n");
+  }
+  return text;
+}
+
 // Orders it, with the machine crashing right before or right after the commit, or not at all; then
 // orders again what was not carried out.
 enum class Crash { kNone, kBefore, kAfter };

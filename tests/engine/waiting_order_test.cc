@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tree that is being undone is bypassed while one of its undo steps is under way: the order waits
-// for that step, no other one begins, and it is answered when it is durable. An order that cannot
-// be carried out any more is refused and changes nothing.
+// A tree that is being undone, or of which a member gave up, is bypassed while a step of it is
+// under way: the order waits for that step, no other one begins, and it is answered when it is
+// durable. An order that cannot be carried out any more is refused and changes nothing.
 
 #include <atomic>
 
@@ -319,6 +319,231 @@ TEST_CASE("a tree whose undo never ends is bypassed while workers try it again a
     REQUIRE(executor->audit(root)->size() == 1);
   }
   REQUIRE(executor->live_procedures() == 0);
+}
+
+namespace {
+
+/// A root, of which "gives up" has used up its attempt. Beside it "in line" stands behind another
+/// procedure for a lock, "late" waits for time, and "bad", whose failure is reported, is being
+/// undone. "runs" gives orders in its second step, when it is told to go, and spawns "child".
+struct Crowd {
+  Crowd() {
+    const LockSet locks = LockSet().table("shop", "orders", LockMode::kExclusive);
+    auto& scripts = engine.world.scripts;
+    engine.retry = {.jitter_percent = 0, .max_attempts = 1};
+    scripts["keeps"] = {.run =
+                            [](JobRun& run) {
+                              return run.step == 2 && !run.ctx.timed_out()
+                                         ? std::optional(Say::wait_for(10h))
+                                         : usual();
+                            },
+                        .locks = locks};
+    scripts["p"] = {.run = [](JobRun& run) {
+      if (run.step != 2) return usual();
+      for (const char* name : {"gives up", "in line", "late", "runs"}) run.spawn(name);
+      run.ctx.spawn(Job(run.world, "bad"), {.on_failure = OnFailure::kReport});
+      return usual();
+    }};
+    scripts["gives up"] = {.run = [](JobRun& run) {
+      return run.step == 2 ? std::optional(Say::retry("no")) : usual();
+    }};
+    scripts["in line"] = {.locks = locks};
+    scripts["late"] = {.run = [](JobRun& run) {
+      return run.step == 2 && !run.ctx.timed_out() ? std::optional(Say::wait_for(1h)) : usual();
+    }};
+    scripts["runs"] = {.run = [this](JobRun& run) {
+      if (run.step != 2) return usual();
+      if (!run.ctx.signal("go")) return std::optional(Say::wait());
+      engine.world.journal.note("begins");
+      if (orders) orders();
+      run.spawn("child");
+      return usual();
+    }};
+    scripts["bad"] = {
+        .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
+        .undo =
+            [](JobRun& run) {
+              return run.ctx.attempt() == 1 ? std::optional(Say::retry("busy")) : usual();
+            }};
+    scripts["child"] = {};
+  }
+  // Until all stand as they are to stand.
+  void open_and_submit() {
+    engine.open();
+    engine.submit("keeps");
+    engine.run();
+    root = engine.submit("p");
+    engine.run();
+    REQUIRE(engine.describe(gives_up()).parked);
+    REQUIRE(engine.world.journal.count("undo bad.1") == 0);
+  }
+  void bypass(ProcedureId id) {
+    engine.executor().repair_async(id, RepairVerb::kBypass, kNote,
+                                   [this](const Status& status) { heard = status; });
+  }
+  void go() {
+    engine.executor().signal_async(runs(), "go", {}, [](const Status&) {});
+    engine.run();
+  }
+  [[nodiscard]] ProcedureId gives_up() const { return {root.value + 1}; }
+  [[nodiscard]] ProcedureId in_line() const { return {root.value + 2}; }
+  [[nodiscard]] ProcedureId runs() const { return {root.value + 4}; }
+
+  EngineWorld engine;
+  std::function<void()> orders;
+  Heard heard;
+  ProcedureId root;
+};
+
+}  // namespace
+
+TEST_CASE("what gave up is bypassed while others of its tree run, wait and stand in line") {
+  Crowd crowd;
+  EngineWorld& engine = crowd.engine;
+  const bool by_root = GENERATE(false, true);
+  std::string preview;
+  Heard retried;
+  Heard aborted;
+  crowd.orders = [&] {
+    const ProcedureId target = by_root ? crowd.root : crowd.gives_up();
+    preview = joined(engine.executor().preview(target, RepairVerb::kBypass));
+    crowd.bypass(target);
+    CHECK_FALSE(crowd.heard.has_value());
+    engine.executor().repair_async(crowd.gives_up(), RepairVerb::kRetryNow, kNote,
+                                   [&](const Status& status) { retried = status; });
+    engine.executor().abort_async(crowd.root, {.reason = "stop"},
+                                  [&](const Status& status) { aborted = status; });
+    const auto why = engine.executor().explain(crowd.in_line());
+    REQUIRE(why.status().to_string() == "OK");
+    const WaitReason& reason = why->procedures.at(0).reasons.at(0);
+    CHECK(reason.kind == WaitReason::Kind::kTreeInFlight);
+    CHECK(reason.on == std::vector{crowd.runs()});
+  };
+  crowd.open_and_submit();
+  crowd.go();
+
+  CHECK(text_of(crowd.heard) == "OK");
+  CHECK_THAT(preview,
+             ContainsSubstring("waits until procedure " + std::to_string(crowd.runs().value)));
+  CHECK_THAT(text_of(retried), ContainsSubstring("UNAVAILABLE") && ContainsSubstring("waits"));
+  CHECK_THAT(text_of(aborted), ContainsSubstring("UNAVAILABLE") && ContainsSubstring("waits"));
+  CHECK(engine.result(crowd.root).bypassed);
+  CHECK(engine.world.journal.count("do runs.2") == 1);
+  for (const char* never : {"do runs.3", "do child.1", "do in line.1", "undo bad.1"}) {
+    CHECK(engine.world.journal.count(never) == 0);
+  }
+  engine.advance(20h);  // the lock is free
+  engine.run();
+  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.world.journal.count("undo bad.1") == 0);
+}
+
+TEST_CASE("what gave up and stands beside a line is bypassed at once, without another's record") {
+  Crowd crowd;
+  crowd.open_and_submit();
+  EngineWorld& engine = crowd.engine;
+  const std::size_t commits = engine.faults().commits();
+  CHECK_THAT(joined(engine.executor().preview(crowd.root, RepairVerb::kBypass)),
+             !ContainsSubstring("the order waits"));
+  REQUIRE(engine.executor().bypass(crowd.root, kNote).to_string() == "OK");
+  CHECK(engine.faults().commits() <= commits + 2);  // the order; the rows of the children
+  engine.run();
+  CHECK(engine.result(crowd.root).bypassed);
+  CHECK(engine.executor().live_procedures() == 1);
+}
+
+TEST_CASE("crashed anywhere, an order that waits for a step that goes forward is whole or not") {
+  for (const bool before : {true, false}) {
+    bool crashed = true;
+    for (std::size_t at = 1; crashed; ++at) {
+      INFO("the machine crashes " << (before ? "before" : "after") << " commit " << at);
+      Crowd crowd;
+      EngineWorld& engine = crowd.engine;
+      crowd.orders = [&] { crowd.bypass(crowd.root); };
+      crowd.open_and_submit();
+      const std::size_t commit = engine.faults().commits() + at;
+      before ? engine.faults().crash_before(commit, FaultStore::AfterCrash::kFail)
+             : engine.faults().crash_after(commit, FaultStore::AfterCrash::kFail);
+      crowd.go();
+      crashed = !engine.executor().health().ok();
+      const bool was_durable = crowd.heard && crowd.heard->ok();
+      CHECK((crashed || was_durable));
+      crowd.orders = {};
+      if (crashed) engine.open();
+      engine.run();
+      const bool has_ended = engine.executor().wait(crowd.root, 0ms).ok();
+      CHECK((has_ended || !was_durable));
+      if (!has_ended) {  // nothing of the order is left, and the tree goes forward
+        REQUIRE(engine.describe(crowd.gives_up()).parked);
+        crowd.go();
+        CHECK(engine.world.journal.count("do child.3") == 1);
+        REQUIRE(engine.executor().bypass(crowd.root, kNote).to_string() == "OK");
+        engine.run();
+      }
+      CHECK(engine.result(crowd.root).bypassed);
+      CHECK(engine.executor().audit(crowd.root)->size() == 1);
+    }
+  }
+}
+
+TEST_CASE("what was stopped for an order is undone by its records when a wider tree fails first") {
+  const bool restart = GENERATE(false, true);
+  Crowd crowd;
+  EngineWorld& engine = crowd.engine;
+  engine.world.scripts["top"] = {.run = [](JobRun& run) {
+    if (run.step == 2) run.ctx.spawn(Job(run.world, "p"), {.on_failure = OnFailure::kReport});
+    return usual();
+  }};
+  Heard aborted;
+  crowd.orders = [&] {
+    crowd.bypass(crowd.gives_up());
+    engine.executor().abort_async({crowd.root.value - 1}, {.reason = "stop"},
+                                  [&](const Status& status) { aborted = status; });
+    engine.executor().signal_async({crowd.root.value + 3}, "late", {}, [](const Status&) {});
+  };
+  engine.open();
+  engine.submit("keeps");
+  engine.run();
+  const ProcedureId top = engine.submit("top");
+  crowd.root = {top.value + 1};
+  engine.run();
+  REQUIRE(engine.describe(crowd.gives_up()).parked);
+  crowd.go();
+  CHECK(text_of(aborted) == "OK");
+  REQUIRE(crowd.heard.has_value());
+  CHECK_THAT(text_of(crowd.heard), ContainsSubstring("failed around"));
+  if (restart) {
+    const std::string before = states(engine);
+    engine.open();
+    CHECK(states(engine) == before);
+  }
+  engine.run_to_the_end();
+  const ProcedureResult result = engine.result(top);
+  CHECK(result.status.code() == StatusCode::kAborted);
+  CHECK_FALSE(result.bypassed);
+  for (const char* once : {"undo runs.2", "undo gives up.2", "undo late.1", "undo p.2"}) {
+    CHECK(engine.world.journal.count(once) == 1);
+  }
+  CHECK(engine.world.journal.count("undo in line.1") == 0);
+  CHECK(engine.world.journal.count("undo child.1") == 0);
+  CHECK(engine.executor().audit(top)->size() == 1);  // the abort
+}
+
+TEST_CASE("what gave up is not bypassed while it is just being retried or skipped") {
+  Crowd crowd;
+  EngineWorld& engine = crowd.engine;
+  crowd.open_and_submit();
+  engine.faults().hold_commit(engine.faults().commits() + 1);
+  Heard skipped;
+  engine.executor().repair_async(crowd.gives_up(), RepairVerb::kSkipStep, kNote,
+                                 [&](const Status& status) { skipped = status; });
+  crowd.bypass(crowd.root);
+  engine.run();
+  CHECK_THAT(text_of(crowd.heard), ContainsSubstring("UNAVAILABLE"));
+  engine.faults().release();
+  engine.run();
+  CHECK(text_of(skipped) == "OK");
+  CHECK(engine.world.journal.count("do gives up.3") == 1);
 }
 
 }  // namespace pv2::testing

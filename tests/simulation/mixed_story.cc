@@ -304,11 +304,9 @@ bool MixedStory::repair_the_rest(ProcedureExecutor& executor) {
   bool ordered = false;
   for (const std::uint64_t root : parked_) {
     const auto member = world_.members().find(root);
-    // A part of it is in a back-off, say: that takes time. Who stands in line may do so for ever.
+    // What it is about is just being done something with: that takes time.
     const Status now = executor.preview(ProcedureId{root}, last_order()).status();
-    const bool in_line =
-        member != world_.members().end() && world_.fate(member->second.spec).may_wait_in_a_circle;
-    if (now.code() == StatusCode::kUnavailable && !in_line) {
+    if (now.code() == StatusCode::kUnavailable) {
       try_again_later_ = true;
       continue;
     }

@@ -71,7 +71,8 @@ void StoryOrders::order(ProcedureExecutor& executor, RepairVerb verb, ProcedureI
                                      found_.add("an order about what has ended was carried out");
                                  });
   }
-  const auto lines = executor.preview(target, verb);
+  auto lines = executor.preview(target, verb);
+  while (lines.status().message().ends_with("ask again")) lines = executor.preview(target, verb);
   Order order;
   order.verb = verb;
   order.target = target;

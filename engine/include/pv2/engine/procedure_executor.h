@@ -287,15 +287,15 @@ class ProcedureExecutor {
   /// storage, together with its audit entry, and has taken effect; a crash leaves all of it or
   /// nothing.
   ///
-  /// kBypass of what is being undone waits for the undo steps that are under way, and no other one
-  /// begins meanwhile. So it may take as long as they do.
+  /// kBypass waits for the steps of the tree that are under way, and no other one begins meanwhile.
+  /// So it may take as long as they do. Until it is answered nothing of it is durable.
   ///
-  /// kUnavailable: a step that it concerns is running, an abort is on its way, or another bypass
-  /// waits; nothing was changed, try again. kStopping: the executor stopped while it waited.
-  /// kFailedPrecondition: the procedure is not in the condition that the order is for; the message
-  /// says why. kInvalidArgument: there is no such order, its note lacks who or why, or names a next
-  /// step where none is taken or that the type does not have. kNotFound, kExpired: as abort(). Not
-  /// on a thread of this executor (kFailedPrecondition).
+  /// kUnavailable: a step that it concerns is running, an abort is on its way, or a bypass of what
+  /// it concerns waits; nothing was changed, try again. kStopping: the executor stopped while it
+  /// waited. kFailedPrecondition: the procedure is not in the condition that the order is for; the
+  /// message says why. kInvalidArgument: there is no such order, its note lacks who or why, or
+  /// names a next step where none is taken or that the type does not have. kNotFound, kExpired: as
+  /// abort(). Not on a thread of this executor (kFailedPrecondition).
   Status repair(ProcedureId id, RepairVerb verb, RepairNote note);
   /// The same without blocking: `done` is called once, on a pool thread.
   void repair_async(ProcedureId id, RepairVerb verb, RepairNote note,
@@ -409,12 +409,12 @@ class ProcedureExecutor {
   /// what still runs. On a thread of the executor itself (a step, a callback) it only logs an
   /// error. An asynchronous verb that is called afterwards is answered on the thread that calls it.
   void stop();
-  /// The same, but returns after `timeout` at the latest, by the executor's clock. OK: it has
-  /// stopped. kDeadlineExceeded: not yet; the message names the steps that still run, and the
-  /// stopping goes on: call this again, or stop(), which waits. The destructor waits too, as what
-  /// runs uses the executor. kFailedPrecondition: on a thread of the executor itself. With workers
-  /// = 0 and no thread in run_until_idle() nothing goes on without the caller, and it returns when
-  /// all is done.
+  /// The same, but returns after `timeout` at the latest, by the executor's clock. OK: the executor
+  /// has stopped. kDeadlineExceeded: it has not stopped yet, and goes on stopping; the message
+  /// names the steps that still run. Call this again, or stop(), which waits. The destructor waits
+  /// too, as what runs uses the executor. kFailedPrecondition: the caller is a thread of the
+  /// executor itself. With workers = 0 and no thread in run_until_idle() the caller does all the
+  /// work, and returns when that is done, however long it takes.
   Status stop(std::chrono::milliseconds timeout);
 
  private:
