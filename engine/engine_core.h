@@ -21,6 +21,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -102,9 +103,6 @@ struct EngineState {
   /// Rows of members that left before the end of their tree, by root: deleted when they are many,
   /// or with the others of the tree. Each is a chain of that root's garbage.
   FlatMap<ProcedureId, std::unique_ptr<GarbageCommit>> dropped;
-  /// Orders of operators that are durable, and are published when no work on their tree is under
-  /// way: what they are about is not half stopped or planned then.
-  CommitList put_off;
   /// At most one for each tree.
   std::vector<WaitingOrder> waiting_orders;
   /// Children of steps that are on the way: they will be live.
@@ -118,7 +116,8 @@ struct EngineState {
   /// What open() has set aside: in the store, and not live.
   std::map<ProcedureId, UnreadableRecord> unreadable;
   TimerQueue timers;
-  std::deque<std::unique_ptr<TreeWork>> tree_works;  ///< The first one is being done.
+  std::list<TreeWorks> tree_works;     ///< The first one goes on for a section, then the next one.
+  std::list<TreeWorks> works_outside;  ///< The first of each is sorted, without the mutex.
   std::vector<TreeCursor*> walks;  ///< That are paused, beside those of works: let_go() moves them.
   EntryList to_settle;             ///< For the scheduler, before the mutex is released.
   SpareCommits<StepCommit> spare_steps;

@@ -42,6 +42,7 @@ namespace pv2 {
 
 struct InsertCommit;
 struct TreeWork;
+struct TreeWorks;
 
 /// Where an execution is, in this run. Not persisted: recovery decides anew.
 enum class Phase : std::uint8_t {
@@ -177,6 +178,8 @@ struct TreeState {
   CommitSequence stopped_since{UINT64_MAX};
   /// In an undo that is planned: members that are parked in theirs.
   std::uint32_t parked_undos = 0;
+  // Of a root:
+  TreeWorks* works = nullptr;  ///< Under way, or waiting to be, on all domains of its tree.
   // Of a root, so that an order does not look through all of its members:
   std::uint32_t beyond = 0;  ///< Members that are past their point of no return.
   std::uint32_t begun = 0;   ///< Members that have begun to pass it, in no domain that failed.

@@ -108,7 +108,7 @@ void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(St
       // It was aborted before, and is being undone: that is as good as a second abort, but an order
       // is only carried out together with its audit entry.
       if (entry != nullptr) answer = why_not_aborted_anew(*root);
-    } else if (answer = why_not_abortable(core_, *root); answer.ok()) {
+    } else if (answer = why_not_abortable(*root); answer.ok()) {
       PV2_ASSERT(root->phase != Phase::kInserting, "what is aborted is durable");
       root->tree.abort_accepted = true;
       auto commit = make_commit(core_, *root, std::move(message));

@@ -226,7 +226,7 @@ void Publisher::publish(CommitList finished) {
     Effects effects;
     {
       StateLock lock(core_);
-      for (TreeWork* const work : sorted) work->is_outside = false;
+      for (TreeWork* const work : sorted) go_on_with_sorted(core_, *work);
       sorted.clear();
       for (std::size_t i = 0; i < kSection && !finished.empty() && core_.looks.have_room(); ++i) {
         apply(static_cast<EngineRequest&>(*finished.pop_front()), effects);
@@ -340,10 +340,8 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
 void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   Execution& execution = *commit.execution;
   Execution& root = *execution.root;
-  if (is_order(commit) && has_work_under_way(core_, root)) {
-    core_.state.put_off.push_back(commit);
-    return;
-  }
+  if (is_order(commit) && root.tree.works != nullptr)
+    return root.tree.works->put_off.push_back(commit);
   PV2_ASSERT(execution.phase == Phase::kInFlight, "whose record is published is in flight");
   PV2_ASSERT(execution.timer_index == Execution::kNoTimer, "who is in flight waits for no time");
   PV2_ASSERT(commit.children.empty() || execution.unfinished_children == 0,

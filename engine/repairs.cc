@@ -748,7 +748,7 @@ Status describe_order(EngineCore& core, Execution& target, Preview& preview)
       if (!aborts) {
         refusal = why_not_sent_back(head);
       } else if (refusal = why_not_aborted_anew(*target.root); refusal.ok()) {
-        refusal = why_not_abortable(core, *target.root);
+        refusal = why_not_abortable(*target.root);
       }
       if (refusal.ok()) preview.describe_all(aborts ? *target.root : head);
       return refusal;

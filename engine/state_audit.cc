@@ -43,8 +43,10 @@ class Audit {
 
   std::vector<std::string> run() && {
     calm_ = state_.store_failure.ok() && !state_.stopping;
-    for (const auto& work : state_.tree_works) {
-      if (work->kind == TreeWork::Kind::kStop) told_.push_back(&work->head);
+    for (const TreeWorks& works : state_.tree_works) {
+      for (const auto& work : works.queue) {
+        if (work->kind == TreeWork::Kind::kStop) told_.push_back(&work->head);
+      }
     }
     for (const auto& [id, execution] : state_.live) look_at(id, *execution);
     if (children_linked_ != children_adopted_) {
@@ -464,17 +466,21 @@ class Audit {
   }
 
   void look_at_works() {
-    for (const auto& work : state_.tree_works) {
-      if (work->head.tree.work != work.get()) {
-        say_of(work->head, "it does not know the work on its members");
+    std::set<const TreeWork*> known;
+    for (const auto* const list : {&state_.tree_works, &state_.works_outside}) {
+      for (const TreeWorks& works : *list) {
+        if (works.root.tree.works != &works) say_of(works.root, "it does not know its works");
+        if (works.queue.empty()) say_of(works.root, "nothing is done to it, and it has its turn");
+        for (const auto& work : works.queue) {
+          known.insert(work.get());
+          if (work->head.tree.work == work.get() && work->head.root == &works.root) continue;
+          say_of(work->head, "it does not know the work on its members");
+        }
       }
     }
     for (const Execution* const head : heads_) {
-      const TreeWork* const work = head->tree.work;
-      const bool known =
-          work == nullptr || std::any_of(state_.tree_works.begin(), state_.tree_works.end(),
-                                         [&](const auto& each) { return each.get() == work; });
-      if (!known) say_of(*head, "there is no such work on its members");
+      if (head->tree.work == nullptr || known.contains(head->tree.work)) continue;
+      say_of(*head, "there is no such work on its members");
     }
   }
 

@@ -210,7 +210,9 @@ TreeWork& begin_work(EngineCore& core, Execution& head, TreeWork::Kind kind)
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(head.is_head() && head.tree.work == nullptr,
              "one work at a time on what fails together");
-  TreeWork& work = *core.state.tree_works.emplace_back(std::make_unique<TreeWork>(kind, head));
+  TreeWorks*& works = head.root->tree.works;
+  if (works == nullptr) works = &core.state.tree_works.emplace_back(*head.root);
+  TreeWork& work = *works->queue.emplace_back(std::make_unique<TreeWork>(kind, head));
   head.tree.work = &work;
   core.tree_work_waits.store(true);
   return work;
@@ -398,12 +400,6 @@ Execution* failing_domain(Execution& member) {
   Execution* const failing = member.domain().tree.failing;
   PV2_ASSERT(failing == nullptr || failing->tree.failed, "what is said to have failed has failed");
   return failing;
-}
-
-bool has_work_under_way(const EngineCore& core, const Execution& root) {
-  const auto& works = core.state.tree_works;
-  return std::any_of(works.begin(), works.end(),
-                     [&](const auto& work) { return work->head.root == &root; });
 }
 
 bool is_in_flight(Execution& head) {
@@ -808,7 +804,7 @@ const Execution* find_few(Execution& root, Test is_it) {
 
 }  // namespace
 
-Status why_not_abortable(const EngineCore& core, Execution& root) {
+Status why_not_abortable(Execution& root) {
   const std::string name = "procedure " + std::to_string(root.id.value);
   const auto refused = [&](const std::string& why) {
     return Status(StatusCode::kFailedPrecondition, name + " cannot be aborted: " + why);
@@ -828,7 +824,7 @@ Status why_not_abortable(const EngineCore& core, Execution& root) {
   if (root.tree.failed) return refused("it has failed already and is being undone");
   if (root.tree.beyond != 0 && !root.sent_back) {
     // Of a part that was ended in spite of them, members that leave are counted until they have.
-    if (has_work_under_way(core, root)) {
+    if (root.tree.works != nullptr) {
       return Status(StatusCode::kUnavailable,
                     name + " cannot be aborted while a part of its tree ends or fails; try again");
     }
@@ -1277,15 +1273,14 @@ void report_end(EngineCore& core, Execution& head, Effects& effects)
   in_wider ? child_ended_too_late(head) : child_finished(core, head, effects);
 }
 
-// The first work is over, whose head is free for another one.
-std::unique_ptr<TreeWork> take_off(EngineCore& core, TreeWork& work)
-    PV2_REQUIRES(core.state_mutex) {
-  auto& works = core.state.tree_works;
-  PV2_ASSERT(works.front().get() == &work && work.head.tree.work == &work,
+// The first work on a tree is over, and its head is free for another one.
+std::unique_ptr<TreeWork> take_off(TreeWork& work) {
+  auto& queue = work.head.root->tree.works->queue;
+  PV2_ASSERT(queue.front().get() == &work && work.head.tree.work == &work,
              "a head knows the work on its members, and the first one is done");
   work.head.tree.work = nullptr;
-  std::unique_ptr<TreeWork> over = std::move(works.front());
-  works.pop_front();
+  std::unique_ptr<TreeWork> over = std::move(queue.front());
+  queue.pop_front();
   return over;
 }
 
@@ -1301,30 +1296,28 @@ Execution* next_to_visit(EngineCore& core, TreeWork& work) PV2_REQUIRES(core.sta
   return nullptr;
 }
 
-// Each of these goes on with the first work; false: it pauses.
+// Each of these goes on with the first work on a tree, until it is over or pauses.
 
-bool stop_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+void stop_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   core.flush();  // so that every kQueued member is in a queue, or polled
   while (Execution* const member = next_to_visit(core, work)) stop(core, work.head, *member);
-  if (work.cursor.at() != nullptr) return false;
-  const auto over = take_off(core, work);
+  if (work.cursor.at() != nullptr) return;
+  const auto over = take_off(work);
   stopped(core, over->head, effects);
-  return true;
 }
 
 // What the work has collected is sorted without the mutex; it pauses.
-bool leave_to_sort(TreeWork& work, Effects& effects) {
+void leave_to_sort(TreeWork& work, Effects& effects) {
   work.is_outside = true;
   effects.to_sort.push_back(&work);
-  return false;
 }
 
-bool plan_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+void plan_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   using Stage = TreeWork::Stage;
   if (work.stage == Stage::kSurvey) {
     while (Execution* const member = next_to_visit(core, work)) survey(work, *member, effects);
-    if (work.cursor.at() != nullptr) return false;
-    if (!surveyed(core, work, effects)) return take_off(core, work) != nullptr;
+    if (work.cursor.at() != nullptr) return;
+    if (!surveyed(core, work, effects)) return void(take_off(work));
     work.stage = Stage::kNames;
   }
   if (work.stage == Stage::kNames && misleads_a_restart(work)) {
@@ -1332,9 +1325,8 @@ bool plan_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(c
     sort_collected(work);
   }
   if (work.stage == Stage::kNamed) {
-    const auto over = take_off(core, work);
-    record_who_was_interrupted(core, *over, effects);
-    return true;
+    const auto over = take_off(work);
+    return record_who_was_interrupted(core, *over, effects);
   }
   if (work.stage == Stage::kNames) {
     work.stage = Stage::kTurns;
@@ -1344,7 +1336,7 @@ bool plan_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(c
     while (Execution* const member = next_to_visit(core, work)) {
       plan(core, work, *member, effects);
     }
-    if (work.cursor.at() != nullptr) return false;
+    if (work.cursor.at() != nullptr) return;
     work.stage = Stage::kSort;
   }
   if (work.stage == Stage::kSort) {
@@ -1354,15 +1346,14 @@ bool plan_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(c
   }
   PV2_ASSERT(work.stage == Stage::kSorted, "a plan is in order before its first turn begins");
   planned(core, work, effects);
-  const auto over = take_off(core, work);
+  const auto over = take_off(work);
   begin_turns(core, over->head, effects);
-  return true;
 }
 
-bool end_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+void end_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   Execution& head = work.head;
   while (work.at != &head || head.first_child != nullptr) {
-    if (!core.looks.have_room()) return false;
+    if (!core.looks.have_room()) return;
     Execution& member = *work.at;
     if (member.first_child != nullptr) {
       Looks::one();
@@ -1372,23 +1363,22 @@ bool end_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(co
       leave(core, work, member, effects);
     }
   }
-  const auto over = take_off(core, work);
+  const auto over = take_off(work);
   head.is_root() ? leave(core, *over, head, effects) : report_end(core, head, effects);
   if (over->garbage) core.delete_rows(std::move(over->garbage), effects);
-  return true;
 }
 
-bool go_on(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+void go_on(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   using Kind = TreeWork::Kind;
   Execution& head = work.head;
-  if (work.is_outside) return false;
+  PV2_ASSERT(!work.is_outside, "what is sorted without the mutex has no turn");
   // A domain around it has failed meanwhile, and that covers this one.
   const bool taken_over = head.tree.failing != &head && work.kind != Kind::kEnd;
-  if (taken_over) return take_off(core, work) != nullptr;
+  if (taken_over) return void(take_off(work));
   if (head.is_quarantined() && work.kind != Kind::kStop && work.kind != Kind::kEnd) {
-    const auto over = take_off(core, work);
+    const auto over = take_off(work);
     begin_work(core, head, Kind::kStop);  // what it has begun
-    return true;
+    return;
   }
   switch (work.kind) {
     case Kind::kStop:
@@ -1396,14 +1386,12 @@ bool go_on(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core
     case Kind::kPlan:
       return plan_all(core, work, effects);
     case Kind::kTurns: {
-      const auto over = take_off(core, work);
-      begin_turns(core, head, effects);
-      return true;
+      const auto over = take_off(work);
+      return begin_turns(core, head, effects);
     }
     case Kind::kEnd:
       return end_all(core, work, effects);
   }
-  return false;
 }
 
 }  // namespace
@@ -1421,8 +1409,10 @@ void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(cor
   PV2_ASSERT(is_spent(child) && child.phase == Phase::kIdle && child.tree.work == nullptr,
              "who leaves before its tree has ended");
   // Of works that have not begun the cursor is at their heads.
-  auto& works = core.state.tree_works;
-  if (!works.empty() && works.front()->cursor.at() == &child) works.front()->cursor.move();
+  if (const TreeWorks* const works = child.root->tree.works) {
+    TreeCursor& cursor = works->queue.front()->cursor;
+    if (cursor.at() == &child) cursor.move();
+  }
   const ProcedureId root = child.root->id;
   GarbageCommit* rows = nullptr;
   if (core.keeps_records) {
@@ -1496,14 +1486,32 @@ void sort_collected(TreeWork& work) {
   work.stage = TreeWork::Stage::kSorted;
 }
 
+void go_on_with_sorted(EngineCore& core, TreeWork& work) {
+  auto& outside = core.state.works_outside;
+  const auto at = std::find_if(outside.begin(), outside.end(), [&](const TreeWorks& works) {
+    return &works == work.head.root->tree.works;
+  });
+  PV2_ASSERT(at != outside.end() && work.is_outside, "what was sorted was left to be sorted");
+  work.is_outside = false;
+  core.state.tree_works.splice(core.state.tree_works.end(), outside, at);
+}
+
 bool do_tree_works(EngineCore& core, Effects& effects) {
-  auto& works = core.state.tree_works;
-  while (!works.empty() && core.looks.have_room()) {
-    if (!go_on(core, *works.front(), effects)) break;
-    effects.durable.splice_back(std::exchange(core.state.put_off, {}));
+  auto& all = core.state.tree_works;
+  while (!all.empty() && core.looks.have_room()) {
+    TreeWorks& works = all.front();
+    go_on(core, *works.queue.front(), effects);
+    if (works.queue.empty()) {
+      works.root.tree.works = nullptr;
+      effects.durable.splice_back(std::exchange(works.put_off, {}));
+      all.pop_front();
+      continue;
+    }
+    auto& next = works.queue.front()->is_outside ? core.state.works_outside : all;
+    next.splice(next.end(), all, all.begin());
   }
-  if (works.empty()) core.tree_work_waits.store(false);
-  return !works.empty() && !works.front()->is_outside;
+  if (all.empty()) core.tree_work_waits.store(false);
+  return !all.empty();
 }
 
 }  // namespace pv2

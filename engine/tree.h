@@ -40,10 +40,6 @@ void children_finished(EngineCore& core, Execution& parent, Effects& effects)
 /// Whether a record says that a domain around `member` has failed.
 [[nodiscard]] bool is_to_be_undone(Execution& member);
 
-/// Whether something is being done to all members of a domain of this tree, a section at a time.
-[[nodiscard]] bool has_work_under_way(const EngineCore& core, const Execution& root)
-    PV2_REQUIRES(core.state_mutex);
-
 /// Whether somebody of the domain, or of those within it if it has failed, is in flight; or all of
 /// them are just being stopped, planned for, or let go.
 [[nodiscard]] bool is_in_flight(Execution& head);
@@ -89,8 +85,7 @@ void abort_tree(EngineCore& core, Execution& root, Effects& effects) PV2_REQUIRE
 
 /// Why an abort has to be refused, or OK: something in the tree is past its point of no return, or
 /// may be about to pass it, or nothing in it goes forward any more.
-[[nodiscard]] Status why_not_abortable(const EngineCore& core, Execution& root)
-    PV2_REQUIRES(core.state_mutex);
+[[nodiscard]] Status why_not_abortable(Execution& root);
 
 /// Whether `member` is about to begin the step that is its point of no return.
 [[nodiscard]] bool stands_before_no_return(const Execution& member);
@@ -190,5 +185,7 @@ bool do_tree_works(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_m
 
 /// Of one that was left to be sorted (Effects::to_sort). Needs no lock: nobody else looks at it.
 void sort_collected(TreeWork& work);
+/// That is done, and it goes on in its turn.
+void go_on_with_sorted(EngineCore& core, TreeWork& work) PV2_REQUIRES(core.state_mutex);
 
 }  // namespace pv2

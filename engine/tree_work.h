@@ -3,8 +3,9 @@
 // TreeWork: what the engine does to every member of a domain, and to all domains within it, when
 // the domain fails, is to be undone, or has ended. A tree may have any number of members, and every
 // other thread waits while the state mutex is held. So a work pauses when its section has looked at
-// enough (kSectionPauses), and goes on in the next section. Works are done one after another, in
-// the order in which they began. A work on a small tree ends in the section in which it began.
+// enough (kSectionPauses), and goes on in a later section. Works on one tree are done one after
+// another, in the order in which they began; trees take turns, so a small one does not wait until a
+// large one is done.
 //
 // Between two sections:
 //   kStop   The domain has failed, and its own members know: none begins a step. A domain within it
@@ -18,6 +19,7 @@
 
 #pragma once
 
+#include <list>
 #include <memory>
 #include <vector>
 
@@ -60,6 +62,17 @@ struct TreeWork {
   // Of an end.
   Execution* at;  ///< Goes down to members without children; those leave.
   std::unique_ptr<GarbageCommit> garbage;
+};
+
+/// Those on one tree. Guarded by the state mutex.
+struct TreeWorks {
+  explicit TreeWorks(Execution& top) : root(top) {}
+
+  Execution& root;
+  std::list<std::unique_ptr<TreeWork>> queue;  ///< The first one is being done; never empty.
+  /// Orders of operators that are durable, and are published when no work on the tree is under way:
+  /// what they are about is not half stopped or planned then.
+  CommitList put_off;
 };
 
 }  // namespace pv2

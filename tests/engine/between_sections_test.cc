@@ -224,6 +224,45 @@ TEST_CASE("a tree that gave up is bypassed at once beside the failure of a part 
   }
 }
 
+TEST_CASE("a small tree that fails beside a large one is undone between sections of that") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["large"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                        run.spawn("fails");
+                        spawn_many(run);
+                        return usual();
+                      }};
+  scripts["small"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                        if (run.step == 1) run.spawn("fails");
+                        return usual();
+                      }};
+  scripts["fails"] = {.steps = 1,
+                      .run = [](JobRun& run) { return when_told(run, Say::fail("no")); }};
+  scripts["k"] = {.steps = 1};
+  machine.open();
+  const ProcedureId large = engine.submit("large");
+  engine.run();
+  const ProcedureId small = engine.submit("small");
+  engine.run();
+  machine.say_go({large.value + 1});
+  machine.say_go({small.value + 1});
+  int pauses = 0;
+  int until_planned = 0;
+  SectionLooks::at_each_pause(engine.executor(), [&] {
+    ++pauses;
+    const auto info = engine.executor().describe(small);
+    if (info.ok() && info->state != ProcedureState::kFailed) ++until_planned;
+  });
+  engine.run();
+  SectionLooks::at_each_pause(engine.executor(), {});
+  CHECK(engine.result(large).state == ProcedureState::kRolledBack);
+  CHECK(engine.result(small).state == ProcedureState::kRolledBack);
+  INFO(until_planned << " of " << pauses << " pauses");
+  CHECK(pauses > 6);
+  CHECK(until_planned <= 2);
+}
+
 TEST_CASE("an abort and an order that ends the same large tree end it once") {
   Machine machine;
   EngineWorld& engine = machine.engine;
