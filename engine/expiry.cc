@@ -59,6 +59,13 @@ void Expiry::look() {
         found.status().to_string());
     return look_again_in(kPause);
   }
+  if (found->damaged > told_damaged_) {
+    complain("the dates of " + std::to_string(found->damaged) +
+             " results that are kept are damaged; these results stay, with their nonces, until "
+             "they are acknowledged: " +
+             found->damage.to_string());
+    told_damaged_ = found->damaged;
+  }
   const bool keeps_any = !found->expired.empty() || found->young;
   const bool mark_is_old = age - marked_ >= kMarkEvery;
   if (core_.keeps_records && keeps_any && (mark_is_old || !found->expired.empty())) {
@@ -123,7 +130,10 @@ Result<Expiry::Found> Expiry::find(Duration age) {
   bool stopped = false;
   const Status status = core_.store.scan(Space::kEngine, kKeptKeyPrefix, [&](const StoredRow& row) {
     const auto kept = decode_kept(row.key, row.value);
-    if (!kept.ok()) return Status();  // damaged: its result stays until it is acknowledged
+    if (!kept.ok()) {
+      if (found.damaged++ == 0) found.damage = kept.status();
+      return Status();
+    }
     if (set_aside.contains(kept->id)) return Status();
     const bool young = is_young(*kept);
     if (young) found.young = kept->age;

@@ -38,6 +38,8 @@ class Expiry final : public TimedWork {
     std::vector<KeptResult> expired;  // oldest first
     bool more = false;                // perhaps: as many were found as are taken at once
     std::optional<Duration> young;    // the age at which the oldest of the others ended
+    std::size_t damaged = 0;          // dates that cannot be read, and why the first one cannot
+    Status damage;
   };
   void look() PV2_EXCLUDES(core_.state_mutex);
   Result<Found> find(Duration age) PV2_EXCLUDES(core_.state_mutex);
@@ -70,6 +72,7 @@ class Expiry final : public TimedWork {
   std::atomic<bool> failed_{false};
   // Of who looks.
   Duration marked_{};
+  std::size_t told_damaged_ = 0;  // dates
 };
 
 }  // namespace pv2

@@ -657,14 +657,19 @@ void encode_kept(const KeptResult& kept, std::string& out) {
 }
 
 Result<KeptResult> decode_kept(std::string_view key, std::string_view row) {
-  const auto bytes = read_frame(row);
-  if (!bytes || key.size() != kKeptKeyPrefix.size() + 16) {
-    return Status(StatusCode::kCorruption, "the date of a result does not match its checksum");
+  if (key.size() != kKeptKeyPrefix.size() + 16) {
+    return Status(StatusCode::kCorruption, "the key of the date of a result is not of its size");
   }
   KeptResult kept;
   const std::string_view numbers = key.substr(kKeptKeyPrefix.size());
   kept.age = Duration(static_cast<Duration::rep>(read_big_endian(numbers)));
   kept.id = ProcedureId{read_big_endian(numbers.substr(8))};
+  const auto bytes = read_frame(row);
+  if (!bytes) {
+    return Status(StatusCode::kCorruption, "the date of the result of procedure " +
+                                               std::to_string(kept.id.value) +
+                                               " does not match its checksum");
+  }
   if (kept.age < Duration::zero()) {
     return Status(StatusCode::kCorruption, "the date of a result is before its store began");
   }

@@ -43,11 +43,9 @@ class Audit {
 
   std::vector<std::string> run() && {
     calm_ = state_.store_failure.ok() && !state_.stopping;
-    for (const TreeWorks& works : state_.tree_works) {
-      for (const auto& work : works.queue) {
-        if (work->kind == TreeWork::Kind::kStop) told_.push_back(&work->head);
-      }
-    }
+    for_each_work([&](const TreeWorks& /*works*/, const TreeWork& work) {
+      if (work.kind == TreeWork::Kind::kStop) told_.push_back(&work.head);
+    });
     for (const auto& [id, execution] : state_.live) look_at(id, *execution);
     if (children_linked_ != children_adopted_) {
       say("the lists of children have " + number(children_linked_) + " members, and " +
@@ -465,19 +463,23 @@ class Audit {
     if (!state_.timers.is_in_order()) say("the timers are not in order");
   }
 
-  void look_at_works() {
-    std::set<const TreeWork*> known;
+  template <class Visit>
+  void for_each_work(Visit visit) const {
     for (const auto* const list : {&state_.tree_works, &state_.works_outside}) {
       for (const TreeWorks& works : *list) {
-        if (works.root.tree.works != &works) say_of(works.root, "it does not know its works");
-        if (works.queue.empty()) say_of(works.root, "nothing is done to it, and it has its turn");
-        for (const auto& work : works.queue) {
-          known.insert(work.get());
-          if (work->head.tree.work == work.get() && work->head.root == &works.root) continue;
-          say_of(work->head, "it does not know the work on its members");
-        }
+        for (const auto& work : works.queue) visit(works, *work);
       }
     }
+  }
+
+  void look_at_works() {
+    std::set<const TreeWork*> known;
+    for_each_work([&](const TreeWorks& works, const TreeWork& work) {
+      known.insert(&work);
+      if (works.root.tree.works != &works) say_of(works.root, "it does not know its works");
+      if (work.head.tree.work == &work && work.head.root == &works.root) return;
+      say_of(work.head, "it does not know the work on its members");
+    });
     for (const Execution* const head : heads_) {
       if (head->tree.work == nullptr || known.contains(head->tree.work)) continue;
       say_of(*head, "there is no such work on its members");

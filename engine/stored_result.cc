@@ -53,7 +53,12 @@ Result<std::optional<Completed>> StoredResult::decode(ProcedureId id) const {
   Status status = decode_header(header(), stored, facts);
   if (status.ok()) status = decode_state(state(), {}, stored, holds_locks, user);
   if (!status.ok()) return status.with_context("record of procedure " + std::to_string(id.value));
-  if (facts.root != id || !is_finished(stored.state)) return std::optional<Completed>();
+  if (facts.root != id || !is_finished(stored.state)) {
+    if (in_place_) return std::optional<Completed>();  // a child, or live
+    return Status(StatusCode::kCorruption, "what lies where the result of procedure " +
+                                               std::to_string(id.value) +
+                                               " is kept is not the end of that procedure");
+  }
   // An older program did not say whether there are audit rows, so they have to be looked for.
   return std::optional(Completed{.result = result_of(stored),
                                  .nonce = stored.nonce,

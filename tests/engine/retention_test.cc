@@ -461,6 +461,47 @@ TEST_CASE(
   CHECK(again->id == damaged);
 }
 
+TEST_CASE("a result whose date is damaged stays and is told of once, and others go in time") {
+  EngineWorld engine;
+  engine.max_results_in_memory = 0;
+  open(engine, {.ttl = 1h});
+  const ProcedureId damaged = engine.submit("a", {.nonce = {1, 1}});
+  engine.run();
+  engine.submit("b", {.nonce = {1, 2}});
+  engine.run();
+  std::string date;
+  const auto find = [&](const StoredRow& row) {
+    if (decode_kept(row.key, row.value)->id == damaged) date = row.key;
+    return Status();
+  };
+  REQUIRE(engine.store().scan(Space::kEngine, kKeptKeyPrefix, find).ok());
+  engine.disk->put(Space::kEngine, date, "damaged");
+  engine.log_lines.clear();
+  for (int hour = 0; hour < 3; ++hour) engine.advance(1h);
+
+  CHECK(rows_of(engine) == 1 + 3);  // the watermark; the result, its date and its nonce
+  REQUIRE(engine.log_lines.size() == 1);
+  CHECK_THAT(engine.log_lines[0],
+             ContainsSubstring("dates of 1 results") && ContainsSubstring("are acknowledged") &&
+                 ContainsSubstring("of procedure " + std::to_string(damaged.value)));
+  CHECK(engine.result(damaged).status.ok());
+}
+
+TEST_CASE("where the result of another procedure lies, the answer is that it is damaged") {
+  EngineWorld engine;
+  engine.max_results_in_memory = 0;
+  open(engine, {});
+  const ProcedureId one = engine.submit("a");
+  const ProcedureId other = engine.submit("b");
+  engine.run();
+  engine.close();
+  engine.disk->put(Space::kResult, result_key(one),
+                   *engine.disk->get(Space::kResult, result_key(other)));
+  open(engine, {});
+  CHECK(asked_for(engine, one) == StatusCode::kCorruption);
+  CHECK(asked_for(engine, other) == StatusCode::kOk);
+}
+
 TEST_CASE("a damaged result to which orders were given refuses no start") {
   EngineWorld engine;
   engine.world.scripts["asks"] = {
