@@ -29,17 +29,8 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
   PV2_ASSERT(execution.holds_locks(), "what is granted is held");
   commit.is_grant = true;
   Transition& same = commit.next;
-  same.state = execution.state;
-  same.step = execution.step;
-  same.attempt = execution.attempt;
-  same.no_return = execution.no_return;
-  same.parked = execution.parked;
-  same.unsure = execution.unsure;
-  same.awaits = execution.awaits;
-  core.go_on_waiting(execution, same);
-  same.result = execution.result.view();
+  same = as_it_is(core, execution);
   same.holds_locks = true;
-  same.now = core.clock.wall_now();
   if (execution.failure) {
     same.error = execution.failure->error;
     same.undo_error = execution.failure->undo;
