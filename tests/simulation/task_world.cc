@@ -46,7 +46,8 @@ std::function<std::string(std::stop_token)> TaskWorld::work(std::size_t spec,
                                                             bool beside_earlier) {
   const Work work{ctx.id().value, spec, visit_of(ctx) == UINT64_MAX, ctx.step()};
   std::string name = ctx.effect_key();
-  if (beside_earlier) name += " #" + std::to_string(ctx.attempt());
+  // A run that an operator hastened is of the same attempt as the one before it.
+  if (beside_earlier) name += " #" + std::to_string(++beside_earlier_);
   return [this, work, key = ctx.effect_key(), name](const std::stop_token& stop) {
     if (stop.stop_requested()) return key;  // the executor stops: nobody goes on meanwhile
     if (!works_.emplace(name, work).second) {
