@@ -155,12 +155,13 @@ struct TreeState {
   std::uint32_t in_flight = 0;
   /// The same of the domains within it too, while it is the widest one that has failed; else 0.
   std::uint32_t in_flight_inside = 0;
-  bool failed : 1 = false;          ///< Published: from now on nothing of it goes forward.
-  bool parked : 1 = false;          ///< Can neither be finished nor undone.
-  bool rolling_back : 1 = false;    ///< in_flight reached 0 after the failure: `rollback` is made.
-  bool abort_accepted : 1 = false;  ///< An abort is coming: no point of no return is passed.
-  bool given_up : 1 = false;        ///< The failure that ends a deadlock is on the way.
-  bool order_waits : 1 = false;  ///< A WaitingOrder is to end it: no turn of its rollback begins.
+  bool failed : 1 = false;           ///< Published: from now on nothing of it goes forward.
+  bool parked : 1 = false;           ///< Can neither be finished nor undone.
+  bool rolling_back : 1 = false;     ///< in_flight reached 0 after the failure: `rollback` is made.
+  bool abort_accepted : 1 = false;   ///< An abort is coming: no point of no return is passed.
+  bool given_up : 1 = false;         ///< The failure that ends a deadlock is on the way.
+  bool order_waits : 1 = false;      ///< A WaitingOrder is to end it: nothing of it begins.
+  bool order_may_go_on : 1 = false;  ///< Something is over for which that may have waited.
   /// It counts as failed only so that the order can end it: no record says that it failed.
   bool stopped_for_order : 1 = false;
   bool over : 1 = false;  ///< It ended with a failure that was reported, or within such a domain.

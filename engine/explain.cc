@@ -280,10 +280,11 @@ class Explainer {
     reason.more = reason.count - std::min(reason.count, reason.on.size());
   }
 
-  void stopped_by_failure(Execution& head, const Execution& execution)
-      PV2_REQUIRES(core_.state_mutex) {
+  void stopped_by_failure(Execution& head, Execution& execution) PV2_REQUIRES(core_.state_mutex) {
     const TreeState& tree = head.tree;
-    if (execution.state == ProcedureState::kRolledBack || !execution.is_undone_with_its_tree()) {
+    const bool stays = execution.state == ProcedureState::kSuccess && !is_to_be_undone(execution);
+    if (execution.state == ProcedureState::kRolledBack || stays ||
+        !execution.is_undone_with_its_tree()) {
       finished(execution);
       return;
     }

@@ -195,8 +195,9 @@ std::string to_string(const WaitReason& reason) {
     case WaitReason::Kind::kCommitting:
       return "has ended its step; its record is on its way to the store";
     case WaitReason::Kind::kTreeInFlight:
-      return "stands still because its tree failed; before the rollback, " + names(reason) +
-             " has to end its step, or what it has offloaded";
+      return "stands still until its tree is undone, or ended by an operator, which waits for the "
+             "step, or for what was offloaded, of " +
+             names(reason);
     case WaitReason::Kind::kTurn:
       return "waits while its tree is undone; it is the turn of " + names(reason);
     case WaitReason::Kind::kParked:

@@ -403,7 +403,9 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     execution.undo_step = 0;
     const bool ended_too_late = execution.state == ProcedureState::kSuccess;
     if (ended_too_late && !execution.is_root()) child_ended_too_late(execution);
-    if (execution.state == ProcedureState::kFailed && !commit.was_undo) failed_too_late(execution);
+    if (execution.state == ProcedureState::kFailed && !commit.was_undo)
+      failed_too_late(core_, execution);
+    if (commit.next.order == OrderEffect::kForward) repaired_too_late(core_, execution);
     core_.abandon_waits(execution);
     if (!commit.next.holds_locks) core_.settle(execution, Disposition::kParkUnlock);
     left_flight(core_, execution, effects);

@@ -89,7 +89,7 @@ Execution& scope_of(Execution& target) {
   if (!target.is_root()) return *target.root;
   Execution* const parked = first_standing(
       target, [](const Execution& member) { return member.reports && member.tree.parked; });
-  if (parked != nullptr) return *parked;
+  if (parked != nullptr) return *failing_domain(*parked);  // or what has failed around it since
   Execution* const given_up = first_given_up(target);
   return given_up != nullptr ? given_up->domain() : target;
 }
@@ -551,7 +551,9 @@ Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.sta
   if (!head.is_quarantined() && !head.tree.failed) {
     const Execution* const given_up = first_given_up(head);
     if (given_up == nullptr) {
-      return refused("the tree of " + name_of(head) + " goes forward; abort it");
+      return refused("the tree of " + name_of(head) +
+                     " goes forward, and nobody in it has used up the attempts at a step; abort "
+                     "it, or, if a part of it has failed, bypass that part by its own id");
     }
     // As long as one of them stands, nobody above him ends.
     const auto stands = [](Execution& member) {
@@ -601,7 +603,7 @@ Status let_order_wait(EngineCore& core, Execution& head, AuditEntry entry,
                       " orders to bypass wait until steps have ended, which is as many as may "
                       "wait; try again");
   }
-  waiting.push_back({head.id, head.id, std::move(entry), std::move(done)});
+  waiting.push_back({head.id, std::move(entry), std::move(done)});
   make_way_for_order(core, head);
   return Status();
 }
@@ -691,14 +693,6 @@ Status why_not_any_more(EngineCore& core, const WaitingOrder& order)
                    " before that could be bypassed; look again");
   }
   return Status();
-}
-
-// Whether whom it waits for is still in the middle of something: two looks, not one at each member.
-bool still_waits(EngineCore& core, Execution& head, const WaitingOrder& order)
-    PV2_REQUIRES(core.state_mutex) {
-  if (!why_too_late(head).ok()) return true;
-  const Execution* const member = core.find(order.busy);
-  return member != nullptr && is_busy(core, *member);
 }
 
 // In words, what the order would do; or why it would be refused.
@@ -817,12 +811,10 @@ void carry_out_waiting_orders(EngineCore& core, Effects& effects) {
     }
     Execution& head = *core.find(order.head);
     PV2_ASSERT(head.tree.order_waits, "a tree makes way for the order that is to end it");
-    if (still_waits(core, head, order)) return false;
-    if (const Execution* const busy_one = busy_member(core, head)) {
-      order.busy = busy_one->id;
-      return false;
-    }
-    if (!stop_turns(core, head, effects)) return false;
+    if (!why_too_late(head).ok()) return false;
+    if (!head.tree.order_may_go_on) return false;
+    head.tree.order_may_go_on = false;
+    if (busy_member(core, head) != nullptr || !stop_turns(core, head, effects)) return false;
     auto commit = end_tree(core, head, order.entry);
     submit_order(core, std::move(commit), std::move(order.entry), std::move(order.done), effects);
     return true;

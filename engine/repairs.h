@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Repairs: the orders of operators. Each is checked under the state mutex against a tree that
-// stands still: nobody is in flight where it matters. (An order to end what is being undone waits
-// until the undo under way is over.) An order becomes one batch: a state record as a step would
+// stands still: nobody is in flight where it matters. (An order to end a tree waits until the steps
+// under way are over.) An order becomes one batch: a state record as a step would
 // have written it, and the audit row. From then on it is published like any record, so nothing can
 // be half done. Whoever it concerns counts as in flight until then.
 

@@ -206,7 +206,7 @@ class Audit {
     if (member.is_beyond != stands_beyond_return(member)) {
       say_of(member, "it is counted wrongly among those past their point of no return");
     }
-    const bool begun = failing == nullptr && has_begun_no_return(member);
+    const bool begun = !is_to_be_undone(member) && has_begun_no_return(member);
     if (member.has_begun_it != begun && !may_not_know(member)) {
       say_of(member, "it is counted wrongly among those that have begun to pass it");
     }

@@ -370,6 +370,12 @@ void begin_turns(EngineCore& core, Execution& head, Effects& effects)
   if (!all) begin_work(core, head, TreeWork::Kind::kTurns);
 }
 
+// The order that is to end what fails together under `head` may have waited for what is just over.
+void let_order_look(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
+  head.tree.order_may_go_on = true;
+  core.tree_work_waits.store(true);
+}
+
 void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex) {
   core.stop_work(member);
   switch (member.phase) {
@@ -472,7 +478,7 @@ void begin_rollback(EngineCore& core, Execution& head, Effects& /*effects*/)
   PV2_ASSERT(head.tree.failing == &head, "the widest domain that failed is undone");
   PV2_ASSERT(head.tree.in_flight_inside == 0,
              "nothing is undone beside a step or beside offloaded work");
-  if (head.tree.order_waits) return;
+  if (head.tree.stopped_for_order) return;
   if (head.tree.work == nullptr) begin_work(core, head, TreeWork::Kind::kPlan);
 }
 
@@ -766,22 +772,52 @@ void fail_tree(EngineCore& core, Execution& head) {
   begin_work(core, head, TreeWork::Kind::kStop);
 }
 
-void failed_too_late(Execution& member) {
+namespace {
+
+// What was stopped for an order has failed after all, or a domain within it has: its members count
+// anew whether somebody has begun to pass his point of no return.
+void stop_again(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
+  TreeWork* const work = head.tree.work;
+  if (work == nullptr) {
+    begin_work(core, head, TreeWork::Kind::kStop);
+  } else {
+    PV2_ASSERT(work->kind == TreeWork::Kind::kStop, "what is stopped for an order is only stopped");
+    work->cursor = TreeCursor(head);
+  }
+}
+
+}  // namespace
+
+void failed_too_late(EngineCore& core, Execution& member) {
   Execution* const failing = failing_domain(member);
   PV2_ASSERT(failing != nullptr, "what fails too late was stopped");
   if (!failing->tree.stopped_for_order) return;
-  if (&member.domain() == failing) {
+  Execution& own = member.domain();
+  if (&own == failing) {
     failing->tree.stopped_for_order = false;
   } else {
-    member.domain().tree.failed = true;
+    own.tree.failed = true;
   }
+  stop_again(core, *failing);
+}
+
+void repaired_too_late(EngineCore& core, Execution& member) {
+  Execution& own = member.domain();
+  if (!failing_domain(own)->tree.stopped_for_order || !own.tree.failed) return;
+  if (&own == failing_domain(own) || has_failed(own)) return;
+  own.tree.failed = own.tree.rolling_back = false;
+  set_parked(own, false);
+  stop_again(core, *failing_domain(own));
 }
 
 void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
   PV2_ASSERT(root.is_root(), "what is aborted is a tree");
   fail_tree(core, root);
   TreeState& tree = root.tree;
-  tree.stopped_for_order = false;
+  if (tree.stopped_for_order) {
+    tree.stopped_for_order = false;
+    stop_again(core, root);
+  }
   if (tree.in_flight_inside != 0) core.recall_runs();
   if (tree.in_flight_inside == 0 && !tree.rolling_back && !tree.parked && tree.work == nullptr) {
     begin_rollback(core, root, effects);
@@ -816,12 +852,10 @@ Status why_not_abortable(Execution& root) {
   if (root.work && root.work->last_order) {
     return refused("an operator has ended it, and it waits for its offloaded work");
   }
-  if (root.tree.stopped_for_order) {
-    return Status(StatusCode::kUnavailable,
-                  name + " cannot be aborted while an order to bypass it waits; look again");
-  }
   if (root.tree.parked) return refused("it is parked, and can be neither finished nor undone");
-  if (root.tree.failed) return refused("it has failed already and is being undone");
+  if (root.tree.failed && !root.tree.stopped_for_order) {
+    return refused("it has failed already and is being undone");
+  }
   if (root.tree.beyond != 0 && !root.sent_back) {
     // Of a part that was ended in spite of them, members that leave are counted until they have.
     if (root.tree.works != nullptr) {
@@ -866,7 +900,7 @@ bool makes_way_for_order(Execution& member) {
 
 void make_way_for_order(EngineCore& core, Execution& head) {
   TreeState& tree = head.tree;
-  tree.order_waits = true;
+  tree.order_waits = tree.order_may_go_on = true;
   if (!tree.failed) {
     fail_tree(core, head);
     tree.stopped_for_order = true;
@@ -876,7 +910,7 @@ void make_way_for_order(EngineCore& core, Execution& head) {
 
 void put_turn_back(EngineCore& core, Execution& member) {
   if (!makes_way_for_order(member)) return;
-  core.tree_work_waits.store(true);  // the order may have waited for it
+  let_order_look(core, *failing_domain(member));
   member.undo_step = 0;
   TreeState& tree = failing_domain(member)->tree;
   if (tree.rollback) tree.rollback->put_back(member);
@@ -966,7 +1000,7 @@ void count_no_return(Execution& member, bool is_beyond, bool has_begun_it) {
 void note_no_return(Execution& member) {
   if (!member.has_no_return) return;
   count_no_return(member, stands_beyond_return(member),
-                  failing_domain(member) == nullptr && has_begun_no_return(member));
+                  !is_to_be_undone(member) && has_begun_no_return(member));
 }
 
 void note_parked(Execution& member) {
@@ -1008,7 +1042,7 @@ void left_flight(EngineCore& core, Execution& member, Effects& effects) {
   note_no_return(member);
   Execution* const failed = own.failing;
   if (failed == nullptr) return;
-  if (failed->tree.order_waits) core.tree_work_waits.store(true);
+  if (failed->tree.order_waits) let_order_look(core, *failed);
   PV2_ASSERT(failed->tree.in_flight_inside > 0, "a domain that failed counts all within it");
   if (--failed->tree.in_flight_inside > 0) return;
   if (failed->tree.work != nullptr) return;    // that comes to it
@@ -1130,6 +1164,7 @@ void stop(EngineCore& core, Execution& head, Execution& member) PV2_REQUIRES(cor
 
 void stopped(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   const TreeState& tree = head.tree;
+  if (tree.order_waits) let_order_look(core, head);
   if (tree.in_flight_inside != 0) core.recall_runs();
   if (head.is_quarantined() || tree.in_flight_inside != 0) return;
   if (!tree.rolling_back && !tree.parked) begin_rollback(core, head, effects);
@@ -1408,8 +1443,10 @@ bool is_spent(const Execution& member) {
 void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(is_spent(child) && child.phase == Phase::kIdle && child.tree.work == nullptr,
              "who leaves before its tree has ended");
-  // Of works that have not begun the cursor is at their heads.
+  // Of works that have not begun the cursor is at their heads. Who has taken a work off drops
+  // nobody before its tree has another one, or none.
   if (const TreeWorks* const works = child.root->tree.works) {
+    PV2_ASSERT(!works->queue.empty(), "a tree has works as long as one of them is not over");
     TreeCursor& cursor = works->queue.front()->cursor;
     if (cursor.at() == &child) cursor.move();
   }

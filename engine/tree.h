@@ -76,8 +76,10 @@ void note_parked(Execution& member);
 
 /// A member has failed (published): from now on nothing of the domain of `head` goes forward.
 void fail_tree(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex);
-/// The same of a member of what is stopped already.
-void failed_too_late(Execution& member);
+/// A member of what is stopped already has failed (published).
+void failed_too_late(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex);
+/// An order by which a member of what is stopped goes forward again was published.
+void repaired_too_late(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex);
 
 /// The whole tree is to be undone, for a reason that is durable (published). Rollback begins at
 /// once if nobody of it is in flight.
@@ -95,12 +97,12 @@ void abort_tree(EngineCore& core, Execution& root, Effects& effects) PV2_REQUIRE
 [[nodiscard]] bool may_begin(Execution& member);
 /// A member that a worker has taken does not begin, as its tree has failed; left_flight() follows.
 void drop_from_flight(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex);
-/// Whether an order waits to end what it is undone with.
-[[nodiscard]] bool makes_way_for_order(Execution& member);
 /// From now on nothing in the domain of `head` begins, until an order ends it. What goes forward
-/// stops as if it had failed. No record says so: whatever else ends the wait of the order begins a
-/// plan by the records, as a restart would.
+/// stops as if it had failed. No record says so: if a wider domain fails before the order is
+/// carried out, all of that is planned by the records, as after a restart.
 void make_way_for_order(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex);
+/// Whether an order waits to end the widest domain around `member` that has failed or was stopped.
+[[nodiscard]] bool makes_way_for_order(Execution& member);
 /// If so, the turn of `member`, which a worker had taken, has not begun.
 void put_turn_back(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex);
 /// `member` is durable: its tree, of which it may be the root, counts it from now on.

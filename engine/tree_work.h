@@ -69,7 +69,8 @@ struct TreeWorks {
   explicit TreeWorks(Execution& top) : root(top) {}
 
   Execution& root;
-  std::list<std::unique_ptr<TreeWork>> queue;  ///< The first one is being done; never empty.
+  /// The first one is being done. Empty for as long only as what follows from the last one is done.
+  std::list<std::unique_ptr<TreeWork>> queue;
   /// Orders of operators that are durable, and are published when no work on the tree is under way:
   /// what they are about is not half stopped or planned then.
   CommitList put_off;

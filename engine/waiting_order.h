@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WaitingOrder: an order to end what is being undone, given while a step of it was under way. It
-// waits in memory until nobody is in the middle of a step; meanwhile no turn of the rollback
-// begins. Nothing of it is durable before it is carried out, so a crash leaves no trace of it.
+// WaitingOrder: an order to end what is being undone, or of which a member used up its attempts,
+// while a step of it may be under way. It waits in memory until nobody is in the middle of a step;
+// meanwhile nothing of the tree begins. Nothing of it is durable before it is carried out, so a
+// crash until then leaves no trace of it.
 
 #pragma once
 
@@ -19,7 +20,6 @@ struct WaitingOrder {
   static constexpr std::size_t kMax = 64;
 
   ProcedureId head;  ///< Of what it ends.
-  ProcedureId busy;  ///< Who was in the middle of something when all members were looked at.
   AuditEntry entry;
   std::function<void(Status)> done;  ///< Engine code.
 };

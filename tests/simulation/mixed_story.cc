@@ -218,7 +218,9 @@ void MixedStory::interfere(std::uint64_t choices, ProcedureExecutor& executor) {
   const ProcedureId id = id_of(of_root ? root : task);
   if (!id) return;
   ++interferences_;
-  const RepairVerb verb = random.below(2) == 0 ? RepairVerb::kBypass : RepairVerb::kRetryNow;
+  constexpr std::array kVerbs{RepairVerb::kBypass, RepairVerb::kBypass, RepairVerb::kRetryNow,
+                              RepairVerb::kSkipStep, RepairVerb::kFailAndRollBack};
+  const RepairVerb verb = kVerbs.at(random.below(kVerbs.size()));
   orders_.order(executor, verb, id, root, false);
 }
 

@@ -288,14 +288,15 @@ class ProcedureExecutor {
   /// nothing.
   ///
   /// kBypass waits for the steps of the tree that are under way, and no other one begins meanwhile.
-  /// So it may take as long as they do. Until it is answered nothing of it is durable.
+  /// So it may take as long as they do. Until they have ended nothing of the order is durable.
   ///
-  /// kUnavailable: a step that it concerns is running, an abort is on its way, or a bypass of what
-  /// it concerns waits; nothing was changed, try again. kStopping: the executor stopped while it
-  /// waited. kFailedPrecondition: the procedure is not in the condition that the order is for; the
-  /// message says why. kInvalidArgument: there is no such order, its note lacks who or why, or
-  /// names a next step where none is taken or that the type does not have. kNotFound, kExpired: as
-  /// abort(). Not on a thread of this executor (kFailedPrecondition).
+  /// kUnavailable: a step that it concerns is running (not for kBypass), an abort is on its way
+  /// (for kFailAndRollBack), a bypass of what it concerns waits, or 64 do; nothing was changed, try
+  /// again. kStopping: the executor stopped while it waited. kFailedPrecondition: the procedure is
+  /// not in the condition that the order is for; the message says why. kInvalidArgument: there is
+  /// no such order, its note lacks who or why, or names a next step where none is taken or that the
+  /// type does not have. kNotFound, kExpired: as abort(). Not on a thread of this executor
+  /// (kFailedPrecondition).
   Status repair(ProcedureId id, RepairVerb verb, RepairNote note);
   /// The same without blocking: `done` is called once, on a pool thread.
   void repair_async(ProcedureId id, RepairVerb verb, RepairNote note,
@@ -316,8 +317,9 @@ class ProcedureExecutor {
   Status fail_and_roll_back(ProcedureId id, RepairNote note) {
     return repair(id, RepairVerb::kFailAndRollBack, std::move(note));
   }
-  /// The tree of `id`, which is parked, quarantined or being undone, ends now: nothing more of it
-  /// is undone, its locks are released, its result says bypassed. Ask preview() what that leaves.
+  /// The tree of `id`, which is parked, quarantined or being undone, or of which a member has used
+  /// up its attempts, ends: nothing more of it is undone, its locks are released, its result says
+  /// bypassed. Ask preview() what that leaves.
   Status bypass(ProcedureId id, RepairNote note) {
     return repair(id, RepairVerb::kBypass, std::move(note));
   }

@@ -26,8 +26,8 @@ enum class RepairVerb : std::uint8_t {
   /// A tree that goes forward is undone; as ProcedureExecutor::abort(), for any member. One that is
   /// parked beyond a point of no return is undone as far as it can be; its result says bypassed.
   kFailAndRollBack = 3,
-  /// A tree that is parked, quarantined or being undone ends now, or when the undo steps under way
-  /// have ended; and nothing more of it is undone.
+  /// A tree that is parked, quarantined or being undone, or of which a member has used up its
+  /// attempts, ends now, or when the steps under way have ended; and nothing more of it is undone.
   kBypass = 4,
 };
 
