@@ -267,8 +267,10 @@ void RecordReader::read_audit(const StoredRow& row, const ProcedureKey& key) {
     return;
   }
   const bool known = !read_.procedures.empty() && read_.procedures.back().execution->id == key.id;
-  // It came with a message that was on its way when the procedure ended.
+  // It came with a message that was on its way when the procedure ended. An abort that takes that
+  // end back was read before: then it is an order about what is being undone.
   const bool too_late = known && is_finished(read_.procedures.back().execution->state) &&
+                        !read_.procedures.back().ended_after_message &&
                         read_.procedures.back().state_sequence < row.sequence;
   if (!known || too_late) {
     read_.orphans.emplace_back(row.key);
