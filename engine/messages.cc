@@ -58,6 +58,11 @@ bool has_ended(Execution& to) {
          !is_to_be_undone(to);
 }
 
+// Of a root. An order that ended it may still wait for offloaded work before it is published.
+bool end_is_durable(const Execution& root) {
+  return is_finished(root.state) || (root.work && root.work->last_order);
+}
+
 void wake(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(execution.phase == Phase::kWaiting, "who is woken waits");
   core.state.timers.cancel(execution);
@@ -218,7 +223,7 @@ void message_published(EngineCore& core, MessageCommit& commit, Effects& effects
   Execution* const to = core.find(commit.to);
   Status answer;
   const bool is_abort = message.kind == InboxMessage::Kind::kAbort;
-  if (to == nullptr || (is_abort ? is_finished(to->state) : has_ended(*to))) {
+  if (to == nullptr || (is_abort ? end_is_durable(*to) : has_ended(*to))) {
     answer = Status(StatusCode::kFailedPrecondition,
                     procedure(commit.to) + " ended before the message was durable");
     if (core.keeps_records) {

@@ -37,6 +37,11 @@ Status contradiction(const Execution& execution) {
   return Status();
 }
 
+// An abort that was durable before its success takes that back; it was told to nobody.
+bool is_taken_back(const LoadedProcedure& ended) {
+  return ended.execution->state == ProcedureState::kSuccess && ended.ended_after_message;
+}
+
 // Nobody is admitted with so many locks. What the record says is held as far as that goes.
 Status cut_locks(Execution& execution) {
   const LockSet all = std::exchange(execution.locks, LockSet());
@@ -267,10 +272,9 @@ void RecordReader::read_audit(const StoredRow& row, const ProcedureKey& key) {
     return;
   }
   const bool known = !read_.procedures.empty() && read_.procedures.back().execution->id == key.id;
-  // It came with a message that was on its way when the procedure ended. An abort that takes that
-  // end back was read before: then it is an order about what is being undone.
+  // It came with a message that was on its way when the procedure ended.
   const bool too_late = known && is_finished(read_.procedures.back().execution->state) &&
-                        !read_.procedures.back().ended_after_message &&
+                        !is_taken_back(read_.procedures.back()) &&
                         read_.procedures.back().state_sequence < row.sequence;
   if (!known || too_late) {
     read_.orphans.emplace_back(row.key);
@@ -312,8 +316,7 @@ Status RecordReader::finish() {
     check_fields(last);
     return Status();
   }
-  // An abort that was durable before the success takes it back; it was told to nobody.
-  if (execution.state == ProcedureState::kSuccess && last.ended_after_message) {
+  if (is_taken_back(last)) {
     execution.ended_in_place = !is_result_;
     check_fields(last);  // it is to be undone
     return Status();

@@ -774,8 +774,8 @@ void fail_tree(EngineCore& core, Execution& head) {
 
 namespace {
 
-// What was stopped for an order has failed after all, or a domain within it has: its members count
-// anew whether somebody has begun to pass his point of no return.
+// What was stopped for an order has failed after all, or a domain within it has: each member is
+// looked at again, so that `begun` counts those who have begun their points of no return.
 void stop_again(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   TreeWork* const work = head.tree.work;
   if (work == nullptr) {

@@ -283,6 +283,40 @@ TEST_CASE("a tree that is parked beyond a point of no return is sent back as far
   CHECK(rows_in_store(engine, RowKind::kState) == 0);
 }
 
+TEST_CASE("an order about a tree whose success an abort took back stays in the audit") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.steps = 1, .run = [](JobRun& run) {
+                                 run.spawn("c");
+                                 return usual();
+                               }};
+  engine.world.scripts["c"] = {.steps = 1,
+                               .run =
+                                   [](JobRun& run) {
+                                     return run.ctx.timed_out() ? usual()
+                                                                : std::optional(Say::wait_for(1h));
+                                   },
+                               .undo = [](JobRun&) { return std::optional(Say::fail("stuck")); }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  // The child's success is published when the abort is durable, and makes the end of its root.
+  engine.faults().hold_commit(engine.faults().commits() + 1);
+  engine.advance(1h);
+  REQUIRE(engine.faults().held() == 1);
+  engine.executor().abort_async(root, {}, [](const Status&) {});
+  engine.run();
+  engine.faults().release();
+  engine.run();
+  REQUIRE(engine.disk->get(Space::kResult, result_key(root)).has_value());
+  REQUIRE(engine.describe(root).parked);
+  order(engine, root, RepairVerb::kSkipStep, Crash::kAfter);
+  CHECK(engine.executor().audit(root)->size() == 2);
+  engine.run();
+  CHECK(engine.result(root).status.code() == StatusCode::kAborted);
+  CHECK(engine.executor().audit(root)->size() == 2);
+  CHECK(engine.world.journal.count("undo p.1") == 1);
+}
+
 TEST_CASE("an undo that parks after a tree was sent back is repaired like any other") {
   EngineWorld engine;
   engine.world.scripts["p"] = {

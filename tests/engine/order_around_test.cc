@@ -254,6 +254,36 @@ TEST_CASE("a root that waits to be bypassed may be aborted, and is bypassed") {
   CHECK(engine.executor().audit(around.root)->size() == 2);
 }
 
+TEST_CASE("an abort that is durable behind the end of its tree is refused, also beside its work") {
+  const bool by_order = GENERATE(false, true);
+  Around around;
+  EngineWorld& engine = around.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = scripts["h"];
+  Heard aborted;
+  scripts["runs"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 2) return usual();
+    if (run.ctx.signal("go") == nullptr) return Say::wait();
+    run.ctx.offload([&] {
+      around.order(around.root, RepairVerb::kBypass, around.heard);
+      by_order ? around.order(around.child(1), RepairVerb::kFailAndRollBack, aborted)
+               : around.abort(aborted);
+      engine.run();  // the tree has ended in the store, and waits for this work
+      CHECK(text_of(around.heard) == "OK");
+    });
+    return Say::wait();
+  }};
+  engine.open();
+  around.root = engine.submit("r");
+  engine.run();
+  around.go(around.child(3));
+  CHECK_THAT(text_of(aborted), ContainsSubstring("ended before the message was durable"));
+  engine.open();
+  engine.run();
+  CHECK(engine.result(around.root).bypassed);
+  CHECK(engine.executor().audit(around.root)->size() == 1);
+}
+
 TEST_CASE("a signal to a member that has ended meets what the records say of what was stopped") {
   enum class Fails { kNobody, kBeside, kWithin };
   const Fails fails = GENERATE(Fails::kNobody, Fails::kBeside, Fails::kWithin);

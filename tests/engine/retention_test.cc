@@ -44,6 +44,17 @@ StatusCode asked_for(EngineWorld& engine, ProcedureId id) {
   return code;
 }
 
+// Keeps results for an hour, and none in memory. Returns the first of two that have ended.
+ProcedureId end_two_keyed(EngineWorld& engine) {
+  engine.max_results_in_memory = 0;
+  open(engine, {.ttl = 1h});
+  const ProcedureId first = engine.submit("a", {.nonce = {1, 1}});
+  engine.run();
+  engine.submit("b", {.nonce = {1, 2}});
+  engine.run();
+  return first;
+}
+
 }  // namespace
 
 TEST_CASE("a result is kept for its time and then forgotten with its nonce, also after a restart") {
@@ -440,12 +451,7 @@ TEST_CASE(
 TEST_CASE(
     "a damaged result stays and is reported once, and those behind it are forgotten in time") {
   EngineWorld engine;
-  engine.max_results_in_memory = 0;
-  open(engine, {.ttl = 1h});
-  const ProcedureId damaged = engine.submit("a", {.nonce = {1, 1}});
-  engine.run();
-  engine.submit("b", {.nonce = {1, 2}});
-  engine.run();
+  const ProcedureId damaged = end_two_keyed(engine);
   engine.disk->put(Space::kResult, result_key(damaged), "damaged");
   engine.submit("c", {.nonce = {1, 3}});  // another takes its place in memory
   engine.run();
@@ -463,12 +469,7 @@ TEST_CASE(
 
 TEST_CASE("a result whose date is damaged stays and is told of once, and others go in time") {
   EngineWorld engine;
-  engine.max_results_in_memory = 0;
-  open(engine, {.ttl = 1h});
-  const ProcedureId damaged = engine.submit("a", {.nonce = {1, 1}});
-  engine.run();
-  engine.submit("b", {.nonce = {1, 2}});
-  engine.run();
+  const ProcedureId damaged = end_two_keyed(engine);
   std::string date;
   const auto find = [&](const StoredRow& row) {
     if (decode_kept(row.key, row.value)->id == damaged) date = row.key;

@@ -51,11 +51,17 @@ if [[ -z $copy ]]; then
   trap 'rm -rf "$copy"' EXIT
 fi
 trap 'exit 130' INT TERM
-# One copy stays as it is, so that nothing changes under a run when somebody edits the sources; what
-# is unchanged keeps its time, so that a kept copy is not built anew.
+# One copy stays as it is, so that nothing changes under a run when somebody edits the sources.
+rm -rf "$copy/true"
 mkdir -p "$copy/true" "$copy/source"
 (cd "$root" && tar --exclude=./build --exclude=./.git -cf - .) | tar -xf - -C "$copy/true"
-tar -C "$copy/true" -cf - . | tar -xf - -C "$copy/source"
+# What is unchanged keeps its time, so that a kept copy is not built anew. Where a run before this
+# one left a fault, the true text is newer than what was built of the fault.
+(cd "$copy/true" && find . -type f) | while IFS= read -r file; do
+  if ! cmp -s "$copy/true/$file" "$copy/source/$file"; then
+    install -D -m "$(stat -c %a "$copy/true/$file")" "$copy/true/$file" "$copy/source/$file"
+  fi
+done
 faults=$copy/true/tests/mutants
 
 # A fault may make a test wait for ever: 300 s are many times what a suite takes.

@@ -186,7 +186,7 @@ class TaskWorld {
     std::uint32_t step;
   };
   std::map<std::string, Work> works_;  // by effect key, and a number if others may run beside it
-  std::uint64_t beside_earlier_ = 0;   // pieces of which that is true
+  std::uint64_t beside_earlier_ = 0;   // pieces that may run beside others of their effect
   std::map<std::uint64_t, TaskMember> members_;
   std::map<std::size_t, std::uint64_t> id_of_spec_;
   std::vector<std::pair<Completion<std::string>, std::string>> asked_;

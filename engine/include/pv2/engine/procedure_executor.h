@@ -411,12 +411,12 @@ class ProcedureExecutor {
   /// what still runs. On a thread of the executor itself (a step, a callback) it only logs an
   /// error. An asynchronous verb that is called afterwards is answered on the thread that calls it.
   void stop();
-  /// The same, but returns after `timeout` at the latest, by the executor's clock. OK: the executor
-  /// has stopped. kDeadlineExceeded: it has not stopped yet, and goes on stopping; the message
-  /// names the steps that still run. Call this again, or stop(), which waits. The destructor waits
-  /// too, as what runs uses the executor. kFailedPrecondition: the caller is a thread of the
-  /// executor itself. With workers = 0 and no thread in run_until_idle() the caller does all the
-  /// work, and returns when that is done, however long it takes.
+  /// Like stop(), but returns after `timeout` at the latest, by the executor's clock. OK: the
+  /// executor has stopped. kDeadlineExceeded: it has not stopped yet, and goes on stopping; the
+  /// message names the steps that still run. Call this again, or stop(), which waits. The
+  /// destructor waits too, as what runs uses the executor. kFailedPrecondition: the caller is a
+  /// thread of the executor itself. With workers = 0 and no thread in run_until_idle() the caller
+  /// does all the work, and returns when that is done, however long it takes.
   Status stop(std::chrono::milliseconds timeout);
 
  private:
