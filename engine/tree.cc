@@ -616,6 +616,8 @@ void resume_domain(EngineCore& core, Execution& head, Effects& effects)
   tree.cause = Status();
   tree.given_up = false;
   core.flush();
+  find_failed_domains(head);
+  note_failing(head);
   if (head.is_root() && head.state == ProcedureState::kSuccess) {
     return finish_root(core, head, effects);
   }
@@ -624,8 +626,6 @@ void resume_domain(EngineCore& core, Execution& head, Effects& effects)
     const bool ended = member.state == ProcedureState::kSuccess || member.reported;
     if (&member != &head && !ended) ++member.parent_execution()->unfinished_children;
   }
-  find_failed_domains(head);
-  note_failing(head);
   start_domain(core, head, effects);
   if (head.state == ProcedureState::kSuccess) child_finished(core, head, effects);
 }

@@ -12,6 +12,7 @@
 #include "engine/job_story.h"
 #include "engine/repair_orders.h"
 #include "looks.h"
+#include "state_audit.h"
 #include "support/wrapped_store.h"
 
 namespace pv2::testing {
@@ -261,6 +262,36 @@ TEST_CASE("a small tree that fails beside a large one is undone between sections
   INFO(until_planned << " of " << pauses << " pauses");
   CHECK(pauses > 6);
   CHECK(until_planned <= 2);
+}
+
+TEST_CASE("nothing has failed in a large tree that ends because its last step is skipped") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 5, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) {
+                      spawn_many(run);
+                      run.ctx.spawn(Job(run.world, "d"), kReported());
+                    }
+                    return run.step == 5 ? std::optional(Say::fail("no")) : usual();
+                  }};
+  scripts["d"] = {.steps = 1};
+  scripts["k"] = {.steps = 1};
+  machine.open();
+  const ProcedureId root = engine.submit<CommittingJob>("r");
+  engine.run();
+  REQUIRE(engine.describe(root).parked);
+
+  int pauses = 0;
+  SectionLooks::at_each_pause(engine.executor(), [&] {
+    ++pauses;
+    CHECK(StateAudit::of(engine.executor()) == std::vector<std::string>());
+  });
+  CHECK(engine.executor().skip_step(root, kNote).ok());
+  engine.run();
+  SectionLooks::at_each_pause(engine.executor(), {});
+  CHECK(pauses > 0);
+  CHECK(engine.result(root).status.ok());
 }
 
 TEST_CASE("an abort and an order that ends the same large tree end it once") {
