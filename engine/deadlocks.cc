@@ -2,7 +2,8 @@
 //
 // The youngest tree is the one whose root has the highest id: it has probably done least. One that
 // fails already, or is past its point of no return, is passed over: failing it again frees nothing.
-// If nobody is left, the youngest of those that are being undone is parked. A circle through a tree
+// If nobody is left, the youngest of those that are being undone is parked; and where nobody is
+// being undone, the youngest of all, as if it had used up its attempts. A circle through a tree
 // whose end is on the way is left to that: the scheduler looks again when it is opened.
 
 #include "deadlocks.h"
@@ -70,6 +71,20 @@ Execution* youngest_in_rollback(EngineCore& core, const WaitCycle& cycle)
     Execution* const member = stands_in_line(link) ? core.find(link.waiter) : nullptr;
     if (member == nullptr || member->phase != Phase::kQueued || member->undo_step == 0) continue;
     if (stands_still(*member)) continue;
+    if (found == nullptr || member->root->id > found->root->id) found = member;
+  }
+  return found;
+}
+
+// Where all of them are past their points of no return: the waiting member of the youngest tree,
+// or null.
+Execution* youngest_of_all(EngineCore& core, const WaitCycle& cycle)
+    PV2_REQUIRES(core.state_mutex) {
+  Execution* found = nullptr;
+  for (const WaitLink& link : cycle.links) {
+    Execution* const member = core.find(link.waiter);
+    if (member == nullptr || !can_be_taken_out(*member, link)) continue;
+    if (failing_domain(*member) != nullptr || member->undo_step != 0) continue;
     if (found == nullptr || member->root->id > found->root->id) found = member;
   }
   return found;
@@ -150,6 +165,25 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
   write(member, std::move(commit), effects);
 }
 
+// It stays where it is, with what it holds, until an operator acts; so do those who wait for that.
+void give_up_in_line(EngineCore& core, Execution& member, const std::string& why, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  if (!take_out(core, member)) return;
+  auto commit = core.state.spare_steps.take();
+  Transition& next = commit->next;
+  next = as_it_is(core, member);
+  next.state = ProcedureState::kRunnable;
+  next.deadline.reset();
+  next.parked = true;
+  next.holds_locks = member.holds_locks() && !member.locks.empty();
+  next.error =
+      bounded(Status(StatusCode::kDeadlock,
+                     "it is in a deadlock with others that cannot be undone either, as the "
+                     "youngest in it: " +
+                         why + "; free what it waits for and retry it, skip its step, or bypass"));
+  write(member, std::move(commit), effects);
+}
+
 }  // namespace
 
 void resolve_deadlocks(EngineCore& core, Publisher& publisher) {
@@ -173,6 +207,10 @@ void resolve_deadlocks(EngineCore& core, Publisher& publisher) {
         log("All of them are being undone; procedure " + std::to_string(undone->root->id.value) +
             " is the youngest and is parked");
         park_in_line(core, *undone, why, effects);
+      } else if (Execution* const last = acts ? youngest_of_all(core, cycle) : nullptr) {
+        log("None of them can be undone; procedure " + std::to_string(last->id.value) +
+            " is of the youngest and is parked until an operator acts");
+        give_up_in_line(core, *last, why, effects);
       } else {
         log("Nothing ends it by itself");
       }

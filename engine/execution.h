@@ -164,6 +164,8 @@ struct TreeState {
   bool order_may_go_on : 1 = false;  ///< Something is over for which that may have waited.
   /// It counts as failed only so that the order can end it: no record says that it failed.
   bool stopped_for_order : 1 = false;
+  /// The record of the order that ends it is durable. It may still wait to be published.
+  bool ended_by_order : 1 = false;
   bool over : 1 = false;  ///< It ended with a failure that was reported, or within such a domain.
   std::unique_ptr<RollbackPlan> rollback;  ///< While it is being undone, parked or not.
   /// As of the last durable record of the head. nullptr: a restart would guess right.
@@ -183,7 +185,8 @@ struct TreeState {
   TreeWorks* works = nullptr;  ///< Under way, or waiting to be, on all domains of its tree.
   // Of a root, so that an order does not look through all of its members:
   std::uint32_t beyond = 0;  ///< Members that are past their point of no return.
-  std::uint32_t begun = 0;   ///< Members that have begun to pass it, in no domain that failed.
+  /// Members that have begun to pass it, in no domain of which a record says that it failed.
+  std::uint32_t begun = 0;
   /// By id, members that are parked, and heads of domains that are. nullptr: nobody was.
   std::unique_ptr<MembersById> standing;
   std::unique_ptr<MembersById> at_work;  ///< Members with offloaded work that has not ended.

@@ -58,9 +58,8 @@ bool has_ended(Execution& to) {
          !is_to_be_undone(to);
 }
 
-// Of a root. An order that ended it may still wait for offloaded work before it is published.
 bool end_is_durable(const Execution& root) {
-  return is_finished(root.state) || (root.work && root.work->last_order);
+  return is_finished(root.state) || root.tree.ended_by_order;
 }
 
 void wake(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {

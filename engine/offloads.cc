@@ -38,7 +38,9 @@ bool keeps_locks_for_work(Execution& execution) {
   if (execution.undo_step != 0 || failing_domain(execution) != nullptr) return false;
   if (execution.phase == Phase::kIdle) return execution.parked && scope == LockScope::kVisit;
   if (execution.phase != Phase::kWaiting) return false;
-  if (scope == LockScope::kStep || execution.state == ProcedureState::kWaiting) return true;
+  // Children may hold the same keys, as these locks cover them: two of them, exclusively.
+  if (execution.state == ProcedureState::kWaiting) return false;
+  if (scope == LockScope::kStep) return true;
   return execution.state == ProcedureState::kWaitingTimeout && execution.backs_off();
 }
 

@@ -340,6 +340,8 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
 void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   Execution& execution = *commit.execution;
   Execution& root = *execution.root;
+  // At once: whatever is published behind it was durable after that end.
+  if (is_last_order(commit)) execution.tree.ended_by_order = true;
   if (is_order(commit) && root.tree.works != nullptr)
     return root.tree.works->put_off.push_back(commit);
   PV2_ASSERT(execution.phase == Phase::kInFlight, "whose record is published is in flight");

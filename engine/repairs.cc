@@ -108,6 +108,15 @@ bool is_parked_beyond_return(Execution& head) {
   return head.tree.parked && !head.is_quarantined() && head.tree.rollback == nullptr;
 }
 
+// Whether to fail `target` and roll it back is to abort its root, which goes forward. What is
+// parked in the undo of a part of it is undone with it; what failed beyond a point of no return is
+// sent back alone.
+bool aborts_root(RepairVerb verb, Execution& target) {
+  if (verb != RepairVerb::kFailAndRollBack) return false;
+  Execution& head = scope_of(target);
+  return !head.tree.parked || (failing_domain(target) == nullptr && !is_parked_beyond_return(head));
+}
+
 // The parked member that `target` means: itself, or the first one of its tree if it is the root.
 Result<Execution*> parked_at(Execution& target) {
   Execution& head = scope_of(target);
@@ -551,9 +560,11 @@ Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.sta
   if (!head.is_quarantined() && !head.tree.failed) {
     const Execution* const given_up = first_given_up(head);
     if (given_up == nullptr) {
+      const bool commits = head.root->tree.beyond != 0 || head.root->tree.begun != 0;
       return refused("the tree of " + name_of(head) +
-                     " goes forward, and nobody in it has used up the attempts at a step; abort "
-                     "it, or, if a part of it has failed, bypass that part by its own id");
+                     " goes forward, and nobody in it has used up the attempts at a step; " +
+                     (commits ? "let it go on, as it is past a point of no return" : "abort it") +
+                     ", or, if a part of it has failed, bypass that part by its own id");
     }
     // As long as one of them stands, nobody above him ends.
     const auto stands = [](Execution& member) {
@@ -561,7 +572,7 @@ Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.sta
     };
     if (first_standing(head, stands) == nullptr) return busy(*given_up);
   }
-  if (head.work && head.work->last_order) {
+  if (head.tree.ended_by_order) {
     return refused("an operator has ended " + name_of(head) +
                    " already, and it waits for its offloaded work");
   }
@@ -699,7 +710,7 @@ Status why_not_any_more(EngineCore& core, const WaitingOrder& order)
 Status describe_order(EngineCore& core, Execution& target, Preview& preview)
     PV2_REQUIRES(core.state_mutex) {
   Execution& head = scope_of(target);
-  const bool aborts = preview.verb == RepairVerb::kFailAndRollBack && !head.tree.parked;
+  const bool aborts = aborts_root(preview.verb, target);
   if (Status later = why_not_now(head); !later.ok() && !aborts) return later;
   std::vector<std::string>& lines = preview.lines;
   switch (preview.verb) {
@@ -848,7 +859,7 @@ void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note,
     live = target != nullptr;
     answer = core_.unavailable();
     if (!answer.ok() || !live) {
-    } else if (verb == RepairVerb::kFailAndRollBack && !scope_of(*target).tree.parked) {
+    } else if (aborts_root(verb, *target)) {
       abort = target->root->id;  // a message, which no step that runs has to wait for
       entry.procedure = id;
     } else {

@@ -600,6 +600,7 @@ void StepRun::become(ProcedureState state) {
 // runs keeps all of them.
 bool StepRun::gives_way(ProcedureState state) const {
   const LockScope scope = execution_.locks.scope();
+  if (state == ProcedureState::kWaiting) return !covers_children_;
   if (scope == LockScope::kOperation || state == ProcedureState::kFailed || has_work()) {
     return false;
   }
@@ -651,6 +652,9 @@ bool StepRun::adopt_children() {
   const auto is_concurrent = [](const Spawned& spawned) {
     return spawned.options.undo_order == UndoOrder::kConcurrent;
   };
+  // Decided once, for all of them and for the record: the work may end meanwhile.
+  covers_children_ =
+      execution_.locks.empty() || execution_.locks.scope() == LockScope::kOperation || has_work();
   // One alone is undone beside nobody.
   const auto concurrent = std::count_if(spawned_.begin(), spawned_.end(), is_concurrent);
   for (Spawned& spawned : spawned_) {
@@ -706,7 +710,9 @@ bool StepRun::adopt_children() {
   Transition first;
   first.now = now_;
   for (Execution* child : commit_.children) {
-    child->recorded_locks = first.holds_locks = core_.scheduler.admit(*child);
+    // What is given back by this very record covers nobody: they stand in line behind that.
+    first.holds_locks = covers_children_ ? core_.scheduler.admit(*child) : child->locks.empty();
+    child->recorded_locks = first.holds_locks;
     first.step = child->step;
     insert_rows(*child, first, commit_.batch);
   }

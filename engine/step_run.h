@@ -98,10 +98,11 @@ class StepRun {
     SubmitOptions options;
   };
   std::vector<Submitting> submitted_;
-  bool has_room_ = true;        // for the children, below max_live_procedures
-  bool may_find_room_ = false;  // when others have ended
-  Status refused_;              // why the step fails whatever it answers
-  RowBatch rows_;               // the host's rows, as far as this run changed them
+  bool covers_children_ = true;  // by its locks: it keeps them until they have ended
+  bool has_room_ = true;         // for the children, below max_live_procedures
+  bool may_find_room_ = false;   // when others have ended
+  Status refused_;               // why the step fails whatever it answers
+  RowBatch rows_;                // the host's rows, as far as this run changed them
   std::unique_ptr<InboxUse> inbox_use_;
 };
 

@@ -312,12 +312,14 @@ void give_back_idle_locks(EngineCore& core, Execution& member, Effects& effects)
 void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Execution& member = *turn.execution;
-  PV2_ASSERT(member.phase == Phase::kIdle, "a turn begins when its member does nothing");
+  PV2_ASSERT(member.phase == Phase::kIdle || (member.parked && member.phase == Phase::kInFlight),
+             "a turn begins when its member does nothing, or an order about it is on the way");
   PV2_ASSERT(member.undo_left != 0, "a turn is one of those that are left of its member");
   PV2_ASSERT(failing_domain(member) == &head, "a turn is that of the widest domain that failed");
   member.undo_step = turn.entry.step;
   core.end_reported_wait(member);
   member.leads_rollback = &member == &head;
+  if (member.phase == Phase::kInFlight) return;  // its record was made before this turn began
   member.ends_tree = member.leads_rollback && head.tree.rollback->left() == 1;
   if (member.parked) return;  // what has to come after it waits with it
   // A back-off between two attempts to undo, or a wait for time alone; what was awaited beside it
@@ -805,8 +807,10 @@ void repaired_too_late(EngineCore& core, Execution& member) {
   Execution& own = member.domain();
   if (!failing_domain(own)->tree.stopped_for_order || !own.tree.failed) return;
   if (&own == failing_domain(own) || has_failed(own)) return;
-  own.tree.failed = own.tree.rolling_back = false;
+  own.tree.failed = own.tree.rolling_back = own.tree.given_up = false;
+  own.tree.cause = Status();
   set_parked(own, false);
+  find_failed_domains(own);  // those within it were forgotten when it was parked
   stop_again(core, *failing_domain(own));
 }
 
@@ -849,19 +853,21 @@ Status why_not_abortable(Execution& root) {
     return Status(StatusCode::kUnavailable, name + " is just being submitted; try again");
   }
   if (root.quarantined) return refused("it is quarantined");
-  if (root.work && root.work->last_order) {
+  if (root.tree.ended_by_order) {
     return refused("an operator has ended it, and it waits for its offloaded work");
   }
   if (root.tree.parked) return refused("it is parked, and can be neither finished nor undone");
   if (root.tree.failed && !root.tree.stopped_for_order) {
     return refused("it has failed already and is being undone");
   }
-  if (root.tree.beyond != 0 && !root.sent_back) {
-    // Of a part that was ended in spite of them, members that leave are counted until they have.
-    if (root.tree.works != nullptr) {
-      return Status(StatusCode::kUnavailable,
-                    name + " cannot be aborted while a part of its tree ends or fails; try again");
-    }
+  const bool is_beyond = root.tree.beyond != 0 && !root.sent_back;
+  // Members of a part that fails are counted until that comes to them; those of one that was ended
+  // in spite of them, until they have left.
+  if ((is_beyond || root.tree.begun != 0) && root.tree.works != nullptr) {
+    return Status(StatusCode::kUnavailable,
+                  name + " cannot be aborted while a part of its tree ends or fails; try again");
+  }
+  if (is_beyond) {
     const Execution* const beyond =
         find_few(root, [](const Execution& member) { return member.is_beyond; });
     return refused(beyond == nullptr ? "one of its members has passed its point of no return"
@@ -1296,6 +1302,7 @@ void report_end(EngineCore& core, Execution& head, Effects& effects)
   core.tell(ProcedureNews::Kind::kFinished, head, tree.cause);
   const bool in_wider = tree.failing != nullptr && tree.failing != &head;
   tree.failed = tree.rolling_back = tree.given_up = false;
+  tree.stopped_for_order = tree.order_waits = tree.order_may_go_on = false;
   tree.parked_undos = 0;
   if (tree.rollback) effects.retired_plans.push_back(std::move(tree.rollback));
   if (!in_wider) tree.failing = nullptr;

@@ -98,8 +98,8 @@ void abort_tree(EngineCore& core, Execution& root, Effects& effects) PV2_REQUIRE
 /// A member that a worker has taken does not begin, as its tree has failed; left_flight() follows.
 void drop_from_flight(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex);
 /// From now on nothing in the domain of `head` begins, until an order ends it. What goes forward
-/// stops as if it had failed. No record says so: if a wider domain fails before the order is
-/// carried out, all of that is planned by the records, as after a restart.
+/// stops as if it had failed. No record says so: if it fails after all, or a wider domain does,
+/// before the order is carried out, all of that is planned by the records, as after a restart.
 void make_way_for_order(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex);
 /// Whether an order waits to end the widest domain around `member` that has failed or was stopped.
 [[nodiscard]] bool makes_way_for_order(Execution& member);

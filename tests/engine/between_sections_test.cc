@@ -3,6 +3,7 @@
 // Between two sections of a work on a tree others come: records that are published, orders, a
 // failure around it, members that leave.
 
+#include <algorithm>
 #include <climits>
 #include <functional>
 #include <memory>
@@ -354,6 +355,46 @@ TEST_CASE("an abort is put off, not refused, while what could not be undone leav
   CHECK(engine.executor().abort(root).ok());
   engine.run();
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+}
+
+TEST_CASE("an abort is put off, not refused, while a part fails in which somebody commits") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) run.ctx.spawn(Job(run.world, "h"), kReported());
+                    return usual();
+                  }};
+  scripts["h"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    run.spawn("fails");
+                    spawn_many(run);
+                    run.ctx.spawn(CommittingJob(run.world, "commits"));
+                    return usual();
+                  }};
+  scripts["fails"] = {.steps = 1,
+                      .run = [](JobRun& run) { return when_told(run, Say::fail("no")); }};
+  scripts["k"] = {.steps = 1};
+  scripts["commits"] = {.steps = 5, .run = [](JobRun& run) -> std::optional<Outcome> {
+                          return run.step == 3 ? std::optional(Say::wait_for(std::chrono::hours(1)))
+                                               : usual();
+                        }};
+  machine.open();
+  const ProcedureId root = engine.submit("r");
+  engine.run();
+  CHECK(engine.executor().abort(root).code() == StatusCode::kFailedPrecondition);
+
+  std::vector<StatusCode> answers;
+  SectionLooks::at_each_pause(engine.executor(), [&] {
+    if (!answers.empty() && answers.back() == StatusCode::kOk) return;
+    engine.executor().abort_async(root, {},
+                                  [&](const Status& status) { answers.push_back(status.code()); });
+  });
+  machine.say_go({root.value + 2});
+  engine.run();
+  SectionLooks::at_each_pause(engine.executor(), {});
+  CHECK(std::count(answers.begin(), answers.end(), StatusCode::kUnavailable) > 0);
+  CHECK(std::count(answers.begin(), answers.end(), StatusCode::kFailedPrecondition) == 0);
+  CHECK(engine.executor().live_procedures() == 0);
 }
 
 TEST_CASE("an undo that ends while a wider domain is being stopped begins no other one") {

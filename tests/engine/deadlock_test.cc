@@ -173,6 +173,46 @@ TEST_CASE("a tree that has begun its point of no return is not given up for a de
   CHECK(engine.result(younger).state == ProcedureState::kSuccess);
 }
 
+TEST_CASE("of two trees past their points of no return the younger is parked") {
+  const bool crash = GENERATE(false, true);
+  EngineWorld engine;
+  script_a_circle(engine.world);
+  for (const std::string name : {"older", "younger"}) {
+    JobScript& script = engine.world.scripts[name];
+    script.steps = 5;
+    script.children.clear();
+    script.run = [name](JobRun& run) -> std::optional<Outcome> {
+      if (run.step == 4) run.spawn(name + " child");
+      return std::nullopt;
+    };
+  }
+  engine.open();
+  const ProcedureId older = engine.submit<CommittingJob>("older");
+  const ProcedureId younger = engine.submit<CommittingJob>("younger");
+  engine.run();
+  CHECK(logged(engine, "None of them can be undone"));
+  if (crash) engine.crash_and_open();
+  engine.run();
+
+  const auto all = engine.executor().list();
+  const auto parked = std::find_if(all.begin(), all.end(), [](const auto& i) { return i.parked; });
+  REQUIRE(parked != all.end());
+  CHECK(parked->root == younger);
+  CHECK(parked->id != younger);
+  CHECK(parked->error.code() == StatusCode::kDeadlock);
+  CHECK(parked->error.message().find(std::to_string(older.value)) != std::string::npos);
+  CHECK(engine.executor().deadlocks().empty());
+  CHECK(engine.executor().abort(younger).code() == StatusCode::kFailedPrecondition);
+  // Nothing has changed for it: it stands in line again, and closes the circle.
+  REQUIRE(engine.executor().retry_now(parked->id, {.who = "anna", .why = "ticket 7"}).ok());
+  engine.run();
+  REQUIRE(engine.describe(parked->id).parked);
+  REQUIRE(engine.executor().bypass(younger, {.who = "anna", .why = "ticket 7"}).ok());
+  engine.run_to_the_end();
+  CHECK(engine.result(younger).bypassed);
+  CHECK(engine.result(older).status.ok());
+}
+
 TEST_CASE("of two rollbacks that need each other's locks the younger is parked and says why") {
   EngineWorld engine;
   // Each tree: a child that holds one key to the end, and before that one that has let go of the

@@ -345,6 +345,50 @@ TEST_CASE("an undo that parks after a tree was sent back is repaired like any ot
   CHECK(engine.world.journal.count("undo p.1") == 1);
 }
 
+TEST_CASE("an order about a parked undo is on its way when the undo before it ends") {
+  const RepairVerb verb = GENERATE(RepairVerb::kRetryNow, RepairVerb::kSkipStep);
+  EngineWorld engine;
+  bool mended = false;
+  SpawnOptions reported;
+  reported.on_failure = OnFailure::kReport;
+  auto& scripts = engine.world.scripts;
+  scripts["p"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 2) run.ctx.spawn(Job(run.world, "parks"), reported);
+    if (run.step == 2) run.ctx.spawn(Job(run.world, "waits"), reported);
+    return usual();
+  }};
+  scripts["parks"] = {
+      .steps = 2,
+      .run = [](JobRun& run) { return run.step == 2 ? std::optional(Say::fail("no")) : usual(); },
+      .undo = [&](JobRun&) { return mended ? usual() : std::optional(Say::fail("stuck")); }};
+  scripts["waits"] = {.steps = 2, .run = scripts["parks"].run, .undo = [](JobRun& run) {
+                        const bool over = run.step == 1 || run.ctx.timed_out();
+                        return over ? usual() : std::optional(Say::wait_for(1h));
+                      }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const ProcedureId parked{root.value + 1};
+  REQUIRE(engine.describe(parked).parked);
+  REQUIRE(engine.executor().abort(root).ok());
+  engine.run();
+
+  mended = true;
+  engine.faults().hold_commit(engine.faults().commits() + 1);
+  engine.advance(1h);
+  REQUIRE(engine.faults().held() == 1);  // the undo of the other one is over
+  std::optional<Status> answer;
+  engine.executor().repair_async(parked, verb, kNote, [&](const Status& s) { answer = s; });
+  engine.run();
+  engine.faults().release();
+  engine.run();
+  REQUIRE(answer.has_value());
+  CHECK(answer->to_string() == "OK");
+  CHECK(engine.result(root).status.code() == StatusCode::kAborted);
+  CHECK(engine.world.journal.count("undo waits.2") == 1);
+  CHECK(engine.world.journal.count("undo parks.2") == (verb == RepairVerb::kRetryNow ? 1 : 0));
+}
+
 TEST_CASE("a tree beyond its point of no return can still be bypassed") {
   EngineWorld engine;
   const bool mended = false;
@@ -399,6 +443,32 @@ TEST_CASE("a back-off that an operator ended is not mistaken for a deadline, how
   CHECK(engine.result(id).status.ok());
   CHECK(engine.world.journal.count("attempt") == 10);
   CHECK(engine.world.journal.count("timed out") == 0);
+}
+
+TEST_CASE("fail_and_roll_back of a root that goes forward aborts what is parked within it") {
+  EngineWorld engine;
+  bool mended = false;
+  SpawnOptions reported;
+  reported.on_failure = OnFailure::kReport;
+  engine.world.scripts["p"] = {.run = [&](JobRun& run) {
+    if (run.step == 2) run.ctx.spawn(Job(run.world, "parks"), reported);
+    return usual();
+  }};
+  engine.world.scripts["parks"] = stuck(mended);
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const ProcedureId parked{root.value + 1};
+  REQUIRE(engine.describe(parked).parked);
+  CHECK(engine.executor().fail_and_roll_back(parked, kNote).code() ==
+        StatusCode::kFailedPrecondition);
+  CHECK(engine.executor().preview(root, RepairVerb::kFailAndRollBack).ok());
+  CHECK(engine.executor().fail_and_roll_back(root, kNote).ok());
+  engine.run();
+  mended = true;
+  REQUIRE(engine.executor().retry_now(parked, kNote).ok());
+  engine.run();
+  CHECK(engine.result(root).status.code() == StatusCode::kAborted);
 }
 
 TEST_CASE("fail_and_roll_back of a tree that goes forward is in the audit, if it was in time") {

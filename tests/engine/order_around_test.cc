@@ -329,6 +329,55 @@ TEST_CASE("a signal to a member that has ended meets what the records say of wha
   CHECK(engine.result(around.root).status.ok());
 }
 
+TEST_CASE("a part that is being repaired when a bypass stops what is around it goes forward") {
+  const RepairVerb verb = GENERATE(RepairVerb::kRetryNow, RepairVerb::kSkipStep);
+  const bool within = GENERATE(false, true);  // what failed within it was forgotten when it parked
+  Around around;
+  EngineWorld& engine = around.engine;
+  auto& scripts = engine.world.scripts;
+  around.spawn_more = [](JobRun& run) {
+    run.ctx.spawn(CommittingJob(run.world, "d"), Around::kReported());
+  };
+  scripts["d"] = {.steps = 5, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                    if (within && run.step == 2) {
+                      run.ctx.spawn(Job(run.world, "e"), Around::kReported());
+                      run.ctx.spawn(CommittingJob(run.world, "m"));
+                    }
+                    if (!within && run.step == 5) return Say::fail("beyond");
+                    return usual();
+                  }};
+  scripts["m"] = {.steps = 5, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step != 5) return usual();
+                    return run.ctx.signal("go") == nullptr ? Say::wait() : Say::fail("beyond");
+                  }};
+  scripts["e"] = {
+      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
+      .undo = [](JobRun&) { return std::optional(Say::fail("stuck")); }};
+  Heard repaired;
+  around.orders = [&]() -> std::optional<Outcome> {
+    const ProcedureId failed = within ? around.child(7) : around.child(5);
+    around.order(failed, verb, repaired);  // its record is on the way
+    around.order(around.gives_up(), RepairVerb::kBypass, around.heard);
+    engine.run();
+    CHECK(text_of(repaired) == "OK");
+    CHECK_FALSE(around.heard.has_value());
+    CHECK_FALSE(engine.describe(around.child(5)).parked);
+    CHECK_FALSE(engine.describe(failed).parked);
+    Heard aborted;
+    around.abort(aborted);
+    engine.run();
+    CHECK_THAT(text_of(aborted), ContainsSubstring("has passed its point of no return"));
+    return usual();
+  };
+  around.open_and_submit();
+  if (within) around.go(around.child(7));
+  REQUIRE(engine.describe(around.child(5)).parked);
+  around.go(around.runs());
+  CHECK(text_of(around.heard) == "OK");
+  CHECK(engine.result(around.root).status.ok());
+  CHECK(engine.executor().audit(around.root)->size() == 2);
+}
+
 TEST_CASE("what was stopped for an order goes forward again with a wider tree, and is as it was") {
   const bool restart = GENERATE(false, true);
   Around around;

@@ -92,4 +92,77 @@ TEST_CASE("a lock that rides on the record of the step before is held again afte
   CHECK(engine.journal().back() == "do a.3");
 }
 
+TEST_CASE("children do not hold what their parent gives back while it waits for them") {
+  const LockScope scope = GENERATE(LockScope::kStep, LockScope::kVisit);
+  const bool crash = GENERATE(false, true);
+  EngineWorld engine;
+  auto& scripts = engine.world.scripts;
+  scripts["p"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 2) run.spawn("c");
+                    if (run.step == 2) run.spawn("c");
+                    return std::nullopt;
+                  },
+                  .locks = LockSet().table("shop", "orders", LockMode::kExclusive).scope(scope)};
+  scripts["c"] = {.steps = 2,
+                  .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 2 && run.ctx.signal("go") == nullptr) return Say::wait();
+                    return std::nullopt;
+                  },
+                  .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  if (crash) engine.crash_and_open();
+  engine.run();
+  CHECK(engine.world.journal.count("do c.1") == 1);
+  for (const LockInfo& lock : engine.executor().locks()) CHECK(lock.holders.size() == 1);
+  for (std::uint64_t child : {1, 2}) {
+    engine.executor().signal_async({root.value + child}, "go", {}, [](const Status&) {});
+    engine.run();
+  }
+  CHECK(engine.result(root).status.ok());
+}
+
+TEST_CASE("a parent whose work runs when it spawns keeps its locks until its children have ended") {
+  const bool crash = GENERATE(false, true);
+  EngineWorld engine;
+  auto& scripts = engine.world.scripts;
+  bool works = true;
+  scripts["p"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step != 2) return std::nullopt;
+                    run.ctx.offload([&engine, &works] {
+                      engine.run();
+                      works = false;
+                    });
+                    run.spawn("c");
+                    run.spawn("c");
+                    return std::nullopt;
+                  },
+                  .locks = per_step()};
+  scripts["c"] = {.steps = 2,
+                  .run = [&](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) CHECK(works);
+                    if (run.step == 2 && run.ctx.signal("go") == nullptr) return Say::wait();
+                    return std::nullopt;
+                  },
+                  .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  CHECK_FALSE(works);
+  if (crash) engine.crash_and_open();
+  engine.run();
+  const auto holds = [&](std::uint64_t child) {
+    return engine.describe({root.value + child}).holds_locks;
+  };
+  CHECK((holds(0) && holds(1) && holds(2)));
+  CHECK_FALSE(engine.describe(root).quarantined);
+  for (std::uint64_t child : {1, 2}) {
+    engine.executor().signal_async({root.value + child}, "go", {}, [](const Status&) {});
+    engine.run();
+  }
+  CHECK(engine.result(root).status.ok());
+  CHECK(engine.executor().locks().empty());
+}
+
 }  // namespace pv2::testing

@@ -107,7 +107,7 @@ class Planner {
     }
     // A circle that is beyond a point of no return is not opened by anybody.
     const bool child_locks = mood_.child_locks && !mood_.parks;
-    if (keeps_locks_ && (depth == 0 || child_locks)) task.locks = locks();
+    if (keeps_locks_ && (depth == 0 || child_locks)) task.locks = locks(depth == 0);
     constexpr std::array kPriorities{Priority::kLow, Priority::kNormal, Priority::kHigh};
     task.priority = kPriorities[random_.below(kPriorities.size())];
     if (mood_.retries && one_in(random_, 3)) {
@@ -167,7 +167,7 @@ class Planner {
     return step;
   }
 
-  LockSet locks() {
+  LockSet locks(bool is_root) {
     LockSet set;
     const auto mode = [this] {
       return one_in(random_, 2) ? LockMode::kShared : LockMode::kExclusive;
@@ -189,9 +189,9 @@ class Planner {
           set.key({ResourceClass::kHostFirst, name}, mode());
       }
     }
-    // Not where members of one tree could exclude each other: the undo of a step that holds its
-    // locks for itself alone does not pass a sibling that keeps them to its end.
-    if (mood_.step_locks && !mood_.child_locks && one_in(random_, 2)) {
+    // Not where siblings could exclude each other: the undo of a step that holds its locks for
+    // itself alone does not pass a sibling that keeps them to its end.
+    if (mood_.step_locks && (is_root || !mood_.child_locks) && one_in(random_, 2)) {
       set.scope(one_in(random_, 2) ? LockScope::kStep : LockScope::kVisit);
     }
     return set;

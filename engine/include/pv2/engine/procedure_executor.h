@@ -177,7 +177,8 @@ struct ProcedureResult {
   Status status;                                    ///< Why it was undone; OK for a success.
   std::string result;                               ///< What it gave to done().
   /// kRolledBack, but not everything was undone: an operator ended it as it stood (bypass()), or
-  /// sent it back from beyond a point of no return (fail_and_roll_back()).
+  /// sent it back from beyond a point of no return (fail_and_roll_back()). Where that happened to a
+  /// child whose failure was reported, audit() of the root says so, and this does not.
   bool bypassed = false;
   WallTime submitted{};
   WallTime finished{};
@@ -290,12 +291,13 @@ class ProcedureExecutor {
   /// kBypass waits for the steps of the tree that are under way, and no other one begins meanwhile.
   /// So it may take as long as they do. Until they have ended nothing of the order is durable.
   ///
-  /// kUnavailable: a step that it concerns is running (not for kBypass), an abort is on its way
-  /// (for kFailAndRollBack), a bypass of what it concerns waits, or 64 do; nothing was changed, try
-  /// again. kStopping: the executor stopped while it waited. kFailedPrecondition: the procedure is
-  /// not in the condition that the order is for; the message says why. kInvalidArgument: there is
-  /// no such order, its note lacks who or why, or names a next step where none is taken or that the
-  /// type does not have. kNotFound, kExpired: as abort(). Not on a thread of this executor
+  /// kUnavailable: a step that it concerns is running (not for kBypass), or another order about
+  /// whom it concerns is on its way; an abort is (for kFailAndRollBack); a bypass of what it
+  /// concerns waits, or (for kBypass) one of any part of its tree, or 64 do. Nothing was changed,
+  /// try again. kStopping: the executor stopped while it waited. kFailedPrecondition: the procedure
+  /// is not in the condition that the order is for; the message says why. kInvalidArgument: there
+  /// is no such order, its note lacks who or why, or names a next step where none is taken or that
+  /// the type does not have. kNotFound, kExpired: as abort(). Not on a thread of this executor
   /// (kFailedPrecondition).
   Status repair(ProcedureId id, RepairVerb verb, RepairNote note);
   /// The same without blocking: `done` is called once, on a pool thread.

@@ -23,7 +23,8 @@ enum class RepairVerb : std::uint8_t {
   /// The undo at which a tree is parked counts as done; the rollback goes on with the next one. A
   /// step that failed beyond a point of no return counts as done; the next one follows.
   kSkipStep = 2,
-  /// A tree that goes forward is undone; as ProcedureExecutor::abort(), for any member. One that is
+  /// A tree that goes forward is undone; as ProcedureExecutor::abort(), for any member but those of
+  /// a child whose failure is reported and that failed. One that is
   /// parked beyond a point of no return is undone as far as it can be; its result says bypassed.
   kFailAndRollBack = 3,
   /// A tree that is parked, quarantined or being undone, or of which a member has used up its
