@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Completion<T>: the way back into a procedure for something that takes time. A step starts the
-// work and hands over a Completion; whoever finishes calls it, once, from any thread, and the step
-// runs again with the value. It never runs engine or user code in the caller's place: it leaves the
-// value and wakes the procedure. A value that comes after the procedure has gone on, or after its
-// executor is gone, is dropped.
+// Completion<T>: how work that takes time gets its value back into a procedure. A step starts the
+// work and hands over a Completion; whoever finishes the work calls it, once, from any thread, and
+// the step runs again with the value. The call never runs engine or user code in the caller's
+// place: it leaves the value and wakes the procedure. A value that arrives after the procedure has
+// gone on, or after its executor is gone, is dropped.
 
 #pragma once
 
@@ -19,12 +19,13 @@
 
 namespace pv2 {
 
-/// Wakes a procedure that waits. Implemented by the engine; outlives it harmlessly. Thread-safe.
+/// Wakes a procedure that waits. Implemented by the engine; may outlive it, and then does nothing.
+/// Thread-safe.
 class WakeTarget {
  public:
   virtual ~WakeTarget() = default;
-  /// `epoch`: which wait of `id` is meant; a stale one is ignored. After 4 billion waits it comes
-  /// round; who is woken for nothing looks, finds nothing and waits on.
+  /// `epoch` says which wait of `id` is meant; a stale one is ignored. The number wraps after 4
+  /// billion waits; a procedure that is woken by mistake looks, finds nothing and waits on.
   virtual void wake(ProcedureId id, std::uint32_t epoch) noexcept = 0;
 };
 
@@ -34,7 +35,7 @@ class AwaitSlot {
   AwaitSlot(std::shared_ptr<WakeTarget> target, ProcedureId id, std::uint32_t epoch)
       : target_(std::move(target)), id_(id), epoch_(epoch) {}
   virtual ~AwaitSlot() = default;
-  /// Where its value comes from; for those who ask why a procedure waits.
+  /// Where the value comes from; for explaining why a procedure waits.
   enum class Source : std::uint8_t {
     kCompletion,
     kOffload,
@@ -48,12 +49,14 @@ class AwaitSlot {
   /// Whether the value is there. Acquire: pairs with the release in arrived(), so the value is
   /// visible.
   [[nodiscard]] bool ready() const noexcept { return ready_.load(std::memory_order_acquire); }
-  /// Of the value.
+  /// The type of the value.
   [[nodiscard]] virtual const std::type_info& type() const noexcept = 0;
 
  protected:
-  /// True for the first caller only, who then sets the value and calls arrived(), or gives up.
-  /// Acquire and release: the next one may use what he who gave up has left.
+  /// True for the first caller only; it then sets the value and calls arrived() or is_there(),
+  /// or gives up.
+  /// Acquire pairs with the release in give_up(): the next caller may use what the one that gave up
+  /// has left.
   [[nodiscard]] bool claim() noexcept {
     return !claimed_.exchange(true, std::memory_order_acquire);
   }
@@ -65,17 +68,18 @@ class AwaitSlot {
   }
 
  private:
-  // Shared by the executor and by every slot that may still be completed after it is gone.
+  // Shared by the executor and by every slot that may be completed after the executor is gone.
   std::shared_ptr<WakeTarget> target_;
   ProcedureId id_;
   std::uint32_t epoch_;
   std::atomic<bool> claimed_{false};
   std::atomic<bool> ready_{false};
-  // Of whoever has the procedure in flight; read by others while it waits.
+  // Written by the thread that has the procedure in flight; read by others while the procedure
+  // waits.
   Source source_ = Source::kCompletion;
 };
 
-/// A slot with its value. Thread-safe: value() may be read once ready() was true.
+/// A slot with its value. Thread-safe: value() may be read once ready() has returned true.
 template <class T>
 class AwaitSlotOf final : public AwaitSlot {
  public:
@@ -84,7 +88,7 @@ class AwaitSlotOf final : public AwaitSlot {
   void complete(T value) {
     if (take(std::move(value))) arrived();
   }
-  /// Like complete(), but wakes nobody: the caller does that.
+  /// Like complete(), but does not wake the procedure: the caller does that.
   void leave(T value) {
     if (take(std::move(value))) is_there();
   }
@@ -97,7 +101,7 @@ class AwaitSlotOf final : public AwaitSlot {
     try {
       value_.emplace(std::move(value));
     } catch (...) {
-      give_up();  // who called may call again, with a value that can be moved
+      give_up();  // the caller may try again, with a value that can be moved
       throw;
     }
     return true;
@@ -106,8 +110,8 @@ class AwaitSlotOf final : public AwaitSlot {
   std::optional<T> value_;
 };
 
-/// Call it once with the value. Later calls, and copies' calls, do nothing. It throws only what
-/// moving the value throws; then it was not called. Thread-safe.
+/// Call it once with the value. Later calls, and calls of copies, do nothing. A call throws only
+/// what moving the value throws, and then counts as not made. Thread-safe.
 template <class T>
 class Completion {
  public:

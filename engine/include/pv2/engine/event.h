@@ -2,10 +2,11 @@
 //
 // Event: a condition in memory that procedures wait for and the host declares, such as "the
 // catalogue is online". It is latched: once set it stays set until somebody resets it. An event is
-// not durable: after a restart its steps run again and look again, so the host sets it anew when
-// the condition is true. What has to survive a crash is a signal, not an event.
+// not durable: after a restart the steps that wait for it run again and look again, so the host
+// sets it again when the condition is true. What has to survive a crash is a signal, not an event.
 //
-// A handle: copies are the same event. It may outlive the executor, and the executor it.
+// A handle: copies are the same event. It may outlive the executor, and the executor may outlive
+// it.
 
 #pragma once
 
@@ -23,10 +24,11 @@ class Event {
   /// `name` is for people: it is what explain() shows.
   explicit Event(std::string name = {});
 
-  /// Lets everybody go on who waits, in the order in which they began to, and everybody who comes.
-  /// Whoever waited goes on even if it is reset before they run.
+  /// Wakes all steps that wait, in the order in which they began to wait; a step that asks while
+  /// the event is set does not wait. A step that waited goes on even if the event is reset before
+  /// it runs.
   void set();
-  /// Who comes from now on waits.
+  /// Steps that ask from now on wait.
   void reset();
   [[nodiscard]] bool is_set() const;
   [[nodiscard]] const std::string& name() const noexcept;
@@ -34,14 +36,14 @@ class Event {
  private:
   friend class EventSlot;
   class State;
-  // Shared by all copies, and by those who wait.
+  // Shared by all copies, and by the steps that wait.
   std::shared_ptr<State> state_;
 };
 
 /// One step that waits for an event. Thread-safe.
 class EventSlot final : public AwaitSlot {
  public:
-  /// Completes `slot` when its event is set; at once if it is.
+  /// Completes `slot` when its event is set; at once if it is set already.
   static void subscribe(const std::shared_ptr<EventSlot>& slot);
 
   EventSlot(std::shared_ptr<WakeTarget> target, ProcedureId id, std::uint32_t epoch, Event event);

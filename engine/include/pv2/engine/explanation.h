@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Explanation: the answer to "why is it not moving?", as data, and in words. It begins with the
-// procedure that was asked about and follows what it waits for, from procedure to procedure, to
-// what waits for nobody: the root causes. It says what was so at one moment; nothing is held for it
-// and nothing changes.
+// Explanation: the answer to "why is it not moving?", as data and in words. It begins with the
+// procedure that was asked about and follows what that waits for, from procedure to procedure, to
+// the root causes: the procedures that wait for nobody. It describes one moment; nothing is held
+// for it and nothing changes.
 
 #pragma once
 
@@ -21,56 +21,56 @@
 
 namespace pv2 {
 
-/// One thing that a procedure waits for. Which members mean something depends on the kind.
+/// One thing that a procedure waits for. The kind decides which members mean something.
 struct WaitReason {
   enum class Kind : std::uint8_t {
     kSubmitting,  ///< Its first record is on its way to the store.
     kQueued,      ///< It can run, and waits for a worker: `ahead` others stand before it.
     kLock,        ///< `on` hold `key`, in a mode that excludes it.
     kLine,        ///< `on` stand before it in the line for `key`.
-    kLimit,       ///< `on` have the places that `key` is limited to. None: the limit is 0.
-    kProducer,    ///< `on` has to do something first; so it was reported to the scheduler.
+    kLimit,       ///< `on` have the places that `key` is limited to; empty: the limit is 0.
+    kProducer,    ///< `on` has to do something first, as was reported to the scheduler.
     kChildren,    ///< `count` children have not finished; `on` are some of them.
-    kTimer,       ///< It waits until `deadline`, in `left`.
+    kTimer,       ///< It waits until `deadline`, which is `left` away.
     /// It waits before attempt `attempt` of a step or an undo; the last one failed with `error`.
     kBackOff,
     kValue,   ///< It awaits `count` values that somebody completes; until `deadline`, if any.
     kEvent,   ///< It awaits the event `name`; until `deadline`, if any.
     kSignal,  ///< It waits for a signal called `name`; until `deadline`, if any.
-    /// `count` pieces of work that it has offloaded have not ended, the oldest for `age` now. It
-    /// awaits them, or they keep it, and what it holds, from ending or being undone.
+    /// `count` pieces of its offloaded work have not ended, the oldest for `age` now. It awaits
+    /// them, or they keep it, and what it holds, from ending or being undone.
     kOffload,
     kRunning,     ///< A worker runs its step, for `age` now.
     kTaken,       ///< A worker has taken it and runs a step of `on` before it.
-    kRun,         ///< Its step has ended; its record waits for the step of `on`, taken together.
+    kRun,         ///< Its step has ended; its record waits for the step of `on`, from the same run.
     kCommitting,  ///< Its record is on its way to the store.
-    /// Its tree failed, or is ended by an operator; before that `on` have to end their step or the
-    /// work that they have offloaded.
+    /// Its tree failed, or an operator ends it; first the members `on` have to end their step or
+    /// the work that they have offloaded.
     kTreeInFlight,
     kTurn,    ///< Its tree is undone in the reverse order of its steps; it is the turn of `on`.
     kParked,  ///< Neither finished nor undone: waits for an operator. `error` says why.
-    kQuarantined,  ///< Its tree cannot be read by this program. `error` says why.
+    kQuarantined,  ///< This program cannot read its tree. `error` says why.
     kStopped,      ///< The executor has stopped, or was never started: `error`.
-    kFinished,     ///< It waits for nothing: it has ended. `error` if it was undone.
+    kFinished,     ///< It has ended and waits for nothing. `error` if it was undone.
   };
 
   Kind kind = Kind::kQueued;
-  std::vector<ProcedureId> on;  ///< Whom it waits for; each has its own reasons.
-  std::size_t more = 0;         ///< At least so many more, which are not named.
+  std::vector<ProcedureId> on;  ///< The procedures that it waits for; each has its own reasons.
+  std::size_t more = 0;         ///< At least this many more, which are not named.
   ResourceKey key;
   std::string name;
   std::size_t ahead = 0;
   std::size_t count = 0;
   std::uint32_t attempt = 0;
-  Duration age{};  ///< For so long already; 0 when that is not known.
+  Duration age{};  ///< How long this has lasted; 0 when that is not known.
   std::optional<WallTime> deadline;
   Duration left{};  ///< Until the deadline.
   Status error;
-  /// Of offloaded work that has said that it makes progress: how long ago it did for the last time.
+  /// For offloaded work that reports progress: how long ago it last did so.
   std::optional<Duration> heartbeat{};
 };
 
-/// Why a procedure does not go on, and why those do not that it waits for.
+/// Why a procedure does not go on, and why the procedures that it waits for do not.
 struct Explanation {
   struct Procedure {
     ProcedureId id;
@@ -82,13 +82,13 @@ struct Explanation {
     std::vector<WaitReason> reasons;  ///< At least one.
   };
 
-  /// The one that was asked about, then those that it waits for, and so on; each of them once.
+  /// The procedure that was asked about, then those that it waits for, and so on; each once.
   std::vector<Procedure> procedures;
-  /// Those that wait for no other procedure (that is listed): where to look first.
+  /// The procedures that wait for no other one (that is listed): where to look first.
   std::vector<ProcedureId> root_causes;
-  /// Circles: each waits for the next, and the last for the first.
+  /// Circles: each member waits for the next, and the last for the first.
   std::vector<std::vector<ProcedureId>> cycles;
-  /// The answer is bounded; so many that are waited for have no entry of their own.
+  /// The answer is bounded; this many procedures that are waited for have no entry of their own.
   std::size_t left_out = 0;
 
   [[nodiscard]] const Procedure* find(ProcedureId id) const noexcept;
@@ -97,7 +97,8 @@ struct Explanation {
 [[nodiscard]] std::string_view to_string(WaitReason::Kind kind) noexcept;
 /// One reason, in words: "waits for table shop:orders, held by procedure 3".
 [[nodiscard]] std::string to_string(const WaitReason& reason);
-/// All of it: one line per procedure and reason, those that it waits for indented below it.
+/// The whole explanation: one line per procedure and reason, with the procedures that it waits for
+/// indented below it.
 [[nodiscard]] std::string to_string(const Explanation& explanation);
 
 }  // namespace pv2

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Offloaded work: what StepContext::offload() gives to the pool. It may be told to stop and may say
-// that it is alive; neither is an obligation. A procedure keeps its locks, and nothing of it is
-// undone, until the work has returned and was destroyed. What is here for the program is
-// OffloadControl and OffloadOptions.
+// Offloaded work: what StepContext::offload() gives to the pool. The work may be told to stop and
+// may say that it is alive; neither is an obligation. A procedure keeps its locks, and nothing of
+// it is undone, until the work has returned and was destroyed. A program uses OffloadControl and
+// OffloadOptions; the rest is for the engine.
 
 #pragma once
 
@@ -23,24 +23,26 @@
 namespace pv2 {
 
 struct OffloadOptions {
-  /// Whether the work may start while what an earlier attempt at the same visit of the step
-  /// offloaded at the same place still runs. Otherwise it starts when that has ended.
+  /// Whether the work may start while earlier work still runs: the piece that an earlier attempt at
+  /// the same visit of the step offloaded at the same place. Otherwise it starts when that piece
+  /// has ended.
   bool beside_earlier = false;
 };
 
-/// What a piece of offloaded work hears and says while it runs. Valid until the work returns.
-/// Thread-safe.
+/// How a piece of offloaded work is told to stop and reports progress while it runs. Valid until
+/// the work returns. Thread-safe.
 class OffloadControl {
  public:
-  /// A stop is requested when nobody will take the value any more: its tree has failed or is
-  /// aborted, its step was tried again or went on after its wait had timed out, or the executor
-  /// stops. Its procedure waits for it all the same: work that looks at this ends sooner.
+  /// A stop is requested when nobody will take the value any more: the tree has failed or is
+  /// aborted, the step was tried again or went on after its wait had timed out, or the executor
+  /// stops. The procedure waits for the work all the same; work that looks at this token ends
+  /// sooner.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_.get_token(); }
-  /// Says that the work makes progress: it counts as stuck when it has said so for the last time
+  /// Says that the work makes progress. The work counts as stuck when its last heartbeat was
   /// ExecutorOptions::stuck_after ago. Cheap.
   void heartbeat() noexcept {
     last_heartbeat_.store(clock_.steady_now().time_since_epoch().count(),
-                          std::memory_order_relaxed);  // nothing else is read by it
+                          std::memory_order_relaxed);  // no other data depends on it
   }
 
   OffloadControl(const OffloadControl&) = delete;
@@ -60,7 +62,7 @@ class OffloadControl {
  private:
   static constexpr Duration::rep kNever = Duration::min().count();
 
-  const Clock& clock_;  // the executor's, which waits for the work
+  const Clock& clock_;  // the executor's; the executor waits for the work
   std::stop_source stop_;
   std::atomic<Duration::rep> last_heartbeat_{kNever};
 };
@@ -87,7 +89,7 @@ struct OffloadValue<Result<T>> {
 /// What a thrown exception becomes; call it inside a catch block.
 Status status_of_current_exception(std::string_view what) noexcept;
 
-/// Calls `work` with what it takes.
+/// Calls `work` with the argument that it takes, if any.
 template <class Work>
 decltype(auto) call_offloaded(Work& work, OffloadControl& control) {
   if constexpr (std::is_invocable_v<Work&, OffloadControl&>) {
@@ -106,7 +108,7 @@ class OffloadedWork : public OffloadControl {
  public:
   using OffloadControl::OffloadControl;
   virtual ~OffloadedWork() = default;
-  /// Calls it and leaves the value where the step finds it. Wakes nobody.
+  /// Calls the callable and leaves the value where the step finds it. Wakes nobody.
   virtual void run() noexcept = 0;
   /// Destroys the callable.
   virtual void destroy_callable() noexcept = 0;

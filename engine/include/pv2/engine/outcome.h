@@ -21,14 +21,14 @@ struct [[nodiscard]] Outcome {
   enum class Kind : std::uint8_t {
     /// This step is done; `next_step` follows, after the children spawned in it, if any.
     kNext = 0,
-    /// The same step once more, behind others that are ready (children first, if any).
+    /// The same step runs once more, behind others that are ready (after its children, if any).
     kAgain = 1,
-    /// The procedure has succeeded with `result`, once the children spawned now have.
+    /// The procedure has succeeded with `result`, once the children spawned now have succeeded.
     kDone = 2,
     /// Run the same step again when something awaited arrives or `timeout` has passed.
     kWait = 3,
-    /// It failed for now with `error`: same step again, from the last durable image, after a
-    /// back-off.
+    /// It failed for now with `error`: the same step runs again, from the last durable image, after
+    /// a back-off.
     kRetry = 4,
     /// It failed for good with `error`: the tree is undone.
     kFail = 5,
@@ -37,8 +37,8 @@ struct [[nodiscard]] Outcome {
 
     // Only in histories: what an operator ordered (RepairVerb). A step that answers one of these
     // has failed.
-    kRetriedNow = 7,  ///< It was to be tried again at once.
-    kSkipped = 8,     ///< It counts as done, or as undone.
+    kRetriedNow = 7,  ///< The step or undo was to be tried again at once.
+    kSkipped = 8,     ///< The step counts as done, or as undone.
     kSentBack = 9,    ///< The tree was to be undone as far as it can be.
     kBypassed = 10,   ///< The tree was ended as it stood.
   };
@@ -51,13 +51,13 @@ struct [[nodiscard]] Outcome {
   bool unsure = false;  ///< With kRetry: the attempt may have had its effect.
 };
 
-/// Whether there is such a kind: an Outcome that is not made by a helper of Procedure may hold any
+/// Whether there is such a kind: an Outcome that no helper of Procedure has made may hold any
 /// number.
 [[nodiscard]] constexpr bool is_known(Outcome::Kind kind) noexcept {
   return kind <= Outcome::Kind::kBypassed;
 }
 
-/// Whether an entry of a history tells of an operator, not of the procedure.
+/// Whether a history entry records an operator's order, not what the procedure did.
 [[nodiscard]] constexpr bool is_order(Outcome::Kind kind) noexcept {
   return kind >= Outcome::Kind::kRetriedNow;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Procedure: what a user writes. A handful of virtuals and the fields that survive a crash; ids,
-// state, locks held, history and queues are the engine's business (its Execution, which a procedure
+// Procedure: what a user writes. A handful of virtuals and the fields that survive a crash; the
+// engine keeps ids, state, locks held, history and queues (in its Execution, which a procedure
 // never sees).
 //
 // A derived class declares, in public,
@@ -9,11 +9,13 @@
 //     static constexpr std::string_view kType = "shop.PlaceOrder";  // persisted: never renamed
 //     void fields(auto& f) { f.arg(1, "order", order_); f(2, "parcel", parcel_); }
 //
-// and may declare, in public too, what Procedure has with a default: kFinalOnSuccess, kMaxAttempts.
-// What is private, misspelt or of another type does not compile (procedure_class.h).
+// and may declare, in public too, what Procedure declares with a default: kFinalOnSuccess,
+// kMaxAttempts. A name that is private, misspelt or of another type does not compile
+// (procedure_class.h).
 //
-// How it fails: a step that throws fails for good (kInternal names the exception); the object is
-// discarded and whatever follows starts from the last durable image, exactly as after a crash.
+// How it fails: a step that throws fails for good (kInternal names the exception); the engine
+// discards the object, and the next run starts from the last durable image, exactly as after a
+// crash.
 
 #pragma once
 
@@ -46,22 +48,22 @@ enum class ErrorKind : std::uint8_t {
 [[nodiscard]] ErrorKind kind_of(StatusCode code) noexcept;
 
 /// One operation. The engine calls it from one thread at a time, on any worker, never under a lock
-/// of its own. Steps must not block: what takes time goes through StepContext::offload() or
+/// of the engine. Steps must not block: what takes time goes through StepContext::offload() or
 /// await().
 ///
-/// An object lives while steps follow one another. When one waits, fails for now, or the process
-/// ends, another object is made for the next run and its fields are decoded: a member that is not a
-/// field starts anew.
+/// An object lives while its steps follow one another. When a step waits or fails for now, or the
+/// process ends, the engine makes another object for the next run and decodes its fields: a member
+/// that is not a field has its initial value again.
 class Procedure {
  public:
-  /// Without a table of steps a procedure has one, number 1, called EXECUTE. A
+  /// Without a step table a procedure has one step, number 1, called EXECUTE. A
   /// StateMachineProcedure declares its own: `static constexpr auto kSteps = pv2::steps(...);`.
   static constexpr internal::NoSteps kSteps{};
   /// A step parks after this many failed attempts, unless its row of the table says otherwise.
   /// 0: as RetryPolicy::max_attempts says. A derived class may declare its own.
   static constexpr std::uint32_t kMaxAttempts = 0;
-  /// Whether one that has succeeded stays as it is even if the tree around it is undone (its parent
-  /// compensates). A derived class may declare its own.
+  /// Whether a procedure that has succeeded stays as it is even if the tree around it is undone
+  /// (its parent compensates). A derived class may declare its own.
   static constexpr bool kFinalOnSuccess = false;
 
   virtual ~Procedure() = default;
@@ -75,7 +77,7 @@ class Procedure {
   /// answer that says what comes next (next(), again(), done()).
   virtual Outcome rollback(StepContext& ctx);
 
-  /// The locks it needs, asked once, at submission, with the arguments in place.
+  /// The locks that the procedure needs. Asked once, at submission, with the arguments in place.
   [[nodiscard]] virtual LockSet locks() const { return {}; }
 
   /// Its rank among procedures of its class; asked once, at submission.
@@ -86,26 +88,26 @@ class Procedure {
   Procedure(const Procedure&) = default;
   Procedure& operator=(const Procedure&) = default;
 
-  /// The same step once more, after others that are ready had their turn.
+  /// The same step runs once more, after others that are ready had their turn.
   [[nodiscard]] static Outcome again() { return {.kind = Outcome::Kind::kAgain}; }
-  /// Finished; `result` goes to whoever waits for it, and is kept with the nonce.
+  /// Finished; `result` goes to callers that wait for it, and is kept with the nonce.
   [[nodiscard]] static Outcome done(std::string result = {}) {
     return {.kind = Outcome::Kind::kDone, .result = std::move(result)};
   }
-  /// The same step again as soon as something arrives that it awaits.
+  /// The same step runs again as soon as something that it awaits arrives.
   [[nodiscard]] static Outcome wait() { return {.kind = Outcome::Kind::kWait}; }
-  /// The same, but at the latest after `timeout`; ctx.timed_out() then says so. The deadline is
-  /// durable. One that is not positive has passed already.
+  /// Like wait(), but at the latest after `timeout`; ctx.timed_out() then says so. The deadline is
+  /// durable. A `timeout` that is not positive has passed already.
   [[nodiscard]] static Outcome wait_for(Duration timeout) {
     return {.kind = Outcome::Kind::kWait, .timeout = timeout};
   }
-  /// Not now: the same step from the last durable image, after a durable back-off.
+  /// Not now: the same step runs again from the last durable image, after a durable back-off.
   [[nodiscard]] static Outcome retry(Status error) {
     return {.kind = Outcome::Kind::kRetry, .error = std::move(error)};
   }
-  /// The same, but it is not known whether this attempt had its effect (a call timed out). The next
-  /// one is told, durably, by StepContext::unsure(): it may ask what became of it, or call again
-  /// under the same effect_key(); it must not try elsewhere.
+  /// Like retry(), but it is not known whether this attempt had its effect (a call timed out).
+  /// StepContext::unsure() tells the next attempt, durably: it may ask what became of the call, or
+  /// call again under the same effect_key(); it must not try elsewhere.
   [[nodiscard]] static Outcome unsure(Status error) {
     return {.kind = Outcome::Kind::kRetry, .error = std::move(error), .unsure = true};
   }
@@ -115,7 +117,7 @@ class Procedure {
   [[nodiscard]] static Outcome fail(Status error) {
     return {.kind = Outcome::Kind::kFail, .error = std::move(error)};
   }
-  /// From rollback only: this is undone.
+  /// From rollback only: this step is undone.
   [[nodiscard]] static Outcome undone() { return {.kind = Outcome::Kind::kUndone}; }
 };
 

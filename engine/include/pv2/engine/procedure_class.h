@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a class must have to be a procedure, and the sentence that the compiler says when it lacks
-// it. Whatever a class declares for pv2 is looked for by name; so a name that is private, misspelt
-// or of another type must not pass for one that is absent. The base declares every optional one
-// with its default: whoever cannot see it in a class sees that it is hidden.
+// What a class must have to be a procedure, and the sentence that the compiler prints when
+// something is missing. Everything that a class declares for pv2 is looked up by name, so a name
+// that is private, misspelt or of another type must not pass for an absent one. The base declares
+// every optional name with its default: if the name cannot be seen in a class, the class hides it.
 //
-// What cannot be found: a misspelling that nobody thought of, and one that is private too. It
-// leaves the default in force.
+// Not detected: a misspelling that nobody thought of, and one that is also private. The default
+// then stays in force.
 
 #pragma once
 
@@ -99,7 +99,7 @@ concept NearFinalOnSuccess =
     requires { P::kFINAL_ON_SUCCESS; } || requires { P::FINAL_ON_SUCCESS; };
 // clang-format on
 
-/// Of the declarations in the class, in the order in which a reader writes them.
+/// Checks the declarations in the class, in the order in which a reader writes them.
 template <class P>
 consteval ClassMistake mistake_in_class() {
   using enum ClassMistake;
@@ -138,7 +138,7 @@ consteval ClassMistake mistake_in_class() {
   return kNone;
 }
 
-/// The same, and of how an object is made from `Dependencies`.
+/// Like mistake_in_class(), and checks that an object can be made from `Dependencies`.
 template <class P, class... Dependencies>
 consteval ClassMistake mistake_in_type() {
   constexpr ClassMistake kInClass = mistake_in_class<P>();
@@ -148,8 +148,8 @@ consteval ClassMistake mistake_in_type() {
   return ClassMistake::kNone;
 }
 
-/// Says it. One sentence per mistake; the class is named in the line that the compiler puts beside
-/// it.
+/// Prints the mistake, one sentence for each. The compiler names the class in the line that it puts
+/// next to the sentence.
 template <class P, ClassMistake kMistake>
 constexpr void require_procedure() {
   using enum ClassMistake;

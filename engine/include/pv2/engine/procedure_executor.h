@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProcedureExecutor: accepts procedures, runs them to their end or undoes them, and answers for
+// ProcedureExecutor: accepts procedures, runs them to their end or undoes them, and reports on
 // them. One executor owns one store. Its life: open() takes the store over and loads what the last
-// process left; start() lets the workers run; stop(), or the destructor, ends it. What was accepted
-// and not finished goes on when the store is opened again.
+// process left; start() lets the workers run; stop(), or the destructor, ends it. Procedures that
+// were accepted and have not finished go on when the store is opened again.
 //
 // How it fails: a store failure ends the run (nothing is written after it, every caller is told,
-// the host's callback is called); a failure of one procedure is its result and nobody else's.
+// the host's callback is called); the failure of one procedure is that procedure's result and
+// nobody else's.
 
 #pragma once
 
@@ -41,59 +42,62 @@ namespace pv2 {
 struct RetryPolicy {
   Duration base = std::chrono::seconds(1);  ///< Before the second attempt; doubles each time.
   Duration cap = std::chrono::minutes(10);  ///< Never more than this.
-  /// Up to this much is added, so that a herd spreads. At most 100.
+  /// Up to this much is added, so that the retries of a herd spread. At most 100.
   std::uint32_t jitter_percent = 10;
-  /// A step that has failed so often (retry(), unsure()) parks its procedure, until an operator has
-  /// it tried again, skips it, or has the tree undone. 0: never. Its class (kMaxAttempts) and its
-  /// row of the step table say it more closely.
+  /// A step that has failed this often (retry(), unsure()) parks its procedure, until an operator
+  /// has it tried again, skips it, or has the tree undone. 0: never. The class (kMaxAttempts) and
+  /// the row of the step table take precedence.
   std::uint32_t max_attempts = 0;
-  /// An undo that fails so often parks its tree: after a bit more than an hour with the defaults.
-  /// So often, in a row and in one run, an object may also fail to be made from its record, because
-  /// a constructor or fields() throws, before its procedure is parked.
+  /// An undo that has failed this often parks its tree: after a bit more than an hour with the
+  /// defaults. If making an object from its record fails this often, in a row and in one run (a
+  /// constructor or fields() throws), its procedure is parked too.
   std::uint32_t undo_attempts = 16;
 };
 
 /// What happens to procedures that wait for each other in a circle.
 enum class DeadlockPolicy : std::uint8_t {
-  kReport,  ///< It is logged and listed by deadlocks(); they wait until somebody acts.
-  /// It is logged, and the tree with the highest id in it fails and is undone. If all of them are
-  /// being undone already, the youngest is parked with an error that names the circle.
+  kReport,  ///< Logged and listed by deadlocks(); the procedures wait until somebody acts.
+  /// The circle is logged, and of its trees that can be undone the one with the highest root id
+  /// fails. If none can, a member that waits to be undone is parked, with an error that names the
+  /// circle; and if nobody in it is being undone, a waiting member of the youngest tree is.
   kFailYoungest,
 };
 
-/// How long the result of a root is kept, and how much of that there may be. Nothing is forgotten
-/// early: at a limit new submissions with a nonce are refused (kResourceExhausted).
+/// How long the result of a root is kept, and how many results and bytes are kept at most. Nothing
+/// is forgotten early: at a limit new submissions with a nonce are refused (kResourceExhausted).
 struct RetentionPolicy {
-  /// A result is kept so long after its end, or until it is acknowledged; then it and its nonce are
-  /// forgotten, and the same submission would run again: a nonce promises "at most once" for this
-  /// long. Measured by the monotonic clock while executors run; time in which none ran counts once
-  /// the wall clock is beyond doubt (docs/crash-safety.md), so it may be longer, never shorter.
-  /// 0: until it is acknowledged. Else at least 30 minutes, longer than any client retries.
+  /// A result is kept this long after the end of its root, or until it is acknowledged. Then it and
+  /// its nonce are forgotten, and the same submission would run again: a nonce promises "at most
+  /// once" for this long. Measured by the monotonic clock while executors run; time in which none
+  /// ran counts once the wall clock is beyond doubt (docs/crash-safety.md), so it may be longer,
+  /// never shorter. 0: kept until acknowledged. Otherwise at least 30 minutes, longer than any
+  /// client retries.
   Duration ttl{};
-  /// Submissions with a nonce that may be live, or have a result that is kept, at once. 0: any
-  /// number. Those of steps count, but are not refused.
+  /// How many submissions with a nonce may, at once, be live or have a result that is kept. 0: any
+  /// number. Those that steps submit count, but are not refused.
   std::size_t max_keyed_results = 0;
-  /// Bytes that kept results may take, about, beside those of what is live when they are reached.
-  /// 0: any number.
+  /// About how many bytes kept results may take. The results of procedures that are live when this
+  /// is reached come on top. 0: any number.
   std::size_t max_bytes = 0;
 };
 
-/// Host rows whose key begins with `prefix` are guarded by a lock key.
+/// A lock key guards the host rows whose key begins with `prefix`.
 struct RowBinding {
   std::string prefix;
   ResourceKey key;
 };
 
-/// What open() does with a procedure when it cannot read the engine's own part of its records: who
-/// it is, to which tree it belongs, where it is, what it holds. (If only the user's part is
-/// unreadable, or a type unknown, its tree is quarantined, whatever is chosen here.)
+/// What open() does with a procedure when it cannot read the engine's own part of its records: its
+/// id, its tree, where it is, what it holds. (If only the user's part is unreadable, or a type
+/// unknown, the tree is quarantined, whatever is chosen here.)
 enum class UnreadableRecords : std::uint8_t {
   kRefuse,  ///< open() fails and names it; nothing is changed. Restore a backup.
-  /// The last resort: open() goes on without it. It does not run, its rows stay as they are, its
-  /// id is not issued again, and a submission with its nonce still gets that id. Whatever is seen
-  /// to belong to its tree is quarantined, locks included. But what it had locked itself is free,
-  /// and a tree that it belonged to unseen goes on without it. Each is logged as an error and
-  /// listed by unreadable(). A later open() may choose anew.
+  /// The last resort: open() goes on without the procedure. It does not run, its rows stay as they
+  /// are, its id is not issued again, and a submission with its nonce still gets that id. Whatever
+  /// is seen to belong to its tree is quarantined, locks included. But what the procedure itself
+  /// had locked is free, and a tree that it belonged to unseen goes on without it. Each such
+  /// procedure is logged as an error and listed by unreadable(). A later open() may choose
+  /// differently.
   kSetAside,
 };
 
@@ -105,54 +109,56 @@ struct ExecutorOptions {
   std::unique_ptr<ProcedureScheduler> scheduler{};
   /// Threads that run steps. 0: none; the host's thread runs everything in run_until_idle().
   unsigned workers = 2;
-  /// So many of them run only work of the scheduler's top classes, and what the top classes wait
-  /// for: however many others run, that work finds a thread. Fewer than `workers`.
+  /// This many of the workers run only work of the scheduler's top classes, and what the top
+  /// classes wait for: such work finds a thread however much other work runs. Fewer than `workers`.
   unsigned reserved_workers = 0;
-  /// kFailYoungest: whoever waits in a circle would wait for ever.
+  /// kFailYoungest: otherwise procedures that wait in a circle would wait for ever.
   DeadlockPolicy deadlock_policy = DeadlockPolicy::kFailYoungest;
-  /// Threads for offloaded work and chores, of which callbacks use all but one; two more are for
-  /// callbacks alone and for listeners alone. So each of the three goes on while the others block.
-  /// With workers = 0 all of it runs in run_until_idle().
+  /// Threads for offloaded work and chores; callbacks use all but one of them. Two more threads are
+  /// there, one for callbacks alone and one for listeners alone. So each of the three goes on while
+  /// the others block. With workers = 0 all of it runs in run_until_idle().
   unsigned pool_threads = 4;
   /// The system's clock unless given. Shared because the host goes on using it.
   std::shared_ptr<Clock> clock{};
-  /// Of the jitter and of StepContext::random().
+  /// Seeds the jitter and StepContext::random().
   std::uint64_t seed = 0x5eed;
   RetryPolicy retry{};
-  /// Live procedures beyond this are refused (kResourceExhausted). 10 million are about 7 GB. As
-  /// live counts also a child that has finished and is kept in memory, because its tree may still
-  /// have to undo it.
+  /// Submissions beyond this number of live procedures are refused (kResourceExhausted). 10 million
+  /// take about 7 GB. A finished child that is kept in memory, because its tree may still have to
+  /// undo it, counts as live too.
   std::size_t max_live_procedures = 10'000'000;
-  /// Finished results kept in memory; the oldest are then read from the store, or, with a store
-  /// that keeps no records, forgotten.
+  /// Finished results kept in memory. Older ones are read from the store or, with a store that
+  /// keeps no records, forgotten.
   std::size_t max_results_in_memory = 100'000;
-  /// The same in bytes, about. The newest result stays in memory however large it is.
+  /// Like max_results_in_memory, in bytes, about. The newest result stays in memory however large
+  /// it is.
   std::size_t max_result_bytes_in_memory = std::size_t{64} << 20;
-  /// Of results, in the store and in memory.
+  /// For results in the store and in memory.
   RetentionPolicy retention{};
   /// A step that changes a host row with such a prefix (the longest counts) without holding the key
   /// exclusively, itself or through an ancestor, fails before anything is written.
   std::vector<RowBinding> row_bindings{};
-  /// A step that runs for so long is reported once: logged, and given to `on_stuck`. 0: never. 10
-  /// seconds: a step must not block, so it is a thousand times what the slowest should take.
+  /// A step that has run this long is reported once: logged, and given to `on_stuck`. So is
+  /// offloaded work, and again if it is silent this long after a heartbeat. 0: never. 10 seconds: a
+  /// step must not block, so this is a thousand times what the slowest should take.
   Duration stuck_after = std::chrono::seconds(10);
-  /// Called on a pool thread for each step that is reported.
+  /// Called on a pool thread for each step, or piece of offloaded work, that is reported.
   std::function<void(const RunningProcedure&)> on_stuck{};
   UnreadableRecords unreadable = UnreadableRecords::kRefuse;
-  /// Types, by name, of which live procedures may have been written by a program in which a number
-  /// of fields() meant something else: another kind or unit, state instead of an argument. Without
-  /// their name here open() refuses (kFailedPrecondition, and the message says both meanings), as
-  /// the bytes would be read as another value in silence. With it they are read as this program
-  /// means them. Adding, removing and renaming fields, and what docs/fields.md allows, needs none
-  /// of this.
+  /// Names of types of which live procedures may have been written by a program in which a number
+  /// of fields() meant something else: another kind or unit, state instead of an argument. If such
+  /// a type is not named here, open() refuses (kFailedPrecondition, and the message says both
+  /// meanings), because the bytes would silently be read as another value. If it is named, the
+  /// bytes are read as this program means them. Adding, removing and renaming fields, and what
+  /// docs/fields.md allows, needs none of this.
   std::vector<std::string> accept_field_changes{};
-  /// Signals that one procedure has not consumed, and the bytes of their names and payloads; beyond
-  /// them a signal is refused (kResourceExhausted).
+  /// Bounds on the signals that one procedure has not consumed: their number, and the bytes of
+  /// their names and payloads. A signal beyond them is refused (kResourceExhausted).
   std::size_t max_signals = 1024;
   std::size_t max_signal_bytes = std::size_t{1} << 20;
   LogSink log = default_log_sink();
   /// Called once, on a pool thread, when the store fails. The executor has stopped accepting work
-  /// then.
+  /// by then.
   std::function<void(const Status&)> on_store_failure{};
 };
 
@@ -175,9 +181,9 @@ struct ProcedureResult {
   ProcedureId id;
   ProcedureState state = ProcedureState::kSuccess;  ///< kSuccess or kRolledBack.
   Status status;                                    ///< Why it was undone; OK for a success.
-  std::string result;                               ///< What it gave to done().
-  /// kRolledBack, but not everything was undone: an operator ended it as it stood (bypass()), or
-  /// sent it back from beyond a point of no return (fail_and_roll_back()). Where that happened to a
+  std::string result;                               ///< What the procedure gave to done().
+  /// kRolledBack, but not everything was undone: an operator ended the tree as it stood (bypass()),
+  /// or sent it back from beyond a point of no return (fail_and_roll_back()). If that happened to a
   /// child whose failure was reported, audit() of the root says so, and this does not.
   bool bypassed = false;
   WallTime submitted{};
@@ -189,7 +195,7 @@ struct TypeCounts {
   std::string type;
   std::uint64_t submitted = 0;  ///< Submitted or spawned, and durable.
   std::uint64_t succeeded = 0;  ///< Counted when their tree has ended, once each.
-  std::uint64_t undone = 0;     ///< The same; what was never begun counts here too.
+  std::uint64_t undone = 0;     ///< Counted likewise, including those that never began.
 };
 
 class Engine;
@@ -197,16 +203,17 @@ struct PersistedImage;
 struct SectionLooks;
 
 /// Thread-safe, except that open, start and destruction happen once and not concurrently with other
-/// calls. Whoever does not want the answer of an asynchronous verb gives an empty `done`.
+/// calls. A caller that does not want the answer of an asynchronous verb gives an empty `done`.
 class ProcedureExecutor {
  public:
-  /// Takes over the store and loads it. Fails when a type is wrong, the fields of live procedures
-  /// mean something else than when they were written (ExecutorOptions::accept_field_changes), the
-  /// store belongs to somebody else, or it cannot be read; nothing on disk is changed then.
+  /// Takes over the store and loads it. Fails when a type is wrong, when the fields of live
+  /// procedures mean something else than when they were written
+  /// (ExecutorOptions::accept_field_changes), when the store belongs to somebody else, or when it
+  /// cannot be read; nothing on disk is changed then.
   static Result<std::unique_ptr<ProcedureExecutor>> open(ExecutorOptions options);
 
-  /// Stops (see stop()). Not on a thread of this executor, which would go on without it: that ends
-  /// the process.
+  /// Stops (see stop()). Destruction on a thread of this executor ends the process, because that
+  /// thread would go on without the executor.
   ~ProcedureExecutor();
   ProcedureExecutor(const ProcedureExecutor&) = delete;
   ProcedureExecutor& operator=(const ProcedureExecutor&) = delete;
@@ -229,8 +236,8 @@ class ProcedureExecutor {
   }
 
   using SubmitCallback = std::function<void(Result<Submitted>)>;
-  /// The same without blocking: `done` is called once, on a pool thread, when the submission is
-  /// durable or refused.
+  /// Like submit(), without blocking: `done` is called once, on a pool thread, when the submission
+  /// is durable or refused.
   template <class P>
   void submit_async(P procedure, SubmitOptions options, SubmitCallback done) {
     internal::require_procedure<P, internal::mistake_in_class<P>()>();
@@ -238,20 +245,20 @@ class ProcedureExecutor {
                   std::move(done));
   }
 
-  /// Waits until the procedure has ended. A procedure that is being undone, or is parked, has not.
-  /// `timeout` is by the executor's clock; one that is negative is over at once.
-  /// kDeadlineExceeded: it still goes on. kNotFound: there never was one. kExpired: its result was
-  /// forgotten.
+  /// Waits until the procedure has ended. A procedure that is being undone, or is parked, has not
+  /// ended. `timeout` is by the executor's clock; a negative one is over at once.
+  /// kDeadlineExceeded: the procedure still goes on. kNotFound: there never was one. kExpired: its
+  /// result was forgotten.
   Result<ProcedureResult> wait(ProcedureId id,
                                std::optional<std::chrono::milliseconds> timeout = {});
 
   using ResultCallback = std::function<void(Result<ProcedureResult>)>;
-  /// The same without blocking: `done` is called once, on a pool thread.
+  /// Like wait(), without blocking: `done` is called once, on a pool thread.
   void wait_async(ProcedureId id, ResultCallback done);
 
-  /// Says that the result of a finished root was received: its rows and its nonce are deleted,
-  /// durably, when `done` is called (kFailedPrecondition while it goes on, kNotFound or kExpired
-  /// when there is none).
+  /// Says that the result of a finished root was received. When `done` is called, its rows and its
+  /// nonce are deleted, durably. kFailedPrecondition: the root still goes on. kNotFound, kExpired:
+  /// there is no result.
   void acknowledge_async(ProcedureId id, std::function<void(Status)> done);
   Status acknowledge(ProcedureId id);
 
@@ -260,136 +267,140 @@ class ProcedureExecutor {
   /// next line, and its result is kAborted with who and why. Another abort of the same tree returns
   /// OK and changes nothing.
   ///
-  /// kFailedPrecondition: it has ended, failed, or is parked or quarantined; something in it has
-  /// begun or passed its point of no return; or it ended while the abort was on its way. The
-  /// message says which, and nothing was changed. kInvalidArgument: it is a child; the message
-  /// names the root. kNotFound: there never was one. kExpired: it has ended and is forgotten. Not
-  /// on a thread of this executor (kFailedPrecondition).
+  /// kFailedPrecondition: the root has ended or failed, or is parked or quarantined; something in
+  /// its tree has begun or passed its point of no return; or the root ended while the abort was on
+  /// its way. The message says which, and nothing was changed. kInvalidArgument: `id` is a child;
+  /// the message names the root. kNotFound: there never was one. kExpired: it has ended and is
+  /// forgotten. Not on a thread of this executor (kFailedPrecondition).
   Status abort(ProcedureId id, AbortOptions options = {});
-  /// The same without blocking: `done` is called once, on a pool thread.
+  /// Like abort(), without blocking: `done` is called once, on a pool thread.
   void abort_async(ProcedureId id, AbortOptions options, std::function<void(Status)> done);
 
   /// Sends a signal to a live procedure, root or child, for a step that asks for it with
   /// StepContext::signal(). When this returns OK the signal is on stable storage: it is delivered,
   /// at least once, and consumed by exactly one record, unless the procedure ends without asking
-  /// for it. A signal that is sent twice, also because the answer to the first was lost, is two
+  /// for it. A signal that is sent twice, even because the answer to the first was lost, is two
   /// signals.
   ///
-  /// kResourceExhausted: too many that are not consumed (max_signals, max_signal_bytes).
-  /// kFailedPrecondition: it has ended, perhaps while the signal was on its way. kNotFound: there
-  /// never was one. kExpired: it has ended and is forgotten. kInvalidArgument: the name is empty or
-  /// longer than 256 bytes. Not on a thread of this executor (kFailedPrecondition).
+  /// kResourceExhausted: the procedure has too many signals that are not consumed (max_signals,
+  /// max_signal_bytes). kFailedPrecondition: it has ended, perhaps while the signal was on its way.
+  /// kUnavailable: it is just being submitted; try again. kNotFound: there never was one. kExpired:
+  /// it has ended and is forgotten. kInvalidArgument: the name is empty or longer than 256 bytes,
+  /// or the signal alone is larger than max_signal_bytes. Not on a thread of this executor
+  /// (kFailedPrecondition).
   Status signal(ProcedureId id, std::string name, std::string payload = {});
-  /// The same without blocking: `done` is called once, on a pool thread.
+  /// Like signal(), without blocking: `done` is called once, on a pool thread.
   void signal_async(ProcedureId id, std::string name, std::string payload,
                     std::function<void(Status)> done);
 
-  /// Carries out the order of an operator: see RepairVerb. When this returns OK it is on stable
-  /// storage, together with its audit entry, and has taken effect; a crash leaves all of it or
-  /// nothing.
+  /// Carries out the order of an operator: see RepairVerb. When this returns OK the order is on
+  /// stable storage, together with its audit entry, and has taken effect; a crash leaves all of it
+  /// or nothing.
   ///
-  /// kBypass waits for the steps of the tree that are under way, and no other one begins meanwhile.
-  /// So it may take as long as they do. Until they have ended nothing of the order is durable.
+  /// kBypass waits for the steps of the tree that are under way, and no other step begins
+  /// meanwhile. So it may take as long as they do. Until they have ended, nothing of the order is
+  /// durable.
   ///
-  /// kUnavailable: a step that it concerns is running (not for kBypass), or another order about
-  /// whom it concerns is on its way; an abort is (for kFailAndRollBack); a bypass of what it
-  /// concerns waits, or (for kBypass) one of any part of its tree, or 64 do. Nothing was changed,
-  /// try again. kStopping: the executor stopped while it waited. kFailedPrecondition: the procedure
-  /// is not in the condition that the order is for; the message says why. kInvalidArgument: there
-  /// is no such order, its note lacks who or why, or names a next step where none is taken or that
-  /// the type does not have. kNotFound, kExpired: as abort(). Not on a thread of this executor
-  /// (kFailedPrecondition).
+  /// kUnavailable: nothing was changed, try again. A step that the order concerns is running (not
+  /// for kBypass); work that the step has offloaded runs (for kSkipStep); another order about the
+  /// same procedures is on its way, or an abort (for kFailAndRollBack); a bypass of what the order
+  /// concerns waits, or (for kBypass) a bypass of any part of its tree, or 64 bypasses wait.
+  /// kStopping: the executor stopped while the order waited. kFailedPrecondition: the procedure is
+  /// not in the condition that the order is for; the message says why. kInvalidArgument: there is
+  /// no such order; its note lacks who or why; or its note names a next step where none is taken,
+  /// or one that the type does not have. kNotFound, kExpired: as abort(). Not on a thread of this
+  /// executor (kFailedPrecondition).
   Status repair(ProcedureId id, RepairVerb verb, RepairNote note);
-  /// The same without blocking: `done` is called once, on a pool thread.
+  /// Like repair(), without blocking: `done` is called once, on a pool thread.
   void repair_async(ProcedureId id, RepairVerb verb, RepairNote note,
                     std::function<void(Status)> done);
-  /// A timed wait or a back-off of `id` ends now; what it, or the tree of root `id`, is parked at
-  /// is tried again, with fresh attempts: an undo, or a step that failed beyond a point of no
-  /// return. A tree goes on when all that failed in it were retried or skipped.
+  /// Ends a timed wait or a back-off of `id` now. If `id`, or the tree of root `id`, is parked at
+  /// an undo, at a step that has used up its attempts, or at one that failed beyond a point of no
+  /// return, tries that again, with fresh attempts. A tree goes on when all that failed in it were
+  /// retried or skipped.
   Status retry_now(ProcedureId id, RepairNote note) {
     return repair(id, RepairVerb::kRetryNow, std::move(note));
   }
-  /// The undo or the step at which the tree is parked counts as done. After a step follows the next
-  /// row of the step table, or what the note names.
+  /// The undo or the step at which the tree is parked counts as done. A step is followed by the
+  /// next row of the step table, or by the step that the note names.
   Status skip_step(ProcedureId id, RepairNote note) {
     return repair(id, RepairVerb::kSkipStep, std::move(note));
   }
-  /// The tree of `id`, root or child, is undone: abort() of its root. One that is parked beyond a
-  /// point of no return is undone as far as it can be.
+  /// The tree of `id`, root or child, is undone: abort() of its root. A tree that is parked beyond
+  /// a point of no return is undone as far as it can be.
   Status fail_and_roll_back(ProcedureId id, RepairNote note) {
     return repair(id, RepairVerb::kFailAndRollBack, std::move(note));
   }
-  /// The tree of `id`, which is parked, quarantined or being undone, or of which a member has used
-  /// up its attempts, ends: nothing more of it is undone, its locks are released, its result says
-  /// bypassed. Ask preview() what that leaves.
+  /// Ends the tree of `id` if it is parked, quarantined or being undone, or if a member of it has
+  /// used up its attempts: nothing more of it is undone, its locks are released, its result says
+  /// bypassed. Ask preview() what that leaves inconsistent.
   Status bypass(ProcedureId id, RepairNote note) {
     return repair(id, RepairVerb::kBypass, std::move(note));
   }
   /// What an order would do and leave inconsistent, in words, one line each; or why it would be
   /// refused. Changes nothing.
   [[nodiscard]] Result<std::vector<std::string>> preview(ProcedureId id, RepairVerb verb) const;
-  /// The orders carried out on the tree of `id`, oldest first, until its result is acknowledged;
-  /// abort() is one of them, as kFailAndRollBack. Of a tree that has ended `id` is
-  /// the root, or a child that an order named; kExpired: another child, or it is forgotten.
-  /// kNotFound: there never was one. Reads the store.
+  /// The orders carried out on the tree of `id`, oldest first, until its result is acknowledged; an
+  /// abort() is listed as kFailAndRollBack. If the tree has ended, `id` is the root, or a child
+  /// that an order named; kExpired: `id` is another child, or the tree is forgotten. kNotFound:
+  /// there never was one. Reads the store.
   [[nodiscard]] Result<std::vector<AuditEntry>> audit(ProcedureId id) const;
 
-  /// A live procedure, as of its last record, with its fields. It makes an object of the user's
-  /// class on this thread.
+  /// A live procedure, as of its last record, with its fields. Makes an object of the user's class
+  /// on this thread.
   [[nodiscard]] Result<ProcedureInfo> describe(ProcedureId id) const;
-  /// Why a procedure does not go on, and why those do not that it waits for, up to the root causes.
-  /// The answer is of one moment and bounded, and finding it stops nobody for longer than about a
-  /// millisecond. kNotFound: it is not live, and its result is not in memory.
+  /// Why a procedure does not go on, and why the procedures that it waits for do not, up to the
+  /// root causes. The answer is of one moment and bounded; finding it stops nobody for longer than
+  /// about a millisecond. kNotFound: the procedure is not live, and its result is not in memory.
   [[nodiscard]] Result<Explanation> explain(ProcedureId id) const;
-  /// The live procedures above `after` for which `filter` is true, in order of id, at most `limit`.
-  /// What is not durable yet is not shown. However much there is, the engine is never stopped for
-  /// longer than it takes to look at a thousand; so pages, and what is in one, are of different
-  /// moments.
+  /// The live procedures with an id above `after` for which `filter` is true, in order of id, at
+  /// most `limit`. What is not durable yet is not shown. The engine is never stopped for longer
+  /// than it takes to look at a thousand procedures, however many there are; so pages, and what is
+  /// in one page, are of different moments.
   [[nodiscard]] ProcedurePage list(const ListFilter& filter, ProcedureId after = {},
                                    std::size_t limit = 100) const;
   /// All live procedures, in order of id, page by page.
   [[nodiscard]] std::vector<ProcedureInfo> list() const;
-  /// The last steps (8 at most) of a procedure, live or, if it was a root whose result is still in
-  /// the store, ended.
+  /// The last steps (8 at most) of a procedure that is live, or of a root that has ended and whose
+  /// result is still in the store.
   [[nodiscard]] Result<std::vector<HistoryEntry>> history(ProcedureId id) const;
-  /// The steps that run at this moment, and for how long.
+  /// The steps and the offloaded work that run at this moment, and for how long.
   [[nodiscard]] std::vector<RunningProcedure> running() const;
 
-  /// From now on `listener` hears of procedures: one call at a time, in the order in which things
+  /// From now on `listener` is told of procedures: one call at a time, in the order in which things
   /// became durable, on a thread that is only there for listeners. It may block: only the other
   /// listeners wait for it, and news beyond ProcedureNews::kWaitingMax are missed. What it throws
   /// is logged. kInvalidArgument: it is empty.
   Result<ListenerId> add_listener(ProcedureListener listener);
-  /// When this has returned `listener` is not called any more; on a thread of this executor (a
-  /// listener that removes itself) a call that is under way may still end.
+  /// When this has returned, `listener` is not called any more; on a thread of this executor (a
+  /// listener that removes itself) a call that is under way may still be running.
   void remove_listener(ListenerId listener);
 
-  /// Calls `work` on the pool, first after `period` and then each time `period` after the call
-  /// before has ended, until it is removed or the executor stops. Kept in memory only: a host adds
-  /// its chores at each start. What it throws is logged. `name` is for the log. kInvalidArgument:
+  /// Calls `work` on the pool until it is removed or the executor stops: first after `period`, then
+  /// each time `period` after the previous call has ended. Kept in memory only: a host adds its
+  /// chores at each start. What `work` throws is logged. `name` is for the log. kInvalidArgument:
   /// `work` is empty, or `period` is not positive.
   Result<ChoreId> add_chore(std::string name, Duration period, std::function<void()> work);
-  /// The same promise as remove_listener(). Of both: one that is not there is none, and nothing
-  /// happens.
+  /// Promises the same as remove_listener(). Both do nothing when given an id that is not there.
   void remove_chore(ChoreId chore);
 
   /// What open() has set aside (UnreadableRecords::kSetAside), in order of id. wait() for one of
   /// them fails (kCorruption).
   [[nodiscard]] std::vector<UnreadableRecord> unreadable() const;
 
-  /// How many are live: submitted, and their tree has not ended. Of children that have finished
-  /// those count that are kept in memory, because the tree may still have to undo them.
+  /// How many procedures are live: submitted, and their tree has not ended. A finished child counts
+  /// if it is kept in memory because the tree may still have to undo it.
   [[nodiscard]] std::size_t live_procedures() const;
-  /// For every type of which there were any, in order of registration. What was loaded counts only
-  /// at its end; a duplicate of a submission does not count.
+  /// The counts of every type of which there were any, in order of registration. A procedure that
+  /// was loaded counts only at its end; a duplicate of a submission does not count.
   [[nodiscard]] std::vector<TypeCounts> counts() const;
-  /// From now on at most `limit` procedures hold `key` at once, in whatever mode, a tree counting
-  /// once; nullopt ends the limit. Those who hold it already go on. Durable when it returns OK, and
-  /// in force in every later run. kInvalidArgument: a name or class that no key has (limits.h).
-  /// kResourceExhausted: limits::kLimitedKeys have a limit already. Not on a thread of this
-  /// executor (kFailedPrecondition).
+  /// From now on at most `limit` procedures hold `key` at once, in whatever mode; a tree counts
+  /// once. nullopt ends the limit. Procedures that hold the key already go on. Durable when this
+  /// returns OK, and in force in every later run. kInvalidArgument: the key has a name or class
+  /// that no key has (limits.h). kResourceExhausted: limits::kLimitedKeys have a limit already. Not
+  /// on a thread of this executor (kFailedPrecondition).
   Status set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit);
-  /// The same for procedures of one type: counted are those that were submitted or spawned while
+  /// Like set_limit(), for procedures of one type. Those count that were submitted or spawned while
   /// the type had a limit.
   Status set_type_limit(std::string_view type, std::optional<std::uint32_t> limit);
 
@@ -402,29 +413,31 @@ class ProcedureExecutor {
   [[nodiscard]] Status health() const;
 
   /// With workers = 0: runs steps, commits, pool tasks and due timers on this thread until none is
-  /// left. Returns how many steps ran. `max_steps` bounds it. A step may call it. With workers, or
-  /// while another thread is in it, it does nothing, logs an error and returns 0. When another
-  /// thread calls stop(), it returns after the step that runs, and has stopped the executor.
+  /// left, and returns how many steps ran. `max_steps` bounds that number. A step may call it. With
+  /// workers, or while another thread is in it, it does nothing, logs an error and returns 0. When
+  /// another thread calls stop(), it returns after the step that is running, and has stopped the
+  /// executor.
   std::size_t run_until_idle(std::size_t max_steps = SIZE_MAX);
 
-  /// Refuses new work, answers everybody who waits with kStopping, lets running steps, work on the
-  /// pool and queued commits end, and closes the store. Idempotent, and a second call returns when
-  /// the first has ended. Steps that run for ever make it wait for ever; each `stuck_after` it logs
-  /// what still runs. On a thread of the executor itself (a step, a callback) it only logs an
-  /// error. An asynchronous verb that is called afterwards is answered on the thread that calls it.
+  /// Refuses new work, answers all callers that wait with kStopping, lets running steps, work on
+  /// the pool and queued commits end, and closes the store. Idempotent; a second call returns when
+  /// the first has ended. Steps that run for ever make it wait for ever; every `stuck_after` it
+  /// logs what still runs. On a thread of the executor itself (a step, a callback) it only logs an
+  /// error. An asynchronous verb that is called afterwards is answered on the calling thread.
   void stop();
   /// Like stop(), but returns after `timeout` at the latest, by the executor's clock. OK: the
   /// executor has stopped. kDeadlineExceeded: it has not stopped yet, and goes on stopping; the
   /// message names the steps that still run. Call this again, or stop(), which waits. The
-  /// destructor waits too, as what runs uses the executor. kFailedPrecondition: the caller is a
-  /// thread of the executor itself. With workers = 0 and no thread in run_until_idle() the caller
-  /// does all the work, and returns when that is done, however long it takes.
+  /// destructor waits too, because what still runs uses the executor. kFailedPrecondition: the
+  /// caller is on a thread of the executor itself. With workers = 0 and no thread in
+  /// run_until_idle() the caller does all the work, and returns when that is done, however long it
+  /// takes.
   Status stop(std::chrono::milliseconds timeout);
 
  private:
   friend struct PersistedImage;  // what pv2::testing compares over a crash
-  friend struct SectionLooks;    // what it counts of critical sections
-  friend struct StateAudit;      // whether what it knows contradicts itself
+  friend struct SectionLooks;    // how much each critical section looks at
+  friend struct StateAudit;      // whether the engine's state contradicts itself
   explicit ProcedureExecutor(std::unique_ptr<Engine> engine);
   Result<Submitted> submit_and_wait(std::string_view type, std::unique_ptr<Procedure> procedure,
                                     SubmitOptions options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What listings show of a procedure, and what can be asked for. Plain data; all of it as of the
+// What listings show of a procedure, and what a caller may ask for. Plain data; all of it as of the
 // last durable record, never of an object that a worker is changing.
 
 #pragma once
@@ -37,20 +37,20 @@ struct ProcedureInfo {
   std::string type;
   std::string owner;
   ProcedureState state = ProcedureState::kRunnable;
-  /// The one to run next, or that failed; when that is being undone, or nothing of it is left to
-  /// run, the one to be undone next.
+  /// The step to run next, or the one that failed; if that is being undone, or nothing of the
+  /// procedure is left to run, the step to be undone next.
   std::uint32_t step = 0;
   std::string step_name;
-  bool undo = false;  ///< `step` is the one to be undone.
+  bool undo = false;  ///< `step` is the step to be undone.
   std::uint32_t attempt = 1;
   bool parked = false;  ///< Neither finished nor undone: waits for an operator. `error` says why.
-  bool quarantined = false;  ///< Its record cannot be understood by this program. `error` says why.
+  bool quarantined = false;  ///< This program cannot understand its record. `error` says why.
   bool holds_locks = false;
   LockSet locks;
   Status error;       ///< Why it is parked; or why it, or its tree, failed.
-  Status undo_error;  ///< While its undo is in back-off: why the last attempt at that failed.
+  Status undo_error;  ///< While its undo is in back-off: why the last attempt at it failed.
   WallTime submitted{};
-  WallTime updated{};  ///< Of its last record.
+  WallTime updated{};  ///< When its last record was made.
   std::vector<HistoryEntry> history;
   /// Its fields as JSON, decoded from the record; empty unless they were asked for.
   std::string fields;
@@ -58,45 +58,45 @@ struct ProcedureInfo {
   Status fields_error;
 };
 
-/// A procedure of which open() could not read the engine's own part, and which it set aside
+/// A procedure whose engine part open() could not read, and which open() set aside
 /// (UnreadableRecords::kSetAside). Its rows lie in the store as they were found.
 struct UnreadableRecord {
-  ProcedureId id;  ///< None (0) if not even the key of the row says it.
-  Status why;      ///< What is wrong, with which row.
-  /// Empty, and none, unless its header could be read: then of what type it is, of which tree, and
-  /// what it may have locked. Nobody holds that for it.
+  ProcedureId id;  ///< None (0) if not even the key of the row tells it.
+  Status why;      ///< What is wrong, and in which row.
+  /// Empty, and none, unless the header could be read: then the type, the root of its tree, and
+  /// what it may have locked. Nobody holds those locks for it.
   std::string type;
   ProcedureId root;
   LockSet locks;
 };
 
-/// Which procedures a listing shows: those for which all that is set is true.
+/// Which procedures a listing shows: those that match every member that is set.
 struct ListFilter {
   std::optional<ProcedureState> state{};
   std::string type{};
   std::string owner{};
   /// This root and all its descendants.
   ProcedureId root{};
-  /// Roots only, or only what was spawned.
+  /// True: roots only. False: spawned procedures only.
   std::optional<bool> is_root{};
-  /// Whose lock set has this key, held or wanted.
+  /// Procedures whose lock set has this key, held or wanted.
   std::optional<ResourceKey> entity{};
-  /// Submitted so long ago, or longer.
+  /// Submitted at least this long ago.
   std::optional<Duration> older_than{};
   std::optional<bool> parked{};
   std::optional<bool> quarantined{};
-  /// Fills ProcedureInfo::fields, which makes an object of the user's class for each.
+  /// Fills ProcedureInfo::fields, for which it makes an object of the user's class per procedure.
   bool with_fields = false;
 };
 
-/// A piece of a listing.
+/// One page of a listing.
 struct ProcedurePage {
   std::vector<ProcedureInfo> procedures;  ///< In order of id.
-  /// Ask for the next page after this id; none (0) when there is nothing more.
+  /// Ask for the next page after this id; none (0) when there are no more.
   ProcedureId next;
 };
 
-/// A step that a worker is in the middle of, or work that it has offloaded.
+/// A step that a worker is running, or work that a step has offloaded.
 struct RunningProcedure {
   ProcedureId id;
   std::string type;
@@ -110,8 +110,7 @@ struct RunningProcedure {
     kOffloaded = 2,  ///< Work that the step has offloaded; it has a thread of the pool.
   };
   Kind kind = Kind::kStep;
-  /// Of offloaded work: how long ago it said for the last time that it makes progress, if it ever
-  /// did.
+  /// For offloaded work: how long ago it last reported progress, if it ever did.
   std::optional<Duration> heartbeat{};
 };
 

@@ -23,12 +23,13 @@ struct ProcedureNews {
   enum class Kind : std::uint8_t {
     kAdded,     ///< Submitted, or spawned.
     kFinished,  ///< It succeeded, or was undone: `state` and `error` say which and why.
-    /// It waits for an operator. Told of the one that has used up its attempts; or of the head of
-    /// what can neither be finished nor undone: the root, or the child whose failure is reported.
+    /// It waits for an operator. The news name the member that has used up its attempts, or the
+    /// head of what can neither be finished nor undone: the root, or the child whose failure is
+    /// reported.
     kParked,
-    kQuarantined,  ///< Its tree cannot be understood; told of the root.
-    /// A step of it, or the undoing of one, has failed 10 times, or twice as often as when that was
-    /// told before, and is tried again: `error` says why.
+    kQuarantined,  ///< Its tree cannot be understood; the news name the root.
+    /// A step of it, or the undo of a step, has failed 10 times, or twice as often as when this was
+    /// last told, and is tried again: `error` says why.
     kRetrying,
   };
 
@@ -38,15 +39,16 @@ struct ProcedureNews {
   std::string type;
   ProcedureState state = ProcedureState::kRunnable;
   Status error;
-  /// So many news before this one nobody was told of, as kWaitingMax waited for a slow listener.
+  /// How many news before this one were told to nobody, because kWaitingMax waited for a slow
+  /// listener.
   std::uint64_t missed = 0;
 
-  /// How many news wait for listeners that are slow. 16 384: at 10 000 a second a listener may stop
-  /// for a second and a half; they take about 3 MB.
+  /// How many news may wait for slow listeners. 16 384: at 10 000 a second a listener may stop for
+  /// a second and a half; they take about 3 MB.
   static constexpr std::size_t kWaitingMax = 16'384;
 };
 
-/// May call any asynchronous verb of the executor. One that is slow delays the news after it, and
+/// May call any asynchronous verb of the executor. A slow listener delays the news after it, and
 /// nothing else.
 using ProcedureListener = std::function<void(const ProcedureNews&)>;
 

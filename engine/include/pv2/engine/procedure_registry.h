@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProcedureRegistry: the types an executor can run, and how to make one of each again after a
-// crash. A dependency given to add() reaches every object made later, so procedures carry
+// ProcedureRegistry: the types that an executor can run, and how to make an object of each again
+// after a crash. A dependency given to add() reaches every object made later, so procedures carry
 // references to services and persist only their fields.
 //
 // How it fails: add() never does; a wrong type (two with one name, two fields with one number) is
@@ -34,8 +34,8 @@ struct ProcedureType {
   std::size_t index = 0;  ///< 0, 1, ... in order of registration: its place in tables by type.
   std::vector<StepInfo> steps;  ///< One row numbered 1 for a procedure without a table.
   bool final_on_success = false;
-  std::uint32_t max_attempts = 0;  ///< Of steps that do not say how many; 0: as the executor says.
-  FieldSchema schema;              ///< What its fields() describes.
+  std::uint32_t max_attempts = 0;           ///< For steps that set none; 0: as the executor says.
+  FieldSchema schema;                       ///< What its fields() describes.
   const std::type_info* made_of = nullptr;  ///< The class that was registered.
   std::function<std::unique_ptr<Procedure>()> create;
   void (*encode)(Procedure&, FieldSelection, std::string& out) = nullptr;
@@ -44,8 +44,8 @@ struct ProcedureType {
 
   /// The row of step `number`, or nullptr.
   [[nodiscard]] const StepInfo* find_step(std::uint32_t number) const noexcept;
-  /// OK, or that `object` is of a class that only has the same kType: it is of no use here, as its
-  /// fields are not those of the class that was registered.
+  /// OK, or an error if `object` is of a class that only has the same kType: it is of no use here,
+  /// because its fields are not those of the registered class.
   [[nodiscard]] Status check_class_of(const Procedure& object) const;
 };
 

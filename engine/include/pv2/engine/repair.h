@@ -2,7 +2,7 @@
 //
 // Repair: what an operator may order where the engine does not go on by itself. Each order is one
 // atomic batch together with its audit entry: it has happened, with who and why, or it has not.
-// What an order would leave inconsistent can be asked before (ProcedureExecutor::preview).
+// ProcedureExecutor::preview() says beforehand what an order would leave inconsistent.
 
 #pragma once
 
@@ -17,18 +17,20 @@ namespace pv2 {
 
 /// The orders. The numbers are persisted.
 enum class RepairVerb : std::uint8_t {
-  /// A timed wait or a back-off ends now; a parked undo is tried again, with fresh attempts; a
-  /// step that failed beyond a point of no return is made again, and the tree goes on.
+  /// A timed wait or a back-off ends now; a parked undo is tried again, with fresh attempts; a step
+  /// that has used up its attempts, or failed beyond a point of no return, runs again, and the tree
+  /// goes on.
   kRetryNow = 1,
   /// The undo at which a tree is parked counts as done; the rollback goes on with the next one. A
-  /// step that failed beyond a point of no return counts as done; the next one follows.
+  /// step that has used up its attempts, or failed beyond a point of no return, counts as done; the
+  /// next one follows.
   kSkipStep = 2,
-  /// A tree that goes forward is undone; as ProcedureExecutor::abort(), for any member but those of
-  /// a child whose failure is reported and that failed. One that is
-  /// parked beyond a point of no return is undone as far as it can be; its result says bypassed.
+  /// A tree that goes forward is undone, as by ProcedureExecutor::abort(), for any member except
+  /// those of a child that has failed and whose failure is reported. A tree that is parked beyond a
+  /// point of no return is undone as far as it can be; its result says bypassed.
   kFailAndRollBack = 3,
   /// A tree that is parked, quarantined or being undone, or of which a member has used up its
-  /// attempts, ends now, or when the steps under way have ended; and nothing more of it is undone.
+  /// attempts, ends: at once, or when the steps under way have ended. Nothing more of it is undone.
   kBypass = 4,
 };
 
@@ -38,8 +40,8 @@ enum class RepairVerb : std::uint8_t {
 struct RepairNote {
   std::string who{};
   std::string why{};
-  /// With kSkipStep of a step that failed: the number of the one that follows it; 0: the next row
-  /// of the step table. With anything else it is refused.
+  /// With kSkipStep of a step that failed: the number of the step that follows; 0: the next row of
+  /// the step table. With anything else it is refused.
   std::uint32_t next_step = 0;
 };
 
@@ -47,7 +49,7 @@ struct RepairNote {
 struct AuditEntry {
   RepairVerb verb = RepairVerb::kRetryNow;
   ProcedureId procedure;
-  std::uint32_t step = 0;  ///< The one that was retried or skipped; 0: none.
+  std::uint32_t step = 0;  ///< The step that was retried or skipped; 0: none.
   std::string who;
   std::string why;
   WallTime at{};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StateMachineProcedure: a procedure whose work is a table of named steps. A derived class declares
-// `static constexpr auto kSteps = pv2::steps(...)` beside kType and fields(); the engine keeps the
-// current step, so nothing about it can be forgotten in a serialiser.
+// `static constexpr auto kSteps = pv2::steps(...)` next to kType and fields(); the engine keeps the
+// current step, so no serialiser can forget it.
 
 #pragma once
 

@@ -6,7 +6,7 @@
 //
 // await() and offload() are remembered by the order in which a step makes them: when the step runs
 // again it makes the same calls in the same order and gets the answers that have arrived meanwhile.
-// They are volatile: after a crash, a retry or another step they start anew.
+// They are volatile: after a crash, a retry or another step they start again from nothing.
 
 #pragma once
 
@@ -43,7 +43,7 @@ class StepRun;  // the engine's side of one run of a step
 struct ChildOutcome {
   ProcedureId id;
   std::string_view type;  ///< Valid during the step.
-  /// kSuccess; or, if its failure was to be reported, kRolledBack.
+  /// kSuccess, or kRolledBack if its failure was to be reported.
   ProcedureState state = ProcedureState::kRunnable;
   Status error;             ///< OK for a success.
   std::string_view result;  ///< The bytes it gave to done(); valid during the step.
@@ -58,7 +58,7 @@ class StepContext {
   StepContext& operator=(const StepContext&) = delete;
 
   [[nodiscard]] ProcedureId id() const noexcept;
-  /// The procedure that was submitted; the same as id() for it.
+  /// The procedure that was submitted; for that procedure it equals id().
   [[nodiscard]] ProcedureId root_id() const noexcept;
   /// The number of the current step (1 for a procedure without a table).
   [[nodiscard]] std::uint32_t step() const noexcept;
@@ -67,41 +67,41 @@ class StepContext {
   /// Whether an earlier attempt at this step answered unsure(): it may have had its effect.
   /// Durable.
   [[nodiscard]] bool unsure() const noexcept;
-  /// Whether this run was caused by the deadline of the wait before it.
+  /// Whether the deadline of the wait before this run caused this run.
   [[nodiscard]] bool timed_out() const noexcept;
-  /// Names the effect of this visit of this step: the same over retries, crashes and failover,
-  /// another one for every other visit. In an undo it names the undoing: again another one each
-  /// time that the step is undone. For services that deduplicate.
+  /// Names the effect of this visit of this step: the same key over retries, crashes and failover,
+  /// a different key for every other visit. In an undo it names the undoing, with a different key
+  /// each time that the step is undone. For services that deduplicate.
   [[nodiscard]] std::string effect_key() const;
   /// The executor's clock and random source.
   [[nodiscard]] WallTime now() const;
   [[nodiscard]] Random& random();
 
   /// Adds a child. It starts when this step's record is durable; this procedure goes on when all
-  /// children spawned by the step have finished. When one fails, the whole tree is undone, unless
-  /// `on_failure` says that it is only to be reported. `undo_order` says whether it may be undone
-  /// at the same time as its siblings.
+  /// children that the step spawned have finished. When a child fails, the whole tree is undone,
+  /// unless `on_failure` says that the failure is only reported. `undo_order` says whether the
+  /// child may be undone at the same time as its siblings.
   template <class P>
   void spawn(P child, SpawnOptions options = {}) {
     spawn_erased(P::kType, std::make_unique<P>(std::move(child)), options);
   }
   /// Submits an independent procedure in this step's record: it exists exactly if the step is done,
   /// and starts then. Nobody joins it, and it is not undone with this tree. Its owner is this
-  /// procedure's unless the options name one. With a nonce that is known already nothing is
-  /// submitted; with one that was used for something else the step fails (kKeyReused); while
-  /// somebody else is just submitting it, the step runs again a little later. One that is not known
-  /// in memory is looked up in the store, on this thread. It is not held against
-  /// max_live_procedures. Not in an undo.
+  /// procedure's unless the options name one. If the nonce is known already, nothing is submitted;
+  /// if it was used for something else, the step fails (kKeyReused); while somebody else is
+  /// submitting it, the step runs again a little later. A nonce that is not known in memory is
+  /// looked up in the store, on this thread. max_live_procedures does not refuse the submission.
+  /// Not in an undo.
   template <class P>
   void submit(P procedure, SubmitOptions options = {}) {
     submit_erased(P::kType, std::make_unique<P>(std::move(procedure)), std::move(options));
   }
-  /// The children that the last spawning step started, in the order in which it did.
+  /// The children that the last spawning step started, in the order in which it spawned them.
   [[nodiscard]] std::vector<ChildOutcome> children() const;
 
   /// Starts something that ends elsewhere: `start` gets a Completion<T> and returns at once.
-  /// Returns the value when it has arrived (also when `start` completed it right away), else
-  /// nullptr: answer wait().
+  /// Returns the value when it has arrived (also when `start` completed it right away), otherwise
+  /// nullptr: then answer wait().
   template <class T, class Start>
   const T* await(Start&& start) {
     const std::size_t index = next_slot_++;
@@ -115,27 +115,29 @@ class StepContext {
     return known->ready() ? &static_cast<AwaitSlotOf<T>*>(known)->value() : nullptr;
   }
 
-  /// Whether `event` is set, or was since this step began to wait for it; if not, answer wait().
-  /// Several of these and of the other kinds in one step are one wait, which the first of them
-  /// ends; wait_for() adds a deadline.
+  /// Whether `event` is set, or was set since this step began to wait for it; if not, answer
+  /// wait(). Everything that one step awaits, of this and the other kinds, is one wait: the first
+  /// to arrive ends it. wait_for() adds a deadline.
   bool await(const Event& event);
 
-  /// Says that what this step awaits is completed by a procedure (by a step of it, or of one below
-  /// it), so that a deadlock over it is found, and that procedure runs with this one's rank as long
-  /// as the wait lasts. For a wait without a deadline, which ends only so; said anew in every run.
+  /// Says that `producer` completes what this step awaits (in a step of its own or of a
+  /// descendant). A deadlock over the wait is then found, and `producer` runs with this procedure's
+  /// rank as long as the wait lasts. For a wait without a deadline, which ends only in this way;
+  /// say it again in every run.
   void completed_by(ProcedureId producer) noexcept;
 
-  /// Runs `work` on the pool for blocking work. It takes nothing, a std::stop_token or an
+  /// Runs `work` on the pool for blocking work. `work` takes nothing, a std::stop_token or an
   /// OffloadControl&. Its value arrives as Result<R> (Status for void or Status, Result<R> as it
   /// is); what it throws arrives as a Status. `work` must own what it uses: the procedure object
-  /// may be gone before it ends.
+  /// may be gone before the work ends.
   ///
-  /// What the procedure holds covers the work: until it has returned and was destroyed no lock and
-  /// no place in a limit is given back, the procedure does not end, and nothing of its tree is
-  /// undone. Work whose value nobody will take is told to stop (OffloadControl::stop_token); if it
-  /// had not begun it never does. In a new attempt work starts when what an earlier attempt
-  /// offloaded here has ended, unless the options say otherwise; the earlier value is dropped. At
-  /// most 1024 pieces of a procedure are outstanding; one more throws, and the step fails.
+  /// What the procedure holds covers the work: until the work has returned and was destroyed, no
+  /// lock and no place in a limit is given back, the procedure does not end, and nothing of its
+  /// tree is undone. Work whose value nobody will take is told to stop
+  /// (OffloadControl::stop_token); if it had not begun, it never does. In a new attempt the work
+  /// starts when what an earlier attempt offloaded here has ended, unless the options say
+  /// otherwise; the earlier value is dropped. At most 1024 pieces of a procedure are outstanding;
+  /// one more throws, and the step fails.
   template <class Work>
   auto offload(Work work, OffloadOptions options = {}) {
     using Call = internal::OffloadedCall<Work>;
@@ -159,22 +161,24 @@ class StepContext {
   }
 
   /// The payload of the next signal called `name` that was sent to this procedure
-  /// (ProcedureExecutor::signal) and that no step has consumed, or nullptr when there is none:
-  /// answer wait() or wait_for(). Every call in one run gives the next one, in the order of
-  /// arrival; a run of the same step gets the same ones again. The record that ends this visit of
-  /// the step consumes them, exactly once: a step that waits, retries, fails or is lost in a crash
-  /// does not. Signals that were sent before the step asked are kept. Valid during the step. With a
-  /// name that no signal can have (empty, or longer than 256 bytes) the step fails.
+  /// (ProcedureExecutor::signal) and that no step has consumed. nullptr when there is none: then
+  /// answer wait() or wait_for(). Every call in one run gives the next signal, in the order of
+  /// arrival; another run of the same step gets the same ones again. The record that ends this
+  /// visit of the step consumes them, exactly once; a run that waits, retries, fails or is lost in
+  /// a crash consumes none. Signals that were sent before the step asked are kept. The pointer is
+  /// valid during the step. With a name that no signal can have (empty, or longer than 256 bytes)
+  /// the step fails.
   [[nodiscard]] const std::string* signal(std::string_view name);
 
-  /// The host's rows in the executor's store. A change is part of the record of this run, so it
-  /// happens with what the run answers or not at all: one that retries, fails or is lost in a crash
-  /// changes nothing. One that answers wait() has a record too, and the step runs again after it:
-  /// change rows in the run that ends the step, or what is made of a row that was read (a counter)
-  /// is made twice. What is read is durable, or this run's own; reading locks nothing: siblings,
-  /// who share the locks of their parent, may read the same value, and what one of them makes of it
-  /// is then overwritten by the other. Reading asks the store on this thread: LevelDB answers from
-  /// memory what was written or read lately, and looks on the disk for the rest.
+  /// The host's rows in the executor's store. A change is part of this run's record, so it happens
+  /// together with what the run answers or not at all: a run that retries, fails or is lost in a
+  /// crash changes nothing. A run that answers wait() has a record too, and the step runs again
+  /// after it: change rows in the run that ends the step, otherwise a change that depends on a row
+  /// that was read (a counter) is made twice. A row that is read is durable, or was written by this
+  /// run. Reading locks nothing: siblings share the locks of their parent, so two may read the same
+  /// value, and what one makes of it is overwritten by the other. Reading asks the store on this
+  /// thread: LevelDB answers from memory what was written or read lately, and looks on the disk for
+  /// the rest.
   [[nodiscard]] Result<std::optional<std::string>> get_row(std::string_view key) const;
   void put_row(std::string_view key, std::string_view value);
   void erase_row(std::string_view key);

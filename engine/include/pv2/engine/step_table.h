@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The step table: one declaration that names the steps of a state machine, says which can be undone
-// and where the point of no return lies. Rollback, abort and previews are all derived from it;
-// nothing is declared twice. The numbers are persisted and never reused. A table that is wrong does
-// not compile.
+// The step table: one declaration that names the steps of a state machine and says which can be
+// undone and where the point of no return lies. Rollback, abort and previews are all derived from
+// it, so nothing is declared twice. The numbers are persisted and never reused. A table that is
+// wrong does not compile.
 
 #pragma once
 
@@ -32,12 +32,12 @@ struct StepInfo {
   std::uint32_t number = 0;  ///< Persisted; not 0.
   std::string_view name;     ///< For people; a string literal.
   StepKind kind = StepKind::kUndoable;
-  /// After so many failed attempts the procedure parks. 0: as its class says (kMaxAttempts), else
-  /// as RetryPolicy::max_attempts says.
+  /// After this many failed attempts the procedure parks. 0: as its class says (kMaxAttempts),
+  /// otherwise as RetryPolicy::max_attempts says.
   std::uint32_t max_attempts = 0;
 };
 
-/// A row as step() makes it: it still knows the enum whose step it names.
+/// A row as step() makes it: it still knows the enum that its step belongs to.
 template <class Step>
 struct StepRow {
   Step value;
@@ -108,9 +108,9 @@ inline constexpr bool kAreRowsOfOneEnum = kIsStepRow<First> &&
 
 }  // namespace internal
 
-/// The table of these rows; the first is where a procedure starts. Does not compile when a number
-/// or a name is missing or used twice, when rows name steps of several enums, or when there is no
-/// row.
+/// Makes the table of these rows; the first is where a procedure starts. Does not compile when a
+/// number or a name is missing or used twice, when rows name steps of several enums, or when there
+/// is no row.
 template <class... Rows>
 consteval auto steps(Rows... rows) {
   static_assert(sizeof...(Rows) > 0,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What goes with a submission beside the procedure itself, whether a caller submits it or a step.
+// What goes with a submission besides the procedure itself, whether a caller or a step submits it.
 
 #pragma once
 
@@ -17,17 +17,19 @@ struct SubmitOptions {
   /// Names the submission: the same nonce with the same arguments returns the first procedure's id.
   Nonce nonce{};
   /// Until when the client may still send this submission; goes with a nonce, and is the same in
-  /// every retry. A nonce is forgotten with its result (acknowledged, or RetentionPolicy::ttl): a
-  /// retry that comes after that would begin a second procedure. With this it is refused as
-  /// kExpired instead, unless the nonce is still known. Has to be sooner than `ttl` from now, if
-  /// there is one (kInvalidArgument). Not part of the fingerprint; not stored.
+  /// every retry. A nonce is forgotten with its result (acknowledged, or RetentionPolicy::ttl), so
+  /// a later retry would begin a second procedure. With this set, such a retry is refused as
+  /// kExpired, unless the nonce is still known. Has to be sooner than `ttl` from now, if there is a
+  /// `ttl` (kInvalidArgument). Not part of the fingerprint; not stored.
   std::optional<WallTime> expires_at{};
   /// Who asks; shown in listings. At most limits::kOwnerBytes (kInvalidArgument).
   std::string owner{};
-  /// It takes no step and no lock before this time has passed since the submission. Durable: what
-  /// is left after a restart is waited for. Not negative. Not part of the fingerprint of a nonce.
+  /// The procedure takes no step and no lock before this much time has passed since the submission.
+  /// Durable: after a restart it waits for what is left. Not negative. Not part of the fingerprint
+  /// of a nonce.
   std::optional<Duration> delay{};
-  /// The same, as a time of the wall clock; one that has passed starts it at once. Not both.
+  /// Like `delay`, as a time of the wall clock; a time that has passed starts the procedure at
+  /// once. Not both.
   std::optional<WallTime> start_at{};
 };
 
@@ -39,12 +41,12 @@ enum class OnFailure : std::uint8_t {
   kReport,
 };
 
-/// When a child is undone, if the tree that it belongs to is.
+/// When a child is undone, if its tree is undone.
 enum class UndoOrder : std::uint8_t {
-  kReverse,  ///< Its steps, and those of all others, in the reverse order of their records.
-  /// At the same time as those of its siblings, spawned by the same step, that say so too: nothing
-  /// that one of them (or what it spawned) did depends on what another did. In the reverse order
-  /// among themselves, and with everybody else's.
+  kReverse,  ///< The steps of all members, in the reverse order of their records.
+  /// At the same time as those siblings, spawned by the same step, that are kConcurrent too:
+  /// nothing that one of them (or what it spawned) did depends on what another did. Its own steps
+  /// keep the reverse order among themselves and with all other steps.
   kConcurrent,
 };
 
