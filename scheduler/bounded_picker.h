@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BoundedPicker: which of up to 256 slots is served next. The first slot that has something goes
-// first, but a slot that was passed over too often in a row gets one turn. It knows neither what a
-// slot is nor what is in it; FairQueue uses it for priorities and the MasterProcedureScheduler for
-// classes.
+// BoundedPicker: decides which of up to 256 slots is served next. The first filled slot goes first,
+// but a slot that was passed over too often in a row gets one turn. It knows neither what a slot is
+// nor what is in it; FairQueue uses it for priorities and the MasterProcedureScheduler for classes.
 
 #pragma once
 
@@ -20,13 +19,13 @@ class BoundedPicker {
  public:
   static constexpr std::size_t kSlots = 256;
 
-  /// A slot waits for at most `bound` turns of earlier ones, plus one for each slot between that is
-  /// overdue too; 0 means strict order.
+  /// A slot waits for at most `bound` turns of earlier slots, plus one turn for each overdue slot
+  /// before it; 0 means strict order.
   explicit BoundedPicker(std::uint32_t bound) : bound_(bound) {}
 
   [[nodiscard]] bool empty() const noexcept { return filled_ == 0; }
 
-  /// The first slot that has something; not to be asked when empty.
+  /// The first filled slot. Must not be called when empty().
   [[nodiscard]] std::size_t first() const noexcept { return first_; }
 
   void fill(std::size_t slot) noexcept {
@@ -44,7 +43,7 @@ class BoundedPicker {
     if (slot == first_) first_ = next_filled(slot + 1);
   }
 
-  /// The slot before `end` whose turn it is; changes nothing. `end` or beyond if there is none.
+  /// The slot before `end` whose turn it is, or `end` or more if there is none. Changes nothing.
   [[nodiscard]] std::size_t peek(std::size_t end = kSlots) const noexcept {
     if (!has_rivals()) return first_;
     for (std::size_t slot = next_filled(first_ + 1); slot < end; slot = next_filled(slot + 1)) {
@@ -53,7 +52,7 @@ class BoundedPicker {
     return first_;
   }
 
-  /// Notes that `slot` has had a turn, and who was passed over.
+  /// Notes that `slot` has had a turn and that the filled slots behind it were passed over.
   void served(std::size_t slot) noexcept {
     passed_over_[slot] = 0;
     if (!has_rivals()) return;
@@ -64,7 +63,8 @@ class BoundedPicker {
   }
 
  private:
-  // Whether a later slot could be overdue. Mostly one slot alone has something: then nobody counts.
+  // Whether a later slot could be overdue. Usually only one slot is filled, and then nothing is
+  // counted.
   [[nodiscard]] bool has_rivals() const noexcept { return filled_ > 1 && bound_ != 0; }
   [[nodiscard]] bool is_filled(std::size_t slot) const noexcept {
     return (words_[slot / 64] & bit(slot)) != 0;
@@ -82,7 +82,7 @@ class BoundedPicker {
 
   const std::uint32_t bound_;
   std::uint32_t filled_ = 0;
-  std::size_t first_ = kSlots;  // of those that are filled
+  std::size_t first_ = kSlots;  // the first filled slot
   std::array<std::uint64_t, kSlots / 64> words_{};
   std::array<std::uint32_t, kSlots> passed_over_{};
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EntityQueue: the entries of one entity (a table, a server, a host's thing) that can run, one lane
-// per rank. Nearly every entity has one rank, so the first lane is embedded; further ones
-// are made once and kept for as long as the entity. It does not order entities among each other:
-// that is FairQueue.
+// EntityQueue: the runnable entries of one entity (a table, a server, something of the host's), one
+// lane per rank. Nearly every entity has entries of one rank only, so the first lane is embedded;
+// further lanes are made once and live as long as the entity. FairQueue orders the entities among
+// each other.
 
 #pragma once
 
@@ -16,7 +16,8 @@
 
 namespace pv2 {
 
-/// The runnable entries of one entity of one rank; linked in a FairQueue while there are any.
+/// The runnable entries of one entity that have the same rank; linked in a FairQueue while there
+/// are any.
 struct EntityLane
     : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> {
   ReadyLane ready;

@@ -34,7 +34,8 @@ class FairQueue {
     lane.ready.push(entry, section);
   }
 
-  /// Before all others of its entity, whose turn is the next.
+  /// Puts `entry` back at the beginning of its section, and gives its entity the next turn among
+  /// those of its priority.
   void put_back(SchedulerEntry& entry, EntityQueue& entity, ReadySection section,
                 std::uint16_t rank) {
     EntityLane& lane = entity.lane(rank);
@@ -54,7 +55,7 @@ class FairQueue {
     if (lane.ready.empty()) unlink(lane);
   }
 
-  /// The next entry in turn. Not to be asked when empty.
+  /// Takes the next entry in turn. Must not be called when empty().
   SchedulerEntry& pop() noexcept {
     const std::size_t slot = picker_.peek();
     picker_.served(slot);

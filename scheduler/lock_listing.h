@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LockListing: the lock table copied flat, in bounded sections. Copying is what happens under the
-// scheduler's mutex, so it is no more than that, and never more at a time than kSectionMax;
-// sorting and putting together is done after it was released.
+// LockListing: a flat copy of the lock table, made in bounded sections. Under the scheduler's mutex
+// keys and parties are only copied, at most kSectionMax at a time; sorting and assembling follow
+// after the mutex is released.
 
 #pragma once
 
@@ -18,32 +18,32 @@ namespace pv2 {
 struct LockNode;
 struct LockRecord;
 
-/// Keys and parties that one critical section of a listing looks at. 1024: each is a cache miss or
-/// two, together some 0.2 ms, which is the time of a few runs of a worker.
+/// How many keys and parties one critical section of a listing looks at. 1024: each is a cache miss
+/// or two, together about 0.2 ms, as long as a worker needs for a few runs.
 inline constexpr std::size_t kSectionMax = 1024;
 
-/// How far a listing has come that is made in several critical sections. While it is open, the
-/// table moves it on when the key or the record that it stands at goes. Owned by one thread, read
-/// and changed under the scheduler's mutex only.
+/// How far a listing made in several critical sections has come. While the cursor is open, the
+/// table moves it on when the key or record it stands at is removed. Owned by one thread; read and
+/// changed under the scheduler's mutex only.
 struct TableCursor {
-  LockNode* node = nullptr;       ///< The key that is next, or half done; null at the end.
-  std::uint64_t last_birth = 0;   ///< Keys and waiters that came after the listing began are not in
-  std::uint64_t last_ticket = 0;  ///< it, so that it ends.
-  std::size_t line = 0;           ///< Which of the key's lines is next, or half done.
-  bool in_line = false;           ///< It is half done:
-  LockRecord* at = nullptr;       ///< here it goes on, null at the end of the line,
-  std::uint32_t left = 0;         ///< with at most so many.
+  LockNode* node = nullptr;       ///< The next key, or the one half copied; null at the end.
+  std::uint64_t last_birth = 0;   ///< Keys that came after the listing began are left out, so that
+  std::uint64_t last_ticket = 0;  ///< it ends; likewise waiters that came later.
+  std::size_t line = 0;           ///< The key's next line, or the one half copied.
+  bool in_line = false;           ///< Whether that line is half copied.
+  LockRecord* at = nullptr;       ///< Where a half-copied line goes on; null at its end.
+  std::uint32_t left = 0;         ///< How many more of that line to copy, at most.
 };
 
 /// Owned by one thread.
 struct LockListing {
-  /// A key, or as much of it as one section has copied; then the rest follows.
+  /// A key, or the part of it that one section copied; the rest follows.
   struct Key {
     ResourceClass cls;
-    bool continued;        ///< It is the one before, looked at in a later section.
-    std::size_t name_end;  ///< In `names`; it begins where the one before it ends.
+    bool continued;        ///< The key before it goes on here, in a later section.
+    std::size_t name_end;  ///< Of its name in `names`, which begins where the one before it ends.
     std::uint32_t limit;
-    std::size_t parties;  ///< The next so many.
+    std::size_t parties;  ///< How many of the parties, in order, are at this key.
   };
   struct Party {
     ProcedureId id;
@@ -56,10 +56,11 @@ struct LockListing {
   void reserve_section();
 
   std::vector<Key> keys;
-  std::string names;  ///< One behind the other: a string per key would cost an allocation each.
+  std::string names;  ///< Concatenated: a string per key would cost an allocation each.
   std::vector<Party> parties;
 
-  /// In order of keys, holders by id, waiters in the order in which they will be served.
+  /// The keys in order; the holders of each by id, its waiters in the order in which they will be
+  /// served.
   [[nodiscard]] std::vector<LockInfo> assemble() &&;
 };
 

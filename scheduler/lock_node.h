@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LockNode: one key of the lock table: how often it is held, who waits for it, and the queue of the
-// entity it names. It is counted by the entries that refer to it (holding, waiting, queued or
-// parked), so no key and no queue vanishes under anybody. Plain data; the rules are LockTable's and
-// the order is ReadyQueue's.
+// LockNode: one key of the lock table: its holders, its waiters, and the queue of the entity it
+// names. Each entry that refers to it (holding, waiting, queued or parked) counts as a reference,
+// so a key and its queue live as long as an entry needs them. Plain data; LockTable has the rules
+// and ReadyQueue the order.
 
 #pragma once
 
@@ -19,21 +19,21 @@
 
 namespace pv2 {
 
-/// One entry at one key: in line for it, or holding it. It is its place in its block that says
-/// which of the entry's keys it is, and its block that says whose it is. Linked while the entry
-/// waits or holds.
+/// One entry at one key: in line for it, or holding it. The block of the record names the entry,
+/// and the place in that block says which of the entry's keys it is. Linked while the entry waits
+/// or holds.
 struct LockRecord
     : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> {
   [[nodiscard]] SchedulerEntry& entry() const noexcept;
-  /// Order of arrival over all keys; of a waiter.
+  /// A waiter's order of arrival, over all keys.
   [[nodiscard]] std::uint64_t ticket() const noexcept;
-  /// Takes no slot of the key's limit; of a holder.
+  /// Whether a holder takes no slot of the key's limit.
   [[nodiscard]] bool exempt() const noexcept;
 };
 
-/// The records of one entry at three of its keys; at more, the next block follows. Exactly a line
-/// of the cache: with a million entries waiting, each is one miss when its turn comes. Owned by the
-/// table's pool.
+/// The records of one entry at three of its keys; at more keys, the next block follows. Exactly one
+/// cache line: with a million entries waiting, each block is one cache miss when its turn comes.
+/// Owned by the table's pool.
 struct alignas(64) LockBlock {
   static constexpr std::size_t kRecords = 3;
 
@@ -59,7 +59,7 @@ using LockRecordList =
     boost::intrusive::list<LockRecord, boost::intrusive::constant_time_size<false>>;
 
 /// Whether a waiter may be let past others, because it has a parent or its tree is being undone.
-/// Those that may are looked at one by one.
+/// Waiters that may are asked one by one.
 enum class Kin : std::uint8_t { kRoot = 0, kNested = 1 };
 
 struct LockNode;
@@ -97,12 +97,12 @@ struct LockNode
     return mode == LockMode::kExclusive ? exclusive : shared;
   }
 
-  /// Nobody holds it in a way that excludes `mode`.
+  /// Whether no holder excludes `mode`.
   [[nodiscard]] bool free_for(LockMode mode) const noexcept {
     return exclusive == 0 && (mode == LockMode::kShared || shared == 0);
   }
 
-  /// The ticket of the first waiter that excludes `mode`, or the largest number.
+  /// The ticket of the first waiter that excludes `mode`, or UINT64_MAX.
   [[nodiscard]] std::uint64_t first_conflict(LockMode mode) const noexcept {
     std::uint64_t first = UINT64_MAX;
     if (waiter_count == 0) return first;
@@ -118,7 +118,7 @@ struct LockNode
   [[nodiscard]] bool limited() const noexcept { return limit != kNoLimit; }
   /// Holders that take a slot of the limit.
   [[nodiscard]] std::uint32_t taken() const noexcept { return exclusive + shared - exempt; }
-  /// How many wait with a smaller ticket, but never more than `most` (counting stops there).
+  /// How many waiters have a smaller ticket, counted up to `most`.
   [[nodiscard]] std::uint32_t waiters_before(std::uint64_t ticket,
                                              std::uint32_t most) const noexcept {
     if (ticket == UINT64_MAX) return std::min(waiter_count, most);
@@ -137,13 +137,12 @@ struct LockNode
   std::uint32_t exclusive = 0;  ///< Holders; more than one only within a tree.
   std::uint32_t shared = 0;
   std::uint32_t waiter_count = 0;
-  std::uint32_t limit =
-      kNoLimit;                  ///< At most so many may hold it at once, each tree counting once.
-  std::uint32_t exempt = 0;      ///< Holders that an ancestor counts for.
-  LockRecordList holding[2];     ///< By mode.
-  LockRecordList waiting[2][2];  ///< By kin and mode, each in the order of the tickets.
+  std::uint32_t limit = kNoLimit;  ///< How many may hold it at once, each tree counting once.
+  std::uint32_t exempt = 0;        ///< Holders for which an ancestor counts.
+  LockRecordList holding[2];       ///< By mode.
+  LockRecordList waiting[2][2];    ///< By kin and mode, each in the order of the tickets.
   std::size_t hash = 0;
-  std::uint64_t birth = 0;  ///< Order in which the keys became known; a listing goes by it.
+  std::uint64_t birth = 0;  ///< Order in which the keys became known; a listing follows it.
   ResourceKey key;
   EntityQueue queue;
 };

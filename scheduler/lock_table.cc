@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LockTable: the lock rules. The rule itself is obstacle(); around it, keys become nodes and sets
-// are taken and given back. Who is asked again after a release is in lock_table_waiters.cc, the
-// listing for people in lock_table_listing.cc.
+// are taken and given back. lock_table_waiters.cc says which waiters are asked again after a
+// release, lock_table_listing.cc makes the listing for people.
 
 #include "lock_table.h"
 
@@ -17,12 +17,12 @@
 namespace pv2 {
 namespace {
 
-// Nobody who waits is ahead of a restored holder; everybody is ahead of a newcomer.
+// No waiter is ahead of a restored holder; every waiter is ahead of a newcomer.
 constexpr std::uint64_t kRestoring = 0;
 constexpr std::uint64_t kNewcomer = UINT64_MAX;
-// Enough that a busy host makes no nodes; 2048 spare ones hold about half a megabyte.
+// Enough that a busy host allocates no nodes; 2048 spare nodes take about half a megabyte.
 constexpr std::size_t kSpareNodesMax = 2048;
-// Looking through so many addresses costs less than comparing a few keys.
+// Looking through this many addresses costs less than comparing a few keys.
 constexpr std::size_t kFewLinks = 32;
 
 std::size_t hash_of(const ResourceKey& key) noexcept {
@@ -35,7 +35,8 @@ std::size_t hash_of(const ResourceKey& key) noexcept {
 LockTable::~LockTable() {
   known_.clear();
   for (LockNode* node : nodes_) {
-    // Entries that hold or wait at the end are their owner's business; their records are ours.
+    // Entries that hold or wait at the end belong to their owner; their records belong to the
+    // table.
     for (auto& list : node->holding) list.clear();
     for (auto& lists : node->waiting) {
       for (auto& list : lists) list.clear();
@@ -54,7 +55,7 @@ void LockTable::meet(SchedulerEntry& entry, std::uint16_t own_rank) {
   std::uintptr_t* words = entry.few_nodes_;
   if (requests.size() > SchedulerEntry::kFewNodes) {
     words = entry.many_nodes_ = new std::uintptr_t[requests.size() + 1];
-    words[requests.size()] = 0;  // which of them was in its way at the last look: see obstacle()
+    words[requests.size()] = 0;  // which key was in the way at the last look: see obstacle()
   }
   const ResourceKey& primary = entry.locks.primary();
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -153,7 +154,7 @@ LockNode* LockTable::entity(const SchedulerEntry& entry) noexcept {
 std::optional<LockMode> LockTable::mode_at(const SchedulerEntry& entry,
                                            const LockNode& node) noexcept {
   auto links = links_of(entry);
-  if (links.size() > kFewLinks) {  // they are in order of their keys
+  if (links.size() > kFewLinks) {  // the links are in order of their keys
     const auto key_of = [](std::uintptr_t word) -> const ResourceKey& {
       return LockLink(word).node().key;
     };
@@ -181,14 +182,14 @@ bool LockTable::has_holding_ancestor(const SchedulerEntry& entry) noexcept {
   return false;
 }
 
-// Whether somebody waits for his turn in the undoing of `head` and all its descendants.
+// Whether an entry waits for its turn in the undoing of `head` and all its descendants.
 bool LockTable::is_undone(const SchedulerEntry& head) const noexcept {
   const auto at = reporters_.find(&head);
   return at != reporters_.end() && at->second.turns != 0;
 }
 
-// Whether others keep their locks until they are undone after it. Who stands in line, or begins
-// to, waits for no turn of his own.
+// Whether others keep their locks because they are undone after `entry`. An entry that stands in
+// line, or begins to, waits for no turn of its own.
 bool LockTable::is_waited_for_to_be_undone(const SchedulerEntry& entry) const noexcept {
   if (turns_ == 0) return false;
   for (const SchedulerEntry* head = &entry; head != nullptr; head = head->parent) {
@@ -200,18 +201,18 @@ bool LockTable::is_waited_for_to_be_undone(const SchedulerEntry& entry) const no
 // The one predicate: the key for which an entry that arrived with `ticket` may not take its set
 // now, or null.
 //
-// A key must be free for the mode asked for, or held by an ancestor in at least that mode. And
-// nobody passes an earlier waiter whose request excludes this one, except a descendant of a holder:
-// the holder's end waits for that descendant, so if the waiter waits for the holder, on any key and
-// over any number of steps, to queue behind it would be a deadlock that we made ourselves. The same
-// is true of a member that is being undone while others of its tree, which hold their locks, wait
-// for their turn. And a key with a limit needs a free place.
+// A key must be free for the mode asked for, or held by an ancestor in at least that mode. And no
+// entry passes an earlier waiter whose request excludes its own, except a descendant of a holder:
+// the holder does not end before that descendant, so if the waiter waits for the holder, on any key
+// and over any number of steps, queueing the descendant behind the waiter would make a deadlock. A
+// member that is being undone while others of its tree, which hold their locks, wait for their turn
+// passes waiters for the same reason. And a key with a limit needs a free place.
 const LockNode* LockTable::obstacle(const SchedulerEntry& entry,
                                     std::uint64_t ticket) const noexcept {
   const bool passes = passes_waiters(entry);
   const auto links = links_of(entry);
-  // Whatever was in its way at the last look comes first, and then the others in turn: one that
-  // waits for very many keys is asked each time that one of them comes free.
+  // The key that was in the way at the last look comes first, then the others in turn: an entry
+  // that waits for very many keys is asked each time one of them comes free.
   const std::size_t first = links.size() > SchedulerEntry::kFewNodes ? links[links.size()] : 0;
   PV2_ASSERT(first == 0 || first < links.size(), "what was in the way is one of its keys");
   for (std::size_t i = 0; i < links.size(); ++i) {
@@ -228,8 +229,9 @@ const LockNode* LockTable::obstacle(const SchedulerEntry& entry,
   return nullptr;
 }
 
-// Whether one of the places that `node` is limited to is free for `entry`, those ahead of it having
-// theirs. Who was a holder in the last life stays one, even if the limit is smaller now.
+// Whether one of the places that `node` is limited to is free for `entry` after each waiter ahead
+// has one. An entry that was a holder before the restart stays one, even if the limit is smaller
+// now.
 bool LockTable::slot_for(const SchedulerEntry& entry, const LockNode& node, std::uint64_t ticket,
                          bool passes_waiters) const noexcept {
   if (ticket == kRestoring) return true;
@@ -271,7 +273,7 @@ Status LockTable::restore(SchedulerEntry& entry, SteadyTime now) {
 void LockTable::release(SchedulerEntry& entry, SteadyTime now) {
   PV2_ASSERT(entry.holds_locks_, "whoever gives its locks back holds them");
   unlink_hold(entry);
-  // Nobody waits for it any more, except its parent and who said so.
+  // Only its parent and reported waiters still wait for it.
   if (!one_rank() && entry.rank_ > entry.own_rank_) {
     std::vector<SchedulerEntry*> borrowers{&entry};
     add_borrowers(borrowers);
@@ -282,7 +284,7 @@ void LockTable::release(SchedulerEntry& entry, SteadyTime now) {
 
 void LockTable::unlink_hold(SchedulerEntry& entry) {
   open_cycles_with(entry);
-  if (entry.waiting_descendants_ != 0) suspects_cycles_ = true;  // they pass nobody any more
+  if (entry.waiting_descendants_ != 0) suspects_cycles_ = true;  // they no longer pass waiters
   entry.holds_locks_ = false;
   const auto links = links_of(entry);
   for (std::size_t i = 0; i < links.size(); ++i) {
@@ -294,8 +296,8 @@ void LockTable::unlink_hold(SchedulerEntry& entry) {
     PV2_ASSERT(!record.exempt() || node.exempt != 0, "a hold without a place was counted as such");
     erase(node.holders(link.mode()), record);
     if (record.exempt()) --node.exempt;
-    // While others hold it in the same mode, nothing that was excluded becomes possible; but a
-    // place may have become free.
+    // While others hold the key in the same mode, no excluded request becomes possible; but a place
+    // may have come free.
     if (--node.count(link.mode()) == 0 || node.limited()) concern(node, link.mode());
   }
   recycle(std::exchange(entry.blocks_, nullptr), links.size());
@@ -304,7 +306,7 @@ void LockTable::unlink_hold(SchedulerEntry& entry) {
 void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTime now) {
   LockNode& node = node_for(key);
   const bool was_limited = node.limited();
-  // Readers lend to readers only where there is a limit, however large it is.
+  // Readers lend ranks to readers only at a key with a limit, however large it is.
   const bool lends_otherwise = was_limited != (limit != LockNode::kNoLimit) && !one_rank();
   std::vector<SchedulerEntry*> borrowers;
   for (const auto& lists : node.waiting) {
@@ -316,12 +318,12 @@ void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTim
       }
     }
   }
-  // The last first: who stands before it need then be looked at once.
+  // The last in line first: then the waiters before it need to be looked at only once.
   std::reverse(borrowers.begin(), borrowers.end());
   add_borrowers(borrowers);
   node.limit = limit;
   rank_anew(borrowers);
-  // A limit keeps its key known, also while nobody refers to it.
+  // A limit keeps its key known even while no entry refers to it.
   if (node.limited() && !was_limited) ++node.references, ++limits_;
   if (!node.limited() && was_limited) --node.references, --limits_;
   if (node.references == 0) return drop(node);
@@ -331,8 +333,8 @@ void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTim
   suspects_cycles_ = true;  // fewer places than before may close a cycle
 }
 
-// The half of the rule that says who is ahead. Who passes all waiters would get its set back at
-// once: giving way would help nobody.
+// The half of the rule that concerns waiters ahead. An entry that passes all waiters would get its
+// set back at once, so giving way would be of no use.
 bool LockTable::contended(const SchedulerEntry& entry) const noexcept {
   if (passes_waiters(entry)) return false;
   const auto links = links_of(entry);
@@ -352,7 +354,8 @@ void LockTable::hold(SchedulerEntry& entry, SteadyTime now) {
     LockNode& node = link.node();
     LockRecord& record = record_of(entry, i);
     ++looks_;
-    // Where nobody holds it no ancestor does: a chain of any length need not be climbed.
+    // If the key has no holder, no ancestor holds it: the chain of ancestors, which may be long,
+    // need not be climbed.
     const bool is_held = node.exclusive + node.shared != 0;
     if (is_held && entry.parent != nullptr && covered(entry, node, LockMode::kShared)) {
       LockBlock::of(record).exempt |= 1U << i % LockBlock::kRecords;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LockTable: who holds what and who waits for what. A lock set is taken all or nothing; whether it
-// may be taken is decided by one predicate, may_take(), and by nothing else. When a lock comes
-// free, the waiters that it may concern are asked again in order of arrival and those that may take
-// their sets get them at once: a waiter is granted, never merely told to try. It knows nothing of
+// LockTable: the holders and waiters of every key. A lock set is taken all or nothing; one
+// predicate, may_take(), decides whether it may be taken. When a lock is released, the waiters it
+// may concern are asked again in order of arrival, and those that may take their sets get them at
+// once: a waiter is granted its locks, never merely told to try again. The table knows nothing of
 // queues, and it never blocks. The rules in words: docs/scheduling.md.
 
 #pragma once
@@ -31,7 +31,7 @@
 
 namespace pv2 {
 
-/// Guarded by its scheduler's mutex. An entry is met before anything else is asked about it.
+/// Guarded by its scheduler's mutex. meet() comes before every other call for an entry.
 class LockTable {
  public:
   LockTable() = default;
@@ -39,85 +39,86 @@ class LockTable {
   LockTable(const LockTable&) = delete;
   LockTable& operator=(const LockTable&) = delete;
 
-  /// Resolves the keys of `entry` to nodes, which live until it is forgotten, and gives it a rank.
+  /// Resolves the keys of `entry` to nodes, which live until forget(), and gives it a rank.
   void meet(SchedulerEntry& entry, std::uint16_t own_rank);
-  /// Drops its nodes. It neither holds nor waits.
+  /// Drops the nodes of `entry`, which must neither hold nor wait.
   void forget(SchedulerEntry& entry);
 
-  /// Takes the set of `entry` if it may be taken by a newcomer.
+  /// Takes the set of `entry` if a newcomer may take it.
   bool take(SchedulerEntry& entry, SteadyTime now);
-  /// Takes the set unless somebody holds a part of it; who waits does not matter. Names the
-  /// obstacle.
+  /// Takes the set unless another entry holds a part of it; waiters do not matter. A failure names
+  /// the obstacle.
   Status restore(SchedulerEntry& entry, SteadyTime now);
   /// Makes `entry` the last waiter on each of its keys.
   void wait(SchedulerEntry& entry, SteadyTime now);
-  /// Takes it out of all queues for locks again.
+  /// Takes `entry` out of the lines for all its keys.
   void cancel(SchedulerEntry& entry, SteadyTime now);
   void release(SchedulerEntry& entry, SteadyTime now);
-  /// Whether `entry`, if it gave its set back now, would have to queue for it behind somebody.
+  /// Whether `entry`, if it gave its set back now, would have to wait for it behind another entry.
   [[nodiscard]] bool contended(const SchedulerEntry& entry) const noexcept;
 
   /// Begins a critical section: in each, at most kServedMax waiters are asked whether they may take
-  /// their sets. Whether others are still to be asked: by serve_rest(), in sections of its own.
+  /// their sets. owes() says whether more are to be asked; serve_rest() asks them, in sections of
+  /// its own.
   void begin_section() noexcept { room_ = kServedMax; }
   [[nodiscard]] bool owes() const noexcept { return owes_; }
   void serve_rest() { serve_concerned(owed_since_); }
-  /// 256: a grant is a few misses of the cache, together some 0.1 ms.
+  /// 256: a grant is a few cache misses, together about 0.1 ms.
   static constexpr std::size_t kServedMax = 256;
 
-  /// Waiters that were granted by the calls above since they were last asked for; the caller
-  /// empties it.
+  /// Waiters that the calls above granted their sets; the caller empties the list.
   [[nodiscard]] EntryList& granted() noexcept { return granted_; }
-  /// Entries in the ready queue whose rank has changed, some perhaps twice; the caller empties it.
+  /// Entries in the ready queue whose rank has changed, some perhaps listed twice; the caller
+  /// empties it.
   [[nodiscard]] std::vector<SchedulerEntry*>& reranked() noexcept { return reranked_; }
-  /// How often an entry that is polled was lent a higher class than it was polled in: somebody
-  /// urgent waits for what it holds, and for what stands before it in its worker's run.
+  /// How often a polled entry was lent a higher class than it was polled in: an urgent entry waits
+  /// for its locks, and so for what stands before it in its worker's run.
   [[nodiscard]] std::uint64_t lifts_of_polled() const noexcept { return lifts_of_polled_; }
 
   /// The node of the entry's primary key; null for an empty set.
   [[nodiscard]] static LockNode* entity(const SchedulerEntry& entry) noexcept;
 
-  /// At most `limit` holders of `key` at once, LockNode::kNoLimit for any number.
+  /// Allows at most `limit` holders of `key` at once; LockNode::kNoLimit allows any number.
   void set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTime now);
 
-  /// Says that `waiter` waits for something that `producer` has to do, until it says that it does
-  /// not.
+  /// Records that `waiter` waits for something that `producer` has to do, until
+  /// end_reported_wait().
   void report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, WaitLink::Why why,
                    SteadyTime now);
   void end_reported_wait(SchedulerEntry& waiter);
 
   /// Whether the calls above may have closed a cycle since the last search began.
   [[nodiscard]] bool suspects_cycles() const noexcept { return suspects_cycles_; }
-  /// A search, in sections between which anybody may call anything. It begins, copies who waits for
-  /// whom (whether there is more to copy), confirms that those still stand still without whom a
-  /// cycle through a limit would be none (whether there is more to confirm), keeps the cycles that
-  /// stand, and ends (whether there is more to end). Each looks at kSectionMax at most, and
-  /// adopt() and verify() at the cycles that were found.
+  /// A search for cycles, in sections between which any other call may be made. begin() starts it;
+  /// copy_waits() copies who waits for whom; confirm() checks that the members without which a
+  /// cycle through a limit would be none still wait; adopt() keeps the cycles that stand; end()
+  /// ends it. copy_waits(), confirm() and end() return whether there is more to do. Each call looks
+  /// at kSectionMax at most, adopt() and verify() at the cycles that were found.
   void begin(WaitSearch& search);
   bool copy_waits(WaitSearch& search);
   bool confirm(WaitSearch& search) const;
   void adopt(WaitSearch& search);
   bool end(WaitSearch& search);
-  /// Leaves out of `search.found` what does not stand now.
+  /// Removes from `search.found` the cycles that do not stand now.
   void verify(WaitSearch& search);
-  /// Whether there are cycles that were found since they were last taken.
+  /// Whether cycles were found since the last take_closed_cycles().
   [[nodiscard]] bool has_closed_cycles() const noexcept { return untold_cycles_ != 0; }
   [[nodiscard]] std::vector<WaitCycle> take_closed_cycles();
 
   /// How many times a waiter, a holder or a key was looked at: what the calls above cost.
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_; }
 
-  /// Counts and follows everything anew and ends the process if something is not as it was kept.
-  /// Looks at everybody: lock_table_audit.cc.
+  /// Recomputes all counts, follows all links, and ends the process if one differs from what is
+  /// kept. Looks at all entries: lock_table_audit.cc.
   void check_invariants() const;
 
-  /// Adds to `place` whom `entry` waits for, at most `most`: lock_table_blockers.cc.
+  /// Adds to `place` at most `most` of the entries that `entry` waits for: lock_table_blockers.cc.
   void blockers_of(const SchedulerEntry& entry, std::size_t most, QueuePlace& place) const;
 
-  /// A cursor that is open is moved on by the calls above; it is closed before it goes.
+  /// The calls above move an open cursor on. A cursor is closed before it is destroyed.
   void open(TableCursor& cursor);
   void close(TableCursor& cursor);
-  /// Copies what comes next, at most kSectionMax keys and parties together. Whether there is more.
+  /// Copies the next keys and parties, together at most kSectionMax. Returns whether there is more.
   bool copy_section(TableCursor& cursor, LockListing& listing) const;
 
  private:
@@ -137,7 +138,7 @@ class LockTable {
     bool operator()(const Probe& a, const LockNode* b) const noexcept { return a.key == b->key; }
     bool operator()(const LockNode* a, const Probe& b) const noexcept { return a->key == b.key; }
   };
-  /// A list of waiters that an event may concern, and how far it has been asked.
+  /// A list of waiters that an event may concern, and how far they have been asked.
   struct Cursor {
     LockNode* node;
     Kin kin;
@@ -150,7 +151,7 @@ class LockTable {
   [[nodiscard]] static bool waits(const SchedulerEntry& entry) noexcept {
     return entry.blocks_ != nullptr && !entry.holds_locks_;
   }
-  /// What it asks for at a key, if that is one of its keys.
+  /// The mode in which `entry` asks for the key of `node`, if that is one of its keys.
   [[nodiscard]] static std::optional<LockMode> mode_at(const SchedulerEntry& entry,
                                                        const LockNode& node) noexcept;
   [[nodiscard]] static bool holds(const SchedulerEntry& entry, const LockNode& node,
@@ -164,7 +165,7 @@ class LockTable {
   [[nodiscard]] static bool has_holding_ancestor(const SchedulerEntry& entry) noexcept;
   [[nodiscard]] bool is_undone(const SchedulerEntry& head) const noexcept;
   [[nodiscard]] bool is_waited_for_to_be_undone(const SchedulerEntry& entry) const noexcept;
-  /// Whether it, or one of its descendants, waits.
+  /// Whether `head` or one of its descendants waits in line.
   [[nodiscard]] static bool stands_in_line_below(const SchedulerEntry& head) noexcept {
     return head.waiting_descendants_ != 0 || waits(head);
   }
@@ -213,7 +214,7 @@ class LockTable {
   [[nodiscard]] static LockRecord& record_of(const SchedulerEntry& entry, std::size_t i) noexcept {
     return entry.blocks_[i / LockBlock::kRecords].records[i % LockBlock::kRecords];
   }
-  /// Whether it stands at the first key of its entry: each entry has one such record.
+  /// Whether `record` is for the first key of its entry: each entry has one such record.
   [[nodiscard]] static bool is_first(const LockRecord& record) noexcept {
     return &record == record.entry().blocks_->records;
   }
@@ -242,7 +243,7 @@ class LockTable {
   void lift_those_ahead(const SchedulerEntry& waiter);
   void add_borrowers(std::vector<SchedulerEntry*>& borrowers);
   void rank_anew(const std::vector<SchedulerEntry*>& entries);
-  /// Whether everybody known has the same rank: then nobody lends anything.
+  /// Whether all known entries have the same rank: then no rank is lent.
   [[nodiscard]] bool one_rank() const noexcept { return ranks_.size() <= 1; }
   void set_rank(SchedulerEntry& entry, std::uint16_t rank);
 
@@ -282,7 +283,7 @@ class LockTable {
                                WaitLink::Why why, const LockNode* node) const;
   void forget_standing_that_opened(const WaitSearch& search);
   [[nodiscard]] bool waits_for_its_turn(const SchedulerEntry& entry) const;
-  /// Whoever waits for one of its descendants, or as was reported, may be in a cycle now.
+  /// An entry that waits for one of its descendants, or as was reported, may be in a cycle now.
   void suspect_if_it_waits(const SchedulerEntry& entry) {
     const bool reported =
         !reported_.empty() && (entry.first_child_ != nullptr || reported_.contains(&entry));
@@ -294,11 +295,12 @@ class LockTable {
   void forget_cycles_with(const SchedulerEntry& entry);
 
   boost::unordered_flat_set<LockNode*, NodeHash, NodeEqual> nodes_;
-  // The same ones in the order in which they became known, for whoever goes through them in parts.
+  // The same nodes in the order in which they became known, for walks made in sections.
   boost::intrusive::list<LockNode, boost::intrusive::constant_time_size<false>> known_;
   std::uint64_t last_birth_ = 0;
   std::vector<TableCursor*> cursors_;
-  // Kin::kNested, in order of arrival: a cycle needs one, or a reported wait.
+  // The Kin::kNested waiters, in the order in which they joined: each cycle has one, or a reported
+  // wait.
   SchedulerEntry* first_nested_ = nullptr;
   SchedulerEntry* last_nested_ = nullptr;
   std::vector<WaitSearch*> searches_;  // begun and not ended
@@ -306,17 +308,17 @@ class LockTable {
   std::uint64_t last_ticket_ = 0;
   EntryList granted_;
   std::vector<Cursor> concerned_;
-  std::size_t room_ = kServedMax;  // so many more may be asked in this section
+  std::size_t room_ = kServedMax;  // how many more waiters may be asked in this section
   SteadyTime owed_since_;
-  bool owes_ = false;  // some of those whom `concerned_` names are asked in the next one
-  // Cut from the chunks; where an entry needs several, they are made for it.
+  bool owes_ = false;  // waiters in `concerned_` are left for the next section
+  // Single blocks are cut from the chunks; an entry that needs several has them allocated for it.
   std::vector<LockBlock*> free_blocks_;
   std::vector<std::unique_ptr<LockBlock[]>> block_chunks_;
   boost::unordered_flat_set<LockBlock*> many_blocks_;
-  // How many entries have which rank of their own, in order of rank: a handful of pairs.
+  // The number of entries with each own rank, in order of rank: a handful of pairs.
   std::vector<std::pair<std::uint16_t, std::size_t>> ranks_;
-  std::vector<SchedulerEntry*> lifted_;  // not looked at yet by lift_all()
-  // Of lift_all(): everybody who stands before `before`, or holds, has at least `rank`.
+  std::vector<SchedulerEntry*> lifted_;  // not handled yet by lift_all()
+  // For lift_all(): each holder, and each waiter before the ticket `before`, has at least `rank`.
   struct LiftedLine {
     std::uint16_t rank = 0;
     std::uint64_t before = 0;
@@ -330,24 +332,24 @@ class LockTable {
     SteadyTime since;
     std::size_t place;    // among the producer's reporters
     std::size_t number;   // in reported_order_
-    std::uint64_t stamp;  // order among these and the tickets
+    std::uint64_t stamp;  // order among reported waits and tickets
   };
   boost::unordered_flat_map<const SchedulerEntry*, ReportedWait> reported_;
-  // The same in an order, for whoever goes through them in parts, from the last to the first.
+  // The same waiters in an order, for walks made in sections, from the last to the first.
   std::vector<SchedulerEntry*> reported_order_;
   struct Reporters {
     std::vector<SchedulerEntry*> waiters;
-    std::size_t turns = 0;  // so many of them wait for a turn
+    std::size_t turns = 0;  // how many of them wait for a turn
   };
-  // The same from behind: who waits for a producer.
+  // The inverse: the waiters of each producer.
   boost::unordered_flat_map<const SchedulerEntry*, Reporters> reporters_;
-  std::size_t turns_ = 0;   // of those in reported_, for a turn in a rollback
-  std::size_t limits_ = 0;  // keys that have one
+  std::size_t turns_ = 0;   // how many in reported_ wait for a turn in a rollback
+  std::size_t limits_ = 0;  // keys that have a limit
   std::uint64_t limit_changes_ = 0;
-  /// A cycle that was found and that nothing has opened since: it stands, or a search is due.
+  /// A cycle that was found and has not been opened since: it stands, or a search is due.
   struct StandingCycle {
-    /// Whoever waits in a link, and the key at whose line it does. As the waiter is known, so is
-    /// its key; whoever is forgotten opens its cycles.
+    /// The waiter of a link, and the key in whose line it waits. The key is known as long as the
+    /// waiter is, and forgetting the waiter opens its cycles.
     struct Party {
       const SchedulerEntry* entry;
       const LockNode* node;
@@ -358,7 +360,7 @@ class LockTable {
     bool told = false;
   };
   [[nodiscard]] bool stands(const StandingCycle& standing) const;
-  /// Whether any were dropped.
+  /// Returns whether any were dropped.
   template <class Keep>
   bool drop_standing_unless(Keep&& keep);
   void check_holders(const LockNode& node,
@@ -369,7 +371,7 @@ class LockTable {
   void check_reports() const;
   void check_standing() const;
   std::vector<StandingCycle> standing_;
-  std::size_t standing_at_limits_ = 0;  // of these
+  std::size_t standing_at_limits_ = 0;  // those of them through a limit
   std::size_t untold_cycles_ = 0;
   bool suspects_cycles_ = false;
   mutable std::uint64_t looks_ = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LockTable, the audit: everything that is counted or linked is counted and followed anew, slowly,
-// and compared. For tests and for builds that look into themselves; it looks at everybody.
+// LockTable, the audit: counts everything and follows every link again, slowly, and compares the
+// result with what is kept. For tests and for builds that check themselves; it looks at all
+// entries.
 
 #include <pv2/base/assert.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LockTable, the question of one waiter: who is in the way? It follows the rule in obstacle(), but
-// does not stop at the first obstacle. It looks at no more parties than the caller asked for, and
-// counts the rest from what the keys know, so that it stays short beside a key with a million
-// waiters.
+// LockTable, the blockers: which entries are in the way of one waiter. It follows the rule in
+// obstacle(), but does not stop at the first obstacle. It looks at no more parties than the caller
+// asked for, and counts the rest from the counters of the keys, so that it stays short at a key
+// with a million waiters.
 
 #include <algorithm>
 
@@ -33,13 +33,13 @@ class Blockers {
   [[nodiscard]] bool full() const noexcept { return place_.blockers.size() >= most_; }
   void count_more(std::size_t more) noexcept { place_.more += more; }
 
-  /// The parties of a list, those with a smaller ticket than `before` only.
+  /// Adds the parties of a list that have a smaller ticket than `before`.
   void add_all(const LockRecordList& list, std::uint64_t before, WaitLink::Why why,
                const ResourceKey& key) {
     for (const LockRecord& record : list) {
       if (record.ticket() >= before || full()) return;
       if (&record.entry() == &waiter_) continue;
-      if (why == WaitLink::Why::kLimit && record.exempt()) continue;  // it has no place
+      if (why == WaitLink::Why::kLimit && record.exempt()) continue;  // it takes no place
       add(&record.entry(), why, key);
     }
   }
@@ -75,7 +75,7 @@ void LockTable::blockers_of(const SchedulerEntry& entry, std::size_t most,
           node.exclusive + (mode == LockMode::kExclusive ? node.shared : 0);
       const std::size_t listed = place.blockers.size() - before;
       if (excluding > listed) blockers.count_more(excluding - listed);
-      continue;  // who stands in line behind those is no news
+      continue;  // the line behind these holders adds nothing
     }
     if (!passes && node.first_conflict(mode) < ticket) {
       for (const auto& lists : node.waiting) {

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LockTable, cycles of waiting. Who waits for whom: a waiter for those who hold a key of its set in
-// a mode that excludes it (unless an ancestor covers it), and for those who stand before it in line
-// for one; where a key has a limit, for those who have the places or get them first; a parent for
-// its descendants; and whoever said so for whom he named.
+// LockTable, wait cycles. Who waits for whom: a waiter for the entries that hold a key of its set
+// in a mode that excludes it (unless an ancestor covers it), and for the entries before it in line
+// for one; at a key with a limit, for the entries that have the places or get them first; a parent
+// for its descendants; and an entry with a reported wait for its producer.
 //
-// Most of these wait for all of their kind; who stands in line for a place waits only until any of
-// those that are taken comes free. So a line for places stands still when as many before it are
-// stuck as there are places.
+// Most of these waits are for all of the entries named; an entry in line for a place waits only
+// until any one place comes free. So a line for places stands still when as many entries before it
+// are stuck as there are places.
 //
-// A wait that may have closed a cycle is noted, and that is all that it costs. A search comes
-// later. It begins with those without whom there is no cycle (waiters that have a parent, and
-// reported waits), follows whom they wait for, and copies each waiter, holder and key once
-// (WaitGraph), in sections between which others work. Who is in a cycle stands still, so a cycle
-// that stood when the search began is in the copy. What is found in the copy is verified in one
-// section, and then kept until one of its links ends.
+// A wait that may have closed a cycle is noted, and costs no more than that. A search comes later.
+// It begins with the waits of which every cycle has one (waiters that have a parent, and reported
+// waits), follows whom they wait for, and copies each waiter, holder and key once (WaitGraph), in
+// sections between which other threads work. The members of a cycle stand still, so a cycle that
+// stood when the search began is in the copy. A cycle found in the copy is verified in one section,
+// and then kept until one of its links ends.
 //
-// The next search passes over the members of a kept cycle, so a cycle that is kept and stands no
-// more would hide the others that they are in. Two rules prevent that:
+// The next search skips the members of a kept cycle, so a kept cycle that stands no more would hide
+// the other cycles that its members are in. Two rules prevent that:
 //  - As long as no search is due (suspects_cycles_), each kept cycle stands, link by link. So
-//    whatever makes a link, or ends one of a kept cycle, makes a search due; whoever stops waiting
-//    also opens its cycles at once. A link also ends without that: a waiter begins to pass those
-//    before it, or a parent no longer waits for a descendant, as another has its turn.
-//  - A search asks each kept cycle again when it begins, and drops what stands no more. What it
-//    drops later, or leaves out because it has found enough, makes another search due.
+//    whatever makes a link, or ends a link of a kept cycle, makes a search due; an entry that stops
+//    waiting also opens its cycles at once. A link also ends without that: a waiter begins to pass
+//    those before it, or a parent no longer waits for a descendant, as another has its turn.
+//  - A search checks each kept cycle again when it begins, and drops those that stand no more. A
+//    search that drops one later, or has found enough and leaves others out, makes another due.
 
 #include <pv2/base/assert.h>
 
@@ -44,9 +44,9 @@ constexpr bool excludes(LockMode a, LockMode b) noexcept {
 
 }  // namespace
 
-// ---- Those without whom there is no cycle ----
+// ---- Nested waiters: every cycle has one, or a reported wait ----
 
-// While it stands in line an entry is in no list, so its links are free.
+// An entry that stands in line is in no other list, so its list links are free.
 void LockTable::link_nested(SchedulerEntry& entry) {
   PV2_ASSERT(waits(entry), "who is among the nested waiters stands in line");
   entry.next_ = nullptr;
@@ -115,7 +115,7 @@ bool LockTable::copy_waits(WaitSearch& search) {
   return true;
 }
 
-// What `entry` waits for, as far as one look tells.
+// Copies what `entry` waits for, as far as one look tells.
 std::pair<WaitGraph::Index, bool> LockTable::add_member(WaitSearch& search,
                                                         const SchedulerEntry& entry) const {
   ++looks_;
@@ -136,7 +136,8 @@ std::pair<WaitGraph::Index, bool> LockTable::add_member(WaitSearch& search,
   return {index, true};
 }
 
-// One party of the line that is next. Of the holders only those count that wait for something.
+// Copies one party of the next line. Of the holders only those that may wait for something are
+// copied.
 void LockTable::copy_party(WaitSearch& search) const {
   ++looks_;
   const auto [line, number] = search.lines_to_copy[search.next_line];
@@ -165,18 +166,19 @@ void LockTable::copy_party(WaitSearch& search) const {
   }
   PV2_ASSERT(waits(entry), "whoever is in a line waits");
   const WaitGraph::Index index = add_member(search, entry).first;
-  // Who was copied before and has begun another wait since belongs to the next search.
+  // A member that was copied before and has begun another wait since is left to the next search.
   if (index == WaitGraph::kNobody || search.graph.member(index).ticket != party->record.ticket()) {
     return;
   }
   search.graph.line(line).waiters.push_back({party->record.ticket(), index, party->mode});
 }
 
-// One step from the next member on: to one of its keys, and then to an ancestor.
+// Follows the next member by one step: to one of its keys, and then to an ancestor.
 //
-// A parent waits for its child. One that stands in line itself waits for that first, and its
-// children will then pass. In a rollback a parent does not wait for a member that only waits for
-// its turn, but for the one whose turn it is, and that may be below such a member.
+// A parent waits for its child. A parent that stands in line itself waits for its locks first, and
+// once it has them its children pass the line. In a rollback a parent does not wait for a member
+// that only waits for its turn, but for the member whose turn it is, which may be below such a
+// member.
 void LockTable::follow(WaitSearch& search) const {
   ++looks_;
   const WaitGraph::Index index = search.next_member;
@@ -222,7 +224,8 @@ void LockTable::add_want(WaitSearch& search, const SchedulerEntry& entry, LockLi
   want.exempt = want.covered || covered(entry, node, LockMode::kShared);
   search.graph.add_want(want);
 
-  // Only what it may wait for is copied: a child that passes all waiters does not need their line.
+  // Only the lines it may wait for are copied: a child that passes all waiters does not need
+  // theirs.
   const bool for_a_place = node.limited() && !want.exempt;
   for (const LockMode mode : {LockMode::kExclusive, LockMode::kShared}) {
     const bool excluded = excludes(mode, want.mode);
@@ -263,7 +266,7 @@ bool LockTable::confirm(WaitSearch& search) const {
   return true;
 }
 
-// In a rollback a parent waits for a descendant past those that wait for their turn.
+// In a rollback a parent waits for a descendant past the members between that wait for their turn.
 bool LockTable::waits_for_child(const SchedulerEntry& one, const SchedulerEntry& other) const {
   if (waits_for_its_turn(other)) return false;
   for (const SchedulerEntry* a = other.parent; a != nullptr && !waits(*a); a = a->parent) {
@@ -273,7 +276,8 @@ bool LockTable::waits_for_child(const SchedulerEntry& one, const SchedulerEntry&
   return false;
 }
 
-// Whether the link is one, by the rule in obstacle() and by what was reported. Both are known.
+// Whether the link stands, by the rule in obstacle() and the reported waits. Both entries are
+// known.
 bool LockTable::waits_for(const SchedulerEntry& one, const SchedulerEntry& other, WaitLink::Why why,
                           const LockNode* node) const {
   ++looks_;
@@ -306,7 +310,7 @@ bool LockTable::waits_for(const SchedulerEntry& one, const SchedulerEntry& other
   return is_ahead && !passes_waiters(one);
 }
 
-// Who has begun another wait since it was copied belongs to the next search.
+// A member that has begun another wait since it was copied is left to the next search.
 bool LockTable::is_still_so(const WaitSearch& search, const WaitLink& link,
                             const WaitGraph::Member& waiter, const WaitGraph::Member& awaited,
                             const LockNode* node) const {
@@ -354,7 +358,7 @@ void LockTable::adopt(WaitSearch& search) {
   forget_standing_that_opened(search);
   const std::size_t found = search.found.size();
   verify(search);
-  if (search.found.size() != found) suspects_cycles_ = true;  // another may stand in its place
+  if (search.found.size() != found) suspects_cycles_ = true;  // another may stand instead
   if (search.graph.found_enough()) suspects_cycles_ = true;   // and there may be more
   for (WaitGraph::FoundCycle& cycle : search.found) {
     const ProcedureId last = cycle.cycle.links.front().waiter;
@@ -403,8 +407,8 @@ bool LockTable::drop_standing_unless(Keep&& keep) {
          });
 }
 
-// At a limit a cycle may be opened by somebody who is in none of its links. This search passed over
-// those who were in it, so it may have missed another that they are in.
+// A cycle through a limit may be opened by an entry that is in none of its links. This search
+// skipped the members of that cycle, so it may have missed another cycle that they are in.
 void LockTable::forget_standing_that_opened(const WaitSearch& search) {
   if (!search.at_limits) return;
   const auto still_stuck = [&](const StandingCycle& standing) {
@@ -423,8 +427,9 @@ void LockTable::forget_standing_that_opened(const WaitSearch& search) {
   if (any) suspects_cycles_ = true;  // at a limit
 }
 
-// `entry` no longer waits, or gives its locks back. Others that share a part of such a cycle may
-// stand; and where there are limits, a cycle may be opened by somebody who is in none of its links.
+// `entry` no longer waits, or gives its locks back. Other cycles that share a part of the forgotten
+// ones may stand; and a cycle through a limit may be opened by an entry that is in none of its
+// links.
 void LockTable::forget_cycles_with(const SchedulerEntry& entry) {
   if (standing_at_limits_ != 0) suspects_cycles_ = true;
   const bool any = drop_standing_unless(
@@ -479,11 +484,11 @@ void LockTable::end_reported_wait(SchedulerEntry& waiter) {
   const auto reporters = reporters_.find(&producer);
   if (wait->second.why == WaitLink::Why::kTurn) {
     PV2_ASSERT(reporters->second.turns != 0, "who waits for a turn is counted at its producer");
-    // That was what let those below the producer pass others.
+    // This wait let the waiters at and below the producer pass others.
     if (--reporters->second.turns == 0 && stands_in_line_below(producer)) suspects_cycles_ = true;
   }
-  // The last one takes its place: who completes what a hundred thousand wait for wakes them one by
-  // one.
+  // The last one takes its place, without a shift: a producer that a hundred thousand wait for ends
+  // their waits one by one.
   std::vector<SchedulerEntry*>& others = reporters->second.waiters;
   reported_.at(others.back()).place = wait->second.place;
   others[wait->second.place] = others.back();
@@ -500,7 +505,7 @@ void LockTable::erase_report(const SchedulerEntry& waiter) {
   if (wait->second.why == WaitLink::Why::kTurn) {
     PV2_ASSERT(turns_ != 0, "a wait for a turn that ends was counted");
     --turns_;
-    // Its ancestors wait for it again, and through it for those who wait below it.
+    // Its ancestors wait for it again, and through it for the waiters below it.
     suspect_if_it_waits(waiter);
   }
   const std::size_t number = wait->second.number;

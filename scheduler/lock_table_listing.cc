@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LockTable, the listing: the keys are copied in the order in which they became known, a section at
-// a time, and everything else is done after the last one. A key that fits into a section is copied
-// in one; of a longer one the waiters come before the holders, so that one who is granted its lock
-// between two sections is not missed but seen twice, and then counts as a holder.
+// a time, and everything else is done after the last section. A key that fits into a section is
+// copied in one. At a longer key the waiters are copied before the holders: a waiter that is
+// granted its lock between two sections is then seen twice, and listed as a holder, instead of
+// missed.
 
 #include <algorithm>
 #include <iterator>
@@ -40,7 +41,7 @@ std::size_t parties_of(const LockNode& node) noexcept {
 void begin_line(TableCursor& cursor, const Line& line) noexcept {
   cursor.in_line = true;
   cursor.at = line.list.empty() ? nullptr : const_cast<LockRecord*>(&line.list.front());
-  // Whoever begins to hold stands at the end, so those who hold now are among the first so many.
+  // A new holder joins at the end, so the entries that hold now are among the first `holders`.
   const std::uint32_t holders =
       line.mode == LockMode::kExclusive ? cursor.node->exclusive : cursor.node->shared;
   cursor.left = line.holds ? holders : UINT32_MAX;
@@ -90,7 +91,7 @@ void LockTable::move_cursors_from(const LockRecord& record, const LockRecordList
   }
 }
 
-// The next record of the line that the cursor is in, or begins, or null at its end.
+// The next record of the line that the cursor is in, or begins; nullopt at its end.
 std::optional<LockTable::PartyAt> LockTable::next_party(TableCursor& cursor) {
   const Line line = line_of(*cursor.node, cursor.line);
   if (!cursor.in_line) begin_line(cursor, line);
@@ -104,8 +105,8 @@ std::size_t LockTable::line_number(bool holds, Kin kin, LockMode mode) noexcept 
   return holds ? kWaitingLines + of_mode : 2 * static_cast<std::size_t>(kin) + of_mode;
 }
 
-// Copies the lines of the cursor's key from where it stands, at most so many parties; whether that
-// was all.
+// Copies the lines of the cursor's key from where it stands, at most `parties_max` parties. Returns
+// whether that was all.
 bool LockTable::copy_lines(TableCursor& cursor, LockListing& listing,
                            std::size_t parties_max) const {
   for (; cursor.line < kLines; ++cursor.line, cursor.in_line = false) {
@@ -131,7 +132,7 @@ bool LockTable::copy_section(TableCursor& cursor, LockListing& listing) const {
       next_key(cursor);
       continue;
     }
-    // What does not fit into the rest of a section begins one.
+    // A key that does not fit into the rest of a section begins the next one.
     if (!continued && parties_of(node) >= room && room < kSectionMax) return true;
 
     const std::size_t before = listing.parties.size();
@@ -173,7 +174,8 @@ std::vector<LockInfo> LockListing::assemble() && {
       in_sections |= key->continued;
     } while (++key != keys.end() && key->continued);
 
-    // Holders first, and of one who was seen several times the latest: as a holder, or last.
+    // Holders first; a party that was seen several times is listed once, as a holder if it was seen
+    // as one.
     std::sort(party, end, [](const Party& a, const Party& b) {
       if (a.holds != b.holds) return a.holds;
       return a.holds ? a.id < b.id : a.ticket < b.ticket;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LockTable, the ranks: who waits lends his rank to those he waits for, so that urgent work is not
-// held up by work that nobody hurries. An entry has the largest of: its own rank, its parent's
-// (which waits for it), that of whoever stands in line for a key that it holds or is before it in
-// the line, in a mode that excludes its own, and that of whoever was reported to wait for it.
+// LockTable, the ranks: a waiter lends its rank to the entries it waits for, so that urgent work is
+// not held up by work that is not. The rank of an entry is the largest of these: its own; its
+// parent's, as the parent waits for it; that of each waiter for a key that it holds, or behind it
+// in line for a key, in a mode that excludes its own; and that of each entry reported to wait for
+// it.
 //
-// Lending spreads in lift_all(), and what was lent is taken back in rank_anew(); nothing else
-// changes a rank. A rank rises at most once per distinct rank, and falls only when a wait ends, so
-// queues of any length cost little while everybody in them is equal.
+// lift_all() lends ranks on, and rank_anew() takes lent ranks back; nothing else changes a rank. A
+// rank rises at most once per distinct rank, and falls only when a wait ends, so lines of any
+// length cost little while all entries in them have equal ranks.
 
 #include <pv2/base/assert.h>
 
@@ -52,9 +53,10 @@ void LockTable::lift(SchedulerEntry& entry, std::uint16_t rank) {
   lifted_.push_back(&entry);
 }
 
-// Those whom `waiter` waits for at a key get its rank. Whoever stands before it has done the same,
-// so at the first before it that excludes everybody and has its rank already, the rest is done. And
-// who was lifted by one further back in the line, which excludes everybody, need not do it again.
+// Lends the rank of `waiter` to the entries it waits for at each of its keys. Each waiter before it
+// has done the same, so the walk ends at the first one before it that excludes all others and has
+// its rank already. A key is skipped if a waiter at or behind this place, which waits for all
+// others before it, has already lent this rank or a larger one there.
 void LockTable::lift_those_ahead(const SchedulerEntry& waiter) {
   const std::uint16_t rank = waiter.rank_;
   const std::uint64_t ticket = waiter.blocks_->ticket;
@@ -84,7 +86,7 @@ void LockTable::lift_those_ahead(const SchedulerEntry& waiter) {
       lift_line(node.waiters(Kin::kRoot, LockMode::kShared), node.limited());
       lift_line(node.waiters(Kin::kNested, LockMode::kShared), node.limited());
     }
-    if (done != 0) continue;  // the one that was met there sees, or will see, to the rest
+    if (done != 0) continue;  // the waiter met there has lent, or will lend, to the rest
     for (LockRecord& holder : node.holders(LockMode::kExclusive)) lift(holder.entry(), rank);
     if (!waits_for_all) continue;
     for (LockRecord& holder : node.holders(LockMode::kShared)) lift(holder.entry(), rank);
@@ -99,7 +101,7 @@ void LockTable::lift_all() {
     for (SchedulerEntry* c = entry.first_child_; c != nullptr; c = c->next_sibling_) {
       lift(*c, entry.rank_);
     }
-    // Nobody has less than the lowest rank, so it lifts nobody.
+    // No entry has less than the lowest rank, so lending that lifts none.
     if (waits(entry) && entry.rank_ > ranks_.front().first) lift_those_ahead(entry);
     if (const auto at = reported_.find(&entry); at != reported_.end()) {
       lift(*at->second.producer, entry.rank_);
@@ -108,7 +110,7 @@ void LockTable::lift_all() {
   lifted_lines_.clear();
 }
 
-// What an entry has from its parent and from those who were reported to wait for it.
+// The rank lent to `entry` by its parent and by the entries reported to wait for it.
 std::uint16_t LockTable::rank_lent_outside_lines(const SchedulerEntry& entry) const {
   std::uint16_t lent = entry.parent != nullptr ? entry.parent->rank_ : 0;
   if (!reported_.empty()) {
@@ -119,8 +121,8 @@ std::uint16_t LockTable::rank_lent_outside_lines(const SchedulerEntry& entry) co
   return lent;
 }
 
-// Of one that holds: behind the first in line who excludes everybody, nobody has a larger rank than
-// that one.
+// The rank lent to a holder by the lines at its keys. Behind the first waiter that excludes all
+// others, none has a larger rank than that waiter, so the walk ends there.
 std::uint16_t LockTable::rank_lent_in_lines(const SchedulerEntry& holder) {
   std::uint16_t lent = 0;
   for (const std::uintptr_t word : links_of(holder)) {
@@ -145,9 +147,9 @@ std::uint16_t LockTable::rank_lent_in_lines(const SchedulerEntry& holder) {
   return lent;
 }
 
-// For everybody in the line for `node`, and its holders, in one pass from the back.
+// Lends ranks to all waiters in the line for `node`, and to its holders, in one pass from the back.
 void LockTable::lend_in_line(LockNode& node) {
-  std::uint16_t writers = 0;  // the largest rank of those behind, by what they ask for
+  std::uint16_t writers = 0;  // the largest ranks of the waiters behind, by mode
   std::uint16_t readers = 0;
   const auto lent_to = [&](LockMode mode) {
     const bool by_all = mode == LockMode::kExclusive || node.limited();
@@ -184,9 +186,9 @@ void LockTable::lend_in_line(LockNode& node) {
   }
 }
 
-// Adds to the lenders everybody who may have a part of his rank from them, over any number of
-// steps. Who stands before one that excludes everybody, and was looked at for it, is not looked at
-// again for those between the two.
+// Adds to the lenders every entry that may have its rank from them, over any number of steps.
+// Entries that were looked at because they stand before a waiter that excludes all others are not
+// looked at again for the waiters between.
 void LockTable::add_borrowers(std::vector<SchedulerEntry*>& borrowers) {
   boost::unordered_flat_set<const SchedulerEntry*> seen(borrowers.begin(), borrowers.end());
   boost::unordered_flat_map<const LockNode*, std::uint64_t> seen_before;
@@ -221,7 +223,7 @@ void LockTable::add_borrowers(std::vector<SchedulerEntry*>& borrowers) {
   }
 }
 
-// Everything that was lent among them is taken back, and lent again as it is now.
+// Takes back every rank lent among `entries`, and lends again by the waits of now.
 void LockTable::rank_anew(const std::vector<SchedulerEntry*>& entries) {
   for (SchedulerEntry* const entry : entries) set_rank(*entry, entry->own_rank_);
   for (SchedulerEntry* const entry : entries) lift(*entry, rank_lent_outside_lines(*entry));
@@ -232,7 +234,7 @@ void LockTable::rank_anew(const std::vector<SchedulerEntry*>& entries) {
     for (const std::uintptr_t word : links_of(*entry)) lines.insert(&LockLink(word).node());
   }
   for (LockNode* const node : lines) lend_in_line(*node);
-  // One that lost nothing still lends to those of them that it waits for.
+  // An entry that lost nothing still lends to those of `entries` that it waits for.
   for (SchedulerEntry* const entry : entries) lifted_.push_back(entry);
   lift_all();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LockTable, the part about waiting: the lines before the keys, and who is asked again after an
-// event. It makes no rule: it asks may_take(), and every shortcut here says why nobody else could
-// be concerned.
+// LockTable, the waiters: the lines at the keys, and which waiters are asked again after an event.
+// It makes no rule of its own: it asks may_take(), and every shortcut here says why no other waiter
+// could be concerned.
 
 #include <pv2/base/assert.h>
 
@@ -16,12 +16,12 @@
 namespace pv2 {
 namespace {
 
-// A chunk is 16 KB; what was once needed is kept for the next time.
+// A chunk is 16 KB; chunks are kept for reuse.
 constexpr std::size_t kBlocksPerChunk = 256;
 
-// With a million entries waiting, the next in line is not in any cache when the lock comes free;
-// erasing its predecessor has just touched its record, so its address is at hand. An entry spans
-// three or four lines, all of which a grant touches.
+// With a million entries waiting, the next in line is in no cache when the lock comes free; erasing
+// its predecessor has just touched its record, so its address is at hand. An entry spans three or
+// four cache lines, all of which a grant touches.
 void prefetch(const SchedulerEntry& entry) noexcept {
   const auto* bytes = reinterpret_cast<const char*>(&entry);
   for (std::size_t at = 0; at < sizeof(SchedulerEntry); at += 64) __builtin_prefetch(bytes + at, 1);
@@ -38,8 +38,8 @@ void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
   PV2_ASSERT(!entry.holds_locks_ && entry.blocks_ == nullptr,
              "whoever begins to wait neither holds nor waits");
   PV2_ASSERT(entry.node_count_ != 0, "whoever waits for locks asks for some");
-  // While it stands in line it waits for that, and not for its children: a circle through it as
-  // their parent is open.
+  // While an entry stands in line it waits for its locks, and not for its children: a cycle through
+  // it as their parent is open.
   open_cycles_with(entry);
   const std::uint64_t ticket = ++last_ticket_;
   const auto links = links_of(entry);
@@ -60,7 +60,7 @@ void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
     lifted_.push_back(&entry);
     lift_all();
   }
-  // A root is the last in its lines: it closes a cycle only if somebody said that he waits for it.
+  // A root is the last in its lines: it closes a cycle only if a reported wait is for it.
   if (entry.parent != nullptr || !reported_.empty()) suspects_cycles_ = true;
 }
 
@@ -71,7 +71,7 @@ void LockTable::cancel(SchedulerEntry& entry, SteadyTime now) {
   unlink_waits(entry);
   recycle(std::exchange(entry.blocks_, nullptr), links_of(entry).size());
   rank_anew(borrowers);
-  suspect_if_it_waits(entry);  // for its children, now that it does not stand in line itself
+  suspect_if_it_waits(entry);  // for its children, now that it no longer stands in line
   for (const std::uintptr_t word : links_of(entry)) {
     concern(LockLink(word).node(), LockLink(word).mode());
   }
@@ -80,12 +80,12 @@ void LockTable::cancel(SchedulerEntry& entry, SteadyTime now) {
 
 void LockTable::hold_as_newcomer(SchedulerEntry& entry, SteadyTime now) {
   hold(entry, now);
-  // It finds waiters at its keys only if it passed them; they now wait for it.
+  // There are waiters at its keys only if it passed them; they now wait for it.
   if (!one_rank()) {
     lift(entry, rank_lent_in_lines(entry));
     lift_all();
   }
-  // What an ancestor holds covers them, and they may now pass other waiters.
+  // The new hold covers its descendants that wait, and they may now pass other waiters.
   if (entry.waiting_descendants_ != 0) serve_everybody(now);
   suspect_if_it_waits(entry);
 }
@@ -98,8 +98,9 @@ bool LockTable::at_a_limit(const SchedulerEntry& entry) noexcept {
 
 void LockTable::grant(SchedulerEntry& entry, SteadyTime now) {
   PV2_ASSERT(waits(entry), "whoever is granted its set has waited for it");
-  // Nobody is before a root any more, except where there are places for several. A descendant may
-  // pass those who are. In both cases it does not wait for them any longer.
+  // No waiter is before a root that is granted, except at a key with places for several. A
+  // descendant may have passed the waiters before it. In both cases the entry no longer waits for
+  // them.
   std::vector<SchedulerEntry*> borrowers;
   if (!one_rank() && (entry.stands_with_nested_ || at_a_limit(entry))) {
     borrowers.push_back(&entry);
@@ -110,7 +111,7 @@ void LockTable::grant(SchedulerEntry& entry, SteadyTime now) {
   rank_anew(borrowers);
   granted_.push_back(entry);
   suspect_if_it_waits(entry);
-  // Those behind it had counted it as one who will need a place, and it needed none.
+  // The waiters behind it had counted it as needing a place, and it needed none.
   const auto links = links_of(entry);
   for (std::size_t i = 0; i < links.size(); ++i) {
     LockNode& node = LockLink(links[i]).node();
@@ -118,7 +119,7 @@ void LockTable::grant(SchedulerEntry& entry, SteadyTime now) {
   }
 }
 
-// Its records stay with it: it goes on to hold, or gives them back.
+// The entry keeps its records: it goes on to hold, or the caller recycles them.
 void LockTable::unlink_waits(SchedulerEntry& entry) {
   open_cycles_with(entry);
   const auto links = links_of(entry);
@@ -138,8 +139,8 @@ void LockTable::unlink_waits(SchedulerEntry& entry) {
   }
 }
 
-// Others have begun to wait until `head` and its descendants are undone: whoever of these stands in
-// line passes those before him from now on, and a circle through these is open.
+// Others have begun to wait until `head` and its descendants are undone. From now on those of them
+// that stand in line pass the waiters before them, and a cycle through these waiters is open.
 void LockTable::let_pass(SchedulerEntry& head, SteadyTime now) {
   if (!stands_in_line_below(head)) return;
   if (waits(head) && !head.stands_with_nested_) stand_with_nested(head);
@@ -147,7 +148,8 @@ void LockTable::let_pass(SchedulerEntry& head, SteadyTime now) {
   suspects_cycles_ = true;
 }
 
-// One that stands with the roots is looked at one by one from now on.
+// Moves a waiter from the lines of the roots to those of the nested waiters, which are asked one by
+// one.
 void LockTable::stand_with_nested(SchedulerEntry& entry) {
   const auto links = links_of(entry);
   for (std::size_t i = 0; i < links.size(); ++i) {
@@ -164,8 +166,8 @@ void LockTable::stand_with_nested(SchedulerEntry& entry) {
   link_nested(entry);
 }
 
-// Somebody who held or waited for `node` in `mode` no longer does. Only what that mode excluded is
-// concerned: readers never waited for a reader, except for a place.
+// An entry that held or waited for `node` in `mode` no longer does. Only waiters that this mode
+// excluded are concerned: readers never waited for a reader, except for a place.
 void LockTable::concern(LockNode& node, LockMode mode) {
   if (node.waiter_count == 0) return;
   for (const Kin kin : {Kin::kRoot, Kin::kNested}) {
@@ -180,25 +182,26 @@ void LockTable::concern(LockNode& node, LockMode mode) {
 
 bool LockTable::exhausted(const Cursor& cursor) noexcept {
   LockRecordList& list = cursor.node->waiters(cursor.kin, cursor.mode);
-  // Held again, or no place left: whoever is covered by an ancestor never waited for this key, all
-  // others wait on.
+  // The key is held again, or has no place left: a waiter covered by an ancestor never waited for
+  // this key, and all others wait on.
   if (cursor.at == list.end() || !cursor.node->free_for(cursor.mode)) return true;
   if (cursor.node->limited() && cursor.node->taken() >= cursor.node->limit) return true;
   if (cursor.kin == Kin::kNested) return false;
-  // Roots pass nobody, so a root behind a waiter that excludes it need not be asked.
+  // Roots pass no waiter, so a root behind a waiter that excludes it need not be asked.
   if (cursor.mode == LockMode::kExclusive) return cursor.at != list.begin();
   return cursor.node->first_conflict(cursor.mode) < cursor.at->ticket();
 }
 
 // Asks the waiters of all concerned lists in one merged order of arrival: with several keys
-// released at once, key after key would let a later waiter of the first key pass an earlier one of
-// the second. The cursors are a heap, as a set of many keys concerns as many lists.
+// released at once, going key by key would let a later waiter of the first key pass an earlier one
+// of the second. The cursors are a heap, as the release of a set of many keys concerns as many
+// lists.
 //
-// A section asks so many and no more. The rest is owed: their cursors stay, and are moved on when
-// somebody at whom one stands leaves his line meanwhile.
+// A section asks at most kServedMax waiters. The rest is owed: their cursors stay, and a cursor is
+// moved on when the waiter it stands at leaves its line meanwhile.
 void LockTable::serve_concerned(SteadyTime now) {
   owes_ = false;
-  std::size_t heap = 0;  // so many of them, from the first, are in it
+  std::size_t heap = 0;  // how many cursors, from the first, are in the heap
   const auto came_later = [](const Cursor& a, const Cursor& b) {
     return a.at->ticket() > b.at->ticket();
   };
@@ -208,7 +211,7 @@ void LockTable::serve_concerned(SteadyTime now) {
     return concerned_[--heap];
   };
   while (true) {
-    // Those that have just been added, or moved on.
+    // The cursors that have just been added, or moved on.
     const auto moved = concerned_.begin() + static_cast<std::ptrdiff_t>(heap);
     concerned_.erase(std::remove_if(moved, concerned_.end(), exhausted), concerned_.end());
     for (; heap < concerned_.size(); ++heap) {
@@ -255,8 +258,8 @@ void LockTable::forget_concerned(const LockNode& node) {
   std::erase_if(concerned_, [&](const Cursor& cursor) { return cursor.node == &node; });
 }
 
-// The same without shortcuts, for the rare grant to an ancestor of waiters: after each grant it
-// begins again with the earliest, until nobody may take anything.
+// Like serve_concerned(), without shortcuts, for the rare grant to an ancestor of waiters: after
+// each grant it begins again with the earliest waiter, until none may take its set.
 void LockTable::serve_everybody(SteadyTime now) {
   std::vector<SchedulerEntry*> waiting;
   for_each_waiter([&](SchedulerEntry& entry) { waiting.push_back(&entry); });
@@ -272,7 +275,7 @@ void LockTable::serve_everybody(SteadyTime now) {
     grant(**at, now);
     waiting.erase(at);
   }
-  concerned_.clear();  // everybody was asked
+  concerned_.clear();  // all waiters were asked
   owes_ = false;
 }
 

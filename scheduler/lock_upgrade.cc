@@ -16,8 +16,8 @@ const LockRequest* request_of(const SchedulerEntry& entry, const ResourceKey& ke
   return at == requests.end() || at->key != key ? nullptr : &*at;
 }
 
-// The nearest ancestor that shares `key`, unless one further up has it exclusively and so covers
-// everything.
+// The nearest ancestor that shares `key`, unless one further up asks for it exclusively and so
+// covers everything.
 const SchedulerEntry* sharing_ancestor(const SchedulerEntry& entry, const ResourceKey& key) {
   const SchedulerEntry* sharing = nullptr;
   for (const SchedulerEntry* a = entry.parent; a != nullptr; a = a->parent) {

@@ -2,8 +2,8 @@
 //
 // LockingScheduler: one critical section per call. Each follows the same course: read the clock,
 // take the mutex, change the lock table and the queues, count what became runnable, leave the
-// mutex, then signal sleepers. Where an entry belongs is decided in enqueue() and queue_granted()
-// alone.
+// mutex, then signal sleepers. Where an entry belongs is decided in enqueue(), put_back() and
+// place_changed() alone.
 
 #include "pv2/scheduler/locking_scheduler.h"
 
@@ -22,8 +22,8 @@
 namespace pv2 {
 namespace {
 
-// Circles that one search keeps, and that one listing shows: each may cost a walk through all who
-// wait. Whoever stands in more is told of the others when these are opened.
+// How many cycles one search keeps, and one listing shows: each may cost a walk through all
+// waiters. Further cycles of the same members are found when the kept ones are opened.
 constexpr std::size_t kCyclesMax = 64;
 
 }  // namespace
@@ -37,7 +37,7 @@ LockingScheduler::Section::Section(const LockingScheduler& scheduler) : schedule
 LockingScheduler::Section::~Section() {
   const std::uint64_t looks = scheduler_.table_->looks() - before_;
   scheduler_.section_looks_max_ = std::max(scheduler_.section_looks_max_, looks);
-  scheduler_.show_cycles();  // whatever the section did, so that none can forget it
+  scheduler_.show_cycles();  // whatever the section did, so that no section can forget it
   scheduler_.queues_mutex_.unlock();
 }
 
@@ -56,9 +56,9 @@ void LockingScheduler::check_invariants() const {
   PV2_ASSERT(fresh_ == 0 && fresh_top_ == 0, "what became runnable was counted for the sleepers");
 }
 
-// What a section has begun and could not end: very many readers that wait for one writer are
-// granted its key in sections. A poll goes on with it, as whoever releases a lock may hold others
-// of the engine's.
+// Goes on with what a section began and could not end: very many readers that wait for one writer
+// are granted its key in sections. A poll does this, as a thread that releases a lock may hold
+// mutexes of the engine.
 void LockingScheduler::serve_rest() {
   const std::uint64_t before = table_->looks();
   table_->begin_section();
@@ -70,14 +70,14 @@ void LockingScheduler::serve_rest() {
 
 namespace {
 
-// Ranks of higher classes are larger, so what is top begins somewhere and goes on to the end.
+// Ranks of higher classes are larger, so the top classes are all classes from some number on.
 std::size_t lowest_top_class(const ReadyQueue& ready) {
   std::size_t cls = 0;
   while (cls < kRankClasses && !ready.is_top(first_rank_of(cls))) ++cls;
   return cls;
 }
 
-// How urgency_ holds both of its parts.
+// How urgency_ packs its two parts.
 constexpr int kUrgencyShift = 16;
 constexpr std::uint64_t class_in(std::uint64_t urgency) { return urgency & 0xFFFFU; }
 constexpr std::uint64_t lifts_in(std::uint64_t urgency) { return urgency >> kUrgencyShift; }
@@ -176,7 +176,7 @@ std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run
     ++sleepers.asleep;
     arrived.wait_for(queues_mutex_, give_up - now);
     // A token stands for one worker that a signaller already took off the sleepers; it does not
-    // matter which of them consumes it, only that no signal is counted for a worker that has left.
+    // matter which worker consumes it, only that no signal is counted for a worker that has left.
     if (sleepers.tokens != 0) {
       --sleepers.tokens;
     } else {
@@ -205,7 +205,7 @@ std::uint64_t LockingScheduler::lifts() const noexcept {
   return lifts_in(urgency_.load(std::memory_order_relaxed));
 }
 
-// The rank that it was polled with is the worker's to read until it is settled.
+// The worker may read the rank that `polled` was polled with until the entry is settled.
 bool LockingScheduler::is_overtaken(const SchedulerEntry& polled,
                                     std::uint64_t lifts_then) const noexcept {
   const std::uint64_t now = urgency_.load(std::memory_order_relaxed);
@@ -307,7 +307,7 @@ std::vector<WaitCycle> LockingScheduler::take_new_cycles() {
   return cycles;
 }
 
-// What others look at without the mutex.
+// Publishes what other threads look at without the mutex.
 void LockingScheduler::show_cycles() const {
   const auto show = [](std::atomic<bool>& hint, bool value) {
     if (hint.load(std::memory_order_relaxed) != value) hint.store(value, std::memory_order_relaxed);
@@ -316,7 +316,7 @@ void LockingScheduler::show_cycles() const {
   show(suspects_cycles_, table_->suspects_cycles());
 }
 
-// Sections of one action, between which others work, until there is no more.
+// Does one action in sections, between which other threads work, until there is no more.
 template <class Prepare, class Part>
 void LockingScheduler::in_sections(Prepare prepare, Part part) const {
   for (bool first = true, more = true; more; first = false) {
@@ -431,7 +431,7 @@ void LockingScheduler::meet(SchedulerEntry& entry) {
   if (entry.place_ != SchedulerEntry::Place::kUnknown) return;
   entry.place_ = SchedulerEntry::Place::kOut;
   table_->meet(entry, ready_->rank(entry));
-  if (entry.first_child_ != nullptr) place_changed();  // they have at least its rank from now on
+  if (entry.first_child_ != nullptr) place_changed();  // its children now have at least its rank
 }
 
 void LockingScheduler::know(SchedulerEntry& entry) {
@@ -467,7 +467,7 @@ void LockingScheduler::apply(SchedulerEntry& entry, SteadyTime now) {
       unlock(entry, now);
       table_->forget(entry);
       entry.place_ = SchedulerEntry::Place::kUnknown;
-      place_changed();  // what was lent because of a reported wait is taken back
+      place_changed();  // ranks lent by reported waits are taken back
       return;
   }
 }
@@ -501,8 +501,8 @@ void LockingScheduler::push_ready(SchedulerEntry& entry, ReadySection section) {
   count_ready(entry);
 }
 
-// It kept its locks while it was out, so it is ready again. Its rank may have been lent since: then
-// it is the first of those that have that one.
+// The entry kept its locks while it was out, so it is ready again. If it was lent another rank
+// since, it is the first of the entries with that rank.
 void LockingScheduler::put_back(SchedulerEntry& entry) {
   PV2_ASSERT(entry.holds_locks(), "what was polled held its locks and has not given them back");
   PV2_ASSERT(entry.queued_rank_ != SchedulerEntry::kNotQueued || entry.rank_ == entry.queued_rank_,
@@ -523,8 +523,8 @@ void LockingScheduler::count_ready(const SchedulerEntry& entry) {
   if (ready_->is_top(entry.rank_)) ++fresh_top_;
 }
 
-// Written only when it changes: workers read it before each step. Whether a polled entry was lent a
-// higher class.
+// Writes urgency_ only when it changes, as workers read it before each step. Returns whether a
+// polled entry was lent a higher class.
 bool LockingScheduler::note_urgency() {
   const std::uint64_t urgency = table_->lifts_of_polled() << kUrgencyShift | ready_->first_class();
   const std::uint64_t before = urgency_.load(std::memory_order_relaxed);
@@ -533,8 +533,9 @@ bool LockingScheduler::note_urgency() {
   return lifts_in(urgency) != lifts_in(before);
 }
 
-// Puts those where they belong whom the lock table has granted their locks or given another rank.
-// Whoever waited goes before those who begin: it arrived earlier than they did.
+// Queues the entries that the lock table has granted their locks, and moves those it has given
+// another rank. An entry that waited goes before those that begin: it arrived earlier than they
+// did.
 void LockingScheduler::place_changed() {
   while (SchedulerEntry* const entry = table_->granted().pop_front()) {
     entry->granted_in_queue_ = true;
@@ -563,7 +564,7 @@ void LockingScheduler::place_changed() {
 std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run) {
   if (stats_.runnable == 0) return 0;
   if (work == Work::kAny) {
-    // Who sleeps, or has been signalled and is on his way, gets his share.
+    // A worker that sleeps, or was signalled and is on its way, gets its share.
     const std::size_t workers = 1 + any_.asleep + any_.tokens;
     run = run.first(std::min(run.size(), (stats_.runnable + workers - 1) / workers));
   }
@@ -579,20 +580,20 @@ std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run) {
   return taken;
 }
 
-// The end of a critical section that may have made something runnable. Work of the top classes goes
-// to those who are reserved for it as far as they sleep, the rest to anybody. What is in a worker's
-// run and became urgent is looked for by one of the reserved.
+// Ends a critical section that may have made something runnable. Work of the top classes goes to
+// reserved workers, as far as they sleep; the rest goes to ordinary workers. If an entry in a
+// worker's run became urgent, one reserved worker is to look for it.
 LockingScheduler::Wakes LockingScheduler::claim_sleepers() {
   const bool looks_into_runs = note_urgency();
   Wakes wakes;
-  const std::size_t lifted = std::exchange(lifted_to_top_, 0);  // no new work for anybody else
+  const std::size_t lifted = std::exchange(lifted_to_top_, 0);  // no new work for other workers
   wakes.top = std::min(std::exchange(fresh_top_, 0) + lifted, top_.asleep);
   if (looks_into_runs && !std::exchange(top_.nudged, true)) {
     wakes.top = std::max<std::size_t>(wakes.top, std::min<std::size_t>(1, top_.asleep));
   }
   const std::size_t fresh_for_top = wakes.top - std::min(wakes.top, lifted);
   wakes.any = std::min(std::exchange(fresh_, 0) - fresh_for_top, any_.asleep);
-  // Somebody has to go on with what this section could not end.
+  // A worker has to go on with what this section could not end.
   if (table_->owes() && wakes.any == 0) wakes.any = std::min<std::size_t>(1, any_.asleep);
   top_.asleep -= wakes.top;
   top_.tokens += wakes.top;

@@ -91,7 +91,7 @@ class ClassQueues final : public ReadyQueue {
   // 0 is no class, so at most 255 are named and the last class always finds a slot.
   static constexpr std::uint8_t kUnnamed = 255;
 
-  // Only classes before `end`.
+  // Takes entries of classes before `end` only.
   std::size_t take_below(std::span<SchedulerEntry*> run, std::size_t end) {
     std::size_t taken = 0;
     std::size_t slot = 0;

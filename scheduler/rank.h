@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks: the place of an entry in the order of service as one number, so that it can be compared
-// and lent to whoever it waits for: the class above, the priority below, larger goes first. Which
-// class comes first is the scheduler's business, not this file's.
+// Ranks: an entry's place in the order of service as one number, which can be compared and lent to
+// the entries it waits for. The class is in the upper byte, the priority in the lower one; a larger
+// rank goes first. The scheduler decides which class comes first.
 
 #pragma once
 
@@ -23,7 +23,7 @@ namespace pv2 {
 /// The class as ranks order it: a larger one goes first.
 inline constexpr std::size_t kRankClasses = 256;
 [[nodiscard]] constexpr std::size_t rank_class(std::uint16_t rank) noexcept { return rank >> 8; }
-/// The lowest rank of such a class.
+/// The lowest rank of the class `cls`.
 [[nodiscard]] constexpr std::uint16_t first_rank_of(std::size_t cls) noexcept {
   return static_cast<std::uint16_t>(cls << 8);
 }

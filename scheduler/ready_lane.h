@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReadyLane: the entries of one queue that can run, in two sections: those that go on before those
-// that begin. Each section is first in, first out. It owns nothing and allocates nothing: the links
-// are in the entries.
+// ReadyLane: the runnable entries of one queue, in two sections: entries that go on stand before
+// entries that begin. Each section is first in, first out. It owns nothing and allocates nothing:
+// the links are in the entries.
 
 #pragma once
 
@@ -18,7 +18,7 @@ namespace pv2 {
 /// Which part of a lane an entry joins, at its end.
 enum class ReadySection : std::uint8_t {
   kFront,  ///< A holder that goes on, a woken parent, a child, a waiter that got its locks.
-  kBack,   ///< Whoever begins or yields.
+  kBack,   ///< An entry that begins or yields.
 };
 
 /// Guarded by its scheduler's mutex.
@@ -36,7 +36,7 @@ class ReadyLane {
     list.tail = &entry;
   }
 
-  /// At the beginning of a section: it was popped, and nothing came of it. Turns that were counted
+  /// Puts an entry that was popped and has not begun at the beginning of a section. Turns counted
   /// meanwhile stay counted.
   void put_back(SchedulerEntry& entry, ReadySection section) noexcept {
     Section& list = section == ReadySection::kFront ? front_ : back_;
@@ -46,8 +46,8 @@ class ReadyLane {
     list.head = &entry;
   }
 
-  /// The next one: the front first, but after `bounded_wait` of the front in a row one of the back
-  /// (0: never). The lane is not empty.
+  /// Takes the next entry: the front first, but after `bounded_wait` entries of the front in a row
+  /// one of the back (0: never). The lane must not be empty.
   SchedulerEntry& pop(std::uint32_t bounded_wait) noexcept {
     PV2_ASSERT(!empty(), "only a lane that has something is asked for the next entry");
     const bool overdue = bounded_wait != 0 && front_run_ >= bounded_wait && back_.head != nullptr;
@@ -66,8 +66,8 @@ class ReadyLane {
     if (back_.head == nullptr) front_run_ = 0;
   }
 
-  /// How many stand before `entry`, which is in it, counted up to `most`: all of the front before
-  /// one at the back.
+  /// How many entries stand before `entry`, which is in this lane, counted up to `most`. All of the
+  /// front stands before an entry at the back.
   [[nodiscard]] std::size_t count_ahead(const SchedulerEntry& entry,
                                         std::size_t most) const noexcept {
     std::size_t ahead = 0;

@@ -16,7 +16,8 @@ class OneLane final : public ReadyQueue {
  public:
   explicit OneLane(std::uint32_t bounded_wait) : bounded_wait_(bounded_wait) {}
 
-  // Without classes and priorities everybody is equal, so there is nothing to lend or to reserve.
+  // Without classes and priorities all entries are equal, so there is nothing to lend or to
+  // reserve.
   [[nodiscard]] std::uint16_t rank(const SchedulerEntry& /*entry*/) const override { return 0; }
   [[nodiscard]] bool is_top(std::uint16_t /*rank*/) const override { return true; }
 

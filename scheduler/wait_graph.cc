@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WaitGraph. Read build(): first those who can go on are left out, if there are limits; then what
-// is left becomes a graph with an edge for each wait; then its strongly connected components are
-// numbered. Each circle lies in one of them, and each of them with two vertices has one.
+// WaitGraph. Start at build(): if there are limits, members that can go on are left out first; then
+// the rest becomes a graph with an edge for each wait; then its strongly connected components are
+// numbered. Each cycle lies in one component, and each component of at least two vertices has a
+// cycle.
 
 #include "wait_graph.h"
 
@@ -15,7 +16,7 @@
 namespace pv2 {
 namespace {
 
-// The places of a line among the vertices: see Places.
+// The offsets of a line's vertices: see Places.
 constexpr std::uint32_t kExclusiveHolders = 0;
 constexpr std::uint32_t kAllHolders = 1;
 constexpr std::uint32_t kPlaceHolders = 2;
@@ -38,7 +39,7 @@ std::size_t before(const std::vector<std::uint64_t>& tickets, std::uint64_t tick
 
 }  // namespace
 
-/// Of one line, as far as it has been gone through: those who can go on no more.
+/// Of one line, as far as the pass has come: the parties that are stuck.
 struct WaitGraph::Counts {
   std::size_t exclusive_holders = 0;
   std::size_t holders = 0;
@@ -128,10 +129,10 @@ void WaitGraph::build() {
   visited_in_.assign(vertices_, 0);
 }
 
-// Without limits everybody counts as stuck here: who is, is in a component or waits for one. At a
-// limit that is not enough, as whoever stands in line for a place waits for any of several. So
-// those are left out who are held up by nobody, or only by those who were left out, until that is
-// nobody.
+// Without limits every member counts as stuck here: one that really is lies in a component or waits
+// for one. At a limit that is not enough, as a waiter for a place waits for any one of several. So
+// members that are held up by none, or only by members already left out, are left out, until there
+// are no more.
 void WaitGraph::leave_out_who_goes_on() {
   const bool limited = std::ranges::any_of(
       lines_, [](const Line& line) { return line.limit != LockNode::kNoLimit; });
@@ -143,7 +144,8 @@ void WaitGraph::leave_out_who_goes_on() {
   }
 }
 
-// Whether somebody was left out. In order of the tickets, so a line of any length takes one pass.
+// Visits the members in line in order of their tickets, so a line of any length takes one pass.
+// Returns whether a member was left out.
 bool WaitGraph::pass_through_lines(std::vector<Counts>& counts) {
   counts.assign(lines_.size(), {});
   for (std::size_t i = 0; i < lines_.size(); ++i) {
@@ -163,7 +165,7 @@ bool WaitGraph::pass_through_lines(std::vector<Counts>& counts) {
       const Counts& count = counts[wants_[i].line];
       const std::size_t parties = count.place_holders + (members_[member].passes ? 0 : count.ahead);
       const std::uint32_t limit = lines_[wants_[i].line].limit;
-      // A limit of 0 is waited out by nobody but an operator.
+      // Only an operator ends a wait at a limit of 0.
       wants_[i].out_of_places =
           limit != LockNode::kNoLimit && limit != 0 && !wants_[i].exempt && parties >= limit;
     }
@@ -198,8 +200,8 @@ bool WaitGraph::is_held_up(Index member, const std::vector<Counts>& counts) cons
                      });
 }
 
-// Those who stand in no line wait for children or for whom they named. Whether somebody was left
-// out.
+// Visits the members that stand in no line: they wait for children or as reported. Returns whether
+// a member was left out.
 bool WaitGraph::pass_through_others() {
   bool any = false;
   for (bool changed = true; changed;) {
@@ -234,7 +236,7 @@ void WaitGraph::add_edges() {
     const Index producer = member_of(members_[i].producer);
     if (producer != kNobody && stuck_[producer] != 0) add_edge(i, producer);
   }
-  // By their beginnings, so that those of a vertex lie together.
+  // Sorted by their sources, so that the edges of a vertex lie together.
   first_edge_.assign(vertices_ + std::size_t{1}, 0);
   for (const auto& [from, to] : edges_) ++first_edge_[from + 1];
   for (Index i = 0; i < vertices_; ++i) first_edge_[i + 1] += first_edge_[i];
@@ -338,10 +340,10 @@ void WaitGraph::number_components() {
   PV2_ASSERT(open.empty(), "every vertex belongs to a component");
 }
 
-// ---- Circles ----
+// ---- Cycles ----
 
-// The fewest members that lead from `start` back to it. A place in a line is on the way, and is no
-// member: it costs nothing.
+// The path of the fewest members from `start` back to it. The places in lines on the way are no
+// members and cost nothing.
 std::vector<WaitGraph::Index> WaitGraph::path_through(Index start) {
   ++round_;
   std::deque<Index> to_do{start};

@@ -77,7 +77,8 @@ CommitAnswer Committer::commit_all(CommitList& requests) {
   return CommitAnswer::kQueued;
 }
 
-// Here, where the request is in the processor's cache, and not when it is written.
+// The size is checked here, where the request is in the processor's cache, and not when it is
+// written.
 void Committer::stamp(CommitRequest& request, CommitSequence& last,
                       bool& too_large) const noexcept {
   request.sequence.value = ++last.value;

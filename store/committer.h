@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Committer: the queue in front of a store and the one place that writes to it. It stamps requests
-// in the order in which they arrive, takes everything that is queued, has it written as one unit,
-// and hands the unit to the sink with nothing locked. There is no timer: a unit is what arrived
-// while the previous one was being synced.
+// in the order in which they arrive, takes everything that is queued, has it written as one unit
+// (group commit), and hands the unit to the sink with no lock held. There is no timer: a unit is
+// what arrived while the previous one was being synced.
 //
 //     commit() --stamp--> queue --take all--> cut into units --write--> sink
 //
@@ -39,7 +39,7 @@ class Committer {
  public:
   enum class Thread {
     kOwn,     ///< A thread of its own writes.
-    kCaller,  ///< Whoever calls pump() writes.
+    kCaller,  ///< The caller of pump() writes.
   };
   struct Options {
     Thread thread = Thread::kOwn;
@@ -48,12 +48,12 @@ class Committer {
         unit_size;  ///< A unit is cut before it exceeds this; one request may exceed it alone.
   };
 
-  /// Continues behind `last`. `store_name` is for messages.
+  /// Stamps requests with the sequences after `last`. `store_name` is for messages.
   Committer(std::string store_name, UnitWriter& writer, CommitSink& sink, CommitSequence last,
             Options options);
-  /// OK, or why it has no thread; then it takes nothing, and is destroyed.
+  /// OK, or why its thread did not start; then it is given no requests, and is destroyed.
   [[nodiscard]] const Status& started() const noexcept { return started_; }
-  /// Without close(): what is still queued is dropped, as in a crash, and the sink is not told.
+  /// Without close(): what is still queued is dropped, as in a crash, and the sink is not called.
   ~Committer();
   Committer(const Committer&) = delete;
   Committer& operator=(const Committer&) = delete;
@@ -61,12 +61,12 @@ class Committer {
   CommitAnswer commit(CommitRequest& request) PV2_EXCLUDES(queue_mutex_);
   CommitAnswer commit_all(CommitList& requests) PV2_EXCLUDES(queue_mutex_);
 
-  /// Writes at most the first `requests_max` queued requests. False when there was nothing or the
-  /// thread is its own.
+  /// Writes at most the first `requests_max` queued requests. Returns false if nothing was queued,
+  /// or if the committer has its own thread.
   bool pump(std::size_t requests_max = SIZE_MAX) PV2_EXCLUDES(queue_mutex_);
 
-  /// Refuses new requests, writes what is queued, stops the thread. Idempotent; every caller
-  /// returns after the end.
+  /// Refuses new requests, writes what is queued, stops the thread. Idempotent; every call returns
+  /// only after the end.
   void close() noexcept PV2_EXCLUDES(queue_mutex_);
 
   [[nodiscard]] std::size_t queued() const PV2_EXCLUDES(queue_mutex_);
@@ -96,10 +96,10 @@ class Committer {
   CommitSequence last_sequence_ PV2_GUARDED_BY(queue_mutex_);
   bool sleeping_ PV2_GUARDED_BY(queue_mutex_) = false;
   State state_ PV2_GUARDED_BY(queue_mutex_) = State::kOpen;
-  bool queued_too_large_ PV2_GUARDED_BY(queue_mutex_) = false;  ///< Ever.
+  bool queued_too_large_ PV2_GUARDED_BY(queue_mutex_) = false;  ///< A request ever was.
 
   std::atomic<bool> dropped_ = false;  // relaxed: the join orders everything else
-  // Owned by whoever writes: the thread, or the caller of pump().
+  // Owned by the writer: the thread, or the caller of pump().
   Status started_;  // constant
   Status failure_;
   bool look_at_sizes_ = false;

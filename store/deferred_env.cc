@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every operation first asks whether it goes through: after apply() there is no lock and no list.
+// An operation first asks whether it goes through: after apply() it needs neither the lock nor the
+// list.
 
 #include "deferred_env.h"
 
@@ -25,7 +26,7 @@ leveldb::Status read(std::string_view bytes, std::uint64_t offset, std::size_t n
   return leveldb::Status::OK();
 }
 
-// LevelDB's own is not in its library.
+// LevelDB's own function for this is not in its library.
 [[gnu::format(printf, 2, 3)]] void log_line(leveldb::Logger& logger, const char* format, ...) {
   std::va_list arguments;
   va_start(arguments, format);
@@ -129,7 +130,7 @@ class DeferredEnv::Writable final : public leveldb::WritableFile {
 // LevelDB's diary: its lines are kept until there is a file for them.
 struct DeferredEnv::Diary {
   std::vector<std::string> lines;
-  std::unique_ptr<leveldb::Logger> real;  // set by apply(); null if that failed: nobody misses it
+  std::unique_ptr<leveldb::Logger> real;  // set by apply(); null if that failed, which does no harm
 };
 
 class DeferredEnv::DiaryLogger final : public leveldb::Logger {
@@ -292,7 +293,7 @@ leveldb::Status DeferredEnv::RemoveFile(const std::string& file) {
 
 leveldb::Status DeferredEnv::CreateDir(const std::string& directory) {
   if (goes_through()) return target()->CreateDir(directory);
-  return leveldb::Status::OK();  // LevelDB makes its directory in any case, and it is there
+  return leveldb::Status::OK();  // LevelDB always makes its directory, which exists by now
 }
 
 leveldb::Status DeferredEnv::RemoveDir(const std::string& directory) {
@@ -336,7 +337,7 @@ leveldb::Status DeferredEnv::NewLogger(const std::string& file, leveldb::Logger*
       if (diary->real != nullptr) log_line(*diary->real, "%s", line.c_str());
     }
     diary->lines.clear();
-    return leveldb::Status::OK();  // LevelDB goes on without a diary, too
+    return leveldb::Status::OK();  // LevelDB also works without a diary
   });
   if (status.ok()) *result = new DiaryLogger(*this, std::move(diary));
   return status;

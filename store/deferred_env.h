@@ -2,13 +2,12 @@
 //
 // DeferredEnv: lets LevelDB open a store without changing it. LevelDB replays its logs into tables,
 // replaces MANIFEST and CURRENT and removes old files while it opens, and has no way to only look.
-// So what it writes stays in memory, as a list of changes, until somebody who has read every row
+// So what it writes stays in memory, as a list of changes, until the caller has read every row and
 // says that the store is good: then the changes are carried out, one after the other, in the order
 // and with the syncs that LevelDB asked for. A crash in the middle leaves what a crash in LevelDB's
-// own opening leaves. If nobody says so, nothing has happened.
+// own opening leaves. Until the caller says so, nothing has changed.
 //
-//     LevelDB --changes--> list --apply()--> file system           LevelDB <--reads-- list over
-//     files
+//     LevelDB --changes--> list --apply()--> file system      LevelDB <--reads-- list over files
 //
 // It holds about as much memory as the live logs have bytes: LevelDB's background work, which could
 // write more, waits for apply() too.
@@ -29,8 +28,7 @@
 
 namespace pv2 {
 
-/// Thread-safe as the Env that it is put around, which outlives it. Lets everything through until
-/// defer().
+/// As thread-safe as the Env it wraps, which outlives it. Lets everything through until defer().
 class DeferredEnv final : public leveldb::EnvWrapper {
  public:
   explicit DeferredEnv(leveldb::Env& env) : EnvWrapper(&env) {}
@@ -40,8 +38,8 @@ class DeferredEnv final : public leveldb::EnvWrapper {
   /// Carries out all changes, and lets everything through from now on. After a failure it is as if
   /// discard() had been called, and the file system is as after a crash in the middle.
   leveldb::Status apply() PV2_EXCLUDES(changes_mutex_);
-  /// Forgets all changes; every later one fails. Nothing if they were carried out. Called before
-  /// the database goes away, which otherwise waits for its background work for ever.
+  /// Drops all changes; every later one fails. Does nothing if they were carried out. Called before
+  /// the database is destroyed, which otherwise waits for its background work for ever.
   void discard() noexcept PV2_EXCLUDES(changes_mutex_);
   [[nodiscard]] bool defers() const noexcept { return !goes_through(); }
 
@@ -71,7 +69,8 @@ class DeferredEnv final : public leveldb::EnvWrapper {
   class DiaryLogger;
   using FilePointer = std::shared_ptr<File>;
   using Change = std::function<leveldb::Status()>;
-  // What a name stands for: a file in memory, one of the file system, or (neither) nothing.
+  // What a name stands for: a file in memory, a file of the file system, or, if neither is set, no
+  // file.
   struct Named {
     FilePointer made;
     std::string real;
@@ -86,7 +85,8 @@ class DeferredEnv final : public leveldb::EnvWrapper {
   void end(Mode mode) PV2_REQUIRES(changes_mutex_);
 
   mutable Mutex changes_mutex_;
-  // Written under the mutex. Acquire and release: who sees kThrough sees what apply() opened.
+  // Written under the mutex. Acquire and release: a thread that sees kThrough sees what apply()
+  // opened.
   std::atomic<Mode> mode_ = Mode::kThrough;
   std::vector<Change> changes_ PV2_GUARDED_BY(changes_mutex_);
   std::map<std::string, Named> names_ PV2_GUARDED_BY(changes_mutex_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Marks are appended, so that none is ever overwritten by half.
+// Marks are appended, so that no mark is ever half overwritten.
 
 #include "durable_mark.h"
 

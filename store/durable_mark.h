@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DurableMark: remembers beside the database up to which commit it was durable. A log that was cut
-// short, by a file system check or by hand, looks like one that a crash left, and LevelDB opens it
-// without a word; the mark knows better. It is written after the sync that it speaks of, so it is
-// never ahead of the database.
+// DurableMark: records, in a file next to the database, up to which commit the database was
+// durable. A log that was cut short, by a file system check or by hand, looks like one that a crash
+// left, and LevelDB opens it without a word; the mark tells the two apart. It is written after the
+// sync that it records, so it is never ahead of the database.
 //
 //     PV2-DURABLE = marks of 12 bytes: 8 bytes commit sequence, 4 bytes CRC-32C of those; the
 //                   highest good one counts
 //
-// What it finds: after a clean stop or the death of the process, every cut. After a power cut, what
-// was lost below the last mark that had reached the disk: at most kSyncEvery syncs of the database
-// earlier, and at most as long as the system keeps written pages in memory (30 s by default).
+// What it finds: after a clean stop or the death of the process, every cut. After a power cut, the
+// commits that were lost below the last mark that had reached the disk. That mark is at most
+// kSyncEvery syncs of the database old, and at most as old as the system keeps written pages in
+// memory (30 s by default).
 //
 // How it fails: a mark that cannot be written is a failed write of the store.
 
@@ -31,26 +32,26 @@ namespace pv2 {
 /// Owned by one thread at a time.
 class DurableMark {
  public:
-  /// A sync of the mark costs as much as one of the database: one in 128 is less than 1 %, so not
-  /// even the slowest 1 % of the commits are others than before.
+  /// A sync of the mark costs as much as one of the database: one in 128 is less than 1 %, so even
+  /// the 99th percentile of the commits is as it was.
   static constexpr std::size_t kSyncEvery = 128;
-  /// The file begins anew beyond this, after 87 000 marks.
+  /// The file is replaced when it would exceed this, after 87 000 marks.
   static constexpr std::size_t kFileBytes = std::size_t{1} << 20;
   static constexpr std::size_t kMarkBytes = 12;
 
   DurableMark(const LevelDbFiles& files, std::string path)
       : files_(files), path_(std::move(path)) {}
 
-  /// Zero: there is no such file, as in a store of an older version. kCorruption: there is one, and
-  /// not even its first mark, which is durable before it has its name, is good.
+  /// Zero: there is no mark file, as in a store of an older version. kCorruption: there is one, and
+  /// even its first mark is bad, although that is durable before the file has its name.
   [[nodiscard]] Result<CommitSequence> read() const;
 
-  /// Notes that everything up to `durable` is. The first call makes the file anew.
+  /// Records that everything up to `durable` is durable. The first call replaces the file.
   Status raise(CommitSequence durable);
-  /// Makes the last mark durable. For the end, when the next sync would never come.
+  /// Makes the last mark durable. Called at the end, when no later raise() would sync it.
   Status sync();
 
-  /// Lets the file say `durable`, whatever it said: when an operator gave up what came after it.
+  /// Sets the file to `durable`, whatever it said: when an operator gave up the later commits.
   Status reset(CommitSequence durable);
 
  private:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DurableNamesEnv: makes the names of LevelDB's files durable before anything refers to them. POSIX
-// makes a name durable with a sync of its directory and in no other way; LevelDB syncs it with its
-// MANIFEST only. So a power cut might keep a MANIFEST's last record, which nobody synced yet, and
-// forget the log or table that it names; or keep the removal of old files and forget the new
-// CURRENT.
+// makes a name durable with a sync of its directory and in no other way; LevelDB syncs the
+// directory with its MANIFEST only. So a power cut might keep a MANIFEST's last record, which is
+// not synced yet, and lose the log or table that it names; or keep the removal of old files and
+// lose the new CURRENT.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace pv2 {
 
-/// Thread-safe as the Env that it is put around, which outlives it.
+/// As thread-safe as the Env it wraps, which outlives it.
 class DurableNamesEnv final : public leveldb::EnvWrapper {
  public:
   DurableNamesEnv(leveldb::Env& env, DirectorySync sync)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LevelDbDirectory. The check of the logs leans on LevelDB numbering its operations without gaps: a
-// record that does not continue the previous one means that something in between is lost, whichever
-// file it was in.
+// LevelDbDirectory. The check of the logs relies on LevelDB numbering its operations without gaps:
+// a record that does not continue the previous one means that something in between is lost,
+// whichever file it was in.
 
 #include "leveldb_directory.h"
 
@@ -70,8 +70,8 @@ std::optional<std::uint64_t> number_of_data(std::string_view name) {
 LevelDbDirectory::LevelDbDirectory(std::string path, LevelDbFiles files)
     : path_(std::move(path)), files_(std::move(files)) {}
 
-// What the file system would answer with a riddle. Only its own files are looked at: a test's file
-// system has none.
+// Refuses paths to which the file system would give a puzzling answer. Only the default Env's files
+// are looked at: a test's file system has none.
 Status LevelDbDirectory::check_path() const {
   const auto refused = [](std::string why) {
     return Status(StatusCode::kInvalidArgument, std::move(why));
@@ -95,7 +95,7 @@ Status LevelDbDirectory::check_path() const {
                     "of the process cannot be found ({}); give an absolute path",
                     path_, failed.message()));
   }
-  std::string link = path_;  // with a slash at its end it would be what it points to
+  std::string link = path_;  // with a slash at its end the path would name the link's target
   while (link.size() > 1 && link.back() == '/') link.pop_back();
   if (std::filesystem::is_symlink(link, failed) && !std::filesystem::exists(link, failed)) {
     return Status(StatusCode::kFailedPrecondition,
@@ -160,13 +160,13 @@ Result<LevelDbDirectory::Contents> LevelDbDirectory::examine() const {
   return damaged(std::string(kMarker), "it is not what a store writes");
 }
 
-// An empty directory may become a store; one with the files of others, or with a LevelDB database
-// of another program, not.
+// An empty directory may become a store; one with other files, or with a LevelDB database of
+// another program, may not.
 Status LevelDbDirectory::refuse_strangers(const std::vector<std::string>& names) const {
   std::size_t strangers = 0;
   std::string_view first;
   for (const std::string& name : names) {
-    // What an interrupted creation leaves before its marker is there.
+    // An interrupted creation leaves these before its marker is there.
     if (name == kLock || name == std::string(kMarker) + ".new") continue;
     if (strangers++ == 0) first = name;
   }
@@ -251,8 +251,8 @@ Result<Manifest> LevelDbDirectory::manifest() const {
 }
 
 // LevelDB removes a log or a table when a later record of the MANIFEST says that it is not needed
-// any more. So when one is not there and newer ones are, of which the MANIFEST knows nothing, it is
-// rather the MANIFEST that has lost its end.
+// any more. So if one is missing, and there are newer ones of which the MANIFEST knows nothing, it
+// is more likely the MANIFEST that has lost its end.
 Status LevelDbDirectory::missing(const Manifest& manifest, const std::string& name) const {
   const auto names = files_.list(path_);
   if (!names.ok()) return explain_unreadable(names.status());
@@ -267,7 +267,7 @@ Status LevelDbDirectory::missing(const Manifest& manifest, const std::string& na
   return damaged(name, "it is missing");
 }
 
-// From its beginning to its end a creation makes logs without a record and no table.
+// At every moment of a creation there are only logs without a record, and no table.
 Status LevelDbDirectory::verify_unfinished() const {
   const auto names = files_.list(path_);
   if (!names.ok()) return explain_unreadable(names.status());

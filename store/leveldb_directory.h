@@ -2,7 +2,7 @@
 //
 // LevelDbDirectory: decides whether a directory may be opened as a store, before LevelDB touches
 // it. LevelDB rewrites a directory while it opens it; so everything that can lead to a refusal is
-// looked at here first, by reading only.
+// checked here first, by reading only.
 //
 //     PV2-STORE   "pv2 store", the format version, and whether creation was completed
 //     PV2-LOCK    the lock of the owner, and who that is
@@ -49,18 +49,18 @@ class LevelDbDirectory {
   Result<Contents> examine() const;
 
   Status create() const;           ///< Makes the directory itself durable.
-  Status mark_unfinished() const;  ///< Before LevelDB creates its files,
-  Status mark_complete() const;    ///< and when they are durable: a store of this format.
+  Status mark_unfinished() const;  ///< Called before LevelDB creates its files,
+  Status mark_complete() const;    ///< and when they are durable: it is a store of this format.
 
   /// Whether an unfinished store may be emptied: kCorruption when there is data in it after all.
   Status verify_unfinished() const;
 
   /// Whether every file that LevelDB needs is there and undamaged, as far as that can be told
   /// without reading whole tables: those are verified as they are read. A last write that a crash
-  /// cut short is in order. kCorruption names the file.
+  /// cut short is accepted. kCorruption names the file.
   Status verify() const;
 
-  /// The same for tables, block by block. Names the first damaged one; OK when none is.
+  /// Reads all tables, block by block. kCorruption names the first damaged one; OK when none is.
   Status verify_tables() const;
 
   Result<Manifest> manifest() const;
@@ -73,7 +73,8 @@ class LevelDbDirectory {
   [[nodiscard]] bool has_marker() const;
   /// The log that was written last; for messages.
   [[nodiscard]] std::string newest_log() const;
-  /// `file` of this store is damaged: `what`. For a store that nobody has changed yet.
+  /// The status "`file` of this store is damaged: `what`". For a store that has not been changed
+  /// yet.
   [[nodiscard]] Status damaged(const std::string& file, const std::string& what) const;
   static constexpr std::string_view kMark = "PV2-DURABLE";
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

@@ -31,14 +31,14 @@
 namespace pv2 {
 namespace {
 
-// The store's own row. Its space is no letter and sorts before all of them, so spaces to come
+// The store's own row. Its space is not a letter and sorts before all letters, so future spaces
 // cannot collide with it. Its value is only the sequence that begins every value: that of the last
-// commit of the unit that wrote it.
+// commit of the unit that wrote the row.
 constexpr std::string_view kSequenceKey = "!sequence";
 constexpr std::size_t kSequenceBytes = 8;
 
-// A bloom filter of 10 bits per key answers 99 % of the look-ups of nonces that nobody used without
-// reading a table.
+// A bloom filter of 10 bits per key answers 99 % of the look-ups of unused nonces without reading a
+// table.
 constexpr int kFilterBitsPerKey = 10;
 
 leveldb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
@@ -65,7 +65,7 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
         mark_(directory_.files(), directory_.mark_file()),
         durable_names_(directory_.files().env(), directory_.files().directory_sync()),
         env_(durable_names_) {}
-  // What was not taken over is forgotten before the database goes away.
+  // Changes that were not taken over are dropped before the database is destroyed.
   ~Impl() {
     committer_.reset();
     env_.discard();
@@ -88,7 +88,7 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
   void accept_lost_commits() noexcept { accepts_lost_commits_ = true; }
 
  private:
-  // Keeps the database open while somebody reads; close() waits for the last reader.
+  // Keeps the database open during a read; close() waits for the last reader.
   class Reading {
    public:
     explicit Reading(Impl& impl) PV2_EXCLUDES(impl.readers_mutex_) : impl_(impl) {
@@ -125,9 +125,9 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
 
   const LevelDbOptions options_;
   const LevelDbDirectory directory_;
-  DurableMark mark_;  // used by write(), and by close() when nobody writes any more
+  DurableMark mark_;  // used by write(), and by close() after the last write
   DurableNamesEnv durable_names_;
-  DeferredEnv env_;  // LevelDB's; outlives it
+  DeferredEnv env_;  // LevelDB's Env; outlives the database
   StoreLock lock_;
   std::unique_ptr<const leveldb::FilterPolicy> filter_;
   std::unique_ptr<leveldb::Cache> cache_;
@@ -172,8 +172,8 @@ Status LevelDbProcedureStore::Impl::recover_lease(CommitSink& sink) {
   return status;
 }
 
-// Looks first, locks second, looks again (somebody may have been faster), and changes something
-// only then.
+// Looks at the directory, locks it, looks again (another process may have been faster), and only
+// then changes something in it.
 Status LevelDbProcedureStore::Impl::acquire() {
   using Contents = LevelDbDirectory::Contents;
   auto contents = directory_.examine();
@@ -203,7 +203,7 @@ Status LevelDbProcedureStore::Impl::acquire() {
     remove.env = &directory_.files().env();
     status = translate(leveldb::DestroyDB(directory_.path(), remove));
   }
-  if (status.ok() && !create) env_.defer();  // until write(): whoever has read it says it is good
+  if (status.ok() && !create) env_.defer();  // until write(): by then the caller found it good
   if (status.ok()) status = open_database(create);
   if (status.ok() && create) status = directory_.mark_complete();
   if (status.ok()) status = read_last_sequence();
@@ -265,8 +265,8 @@ Status LevelDbProcedureStore::Impl::compare_with_mark() const {
           LevelDbDirectory::kMark, durable->value, last_at_open_.value));
 }
 
-// The first commit calls it: whoever opened the store has read what it needs, and found it good.
-// Afterwards the store has the format of this version.
+// The first commit calls it: by then the caller that opened the store has read what it needs, and
+// found it good. Afterwards the store has the format of this version.
 Status LevelDbProcedureStore::Impl::take_over() {
   Status applied = translate(env_.apply());
   PV2_ASSERT(!applied.ok() || !env_.defers(), "what is taken over is changed at once from now on");
@@ -274,7 +274,7 @@ Status LevelDbProcedureStore::Impl::take_over() {
   return applied.with_context("taking over store " + directory_.path());
 }
 
-// Commits go on in a directory that was removed, and nobody would find them.
+// Commits would go on in a directory that was removed, where nobody would find them.
 Status LevelDbProcedureStore::Impl::look_at_directory() const {
   if (!options_.env.has_value()) return lock_.check(directory_.lock_file(), directory_.path());
   return directory_.has_marker() ? Status() : store_is_gone(directory_.path(), "its marker is");
@@ -316,8 +316,8 @@ Status LevelDbProcedureStore::Impl::write(const CommitList& unit) {
       fmt::format("leveldb commit of {} batches to {} failed", unit.size(), directory_.path()));
 }
 
-// LevelDB says that a block is damaged, but not in which file; so every table is read until that is
-// found, as long as nobody has changed any.
+// LevelDB says that a block is damaged, but not in which file; so the tables are read until the
+// damaged one is found, provided that none has been changed yet.
 Status LevelDbProcedureStore::Impl::with_damaged_file(const Status& failure,
                                                       std::string_view act) const {
   const bool is_damaged = failure.code() == StatusCode::kCorruption;
@@ -380,7 +380,7 @@ void LevelDbProcedureStore::Impl::close() noexcept {
   MutexLock lock(readers_mutex_);
   readable_ = false;
   while (readers_ != 0) no_readers_.wait(readers_mutex_);
-  // A mark that does not reach the disk is an older mark, which is true as well.
+  // If this mark does not reach the disk, an older one remains, which is true as well.
   if (db_ != nullptr) static_cast<void>(mark_.sync().ok());
   env_.discard();
   db_.reset();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Salvage. Logs behind the damage are emptied, not removed: LevelDB would replay them over the gap,
-// and the MANIFEST may name one of them.
+// Salvage. Logs behind the damage are emptied, as LevelDB would replay them over the gap; they are
+// not removed, as the MANIFEST may name one of them.
 
 #include "leveldb_salvage.h"
 
@@ -38,7 +38,7 @@ Result<Plan> plan_cuts(const LevelDbDirectory& directory, const Manifest& manife
     auto bytes = directory.files().read(directory.file(log.file));
     if (!bytes.ok()) return bytes.status();
     const LogFileContents contents = read_log_file(*bytes);
-    if (!plan.cuts.empty()) {  // everything behind the damage goes
+    if (!plan.cuts.empty()) {  // all logs behind the damage are emptied
       plan.cuts.push_back({log.file, std::move(*bytes), 0});
       continue;
     }

@@ -2,7 +2,7 @@
 //
 // Cuts the damaged end off a store's write-ahead logs: the one place that throws acknowledged bytes
 // away, and only because an operator asked. It copies first and cuts second, so a crash in between
-// loses nothing and the verb can be repeated.
+// loses nothing and the salvage can be repeated.
 
 #pragma once
 
@@ -25,8 +25,8 @@ struct LogCut {
 /// logs.
 Result<LogCut> cut_damaged_logs(const LevelDbDirectory& directory);
 
-/// Lets PV2-DURABLE say that `last` is the last commit, if it says more or is damaged, and adds
-/// that to `cut`. The caller holds the store's lock.
+/// Sets PV2-DURABLE to `last` if it names a later commit or is damaged, and notes that in `cut`.
+/// The caller holds the store's lock.
 Status give_up_later_commits(const LevelDbDirectory& directory, CommitSequence last, LogCut& cut);
 
 }  // namespace pv2

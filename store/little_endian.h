@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fixed-width little-endian numbers as they lie on disk. No bounds are checked: the caller has
-// looked.
+// Fixed-width little-endian numbers as they lie on disk. No bounds are checked here: the caller has
+// checked them.
 
 #pragma once
 

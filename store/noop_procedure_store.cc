@@ -68,7 +68,7 @@ Status NoopProcedureStore::scan(Space space, std::string_view prefix, const RowV
 }
 
 StoreLimits NoopProcedureStore::limits() const noexcept {
-  // The same as a store on disk states by default, so that what runs here also runs there.
+  // The default limits of a store on disk, so that what runs here also runs there.
   return {.batch_operations = 65'536, .batch_bytes = std::size_t{16} << 20};
 }
 

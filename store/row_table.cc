@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowTable: a sorted map with a way back. The way back moves the old values aside instead of
-// copying them, so a unit that succeeds costs one map operation per row.
+// RowTable: a sorted map with an undo list. The old values are moved into that list instead of
+// copied, so a unit that succeeds costs one map operation per row.
 
 #include "row_table.h"
 

@@ -2,8 +2,8 @@
 //
 // RowTable: the rows of a store that lives in memory, in the order of space and key. It checks what
 // a batch claims (insert: the row is new; update: it is there), because a broken claim is a defect
-// of the engine that a real database would hide. A unit that breaks one is taken back whole. It
-// knows neither threads nor durability.
+// of the engine that a real database would hide. A unit with a broken claim is undone as a whole.
+// It knows neither threads nor durability.
 
 #pragma once
 
@@ -38,7 +38,7 @@ class RowTable {
   /// wrong with it.
   Status apply(const CommitList& unit);
 
-  /// Applies what one batch does to one space, without looking at what it claims.
+  /// Applies what one batch does to one space, without checking its claims.
   void apply_unchecked(const RowBatch& batch, Space space, CommitSequence sequence);
 
   [[nodiscard]] const Row* find(Space space, std::string_view key) const;

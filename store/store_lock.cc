@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StoreLock. Since when it is held is the modification time of the file: the holder writes its name
-// once, when it gets the lock.
+// StoreLock. The modification time of the file says since when the lock is held: the holder writes
+// its name once, when it gets the lock.
 
 #include "store_lock.h"
 
@@ -91,8 +91,8 @@ Status StoreLock::acquire(const std::string& file, const std::string& store) {
 
   const std::string self = describe_this_process() + "\n";
   if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, self.data(), self.size(), 0) < 0) {
-    // The lock is held all the same; only its name is missing. A full disk must not keep a store
-    // from opening here.
+    // The lock is held all the same; only the holder's name is missing. A full disk must not keep a
+    // store from opening here.
   }
   fd_ = fd;
   return Status();

@@ -13,7 +13,8 @@
 
 namespace pv2 {
 
-/// The store in directory `store` is not there any more; `what` begins the reason: "its lock is".
+/// The status for a store whose directory `store` is no longer there; `what` begins the reason:
+/// "its lock is".
 Status store_is_gone(const std::string& store, std::string_view what);
 
 /// An flock on one file. Owned by one thread.
@@ -28,8 +29,8 @@ class StoreLock {
   Status acquire(const std::string& file, const std::string& store);
   void release() noexcept;
 
-  /// Whether `file` is still the one that is locked (kIoError): somebody who removes the directory,
-  /// or moves it away, lets this process go on with files that nobody will find.
+  /// Whether `file` is still the one that is locked (if not, kIoError): after its directory is
+  /// removed or moved away, this process would go on with files that nobody will find.
   [[nodiscard]] Status check(const std::string& file, const std::string& store) const;
 
  private:

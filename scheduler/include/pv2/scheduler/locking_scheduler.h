@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LockingScheduler: what every scheduler of pv2 does alike: it owns the lock table, keeps entries
-// that wait for a lock off the queues, grants in order of arrival, and wakes as many sleeping
-// workers as there is new work. The order among entries that can run is the ReadyQueue's business,
-// which each kind of scheduler brings.
+// LockingScheduler: the common part of pv2's schedulers. It owns the lock table, keeps entries that
+// wait for a lock off the queues, grants locks in order of arrival, and wakes as many sleeping
+// workers as there is new work. The ReadyQueue, which each kind of scheduler brings, orders the
+// entries that can run.
 
 #pragma once
 
@@ -30,13 +30,13 @@ class ReadyQueue;
 struct WaitSearch;
 enum class ReadySection : std::uint8_t;
 
-/// What the scheduler has looked at: waiters, holders and keys of sets, under its mutex.
+/// How many waiters, holders and keys of lock sets the scheduler has looked at under its mutex.
 struct SchedulerLooks {
   std::uint64_t total = 0;
   std::uint64_t section_max = 0;  ///< In one critical section.
 };
 
-/// Thread-safe, all of it. It calls nothing but its clock, and that outside its mutex.
+/// Thread-safe. It calls nothing but its clock, and that outside its mutex.
 class LockingScheduler : public ProcedureScheduler {
  public:
   ~LockingScheduler() override;
@@ -75,10 +75,10 @@ class LockingScheduler : public ProcedureScheduler {
       PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] std::vector<LockInfo> locks() const override PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] SchedulerStats stats() const override PV2_EXCLUDES(queues_mutex_);
-  /// What it costs, counted: for tests, which hold it against how many wait.
+  /// What the calls cost, counted: tests compare it with the number of waiters.
   [[nodiscard]] SchedulerLooks looks() const PV2_EXCLUDES(queues_mutex_);
-  /// Ends the process if what is counted and linked is not what there is. For tests: it looks at
-  /// everybody in one critical section.
+  /// Ends the process if a count or a link is wrong. For tests: it looks at all entries in one
+  /// critical section.
   void check_invariants() const PV2_EXCLUDES(queues_mutex_);
 
  protected:
@@ -88,13 +88,13 @@ class LockingScheduler : public ProcedureScheduler {
  private:
   /// Workers that sleep in one of the two kinds of poll().
   struct Sleepers {
-    std::size_t asleep = 0;  ///< That nobody has signalled yet.
-    /// Signals sent that no worker has consumed; each stands for one worker already taken off
+    std::size_t asleep = 0;  ///< Not signalled yet.
+    /// Signals sent and not consumed by a worker yet; each stands for one worker already taken off
     /// `asleep`.
     std::size_t tokens = 0;
-    bool nudged = false;  ///< One of them, or the next that would sleep, looks for itself.
+    bool nudged = false;  ///< One sleeper, or the next worker that would sleep, returns 0.
   };
-  /// How many of each kind a critical section has to signal after it.
+  /// How many sleepers of each kind to signal after a critical section.
   struct Wakes {
     std::size_t any = 0;
     std::size_t top = 0;
@@ -138,7 +138,7 @@ class LockingScheduler : public ProcedureScheduler {
   void serve_rest() PV2_REQUIRES(queues_mutex_);
 
   const Clock& clock_;
-  const std::size_t top_class_floor_;  ///< The lowest class by rank that is work of the top.
+  const std::size_t top_class_floor_;  ///< The lowest class, by rank, that is a top class.
   mutable Mutex queues_mutex_;
   const std::unique_ptr<LockTable> table_ PV2_PT_GUARDED_BY(queues_mutex_);
   const std::unique_ptr<ReadyQueue> ready_ PV2_PT_GUARDED_BY(queues_mutex_);
@@ -148,7 +148,7 @@ class LockingScheduler : public ProcedureScheduler {
   Sleepers top_ PV2_GUARDED_BY(queues_mutex_);
   SchedulerStats stats_ PV2_GUARDED_BY(queues_mutex_);
   mutable std::uint64_t section_looks_max_ PV2_GUARDED_BY(queues_mutex_) = 0;
-  /// Entries that became runnable in this critical section: what it may wake workers for.
+  /// Entries that became runnable in this critical section: it may wake as many workers.
   std::size_t fresh_ PV2_GUARDED_BY(queues_mutex_) = 0;
   /// Those of them that are work of the top classes.
   std::size_t fresh_top_ PV2_GUARDED_BY(queues_mutex_) = 0;
@@ -158,7 +158,7 @@ class LockingScheduler : public ProcedureScheduler {
   /// Hints to look under the mutex; no data is published through them.
   mutable std::atomic<bool> new_cycles_{false};
   mutable std::atomic<bool> suspects_cycles_{false};
-  /// The same: below, the highest class by rank that could run; above that, lifts().
+  /// A hint too: in the low 16 bits the highest class, by rank, that could run; above them lifts().
   std::atomic<std::uint64_t> urgency_{0};
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // QueuePlace: where one entry stands in the scheduler, and what keeps it there, as data that can be
-// shown. It says what was so at one moment and changes nothing.
+// shown. It describes one moment and changes nothing.
 
 #pragma once
 
@@ -21,17 +21,17 @@ struct QueuePlace {
   };
 
   Where where = Where::kOut;
-  /// When ready: so many stand before it in the queue of its entity (counted up to kAheadMax).
+  /// When ready: how many entries stand before it in its entity's queue (counted up to kAheadMax).
   std::size_t ahead = 0;
-  /// So many entries could run now, over all queues, this one included.
+  /// How many entries could run now, over all queues, this one included.
   std::size_t runnable = 0;
-  /// Whom it waits for: holders, those ahead in a line, those with the places of a limited key, and
-  /// whoever was reported to have to do something. A limit of 0 is one without `awaited`.
+  /// What it waits for: holders, entries ahead in a line, entries with the places of a limited key,
+  /// and the producer of a reported wait. A limit of 0 is a link without `awaited`.
   std::vector<WaitLink> blockers;
-  /// At least so many more are not listed.
+  /// How many more, at least, are not listed.
   std::size_t more = 0;
 
-  /// Counting goes no further: who stands behind a hundred others knows enough.
+  /// Counting goes no further: behind a hundred others the exact number does not matter.
   static constexpr std::size_t kAheadMax = 100;
 };
 

@@ -37,10 +37,10 @@ enum class Disposition : std::uint8_t {
   kFront,       ///< Queue it before its equals: a holder that goes on, a woken parent, a child.
   kPark,        ///< Not queued; keeps its locks. It comes back through a later settle().
   kParkUnlock,  ///< Not queued; its locks are released.
-  kBackUnlock,  ///< Locks released, then queued behind those who waited for them.
+  kBackUnlock,  ///< Locks released, then queued behind the entries that waited for them.
   kComplete,    ///< Locks released, every link forgotten: the scheduler will not touch it again.
-  /// It was polled and nothing of it has begun: it goes back to where it stood, before its equals,
-  /// and the next poll() says of its locks what that poll said. Of several, the last in the batch
+  /// It was polled and its step has not begun: it goes back to where it stood, before its equals,
+  /// and the next poll() reports its granted_by_poll() again. Of several, the last in the batch
   /// stands first.
   kReturn,
 };
@@ -59,9 +59,9 @@ class SchedulerEntry {
   /// The entry that spawned this one; locks that an ancestor holds cover it. It outlives this
   /// entry.
   SchedulerEntry* parent = nullptr;
-  LockSet locks;  ///< At most kMaxLocks; whoever admits the entry has seen to it.
+  LockSet locks;  ///< At most kMaxLocks; the caller of admit() ensures it.
   Priority priority = Priority::kNormal;
-  /// Set by the engine before settle(), read by it.
+  /// The engine sets it before settle(), which reads it.
   Disposition disposition = Disposition::kBack;
 
   /// Whether the lock set is held (always true for an empty one). Stable while the entry is neither
@@ -81,14 +81,14 @@ class SchedulerEntry {
   friend class LockTable;
   friend class LockingScheduler;
 
-  /// No rank is larger, so nothing is ever more urgent than what is not queued.
+  /// No rank is larger, so no entry is ever more urgent than one that is not queued.
   static constexpr std::uint16_t kNotQueued = UINT16_MAX;
   friend class ReadyLane;
 
   /// Where the entry is. Only a queued one (waiting or ready) stands in a line or in a queue.
   enum class Place : std::uint8_t { kUnknown, kOut, kWaiting, kReady };
 
-  SchedulerEntry* first_child_ = nullptr;  // of those that the scheduler knows
+  SchedulerEntry* first_child_ = nullptr;  // of the children that the scheduler knows
   SchedulerEntry* next_sibling_ = nullptr;
   SchedulerEntry* prev_sibling_ = nullptr;
   SchedulerEntry* next_ = nullptr;  // in an EntryList or, while ready, in its lane
@@ -108,10 +108,11 @@ class SchedulerEntry {
   std::uint16_t primary_node_ = 0;
   // Ranks order entries, class first; a larger one goes first. See ReadyQueue::rank().
   std::uint16_t own_rank_ = 0;
-  std::uint16_t rank_ = 0;  // its own, or that of whoever waits for it if that is larger
-  // The one it stands in the ready queue with, or was polled with and has not been settled since.
+  std::uint16_t rank_ = 0;  // its own, or a larger one lent by an entry that waits for it
+  // The rank with which it stands in the ready queue, or with which it was polled and not settled
+  // since.
   std::uint16_t queued_rank_ = kNotQueued;
-  // All of these share a byte: one written by itself and then read with its neighbours would stall.
+  // All of these share a byte: a flag written alone and then read with its neighbours would stall.
   Place place_ : 2 = Place::kUnknown;
   bool holds_locks_ : 1 = false;
   bool queued_in_front_ : 1 = false;

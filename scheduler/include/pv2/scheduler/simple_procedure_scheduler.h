@@ -15,8 +15,8 @@
 namespace pv2 {
 
 struct SimpleSchedulerOptions {
-  /// After so many entries in a row that went on at the front, one from the back is served, so that
-  /// a procedure which never stops going on starves nobody. 64: less than 2 % of the turns, and a
+  /// After this many entries in a row from the front, one from the back is served, so that a
+  /// procedure that never stops going on starves no other. 64: less than 2 % of the turns, and a
   /// tree that is under way still mostly ends before a new one begins. 0: strictly the front first.
   std::uint32_t bounded_wait = 64;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WaitCycle: entries that wait for each other in a circle, as data that can be shown, logged and
-// acted upon: who waits for whom, for which key, since when. It says what was so at one moment and
-// changes nothing.
+// WaitCycle: a cycle of entries that wait for each other, as data that can be shown, logged and
+// acted upon: who waits for whom, for which key, since when. It describes one moment and changes
+// nothing.
 
 #pragma once
 
@@ -16,30 +16,30 @@
 
 namespace pv2 {
 
-/// One step of the circle: `waiter` goes on only after `awaited` has.
+/// One link of the cycle: `waiter` goes on only after `awaited` has.
 struct WaitLink {
   enum class Why : std::uint8_t {
     kHolder,    ///< `awaited` holds `key` in a mode that excludes the waiter.
-    kAhead,     ///< `awaited` stands before it in the line for `key`.
+    kAhead,     ///< `awaited` stands before the waiter in the line for `key`.
     kLimit,     ///< `awaited` has, or will get first, one of the places that `key` is limited to.
-    kChild,     ///< `awaited` is its descendant and waits.
-    kReported,  ///< The owner of both has said so.
-    kTurn,      ///< It is undone after others below `awaited`, its ancestor, or after that one.
+    kChild,     ///< `awaited` is a descendant of the waiter, and waits.
+    kReported,  ///< The owner of both has reported it.
+    kTurn,      ///< The waiter is undone after `awaited`, its ancestor, or after others below that.
   };
 
   ProcedureId waiter;
   ProcedureId awaited;
   Why why = Why::kHolder;
   ResourceKey key;   ///< For the first three.
-  SteadyTime since;  ///< The waiter waits since; for kChild, the descendant does.
+  SteadyTime since;  ///< Since when the waiter waits; for kChild, the descendant.
 };
 
-/// A closed circle: each link's `awaited` is the next one's `waiter`, and the last one's the
+/// A closed cycle: each link's `awaited` is the next link's `waiter`, and the last one's is the
 /// first's.
 struct WaitCycle {
   std::vector<WaitLink> links;
 
-  /// Whether `id` is one of those who wait.
+  /// Whether `id` is one of the waiters.
   [[nodiscard]] bool has(ProcedureId id) const noexcept {
     for (const WaitLink& link : links) {
       if (link.waiter == id) return true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the engine hands to a store: a batch of row operations inside a request that the store
-// links, stamps and gives back. A request belongs to whoever made it, except between commit() and
-// the moment the sink gets it back; nothing is allocated to pass it along.
+// links, stamps and gives back. A request belongs to its maker, except between commit() and the
+// moment the sink gets it back; passing it along allocates nothing.
 
 #pragma once
 
@@ -23,7 +23,7 @@ enum class Space : std::uint8_t {
   kHost = 'H',       ///< Rows of the host, committed together with a step.
   kNonce = 'N',      ///< Nonce -> procedure.
   kProcedure = 'P',  ///< Live procedures: every row of one procedure lies together.
-  kResult = 'R',     ///< Roots that have ended, one row each: nothing that a start has to read.
+  kResult = 'R',     ///< Roots that have ended, one row each; a start need not read them.
 };
 
 /// One operation on one row.
@@ -48,8 +48,8 @@ class RowBatch {
   }
   void erase(Space space, std::string_view key) { add(RowOperation::kDelete, space, key, {}); }
 
-  /// The same with a value that is made in its place: `write(std::string& out)` appends it to what
-  /// it is given, touches nothing before, and does not throw.
+  /// Like insert(), with a value built in place: `write(std::string& out)` appends the value to
+  /// `out`, changes nothing that is already in it, and does not throw.
   template <class Write>
   void insert_with(Space space, std::string_view key, Write&& write) {
     add_with(RowOperation::kInsert, space, key, write);
@@ -63,10 +63,10 @@ class RowBatch {
     add_with(RowOperation::kUpdate, space, key, write);
   }
 
-  /// One operation as for_each() gives it.
+  /// Adds one operation, as for_each() passes it.
   void add(RowOperation operation, Space space, std::string_view key, std::string_view value);
 
-  /// Makes room for so many bytes().
+  /// Makes room for a batch of `bytes`, as bytes() counts them.
   void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
   void clear() noexcept {
     bytes_.clear();
@@ -75,7 +75,8 @@ class RowBatch {
   }
   [[nodiscard]] bool empty() const noexcept { return operations_ == 0; }
   [[nodiscard]] std::size_t operations() const noexcept { return operations_; }
-  /// How many of them are on rows of the host: a store that keeps only those need not look further.
+  /// How many of the operations are on rows of the host: a store that keeps only those can skip a
+  /// batch without any.
   [[nodiscard]] std::size_t host_operations() const noexcept { return host_operations_; }
   /// The size of keys and values with their framing, in bytes.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.size(); }
@@ -111,9 +112,9 @@ class RowBatch {
   std::size_t host_operations_ = 0;
 };
 
-/// A batch on its way to stable storage. Derive from it, or embed it. Owned by its maker; from
-/// commit() until it comes back (through the sink, or because commit() answered kDurable) by the
-/// store.
+/// A batch on its way to stable storage. Derive from it, or embed it. Owned by its maker, but by
+/// the store from commit() until it comes back (through the sink, or because commit() answered
+/// kDurable).
 class CommitRequest {
  public:
   CommitRequest() = default;
@@ -178,7 +179,7 @@ class CommitList {
     bytes_ -= request->batch.bytes();
     return request;
   }
-  /// Calls visit(CommitRequest&) for each request in order; it must not give the request away.
+  /// Calls visit(CommitRequest&) for each request in order; `visit` must not give the request away.
   template <class Visitor>
   void for_each(Visitor&& visit) const {
     for (CommitRequest* request = head_; request != nullptr; request = request->next_) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LevelDbProcedureStore: rows in a LevelDB database in one directory, the store of a single process
-// that is to survive crashes. One thread writes; everything that is queued while it syncs goes into
-// the next write. The bytes are described in docs/store-format.md.
+// that must survive crashes. One thread writes, with group commit: everything that is queued while
+// it syncs goes into the next write. The bytes are described in docs/store-format.md.
 //
 // How it fails: a directory that is not a store, is in use, is damaged or too new is refused before
-// anything in it has changed: recover_lease(), get() and scan() write nothing into a store
-// that exists, the first commit does. The first write that fails is the last of this run. Damage is
-// reported with the file it is in, and never skipped. A directory that is removed, moved or
-// replaced is a failed write.
+// anything in it has changed: recover_lease(), get() and scan() write nothing into a store that
+// exists, the first commit does. The first write that fails is the last of this run. Damage is
+// reported with the name of its file, and never skipped. If the directory is removed, moved or
+// replaced, the next write fails.
 
 #pragma once
 
@@ -25,18 +25,18 @@
 namespace pv2 {
 
 struct LevelDbOptions {
-  /// Whether a path where nothing is becomes a new store, or kNotFound.
+  /// Whether a path where nothing exists becomes a new store; if not, kNotFound.
   bool create_if_missing = true;
-  /// What LevelDB keeps in memory before it writes a table; also what a restart replays. 4 MiB is
-  /// its own default: larger was slower for random updates.
+  /// How much LevelDB keeps in memory before it writes a table; a restart replays as much. 4 MiB is
+  /// LevelDB's default: larger was slower for random updates.
   std::size_t write_buffer_bytes = std::size_t{4} << 20;
   std::size_t block_cache_bytes = std::size_t{8} << 20;
 
-  /// What one request may hold. 65 536 rows take the writer about 50 ms, during which everybody
-  /// waits.
+  /// What one request may hold. 65 536 rows take the writer about 50 ms, during which all other
+  /// requests wait.
   StoreLimits limits{.batch_operations = 65'536, .batch_bytes = std::size_t{16} << 20};
-  /// Where queued requests are cut into several syncs. Beyond 4 MiB a sync is bandwidth: a longer
-  /// one only adds delay.
+  /// What one sync may hold; more queued requests are cut into several syncs. Beyond 4 MiB a sync
+  /// is limited by bandwidth: a larger one only adds delay.
   StoreLimits unit_size{.batch_operations = 65'536, .batch_bytes = std::size_t{4} << 20};
 
   enum class Committer {
@@ -45,8 +45,8 @@ struct LevelDbOptions {
   };
   Committer committer = Committer::kThread;
 
-  /// For tests: a file system of their own, as a `leveldb::Env*`. It is then also responsible for
-  /// keeping a second owner out. (A std::any, as a header that named LevelDB's namespace would make
+  /// For tests: a file system of their own, as a `leveldb::Env*`, which then must also keep a
+  /// second owner out. (A std::any, as a header that named LevelDB's namespace would make
   /// `leveldb("db")` ambiguous after `using namespace pv2;`.)
   std::any env = {};
   /// For tests, with `env`: makes the entries of a directory durable.
@@ -80,9 +80,9 @@ class LevelDbProcedureStore final : public ProcedureStore {
     std::string report;        ///< The same in words, for the operator.
   };
   /// Cuts the damaged end off the write-ahead log of a store that recover_lease() refused, so that
-  /// it opens again. This loses acknowledged commits, which is why nothing does it by itself. The
-  /// files are copied aside first. A damaged table or MANIFEST is beyond it (kNotSupported). The
-  /// store must not be open (kBusy).
+  /// it opens again. This loses acknowledged commits, so the library never calls it by itself. The
+  /// files are copied aside first. It cannot repair a damaged table or MANIFEST (kNotSupported).
+  /// The store must not be open (kBusy).
   static Result<Salvaged> salvage(const std::string& path);
 
  private:

@@ -26,11 +26,11 @@ class MemoryDisk {
   MemoryDisk(const MemoryDisk&) = delete;
   MemoryDisk& operator=(const MemoryDisk&) = delete;
 
-  /// A second disk with the same contents, which then goes its own way.
+  /// A second disk with the same contents; later changes to one do not show on the other.
   [[nodiscard]] std::shared_ptr<MemoryDisk> clone() const;
 
   [[nodiscard]] std::size_t rows() const;
-  /// Of one space, with keys that begin so.
+  /// The rows of one space whose keys begin with `prefix`.
   [[nodiscard]] std::size_t rows(Space space, std::string_view prefix = {}) const;
   [[nodiscard]] std::optional<std::string> get(Space space, std::string_view key) const;
   /// Changes a row behind the back of any store: how a test damages a record.
@@ -47,7 +47,7 @@ class MemoryDisk {
 struct MemoryStoreOptions {
   enum class Mode {
     kPump,    ///< commit() queues; pump() makes it durable on the calling thread.
-    kThread,  ///< A thread of its own does, like a store on a disk.
+    kThread,  ///< A thread of the store makes it durable, like a store on a disk.
   };
   Mode mode = Mode::kPump;
   StoreLimits limits{.batch_operations = 65'536, .batch_bytes = std::size_t{16} << 20};
@@ -71,9 +71,9 @@ class MemoryProcedureStore final : public ProcedureStore {
   Status scan(Space space, std::string_view prefix, const RowVisitor& visit) override;
   [[nodiscard]] bool keeps_records() const noexcept override { return true; }
   [[nodiscard]] StoreLimits limits() const noexcept override;
-  /// Everything that is queued becomes durable as one batch; the sink gets it in one list.
+  /// Makes everything that is queued durable as one batch; the sink gets it in one list.
   bool pump() override;
-  /// The same for the first `requests_max` requests only.
+  /// Like pump(), for the first `requests_max` requests only.
   bool pump_some(std::size_t requests_max);
   void close() noexcept override;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NoopProcedureStore: for hosts that want the engine without durability. A commit is done when it
-// is made; procedures, nonces and the engine's own rows are dropped. Only rows of the host are
-// kept, in memory, because steps read them back. Nothing survives the object. It cannot fail.
+// NoopProcedureStore: for hosts that want the engine without durability. A commit completes at
+// once; procedures, nonces and the engine's own rows are dropped. Only rows of the host are kept,
+// in memory, because steps read them back. Nothing survives the object. It cannot fail.
 
 #pragma once
 
@@ -39,7 +39,7 @@ class NoopProcedureStore final : public ProcedureStore {
   void apply(CommitRequest& request);
 
   std::atomic<bool> open_ =
-      false;  // relaxed: whoever commits was told of the store after it opened
+      false;  // relaxed: a thread that commits learnt of the store after it opened
   std::atomic<std::uint64_t> last_sequence_ = 0;  // relaxed: only its own order matters
   std::unique_ptr<HostRows> host_rows_;
 };

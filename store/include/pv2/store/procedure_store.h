@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ProcedureStore: where an executor keeps its rows. The contract is asynchronous: commit() queues a
-// batch and returns; one sync makes everything durable that was queued meanwhile; the finished
-// requests come back in commit order, in one list per sync. A store keeps rows and does not know
-// what a procedure is.
+// batch and returns; one sync makes everything durable that was queued meanwhile (group commit);
+// the finished requests come back in commit order, in one list per sync. A store keeps rows and
+// does not know what a procedure is.
 //
 // How it fails: loudly and for good. After the first commit that fails, nothing more is written in
 // this run; every later request comes back with the failure, in order. What is on disk stays
@@ -26,7 +26,7 @@ namespace pv2 {
 enum class CommitAnswer {
   kQueued,   ///< The sink gets it later, exactly once.
   kDurable,  ///< It is as durable as this store makes anything; no callback follows. `status` is
-             ///< OK.
+             ///< OK, or after close() kStopping.
 };
 
 /// Receives finished requests. Called by one thread at a time, never under a lock of the store. It
@@ -38,7 +38,7 @@ class CommitSink {
   virtual void on_committed(CommitList finished) noexcept = 0;
 };
 
-/// One row as it was found. The views are valid during the call only.
+/// One row as it was read. The views are valid during the call only.
 struct StoredRow {
   Space space = Space::kEngine;
   std::string_view key;
@@ -46,7 +46,7 @@ struct StoredRow {
   CommitSequence sequence;  ///< Of the batch that wrote this value.
 };
 
-/// Called for each row; a failure ends the scan and is returned by it.
+/// Called for each row; a failure ends the scan, which returns it.
 using RowVisitor = std::function<Status(const StoredRow&)>;
 
 /// What one batch may hold.
@@ -73,8 +73,8 @@ class ProcedureStore {
   /// if every earlier one is.
   virtual CommitAnswer commit(CommitRequest& request) = 0;
 
-  /// The same for several requests, in order, with one wake of the committer. Takes the whole list;
-  /// either all are kQueued or all are kDurable (and are then left in `requests`).
+  /// Like commit() for several requests, in order, with one wake of the committer. Takes the whole
+  /// list; either all requests are kQueued, or all are kDurable (and then stay in `requests`).
   virtual CommitAnswer commit_all(CommitList& requests) = 0;
 
   /// The value of a row as of the last durable commit; nullopt when there is none. Thread-safe. May
@@ -96,9 +96,9 @@ class ProcedureStore {
   /// committer thread returns false.
   virtual bool pump() { return false; }
 
-  /// Drains what is queued, then gives up ownership. The sink is not called any more once it
-  /// returned. Idempotent. A later commit fails with kStopping (through its status; the answer is
-  /// kDurable).
+  /// Drains what is queued, then gives up ownership. The sink is not called any more once close()
+  /// has returned. Idempotent. A later commit fails with kStopping (through its status; the answer
+  /// is kDurable).
   virtual void close() noexcept = 0;
 };
 
