@@ -40,6 +40,17 @@ no_long_lines() {
     length(line) > 100 { print FILENAME ":" FNR ": over 100 columns" }
   ' "${code[@]}" "${scripts[@]}"
 }
+# Paragraphs of documents. Tables and code (indented by four, too) are as wide as they are, and so
+# is what has no blank to break at.
+no_long_paragraphs() {
+  LC_ALL=C awk '
+    FNR == 1 { fenced = 0 }
+    /^ *```/ { fenced = !fenced }
+    fenced || /^ *\|/ || /^    / || /^ *([-*]|[0-9]+\.)? *[^ ]+$/ { next }
+    { line = $0; gsub(/[\200-\277]/, "", line) }
+    length(line) > 100 { print FILENAME ":" FNR ": over 100 columns" }
+  ' "${documents[@]}"
+}
 header_paragraph() {
   LC_ALL=C awk '
     FNR == 1 && $0 != "// SPDX-License-Identifier: Apache-2.0" { print FILENAME ":1: no SPDX line" }
@@ -83,7 +94,8 @@ folders_have_a_map() {
   done
 }
 rules=(no_leftovers no_tabs no_trailing_blanks no_direct_catch no_sleeps_in_tests no_long_lines
-  header_paragraph pragma_once includes_point_down public_headers_are_clean folders_have_a_map)
+  no_long_paragraphs header_paragraph pragma_once includes_point_down public_headers_are_clean
+  folders_have_a_map)
 
 # Shortens grep's file:line:text to what a reader clicks on, with the reason in front of the text.
 say() {
@@ -98,9 +110,12 @@ list_files() {
   mapfile -t scripts < <(find "${layers[@]}" "${products[@]}" cmake CMakeLists.txt ./*.sh .ci/run \
     -type f \( -name CMakeLists.txt -o -name '*.cmake' -o -name '*.sh' -o -path .ci/run \) \
     2>/dev/null | sort)
+  mapfile -t documents < <(find . -name build -prune -o -name '*.md' -print |
+    sed 's,^\./,,' | sort)
   # An empty list would make grep and awk read the terminal.
   code+=(/dev/null)
   scripts+=(/dev/null)
+  documents+=(/dev/null)
 }
 
 self_test() {
@@ -114,6 +129,7 @@ self_test() {
     printf '// TO''DO\n\tint x; \n#include <catch2/catch.hpp>\nvoid f() { sleep_for(1s); }\n'
     printf '//%0120d\n' 0
   } >tests/bad_test.cc
+  printf 'wide %0120d\n' 0 >tests/bad.md
   list_files
   for rule in "${rules[@]}"; do
     if [[ -z $("$rule" || true) ]]; then
