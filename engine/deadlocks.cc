@@ -174,13 +174,16 @@ void give_up_in_line(EngineCore& core, Execution& member, const std::string& why
   next = as_it_is(core, member);
   next.state = ProcedureState::kRunnable;
   next.deadline.reset();
+  next.awaits = false;
   next.parked = true;
   next.holds_locks = member.holds_locks() && !member.locks.empty();
   next.error =
       bounded(Status(StatusCode::kDeadlock,
                      "it is in a deadlock with others that cannot be undone either, as the "
                      "youngest in it: " +
-                         why + "; free what it waits for and retry it, skip its step, or bypass"));
+                         why +
+                         "; free what it waits for and retry it, skip its step, or bypass its "
+                         "tree"));
   write(member, std::move(commit), effects);
 }
 

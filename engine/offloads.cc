@@ -130,6 +130,7 @@ void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effec
 bool waits_for_work(StepCommit& last_order) {
   Execution& head = *last_order.execution;
   PV2_ASSERT(head.is_head(), "an order ends all of a domain");
+  PV2_ASSERT(head.tree.ended_by_order, "what waits to be published is durable, and known to be");
   std::size_t awaited = 0;
   for_each_at_work(head, [&](Execution& member) {
     PV2_ASSERT(member.work->ended_with == nullptr || member.work->ended_with == &head,

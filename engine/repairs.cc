@@ -563,7 +563,7 @@ Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.sta
       const bool commits = head.root->tree.beyond != 0 || head.root->tree.begun != 0;
       return refused("the tree of " + name_of(head) +
                      " goes forward, and nobody in it has used up the attempts at a step; " +
-                     (commits ? "let it go on, as it is past a point of no return" : "abort it") +
+                     (commits ? "let it go on, as it has begun a point of no return" : "abort it") +
                      ", or, if a part of it has failed, bypass that part by its own id");
     }
     // As long as one of them stands, nobody above him ends.

@@ -203,6 +203,8 @@ TEST_CASE("of two trees past their points of no return the younger is parked") {
   CHECK(parked->error.message().find(std::to_string(older.value)) != std::string::npos);
   CHECK(engine.executor().deadlocks().empty());
   CHECK(engine.executor().abort(younger).code() == StatusCode::kFailedPrecondition);
+  const Status bypassed = engine.executor().bypass(older, {.who = "anna", .why = "ticket 7"});
+  CHECK(bypassed.message().find("let it go on, as it has begun") != std::string::npos);
   // Nothing has changed for it: it stands in line again, and closes the circle.
   REQUIRE(engine.executor().retry_now(parked->id, {.who = "anna", .why = "ticket 7"}).ok());
   engine.run();

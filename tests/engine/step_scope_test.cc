@@ -12,6 +12,26 @@ LockSet per_step(LockMode mode = LockMode::kExclusive) {
   return LockSet().table("shop", "orders", mode).scope(LockScope::kStep);
 }
 
+// Holds its locks in its second step until it is told to go.
+JobScript waits_for_go() {
+  return {.steps = 2,
+          .run = [](JobRun& run) -> std::optional<Outcome> {
+            if (run.step == 2 && run.ctx.signal("go") == nullptr) return Say::wait();
+            return std::nullopt;
+          },
+          .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+}
+
+// Tells the two children of `root`, one after the other, and looks how that ended.
+void let_children_go(EngineWorld& engine, ProcedureId root) {
+  for (std::uint64_t child : {1, 2}) {
+    engine.executor().signal_async({root.value + child}, "go", {}, [](const Status&) {});
+    engine.run();
+  }
+  CHECK(engine.result(root).status.ok());
+  CHECK(engine.executor().locks().empty());
+}
+
 }  // namespace
 
 TEST_CASE("an N-step machine with locks per step makes N + 1 records when nobody waits for them") {
@@ -103,12 +123,7 @@ TEST_CASE("children do not hold what their parent gives back while it waits for 
                     return std::nullopt;
                   },
                   .locks = LockSet().table("shop", "orders", LockMode::kExclusive).scope(scope)};
-  scripts["c"] = {.steps = 2,
-                  .run = [](JobRun& run) -> std::optional<Outcome> {
-                    if (run.step == 2 && run.ctx.signal("go") == nullptr) return Say::wait();
-                    return std::nullopt;
-                  },
-                  .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+  scripts["c"] = waits_for_go();
   engine.open();
   const ProcedureId root = engine.submit("p");
   engine.run();
@@ -116,11 +131,7 @@ TEST_CASE("children do not hold what their parent gives back while it waits for 
   engine.run();
   CHECK(engine.world.journal.count("do c.1") == 1);
   for (const LockInfo& lock : engine.executor().locks()) CHECK(lock.holders.size() == 1);
-  for (std::uint64_t child : {1, 2}) {
-    engine.executor().signal_async({root.value + child}, "go", {}, [](const Status&) {});
-    engine.run();
-  }
-  CHECK(engine.result(root).status.ok());
+  let_children_go(engine, root);
 }
 
 TEST_CASE("a parent whose work runs when it spawns keeps its locks until its children have ended") {
@@ -130,8 +141,9 @@ TEST_CASE("a parent whose work runs when it spawns keeps its locks until its chi
   bool works = true;
   scripts["p"] = {.run = [&](JobRun& run) -> std::optional<Outcome> {
                     if (run.step != 2) return std::nullopt;
-                    run.ctx.offload([&engine, &works] {
-                      engine.run();
+                    run.ctx.offload([&] {
+                      engine.run();  // the children take the locks while it works
+                      CHECK(engine.world.journal.count("do c.1") == 2);
                       works = false;
                     });
                     run.spawn("c");
@@ -139,13 +151,7 @@ TEST_CASE("a parent whose work runs when it spawns keeps its locks until its chi
                     return std::nullopt;
                   },
                   .locks = per_step()};
-  scripts["c"] = {.steps = 2,
-                  .run = [&](JobRun& run) -> std::optional<Outcome> {
-                    if (run.step == 1) CHECK(works);
-                    if (run.step == 2 && run.ctx.signal("go") == nullptr) return Say::wait();
-                    return std::nullopt;
-                  },
-                  .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+  scripts["c"] = waits_for_go();
   engine.open();
   const ProcedureId root = engine.submit("p");
   engine.run();
@@ -157,12 +163,7 @@ TEST_CASE("a parent whose work runs when it spawns keeps its locks until its chi
   };
   CHECK((holds(0) && holds(1) && holds(2)));
   CHECK_FALSE(engine.describe(root).quarantined);
-  for (std::uint64_t child : {1, 2}) {
-    engine.executor().signal_async({root.value + child}, "go", {}, [](const Status&) {});
-    engine.run();
-  }
-  CHECK(engine.result(root).status.ok());
-  CHECK(engine.executor().locks().empty());
+  let_children_go(engine, root);
 }
 
 }  // namespace pv2::testing
