@@ -269,9 +269,11 @@ class ProcedureExecutor {
   ///
   /// kFailedPrecondition: the root has ended or failed, or is parked or quarantined; something in
   /// its tree has begun or passed its point of no return; or the root ended while the abort was on
-  /// its way. The message says which, and nothing was changed. kInvalidArgument: `id` is a child;
-  /// the message names the root. kNotFound: there never was one. kExpired: it has ended and is
-  /// forgotten. Not on a thread of this executor (kFailedPrecondition).
+  /// its way. The message says which, and nothing was changed. kUnavailable: the root is just being
+  /// submitted, or a part of its tree that has begun a point of no return ends or fails; try again.
+  /// kInvalidArgument: `id` is a child; the message names the root. kNotFound: there never was one.
+  /// kExpired: it has ended and is forgotten. Not on a thread of this executor
+  /// (kFailedPrecondition).
   Status abort(ProcedureId id, AbortOptions options = {});
   /// Like abort(), without blocking: `done` is called once, on a pool thread.
   void abort_async(ProcedureId id, AbortOptions options, std::function<void(Status)> done);
