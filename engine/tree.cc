@@ -319,7 +319,6 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
   member.undo_step = turn.entry.step;
   core.end_reported_wait(member);
   member.leads_rollback = &member == &head;
-  if (member.phase == Phase::kInFlight) return;  // what follows its record begins the turn anew
   member.ends_tree = member.leads_rollback && head.tree.rollback->left() == 1;
   if (member.parked) return;  // what has to come after it waits with it
   // A back-off between two attempts to undo, or a wait for time alone; what was awaited beside it
