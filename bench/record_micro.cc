@@ -23,17 +23,17 @@ struct Subject {
     execution.arguments = "12345";
     execution.submitted = pv2::SystemClock().wall_now();
     for (std::uint32_t step = 1; step <= 3; ++step) {
-      execution.undo.push_back({step, pv2::CommitSequence{1'000'000 + step}});
-      execution.history.add({step, 1, pv2::Outcome::Kind::kNext, execution.submitted});
+      execution.record.undo.push_back({step, pv2::CommitSequence{1'000'000 + step}});
+      execution.record.history.add({step, 1, pv2::Outcome::Kind::kNext, execution.submitted});
     }
-    execution.visits = 3;
+    execution.record.visits = 3;
     next.step = 5;
-    next.visited = true;
+    ++next.visits;
     next.undo = pv2::UndoChange::kPush;
     next.history = pv2::HistoryEntry{4, 1, pv2::Outcome::Kind::kNext, execution.submitted};
     next.new_image = true;
     next.image = pv2::bench::state_bytes(1);
-    next.now = execution.submitted;
+    next.updated = execution.submitted;
   }
   pv2::ProcedureType type;
   pv2::Execution execution;
@@ -73,11 +73,10 @@ void decode_both(benchmark::State& state) {
   for (auto _ : state) {
     pv2::Execution execution;
     pv2::HeaderFacts facts;
-    bool holds_locks = false;
     pv2::PartStatus user = pv2::PartStatus::kIntact;
     benchmark::DoNotOptimize(pv2::decode_header(header, execution, facts).ok());
     benchmark::DoNotOptimize(
-        pv2::decode_state(row, pv2::CommitSequence{1}, execution, holds_locks, user).ok());
+        pv2::decode_state(row, pv2::CommitSequence{1}, execution, user).ok());
   }
 }
 BENCHMARK(decode_both);

@@ -43,8 +43,9 @@ thread_local std::string Scratch::spare;
 // What the first record will hold, so that it is refused here and not by the store, where it would
 // end the run.
 std::size_t size_of(const Execution& execution) {
-  std::size_t bytes = execution.arguments.size() + execution.image.size() + execution.owner.size() +
-                      execution.name_of_type().size() + execution.locks.primary().name.size();
+  std::size_t bytes = execution.arguments.size() + execution.record.image.size() +
+                      execution.owner.size() + execution.name_of_type().size() +
+                      execution.locks.primary().name.size();
   for (const LockRequest& request : execution.locks.requests()) {
     bytes += request.key.name.size() + 32;  // its class, its mode and their framing
   }
@@ -71,9 +72,9 @@ Status defer_start(Execution& execution, const SubmitOptions& options, const Clo
   const WallTime start =
       options.start_at ? *options.start_at : later(execution.submitted, *options.delay);
   if (start <= execution.submitted) return Status();
-  execution.deadline = start;
-  execution.patience = left_after_restart(start, Duration::max(), execution.submitted);
-  execution.due = later(clock.steady_now(), execution.patience);
+  execution.record.deadline = start;
+  execution.record.patience = left_after_restart(start, Duration::max(), execution.submitted);
+  execution.due = later(clock.steady_now(), execution.record.patience);
   return Status();
 }
 
@@ -194,7 +195,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type_name,
     execution->belong_to(nullptr);
     if (refused.ok()) execution->owner = options.owner;
     execution->nonce = options.nonce;
-    execution->step = execution->type->steps.front().number;
+    execution->record.step = execution->type->steps.front().number;
     execution->submitted = core_.clock.wall_now();
     Scratch scratch;
     now = execution->submitted;
@@ -248,7 +249,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type_name,
           break;
         }
         execution->id = *id;
-        if (!execution->deadline)
+        if (!execution->record.deadline)
           execution->object = std::move(procedure);  // else made when it runs
         commit = core_.state.spare_inserts.take();
         commit->execution = execution.get();
@@ -292,16 +293,16 @@ void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit) {
   Execution& execution = *owned.release();  // the table of live executions has it
   PV2_ASSERT(execution.inserting == &commit, "who is inserted knows its first record");
   PV2_ASSERT(execution.is_root() && execution.is_head(), "what is submitted is a root");
+  const Record& record = execution.record;
   Transition first;
-  first.step = execution.step;
-  first.now = execution.submitted;
-  if (execution.deadline) {  // it asks for its locks when its time has come
+  first.begin(record, execution.submitted);
+  if (record.deadline) {  // it asks for its locks when its time has come
     first.state = ProcedureState::kWaitingTimeout;
-    first.deadline = execution.deadline;
-    first.patience = execution.patience;
-    first.due = execution.due;
+    first.deadline = record.deadline;
+    first.patience = record.patience;
     commit.holds_locks = first.holds_locks = execution.locks.empty();
   } else {
+    first.state = ProcedureState::kRunnable;
     commit.holds_locks = first.holds_locks = core_.scheduler.admit(execution);
   }
   RowBatch& batch = commit.batch;

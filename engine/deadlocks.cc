@@ -92,8 +92,8 @@ Execution* youngest_of_all(EngineCore& core, const WaitCycle& cycle)
 
 // The step that it was about to run may have been begun before (again(), a back-off, a restart).
 bool has_begun_its_step(const Execution& member) {
-  if (!member.started || member.step == 0 || member.no_return) return false;
-  const StepInfo* const info = member.type->find_step(member.step);
+  if (!member.started || member.record.step == 0 || member.record.no_return) return false;
+  const StepInfo* const info = member.type->find_step(member.record.step);
   return info != nullptr && info->kind == StepKind::kUndoable;
 }
 
@@ -110,7 +110,7 @@ void write(Execution& member, std::unique_ptr<StepCommit> commit, Effects& effec
              "who is given up stood in a line, or waited for somebody");
   PV2_ASSERT(member.timer_index == Execution::kNoTimer, "who was taken out waits for no time");
   commit->execution = &member;
-  update_state(member, commit->next, commit->was_undo ? member.undo_step : member.step,
+  update_state(member, commit->next, commit->was_undo ? member.undo_step : member.record.step,
                commit->batch);
   member.phase = Phase::kInFlight;
   enter_flight(member);
@@ -125,13 +125,14 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
   member.domain().tree.given_up = true;
   auto commit = core.state.spare_steps.take();
   Transition& last = commit->next;
+  last.begin(member.record, core.clock.wall_now());
   last.state = ProcedureState::kFailed;
-  last.step = member.step;
-  last.no_return = member.no_return;
+  last.attempt = 1;
+  last.unsure = false;
   last.holds_locks = member.holds_locks() && !member.locks.empty();
-  last.now = core.clock.wall_now();
   last.undo = has_begun_its_step(member) ? UndoChange::kPush : UndoChange::kKeep;
-  last.history = HistoryEntry{member.step, member.attempt, Outcome::Kind::kFail, last.now};
+  last.history =
+      HistoryEntry{member.record.step, member.record.attempt, Outcome::Kind::kFail, last.updated};
   last.error =
       bounded(Status(StatusCode::kDeadlock,
                      "given up to end a deadlock, as the youngest in it: " + why +
@@ -148,15 +149,12 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
   PV2_ASSERT(member.undo_step != 0, "an undo that is parked is under way");
   commit->was_undo = true;
   Transition& next = commit->next;
+  next.begin(member.record, core.clock.wall_now());
   next.state = ProcedureState::kFailed;
-  next.step = member.step;
-  next.attempt = member.attempt;
-  next.no_return = member.no_return;
-  next.unsure = member.unsure;
   next.parked = true;
   next.undo = UndoChange::kPush;  // its turn is not over
+  next.undo_is_unfinished = true;
   next.holds_locks = false;
-  next.now = core.clock.wall_now();
   next.error =
       bounded(Status(StatusCode::kDeadlock,
                      "its undoing is in a deadlock with others, as the youngest in it: " + why +
@@ -173,8 +171,7 @@ void give_up_in_line(EngineCore& core, Execution& member, const std::string& why
   Transition& next = commit->next;
   next = as_it_is(core, member);
   next.state = ProcedureState::kRunnable;
-  next.deadline.reset();
-  next.awaits = false;
+  next.stop_waiting();
   next.parked = true;
   next.holds_locks = member.holds_locks() && !member.locks.empty();
   next.error =

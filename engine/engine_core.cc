@@ -159,7 +159,7 @@ void EngineCore::end_reported_wait(Execution& waiter) {
 
 void EngineCore::queue(Execution& execution, Disposition disposition) {
   PV2_ASSERT(execution.timer_index == Execution::kNoTimer, "who is queued waits for no time");
-  PV2_ASSERT(!is_finished(execution.state), "who has ended is not queued");
+  PV2_ASSERT(!is_finished(execution.record.state), "who has ended is not queued");
   end_reported_wait(execution);
   execution.phase = Phase::kQueued;
   settle(execution, disposition);
@@ -213,8 +213,8 @@ void EngineCore::tell(ProcedureNews::Kind kind, const Execution& execution, Stat
   news.type = execution.name_of_type();
   // What is told of a member at the end of an undone tree is that it is undone, whatever its
   // record.
-  const bool undone = execution.root->state == ProcedureState::kRolledBack;
-  news.state = undone ? ProcedureState::kRolledBack : execution.state;
+  const bool undone = execution.root->record.state == ProcedureState::kRolledBack;
+  news.state = undone ? ProcedureState::kRolledBack : execution.record.state;
   news.error = std::move(error);
 }
 
@@ -261,37 +261,37 @@ void EngineCore::abandon_waits(Execution& execution) {
 }
 
 void EngineCore::arm_timer(Execution& execution, Effects& effects) {
-  PV2_ASSERT(execution.deadline.has_value(), "a timer needs a deadline");
+  PV2_ASSERT(execution.record.deadline.has_value(), "a timer needs a deadline");
   PV2_ASSERT(execution.phase == Phase::kWaiting, "a timer is armed for who waits");
-  PV2_ASSERT(execution.due != Execution::kNotDue, "whoever set the deadline said when it is due");
+  PV2_ASSERT(execution.due != kNotDue, "whoever set the deadline said when it is due");
   if (state.timers.arm(execution, execution.due)) effects.timers_moved = true;
   PV2_ASSERT(state.timers.has(execution), "a timer that was armed is found again");
 }
 
 void EngineCore::date_end(const Execution& execution, Transition& next, std::size_t beside) const {
   const bool ends = execution.is_root() && is_finished(next.state);
-  next.ended_age = ends ? std::optional(age.now()) : std::nullopt;
+  next.ended_age = ends ? age.now() : Progress::kNotDated;
   next.audited = ends && execution.audited;
-  next.moves = false;
+  next.in_results = false;
   if (!ends || !keeps_records) return;  // a row that nobody keeps need not be moved
   const std::size_t bytes = header_bytes_max(execution) + state_bytes_max(execution, next) +
                             beside + limits::kLaterRecordBytes;
   // What may be damaged stays where it is.
   const bool may_move = bytes <= store.limits().batch_bytes && !execution.quarantined;
   // A result that is among the results already fitted there, and hardly grows.
-  next.moves = execution.is_among_results() || may_move;
+  next.in_results = execution.record.in_results || may_move;
 }
 
 void EngineCore::begin_wait(Duration patience, Transition& next) const {
   next.patience = std::max(patience, Duration::zero());
   next.due = later(clock.steady_now(), next.patience);
-  PV2_ASSERT(next.due != Execution::kNotDue, "a wait that begins is due at a time");
+  PV2_ASSERT(next.due != kNotDue, "a wait that begins is due at a time");
   next.deadline = later(clock.wall_now(), next.patience);
 }
 
 void EngineCore::go_on_waiting(const Execution& execution, Transition& next) const {
-  if (!execution.deadline) return next.deadline.reset();
-  PV2_ASSERT(execution.due != Execution::kNotDue, "whoever set the deadline said when it is due");
+  if (!execution.record.deadline) return next.stop_waiting();
+  PV2_ASSERT(execution.due != kNotDue, "whoever set the deadline said when it is due");
   const SteadyTime now = clock.steady_now();
   next.patience = execution.due > now ? execution.due - now : Duration::zero();
   PV2_ASSERT(next.patience >= Duration::zero(), "what is left of a wait is not negative");

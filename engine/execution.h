@@ -16,7 +16,6 @@
 #include <pv2/base/procedure_state.h>
 #include <pv2/scheduler/scheduler_entry.h>
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <forward_list>
@@ -28,13 +27,11 @@
 
 #include "compact_bytes.h"
 #include "inbox.h"
-#include "interrupted_members.h"
-#include "lazy_vector.h"
 #include "looks.h"
-#include "optional_time.h"
 #include "outstanding_work.h"
 #include "pv2/engine/procedure_executor.h"
 #include "pv2/engine/procedure_registry.h"
+#include "record.h"
 #include "rollback_plan.h"
 #include "slot_list.h"
 
@@ -76,65 +73,6 @@ struct Waiter {
   std::uint64_t ticket = 0;  ///< To withdraw a waiter whose patience ended.
 };
 
-/// A ring of the last entries, made when the first is added. 8: enough to see a retry loop, and 100
-/// B in a record.
-class History {
- public:
-  static constexpr std::size_t kCapacity = 8;
-
-  void add(const HistoryEntry& entry) {
-    if (!ring_) ring_ = std::make_unique<Ring>();
-    Packed& packed = ring_->entries[ring_->next];
-    packed.at = entry.at;
-    packed.step = entry.step;
-    packed.attempt = entry.attempt & kAttemptMax;
-    packed.undo = entry.undo;
-    packed.outcome = entry.outcome;
-    ring_->next = static_cast<std::uint8_t>((ring_->next + 1) % kCapacity);
-    if (ring_->size < kCapacity) ++ring_->size;
-    PV2_ASSERT(ring_->size != 0 && ring_->next < kCapacity,
-               "a ring has a newest entry, and a place for the next");
-  }
-  [[nodiscard]] std::size_t size() const noexcept { return ring_ ? ring_->size : 0; }
-  /// 0 is the oldest.
-  [[nodiscard]] HistoryEntry at(std::size_t index) const noexcept {
-    PV2_ASSERT(index < size(), "an entry of a history is asked for that is there");
-    const Packed& packed =
-        ring_->entries[(ring_->next + kCapacity - ring_->size + index) % kCapacity];
-    return {packed.step, packed.attempt, packed.outcome, packed.at, packed.undo};
-  }
-
- private:
-  // 134 million attempts are more than a procedure makes in a year of retries.
-  static constexpr std::uint32_t kAttemptMax = (1U << 27) - 1;
-  struct Packed {
-    WallTime at{};
-    std::uint32_t step = 0;
-    std::uint32_t attempt : 27 = 0;
-    bool undo : 1 = false;
-    Outcome::Kind outcome : 4 = Outcome::Kind::kNext;
-  };
-  static_assert(sizeof(Packed) == 16);
-  struct Ring {
-    std::array<Packed, kCapacity> entries;
-    std::uint8_t next = 0;
-    std::uint8_t size = 0;
-  };
-
-  std::unique_ptr<Ring> ring_;
-};
-
-/// What a failed, parked or retrying procedure carries; most have none.
-struct Failure {
-  Status error;             ///< OK if it did not fail itself.
-  CommitSequence sequence;  ///< Of the record that failed first; orders the failures of a tree.
-  Status parked;            ///< Why it can neither be finished nor undone.
-  Status undo{};            ///< Why the last attempt at the undo that it is at failed.
-
-  /// What has to be looked at first.
-  [[nodiscard]] const Status& shown() const noexcept { return parked.ok() ? error : parked; }
-};
-
 /// What the record of a member says that was in the middle of a step when it was to be undone. It
 /// counts again if a wider domain fails before anything of that undo is recorded.
 struct StoppedStep {
@@ -168,8 +106,6 @@ struct TreeState {
   bool ended_by_order : 1 = false;
   bool over : 1 = false;  ///< It ended with a failure that was reported, or within such a domain.
   std::unique_ptr<RollbackPlan> rollback;  ///< While it is being undone, parked or not.
-  /// As of the last durable record of the head. nullptr: a restart would guess right.
-  std::unique_ptr<InterruptedMembers> interrupted;
   Status cause;              ///< Of the failure that was durable first: the result of the root.
   TreeWork* work = nullptr;  ///< What is being done to all of its members, a section at a time.
   /// The head of the widest domain around this one, itself included, that has failed; or nullptr.
@@ -190,7 +126,8 @@ struct TreeState {
   /// By id, members that are parked, and heads of domains that are. nullptr: nobody was.
   std::unique_ptr<MembersById> standing;
   std::unique_ptr<MembersById> at_work;  ///< Members with offloaded work that has not ended.
-  std::uint32_t heads_that_say_it = 0;   ///< Of a root: heads with `interrupted`, itself included.
+  std::uint32_t heads_that_say_it =
+      0;  ///< Of a root: heads whose record has `interrupted`, itself included.
 };
 
 struct Execution final : SchedulerEntry {
@@ -211,38 +148,13 @@ struct Execution final : SchedulerEntry {
   Nonce nonce;
   Fingerprint fingerprint;  ///< What the nonce stands for.
   WallTime submitted{};
-  std::uint64_t spawned_at = 0;  ///< The parent's `visits` when it spawned this.
+  std::uint64_t spawned_at = 0;  ///< The parent's `visits` with that spawn.
 
-  // --- As of the last durable record.
-  std::uint64_t visits = 0;  ///< Steps completed; names the effects of each visit of a step.
-  OptionalTime deadline;     ///< Of a timed wait or a back-off, for the life to come.
-  Duration patience{};       ///< What was left of that wait when the record was made.
-  LazyVector<UndoEntry> undo;
-  History history;
-  std::unique_ptr<Failure> failure;
-  CompactBytes image;  ///< The state fields, encoded.
-  CompactBytes result;
-  WallTime updated{};
-  /// Of a root whose last record is its end: how old the store was then. If it is live all the
-  /// same, an abort was durable before that end; its next record takes the end back.
-  Duration ended_age = kNotDated;
-  bool ended_in_place = false;   ///< That end left its rows where they were; see date_end().
+  Record record;                 ///< As of the last durable record, or of a wait that has none.
   std::unique_ptr<Inbox> inbox;  ///< Most have none.
-  std::uint32_t step = 0;        ///< The next one to run; 0: none, only the end is left.
-  std::uint32_t attempt = 1;
-  ProcedureState state = ProcedureState::kInitializing;
-  bool no_return = false;  ///< Past its point of no return.
-  bool parked = false;
-  bool bypassed = false;  ///< An operator ended its tree.
-  bool sent_back =
-      false;              ///< Of a root: an operator has it undone in spite of points of no return.
-  bool reported = false;  ///< It failed, is undone, and its parent knows: its descendants are over.
-  bool unsure = false;    ///< An attempt at this step may have had its effect.
   /// Of a root: there are audit rows. Set under the state mutex; a worker looks when it writes the
   /// end. An order that it does not see is an abort that takes that end back.
   std::atomic<bool> audited{false};
-  bool recorded_locks = false;  ///< Its record says that it holds its locks.
-  bool awaits = false;          ///< Its timed wait may also end with something volatile.
   /// Both constant, so they may share a byte: a child whose failure is reported, and fails nobody
   /// else; and one that is undone concurrently with its siblings of which that is also true.
   bool reports : 1 = false;
@@ -286,14 +198,8 @@ struct Execution final : SchedulerEntry {
   TreeState tree;
 
   static constexpr std::uint32_t kNoTimer = UINT32_MAX;
-  static constexpr Duration kNotDated = Duration::min();
-  static constexpr SteadyTime kNotDue = SteadyTime::min();
 
   [[nodiscard]] bool is_root() const noexcept { return root == this; }
-  /// Whether its rows are in Space::kResult although it is live: see ended_age.
-  [[nodiscard]] bool is_among_results() const noexcept {
-    return ended_age != kNotDated && !ended_in_place;
-  }
   [[nodiscard]] Execution* parent_execution() const noexcept {
     return static_cast<Execution*>(parent);
   }
@@ -330,21 +236,7 @@ struct Execution final : SchedulerEntry {
   [[nodiscard]] bool is_undone_with_its_tree() const noexcept {
     // A root has no parent that would compensate for it.
     return is_root() ||
-           !(state == ProcedureState::kSuccess && type != nullptr && type->final_on_success);
-  }
-  /// What the last run of a step answered, whatever was ordered since. Nothing if none has run, or
-  /// orders have pushed it out of the ring.
-  [[nodiscard]] std::optional<Outcome::Kind> last_outcome() const noexcept {
-    for (std::size_t i = history.size(); i-- > 0;) {
-      const Outcome::Kind last = history.at(i).outcome;
-      if (!is_order(last)) return last;
-    }
-    return std::nullopt;
-  }
-  /// Whether its deadline is that of a back-off, not of a wait that its step asked for.
-  [[nodiscard]] bool backs_off() const noexcept {
-    const auto last = last_outcome();
-    return last ? *last == Outcome::Kind::kRetry : attempt > 1;
+           !(record.state == ProcedureState::kSuccess && type != nullptr && type->final_on_success);
   }
   [[nodiscard]] std::string_view name_of_type() const noexcept {
     return type != nullptr ? std::string_view(type->name) : type_name.view();

@@ -67,10 +67,10 @@ class Explainer {
       Explanation::Procedure procedure;
       procedure.id = execution.id;
       procedure.type = execution.name_of_type();
-      procedure.state = execution.state;
+      procedure.state = execution.record.state;
       const std::uint32_t undoes = step_to_undo(execution);
       procedure.undo = undoes != 0;
-      procedure.step = procedure.undo ? undoes : execution.step;
+      procedure.step = procedure.undo ? undoes : execution.record.step;
       const StepInfo* const step =
           execution.type != nullptr ? execution.type->find_step(procedure.step) : nullptr;
       if (step != nullptr) procedure.step_name = step->name;
@@ -225,12 +225,13 @@ class Explainer {
     const bool wants_signals = execution.inbox && !execution.inbox->wanted.empty();
     const bool only_time = execution.slots.empty() && !wants_signals;
     if (only_time) {
-      const bool again = execution.backs_off();
+      const bool again = execution.record.backs_off();
       WaitReason& reason = add(again ? Kind::kBackOff : Kind::kTimer);
       set_deadline(reason, execution);
-      reason.attempt = execution.attempt;
-      if (!execution.failure) return;
-      reason.error = execution.undo_step != 0 ? execution.failure->undo : execution.failure->error;
+      reason.attempt = execution.record.attempt;
+      if (!execution.record.failure) return;
+      reason.error = execution.undo_step != 0 ? execution.record.failure->undo
+                                              : execution.record.failure->error;
       return;
     }
     awaited(execution);
@@ -268,11 +269,11 @@ class Explainer {
   void children(const Execution& execution) PV2_REQUIRES(core_.state_mutex) {
     WaitReason& reason = add(Kind::kChildren);
     reason.count = execution.unfinished_children;
-    reason.age = age_of(execution.updated);
+    reason.age = age_of(execution.record.updated);
     std::size_t found = 0;
     const Execution* child = execution.last_child;
     for (; child != nullptr && look_at_one_more(); child = older_of_spawn(*child)) {
-      if (child->state == ProcedureState::kSuccess || child->reported) continue;
+      if (child->record.state == ProcedureState::kSuccess || child->record.reported) continue;
       name(reason, child->id);
       if (++found == std::min<std::size_t>(reason.count, kNamesMax)) break;
     }
@@ -282,8 +283,9 @@ class Explainer {
 
   void stopped_by_failure(Execution& head, Execution& execution) PV2_REQUIRES(core_.state_mutex) {
     const TreeState& tree = head.tree;
-    const bool stays = execution.state == ProcedureState::kSuccess && !is_to_be_undone(execution);
-    if (execution.state == ProcedureState::kRolledBack || stays ||
+    const bool stays =
+        execution.record.state == ProcedureState::kSuccess && !is_to_be_undone(execution);
+    if (execution.record.state == ProcedureState::kRolledBack || stays ||
         !execution.is_undone_with_its_tree()) {
       finished(execution);
       return;
@@ -329,19 +331,19 @@ class Explainer {
     WaitReason& reason = add(Kind::kParked);
     Execution* const failed = failing_domain(execution);
     Execution& head = failed != nullptr ? *failed : execution;
-    const Execution* culprit = execution.parked ? &execution : nullptr;
+    const Execution* culprit = execution.record.parked ? &execution : nullptr;
     for_each_member(head, [&](const Execution& member) {
-      if (culprit == nullptr && member.parked) culprit = &member;
+      if (culprit == nullptr && member.record.parked) culprit = &member;
     });
     if (culprit != nullptr && culprit != &execution) name(reason, culprit->id);
-    reason.error =
-        culprit != nullptr && culprit->failure ? culprit->failure->shown() : head.tree.cause;
+    reason.error = culprit != nullptr && culprit->record.failure ? culprit->record.failure->shown()
+                                                                 : head.tree.cause;
   }
 
   void finished(const Execution& execution) {
     WaitReason& reason = add(Kind::kFinished);
-    if (execution.state != ProcedureState::kSuccess && execution.failure) {
-      reason.error = execution.failure->error;
+    if (execution.record.state != ProcedureState::kSuccess && execution.record.failure) {
+      reason.error = execution.record.failure->error;
     }
   }
 
@@ -356,7 +358,7 @@ class Explainer {
   bool look_at_one_more() { return members_looked_at_++ < kMembersMax; }
 
   void set_deadline(WaitReason& reason, const Execution& execution) {
-    if (!execution.deadline) return;
+    if (!execution.record.deadline) return;
     reason.left = execution.due > steady_ ? execution.due - steady_ : Duration::zero();
     reason.deadline = later(wall_, reason.left);
   }

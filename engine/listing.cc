@@ -43,24 +43,24 @@ ProcedureInfo info_of(Execution& execution) {
   info.root = execution.root->id;
   info.type = execution.name_of_type();
   info.owner = execution.owner.view();
-  info.state = execution.state;
+  info.state = execution.record.state;
   const std::uint32_t undoes = step_to_undo(execution);
   info.undo = undoes != 0;
-  info.step = info.undo ? undoes : execution.step;
+  info.step = info.undo ? undoes : execution.record.step;
   const StepInfo* const step =
       execution.type != nullptr ? execution.type->find_step(info.step) : nullptr;
   if (step != nullptr) info.step_name = step->name;
-  info.attempt = execution.attempt;
+  info.attempt = execution.record.attempt;
   info.parked = is_parked(execution) && !execution.is_quarantined();
   info.quarantined = execution.is_quarantined();
-  info.holds_locks = execution.recorded_locks;
+  info.holds_locks = execution.record.holds_locks;
   info.locks = execution.locks;
-  if (execution.failure) info.error = execution.failure->shown();
+  if (execution.record.failure) info.error = execution.record.failure->shown();
   if (info.error.ok()) info.error = execution.tree.cause;
-  if (execution.failure) info.undo_error = execution.failure->undo;
+  if (execution.record.failure) info.undo_error = execution.record.failure->undo;
   info.submitted = execution.submitted;
-  info.updated = execution.updated;
-  info.history = entries_of(execution.history);
+  info.updated = execution.record.updated;
+  info.history = entries_of(execution.record.history);
   return info;
 }
 
@@ -70,18 +70,18 @@ Published published(Execution& execution, bool with_fields) {
   if (!with_fields) return copy;
   copy.type = execution.type;
   copy.arguments = execution.arguments.view();
-  copy.image = execution.image.view();
+  copy.image = execution.record.image.view();
   return copy;
 }
 
 // And it has not ended, with its tree, either.
 bool is_durable(Execution& execution) {
-  return execution.state != ProcedureState::kInitializing && !execution.leaves();
+  return execution.record.state != ProcedureState::kInitializing && !execution.leaves();
 }
 
 bool matches(Execution& execution, const ListFilter& filter, WallTime now) {
   if (!is_durable(execution)) return false;
-  if (filter.state && execution.state != *filter.state) return false;
+  if (filter.state && execution.record.state != *filter.state) return false;
   if (!filter.type.empty() && execution.name_of_type() != filter.type) return false;
   if (!filter.owner.empty() && execution.owner.view() != filter.owner) return false;
   if (filter.root && execution.root->id != filter.root) return false;
@@ -167,7 +167,7 @@ Result<std::vector<HistoryEntry>> history_of(EngineCore& core, ProcedureId id) {
   {
     StateLock lock(core);
     if (const Execution* const execution = core.find(id); execution != nullptr) {
-      return entries_of(execution->history);
+      return entries_of(execution->record.history);
     }
     if (!id || id.value >= core.state.next_id) {
       return Status(StatusCode::kNotFound, name_of(id) + " does not exist and never did");
@@ -180,11 +180,10 @@ Result<std::vector<HistoryEntry>> history_of(EngineCore& core, ProcedureId id) {
                   name_of(id) + " has ended and its record was acknowledged or deleted");
   }
   Execution stored;
-  bool holds_locks = false;
   PartStatus user = PartStatus::kIntact;
-  const Status read = decode_state((*rows)->state(), {}, stored, holds_locks, user);
+  const Status read = decode_state((*rows)->state(), {}, stored, user);
   if (!read.ok()) return read.with_context("record of " + name_of(id));
-  return entries_of(stored.history);
+  return entries_of(stored.record.history);
 }
 
 }  // namespace pv2

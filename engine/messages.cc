@@ -53,13 +53,13 @@ void add_entry(AuditEntry entry, Execution& root, MessageCommit& commit) {
 
 // Whether no signal can reach it any more. One that has succeeded and is to be undone may ask.
 bool has_ended(Execution& to) {
-  if (!is_finished(to.state)) return false;
-  return to.state != ProcedureState::kSuccess || !to.is_undone_with_its_tree() ||
+  if (!is_finished(to.record.state)) return false;
+  return to.record.state != ProcedureState::kSuccess || !to.is_undone_with_its_tree() ||
          !is_to_be_undone(to);
 }
 
 bool end_is_durable(const Execution& root) {
-  return is_finished(root.state) || root.tree.ended_by_order;
+  return is_finished(root.record.state) || root.tree.ended_by_order;
 }
 
 void wake(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {

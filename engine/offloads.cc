@@ -36,12 +36,12 @@ bool keeps_locks_for_work(Execution& execution) {
     return execution.phase == Phase::kIdle && scope == LockScope::kVisit;
   }
   if (execution.undo_step != 0 || failing_domain(execution) != nullptr) return false;
-  if (execution.phase == Phase::kIdle) return execution.parked && scope == LockScope::kVisit;
+  if (execution.phase == Phase::kIdle) return execution.record.parked && scope == LockScope::kVisit;
   if (execution.phase != Phase::kWaiting) return false;
   // Children may hold the same keys, as these locks cover them: two of them, exclusively.
-  if (execution.state == ProcedureState::kWaiting) return false;
+  if (execution.record.state == ProcedureState::kWaiting) return false;
   if (scope == LockScope::kStep) return true;
-  return execution.state == ProcedureState::kWaitingTimeout && execution.backs_off();
+  return execution.record.state == ProcedureState::kWaitingTimeout && execution.record.backs_off();
 }
 
 // The record says what it said, but for the locks. Until it is durable nobody touches the
@@ -49,7 +49,7 @@ bool keeps_locks_for_work(Execution& execution) {
 void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(execution.phase != Phase::kInFlight, "a procedure has one record on the way");
-  PV2_ASSERT(execution.recorded_locks && !has_work(execution),
+  PV2_ASSERT(execution.record.holds_locks && !has_work(execution),
              "locks that a record names are given back when no work needs them");
   auto commit = core.state.spare_steps.take();
   commit->execution = &execution;
@@ -59,11 +59,12 @@ void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
   same.holds_locks = false;
   // A step that runs under locks which an earlier one's work has kept makes no record when it
   // waits. Without its locks a restart would take it for one that never began.
-  if (execution.started && execution.step != 0 && execution.undo_step == 0 &&
+  if (execution.started && execution.record.step != 0 && execution.undo_step == 0 &&
       !may_have_begun(execution, same.holds_locks)) {
-    same.history = HistoryEntry{execution.step, execution.attempt, Outcome::Kind::kWait, same.now};
+    same.history = HistoryEntry{execution.record.step, execution.record.attempt,
+                                Outcome::Kind::kWait, same.updated};
   }
-  if (execution.failure) same.error = execution.failure->shown();
+  if (execution.record.failure) same.error = execution.record.failure->shown();
   update_state(execution, same, 0, commit->batch);
   core.state.timers.cancel(execution);
   execution.phase = Phase::kInFlight;
@@ -73,10 +74,10 @@ void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
 
 // The time for which a result is kept begins when its end is recorded, not when its step answered.
 void date_held_back(const EngineCore& core, StepCommit& commit) {
-  if (!commit.next.ended_age) return;
+  if (commit.next.ended_age == Progress::kNotDated) return;
   const Execution& execution = *commit.execution;
   redate_end(execution, commit.next, core.age.now(),
-             commit.was_undo ? execution.undo_step : execution.step, commit.batch);
+             commit.was_undo ? execution.undo_step : execution.record.step, commit.batch);
 }
 
 // Has its root know whether it has work outstanding.
@@ -123,7 +124,7 @@ void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effec
   if (execution.phase == Phase::kInFlight || execution.work->ends) return;
   execution.work.reset();
   if (locks == Kept::kNo || !keeps_locks_for_work(execution)) return;
-  if (execution.recorded_locks) return give_back_locks(core, execution, effects);
+  if (execution.record.holds_locks) return give_back_locks(core, execution, effects);
   core.settle(execution, Disposition::kParkUnlock);
 }
 

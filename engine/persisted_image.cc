@@ -84,8 +84,8 @@ std::string words(const Fingerprint& fingerprint) {
 }
 
 bool has_failed(const Execution& execution) {
-  return execution.state == ProcedureState::kFailed ||
-         execution.state == ProcedureState::kRolledBack;
+  return execution.record.state == ProcedureState::kFailed ||
+         execution.record.state == ProcedureState::kRolledBack;
 }
 
 std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
@@ -118,25 +118,27 @@ std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
   add("undone beside its siblings", words(execution.undone_beside));
   add("arguments", to_hex(execution.arguments));
   // The state.
-  by_wait("state", std::string(to_string(execution.state)));
-  add("step", std::to_string(execution.step));
-  by_tree("attempt", std::to_string(execution.attempt));
-  add("visits", std::to_string(execution.visits));
-  add("holds its locks", words(execution.recorded_locks));
-  add("past its point of no return", words(execution.no_return));
-  by_tree("parked", words(execution.parked));
-  by_wait("awaits beside its deadline", execution.deadline ? words(execution.awaits) : "");
-  add("bypassed", words(execution.bypassed));
-  add("sent back", words(execution.sent_back));
-  add("reported", words(execution.reported));
-  add("an attempt may have had its effect", words(execution.unsure));
-  by_wait("deadline", execution.deadline ? words(*execution.deadline) : "");
-  by_wait("patience", execution.deadline ? std::to_string(execution.patience.count()) : "");
-  add("undo list", words(execution.undo));
-  add("history", words(execution.history));
+  by_wait("state", std::string(to_string(execution.record.state)));
+  add("step", std::to_string(execution.record.step));
+  by_tree("attempt", std::to_string(execution.record.attempt));
+  add("visits", std::to_string(execution.record.visits));
+  add("holds its locks", words(execution.record.holds_locks));
+  add("past its point of no return", words(execution.record.no_return));
+  by_tree("parked", words(execution.record.parked));
+  by_wait("awaits beside its deadline",
+          execution.record.deadline ? words(execution.record.awaits) : "");
+  add("bypassed", words(execution.record.bypassed));
+  add("sent back", words(execution.record.sent_back));
+  add("reported", words(execution.record.reported));
+  add("an attempt may have had its effect", words(execution.record.unsure));
+  by_wait("deadline", execution.record.deadline ? words(*execution.record.deadline) : "");
+  by_wait("patience",
+          execution.record.deadline ? std::to_string(execution.record.patience.count()) : "");
+  add("undo list", words(execution.record.undo));
+  add("history", words(execution.record.history));
   // A restart that finds a failure whose rollback was not planned yet records it at once.
-  by_tree("members in the middle of a step", words(execution.tree.interrupted.get()));
-  const Failure* const failure = execution.failure.get();
+  by_tree("members in the middle of a step", words(execution.record.interrupted.get()));
+  const Failure* const failure = execution.record.failure.get();
   by_wait("error", failure != nullptr ? failure->error.to_string() : Status().to_string());
   by_tree("why it is parked",
           failure != nullptr ? failure->parked.to_string() : Status().to_string());
@@ -145,9 +147,9 @@ std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
   // Orders the failures of a tree: of what has not failed it says nothing.
   const bool ordered = failure != nullptr && !failure->error.ok() && has_failed(execution);
   by_tree("commit of its failure", ordered ? std::to_string(failure->sequence.value) : "");
-  add("time of its record", words(execution.updated));
-  by_tree("result", to_hex(execution.result));
-  add("state fields", to_hex(execution.image));
+  add("time of its record", words(execution.record.updated));
+  by_tree("result", to_hex(execution.record.result));
+  add("state fields", to_hex(execution.record.image));
   add("messages", execution.inbox ? words(*execution.inbox) : "");
   // What follows from the records of its tree.
   by_tree("tree is parked", words(is_parked(execution)));
@@ -213,7 +215,7 @@ PersistedImage PersistedImage::of(const ProcedureExecutor& executor) {
   {
     StateLock lock(core);
     for (const auto& [id, execution] : core.state.live) {
-      if (execution->state == ProcedureState::kInitializing) continue;  // not durable
+      if (execution->record.state == ProcedureState::kInitializing) continue;  // not durable
       if (execution->leaves()) continue;
       image.live.push_back(image_of(core, *execution));
     }

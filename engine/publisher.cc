@@ -28,37 +28,16 @@ constexpr std::size_t kSection = 128;
 // Rows deleted per batch after a tree has ended: small beside what a sync takes anyway.
 constexpr std::size_t kGarbageChunk = 512;
 
-void apply_undo_change(Execution& execution, const StepCommit& commit, std::uint32_t ran_step) {
-  LazyVector<UndoEntry>& undo = execution.undo;
-  const bool repeated = !undo.empty() && undo.back().step == ran_step;
-  switch (commit.next.undo) {
-    case UndoChange::kKeep:
-      break;
-    case UndoChange::kPush:
-      // A repeated step keeps its first place: what it spawned since is undone before it.
-      if (repeated) break;
-      if (undo.empty()) undo.reserve(execution.type->steps.size());  // once
-      undo.push_back({ran_step, commit.was_undo ? kUnfinishedStep : commit.sequence});
-      break;
-    case UndoChange::kClear:
-      undo.clear();
-      break;
-    case UndoChange::kPop:
-      if (repeated) undo.pop_back();
-      break;
-  }
-}
-
 // A step that never succeeds is tried again for ever, unless its attempts are bounded: not
 // silently.
 void tell_of_retry(EngineCore& core, const Execution& execution, const StepCommit& commit,
                    Effects& effects) PV2_REQUIRES(core.state_mutex) {
-  const std::uint32_t number = commit.was_undo ? execution.undo_step : execution.step;
+  const std::uint32_t number = commit.was_undo ? execution.undo_step : execution.record.step;
   const StepInfo* const step = execution.type->find_step(number);
   core.tell(ProcedureNews::Kind::kRetrying, execution, commit.next.retried);
   effects.log(LogLevel::kWarning,
               "procedure " + std::to_string(execution.id.value) + " (" + execution.type->name +
-                  ") has failed " + std::to_string(execution.attempt - 1) + " times " +
+                  ") has failed " + std::to_string(execution.record.attempt - 1) + " times " +
                   (commit.was_undo ? "to undo step " : "at step ") +
                   (step != nullptr ? std::string(step->name) : std::to_string(number)) +
                   " and goes on trying: " + commit.next.retried.to_string());
@@ -101,15 +80,6 @@ bool stops_here(const Execution& head, const Execution& execution, const StepCom
   return execution.undo_step == 0 && !ordered && (!commit.was_undo || commit.is_grant);
 }
 
-// Nothing but the locks has changed, and of a timed wait how much is left; it may say that its step
-// has begun.
-void apply_locks(Execution& execution, const Transition& next) {
-  execution.recorded_locks = next.holds_locks;
-  execution.deadline = next.deadline;
-  execution.patience = next.patience;
-  if (const auto& begun = next.history) execution.history.add(*begun);
-}
-
 // Whether an operator ordered it.
 bool is_order(const StepCommit& commit) {
   return commit.next.history && is_order(commit.next.history->outcome);
@@ -120,73 +90,42 @@ bool is_last_order(const StepCommit& commit) {
   return is_order(commit) && commit.next.history->outcome == Outcome::Kind::kBypassed;
 }
 
+// What the execution knew of its waits, in this run, is over or goes on.
+void apply_to_run(Execution& execution, const Transition& next) {
+  PV2_ASSERT(!next.deadline || next.due != kNotDue,
+             "a deadline is measured by the monotonic clock in this run");
+  execution.due = next.due;
+  execution.timed_out = false;
+  if (!next.ends_waits) return;
+  ++execution.epoch;
+  execution.wake_pending = false;
+}
+
 // The execution becomes what its record says.
 void apply_transition(Execution& execution, StepCommit& commit) {
   Transition& next = commit.next;
-  PV2_ASSERT(!next.parked || !is_finished(next.state), "what has ended is not parked");
-  const std::uint32_t ran_step = commit.was_undo ? execution.undo_step : execution.step;
-  apply_undo_change(execution, commit, ran_step);
-  if (next.parked) {  // it keeps what it failed with
-    auto failure = std::make_unique<Failure>();
-    if (execution.failure && execution.state == ProcedureState::kFailed) {
-      *failure = *execution.failure;
-    } else {
-      failure->sequence = commit.sequence;
-    }
-    if (!next.error.ok()) failure->parked = std::move(next.error);
-    execution.failure = std::move(failure);
-  } else if (!next.error.ok()) {
-    const Failure* const before =
-        execution.state == ProcedureState::kFailed ? execution.failure.get() : nullptr;
-    const CommitSequence first = before != nullptr ? before->sequence : commit.sequence;
-    execution.failure = std::make_unique<Failure>(Failure{std::move(next.error), first, Status()});
-  } else if (next.state != ProcedureState::kFailed && next.state != ProcedureState::kRolledBack) {
-    execution.failure.reset();
-  }
-  if (!next.parked && execution.parked && execution.failure) execution.failure->parked = Status();
-  // A wait without a record leaves what the last attempt to undo failed with, as its record does.
-  if (execution.failure && commit.needs_record) execution.failure->undo = Status();
-  if (!next.undo_error.ok()) {
-    PV2_ASSERT(next.state == ProcedureState::kFailed, "only what has failed is undone");
-    if (!execution.failure) execution.failure = std::make_unique<Failure>();
-    execution.failure->undo = std::move(next.undo_error);
-  }
-  execution.state = next.state;
-  execution.attempt = next.attempt;
-  execution.no_return = next.no_return;
-  commit.was_parked = std::exchange(execution.parked, next.parked);
-  if (commit.was_parked != next.parked) note_parked(execution);
-  execution.bypassed = next.bypassed;
-  execution.reported = next.reported;
-  execution.unsure = next.unsure;
-  execution.sent_back = execution.sent_back || next.sent_back;
-  execution.awaits = next.awaits;
-  if (commit.needs_record) execution.recorded_locks = next.holds_locks;
-  execution.deadline = next.deadline;
-  execution.patience = next.patience;
-  PV2_ASSERT(!next.deadline || next.due != Execution::kNotDue,
-             "a deadline is measured by the monotonic clock in this run");
-  execution.due = next.due;
-  if (next.visited || next.step != execution.step) execution.started = false;
-  execution.step = next.step;
-  if (next.visited) ++execution.visits;
-  if (next.history) execution.history.add(*next.history);
-  if (next.new_image) execution.image = next.image;
-  if (next.interrupted) {
-    if (!execution.tree.interrupted) ++execution.root->tree.heads_that_say_it;
-    execution.tree.interrupted = std::move(next.interrupted);
-  }
-  // Each record has the whole result: one that has none is of a procedure that is being undone.
-  if (commit.needs_record) execution.result = next.result;
+  Record& record = execution.record;
+  const bool only_locks = commit.is_grant || commit.gives_back;
+  PV2_ASSERT(!only_locks || commit.is_grant == next.holds_locks,
+             "a grant holds, and what is given back does not");
+  const bool step_is_over = next.visits != record.visits || next.step != record.step;
+  const bool had_interrupted = record.interrupted != nullptr;
+  const std::uint32_t ran_step =
+      commit.was_undo || commit.is_grant ? execution.undo_step : record.step;
+  commit.was_parked = record.parked;
+  execution.ahead_of_record = !commit.needs_record;
   if (commit.needs_record) {
-    execution.ended_age = next.ended_age.value_or(Execution::kNotDated);
-    execution.ended_in_place = next.ended_age && !next.moves;
+    if (next.undo == UndoChange::kPush && record.undo.empty()) {
+      record.undo.reserve(execution.type->steps.size());  // once
+    }
+    record.assign(next, ran_step, commit.sequence);
+  } else {
+    record.assign_wait(next);
   }
-  execution.timed_out = false;
-  if (next.ends_waits) {
-    ++execution.epoch;
-    execution.wake_pending = false;
-  }
+  if (step_is_over) execution.started = false;
+  if (commit.was_parked != record.parked) note_parked(execution);
+  if (record.interrupted && !had_interrupted) ++execution.root->tree.heads_that_say_it;
+  if (!only_locks) apply_to_run(execution, next);
 }
 
 }  // namespace
@@ -310,15 +249,15 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
   Execution& execution = *commit.execution;
   PV2_ASSERT(execution.inserting == &commit, "who is inserted knows its first record");
   PV2_ASSERT(execution.phase == Phase::kInserting, "a procedure is inserted once");
-  execution.state =
-      execution.deadline ? ProcedureState::kWaitingTimeout : ProcedureState::kRunnable;
-  execution.recorded_locks = commit.holds_locks;
-  execution.updated = execution.submitted;
+  execution.record.state =
+      execution.record.deadline ? ProcedureState::kWaitingTimeout : ProcedureState::kRunnable;
+  execution.record.holds_locks = commit.holds_locks;
+  execution.record.updated = execution.submitted;
   ++core_.counts_of(*execution.type).submitted;
   core_.reserve_ids(effects);
   execution.inserting = nullptr;
   adopt(execution);
-  if (execution.deadline) {
+  if (execution.record.deadline) {
     execution.phase = Phase::kWaiting;
     core_.arm_timer(execution, effects);
   } else {
@@ -355,16 +294,9 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     }
     return;
   }
-  if (commit.needs_record) execution.updated = commit.next.now;
-  execution.ahead_of_record = !commit.needs_record;
-  if (commit.is_grant || commit.gives_back) {
-    PV2_ASSERT(commit.is_grant == commit.next.holds_locks,
-               "a grant holds, and what is given back does not");
-    apply_locks(execution, commit.next);
-  } else {
-    apply_transition(execution, commit);
-    if (execution.inbox || commit.inbox_use) inbox_used(execution, commit);
-  }
+  apply_transition(execution, commit);
+  const bool only_locks = commit.is_grant || commit.gives_back;
+  if (!only_locks && (execution.inbox || commit.inbox_use)) inbox_used(execution, commit);
   if (!commit.next.retried.ok()) tell_of_retry(core_, execution, commit, effects);
   if (commit.inbox_use && commit.inbox_use->answer) {
     effects.answers.push_back([tell = std::move(commit.inbox_use->answer)] { tell(Status()); });
@@ -373,9 +305,9 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     Looks::one();
     PV2_ASSERT(child->parent == &execution && child->phase == Phase::kInserting,
                "a record makes children of its own procedure durable");
-    child->state = ProcedureState::kRunnable;
+    child->record.state = ProcedureState::kRunnable;
     child->phase = Phase::kIdle;
-    child->updated = child->submitted;
+    child->record.updated = child->submitted;
     ++core_.counts_of(*child->type).submitted;
     core_.state.live.emplace(child->id, child);
     adopt(*child);
@@ -391,11 +323,12 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   const bool may_drop = execution.unexamined != nullptr && !commit.was_undo && !commit.is_grant;
   // All of them leave.
   const bool all_leave =
-      commit.next.reported || (execution.is_root() && is_finished(execution.state));
+      commit.next.reported || (execution.is_root() && is_finished(execution.record.state));
   if (may_drop && !all_leave) drop_ended_children(core_, execution, effects);
   const Execution* const failed = failing_domain(execution);
-  const bool ended = is_finished(execution.state) && execution.is_root() && failed == nullptr;
-  if (ended || (execution.is_root() && execution.state == ProcedureState::kRolledBack)) {
+  const bool ended =
+      is_finished(execution.record.state) && execution.is_root() && failed == nullptr;
+  if (ended || (execution.is_root() && execution.record.state == ProcedureState::kRolledBack)) {
     finish_root(core_, root, effects);
   } else if (commit.next.reported) {
     domain_ended(core_, execution);
@@ -403,9 +336,9 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   } else if (failed != nullptr && stops_here(*failed, execution, commit)) {
     execution.phase = Phase::kIdle;
     execution.undo_step = 0;
-    const bool ended_too_late = execution.state == ProcedureState::kSuccess;
+    const bool ended_too_late = execution.record.state == ProcedureState::kSuccess;
     if (ended_too_late && !execution.is_root()) child_ended_too_late(execution);
-    if (execution.state == ProcedureState::kFailed && !commit.was_undo)
+    if (execution.record.state == ProcedureState::kFailed && !commit.was_undo)
       failed_too_late(core_, execution);
     if (commit.next.order == OrderEffect::kForward) repaired_too_late(core_, execution);
     core_.abandon_waits(execution);
@@ -433,18 +366,18 @@ void Publisher::gave_back(Execution& execution, Effects& effects) {
   PV2_ASSERT(execution.undo_step == 0 || is_parked_in_undo(execution),
              "an undo keeps its locks until it is over, or parked");
   const bool arrived = execution.wake_pending || (execution.inbox && execution.inbox->has_wanted());
-  execution.phase = execution.parked ? Phase::kIdle : Phase::kWaiting;
-  if (arrived && !execution.parked) {
+  execution.phase = execution.record.parked ? Phase::kIdle : Phase::kWaiting;
+  if (arrived && !execution.record.parked) {
     execution.wake_pending = false;
     return core_.queue(execution, Disposition::kBackUnlock);
   }
   core_.settle(execution, Disposition::kParkUnlock);
-  if (execution.parked) return;
-  if (execution.state == ProcedureState::kWaiting && execution.unfinished_children == 0) {
+  if (execution.record.parked) return;
+  if (execution.record.state == ProcedureState::kWaiting && execution.unfinished_children == 0) {
     core_.flush();  // its locks are back before it is queued
     return children_finished(core_, execution, effects);
   }
-  if (execution.deadline) core_.arm_timer(execution, effects);
+  if (execution.record.deadline) core_.arm_timer(execution, effects);
 }
 
 // What follows a published step in a tree that goes forward (or the grant for a turn of rollback).
@@ -459,7 +392,7 @@ void Publisher::go_on(Execution& execution, StepCommit& commit, Effects& effects
   }
   switch (next.state) {
     case ProcedureState::kFailed:
-      PV2_ASSERT(execution.failure != nullptr, "a record of a failure says why");
+      PV2_ASSERT(execution.record.failure != nullptr, "a record of a failure says why");
       execution.phase = Phase::kIdle;
       fail_tree(core_, execution.domain());
       return;
@@ -493,7 +426,7 @@ void Publisher::go_on(Execution& execution, StepCommit& commit, Effects& effects
   }
   execution.phase = Phase::kWaiting;
   if (unlock) core_.settle(execution, Disposition::kParkUnlock);
-  if (execution.deadline) return core_.arm_timer(execution, effects);
+  if (execution.record.deadline) return core_.arm_timer(execution, effects);
   Execution* const producer = commit.producer ? core_.find(commit.producer) : nullptr;
   if (producer != nullptr && producer != &execution) {
     core_.report_wait(execution, *producer, WaitLink::Why::kReported);

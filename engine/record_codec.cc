@@ -180,22 +180,18 @@ class RowWriter {
 
 // Pairs: step, sequence of the record that added the entry (0: this record; of a step that never
 // ended, kUnfinishedStep).
-void encode_undo_list(RowWriter& row, const Execution& execution, const Transition& next,
+void encode_undo_list(RowWriter& row, const Record& last, const Transition& next,
                       std::uint32_t ran_step) {
-  if (next.undo == UndoChange::kClear) return;
-  std::size_t kept = execution.undo.size();
-  const bool repeated = kept != 0 && execution.undo.back().step == ran_step;
-  if (next.undo == UndoChange::kPop && repeated) --kept;
-  const bool push = next.undo == UndoChange::kPush && !repeated;
-  if (kept == 0 && !push) return;
+  const auto [kept, adds] = undo_after(last, next, ran_step);
+  if (kept == 0 && !adds) return;
   char* const list = row.open_list(state_field::kUndo);
   for (std::size_t i = 0; i < kept; ++i) {
-    row.put(execution.undo[i].step);
-    row.put(execution.undo[i].sequence.value);
+    row.put(last.undo[i].step);
+    row.put(last.undo[i].sequence.value);
   }
-  if (push) {
+  if (adds) {
     row.put(ran_step);
-    row.put(execution.undo_step != 0 ? kUnfinishedStep.value : 0);
+    row.put(next.undo_is_unfinished ? kUnfinishedStep.value : 0);
   }
   row.close_list(list);
 }
@@ -205,7 +201,7 @@ const InterruptedMembers* interrupted_of(const Execution& execution, const Trans
   const bool over =
       next.state == ProcedureState::kRolledBack && (next.reported || execution.root == &execution);
   if (over) return nullptr;
-  return next.interrupted ? next.interrupted.get() : execution.tree.interrupted.get();
+  return next.interrupted ? next.interrupted.get() : execution.record.interrupted.get();
 }
 
 // Pairs: how far the range begins behind the end of the one before, how long it goes on.
@@ -229,7 +225,7 @@ void encode_history(RowWriter& row, const History& history, const Transition& ne
   const auto add = [&](const HistoryEntry& entry) {
     row.put(entry.step | (entry.undo ? kUndoEntry : 0));
     row.put((std::uint64_t{entry.attempt} << 4) | static_cast<std::uint64_t>(entry.outcome));
-    row.put(zigzag((next.now - entry.at).count()));
+    row.put(zigzag((next.updated - entry.at).count()));
   };
   char* const list = row.open_list(state_field::kHistory);
   const bool drops_oldest = next.history && history.size() == History::kCapacity;
@@ -238,42 +234,15 @@ void encode_history(RowWriter& row, const History& history, const Transition& ne
   row.close_list(list);
 }
 
-// The failure that the row still tells of: while it is being undone, the one that it failed with
-// first. An operator may have it go on; then there is none any more.
-const Failure* lasting_failure(const Execution& execution, const Transition& next) {
-  const bool failed =
-      next.state == ProcedureState::kFailed || next.state == ProcedureState::kRolledBack;
-  return failed && execution.state == ProcedureState::kFailed ? execution.failure.get() : nullptr;
-}
-
-// The error of this record, or the one before.
-const Status& error_of(const Execution& execution, const Transition& next) {
-  static const Status kNone;
-  const Failure* const before = lasting_failure(execution, next);
-  if (next.parked) return before != nullptr ? before->error : kNone;
-  return next.error.ok() && before != nullptr ? before->error : next.error;
-}
-
-// Why it is parked, if the record says that it is.
-const Status& parked_error_of(const Execution& execution, const Transition& next) {
-  static const Status kNone;
-  if (!next.parked) return kNone;
-  const Failure* const before = lasting_failure(execution, next);
-  return next.error.ok() && before != nullptr ? before->parked : next.error;
-}
-
-void encode_error(RowWriter& row, const Execution& execution, const Transition& next,
-                  const Status& error, const Status& parked) {
-  if (!parked.ok()) {
-    row.varint(state_field::kParkedCode, static_cast<std::uint64_t>(parked.code()));
-    row.bytes(state_field::kParkedMessage, parked.message());
+void encode_error(RowWriter& row, const FailureAfter& failure) {
+  if (!failure.parked.ok()) {
+    row.varint(state_field::kParkedCode, static_cast<std::uint64_t>(failure.parked.code()));
+    row.bytes(state_field::kParkedMessage, failure.parked.message());
   }
-  if (error.ok()) return;
-  row.varint(state_field::kErrorCode, static_cast<std::uint64_t>(error.code()));
-  row.bytes(state_field::kErrorMessage, error.message());
-  if (const Failure* const before = lasting_failure(execution, next)) {
-    row.varint(state_field::kFailureSequence, before->sequence.value);
-  }
+  if (failure.error.ok()) return;
+  row.varint(state_field::kErrorCode, static_cast<std::uint64_t>(failure.error.code()));
+  row.bytes(state_field::kErrorMessage, failure.error.message());
+  if (failure.sequence) row.varint(state_field::kFailureSequence, failure.sequence->value);
 }
 
 // A message: why the last attempt to undo failed.
@@ -758,21 +727,22 @@ void encode_header(const Execution& execution, std::string& out) {
 
 bool ends_root(const Execution& execution, const Transition& next) noexcept {
   const bool ends = execution.is_root() && is_finished(next.state);
-  PV2_ASSERT(!ends || next.ended_age, "the end of a root is dated");
+  PV2_ASSERT(!ends || next.ended_age != Progress::kNotDated, "the end of a root is dated");
   return ends;
 }
 
 std::size_t state_bytes_max(const Execution& execution, const Transition& next) {
   const InterruptedMembers* const interrupted = interrupted_of(execution, next);
+  const FailureAfter failure = failure_after(execution.record, next);
   // Nineteen fields, a message of two, three numbers per entry of the history, two per step to undo
   // and per range.
   const std::size_t numbers_max = 22 + 3 * (History::kCapacity + 1) +
-                                  2 * (execution.undo.size() + 1) +
+                                  2 * (execution.record.undo.size() + 1) +
                                   2 * (interrupted != nullptr ? interrupted->ranges().size() : 0);
   return 2 * kFrameHeaderBytes + numbers_max * RowWriter::kFieldMax +
-         error_of(execution, next).message().size() +
-         parked_error_of(execution, next).message().size() + next.undo_error.message().size() +
-         next.result.size() + (next.new_image ? next.image.size() : execution.image.size());
+         failure.error.message().size() + failure.parked.message().size() +
+         failure.undo.message().size() + next.result.size() +
+         (next.new_image ? next.image.size() : execution.record.image.size());
 }
 
 void encode_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
@@ -781,21 +751,19 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
   PV2_ASSERT(!next.reported || next.state == ProcedureState::kRolledBack,
              "a failure is reported when it is undone");
   const std::string_view image =
-      next.new_image ? std::string_view(next.image) : execution.image.view();
-  const Status& error = error_of(execution, next);
-  const Status& parked = parked_error_of(execution, next);
+      next.new_image ? std::string_view(next.image) : execution.record.image.view();
+  const FailureAfter failure = failure_after(execution.record, next);
   const InterruptedMembers* const interrupted = interrupted_of(execution, next);
   RowWriter row(out, state_bytes_max(execution, next));
   char* const frame = row.open_frame();
   row.varint(state_field::kState, static_cast<std::uint64_t>(next.state));
   row.varint(state_field::kStep, next.step);
   row.varint(state_field::kAttempt, next.attempt);
-  row.varint(state_field::kVisits, execution.visits + (next.visited ? 1 : 0));
+  row.varint(state_field::kVisits, next.visits);
   row.varint(state_field::kFlags,
              (next.holds_locks ? kHoldsLocks : 0) | (next.no_return ? kNoReturn : 0) |
                  (next.parked ? kParked : 0) | (next.awaits ? kAwaits : 0) |
-                 (next.bypassed ? kBypassed : 0) |
-                 (next.sent_back || execution.sent_back ? kSentBack : 0) |
+                 (next.bypassed ? kBypassed : 0) | (next.sent_back ? kSentBack : 0) |
                  (next.reported ? kReported : 0) | (next.unsure ? kUnsure : 0) |
                  (interrupted != nullptr ? kKnowsInterrupted : 0) | (next.audited ? kAudited : 0));
   if (next.deadline) {
@@ -803,14 +771,14 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
     row.sint(state_field::kDeadline, micros(*next.deadline));
     row.sint(state_field::kPatience, next.patience.count());
   }
-  row.sint(state_field::kUpdated, micros(next.now));
-  encode_history(row, execution.history, next);
-  encode_undo_list(row, execution, next, ran_step);
+  row.sint(state_field::kUpdated, micros(next.updated));
+  encode_history(row, execution.record.history, next);
+  encode_undo_list(row, execution.record, next, ran_step);
   encode_interrupted(row, interrupted);
-  encode_error(row, execution, next, error, parked);
-  encode_undo_error(row, next.undo_error);
+  encode_error(row, failure);
+  encode_undo_error(row, failure.undo);
   if (!next.result.empty()) row.bytes(state_field::kResult, next.result);
-  if (ends_root(execution, next)) row.sint(state_field::kEndedAge, next.ended_age->count());
+  if (ends_root(execution, next)) row.sint(state_field::kEndedAge, next.ended_age.count());
   row.close_frame(frame);
   char* const user = row.open_frame();
   row.put_raw(image);
@@ -819,8 +787,8 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
 
 // By it the result is found when its time is over.
 void insert_date(const Execution& execution, const Transition& last, RowBatch& batch) {
-  const std::size_t image = last.new_image ? last.image.size() : execution.image.size();
-  const KeptResult kept{.age = *last.ended_age,
+  const std::size_t image = last.new_image ? last.image.size() : execution.record.image.size();
+  const KeptResult kept{.age = last.ended_age,
                         .id = execution.id,
                         .nonce = execution.nonce,
                         .bytes = kept_bytes(execution.arguments.size(), image, last.result.size(),
@@ -853,7 +821,7 @@ void move_back(const Execution& execution, const Transition& next, std::uint32_t
 }
 
 void insert_rows(const Execution& execution, const Transition& first, RowBatch& batch) {
-  if (ends_root(execution, first) && first.moves) {
+  if (ends_root(execution, first) && first.in_results) {
     return move_to_results(execution, first, 0, batch);
   }
   batch.insert_with(Space::kProcedure, procedure_key(execution.id, RowKind::kHeader),
@@ -865,13 +833,13 @@ void insert_rows(const Execution& execution, const Transition& first, RowBatch& 
 
 void update_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   RowBatch& batch) {
-  const bool had_ended = execution.ended_age != Execution::kNotDated;
-  if (had_ended) batch.erase(Space::kEngine, kept_key(execution.ended_age, execution.id));
-  if (ends_root(execution, next) && next.moves) {
+  const bool had_ended = execution.record.ended_age != Progress::kNotDated;
+  if (had_ended) batch.erase(Space::kEngine, kept_key(execution.record.ended_age, execution.id));
+  if (ends_root(execution, next) && next.in_results) {
     return move_to_results(execution, next, ran_step, batch);
   }
   if (ends_root(execution, next)) insert_date(execution, next, batch);
-  if (execution.is_among_results()) return move_back(execution, next, ran_step, batch);
+  if (execution.record.in_results) return move_back(execution, next, ran_step, batch);
   batch.update_with(Space::kProcedure, procedure_key(execution.id, RowKind::kState),
                     [&](std::string& out) { encode_state(execution, next, ran_step, out); });
 }
@@ -879,9 +847,10 @@ void update_state(const Execution& execution, const Transition& next, std::uint3
 void redate_end(const Execution& execution, Transition& last, Duration age, std::uint32_t ran_step,
                 RowBatch& batch) {
   PV2_ASSERT(ends_root(execution, last), "what is dated is the end of a root");
-  const std::string date = kept_key(*last.ended_age, execution.id);
-  const bool had_ended = execution.ended_age != Execution::kNotDated;
-  const std::string taken_back = had_ended ? kept_key(execution.ended_age, execution.id) : date;
+  const std::string date = kept_key(last.ended_age, execution.id);
+  const bool had_ended = execution.record.ended_age != Progress::kNotDated;
+  const std::string taken_back =
+      had_ended ? kept_key(execution.record.ended_age, execution.id) : date;
   const auto header = procedure_key(execution.id, RowKind::kHeader);
   const auto state = procedure_key(execution.id, RowKind::kState);
   const auto result = result_key(execution.id);
@@ -992,8 +961,9 @@ Status decode_header(std::string_view row, Execution& execution, HeaderFacts& fa
 }
 
 Status decode_state(std::string_view row, CommitSequence sequence, Execution& execution,
-                    bool& holds_locks, PartStatus& user) {
-  const auto engine = split_row(row, execution.image, user);
+                    PartStatus& user) {
+  Record& record = execution.record;
+  const auto engine = split_row(row, record.image, user);
   if (!engine.ok()) return engine.status();
   std::uint64_t state = 0;
   std::uint64_t flags = 0;
@@ -1014,22 +984,22 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
         state = reader.varint();
         break;
       case state_field::kStep:
-        execution.step = static_cast<std::uint32_t>(reader.varint());
+        record.step = static_cast<std::uint32_t>(reader.varint());
         break;
       case state_field::kAttempt:
-        execution.attempt = static_cast<std::uint32_t>(reader.varint());
+        record.attempt = static_cast<std::uint32_t>(reader.varint());
         break;
       case state_field::kVisits:
-        execution.visits = reader.varint();
+        record.visits = reader.varint();
         break;
       case state_field::kFlags:
         flags = reader.varint();
         break;
       case state_field::kDeadline:
-        execution.deadline = wall_time(reader.sint());
+        record.deadline = wall_time(reader.sint());
         break;
       case state_field::kPatience:
-        execution.patience = Duration(reader.sint());
+        record.patience = Duration(reader.sint());
         break;
       case state_field::kUndo:
         undo = reader.bytes();
@@ -1059,13 +1029,13 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
         failure_sequence = CommitSequence{reader.varint()};
         break;
       case state_field::kUpdated:
-        execution.updated = wall_time(reader.sint());
+        record.updated = wall_time(reader.sint());
         break;
       case state_field::kResult:
-        execution.result = reader.bytes();
+        record.result = reader.bytes();
         break;
       case state_field::kEndedAge:
-        execution.ended_age = Duration(std::max<std::int64_t>(reader.sint(), 0));
+        record.ended_age = Duration(std::max<std::int64_t>(reader.sint(), 0));
         break;
       default:
         break;
@@ -1073,11 +1043,11 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
   }
   if (!reader.ok()) return malformed("state", reader);
   if (Status unknown = named.status("state"); !unknown.ok()) return unknown;
-  Status list = decode_undo_list(undo, sequence, execution.undo);
-  if (list.ok()) list = decode_history(history, execution.updated, execution.history);
+  Status list = decode_undo_list(undo, sequence, record.undo);
+  if (list.ok()) list = decode_history(history, record.updated, record.history);
   if (list.ok() && (flags & kKnowsInterrupted) != 0) {
-    execution.tree.interrupted = std::make_unique<InterruptedMembers>();
-    list = decode_interrupted(interrupted, *execution.tree.interrupted);
+    record.interrupted = std::make_unique<InterruptedMembers>();
+    list = decode_interrupted(interrupted, *record.interrupted);
   }
   Status undo_failure;
   if (list.ok()) list = decode_undo_error(undo_error, undo_failure);
@@ -1087,36 +1057,36 @@ Status decode_state(std::string_view row, CommitSequence sequence, Execution& ex
     return Status(StatusCode::kCorruption,
                   "state number " + std::to_string(state) + " is none that is ever stored");
   }
-  execution.state = static_cast<ProcedureState>(state);
-  holds_locks = (flags & kHoldsLocks) != 0;
-  execution.no_return = (flags & kNoReturn) != 0;
-  execution.parked = (flags & kParked) != 0;
-  execution.awaits = (flags & kAwaits) != 0;
-  execution.bypassed = (flags & kBypassed) != 0;
-  execution.sent_back = (flags & kSentBack) != 0;
-  execution.reported = (flags & kReported) != 0;
-  execution.unsure = (flags & kUnsure) != 0;
+  record.state = static_cast<ProcedureState>(state);
+  record.holds_locks = (flags & kHoldsLocks) != 0;
+  record.no_return = (flags & kNoReturn) != 0;
+  record.parked = (flags & kParked) != 0;
+  record.awaits = (flags & kAwaits) != 0;
+  record.bypassed = (flags & kBypassed) != 0;
+  record.sent_back = (flags & kSentBack) != 0;
+  record.reported = (flags & kReported) != 0;
+  record.unsure = (flags & kUnsure) != 0;
   const bool may_be_parked =
-      execution.state == ProcedureState::kRunnable || execution.state == ProcedureState::kFailed;
-  if (execution.parked && !may_be_parked) {
+      record.state == ProcedureState::kRunnable || record.state == ProcedureState::kFailed;
+  if (record.parked && !may_be_parked) {
     return Status(StatusCode::kCorruption,
                   "state says that it is parked, and that it waits or has ended");
   }
-  if (execution.reported && execution.state != ProcedureState::kRolledBack) {
+  if (record.reported && record.state != ProcedureState::kRolledBack) {
     return Status(StatusCode::kCorruption,
                   "state says that its failure was reported, and not that it is undone");
   }
   if ((flags & kAudited) != 0) execution.audited = true;
   if (error_code != StatusCode::kOk || parked_code != StatusCode::kOk || !undo_failure.ok()) {
-    execution.failure = std::make_unique<Failure>();
-    execution.failure->sequence = failure_sequence;
+    record.failure = std::make_unique<Failure>();
+    record.failure->sequence = failure_sequence;
     if (error_code != StatusCode::kOk) {
-      execution.failure->error = Status(error_code, std::move(error_message));
+      record.failure->error = Status(error_code, std::move(error_message));
     }
     if (parked_code != StatusCode::kOk) {
-      execution.failure->parked = Status(parked_code, std::move(parked_message));
+      record.failure->parked = Status(parked_code, std::move(parked_message));
     }
-    execution.failure->undo = std::move(undo_failure);
+    record.failure->undo = std::move(undo_failure);
   }
   return Status();
 }

@@ -144,9 +144,9 @@ struct HeaderFacts {
 /// damaged user part is reported through `facts.user`.
 Status decode_header(std::string_view row, Execution& execution, HeaderFacts& facts);
 
-/// Fills the durable fields of `execution` from its state row, which was written by batch
-/// `sequence`.
+/// Fills the record of `execution` from its state row, which was written by batch `sequence`. The
+/// row does not say whether it is among the results: its key does.
 Status decode_state(std::string_view row, CommitSequence sequence, Execution& execution,
-                    bool& holds_locks, PartStatus& user);
+                    PartStatus& user);
 
 }  // namespace pv2

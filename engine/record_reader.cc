@@ -25,13 +25,13 @@ std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.
 // What a record of this procedure cannot say, although its checksum is right: nobody could go on
 // from there.
 Status contradiction(const Execution& execution) {
-  const ProcedureState state = execution.state;
+  const ProcedureState state = execution.record.state;
   const bool runs = state == ProcedureState::kRunnable || state == ProcedureState::kWaitingTimeout;
-  if (runs && execution.step == 0) {
+  if (runs && execution.record.step == 0) {
     return Status(StatusCode::kCorruption,
                   "it is " + std::string(to_string(state)) + " but has no step left to run");
   }
-  if (state == ProcedureState::kWaitingTimeout && !execution.deadline) {
+  if (state == ProcedureState::kWaitingTimeout && !execution.record.deadline) {
     return Status(StatusCode::kCorruption, "it waits for a deadline but has none");
   }
   return Status();
@@ -39,7 +39,7 @@ Status contradiction(const Execution& execution) {
 
 // An abort that was durable before its success takes that back; it was told to nobody.
 bool is_taken_back(const LoadedProcedure& ended) {
-  return ended.execution->state == ProcedureState::kSuccess && ended.ended_after_message;
+  return ended.execution->record.state == ProcedureState::kSuccess && ended.ended_after_message;
 }
 
 // Nobody is admitted with so many locks. What the record says is held as far as that goes.
@@ -63,10 +63,10 @@ Status unknown_step(const Execution& execution) {
     return Status(StatusCode::kNotSupported, std::string(what) + std::to_string(step) + ", which " +
                                                  type.name + " of this program does not have");
   };
-  if (execution.step != 0 && type.find_step(execution.step) == nullptr) {
-    return missing("it is at step ", execution.step);
+  if (execution.record.step != 0 && type.find_step(execution.record.step) == nullptr) {
+    return missing("it is at step ", execution.record.step);
   }
-  for (const UndoEntry& entry : execution.undo) {
+  for (const UndoEntry& entry : execution.record.undo) {
     if (type.find_step(entry.step) == nullptr) {
       return missing("it may have to undo step ", entry.step);
     }
@@ -203,7 +203,7 @@ Status RecordReader::read_procedure(const StoredRow& row, const ProcedureKey& ke
   }
   LoadedProcedure& loaded = read_.procedures.back();
   Execution& execution = *loaded.execution;
-  const Status status = decode_state(row.value, row.sequence, execution, loaded.held_locks, user);
+  const Status status = decode_state(row.value, row.sequence, execution, user);
   if (!status.ok()) return status;
   loaded.has_state = true;
   loaded.state_sequence = row.sequence;
@@ -232,7 +232,7 @@ void RecordReader::read_message(const StoredRow& row, const ProcedureKey& key) {
     return;
   }
   auto message = decode_message(row.value);
-  const ProcedureState state = loaded->execution->state;
+  const ProcedureState state = loaded->execution->record.state;
   if (is_finished(state) && loaded->state_sequence < row.sequence) {
     // It was on its way when the procedure ended; but a success may have been in the course of
     // being undone, which is seen when its tree is known.
@@ -273,7 +273,7 @@ void RecordReader::read_audit(const StoredRow& row, const ProcedureKey& key) {
   }
   const bool known = !read_.procedures.empty() && read_.procedures.back().execution->id == key.id;
   // It came with a message that was on its way when the procedure ended.
-  const bool too_late = known && is_finished(read_.procedures.back().execution->state) &&
+  const bool too_late = known && is_finished(read_.procedures.back().execution->record.state) &&
                         !is_taken_back(read_.procedures.back()) &&
                         read_.procedures.back().state_sequence < row.sequence;
   if (!known || too_late) {
@@ -296,8 +296,8 @@ void RecordReader::check_fields(LoadedProcedure& loaded) const {
   Status made = object_of(execution).status();
   // What throws now may not throw when its turn comes; then it backs off, and in the end parks.
   if (made.code() == StatusCode::kCorruption) loaded.problem = std::move(made);
-  execution.has_unknown_fields =
-      pv2::has_unknown_fields(execution.type->schema, FieldSelection::kState, execution.image);
+  execution.has_unknown_fields = pv2::has_unknown_fields(
+      execution.type->schema, FieldSelection::kState, execution.record.image);
 }
 
 // Called when the rows under one id are over, of which a procedure may have been read.
@@ -312,17 +312,17 @@ Status RecordReader::finish() {
         execution.id,
         Status(StatusCode::kCorruption, procedure(execution.id) + " has a header but no state"));
   }
-  if (last.header.root != execution.id || !is_finished(execution.state)) {
+  if (last.header.root != execution.id || !is_finished(execution.record.state)) {
     check_fields(last);
     return Status();
   }
   if (is_taken_back(last)) {
-    execution.ended_in_place = !is_result_;
+    execution.record.in_results = is_result_;
     check_fields(last);  // it is to be undone
     return Status();
   }
   read_.ended_roots.push_back(
-      {execution.id, execution.nonce, execution.ended_age, bytes_of_rows(execution)});
+      {execution.id, execution.nonce, execution.record.ended_age, bytes_of_rows(execution)});
   if (execution.inbox) {
     for (const auto& message : execution.inbox->messages) {
       read_.orphans.push_back(inbox_key(execution.id, message->number));

@@ -23,8 +23,7 @@ struct LoadedProcedure {
   std::unique_ptr<Execution> execution;
   HeaderFacts header;
   bool has_state = false;
-  bool checked = false;  ///< Its fields were decoded.
-  bool held_locks = false;
+  bool checked = false;              ///< Its fields were decoded.
   Status problem;                    ///< Why its tree has to be quarantined.
   CommitSequence state_sequence;     ///< Of the batch that wrote its state.
   bool ended_after_message = false;  ///< It succeeded after an abort, or after what may be one.

@@ -181,7 +181,7 @@ Status Recovery::link_oldest() {
   set_aside(std::move(read->unreadable));
   for (const EndedRoot& root : read->ended_roots) {
     ended_roots_.insert_or_assign(root.id, true);
-    if (root.age == Execution::kNotDated) undated_.push_back(root);
+    if (root.age == Progress::kNotDated) undated_.push_back(root);
   }
   for (LoadedProcedure& loaded : read->procedures) {
     has_ended(loaded.header.root) ? forget(loaded) : go_on_with(loaded);
@@ -274,11 +274,11 @@ void Recovery::freeze_relatives() {
     for (const Execution& member : Subtree(*root)) {
       if (&member == root) continue;
       const Execution& parent = *member.parent_execution();
-      if (member.spawned_at == parent.visits) has_children.emplace(parent.id, true);
+      if (member.spawned_at == parent.record.visits) has_children.emplace(parent.id, true);
     }
   }
   for (const auto& [id, execution] : core_.state.live) {
-    const bool waits = execution->state == ProcedureState::kWaiting && !execution->lost;
+    const bool waits = execution->record.state == ProcedureState::kWaiting && !execution->lost;
     if (waits && !has_children.contains(id) && id < last) freeze(execution, last);
   }
 }
@@ -328,9 +328,9 @@ void Recovery::go_on_with(LoadedProcedure& loaded) {
     return;
   }
   Execution& execution = *loaded.execution.release();  // the table of live executions has it
-  if (execution.deadline) {
-    execution.due =
-        later(began_, left_after_restart(*execution.deadline, execution.patience, began_at_));
+  if (execution.record.deadline) {
+    execution.due = later(began_, left_after_restart(*execution.record.deadline,
+                                                     execution.record.patience, began_at_));
   }
   core_.state.live.emplace(execution.id, &execution);
   link(execution, loaded);
@@ -347,7 +347,7 @@ void Recovery::link(Execution& execution, LoadedProcedure& loaded) {
       loaded.header.parent < execution.id ? core_.find(loaded.header.parent) : nullptr;
   if (parent != nullptr && parent->root != root) parent = nullptr;
   execution.phase = Phase::kIdle;
-  execution.started = may_have_begun(execution, loaded.held_locks);
+  execution.started = may_have_begun(execution, execution.record.holds_locks);
   const bool is_root = loaded.header.root == execution.id && !loaded.header.parent;
   const bool has_root = root != nullptr && !root->lost;
   if (!is_root && (!has_root || parent == nullptr)) {
@@ -369,7 +369,8 @@ void Recovery::link(Execution& execution, LoadedProcedure& loaded) {
   }
   Execution& above = *execution.parent_execution();
   PV2_ASSERT(!is_over(above), "what ended with a child whose failure was reported is not linked");
-  const bool ended = execution.state == ProcedureState::kSuccess || execution.reported;
+  const bool ended =
+      execution.record.state == ProcedureState::kSuccess || execution.record.reported;
   if (!ended) ++above.unfinished_children;
 }
 
@@ -387,8 +388,8 @@ Execution* Recovery::root_of(const Execution& execution, const LoadedProcedure& 
   root->lost = true;
   root->type_name = "(lost)";
   root->owner = execution.owner.view();  // children have their parent's
-  root->submitted = root->updated = execution.submitted;
-  root->state = ProcedureState::kWaiting;  // it had children that are not done
+  root->submitted = root->record.updated = execution.submitted;
+  root->record.state = ProcedureState::kWaiting;  // it had children that are not done
   root->phase = Phase::kIdle;
   adopt(*root);
   roots_.push_back(root.get());
@@ -453,8 +454,8 @@ Status Recovery::read_dates() {
 }
 
 void Recovery::restore_locks(Execution& execution, LoadedProcedure& loaded) {
-  execution.recorded_locks = loaded.held_locks && !is_over(execution);
-  if (!execution.recorded_locks || execution.locks.empty()) return;
+  if (is_over(execution)) execution.record.holds_locks = false;
+  if (!execution.record.holds_locks || execution.locks.empty()) return;
   const Status status = core_.scheduler.restore(execution);
   if (!status.ok()) loaded.problem = status.with_context("restoring its locks");
 }
@@ -533,14 +534,15 @@ void Recovery::drop_late_signals(Execution& root, Effects& effects) {
 // Who has children that are not done waits for them, in a tree that goes forward.
 bool Recovery::joins_make_sense(Execution& root, Effects& effects) {
   const auto make_sense = [&](Execution& parent) PV2_REQUIRES(core_.state_mutex) {
-    const bool waits = parent.state == ProcedureState::kWaiting;
+    const bool waits = parent.record.state == ProcedureState::kWaiting;
     if (parent.unfinished_children == 0 || waits || is_over(parent)) return true;
     if (failing_domain(parent) != nullptr) return true;
-    quarantine_tree(core_, root,
-                    Status(StatusCode::kCorruption, procedure(parent.id) + " is " +
-                                                        std::string(to_string(parent.state)) +
-                                                        ", but it has children that are not done"),
-                    effects);
+    quarantine_tree(
+        core_, root,
+        Status(StatusCode::kCorruption, procedure(parent.id) + " is " +
+                                            std::string(to_string(parent.record.state)) +
+                                            ", but it has children that are not done"),
+        effects);
     return false;
   };
   for (Execution& member : Subtree(root)) {

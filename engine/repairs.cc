@@ -137,13 +137,14 @@ Result<Execution*> parked_at(Execution& target) {
 Result<Execution*> failed_at(Execution& target) {
   Execution& head = scope_of(target);
   const auto failed_in_it = [&head](Execution& member) {
-    return member.state == ProcedureState::kFailed && &member.domain() == &head;
+    return member.record.state == ProcedureState::kFailed && &member.domain() == &head;
   };
   Execution* found = failed_in_it(target) ? &target : nullptr;
   if (found == nullptr && stands_for(target, head)) {
     for (Execution* member : tree_of(head)) {
-      if (!failed_in_it(*member) || !member->failure) continue;
-      const bool earlier = found == nullptr || member->failure->sequence < found->failure->sequence;
+      if (!failed_in_it(*member) || !member->record.failure) continue;
+      const bool earlier =
+          found == nullptr || member->record.failure->sequence < found->record.failure->sequence;
       if (earlier) found = member;
     }
   }
@@ -151,7 +152,7 @@ Result<Execution*> failed_at(Execution& target) {
     return refused("the tree of " + name_of(head) + " is parked, but not because " +
                    name_of(target) + " failed");
   }
-  if (found->step == 0 || found->type == nullptr) {
+  if (found->record.step == 0 || found->type == nullptr) {
     return refused("the record of " + name_of(*found) +
                    " does not say which step failed; send the tree back, or bypass it");
   }
@@ -166,7 +167,7 @@ const UndoTurn* parked_turn(const Execution& head, const Execution& parked) {
 }
 
 bool waits_for_time(const Execution& target) {
-  return target.phase == Phase::kWaiting && target.deadline.has_value() &&
+  return target.phase == Phase::kWaiting && target.record.deadline.has_value() &&
          target.unfinished_children == 0;
 }
 
@@ -222,7 +223,7 @@ Result<std::uint32_t> step_after(const Execution& member, std::uint32_t wanted) 
                   std::string(member.name_of_type()) + " has no step " + std::to_string(wanted));
   }
   for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
-    if (steps[i].number == member.step) return steps[i + 1].number;
+    if (steps[i].number == member.record.step) return steps[i + 1].number;
   }
   return std::uint32_t{0};
 }
@@ -246,13 +247,14 @@ std::unique_ptr<StepCommit> begin_order(EngineCore& core, Execution& execution)
   auto commit = core.state.spare_steps.take();
   commit->execution = &execution;
   commit->next = as_it_is(core, execution);
-  commit->was_undo = execution.state == ProcedureState::kFailed;
+  commit->was_undo = execution.record.state == ProcedureState::kFailed;
   return commit;
 }
 
 void note_order(StepCommit& commit, Outcome::Kind kind, std::uint32_t step) {
-  commit.next.history = HistoryEntry{step, commit.execution->attempt, kind, commit.next.now,
-                                     commit.was_undo && kind != Outcome::Kind::kBypassed};
+  commit.next.history =
+      HistoryEntry{step, commit.execution->record.attempt, kind, commit.next.updated,
+                   commit.was_undo && kind != Outcome::Kind::kBypassed};
 }
 
 std::unique_ptr<StepCommit> retry_parked(EngineCore& core, Execution& member, AuditEntry& entry)
@@ -273,13 +275,14 @@ std::unique_ptr<StepCommit> end_wait(EngineCore& core, Execution& member, AuditE
     PV2_REQUIRES(core.state_mutex) {
   auto commit = begin_order(core, member);
   Transition& next = commit->next;
-  entry.step = member.undo_step != 0 ? member.undo_step : member.step;
+  entry.step = member.undo_step != 0 ? member.undo_step : member.record.step;
   note_order(*commit, Outcome::Kind::kRetriedNow, entry.step);
   core.state.timers.cancel(member);
   core.begin_wait(Duration::zero(), next);  // over at once, in this life and the next
   next.ends_waits = false;
-  if (member.failure) {
-    commit->was_undo ? next.undo_error = member.failure->undo : next.error = member.failure->error;
+  if (member.record.failure) {
+    commit->was_undo ? next.undo_error = member.record.failure->undo
+                     : next.error = member.record.failure->error;
   }
   return commit;
 }
@@ -306,7 +309,7 @@ std::unique_ptr<StepCommit> skip_parked(EngineCore& core, Execution& member, Aud
   if (ends) next.state = ProcedureState::kRolledBack;
   if (ends) next.holds_locks = false;
   if (member.ends_tree) next.error = tree.cause;
-  if (member.ends_tree) next.bypassed = member.sent_back;
+  if (member.ends_tree) next.bypassed = member.record.sent_back;
   if (member.ends_tree) next.reported = !member.is_root();
   return commit;
 }
@@ -318,8 +321,8 @@ std::unique_ptr<StepCommit> retry_failed(EngineCore& core, Execution& member, Au
   auto commit = begin_order(core, member);
   commit->was_undo = false;
   Transition& next = commit->next;
-  PV2_ASSERT(member.step != 0, "what is tried again is a step");
-  entry.step = member.step;
+  PV2_ASSERT(member.record.step != 0, "what is tried again is a step");
+  entry.step = member.record.step;
   note_order(*commit, Outcome::Kind::kRetriedNow, entry.step);
   next.state = ProcedureState::kRunnable;
   next.parked = false;
@@ -336,11 +339,11 @@ std::unique_ptr<StepCommit> skip_failed(EngineCore& core, Execution& member,
   auto commit = retry_failed(core, member, entry);
   Transition& next = commit->next;
   next.history->outcome = Outcome::Kind::kSkipped;
-  next.visited = true;
+  ++next.visits;
   next.unsure = false;
   next.step = following;
-  const StepKind kind = member.type->find_step(member.step)->kind;
-  if (kind == StepKind::kUndoable && !member.no_return) next.undo = UndoChange::kPush;
+  const StepKind kind = member.type->find_step(member.record.step)->kind;
+  if (kind == StepKind::kUndoable && !member.record.no_return) next.undo = UndoChange::kPush;
   if (kind == StepKind::kPointOfNoReturn) next.undo = UndoChange::kClear;
   if (kind == StepKind::kPointOfNoReturn) next.no_return = true;
   if (following == 0) next.state = ProcedureState::kSuccess;
@@ -353,11 +356,11 @@ std::unique_ptr<StepCommit> send_back(EngineCore& core, Execution& head)
   PV2_ASSERT(head.is_head(), "what is sent back is a domain");
   auto commit = begin_order(core, head);
   commit->was_undo = false;
-  note_order(*commit, Outcome::Kind::kSentBack, head.step);
+  note_order(*commit, Outcome::Kind::kSentBack, head.record.step);
   commit->next.sent_back = true;
   commit->next.order = OrderEffect::kBack;
-  if (head.failure && head.state != ProcedureState::kFailed) {
-    commit->next.error = head.failure->error;  // of the attempt before this one
+  if (head.record.failure && head.record.state != ProcedureState::kFailed) {
+    commit->next.error = head.record.failure->error;  // of the attempt before this one
   }
   return commit;
 }
@@ -382,7 +385,7 @@ std::unique_ptr<StepCommit> end_tree(EngineCore& core, Execution& head, const Au
   next.holds_locks = false;
   next.result.clear();
   next.deadline.reset();
-  note_order(*commit, Outcome::Kind::kBypassed, head.step);
+  note_order(*commit, Outcome::Kind::kBypassed, head.record.step);
   std::string text = "bypassed";
   if (!entry.who.empty()) text += " by " + entry.who;
   if (!entry.why.empty()) text += ": " + entry.why;
@@ -403,14 +406,14 @@ void submit_order(EngineCore& core, std::unique_ptr<StepCommit> commit, AuditEnt
   if (!root.inbox) root.inbox = std::make_unique<Inbox>();
   root.audited = true;
   entry.procedure = execution.id;
-  entry.at = commit->next.now;
+  entry.at = commit->next.updated;
   core.date_end(execution, commit->next);
   const std::uint64_t number = root.inbox->next_number++;
   if (execution.lost) {
     insert_rows(execution, commit->next, commit->batch);  // the first, and the last
   } else {
-    update_state(execution, commit->next, commit->was_undo ? execution.undo_step : execution.step,
-                 commit->batch);
+    update_state(execution, commit->next,
+                 commit->was_undo ? execution.undo_step : execution.record.step, commit->batch);
   }
   insert_audit(entry, root.id, number, commit->batch);
   commit->inbox_use = std::make_unique<InboxUse>();
@@ -424,7 +427,7 @@ void submit_order(EngineCore& core, std::unique_ptr<StepCommit> commit, AuditEnt
 
 std::string steps_of(const Execution& member) {
   std::string steps;
-  for (const UndoEntry& entry : member.undo) {
+  for (const UndoEntry& entry : member.record.undo) {
     if (!steps.empty()) steps += ", ";
     steps += name_of_step(member, entry.step);
   }
@@ -434,7 +437,7 @@ std::string steps_of(const Execution& member) {
 // What is undone of it if its tree is, or is not if that is bypassed.
 void describe_undo(Execution& member, const std::string& what_of_it,
                    std::vector<std::string>& lines) {
-  if (!member.undo.empty()) {
+  if (!member.record.undo.empty()) {
     lines.push_back(name_of(member) + " did " + steps_of(member) + ", which is " + what_of_it);
   }
   const std::uint32_t begun = step_that_may_have_begun(member);
@@ -462,13 +465,14 @@ struct Preview {
 };
 
 void describe_bypass(Execution& member, ProcedureId head, std::vector<std::string>& lines) {
-  const bool ended = member.state == ProcedureState::kSuccess;
+  const bool ended = member.record.state == ProcedureState::kSuccess;
   if (member.is_undone_with_its_tree()) describe_undo(member, "not undone", lines);
   // Of one in flight `started` belongs to its worker.
   const bool began = member.phase == Phase::kInFlight || member.started;
-  if (began && !ended && member.step != 0 && member.type != nullptr &&
-      member.state != ProcedureState::kFailed && step_that_may_have_begun(member) == 0) {
-    lines.push_back(name_of(member) + " may have begun " + name_of_step(member, member.step) +
+  if (began && !ended && member.record.step != 0 && member.type != nullptr &&
+      member.record.state != ProcedureState::kFailed && step_that_may_have_begun(member) == 0) {
+    lines.push_back(name_of(member) + " may have begun " +
+                    name_of_step(member, member.record.step) +
                     ", which is neither finished nor undone");
   }
   if (has_work(member)) {
@@ -477,11 +481,11 @@ void describe_bypass(Execution& member, ProcedureId head, std::vector<std::strin
                     " still runs; the tree ends, and gives its locks up, when it has ended");
   }
   for (const LockRequest& lock : member.locks.requests()) {
-    if (!member.recorded_locks || lock.mode != LockMode::kExclusive) continue;
+    if (!member.record.holds_locks || lock.mode != LockMode::kExclusive) continue;
     lines.push_back(name_of(member) + " gives up its lock on " + to_string(lock.key) +
                     "; others may change it as it is");
   }
-  if (member.id != head && !ended && member.state != ProcedureState::kRolledBack) {
+  if (member.id != head && !ended && member.record.state != ProcedureState::kRolledBack) {
     lines.push_back(name_of(member) + " is cut off as it stands");
   }
 }
@@ -489,10 +493,10 @@ void describe_bypass(Execution& member, ProcedureId head, std::vector<std::strin
 void describe_rollback(Execution& member, std::vector<std::string>& lines) {
   if (!member.is_undone_with_its_tree()) {
     lines.push_back(name_of(member) + " has succeeded and stays as it is");
-  } else if (member.no_return) {
+  } else if (member.record.no_return) {
     lines.push_back(name_of(member) +
                     " has passed its point of no return; nothing of it is undone");
-  } else if (member.state != ProcedureState::kRolledBack) {
+  } else if (member.record.state != ProcedureState::kRolledBack) {
     describe_undo(member, "undone", lines);
   }
 }
@@ -692,7 +696,7 @@ Status why_not_any_more(EngineCore& core, const WaitingOrder& order)
     PV2_REQUIRES(core.state_mutex) {
   Execution* const head = core.find(order.head);
   const std::string name = "procedure " + std::to_string(order.head.value);
-  if (head == nullptr || head->reported || is_over(*head)) {
+  if (head == nullptr || head->record.reported || is_over(*head)) {
     return refused(name + " ended before it could be bypassed");
   }
   const Execution* const failing = failing_domain(*head);
@@ -719,7 +723,7 @@ Status describe_order(EngineCore& core, Execution& target, Preview& preview)
       const Execution* const given_up = head.tree.parked ? nullptr : given_up_at(target);
       if (given_up != nullptr || is_parked_beyond_return(head)) {
         const Execution& failed = given_up != nullptr ? *given_up : **failed_at(target);
-        lines.push_back(name_of(failed) + " makes " + name_of_step(failed, failed.step) +
+        lines.push_back(name_of(failed) + " makes " + name_of_step(failed, failed.record.step) +
                         " again, at which it failed");
       } else if (head.tree.parked) {
         lines.push_back("the undo at which " + name_of(**parked_at(target)) +
@@ -735,7 +739,7 @@ Status describe_order(EngineCore& core, Execution& target, Preview& preview)
       if (given_up != nullptr || is_parked_beyond_return(head)) {
         const Execution& failed = given_up != nullptr ? *given_up : **failed_at(target);
         const std::uint32_t following = *step_after(failed, 0);
-        lines.push_back(name_of(failed) + " failed at " + name_of_step(failed, failed.step) +
+        lines.push_back(name_of(failed) + " failed at " + name_of_step(failed, failed.record.step) +
                         ", which may be half done and counts as done; " +
                         (following == 0 ? std::string("it ends then, without a result")
                                         : name_of_step(failed, following) +

@@ -114,15 +114,15 @@ void answer_acknowledger(Acknowledger who, Status status, Effects& effects) {
 void keep_result(EngineCore& core, Execution& root, Effects& effects) {
   ProcedureResult result = result_of(root);
   answer_waiters(core, root, result, effects);
-  PV2_ASSERT(root.ended_age != Execution::kNotDated, "a root that has ended is dated");
+  PV2_ASSERT(root.record.ended_age != Progress::kNotDated, "a root that has ended is dated");
   const std::size_t bytes = bytes_of_rows(root);
   core.state.completed.add(Completed{.result = std::move(result),
                                      .nonce = root.nonce,
                                      .audited = root.audited,
-                                     .in_place = root.ended_in_place,
-                                     .ended_age = root.ended_age,
+                                     .in_place = !root.record.in_results,
+                                     .ended_age = root.record.ended_age,
                                      .bytes = bytes});
-  core.state.retention.kept(root.id, root.ended_age, bytes);
+  core.state.retention.kept(root.id, root.record.ended_age, bytes);
   evict_old_results(core);
 }
 
@@ -294,7 +294,7 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
   if (in_memory) StoredResult::erase(id, in_place, commit->batch);
   for (const std::string& key : audits) commit->batch.erase(Space::kProcedure, key);
   if (commit->nonce) commit->batch.erase(Space::kNonce, nonce_key(commit->nonce));
-  if (commit->age != Execution::kNotDated && core_.keeps_records) {
+  if (commit->age != Progress::kNotDated && core_.keeps_records) {
     commit->batch.erase(Space::kEngine, kept_key(commit->age, id));
   }
   effects.commits.push_back(*commit.release());
@@ -318,7 +318,7 @@ Status Results::look_at_rows(AcknowledgeCommit& commit, const KeptResult* kept,
   commit.age = result.ended_age;
   if (kept != nullptr) {
     const bool same =
-        result.ended_age == kept->age || (kept->found && result.ended_age == Execution::kNotDated);
+        result.ended_age == kept->age || (kept->found && result.ended_age == Progress::kNotDated);
     if (!same) return forgotten(id);  // what was dated so is
     commit.age = kept->age;
   }

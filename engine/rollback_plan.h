@@ -23,20 +23,11 @@
 #include <map>
 #include <vector>
 
+#include "record.h"
+
 namespace pv2 {
 
 struct Execution;
-
-/// The place of a step in whose middle a member was stopped: newer than any that is durable, so it
-/// is undone first. An undo of it that is not over is recorded under it too, so that a restart
-/// leaves it in its place.
-inline constexpr CommitSequence kUnfinishedStep{UINT64_MAX - 1};
-
-/// A step to be undone if the tree fails. The sequence orders entries over the whole tree.
-struct UndoEntry {
-  std::uint32_t step = 0;
-  CommitSequence sequence;
-};
 
 /// One step that rollback still has to undo.
 struct UndoTurn {

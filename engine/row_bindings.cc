@@ -53,7 +53,7 @@ bool holds_exclusively(EngineCore& core, const Execution& execution, const Resou
   StateLock lock(core);
   for (const Execution* at = execution.parent_execution(); at != nullptr;
        at = at->parent_execution()) {
-    if (at->recorded_locks && asks_exclusively(*at, key)) return true;
+    if (at->record.holds_locks && asks_exclusively(*at, key)) return true;
   }
   return false;
 }

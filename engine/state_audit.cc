@@ -29,7 +29,7 @@ std::string name_of(const Execution& execution) {
 std::string number(std::size_t count) { return std::to_string(count); }
 
 bool has_ended(const Execution& member) {
-  return member.state == ProcedureState::kSuccess || member.reported;
+  return member.record.state == ProcedureState::kSuccess || member.record.reported;
 }
 
 // Not counted as a look, unlike Execution::outer_domain().
@@ -108,7 +108,7 @@ class Audit {
       say_of(member, "its id has not been issued yet");
     }
     // Of an insert that the store has refused, or a child whose record it has, nothing is linked.
-    if (member.state == ProcedureState::kInitializing) return look_at_new(member);
+    if (member.record.state == ProcedureState::kInitializing) return look_at_new(member);
     if (member.inserting != nullptr || member.phase == Phase::kInserting) {
       say_of(member, "its first record is durable, and on the way");
     }
@@ -168,7 +168,7 @@ class Audit {
       }
       has_unexamined = has_unexamined || parent.unexamined == child;
       // The parent is told when all that the child spawned has left.
-      const bool is_leaving = child->reported && child->tree.work != nullptr;
+      const bool is_leaving = child->record.reported && child->tree.work != nullptr;
       if (!has_ended(*child) || is_leaving) ++unfinished;
       before = child;
     }
@@ -177,11 +177,11 @@ class Audit {
     // In what has failed, what children say is heard by nobody until that goes on.
     if (!calm_ || goes_back(parent)) return;
     compare(parent, "its number of unfinished children", parent.unfinished_children, unfinished);
-    if (unfinished != 0 && parent.state != ProcedureState::kWaiting) {
+    if (unfinished != 0 && parent.record.state != ProcedureState::kWaiting) {
       say_of(parent, "it has unfinished children, and does not wait for them");
     }
     const bool waits_for_them =
-        parent.state == ProcedureState::kWaiting && parent.phase == Phase::kWaiting;
+        parent.record.state == ProcedureState::kWaiting && parent.phase == Phase::kWaiting;
     if (waits_for_them && unfinished == 0) say_of(parent, "it waits for children, and has none");
   }
 
@@ -192,7 +192,7 @@ class Audit {
     if (has_work(member)) ++counted.at_work;
     if (member.is_beyond) ++counted.beyond;
     if (member.has_begun_it) ++counted.begun;
-    if (member.parked || member.tree.parked) {
+    if (member.record.parked || member.tree.parked) {
       ++counted.standing;
       const auto& standing = member.root->tree.standing;
       const auto at = standing ? standing->find(member.id) : decltype(standing->end())();
@@ -307,13 +307,13 @@ class Audit {
       if (waits && !has_turn) say_of(member, "what fails together has failed, and it goes forward");
       return;
     }
-    const bool stands = member.parked || is_finished(member.state);
+    const bool stands = member.record.parked || is_finished(member.record.state);
     if (stands && waits) say_of(member, "it has ended or is parked, and waits for something");
     if (!stands && member.phase == Phase::kIdle && !is_to_be_ended(member)) {
       say_of(member, "it goes forward, and nothing will happen to it");
     }
     if (member.undo_step != 0) say_of(member, "nothing has failed, and a step of it is undone");
-    if (member.state == ProcedureState::kSuccess && member.phase == Phase::kIdle &&
+    if (member.record.state == ProcedureState::kSuccess && member.phase == Phase::kIdle &&
         !member.locks.empty() && member.holds_locks()) {
       say_of(member, "it has succeeded, and holds locks");
     }
@@ -338,8 +338,8 @@ class Audit {
   // An abort that is accepted ends the wait of who was about to pass its point of no return.
   [[nodiscard]] static bool waits_for_nothing(const Execution& member) {
     const bool wants = member.inbox && !member.inbox->wanted.empty();
-    return !member.deadline && member.unfinished_children == 0 && member.slots.empty() && !wants &&
-           !has_work(member) && !member.root->tree.abort_accepted;
+    return !member.record.deadline && member.unfinished_children == 0 && member.slots.empty() &&
+           !wants && !has_work(member) && !member.root->tree.abort_accepted;
   }
 
   void look_at_work(const Execution& member) {
@@ -430,8 +430,8 @@ class Audit {
     for (const auto& [id, member] : state_.live) {
       const Execution* const failing =
           member->head != nullptr ? member->head->tree.failing : nullptr;
-      if (failing == nullptr || member->state != ProcedureState::kFailed) continue;
-      if (member->head->tree.over || member->reported) continue;
+      if (failing == nullptr || member->record.state != ProcedureState::kFailed) continue;
+      if (member->head->tree.over || member->record.reported) continue;
       if (std::find(planned_.begin(), planned_.end(), failing) == planned_.end()) continue;
       compare(*member, "the number of its steps that are left to undo", member->undo_left,
               turns_[member]);
@@ -451,7 +451,7 @@ class Audit {
         say_of(*member, "it has a timer, and does not wait");
       }
       // An abort that is accepted may have stopped it when its time had come.
-      const bool waits_for_time = member->phase == Phase::kWaiting && member->deadline;
+      const bool waits_for_time = member->phase == Phase::kWaiting && member->record.deadline;
       if (waits_for_time && !has_timer && !member->root->tree.abort_accepted) {
         say_of(*member, "it waits for a deadline, and has no timer");
       }
@@ -511,7 +511,7 @@ class Audit {
       check(completed.nonce, completed.result.id);
     }
     for (const auto& [id, member] : state_.live) {
-      const bool refused = member->state == ProcedureState::kInitializing &&
+      const bool refused = member->record.state == ProcedureState::kInitializing &&
                            member->phase != Phase::kInserting;  // by a store that has failed
       // Its result has ended, and may be acknowledged and gone.
       const bool ended = member->root != nullptr && member->root->tree.over;

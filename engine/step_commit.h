@@ -18,62 +18,6 @@
 
 namespace pv2 {
 
-/// What happens to the undo list with a record.
-enum class UndoChange : std::uint8_t {
-  kKeep,
-  /// The step that ran can be undone from now on. In rollback: its undo is not over, and a step
-  /// that was begun and never recorded is noted, or a restart would forget it.
-  kPush,
-  kClear,  ///< The point of no return was passed.
-  kPop,    ///< Rollback: the step that ran is undone.
-};
-
-/// What the order of an operator does to a parked tree when its record is published, beyond what
-/// the record says.
-enum class OrderEffect : std::uint8_t {
-  kNone,
-  kForward,  ///< This member goes on; and the tree does, if nobody else in it has failed.
-  kBack,     ///< The tree is undone, as far as it can be.
-};
-
-/// What one run of a step changes. Applied to the Execution when its record is published, not
-/// before.
-struct Transition {
-  ProcedureState state = ProcedureState::kRunnable;
-  std::uint32_t step = 0;
-  std::uint32_t attempt = 1;
-  bool visited = false;  ///< The visit of this step is over: visits + 1.
-  bool no_return = false;
-  bool parked = false;
-  bool unsure = false;     ///< An attempt at this step may have had its effect.
-  bool reported = false;   ///< The end of a child whose failure is only reported.
-  bool bypassed = false;   ///< The end of a tree by the order of an operator.
-  bool sent_back = false;  ///< From now on its tree is undone in spite of points of no return.
-  OrderEffect order = OrderEffect::kNone;
-  bool awaits =
-      false;  ///< The wait ends with something volatile too: after a restart it runs at once.
-  bool holds_locks = true;
-  bool ends_waits = true;  ///< What was awaited is forgotten: the next run starts anew.
-  bool requeue = false;    ///< Runs again at once (again()).
-  bool new_image = false;  ///< `image` replaces the durable one.
-  UndoChange undo = UndoChange::kKeep;
-  std::optional<WallTime> deadline;
-  Duration patience{};  ///< With a deadline: what is left of the wait. Not negative.
-  SteadyTime due = Execution::kNotDue;  ///< With a deadline: the same, for this run. Not recorded.
-  std::optional<Duration> ended_age;    ///< At the end of a root: how old the store is,
-  bool audited = false;                 ///< and whether there are audit rows to delete with it.
-  bool moves = false;                   ///< Its rows become one in Space::kResult: that fits.
-  std::optional<HistoryEntry> history;
-  /// Of the head of what is about to be undone: replaces what its record says of its members.
-  std::unique_ptr<InterruptedMembers> interrupted{};
-  Status error;         ///< Not OK: becomes the failure that the record carries.
-  Status undo_error{};  ///< Not OK: why this attempt to undo failed, and is made again.
-  Status retried;       ///< Not OK: why an attempt failed that the host is told of. Not recorded.
-  std::string image;
-  std::string result;
-  WallTime now{};
-};
-
 /// Base of the engine's requests.
 struct EngineRequest : CommitRequest {
   enum class Kind : std::uint8_t {
@@ -197,9 +141,9 @@ struct AcknowledgeCommit final : EngineRequest {
   AcknowledgeCommit() : EngineRequest(Kind::kAcknowledge) {}
   ProcedureId id;
   Nonce nonce;
-  Duration age = Execution::kNotDated;  ///< When it ended, if it is dated.
-  std::uint64_t bytes = 0;              ///< What is free with it.
-  std::vector<Acknowledger> answers;    ///< The first who asked, and those who joined.
+  Duration age = Progress::kNotDated;  ///< When it ended, if it is dated.
+  std::uint64_t bytes = 0;             ///< What is free with it.
+  std::vector<Acknowledger> answers;   ///< The first who asked, and those who joined.
 
   /// Ready for the next acknowledgement; buffers keep their memory.
   void reset() {
@@ -207,7 +151,7 @@ struct AcknowledgeCommit final : EngineRequest {
     sequence = {};
     status = {};
     nonce = {};
-    age = Execution::kNotDated;
+    age = Progress::kNotDated;
     bytes = 0;
     answers.clear();
   }

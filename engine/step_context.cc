@@ -29,22 +29,22 @@ void check_count(std::size_t already, std::size_t most, const char* verb, const 
 ProcedureId StepContext::id() const noexcept { return run_.execution_.id; }
 ProcedureId StepContext::root_id() const noexcept { return run_.execution_.root->id; }
 std::uint32_t StepContext::step() const noexcept { return run_.step_; }
-std::uint32_t StepContext::attempt() const noexcept { return run_.execution_.attempt; }
-bool StepContext::unsure() const noexcept { return run_.execution_.unsure; }
+std::uint32_t StepContext::attempt() const noexcept { return run_.execution_.record.attempt; }
+bool StepContext::unsure() const noexcept { return run_.execution_.record.unsure; }
 bool StepContext::timed_out() const noexcept {
   // A back-off is no wait of the step, nor is the time before a start that was put off.
   const Execution& execution = run_.execution_;
-  return execution.timed_out && execution.last_outcome() == Outcome::Kind::kWait;
+  return execution.timed_out && execution.record.last_outcome() == Outcome::Kind::kWait;
 }
 WallTime StepContext::now() const { return run_.now_; }
 Random& StepContext::random() { return run_.random_; }
 
 std::string StepContext::effect_key() const {
   const std::string key = "p" + std::to_string(id().value) + ".s" + std::to_string(step());
-  if (!run_.undo_) return key + ".v" + std::to_string(run_.execution_.visits);
+  if (!run_.undo_) return key + ".v" + std::to_string(run_.execution_.record.visits);
   // Visits stand still while it is undone. What tells its turns apart is the place of the entry in
   // the list; of a step that was never recorded, the place that it gets when its undo waits.
-  const auto& undo = run_.execution_.undo;
+  const auto& undo = run_.execution_.record.undo;
   const bool listed = !undo.empty() && undo.back().step == step();
   return key + ".undo" + std::to_string(undo.size() - (listed ? 1 : 0));
 }
@@ -61,9 +61,9 @@ std::vector<ChildOutcome> StepContext::children() const {
     for (; child != nullptr && run_.core_.looks.have_room(); child = older_of_spawn(*child)) {
       outcomes.push_back({.id = child->id,
                           .type = child->name_of_type(),
-                          .state = child->state,
-                          .error = child->failure ? child->failure->error : Status(),
-                          .result = child->result.view()});
+                          .state = child->record.state,
+                          .error = child->record.failure ? child->record.failure->error : Status(),
+                          .result = child->record.result.view()});
     }
   }
   std::reverse(outcomes.begin(), outcomes.end());

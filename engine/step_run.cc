@@ -86,7 +86,7 @@ Status describe_new(Procedure& object, Execution& execution, std::string& scratc
                             execution.arguments = scratch;
                             scratch.clear();
                             type.encode(object, FieldSelection::kState, scratch);
-                            execution.image = scratch;
+                            execution.record.image = scratch;
                             execution.locks = object.locks();
                             execution.priority = object.priority();
                           });
@@ -96,15 +96,15 @@ Status describe_new(Procedure& object, Execution& execution, std::string& scratc
 Result<std::unique_ptr<Procedure>> object_of(const Execution& execution) {
   const ProcedureType& type = *execution.type;
   std::unique_ptr<Procedure> object;
-  Status made = guarded([&] { return "making a " + type.name + " from its record"; },
-                        [&]() -> Status {
-                          object = type.create();
-                          Status read =
-                              type.decode(*object, FieldSelection::kArguments, execution.arguments);
-                          if (read.ok())
-                            read = type.decode(*object, FieldSelection::kState, execution.image);
-                          return read;
-                        });
+  Status made =
+      guarded([&] { return "making a " + type.name + " from its record"; },
+              [&]() -> Status {
+                object = type.create();
+                Status read = type.decode(*object, FieldSelection::kArguments, execution.arguments);
+                if (read.ok())
+                  read = type.decode(*object, FieldSelection::kState, execution.record.image);
+                return read;
+              });
   if (!made.ok()) return made;
   return object;
 }
@@ -117,19 +117,13 @@ StepRun::StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Ran
       random_(random),
       wake_target_(wake_target),
       now_(core.clock.wall_now()),
-      step_(execution.undo_step != 0 ? execution.undo_step : execution.step),
+      step_(execution.undo_step != 0 ? execution.undo_step : execution.record.step),
       undo_(execution.undo_step != 0) {
   commit_.execution = &execution;
   commit_.was_undo = undo_;
-  Transition& next = commit_.next;
-  next.state = execution.state;
-  next.step = execution.step;
-  next.attempt = execution.attempt;
-  next.no_return = execution.no_return;
-  next.parked = execution.parked;
-  next.unsure = execution.unsure;
-  next.holds_locks = true;  // the scheduler hands out only what holds its locks
-  next.now = now_;
+  commit_.next.begin(execution.record, now_);
+  commit_.next.undo_is_unfinished = undo_;
+  commit_.next.holds_locks = true;  // the scheduler hands out only what holds its locks
 }
 
 StepRun::~StepRun() = default;
@@ -258,12 +252,12 @@ void StepRun::advance_to(std::uint32_t step) {
   next.step = step;
   next.attempt = 1;
   next.unsure = false;
-  next.visited = true;
+  ++next.visits;
   PV2_ASSERT(execution_.type->find_step(step_) != nullptr, "a step that ran is one of its type");
   PV2_ASSERT(!undo_, "an undo advances to nothing");
   const StepKind kind = execution_.type->find_step(step_)->kind;
-  if (kind == StepKind::kUndoable && !execution_.no_return) {
-    if (execution_.undo.size() >= limits::kUndoEntries) {
+  if (kind == StepKind::kUndoable && !execution_.record.no_return) {
+    if (execution_.record.undo.size() >= limits::kUndoEntries) {
       abandon_children();
       return fail(Status(StatusCode::kInvalidArgument,
                          execution_.type->name + " has " + std::to_string(limits::kUndoEntries) +
@@ -303,29 +297,29 @@ void StepRun::wait_for(const Outcome& outcome) {
   if (outcome.timeout) {
     // The deadline counts from the first wait of this visit: being woken does not move it.
     const bool waited_before =
-        execution_.deadline && !execution_.timed_out && !execution_.backs_off();
+        execution_.record.deadline && !execution_.timed_out && !execution_.record.backs_off();
     waited_before ? core_.go_on_waiting(execution_, next)
                   : core_.begin_wait(*outcome.timeout, next);
     // After a jump of the wall clock the deadline in the record is wrong, and a restart would
     // believe it.
-    new_deadline = !waited_before || differs_much(*next.deadline, *execution_.deadline);
+    new_deadline = !waited_before || differs_much(*next.deadline, *execution_.record.deadline);
   }
   if (!encode_image()) return undo_ ? park(error_) : fail(error_);
   if (!undo_) become(outcome.timeout ? ProcedureState::kWaitingTimeout : ProcedureState::kRunnable);
   // Locks that a record says are held may only be given back by another record: a later holder's
   // would contradict it.
-  const bool gives_locks_back = execution_.recorded_locks && !next.holds_locks;
+  const bool gives_locks_back = execution_.record.holds_locks && !next.holds_locks;
   // A restart would sit out the deadline of a record that does not say so.
-  const bool begins_to_await = outcome.timeout && next.awaits && !execution_.awaits;
+  const bool begins_to_await = outcome.timeout && next.awaits && !execution_.record.awaits;
   // Its record says that it backs off, until when and why; a restart would believe that.
-  const bool ends_back_off = !undo_ && execution_.state == ProcedureState::kWaitingTimeout &&
-                             execution_.backs_off() && !outcome.timeout;
+  const bool ends_back_off = !undo_ && execution_.record.state == ProcedureState::kWaitingTimeout &&
+                             execution_.record.backs_off() && !outcome.timeout;
   commit_.needs_record = new_deadline || begins_to_await || gives_locks_back || ends_back_off ||
-                         next.image != execution_.image.view() || !rows_.empty();
+                         next.image != execution_.record.image.view() || !rows_.empty();
   if (!commit_.needs_record) {
     if (next.deadline) {  // as recorded
-      next.deadline = execution_.deadline;
-      next.patience = execution_.patience;
+      next.deadline = execution_.record.deadline;
+      next.patience = execution_.record.patience;
     }
     next.history.reset();  // the listing shows what is durable
   } else if (undo_) {
@@ -380,7 +374,7 @@ void StepRun::cannot_advance() {
   const bool not_now = error_.code() == StatusCode::kUnavailable;
   const bool unread = error_.code() == StatusCode::kIoError;
   // Others may end and leave room; but if all that are live wait for room, some have to give up.
-  const bool crowded = !has_room_ && may_find_room_ && execution_.attempt < kRoomAttempts;
+  const bool crowded = !has_room_ && may_find_room_ && execution_.record.attempt < kRoomAttempts;
   if (!not_now && !unread && !crowded) return fail(error_);
   Transition& next = commit_.next;
   next.result.clear();
@@ -434,13 +428,13 @@ void StepRun::fail(Status error) {
   next.attempt = 1;
   next.step = step_;  // which one it was: an operator may have it tried again
   next.requeue = false;
-  next.visited = false;
+  next.visits = execution_.record.visits;
   next.result.clear();
   next.deadline.reset();
-  next.no_return = execution_.no_return;
+  next.no_return = execution_.record.no_return;
   const StepInfo* const info = execution_.type->find_step(step_);
   const bool undoable =
-      info != nullptr && info->kind == StepKind::kUndoable && !execution_.no_return;
+      info != nullptr && info->kind == StepKind::kUndoable && !execution_.record.no_return;
   next.undo = undoable ? UndoChange::kPush : UndoChange::kKeep;
   next.ends_waits = true;
   commit_.needs_record = true;
@@ -478,7 +472,7 @@ void StepRun::decide_undo(Outcome& outcome) {
       if (next.holds_locks) next.state = ProcedureState::kFailed;
       if (execution_.ends_tree) {
         next.error = execution_.tree.cause;
-        next.bypassed = execution_.sent_back;
+        next.bypassed = execution_.record.sent_back;
         next.reported = !execution_.is_root();
       }
       break;
@@ -516,9 +510,9 @@ void StepRun::park(Status error) {
   forget_effects();
   // Whatever was decided before: its record may have been the last one, and too large.
   next.state = ProcedureState::kFailed;
-  next.step = execution_.step;
-  next.attempt = execution_.attempt;
-  next.unsure = execution_.unsure;
+  next.step = execution_.record.step;
+  next.attempt = execution_.record.attempt;
+  next.unsure = execution_.record.unsure;
   next.reported = next.bypassed = false;
   next.parked = true;
   next.undo = UndoChange::kPush;  // its turn is not over
@@ -588,7 +582,7 @@ void StepRun::forget_effects() {
 }
 
 void StepRun::become(ProcedureState state) {
-  PV2_ASSERT(is_legal_transition(execution_.state, state),
+  PV2_ASSERT(is_legal_transition(execution_.record.state, state),
              "a step moves along the table of states");
   Transition& next = commit_.next;
   next.state = state;
@@ -610,7 +604,7 @@ bool StepRun::gives_way(ProcedureState state) const {
 }
 
 PlaceOfWork StepRun::place_of_work(std::size_t index) const {
-  return {step_, undo_, execution_.visits, index};
+  return {step_, undo_, execution_.record.visits, index};
 }
 
 // Only the step itself adds to it: what has none now gets none before its record is published.
@@ -623,7 +617,8 @@ bool StepRun::has_work() const {
 // The value of what the attempt has offloaded is not taken any more if the attempt is given up, or
 // its wait has timed out and it does not wait on. What went on without it may want its effect.
 void StepRun::stop_work_of_attempt(Outcome::Kind answer) {
-  const bool timed_out = execution_.timed_out && execution_.last_outcome() == Outcome::Kind::kWait;
+  const bool timed_out =
+      execution_.timed_out && execution_.record.last_outcome() == Outcome::Kind::kWait;
   if (answer == Outcome::Kind::kWait || (answer != Outcome::Kind::kRetry && !timed_out)) return;
   core_.offloads->stop(execution_, place_of_work(0));
 }
@@ -641,7 +636,7 @@ bool StepRun::encode_image() {
   next.new_image = error_.ok();
   if (error_.ok() && execution_.has_unknown_fields) {
     next.image = with_unknown_fields(execution_.type->schema, FieldSelection::kState,
-                                     execution_.image.view(), next.image);
+                                     execution_.record.image.view(), next.image);
   }
   return error_.ok();
 }
@@ -662,13 +657,13 @@ bool StepRun::adopt_children() {
     child->type = spawned.type;
     child->owner = execution_.owner.view();
     child->submitted = now_;
-    child->spawned_at = execution_.visits + 1;
+    child->spawned_at = execution_.record.visits + 1;
     child->reports = spawned.options.on_failure == OnFailure::kReport;
     child->undone_beside = concurrent > 1 && is_concurrent(spawned);
     child->belong_to(&execution_);
-    child->step = spawned.type->steps.front().number;
+    child->record.step = spawned.type->steps.front().number;
     error_ = describe_new(*spawned.object, *child, commit_.scratch);
-    bytes += child->arguments.size() + child->image.size();
+    bytes += child->arguments.size() + child->record.image.size();
     if (error_.ok() && bytes > record_bytes_max(core_.store.limits())) {
       error_ = too_large("what is spawned by step", bytes);
     }
@@ -708,12 +703,12 @@ bool StepRun::adopt_children() {
     return false;
   }
   Transition first;
-  first.now = now_;
   for (Execution* child : commit_.children) {
     // What is given back by this very record covers nobody: they stand in line behind that.
-    first.holds_locks = covers_children_ ? core_.scheduler.admit(*child) : child->locks.empty();
-    child->recorded_locks = first.holds_locks;
-    first.step = child->step;
+    child->record.holds_locks =
+        covers_children_ ? core_.scheduler.admit(*child) : child->locks.empty();
+    first.begin(child->record, now_);
+    first.state = ProcedureState::kRunnable;
     insert_rows(*child, first, commit_.batch);
   }
   return true;
@@ -797,7 +792,7 @@ void StepRun::date_end() {
   const std::size_t operations =
       roots.operations() + rows_.operations() + signals + kOperationsOfEnd;
   const bool fits_in = operations <= core_.store.limits().batch_operations;
-  if (!fits_in && !execution_.is_among_results()) commit_.next.moves = false;
+  if (!fits_in && !execution_.record.in_results) commit_.next.in_results = false;
 }
 
 void StepRun::encode_record() {
@@ -815,7 +810,8 @@ void StepRun::encode_record() {
 // Signals are consumed by the record that ends the visit (or the undo) that got them, and by no
 // other.
 void StepRun::consume_signals() {
-  if (!commit_.next.visited && commit_.next.undo != UndoChange::kPop) return;
+  const bool is_over = commit_.next.visits != execution_.record.visits;
+  if (!is_over && commit_.next.undo != UndoChange::kPop) return;
   for (const std::uint64_t number : inbox_use_->given) {
     commit_.batch.erase(Space::kProcedure, inbox_key(execution_.id, number));
   }

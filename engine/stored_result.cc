@@ -10,16 +10,16 @@ namespace pv2 {
 
 ProcedureResult result_of(const Execution& root) {
   return {.id = root.id,
-          .state = root.state,
-          .status = root.failure ? root.failure->error : Status(),
-          .result = std::string(root.result.view()),
-          .bypassed = root.bypassed,
+          .state = root.record.state,
+          .status = root.record.failure ? root.record.failure->error : Status(),
+          .result = std::string(root.record.result.view()),
+          .bypassed = root.record.bypassed,
           .submitted = root.submitted,
-          .finished = root.updated};
+          .finished = root.record.updated};
 }
 
 std::size_t bytes_of_rows(const Execution& root) {
-  return kept_bytes(root.arguments.size(), root.image.size(), root.result.size(),
+  return kept_bytes(root.arguments.size(), root.record.image.size(), root.record.result.size(),
                     root.owner.size());
 }
 
@@ -48,12 +48,11 @@ Result<std::optional<StoredResult>> StoredResult::read(ProcedureStore& store, Pr
 Result<std::optional<Completed>> StoredResult::decode(ProcedureId id) const {
   Execution stored;
   HeaderFacts facts;
-  bool holds_locks = false;
   PartStatus user = PartStatus::kIntact;
   Status status = decode_header(header(), stored, facts);
-  if (status.ok()) status = decode_state(state(), {}, stored, holds_locks, user);
+  if (status.ok()) status = decode_state(state(), {}, stored, user);
   if (!status.ok()) return status.with_context("record of procedure " + std::to_string(id.value));
-  if (facts.root != id || !is_finished(stored.state)) {
+  if (facts.root != id || !is_finished(stored.record.state)) {
     if (in_place_) return std::optional<Completed>();  // a child, or live
     return Status(StatusCode::kCorruption, "what lies where the result of procedure " +
                                                std::to_string(id.value) +
@@ -64,7 +63,7 @@ Result<std::optional<Completed>> StoredResult::decode(ProcedureId id) const {
                                  .nonce = stored.nonce,
                                  .audited = stored.audited || in_place_,
                                  .in_place = in_place_,
-                                 .ended_age = stored.ended_age,
+                                 .ended_age = stored.record.ended_age,
                                  .bytes = bytes_of_rows(stored)});
 }
 

@@ -9,7 +9,7 @@
 namespace pv2 {
 
 bool TimerQueue::arm(Execution& execution, SteadyTime due) {
-  PV2_ASSERT(due != Execution::kNotDue, "a timer has a time");
+  PV2_ASSERT(due != kNotDue, "a timer has a time");
   cancel(execution);
   heap_.push_back({due, &execution});
   execution.timer_index = static_cast<std::uint32_t>(heap_.size() - 1);

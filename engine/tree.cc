@@ -35,25 +35,26 @@ constexpr std::size_t kSortedAtOnce = 256;
 // Whether an attempt at the step that it is at has ended in a wait or a back-off. A ring that is
 // full of orders says no more.
 bool has_tried(const Execution& execution) {
-  for (std::size_t i = execution.history.size(); i-- > 0;) {
-    const HistoryEntry last = execution.history.at(i);
+  for (std::size_t i = execution.record.history.size(); i-- > 0;) {
+    const HistoryEntry last = execution.record.history.at(i);
     if (is_order(last.outcome)) continue;
     const bool tried =
         last.outcome == Outcome::Kind::kWait || last.outcome == Outcome::Kind::kRetry;
-    return tried && last.step == execution.step;
+    return tried && last.step == execution.record.step;
   }
-  return execution.history.size() == History::kCapacity;
+  return execution.record.history.size() == History::kCapacity;
 }
 
 // Whether its record stands at a step that is undone if it was begun.
 bool stands_at_undoable_step(const Execution& member) {
-  if (member.step == 0 || member.type == nullptr || member.no_return) return false;
-  if (member.state != ProcedureState::kRunnable &&
-      member.state != ProcedureState::kWaitingTimeout) {
+  if (member.record.step == 0 || member.type == nullptr || member.record.no_return) return false;
+  if (member.record.state != ProcedureState::kRunnable &&
+      member.record.state != ProcedureState::kWaitingTimeout) {
     return false;
   }
-  if (!member.undo.empty() && member.undo.back().step == member.step) return false;
-  const StepInfo* const info = member.type->find_step(member.step);
+  if (!member.record.undo.empty() && member.record.undo.back().step == member.record.step)
+    return false;
+  const StepInfo* const info = member.type->find_step(member.record.step);
   return info != nullptr && info->kind == StepKind::kUndoable;
 }
 
@@ -63,7 +64,7 @@ bool was_left_in_the_middle(const Execution& member) {
 
 // Whether it has a point of no return, before or behind it.
 bool may_not_return(const Execution& member) {
-  if (member.type == nullptr || member.no_return) return true;
+  if (member.type == nullptr || member.record.no_return) return true;
   return std::any_of(member.type->steps.begin(), member.type->steps.end(),
                      [](const StepInfo& step) { return step.kind == StepKind::kPointOfNoReturn; });
 }
@@ -71,7 +72,7 @@ bool may_not_return(const Execution& member) {
 // Whether something in the tree can be neither finished nor undone, and if so what.
 const Execution* beyond_return(Execution& head) {
   const Execution* found = nullptr;
-  if (head.sent_back || head.root->tree.beyond == 0) return nullptr;
+  if (head.record.sent_back || head.root->tree.beyond == 0) return nullptr;
   for (Execution& member : Subtree(head)) {
     if (stands_beyond_return(member)) found = &member;
   }
@@ -99,7 +100,7 @@ std::optional<bool> recorded_interruption(Execution& member) {
   std::optional<bool> said;
   if (member.root->tree.heads_that_say_it == 0) return said;
   for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
-    const InterruptedMembers* const interrupted = head->tree.interrupted.get();
+    const InterruptedMembers* const interrupted = head->record.interrupted.get();
     if (interrupted != nullptr) said = said.value_or(true) && interrupted->contains(member.id);
   }
   return said;
@@ -110,10 +111,10 @@ bool is_known_not_begun(Execution& member) { return !recorded_interruption(membe
 // Of a member: the failure that its record names, if it is of the domain of `head`, and not of one
 // within it: that was to be reported, and is not why this one failed.
 const Failure* failure_within(Execution& member, const Execution& head) {
-  const Failure* const failure = member.failure.get();
+  const Failure* const failure = member.record.failure.get();
   // The one that failed may be undone already, when a restart comes in the middle of a rollback.
-  const bool failed =
-      member.state == ProcedureState::kFailed || member.state == ProcedureState::kRolledBack;
+  const bool failed = member.record.state == ProcedureState::kFailed ||
+                      member.record.state == ProcedureState::kRolledBack;
   if (failure == nullptr || failure->error.ok() || !failed) return nullptr;
   return &member.domain() == &head ? failure : nullptr;
 }
@@ -128,21 +129,22 @@ Status cause_of(const Execution& head, const Failure* first) {
                           : Status(StatusCode::kInternal, "a member failed without an error");
 }
 
-bool is_live_head(const Execution& member) { return member.reports && !member.reported; }
+bool is_live_head(const Execution& member) { return member.reports && !member.record.reported; }
 
 // A wider domain has failed: its plan replaces that of the domain of `member`, as after a restart.
 // A member stays interrupted in its step if no record of an undo names that step.
 void forget_that_it_was_stopped(Execution& member) {
   const std::unique_ptr<StoppedStep> record = std::move(member.stopped);
-  if (record == nullptr || member.state != ProcedureState::kFailed) return;
-  const bool undone = member.step == 0;
-  const bool recorded = !member.undo.empty() && member.undo.back().step == member.step;
+  if (record == nullptr || member.record.state != ProcedureState::kFailed) return;
+  const bool undone = member.record.step == 0;
+  const bool recorded =
+      !member.record.undo.empty() && member.record.undo.back().step == member.record.step;
   if (undone || recorded) return;
-  member.state = record->state;
-  member.attempt = record->attempt;
-  member.deadline = record->deadline;
-  member.failure = std::move(record->failure);
-  if (std::exchange(member.parked, record->parked) != record->parked) note_parked(member);
+  member.record.state = record->state;
+  member.record.attempt = record->attempt;
+  member.record.deadline = record->deadline;
+  member.record.failure = std::move(record->failure);
+  if (std::exchange(member.record.parked, record->parked) != record->parked) note_parked(member);
 }
 
 void forget_plan(Execution& inner_head, Effects& effects) {
@@ -166,9 +168,9 @@ void forget_inner_plans(Execution& head, Effects& effects) {
 // Whether an undo of it has begun and is not over, by its record. An undo of which nothing was
 // recorded yet is not found: a restart would know nothing of it either.
 bool has_begun_undo(const Execution& member) {
-  if (member.state != ProcedureState::kFailed || member.undo.empty()) return false;
-  if (member.parked || member.history.size() == 0) return member.parked;
-  const HistoryEntry last = member.history.at(member.history.size() - 1);
+  if (member.record.state != ProcedureState::kFailed || member.record.undo.empty()) return false;
+  if (member.record.parked || member.record.history.size() == 0) return member.record.parked;
+  const HistoryEntry last = member.record.history.at(member.record.history.size() - 1);
   const bool is_over =
       last.outcome == Outcome::Kind::kUndone || last.outcome == Outcome::Kind::kSkipped;
   return last.undo && !is_over;
@@ -177,33 +179,34 @@ bool has_begun_undo(const Execution& member) {
 // What of `member` is to be undone, it has failed from now on.
 void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
   PV2_ASSERT(member.undo_step == 0, "a turn begins when the plan is made");
-  if (!member.is_undone_with_its_tree() || member.state == ProcedureState::kRolledBack) return;
+  if (!member.is_undone_with_its_tree() || member.record.state == ProcedureState::kRolledBack)
+    return;
   member.undo_left = 0;
-  for (const UndoEntry& entry : member.undo) {
+  for (const UndoEntry& entry : member.record.undo) {
     turns.push_back({&member, entry});
     ++member.undo_left;
   }
   if (was_left_in_the_middle(member)) {
-    turns.push_back({&member, {member.step, kUnfinishedStep}});
+    turns.push_back({&member, {member.record.step, kUnfinishedStep}});
     ++member.undo_left;
     member.stopped =
-        std::make_unique<StoppedStep>(StoppedStep{.state = member.state,
-                                                  .parked = member.parked,
-                                                  .attempt = member.attempt,
-                                                  .deadline = member.deadline,
-                                                  .failure = std::move(member.failure)});
+        std::make_unique<StoppedStep>(StoppedStep{.state = member.record.state,
+                                                  .parked = member.record.parked,
+                                                  .attempt = member.record.attempt,
+                                                  .deadline = member.record.deadline,
+                                                  .failure = std::move(member.record.failure)});
   }
   if (has_begun_undo(member)) {
     PV2_ASSERT(member.stopped == nullptr, "an undo that has begun is recorded with its step");
     turns.back().entry.sequence = kBegunTurn;
   }
-  if (member.state == ProcedureState::kFailed) return;
+  if (member.record.state == ProcedureState::kFailed) return;
   // Whatever it had to say about earlier attempts is not why the tree failed.
-  member.state = ProcedureState::kFailed;
-  if (std::exchange(member.parked, false)) note_parked(member);
-  member.failure.reset();
-  member.deadline.reset();
-  member.attempt = 1;
+  member.record.state = ProcedureState::kFailed;
+  if (std::exchange(member.record.parked, false)) note_parked(member);
+  member.record.failure.reset();
+  member.record.deadline.reset();
+  member.record.attempt = 1;
 }
 
 TreeWork& begin_work(EngineCore& core, Execution& head, TreeWork::Kind kind)
@@ -220,15 +223,16 @@ TreeWork& begin_work(EngineCore& core, Execution& head, TreeWork::Kind kind)
 
 // What a restart would take `member` for, if nothing said who was in the middle of a step.
 void note_interruption(TreeWork& work, Execution& member) {
-  if (!member.is_undone_with_its_tree() || member.state == ProcedureState::kRolledBack) return;
+  if (!member.is_undone_with_its_tree() || member.record.state == ProcedureState::kRolledBack)
+    return;
   const bool interrupted = was_left_in_the_middle(member);
-  work.has_turns = work.has_turns || interrupted || !member.undo.empty();
+  work.has_turns = work.has_turns || interrupted || !member.record.undo.empty();
   if (!stands_at_undoable_step(member)) return;
   if (is_known_not_begun(member)) {
     PV2_ASSERT(!interrupted, "what a record says was not begun has not begun since");
     return;
   }
-  const bool seems_begun = may_have_begun(member, member.recorded_locks);
+  const bool seems_begun = may_have_begun(member, member.record.holds_locks);
   PV2_ASSERT(seems_begun || !interrupted, "a restart sees that a step may have been begun");
   if (!seems_begun) return;
   work.candidates.push_back({member.id, interrupted});
@@ -240,7 +244,7 @@ void note_interruption(TreeWork& work, Execution& member) {
 // or a restart would undo what never ran, and do so after what was done before it. Once: nothing
 // has gone forward since.
 bool misleads_a_restart(const TreeWork& work) {
-  return !work.head.tree.interrupted && work.misleads && work.has_turns;
+  return !work.head.record.interrupted && work.misleads && work.has_turns;
 }
 
 // The rollback is planned when the record is published.
@@ -254,8 +258,9 @@ void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effec
   Transition& same = commit->next;
   same = as_it_is(core, head);
   same.interrupted = std::move(work.interrupted);
-  if (head.failure && head.state != ProcedureState::kFailed) same.error = head.failure->shown();
-  update_state(head, same, head.step, commit->batch);
+  if (head.record.failure && head.record.state != ProcedureState::kFailed)
+    same.error = head.record.failure->shown();
+  update_state(head, same, head.record.step, commit->batch);
   head.phase = Phase::kInFlight;
   enter_flight(head);
   effects.commits.push_back(*commit.release());
@@ -272,15 +277,14 @@ void commit_last_record(EngineCore& core, Execution& execution, ProcedureState s
   auto commit = core.state.spare_steps.take();
   commit->execution = &execution;
   Transition& last = commit->next;
+  last.begin(execution.record, core.clock.wall_now());
   last.state = state;
-  last.attempt = execution.attempt;
-  last.no_return = execution.no_return;
-  last.holds_locks = false;
-  last.now = core.clock.wall_now();
-  if (state == ProcedureState::kSuccess) last.result = execution.result.view();
+  last.step = 0;
+  last.parked = last.unsure = last.holds_locks = false;
+  if (state == ProcedureState::kSuccess) last.result = execution.record.result.view();
   if (state == ProcedureState::kRolledBack) {
     last.error = execution.tree.cause;
-    last.bypassed = execution.sent_back;
+    last.bypassed = execution.record.sent_back;
     last.reported = which == LastRecord::kEndsDomain && !execution.is_root();
   }
   core.date_end(execution, last);
@@ -304,26 +308,27 @@ void wait_for_turn(EngineCore& core, Execution& member, Execution& scope)
 // record: a sibling that has finished may need them to be undone, and nobody else would give way.
 void give_back_idle_locks(EngineCore& core, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  const bool idle = member.state == ProcedureState::kFailed && member.undo_left == 0;
-  if (!idle || member.parked || member.locks.empty() || !member.holds_locks()) return;
+  const bool idle = member.record.state == ProcedureState::kFailed && member.undo_left == 0;
+  if (!idle || member.record.parked || member.locks.empty() || !member.holds_locks()) return;
   commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
 }
 
 void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Execution& member = *turn.execution;
-  PV2_ASSERT(member.phase == Phase::kIdle || (member.parked && member.phase == Phase::kInFlight),
-             "a turn begins when its member does nothing, or an order about it is on the way");
+  PV2_ASSERT(
+      member.phase == Phase::kIdle || (member.record.parked && member.phase == Phase::kInFlight),
+      "a turn begins when its member does nothing, or an order about it is on the way");
   PV2_ASSERT(member.undo_left != 0, "a turn is one of those that are left of its member");
   PV2_ASSERT(failing_domain(member) == &head, "a turn is that of the widest domain that failed");
   member.undo_step = turn.entry.step;
   core.end_reported_wait(member);
   member.leads_rollback = &member == &head;
   member.ends_tree = member.leads_rollback && head.tree.rollback->left() == 1;
-  if (member.parked) return;  // what has to come after it waits with it
+  if (member.record.parked) return;  // what has to come after it waits with it
   // A back-off between two attempts to undo, or a wait for time alone; what was awaited beside it
   // is asked for anew.
-  if (member.deadline && !member.awaits) {
+  if (member.record.deadline && !member.record.awaits) {
     member.phase = Phase::kWaiting;
     core.arm_timer(member, effects);
     return;
@@ -421,14 +426,14 @@ bool failed_before(Execution& member, CommitSequence sequence) {
 
 bool is_parked(Execution& member) {
   const TreeState& own = member.domain().tree;
-  return member.parked || own.parked || (own.failing != nullptr && own.failing->tree.parked);
+  return member.record.parked || own.parked || (own.failing != nullptr && own.failing->tree.parked);
 }
 
 bool stands_still(Execution& member) {
   const Execution* const failed = failing_domain(member);
   const bool has_turn =
       failed != nullptr && failed->tree.rollback && failed->tree.rollback->has_begun(member);
-  return is_parked(member) && (member.parked || !has_turn);
+  return is_parked(member) && (member.record.parked || !has_turn);
 }
 
 bool is_to_be_undone(Execution& member) {
@@ -487,7 +492,7 @@ void begin_rollback(EngineCore& core, Execution& head, Effects& /*effects*/)
 
 void child_finished(EngineCore& core, Execution& child, Effects& effects) {
   PV2_ASSERT(!child.is_root(), "a root has no parent that waits");
-  PV2_ASSERT(child.state == ProcedureState::kSuccess || child.reported,
+  PV2_ASSERT(child.record.state == ProcedureState::kSuccess || child.record.reported,
              "a child that finishes has succeeded, or its failure is reported");
   Execution& parent = *child.parent_execution();
   // The child may be in a domain of its own, to which the work that stops all members has yet to
@@ -501,26 +506,26 @@ void child_finished(EngineCore& core, Execution& child, Effects& effects) {
 
 void child_ended_too_late(Execution& child) {
   PV2_ASSERT(!child.is_root(), "a root has no parent that waits");
-  PV2_ASSERT(child.state == ProcedureState::kSuccess || child.reported,
+  PV2_ASSERT(child.record.state == ProcedureState::kSuccess || child.record.reported,
              "a child that finishes has succeeded, or its failure is reported");
   Execution& parent = *child.parent_execution();
   PV2_ASSERT(parent.unfinished_children > 0, "a parent waits for every child that finishes");
-  if (--parent.unfinished_children == 0 && parent.state == ProcedureState::kWaiting) {
-    parent.state = ProcedureState::kRunnable;
+  if (--parent.unfinished_children == 0 && parent.record.state == ProcedureState::kWaiting) {
+    parent.record.state = ProcedureState::kRunnable;
   }
 }
 
 bool is_done_but_for_work(const Execution& member) {
-  return member.phase == Phase::kWaiting && member.state == ProcedureState::kRunnable &&
-         member.step == 0 && member.unfinished_children == 0;
+  return member.phase == Phase::kWaiting && member.record.state == ProcedureState::kRunnable &&
+         member.record.step == 0 && member.unfinished_children == 0;
 }
 
 void children_finished(EngineCore& core, Execution& parent, Effects& effects) {
   PV2_ASSERT(parent.unfinished_children == 0, "whoever goes on has no unfinished child");
   PV2_ASSERT(failing_domain(parent) == nullptr, "nothing that has failed goes forward");
   // Not written: after a crash, waiting with no unfinished child means runnable.
-  parent.state = ProcedureState::kRunnable;
-  if (parent.step == 0) {  // it was done, but for its children
+  parent.record.state = ProcedureState::kRunnable;
+  if (parent.record.step == 0) {  // it was done, but for its children
     if (has_work(parent)) {
       parent.phase = Phase::kWaiting;
       return;
@@ -536,7 +541,7 @@ namespace {
 // Nobody of its domain has failed: it does what its last record says.
 void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  switch (member.state) {
+  switch (member.record.state) {
     case ProcedureState::kWaiting:
       if (member.unfinished_children > 0) {
         member.phase = Phase::kWaiting;
@@ -546,11 +551,11 @@ void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
       }
       return;
     case ProcedureState::kRunnable:
-      if (member.parked) return;  // until an operator acts
-      if (member.step == 0) return children_finished(core, member, effects);
+      if (member.record.parked) return;  // until an operator acts
+      if (member.record.step == 0) return children_finished(core, member, effects);
       return core.queue(member, Disposition::kBack);
     case ProcedureState::kWaitingTimeout:
-      if (member.awaits) return core.queue(member, Disposition::kBack);
+      if (member.record.awaits) return core.queue(member, Disposition::kBack);
       member.phase = Phase::kWaiting;
       core.arm_timer(member, effects);
       return;
@@ -565,8 +570,8 @@ void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
 
 // Whether its record says that it has failed, or that of an abort does.
 bool has_failed_itself(const Execution& member) {
-  if (member.state == ProcedureState::kFailed) return true;
-  if (member.state == ProcedureState::kRolledBack) return true;
+  if (member.record.state == ProcedureState::kFailed) return true;
+  if (member.record.state == ProcedureState::kRolledBack) return true;
   return member.inbox && member.inbox->abort() != nullptr;
 }
 
@@ -619,16 +624,16 @@ void resume_domain(EngineCore& core, Execution& head, Effects& effects)
   core.flush();
   find_failed_domains(head);
   note_failing(head);
-  if (head.is_root() && head.state == ProcedureState::kSuccess) {
+  if (head.is_root() && head.record.state == ProcedureState::kSuccess) {
     return finish_root(core, head, effects);
   }
   for (Execution& member : Subtree(head)) {
     member.unfinished_children = 0;
-    const bool ended = member.state == ProcedureState::kSuccess || member.reported;
+    const bool ended = member.record.state == ProcedureState::kSuccess || member.record.reported;
     if (&member != &head && !ended) ++member.parent_execution()->unfinished_children;
   }
   start_domain(core, head, effects);
-  if (head.state == ProcedureState::kSuccess) child_finished(core, head, effects);
+  if (head.record.state == ProcedureState::kSuccess) child_finished(core, head, effects);
 }
 
 }  // namespace
@@ -639,10 +644,10 @@ void find_failures(Execution& root) {
     TreeState& tree = member.domain().tree;
     const InboxMessage* const abort = member.inbox ? member.inbox->abort() : nullptr;
     if (abort != nullptr) tree.first_failure = std::min(tree.first_failure, abort->sequence);
-    const bool failed =
-        member.state == ProcedureState::kFailed || member.state == ProcedureState::kRolledBack;
-    if (!failed || !member.failure || member.failure->error.ok()) continue;
-    tree.first_failure = std::min(tree.first_failure, member.failure->sequence);
+    const bool failed = member.record.state == ProcedureState::kFailed ||
+                        member.record.state == ProcedureState::kRolledBack;
+    if (!failed || !member.record.failure || member.record.failure->error.ok()) continue;
+    tree.first_failure = std::min(tree.first_failure, member.record.failure->sequence);
   }
   for (Execution& member : Subtree(root)) {
     if (!member.is_head()) continue;
@@ -682,8 +687,8 @@ void start_domain(EngineCore& core, Execution& head, Effects& effects) {
     }
     note_no_return(member);
     // Whoever waited for children that had all ended may have begun its next step.
-    if (member.state == ProcedureState::kWaiting && member.unfinished_children == 0) {
-      member.state = ProcedureState::kRunnable;
+    if (member.record.state == ProcedureState::kWaiting && member.unfinished_children == 0) {
+      member.record.state = ProcedureState::kRunnable;
     }
   }
   for (Execution& member : Subtree(head)) {
@@ -705,21 +710,22 @@ void order_published(EngineCore& core, Execution& execution, const StepCommit& c
   }
   left_flight(core, execution, effects);
   if (commit.next.order != OrderEffect::kForward) return;
-  if (execution.state == ProcedureState::kSuccess && !execution.is_root()) {
+  if (execution.record.state == ProcedureState::kSuccess && !execution.is_root()) {
     core.settle(execution, Disposition::kParkUnlock);
     core.tell(ProcedureNews::Kind::kFinished, execution);
   }
   if (has_failed(*head)) {  // others have to be repaired too
-    if (execution.state == ProcedureState::kSuccess) child_ended_too_late(execution);
+    if (execution.record.state == ProcedureState::kSuccess) child_ended_too_late(execution);
     return;
   }
   resume_domain(core, *head, effects);
 }
 
 void park_member(EngineCore& core, Execution& member, Effects& effects) {
-  PV2_ASSERT(member.parked && member.failure != nullptr, "a record that parks says why");
+  PV2_ASSERT(member.record.parked && member.record.failure != nullptr,
+             "a record that parks says why");
   member.phase = Phase::kIdle;
-  const Status& why = member.failure->parked;
+  const Status& why = member.record.failure->parked;
   core.tell(ProcedureNews::Kind::kParked, member, why);
   effects.log(LogLevel::kError, "procedure " + std::to_string(member.id.value) + " (" +
                                     std::string(member.name_of_type()) +
@@ -731,7 +737,7 @@ namespace {
 // The end of `head` is durable: its members leave, and their rows.
 void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(head.is_head() && !head.tree.over, "what fails together ends once");
-  PV2_ASSERT(is_finished(head.state), "what is over has its last record");
+  PV2_ASSERT(is_finished(head.record.state), "what is over has its last record");
   head.phase = Phase::kIdle;
   head.undo_step = 0;
   head.tree.over = true;  // nobody finds its members any more
@@ -754,7 +760,8 @@ void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex)
 }  // namespace
 
 void domain_ended(EngineCore& core, Execution& head) {
-  PV2_ASSERT(head.reported && !head.is_root(), "the end of a child is reported by its record");
+  PV2_ASSERT(head.record.reported && !head.is_root(),
+             "the end of a child is reported by its record");
   begin_end(core, head);
 }
 
@@ -859,7 +866,7 @@ Status why_not_abortable(Execution& root) {
   if (root.tree.failed && !root.tree.stopped_for_order) {
     return refused("it has failed already and is being undone");
   }
-  const bool is_beyond = root.tree.beyond != 0 && !root.sent_back;
+  const bool is_beyond = root.tree.beyond != 0 && !root.record.sent_back;
   // Members of a part that fails are counted until that comes to them; those of one that was ended
   // in spite of them, until they have left.
   if ((is_beyond || root.tree.begun != 0) && root.tree.works != nullptr) {
@@ -876,17 +883,18 @@ Status why_not_abortable(Execution& root) {
   if (root.tree.begun != 0) {
     const Execution* const begun =
         find_few(root, [](const Execution& member) { return member.has_begun_it; });
-    return refused(begun == nullptr ? "one of its members has begun its point of no return"
-                                    : "procedure " + std::to_string(begun->id.value) +
-                                          " has begun its point of no return, step " +
-                                          std::string(begun->type->find_step(begun->step)->name));
+    return refused(begun == nullptr
+                       ? "one of its members has begun its point of no return"
+                       : "procedure " + std::to_string(begun->id.value) +
+                             " has begun its point of no return, step " +
+                             std::string(begun->type->find_step(begun->record.step)->name));
   }
   return Status();
 }
 
 bool stands_before_no_return(const Execution& member) {
   if (member.undo_step != 0 || member.type == nullptr) return false;
-  const StepInfo* const info = member.type->find_step(member.step);
+  const StepInfo* const info = member.type->find_step(member.record.step);
   return info != nullptr && info->kind == StepKind::kPointOfNoReturn;
 }
 
@@ -932,35 +940,29 @@ void drop_from_flight(EngineCore& core, Execution& member) {
 
 Transition as_it_is(const EngineCore& core, const Execution& execution) {
   Transition same;
-  same.state = execution.state;
-  same.step = execution.step;
-  same.attempt = execution.attempt;
-  same.no_return = execution.no_return;
-  same.parked = execution.parked;
-  same.unsure = execution.unsure;
-  same.awaits = execution.awaits;
-  same.holds_locks = execution.recorded_locks;
-  same.result = execution.result.view();
+  same.begin(execution.record, core.clock.wall_now());
+  same.awaits = execution.record.awaits;
+  same.result = execution.record.result.view();
   core.go_on_waiting(execution, same);
-  same.now = core.clock.wall_now();
   return same;
 }
 
 std::uint32_t step_that_may_have_begun(Execution& member) {
-  if (member.state == ProcedureState::kFailed) {
+  if (member.record.state == ProcedureState::kFailed) {
     const Execution* const failed = failing_domain(member);
     const bool planned = failed != nullptr && failed->tree.rollback != nullptr;
-    return planned && member.undo_left > member.undo.size() ? member.step : 0;
+    return planned && member.undo_left > member.record.undo.size() ? member.record.step : 0;
   }
   if (!stands_at_undoable_step(member)) return 0;
   // Of one in flight `started` belongs to its worker.
-  return member.phase == Phase::kInFlight || member.started ? member.step : 0;
+  return member.phase == Phase::kInFlight || member.started ? member.record.step : 0;
 }
 
 std::uint32_t step_to_undo(const Execution& execution) {
   if (execution.undo_step != 0) return execution.undo_step;
-  const bool undoes = execution.state == ProcedureState::kFailed && execution.step == 0;
-  return undoes && !execution.undo.empty() ? execution.undo.back().step : 0;
+  const bool undoes =
+      execution.record.state == ProcedureState::kFailed && execution.record.step == 0;
+  return undoes && !execution.record.undo.empty() ? execution.record.undo.back().step : 0;
 }
 
 // Not without its locks, which a record gives it before the step runs; but it may have given them
@@ -974,17 +976,17 @@ bool may_have_begun(const Execution& execution, bool held_locks) {
 bool has_begun_no_return(const Execution& member) {
   if (!stands_before_no_return(member)) return false;
   if (member.phase == Phase::kInFlight || member.started) return true;
-  const std::size_t steps = member.history.size();
-  return steps != 0 && member.history.at(steps - 1).step == member.step;
+  const std::size_t steps = member.record.history.size();
+  return steps != 0 && member.record.history.at(steps - 1).step == member.record.step;
 }
 
 bool stands_beyond_return(Execution& member) {
-  return member.no_return && member.is_undone_with_its_tree() && !is_over(member);
+  return member.record.no_return && member.is_undone_with_its_tree() && !is_over(member);
 }
 
 bool has_given_up(Execution& member) {
-  return member.parked && member.state != ProcedureState::kFailed && !member.is_quarantined() &&
-         failing_domain(member) == nullptr;
+  return member.record.parked && member.record.state != ProcedureState::kFailed &&
+         !member.is_quarantined() && failing_domain(member) == nullptr;
 }
 
 namespace {
@@ -1010,7 +1012,7 @@ void note_no_return(Execution& member) {
 
 void note_parked(Execution& member) {
   auto& standing = member.root->tree.standing;
-  if (member.parked || member.tree.parked) {
+  if (member.record.parked || member.tree.parked) {
     if (!standing) standing = std::make_unique<MembersById>();
     standing->emplace(member.id, &member);
   } else if (standing) {
@@ -1024,12 +1026,12 @@ void adopt(Execution& member) {
   if (!member.is_root()) link_child(member);
   if (!member.is_root() && member.is_head()) {
     member.tree.failing = member.outer_domain()->tree.failing;
-    member.tree.over = is_over(*member.parent_execution()) || member.reported;
+    member.tree.over = is_over(*member.parent_execution()) || member.record.reported;
   }
   member.has_no_return = may_not_return(member);
   note_no_return(member);
-  if (member.parked) note_parked(member);
-  if (member.tree.interrupted) ++member.root->tree.heads_that_say_it;
+  if (member.record.parked) note_parked(member);
+  if (member.record.interrupted) ++member.root->tree.heads_that_say_it;
 }
 
 void enter_flight(Execution& member) {
@@ -1069,7 +1071,7 @@ void wait_in_turn(EngineCore& core, Execution& execution, const StepCommit& comm
     return core.queue(execution, Disposition::kFront);
   }
   execution.phase = Phase::kWaiting;
-  if (execution.deadline) core.arm_timer(execution, effects);
+  if (execution.record.deadline) core.arm_timer(execution, effects);
 }
 
 void end_turn(EngineCore& core, Execution& head, Execution& execution)
@@ -1097,12 +1099,12 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
   const Transition& done = commit.next;
   execution.phase = Phase::kIdle;
   if (done.parked) {
-    PV2_ASSERT(execution.failure != nullptr, "a record that parks says why");
+    PV2_ASSERT(execution.record.failure != nullptr, "a record that parks says why");
     if (!done.holds_locks && execution.holds_locks()) {
       core.settle(execution, Disposition::kParkUnlock);
     }
     if (!commit.was_parked) ++tree.parked_undos;
-    return park_tree(core, head, execution.failure->parked.to_string(), effects);
+    return park_tree(core, head, execution.record.failure->parked.to_string(), effects);
   }
   const bool ordered = done.history && is_order(done.history->outcome);
   if (commit.was_parked) {
@@ -1121,7 +1123,8 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
 }
 
 void finish_root(EngineCore& core, Execution& root, Effects& effects) {
-  PV2_ASSERT(root.is_root() && is_finished(root.state), "a tree ends with the end of its root");
+  PV2_ASSERT(root.is_root() && is_finished(root.record.state),
+             "a tree ends with the end of its root");
   PV2_ASSERT(!has_work(root), "who ends has no work outstanding");
   core.flush();
   keep_result(core, root, effects);
@@ -1183,7 +1186,7 @@ void survey(TreeWork& work, Execution& member, Effects& effects) {
     forget_that_it_was_stopped(member);
     if (is_live_head(member)) forget_plan(member, effects);
   }
-  if (!work.head.tree.interrupted) note_interruption(work, member);
+  if (!work.head.record.interrupted) note_interruption(work, member);
   const Failure* const failure = failure_within(member, work.head);
   const bool first =
       failure != nullptr && (work.first == nullptr || failure->sequence < work.first->sequence);
@@ -1201,7 +1204,7 @@ bool surveyed(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(c
   core.flush();  // the last one in flight may just have given its locks back, and be the first to
                  // be undone
   tree.cause = cause_of(head, work.first);
-  if (work.beyond == nullptr || head.sent_back) return true;
+  if (work.beyond == nullptr || head.record.sent_back) return true;
   tree.rolling_back = true;
   park_tree(core, head,
             "it failed (" + tree.cause.to_string() + ") after procedure " +
@@ -1215,7 +1218,7 @@ void plan(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
   Execution& head = work.head;
   PV2_ASSERT(failing_domain(member) == &head, "whoever is planned for has failed with its domain");
   // Of a done() that was waiting for its children: nothing came of it.
-  if (&member == &head) head.result.clear();
+  if (&member == &head) head.record.result.clear();
   plan_member(member, work.turns);
   work.has_branches = work.has_branches || member.beside != nullptr;
   if (&member != &head) give_back_idle_locks(core, member, effects);
@@ -1229,8 +1232,8 @@ void planned(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(co
   tree.parked_undos = work.parked_undos;
   // Before a restart, or as part of a domain within this one.
   if (const Execution* const parked = work.parked) {
-    park_tree(core, work.head, parked->failure ? parked->failure->shown().to_string() : "",
-              effects);
+    park_tree(core, work.head,
+              parked->record.failure ? parked->record.failure->shown().to_string() : "", effects);
   }
 }
 
@@ -1249,11 +1252,11 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
   Looks::one();
   if (member.type != nullptr) {  // else it is bypassed by a program that does not know it
     TypeCounts& counts = core.counts_of(*member.type);
-    ++(member.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
+    ++(member.record.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
   }
   count_no_return(member, false, false);
   if (member.root->tree.standing) member.root->tree.standing->erase(member.id);
-  if (member.tree.interrupted) --member.root->tree.heads_that_say_it;
+  if (member.record.interrupted) --member.root->tree.heads_that_say_it;
   core.abandon_waits(member);
   core.settle(member, Disposition::kComplete);
   core.state.live.erase(member.id);
@@ -1274,13 +1277,14 @@ void leave(EngineCore& core, TreeWork& work, Execution& member, Effects& effects
     PV2_REQUIRES(core.state_mutex) {
   const Execution& head = work.head;
   const Execution& root = *member.root;
-  const bool ended_with_it = &member != &head && !member.reported &&
-                             head.state == ProcedureState::kRolledBack &&
+  const bool ended_with_it = &member != &head && !member.record.reported &&
+                             head.record.state == ProcedureState::kRolledBack &&
                              member.is_undone_with_its_tree();
-  if (ended_with_it && !head.is_root()) member.state = ProcedureState::kRolledBack;
+  if (ended_with_it && !head.is_root()) member.record.state = ProcedureState::kRolledBack;
   if (ended_with_it) core.tell(ProcedureNews::Kind::kFinished, member, head.tree.cause);
   if (&member == &root) {
-    core.tell(ProcedureNews::Kind::kFinished, root, root.failure ? root.failure->error : Status());
+    core.tell(ProcedureNews::Kind::kFinished, root,
+              root.record.failure ? root.record.failure->error : Status());
   }
   let_go(core, member, work.garbage.get(), effects);
 }
@@ -1290,13 +1294,13 @@ void report_end(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   TreeState& tree = head.tree;
   PV2_ASSERT(head.first_child == nullptr, "all below a head leave before its end is reported");
-  PV2_ASSERT(head.failure != nullptr, "a failure that is reported is known");
+  PV2_ASSERT(head.record.failure != nullptr, "a failure that is reported is known");
   PV2_ASSERT(tree.in_flight == 0, "nobody of what is over is in flight");
   core.abandon_waits(head);
   if (head.holds_locks()) core.settle(head, Disposition::kParkUnlock);
-  head.recorded_locks = false;  // whatever its own record says
-  PV2_ASSERT(head.state == ProcedureState::kRolledBack, "what is reported is undone");
-  head.parked = false;
+  head.record.holds_locks = false;  // whatever its own record says
+  PV2_ASSERT(head.record.state == ProcedureState::kRolledBack, "what is reported is undone");
+  head.record.parked = false;
   set_parked(head, false);
   core.tell(ProcedureNews::Kind::kFinished, head, tree.cause);
   const bool in_wider = tree.failing != nullptr && tree.failing != &head;
@@ -1307,10 +1311,10 @@ void report_end(EngineCore& core, Execution& head, Effects& effects)
   if (!in_wider) tree.failing = nullptr;
   if (!in_wider) tree.in_flight_inside = 0;
   core.flush();
-  effects.log(LogLevel::kInfo,
-              "procedure " + std::to_string(head.id.value) + " (" +
-                  std::string(head.name_of_type()) +
-                  ") failed and is undone; its parent is told: " + head.failure->error.to_string());
+  effects.log(
+      LogLevel::kInfo,
+      "procedure " + std::to_string(head.id.value) + " (" + std::string(head.name_of_type()) +
+          ") failed and is undone; its parent is told: " + head.record.failure->error.to_string());
   in_wider ? child_ended_too_late(head) : child_finished(core, head, effects);
 }
 
@@ -1441,9 +1445,10 @@ namespace {
 
 // Whether it has ended and nothing of it itself can have to be undone, or keep others from it.
 bool is_spent(const Execution& member) {
-  if (member.reported) return true;
-  if (member.state != ProcedureState::kSuccess) return false;
-  return !member.is_undone_with_its_tree() || (member.undo.empty() && !member.no_return);
+  if (member.record.reported) return true;
+  if (member.record.state != ProcedureState::kSuccess) return false;
+  return !member.is_undone_with_its_tree() ||
+         (member.record.undo.empty() && !member.record.no_return);
 }
 
 void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(core.state_mutex) {

@@ -63,7 +63,7 @@ void note_parked(Execution& member);
 
 /// Whether its own undo waits for an operator.
 [[nodiscard]] inline bool is_parked_in_undo(const Execution& member) {
-  return member.parked && member.state == ProcedureState::kFailed;
+  return member.record.parked && member.record.state == ProcedureState::kFailed;
 }
 
 /// Whether it, or what fails together with it, waits for an operator.

@@ -31,11 +31,14 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
   Transition& same = commit.next;
   same = as_it_is(core, execution);
   same.holds_locks = true;
-  if (execution.failure) {
-    same.error = execution.failure->error;
-    same.undo_error = execution.failure->undo;
+  if (execution.record.failure) {
+    same.error = execution.record.failure->error;
+    same.undo_error = execution.record.failure->undo;
   }
-  if (execution.undo_step != 0) same.undo = UndoChange::kPush;  // its turn is to come
+  if (execution.undo_step != 0) {  // its turn is to come
+    same.undo = UndoChange::kPush;
+    same.undo_is_unfinished = true;
+  }
   update_state(execution, same, execution.undo_step, commit.batch);
 }
 

@@ -46,7 +46,6 @@ std::size_t run_dying_before_every_write(EngineWorld& engine) {
 // The undo list of the last record of `id`.
 std::size_t undo_entries(const EngineWorld& engine, ProcedureId id) {
   Execution execution;
-  bool holds_locks = false;
   PartStatus user = PartStatus::kIntact;
   auto row = engine.disk->get(Space::kProcedure, procedure_key(id, RowKind::kState));
   if (!row) {  // it has ended
@@ -54,8 +53,8 @@ std::size_t undo_entries(const EngineWorld& engine, ProcedureId id) {
     REQUIRE(both.has_value());
     row = std::string(split_result(*both)->state);
   }
-  REQUIRE(decode_state(*row, CommitSequence{1}, execution, holds_locks, user).ok());
-  return execution.undo.size();
+  REQUIRE(decode_state(*row, CommitSequence{1}, execution, user).ok());
+  return execution.record.undo.size();
 }
 
 struct Unknown final : Procedure {

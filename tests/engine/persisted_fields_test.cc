@@ -43,22 +43,12 @@ void open_state(const StoredRow& row, Opened& opened) {
   Execution& execution = opened.execution;
   PartStatus user = PartStatus::kIntact;
   Transition& state = opened.state;
-  REQUIRE(decode_state(row.value, row.sequence, execution, state.holds_locks, user).ok());
-  state.state = execution.state;
-  state.step = execution.step;
-  state.attempt = execution.attempt;
-  state.no_return = execution.no_return;
-  state.parked = execution.parked;
-  state.awaits = execution.awaits;
-  state.bypassed = execution.bypassed;
-  state.reported = execution.reported;
-  state.unsure = execution.unsure;
-  state.deadline = execution.deadline;
-  state.patience = execution.patience;
-  state.result = execution.result.view();
-  state.now = execution.updated;
-  if (execution.failure) state.error = execution.failure->error;
-  if (execution.failure) state.undo_error = execution.failure->undo;
+  REQUIRE(decode_state(row.value, row.sequence, execution, user).ok());
+  const Record& record = execution.record;
+  static_cast<Progress&>(state) = record;
+  state.result = record.result.view();
+  if (record.failure) state.error = record.failure->error;
+  if (record.failure) state.undo_error = record.failure->undo;
 }
 
 /// A store in which are rows that nobody has written.
@@ -182,7 +172,7 @@ std::vector<SpoiledField> every_field() {
   using Record = Opened;
   return {
       in_state("attempt", [](Record& r) { return r.state.attempt == 2 && ++r.state.attempt != 0; }),
-      in_state("visits", [](Record& r) { return ++r.execution.visits != 0; }),
+      in_state("visits", [](Record& r) { return ++r.state.visits != 0; }),
       in_state("step", [](Record& r) { return r.state.step == 2 && ++r.state.step != 0; }),
       in_state("state",
                [](Record& r) {
@@ -200,7 +190,7 @@ std::vector<SpoiledField> every_field() {
                [](Record& r) { return std::exchange(r.state.awaits, false); }),
       in_state("deadline",
                [](Record& r) {
-                 if (r.state.deadline) *r.state.deadline += 1us;
+                 if (r.state.deadline) r.state.deadline = *r.state.deadline + 1us;
                  return r.state.deadline.has_value();
                }),
       in_state("patience",
@@ -210,19 +200,20 @@ std::vector<SpoiledField> every_field() {
                }),
       in_state("undo list",
                [](Record& r) {
-                 if (r.execution.undo.empty()) return false;
-                 ++r.execution.undo.back().sequence.value;
+                 if (r.execution.record.undo.empty()) return false;
+                 ++r.execution.record.undo.back().sequence.value;
                  return true;
                }),
       in_state("undo list",
                [](Record& r) {
-                 if (r.execution.undo.empty()) return false;
-                 r.execution.undo.pop_back();
+                 if (r.execution.record.undo.empty()) return false;
+                 r.execution.record.undo.pop_back();
                  return true;
                }),
       in_state("history",
                [](Record& r) {
-                 r.execution.history.add({1, 1, Outcome::Kind::kAgain, r.execution.updated});
+                 r.execution.record.history.add(
+                     {1, 1, Outcome::Kind::kAgain, r.execution.record.updated});
                  return true;
                }),
       in_state("error",
@@ -233,13 +224,14 @@ std::vector<SpoiledField> every_field() {
                }),
       in_state("commit of its failure",
                [](Record& r) {
-                 if (r.state.state != ProcedureState::kFailed || !r.execution.failure) return false;
-                 ++r.execution.failure->sequence.value;
+                 if (r.state.state != ProcedureState::kFailed || !r.execution.record.failure)
+                   return false;
+                 ++r.execution.record.failure->sequence.value;
                  return true;
                }),
       in_state("time of its record",
                [](Record& r) {
-                 r.state.now += 1us;
+                 r.state.updated += 1us;
                  return true;
                }),
       in_state(

@@ -58,16 +58,13 @@ void open_without_final_jobs(EngineWorld& engine) {
 template <class Change>
 void change_state(MemoryDisk& disk, ProcedureId id, const Change& change) {
   Execution execution;
-  bool holds_locks = false;
   PartStatus user = PartStatus::kIntact;
-  REQUIRE(
-      decode_state(row(disk, id, RowKind::kState), CommitSequence{1}, execution, holds_locks, user)
-          .ok());
+  REQUIRE(decode_state(row(disk, id, RowKind::kState), CommitSequence{1}, execution, user).ok());
   execution.root = &execution;
   Transition next;
-  next.state = execution.state;
-  next.step = execution.step;
-  next.holds_locks = holds_locks;
+  next.state = execution.record.state;
+  next.step = execution.record.step;
+  next.holds_locks = execution.record.holds_locks;
   change(execution, next);
   std::string bytes;
   encode_state(execution, next, 1, bytes);
@@ -552,7 +549,7 @@ TEST_CASE(
   }
   SECTION("it may have to undo a step that its type does not have") {
     change_state(*engine.disk, child, [](Execution& execution, Transition&) {
-      execution.undo.push_back({77, CommitSequence{1}});
+      execution.record.undo.push_back({77, CommitSequence{1}});
     });
   }
   SECTION("it goes on although its children are not done") {

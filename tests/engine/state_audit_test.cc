@@ -135,53 +135,54 @@ TEST_CASE("the audit names what is spoiled of a tree that goes forward") {
           "the number of its members that have begun to pass it is said to be 1, and is 0",
           [=](EngineState& state) -> std::uint32_t& { return parent(state).tree.begun; }),
       set("it is parked, and its root does not know",
-          [=](EngineState& state, bool to) { child(state).parked = to; }),
+          [=](EngineState& state, bool to) { child(state).record.parked = to; }),
       set("it does not know what around it has failed",
           [=](EngineState& state, bool to) { parent(state).tree.failed = to; }),
   };
   check_all(machine, spoils);
 
-  check_all(machine,
-            {set("its root is not that of its parent",
-                 [=](EngineState& state, bool to) {
-                   child(state).root = to ? &child(state) : &parent(state);
-                 }),
-             set("it is in another domain than its parent says",
-                 [=](EngineState& state, bool to) {
-                   child(state).head = to ? &child(state) : &parent(state);
-                 }),
-             set("it is undone beside others",
-                 [=](EngineState& state, bool to) {
-                   child(state).beside = to ? &parent(state) : nullptr;
-                 }),
-             set("its youngest child is another one",
-                 [=](EngineState& state, bool to) {
-                   Execution& first = child(state);
-                   parent(state).last_child = to ? &first : first.next_sibling;
-                 }),
-             set("its older sibling is another one",
-                 [=](EngineState& state, bool to) {
-                   Execution& first = child(state);
-                   first.next_sibling->prev_sibling = to ? nullptr : &first;
-                 }),
-             set("it has a timer, and does not wait",
-                 [=](EngineState& state, bool to) {
-                   child(state).phase = to ? Phase::kIdle : Phase::kWaiting;
-                 }),
-             set("nothing will happen to it",
-                 [=](EngineState& state, bool to) {
-                   child(state).phase = to ? Phase::kIdle : Phase::kWaiting;
-                 }),
-             set("not due when it says",
-                 [=](EngineState& state, bool to) {
-                   child(state).due += std::chrono::seconds(to ? 1 : -1);
-                 }),
-             set("it has unfinished children, and does not wait for them",
-                 [=](EngineState& state, bool to) {
-                   parent(state).state = to ? ProcedureState::kRunnable : ProcedureState::kWaiting;
-                 }),
-             set("a step of it is undone",
-                 [=](EngineState& state, bool to) { child(state).undo_step = to ? 1 : 0; })});
+  check_all(machine, {set("its root is not that of its parent",
+                          [=](EngineState& state, bool to) {
+                            child(state).root = to ? &child(state) : &parent(state);
+                          }),
+                      set("it is in another domain than its parent says",
+                          [=](EngineState& state, bool to) {
+                            child(state).head = to ? &child(state) : &parent(state);
+                          }),
+                      set("it is undone beside others",
+                          [=](EngineState& state, bool to) {
+                            child(state).beside = to ? &parent(state) : nullptr;
+                          }),
+                      set("its youngest child is another one",
+                          [=](EngineState& state, bool to) {
+                            Execution& first = child(state);
+                            parent(state).last_child = to ? &first : first.next_sibling;
+                          }),
+                      set("its older sibling is another one",
+                          [=](EngineState& state, bool to) {
+                            Execution& first = child(state);
+                            first.next_sibling->prev_sibling = to ? nullptr : &first;
+                          }),
+                      set("it has a timer, and does not wait",
+                          [=](EngineState& state, bool to) {
+                            child(state).phase = to ? Phase::kIdle : Phase::kWaiting;
+                          }),
+                      set("nothing will happen to it",
+                          [=](EngineState& state, bool to) {
+                            child(state).phase = to ? Phase::kIdle : Phase::kWaiting;
+                          }),
+                      set("not due when it says",
+                          [=](EngineState& state, bool to) {
+                            child(state).due += std::chrono::seconds(to ? 1 : -1);
+                          }),
+                      set("it has unfinished children, and does not wait for them",
+                          [=](EngineState& state, bool to) {
+                            parent(state).record.state =
+                                to ? ProcedureState::kRunnable : ProcedureState::kWaiting;
+                          }),
+                      set("a step of it is undone", [=](EngineState& state, bool to) {
+                        child(state).undo_step = to ? 1 : 0;
+                      })});
 }
 
 TEST_CASE("the audit names what is spoiled of a tree that is undone") {

@@ -58,28 +58,16 @@ void fuzz_header(std::string_view row) {
 }
 
 // The transition that changes nothing.
-Transition unchanged(const Execution& execution, bool holds_locks) {
+Transition unchanged(const Execution& execution) {
+  const Record& record = execution.record;
   Transition next;
-  next.state = execution.state;
-  next.step = execution.step;
-  next.attempt = execution.attempt;
-  next.no_return = execution.no_return;
-  next.parked = execution.parked;
-  next.awaits = execution.awaits;
-  next.holds_locks = holds_locks;
-  next.deadline = execution.deadline;
-  next.patience = execution.patience;
-  next.now = execution.updated;
-  next.result = std::string(std::string_view(execution.result));
-  next.unsure = execution.unsure;
-  if (execution.failure) next.undo_error = execution.failure->undo;
-  next.bypassed = execution.bypassed;
-  next.reported = execution.reported;
-  if (is_finished(execution.state)) {
-    next.ended_age = std::max(execution.ended_age, Duration::zero());
-  }
-  if (execution.failure && execution.state != ProcedureState::kFailed) {
-    next.error = execution.parked ? execution.failure->parked : execution.failure->error;
+  next.begin(record, record.updated);
+  static_cast<Progress&>(next) = record;
+  next.result = std::string(std::string_view(record.result));
+  if (record.failure) next.undo_error = record.failure->undo;
+  if (is_finished(record.state)) next.ended_age = std::max(record.ended_age, Duration::zero());
+  if (record.failure && record.state != ProcedureState::kFailed) {
+    next.error = record.parked ? record.failure->parked : record.failure->error;
   }
   return next;
 }
@@ -87,21 +75,20 @@ Transition unchanged(const Execution& execution, bool holds_locks) {
 void fuzz_state(std::string_view row) {
   const CommitSequence sequence{7};
   Execution execution;
-  bool holds_locks = false;
   PartStatus user = PartStatus::kIntact;
-  const Status status = decode_state(row, sequence, execution, holds_locks, user);
+  const Status status = decode_state(row, sequence, execution, user);
   must_have_reason(status);
   if (!status.ok()) return;
 
   execution.root = &execution;
   std::string once;
-  encode_state(execution, unchanged(execution, holds_locks), execution.step, once);
+  encode_state(execution, unchanged(execution), execution.record.step, once);
   Execution again;
-  const Status same = decode_state(once, sequence, again, holds_locks, user);
+  const Status same = decode_state(once, sequence, again, user);
   PV2_ASSERT(same.ok() && user == PartStatus::kIntact, "what the encoder writes can be read");
   again.root = &again;
   std::string twice;
-  encode_state(again, unchanged(again, holds_locks), again.step, twice);
+  encode_state(again, unchanged(again), again.record.step, twice);
   PV2_ASSERT(once == twice, "a state and its copy through bytes have the same encoding");
 }
 
