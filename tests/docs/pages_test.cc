@@ -25,11 +25,20 @@ std::string read(const fs::path& path) {
   return text.str();
 }
 
-std::vector<fs::path> pages() {
-  std::vector<fs::path> found = {kRoot / "README.md"};
-  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "docs")) {
+void add_pages_in(const fs::path& folder, std::vector<fs::path>& found) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() == ".md") found.push_back(entry.path());
   }
+}
+
+// The pages in the root, in each folder of the root, and among the decisions.
+std::vector<fs::path> pages() {
+  std::vector<fs::path> found;
+  add_pages_in(kRoot, found);
+  for (const auto& entry : fs::directory_iterator(kRoot)) {
+    if (entry.is_directory()) add_pages_in(entry.path(), found);
+  }
+  add_pages_in(kRoot / "docs/decisions", found);
   return found;
 }
 
@@ -37,9 +46,10 @@ std::string place(const fs::path& page, std::size_t line) {
   return fs::relative(page, kRoot).string() + ":" + std::to_string(line);
 }
 
-// Public headers may be named as they are included, with or without "pv2/".
-bool names_a_file(std::string name) {
-  if (fs::exists(kRoot / name)) return true;
+// A file is named from the root, or from the folder of the page. Public headers may be named as
+// they are included, with or without "pv2/".
+bool names_a_file(const fs::path& page, std::string name) {
+  if (fs::exists(kRoot / name) || fs::exists(page.parent_path() / name)) return true;
   if (name.starts_with("pv2/")) name.erase(0, 4);
   const std::string layer = name.substr(0, name.find('/'));
   return fs::exists(kRoot / layer / "include/pv2" / name);
@@ -82,7 +92,7 @@ TEST_CASE("what a page links to, or names as a file, exists") {
     }
     for (const auto& named : pv2::docs::find_named_files(text)) {
       INFO(place(page, named.line) << " names " << named.target);
-      CHECK(names_a_file(named.target));
+      CHECK(names_a_file(page, named.target));
     }
   }
 }

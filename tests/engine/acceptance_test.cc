@@ -2,7 +2,7 @@
 //
 // Rows of the acceptance list that no other file asserts as a whole, each told as there: how often
 // everything runs when the process dies before every write, how many restarts that takes, and what
-// is left. Counts are those of our records, not of the original's writes. docs/behaviour.md says
+// is left. Counts are those of our records, not of the original's writes. tests/behaviour.md says
 // which row is where.
 
 #include <thread>

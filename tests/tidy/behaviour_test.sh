@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# docs/behaviour.md and docs/known-failures.md hold every row of the requirements' lists, once,
+# tests/behaviour.md and tests/known-failures.md hold every row of the requirements' lists, once,
 # and every test that a row names exists: its name is the beginning of the title of a test case
 # somewhere under tests/. A row without a test has "-" for it and says in its second column why,
 # beginning with "Does not apply: " or "Cannot happen: ". Says nothing about whether a test passes.
@@ -82,7 +82,7 @@ if [[ $1 == --self-test ]]; then
 fi
 
 cd "$1"
-wrong=$(check docs/behaviour.md docs/known-failures.md)
+wrong=$(check tests/behaviour.md tests/known-failures.md)
 if [[ -n $wrong ]]; then
   echo "$wrong"
   exit 1
