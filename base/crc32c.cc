@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two ways to the same number: SSE 4.2's instruction, eight bytes at a time, chosen when the
-// program runs, and Boost.CRC's table.
+// Computes the checksum in one of two ways, chosen at run time: with the CRC32 instruction of SSE
+// 4.2, eight bytes at a time, or with Boost.CRC's table.
 
 #include "pv2/base/crc32c.h"
 
@@ -27,7 +27,7 @@ std::uint32_t reversed(std::uint32_t bits) noexcept {
 }  // namespace
 
 std::uint32_t crc32c_portable(std::string_view bytes, std::uint32_t seed) noexcept {
-  // Boost keeps its register the other way round, and inverts only at the end.
+  // Boost's register holds the bits in reverse order, and Boost inverts them only at the end.
   boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc(reversed(~seed));
   crc.process_bytes(bytes.data(), bytes.size());
   return crc.checksum();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CRC-32C without the processor's help: what crc32c() uses where the instruction is missing, and
-// what the test compares the instruction with. Private to base.
+// CRC-32C without the processor's help. crc32c() uses it where the instruction is missing, and the
+// test compares the instruction's results with it. Private to base.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules for numbers and names.
+// The rules for field numbers and field names.
 
 #include "pv2/base/field_checker.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words for what FieldDecoder could not understand.
+// The error messages for what FieldDecoder cannot decode.
 
 #include "pv2/base/field_decoder.h"
 

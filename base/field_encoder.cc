@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rare ends of FieldEncoder: a message of 128 bytes or more, and one that is nested too deep.
+// The rare cases of FieldEncoder: a message of 128 bytes or more, and one that is nested too
+// deeply.
 
 #include "pv2/base/field_encoder.h"
 

@@ -39,11 +39,13 @@ void FieldIndex::add(const FieldEntry& entry) {
 
 void FieldIndex::add_empty(WireReader& reader) {
   const auto mark = [this](std::uint64_t number) {
-    if (number > kFieldNumberMax) return;  // not one of ours: as good as an unknown field
+    if (number > kFieldNumberMax)
+      return;  // not a number that a class can use: ignored like an
+               // unknown field
     add({static_cast<std::uint32_t>(number), WireType::kVarint, true, 0, nullptr});
   };
   if (reader.type() != WireType::kBytes) return mark(reader.varint());
-  // protoc packs the list.
+  // protoc writes the marks as one packed list.
   WireReader numbers(reader.bytes());
   std::uint64_t number = 0;
   while (numbers.remaining() > 0 && numbers.take_varint(number)) mark(number);

@@ -10,8 +10,8 @@ namespace pv2::internal {
 
 std::string format_time(WallTime time) {
   using namespace std::chrono;
-  // What ISO 8601 writes with four digits; a damaged or "never" time lies outside and is shown as
-  // it is.
+  // ISO 8601 writes these years with four digits. A damaged time and the time that stands for
+  // "never" lie outside and are printed as a distance from 1970.
   constexpr WallTime kFirst = sys_days(year(0) / January / 1);
   constexpr WallTime kEnd = sys_days(year(10000) / January / 1);
   if (time < kFirst || time >= kEnd) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is unknown in encoded bytes, and how it is put behind what is known. Bytes that are
-// malformed have nothing in them that could be kept: whoever decodes them says so.
+// Finds the unknown fields in encoded bytes and appends them to the known ones. Malformed bytes
+// contain nothing that could be kept; the decoder reports them.
 
 #include "pv2/base/field_schema.h"
 
@@ -17,13 +17,13 @@ namespace {
 
 using Field = FieldSchema::Field;
 
-// One field of a message as it lies in the bytes.
+// One encoded field of a message.
 struct Piece {
   std::uint32_t number = 0;
   WireType type = WireType::kVarint;
   std::string_view bytes{};  // all of it, tag included
-  std::string_view body{};   // of a length-delimited one
-  std::uint64_t raw = 0;     // of a number
+  std::string_view body{};   // if length-delimited: its content
+  std::uint64_t raw = 0;     // if a number: its value
 };
 
 // Calls visit(piece) for each field of a message, in the order of the bytes.
@@ -43,7 +43,8 @@ void for_each_piece(std::string_view message, Visit&& visit) {
   }
 }
 
-// A class as one of the two strings shows it: the arguments of the outermost, or its state.
+// The fields of a class that one encoded string holds: for the outermost class either its arguments
+// or its state, for the classes of members all fields.
 struct View {
   const FieldSchema& schema;
   std::size_t message;
@@ -55,7 +56,8 @@ struct View {
     if (field == nullptr || which == FieldSelection::kAll) return field;
     return field->argument == (which == FieldSelection::kArguments) ? field : nullptr;
   }
-  // What lies in this field, which is a message; empty for other fields, and too deep.
+  // The class of the message in this field; nullopt for other fields and where messages are nested
+  // too deeply.
   [[nodiscard]] std::optional<View> within(const Field* field) const noexcept {
     if (field == nullptr || field->message == FieldSchema::kNoMessage) return std::nullopt;
     if (depth == kFieldDepthMax) return std::nullopt;
@@ -63,8 +65,8 @@ struct View {
   }
 };
 
-// The unknown part of a field that the class may know: all of it, marks of unknown numbers, or
-// nothing. Appended to `out`.
+// Appends the unknown part of a field to `out`: the whole field if the class does not know its
+// number, the marks of unknown numbers if it is the field of marks, otherwise nothing.
 void append_unknown(const View& view, const Piece& piece, std::string& out) {
   if (piece.number != kEmptyFieldsNumber) {
     if (view.find(piece.number) == nullptr) out += piece.bytes;
@@ -94,13 +96,13 @@ bool has_unknown(const View& view, std::string_view bytes) {
   return found;
 }
 
-// The message without what is unknown: what this version would have written, had it written it.
+// The message without its unknown fields, as this version would have written it.
 std::string known_part(const View& view, std::string_view bytes) {
   std::string known;
   for_each_piece(bytes, [&](const Piece& piece) {
     std::string unknown;
     append_unknown(view, piece, unknown);
-    if (!unknown.empty()) return;  // of packed marks the known ones too: nobody but protoc packs
+    if (!unknown.empty()) return;  // drops known marks of a packed list too: only protoc packs them
     const auto inner = view.within(view.find(piece.number));
     if (inner && piece.type == WireType::kBytes) {
       append_length_delimited(known, piece.number, known_part(*inner, piece.body));
@@ -119,13 +121,13 @@ std::string_view key_of(std::string_view entry) {
   return key;
 }
 
-// The messages of one field before, and which of them each message after continues.
+// The messages that one field held before. Finds the one that each later message continues.
 class Before {
  public:
   void add(std::string_view body) { bodies_.push_back(body); }
   [[nodiscard]] bool empty() const noexcept { return bodies_.empty(); }
 
-  // Of a single message: all that was written, which is merged when it is read.
+  // For a single message: all its occurrences joined, because a reader merges them.
   [[nodiscard]] std::string all() const {
     std::string joined;
     for (const std::string_view body : bodies_) joined += body;
@@ -137,14 +139,15 @@ class Before {
                                  [&](std::string_view body) { return key_of(body) == key; });
     return at == bodies_.rend() ? std::string_view() : *at;
   }
-  // For each element after, in their order, what it was: one with the same known part, the one at
-  // its own place first; or, when as many are there as before, the one at its place, if no other
-  // element is that one.
+  // For each element of `after`, in order, the earlier element that it continues: one with the same
+  // known part, first of all the one at the same place. An element without such a match continues
+  // the one at its own place if the list has kept its length and no other element continues that
+  // one.
   [[nodiscard]] std::vector<std::string_view> elements(
       const View& view, const std::vector<std::string_view>& after) const {
     constexpr std::size_t kNobody = SIZE_MAX;
-    // How far an element is looked for behind the one before it: a bound for lists that changed
-    // altogether.
+    // How many elements after the previous match are compared: a bound for lists that have changed
+    // completely.
     constexpr std::size_t kLooksMax = 64;
     std::vector<std::string> known;
     known.reserve(bodies_.size());
@@ -159,7 +162,7 @@ class Before {
     for (std::size_t i = 0; i < shared; ++i) {
       if (known[i] == after[i]) take(i, i);
     }
-    std::size_t from = 0;  // elements that stay keep their order: one pass finds nearly all
+    std::size_t from = 0;  // elements that stay keep their order, so one pass finds nearly all
     for (std::size_t i = 0; i < after.size(); ++i) {
       if (was[i] != kNobody) continue;
       const std::size_t end = std::min(bodies_.size(), from + kLooksMax);
@@ -185,7 +188,7 @@ class Before {
 
 std::string merged(const View& view, std::string_view before, std::string_view after);
 
-// One message after, as it is appended to its field.
+// Appends one message of `after` to `out`, with the unknown fields of `before`.
 void append_merged(const View& view, std::uint32_t number, std::string_view before,
                    std::string_view after, std::string& out) {
   append_length_delimited(out, number,
@@ -210,7 +213,7 @@ std::string merged(const View& view, std::string_view before, std::string_view a
   };
 
   std::string out;
-  std::vector<std::pair<std::uint32_t, std::vector<std::string_view>>> lists;  // after
+  std::vector<std::pair<std::uint32_t, std::vector<std::string_view>>> lists;  // in `after`
   for_each_piece(after, [&](const Piece& piece) {
     const Field* const field = view.find(piece.number);
     const auto inner = view.within(field);
@@ -222,7 +225,7 @@ std::string merged(const View& view, std::string_view before, std::string_view a
     } else if (!field->meaning.repeated) {
       append_merged(*inner, piece.number, was->all(), piece.body, out);
     } else if (lists.empty() || lists.back().first != piece.number) {
-      lists.push_back({piece.number, {piece.body}});  // a list is written in one go: see below
+      lists.push_back({piece.number, {piece.body}});  // the whole list is written here
       std::vector<std::string_view>& elements = lists.back().second;
       elements.clear();
       for_each_piece(after, [&](const Piece& other) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two lanes of 64 bits take 8 bytes each from every block of 16; what is left over counts as if
-// zeros followed, and the length is mixed in at the end.
+// Each of two 64-bit lanes takes 8 bytes from every block of 16. A last block that is shorter is
+// filled up with zeros, and the length is mixed in at the end.
 
 #include "pv2/base/hash128.h"
 
@@ -20,7 +20,7 @@ struct Block {
   std::uint64_t second = 0;
 };
 
-// At most 16 bytes, followed by zeros.
+// Reads at most 16 bytes and fills the rest of the block with zeros.
 Block read_block(const char* at, std::size_t size) noexcept {
   static_assert(std::endian::native == std::endian::little, "words of a block are little-endian");
   Block block;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a thread does that finds a mutex taken.
+// What a thread does when it finds the mutex taken: it spins for a while, then blocks.
 
 #include "pv2/base/mutex.h"
 
 namespace pv2 {
 namespace {
 
-// About 10 us: longer than the longest usual critical section, the publication of a run of 16
-// steps.
+// About 10 us: longer than the longest usual critical section, the publication of a run of steps.
 constexpr int kLooks = 200;
 
 void pause() noexcept {

@@ -24,16 +24,18 @@ constexpr unsigned allowed_after(ProcedureState from) {
       return followers({S::kRunnable, S::kWaitingTimeout});
     case S::kRunnable:
       return followers({S::kRunnable, S::kWaiting, S::kWaitingTimeout, S::kSuccess, S::kFailed});
-    // The join counts to zero, or the tree fails while children are under way.
+    // The count of unfinished children reaches zero, or the tree fails while children are under
+    // way.
     case S::kWaiting:
       return followers({S::kRunnable, S::kFailed});
     case S::kWaitingTimeout:
       return followers({S::kRunnable, S::kWaiting, S::kWaitingTimeout, S::kSuccess, S::kFailed});
-    // Each undone step writes FAILED again with a shorter undo list; the last one ends it. What
-    // failed beyond a point of no return an operator may have go on.
+    // Each undone step writes FAILED again with a shorter undo list; after the last one the
+    // procedure is rolled back. A procedure that failed beyond a point of no return can be ordered
+    // to go on.
     case S::kFailed:
       return followers({S::kFailed, S::kRolledBack, S::kRunnable, S::kSuccess});
-    // Only as a member of a failed tree: a finished child is undone with it.
+    // Only as a member of a failed tree: a finished child is undone with its tree.
     case S::kSuccess:
       return followers({S::kFailed, S::kRolledBack});
     case S::kRolledBack:

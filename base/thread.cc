@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// std::thread throws when there is none left; that is caught here and put into words. What tests
-// count down is looked at first.
+// std::thread throws when the machine can start no more threads; start_thread() catches that and
+// returns a Status. It first checks the limit that a test may have set.
 
 #include "pv2/base/thread.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words for what WireReader found wrong. Everything fast is inline in the header.
+// The error messages of WireReader. Everything fast is inline in the header.
 
 #include "pv2/base/wire.h"
 

@@ -2,7 +2,7 @@
 //
 // Clock: the only source of time in pv2. Wall time is for people and for deadlines that survive a
 // restart; monotonic time is for measuring and for timers inside one run. Nothing in pv2 calls
-// now() or sleeps on its own, so a ManualClock owns the time of a whole engine.
+// now() or sleeps on its own, so a ManualClock controls the time of a whole engine.
 
 #pragma once
 
@@ -19,11 +19,11 @@ namespace pv2 {
 using Duration = std::chrono::microseconds;
 /// Wall-clock time, microseconds since 1970-01-01 UTC.
 using WallTime = std::chrono::time_point<std::chrono::system_clock, Duration>;
-/// Monotonic time; the origin means nothing and changes with each run.
+/// Monotonic time; its origin means nothing and changes with each run of the process.
 using SteadyTime = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
-/// `time` + `duration`, or the end of time on that side if it lies beyond: Duration::max() means
-/// for ever, wherever it is added.
+/// `time` + `duration`; a sum that is out of range becomes the last (or first) representable time.
+/// So Duration::max() means "for ever", whatever time it is added to.
 template <class Time>
 [[nodiscard]] constexpr Time later(Time time, Duration duration) noexcept {
   const Duration since = time.time_since_epoch();
@@ -38,9 +38,9 @@ class Clock {
   virtual ~Clock() = default;
   [[nodiscard]] virtual WallTime wall_now() const = 0;
   [[nodiscard]] virtual SteadyTime steady_now() const = 0;
-  /// Whether time passes by itself. When it does not, timers fire only when the owner of the clock
-  /// advances it and then lets the executor look (ProcedureExecutor::run_until_idle, or its timer
-  /// thread, which a subscription wakes).
+  /// Whether time moves only when the owner of the clock advances it. If so, timers fire only after
+  /// the owner has advanced the clock and the executor has looked at it (in
+  /// ProcedureExecutor::run_until_idle, or on its timer thread, which a subscription wakes).
   [[nodiscard]] virtual bool is_manual() const { return false; }
   /// Calls `listener` after each jump of a manual clock, on the thread that advanced it. A clock
   /// that moves by itself never calls it. Returns a number for unsubscribe().
@@ -63,7 +63,7 @@ class ManualClock final : public Clock {
 
   /// Moves time forward by `step` (not negative), then calls the listeners.
   void advance(Duration step);
-  /// Moves only the wall clock, as an operator or NTP would; monotonic time does not notice.
+  /// Moves only the wall clock, as an operator or NTP would; monotonic time stays as it is.
   void jump_wall(Duration step);
 
   [[nodiscard]] WallTime wall_now() const override;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CRC-32C (Castagnoli), the checksum around everything that pv2 stores. It finds torn and flipped
-// bytes; it is no protection against somebody who wants to deceive. Cannot fail.
+// CRC-32C (Castagnoli), the checksum around everything that pv2 stores. It detects torn and flipped
+// bytes; it does not protect against deliberate changes. Cannot fail.
 
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace pv2 {
 
-/// The CRC-32C of `bytes`. With the checksum of what came before as `seed`, that of both together.
-/// Uses the processor's instruction where there is one. Thread-safe.
+/// The CRC-32C of `bytes`. If `seed` is the checksum of the bytes before them, the result is that
+/// of both together. Uses the processor's instruction where there is one. Thread-safe.
 [[nodiscard]] std::uint32_t crc32c(std::string_view bytes, std::uint32_t seed = 0) noexcept;
 
 }  // namespace pv2

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FieldChecker: the visitor that finds mistakes in a fields() description before anything is stored
-// with it: numbers that are zero, too large or used twice, names that are missing or used twice,
-// also in the classes of members. It cannot find a number that an earlier version of the class has
-// used for something else.
+// with it: numbers that are zero, too large or used twice, names that are missing or used twice. It
+// also checks the classes of members. It cannot find a number that an earlier version of the class
+// has used for something else.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace pv2 {
 
-/// Keeps the first mistake among the fields it is shown. Owned by one thread.
+/// Keeps the first mistake among the fields that it visits. Owned by one thread.
 class FieldChecker {
  public:
   FieldChecker() = default;
@@ -45,7 +45,7 @@ class FieldChecker {
   };
   using TypeTag = const void*;
 
-  /// Classes seen on the way down: one that contains itself is looked at once.
+  /// `outer` are the classes around this one: a class that contains itself is checked once.
   explicit FieldChecker(std::vector<TypeTag> outer) : outer_(std::move(outer)) {}
 
   template <class T>

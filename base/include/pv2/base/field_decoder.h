@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FieldDecoder: the visitor that reads fields back. Unknown numbers are skipped, missing ones leave
-// the member as it is, of several occurrences of a single value the last one wins, a list or map
-// that occurs is replaced. Bytes that cannot be understood give a Status that names the field, and
-// nothing after it is touched; the object is then half read and of no use.
+// FieldDecoder: the visitor that reads fields back. Unknown numbers are skipped. A missing field
+// leaves its member as it is. If a single value occurs several times, the last one wins; a list or
+// map that occurs replaces the member's content. Bytes that cannot be decoded give a Status that
+// names the field, and no later field is assigned; the object is then half read and of no use.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace pv2 {
 
-/// Assigns the fields it is shown from encoded bytes. Owned by one thread.
+/// Assigns the fields that it visits from encoded bytes. Owned by one thread.
 class FieldDecoder {
  public:
   FieldDecoder(std::string_view bytes, FieldSelection which) : FieldDecoder(bytes, which, 1) {}
@@ -70,7 +70,7 @@ class FieldDecoder {
       if (!value) value.emplace();
       return assign(*value, entry);
     } else if (entry.is_empty) {
-      return Status();  // it was optional once, and absent: the same as not written
+      return Status();  // it was an optional once, and absent: like not written
     } else if constexpr (internal::FieldScalar<T>) {
       if (entry.type != internal::scalar_wire_type<T>()) {
         return wrong_type(entry, internal::scalar_wire_type<T>());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FieldEncoder: the visitor that writes fields in protobuf's wire format. Every selected field is
-// written, also one that is zero or empty, because a default in C++ need not be zero. It does not
+// FieldEncoder: the visitor that writes fields in protobuf's wire format. It writes every selected
+// field, even one that is zero or empty, because a default in C++ need not be zero. It does not
 // change what it visits. It throws only what the string's memory or the class's own fields()
-// throws, and std::length_error for messages nested too deep to be read back.
+// throws, and std::length_error for messages nested too deeply to be read back.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace pv2 {
 
-/// Appends the fields it is shown to a string. Owned by one thread.
+/// Appends the fields that it visits to a string. Owned by one thread.
 class FieldEncoder {
  public:
   FieldEncoder(std::string& out, FieldSelection which) noexcept : FieldEncoder(out, which, 1) {}
@@ -112,7 +112,7 @@ class FieldEncoder {
     if (depth_ == kFieldDepthMax) throw_too_deep(number);
     const std::size_t body = begin_delimited(number);
     FieldEncoder inner(out_, FieldSelection::kAll, depth_ + 1);
-    // A key with fields() is shown as what it is, and not changed: this visitor only reads.
+    // fields() takes a mutable key; this visitor only reads, so the key does not change.
     inner(1, "key", const_cast<K&>(key));  // NOLINT(cppcoreguidelines-pro-type-const-cast)
     inner(2, "value", mapped);
     end_delimited(body);

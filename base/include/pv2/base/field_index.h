@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FieldIndex: where each field of one encoded message lies. fields() asks in the order of its
-// declaration while bytes may come in any order; one pass notes every field, and then each question
-// is answered without reading again. It checks the wire format and knows nothing about types.
+// declaration, while the bytes may hold the fields in any order. One pass records every field, and
+// each lookup is then answered without reading the bytes again. It checks the wire format and knows
+// nothing about types.
 
 #pragma once
 
@@ -46,7 +47,8 @@ class FieldIndex {
       }
       return;
     }
-    // An encoder wrote these in ascending order, and the class most likely asks in the same order.
+    // The fields are in ascending order, as an encoder writes them, and the class most likely asks
+    // in the same order.
     std::size_t i = next_;
     if (i == size_ || entries_[i].number != number) i = first_of(number);
     for (; i < size_ && entries_[i].number == number; ++i) take(entries_[i]);
@@ -54,7 +56,7 @@ class FieldIndex {
   }
 
  private:
-  // Most messages have fewer fields, and then nothing is allocated.
+  // Most messages have no more fields than this, and then nothing is allocated.
   static constexpr std::size_t kInline = 16;
 
   void add(const FieldEntry& entry);
@@ -65,8 +67,8 @@ class FieldIndex {
   std::vector<FieldEntry> more_;
   const FieldEntry* entries_ = inline_;
   std::size_t size_ = 0;
-  std::size_t next_ = 0;  // where the previous question ended
-  bool ordered_ = true;   // numbers never descend
+  std::size_t next_ = 0;  // where the previous lookup ended
+  bool ordered_ = true;   // no number is lower than the one before
   Status status_;
 };
 

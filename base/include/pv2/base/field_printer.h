@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FieldPrinter: the visitor that shows fields to people, as JSON with the names as keys. It is for
-// reading: durations carry their unit, times are UTC, enums have a name if there is a to_string()
-// for them, bytes that are not UTF-8 appear in hex. Nothing reads this form back. It throws only
-// what the class's own fields() and to_string() throw.
+// FieldPrinter: the visitor that shows fields to people, as JSON with the names as keys. Durations
+// carry their unit, times are UTC, enums have a name if there is a to_string() for them, bytes that
+// are not UTF-8 appear in hex. Nothing reads this form back. It throws only what the class's own
+// fields() and to_string() throw.
 
 #pragma once
 
@@ -31,7 +31,7 @@ concept NamedEnum = std::is_enum_v<E> && requires(E value) {
 
 }  // namespace internal
 
-/// Appends the fields it is shown to the JSON object that is open in the writer. Owned by one
+/// Appends the fields that it visits to the JSON object that is open in the writer. Owned by one
 /// thread.
 class FieldPrinter {
  public:
@@ -104,7 +104,7 @@ class FieldPrinter {
     }
   }
 
-  /// JSON's keys are text: a map with other keys is shown as a list of pairs.
+  /// Keys in JSON are text, so a map with other keys is shown as a list of pairs.
   template <class K, class V>
   void print_map(std::map<K, V>& map) {
     constexpr bool kTextKeys = internal::FieldBytes<K>;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FieldSchema: what the numbers of a class mean, found by visiting its fields() once. Two things
-// need it: what another version of the class has written is compared with what this one means by
-// the same numbers, and the fields that this version does not know are kept when it writes the
-// others. Works on bytes; no user code runs but fields().
+// FieldSchema: what the field numbers of a class mean, found by visiting its fields() once. It
+// serves to compare what another version of the class has written with what this version means by
+// the same numbers, and to keep the fields that this version does not know when it writes the
+// others. Works on bytes; the only user code that runs is fields().
 
 #pragma once
 
@@ -18,8 +18,8 @@
 
 namespace pv2 {
 
-/// How the value of a field travels, and what its bits are read as. Persisted. Types that may be
-/// exchanged for each other without a new number have the same kind (docs/fields.md).
+/// How the value of a field is encoded, and how its bits are interpreted. Persisted. Types that may
+/// replace each other under the same number have the same kind (docs/fields.md).
 enum class FieldKind : std::uint8_t {
   kUnsigned = 1,  ///< A varint: unsigned integers, bool, enums over them, ids.
   kSigned = 2,    ///< A zigzag varint: signed integers.
@@ -30,7 +30,7 @@ enum class FieldKind : std::uint8_t {
   kMessage = 7,  ///< A class with fields(), a pair, the entry of a map.
 };
 
-/// What one number stands for.
+/// What one field number means.
 struct FieldMeaning {
   FieldKind kind = FieldKind::kUnsigned;
   bool repeated = false;  ///< A list, or a map, which is a list of entries.
@@ -42,8 +42,8 @@ struct FieldMeaning {
 /// "a signed integer", "a list of bytes", "a signed number of ms".
 [[nodiscard]] std::string to_string(const FieldMeaning& meaning);
 
-/// The classes that one class is made of. Immutable once made; const methods may be called
-/// concurrently.
+/// A class and the classes of its members, at any depth. Immutable once made; const methods may be
+/// called concurrently.
 struct FieldSchema {
   static constexpr std::size_t kNoMessage = SIZE_MAX;
 
@@ -51,32 +51,32 @@ struct FieldSchema {
     std::uint32_t number = 0;
     std::string name{};
     bool argument = false;  ///< Of the outermost class: declared with f.arg(...).
-    bool map = false;       ///< Its messages are entries, known by their key.
+    bool map = false;       ///< Its messages are entries, found by their key.
     FieldMeaning meaning{};
-    std::size_t message = kNoMessage;  ///< Of a message: its class, in `messages`.
+    std::size_t message = kNoMessage;  ///< If a message: the index of its class in `messages`.
   };
   struct Message {
     std::vector<Field> fields;
     [[nodiscard]] const Field* find(std::uint32_t number) const noexcept;
   };
-  /// The first is the class itself. A class that occurs several times, or within itself, is there
+  /// The first is the class itself. A class that occurs several times, or within itself, is listed
   /// once.
   std::vector<Message> messages;
 };
 
-/// Whether `bytes`, which the class of `schema` has decoded, contain fields that it does not know,
-/// at any depth.
+/// Whether `bytes`, which the class of `schema` has decoded, contain fields that the class does not
+/// know, at any depth.
 [[nodiscard]] bool has_unknown_fields(const FieldSchema& schema, FieldSelection which,
                                       std::string_view bytes);
 
-/// `after`, as this version encodes its fields, with the fields of `before` that it does not know,
-/// byte for byte, behind the others of the same message. Within a list, an element that is
-/// unchanged, or changed where it stands, keeps its own; entries of a map are known by their keys.
-/// What is gone from a list, map or optional takes its unknown fields along.
+/// Returns `after`, the fields as this version encodes them, with the unknown fields of `before`,
+/// byte for byte, behind the known fields of the same message. An element of a list that is
+/// unchanged, or was changed in place, keeps its unknown fields; entries of a map are matched by
+/// key. What was removed from a list, map or optional takes its unknown fields along.
 [[nodiscard]] std::string with_unknown_fields(const FieldSchema& schema, FieldSelection which,
                                               std::string_view before, std::string_view after);
 
-/// The visitor that makes a schema. Owned by one thread.
+/// The visitor that builds a schema. Owned by one thread.
 class FieldSchemaMaker {
  public:
   template <class T>
@@ -183,7 +183,7 @@ class FieldSchemaMaker {
   std::size_t message_;
 };
 
-/// The schema of a class; `object` is only visited.
+/// The schema of a class; `object` is visited, not changed.
 template <HasFields T>
 [[nodiscard]] FieldSchema schema_of(T& object) {
   return FieldSchemaMaker::make(object);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which C++ types can be fields, and how each single number travels. The table for people is
+// Which C++ types can be fields, and how each scalar is encoded. The table for people is
 // docs/fields.md; this file is the same table for the compiler. The encoder, decoder, printer and
-// checker all ask here, so that they agree.
+// checker all use it, so they agree.
 
 #pragma once
 
@@ -32,19 +32,20 @@ enum class FieldSelection : std::uint8_t { kArguments = 1, kState = 2, kAll = 3 
 /// Field numbers go from 1 to this.
 inline constexpr std::uint32_t kFieldNumberMax = 2046;
 /// The field of every message that lists the numbers of its empty lists, maps and optionals,
-/// because protobuf has no other way to tell "empty" from "not written". The last number with a tag
-/// of two bytes.
+/// because protobuf has no other way to tell "empty" from "not written". 2047 is the last number
+/// whose tag takes two bytes.
 inline constexpr std::uint32_t kEmptyFieldsNumber = 2047;
-/// Messages within messages, counted from the object itself; the depth that protobuf's readers
-/// accept.
+/// How deeply messages may be nested, counting the object itself. Protobuf's readers accept the
+/// same depth.
 inline constexpr int kFieldDepthMax = 100;
 
 namespace internal {
 
-/// What HasFields asks with: any visitor would do.
+/// The visitor that HasFields tests with; any visitor would do.
 struct FieldProbe {
   FieldProbe() = default;
-  FieldProbe(const FieldProbe&) = delete;  // as the others: `fields(auto f)` would copy them
+  FieldProbe(const FieldProbe&) = delete;  // like the real visitors: `fields(auto f)` would copy
+                                           // them
   FieldProbe& operator=(const FieldProbe&) = delete;
   template <class T>
   void arg(std::uint32_t, std::string_view, T&) {}
@@ -87,7 +88,8 @@ inline constexpr bool kIsPair = false;
 template <class A, class B>
 inline constexpr bool kIsPair<std::pair<A, B>> = true;
 
-/// char and its relatives differ between platforms and mean text; text is a std::string.
+/// Without char and its relatives: they differ between platforms and mean text, which is a
+/// std::string.
 template <class T>
 concept FieldInteger = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> &&
                        !std::same_as<T, wchar_t> && !std::same_as<T, char8_t> &&
@@ -104,7 +106,7 @@ template <class T>
 concept FieldBytes = std::same_as<T, std::string>;
 template <class T>
 concept FieldMessage = HasFields<T> || kIsPair<T>;
-/// What can be an element of a list, or inside an optional.
+/// A type that can be an element of a list, or the content of an optional.
 template <class T>
 concept FieldSingle = FieldScalar<T> || FieldBytes<T> || FieldMessage<T>;
 
@@ -120,15 +122,15 @@ requires(kIsOptional<T> || kIsVector<T>) struct FieldElement<T> {
 template <class T>
 concept FieldType = FieldSingle<T> || kIsMap<T> || FieldElement<T>::kSupported;
 
-/// Whether a member of type T can be a field. The visitors look no further where it cannot, so that
-/// the message below is the only one.
+/// Whether a member of type T can be a field. Where it cannot, the visitors look no further, so
+/// that the message below is the only error.
 template <class T>
 inline constexpr bool kCanBeField = !std::is_const_v<T> && FieldType<T>;
 
-/// One place for the message that a programmer sees who picked a type that cannot be a field.
+/// The one error message for a type that cannot be a field.
 template <class T>
 constexpr void require_field_type() {
-  // Not the concept itself, of which a compiler would tell every part that does not hold.
+  // A constant, because for a failed concept the compiler would list every part that does not hold.
   constexpr bool kIsType = FieldType<std::remove_const_t<T>>;
   static_assert(!std::is_const_v<T>, "pv2: a field must not be const: reading it back assigns it");
   static_assert(
@@ -139,7 +141,7 @@ constexpr void require_field_type() {
       "std::vector of one of these (a list of lists needs a class in between)");
 }
 
-// How a scalar travels: every one of them is one raw number and a wire type.
+// How a scalar is encoded: as one raw number with a wire type.
 
 template <FieldScalar T>
 consteval WireType scalar_wire_type() {
@@ -155,8 +157,8 @@ constexpr std::uint64_t scalar_to_raw(T value) noexcept {
   } else if constexpr (std::same_as<T, float>) {
     return std::bit_cast<std::uint32_t>(value);
   } else if constexpr (std::is_enum_v<T>) {
-    // Not zigzag: protobuf's own enums are sign-extended, and a .proto file may declare them as
-    // such.
+    // Not zigzag: protobuf sign-extends its own enums, and a .proto file may declare the field as
+    // an enum.
     return static_cast<std::uint64_t>(static_cast<std::underlying_type_t<T>>(value));
   } else if constexpr (kIsDuration<T>) {
     return scalar_to_raw(value.count());
@@ -204,7 +206,7 @@ constexpr std::optional<T> scalar_from_raw(std::uint64_t raw) noexcept {
   }
 }
 
-/// Shows the fields of a message to a visitor; a pair is a message of two.
+/// Lets a visitor visit the fields of a message; a pair is a message with two fields.
 template <FieldMessage T, class Visitor>
 void visit_fields(T& message, Visitor& visitor) {
   if constexpr (kIsPair<T>) {

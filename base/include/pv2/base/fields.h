@@ -10,9 +10,9 @@
 //       void fields(auto& f) { f.arg(1, "order", order); f(2, "parcels", parcels); }
 //     };
 //
-// fields() must be public, and calls f or f.arg for every member that shall survive, always with
-// the same numbers. What it throws, these functions pass on. An object being decoded that gets an
-// error or an exception is half read; throw it away.
+// fields() must be public, and calls f or f.arg for every member that is to be stored, always with
+// the same numbers. These functions pass on what fields() throws. After an error or an exception in
+// decoding, the object is half read; throw it away.
 
 #pragma once
 
@@ -36,8 +36,8 @@ void encode_fields(T& object, FieldSelection which, std::string& out) {
   object.fields(encoder);
 }
 
-/// Assigns the selected fields of `object` from `bytes`; what the bytes lack keeps its value.
-/// kCorruption names the field that could not be read.
+/// Assigns the selected fields of `object` from `bytes`; a field that the bytes lack keeps its
+/// value. kCorruption names the field that could not be read.
 template <HasFields T>
 Status decode_fields(T& object, FieldSelection which, std::string_view bytes) {
   FieldDecoder decoder(bytes, which);
@@ -57,8 +57,8 @@ template <HasFields T>
   return text;
 }
 
-/// kInvalidArgument when the description itself is wrong: a number that is used twice, or out of
-/// range. For the moment when a class is registered.
+/// kInvalidArgument when the description itself is wrong: a number is used twice, or out of range.
+/// To be called when a class is registered.
 template <HasFields T>
 Status validate_fields(T& object) {
   FieldChecker checker;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MurmurHash3 (x64, 128 bits, seed 0): a hash that is the same for ever, in every build and on
-// every machine, and that other programs have too. It tells apart what honest clients send; it is
-// no protection against somebody who looks for two texts with one hash. Cannot fail.
+// MurmurHash3 (x64, 128 bits, seed 0). Its result never changes: it is the same in every build and
+// on every machine, and other programs have the function too. It tells apart the requests of honest
+// clients; it does not protect against deliberate collisions. Cannot fail.
 
 #pragma once
 

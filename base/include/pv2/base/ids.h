@@ -13,8 +13,8 @@
 
 namespace pv2 {
 
-/// Names one procedure for ever: issued in increasing order, never reused, also after a restart.
-/// 0 means "no procedure".
+/// Names one procedure for ever: issued in increasing order, never reused, not even after a
+/// restart. 0 means "no procedure".
 struct ProcedureId {
   std::uint64_t value = 0;
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JsonWriter: appends JSON text to a string, one value at a time, commas and escapes included. It
-// reads nothing and keeps no tree; that values and keys alternate properly is up to its caller.
-// Cannot fail.
+// JsonWriter: appends JSON text to a string, one value at a time, with commas and escapes. It reads
+// nothing and keeps no tree; its caller has to alternate keys and values properly. Cannot fail.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Logging: a callback that the host gives. pv2 formats a line and hands it over; it writes nothing
-// by itself, and without a callback warnings and errors go to stderr. The sink runs outside every
-// lock of pv2.
+// Logging goes to a callback that the host gives. pv2 formats a line and hands it to that sink;
+// only without a callback does pv2 itself write warnings and errors to stderr. The sink runs
+// outside every lock of pv2.
 
 #pragma once
 

@@ -42,8 +42,8 @@ class PV2_CAPABILITY("mutex") Mutex {
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  /// Looks for a while before it parks the thread: critical sections here are short, and parking
-  /// costs two system calls and 17 to 27 us of a wake-up on another CPU.
+  /// Spins for a while before it blocks the thread: critical sections here are short, and blocking
+  /// costs two system calls and 17 to 27 us for a wake-up on another CPU.
   void lock() PV2_ACQUIRE() {
     if (!mutex_.try_lock()) lock_contended();
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The seven states of a procedure and the one table of legal moves between them. The numbers are
-// persisted. Whoever changes a state asks the table first: an illegal move is a defect of the
-// engine.
+// persisted. The engine asks the table before it changes a state: an illegal move is a defect of
+// the engine.
 
 #pragma once
 
@@ -12,10 +12,9 @@
 namespace pv2 {
 
 enum class ProcedureState : std::uint8_t {
-  kInitializing = 1,  ///< Being submitted; not durable yet.
-  kRunnable =
-      2,         ///< Can take a step, is taking one, or waits for a lock or for something volatile.
-  kWaiting = 3,  ///< Its children have to finish first.
+  kInitializing = 1,    ///< Being submitted; not durable yet.
+  kRunnable = 2,        ///< Can take a step, is in one, or waits for a lock or something volatile.
+  kWaiting = 3,         ///< Its children have to finish first.
   kWaitingTimeout = 4,  ///< A durable deadline has to pass (a timer, a back-off).
   kRolledBack = 5,      ///< Final: it failed and what it did was undone.
   kSuccess = 6,         ///< Final for a root; a finished child may still be undone with its tree.

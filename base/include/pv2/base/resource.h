@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What procedures lock: resource keys, and lock sets as data. A lock set is the whole of what a
-// procedure asks for, hierarchy included, sorted in the one global order; it is taken all or
-// nothing, persisted, and shown to operators as it is. Nothing here takes a lock: that is the
+// What procedures lock: resource keys, and lock sets as data. A lock set is everything that a
+// procedure asks for, hierarchy included, sorted in the one global order; it is granted as a whole
+// or not at all, persisted, and shown to operators as it is. Nothing here takes a lock: that is the
 // scheduler's lock table.
 
 #pragma once
@@ -27,8 +27,7 @@ enum class ResourceClass : std::uint8_t {
   kRegion = 5,
   kServer = 6,
   kPeer = 7,
-  kType =
-      8,  ///< A type of procedures, by its name: what limits on types count. Added by the engine.
+  kType = 8,  ///< A type of procedures, by name, for limits on types. Added by the engine.
   kHostFirst = 64,
 };
 
@@ -57,16 +56,16 @@ struct LockRequest {
   friend auto operator<=>(const LockRequest&, const LockRequest&) = default;
 };
 
-/// For how long a procedure keeps its lock set. Whatever the scope, it is not given back while work
-/// that the procedure has offloaded runs. Persisted.
+/// For how long a procedure keeps its lock set. Whatever the scope, the procedure keeps its locks
+/// while work that it has offloaded runs. Persisted.
 ///
-/// An undo keeps its locks, whatever the scope, through its waits and back-offs until it is over;
-/// with kVisit not while it is parked.
+/// Whatever the scope, an undo keeps its locks through its waits and back-offs until it is over,
+/// except that kVisit gives them back while the undo is parked.
 enum class LockScope : std::uint8_t {
   kOperation = 1,  ///< From the first step until it ends or is undone, through waits and restarts.
   kStep = 2,       ///< For one step at a time; given back while it waits.
-  /// For one visit of a step at a time, through its waits; given back in a back-off, while it waits
-  /// for children, and while it is parked.
+  /// For one visit of a step at a time, through its waits; given back in a back-off, while the
+  /// procedure waits for children, and while it is parked.
   kVisit = 3,
 };
 
@@ -77,9 +76,9 @@ enum class LockScope : std::uint8_t {
 /// or spawned. Const methods may be called concurrently.
 class LockSet {
  public:
-  /// What a procedure may ask for, what the hierarchy brings along included. The scheduler counts
-  /// the locks of an entry in 16 bits, as nearly all have a handful; the one that is left is for a
-  /// limit on the type.
+  /// The most locks that a procedure may ask for, including those that the hierarchy adds. The
+  /// scheduler counts the locks of an entry in 16 bits, because nearly all entries have a handful;
+  /// the one that is left is for a limit on the type.
   static constexpr std::size_t kMaxRequests = 65'534;
 
   LockSet() = default;
@@ -95,28 +94,29 @@ class LockSet {
   /// A key as it is, without hierarchy; for the host's own classes.
   LockSet& key(ResourceKey key, LockMode mode);
 
-  /// How long the set is kept; the operation unless said otherwise.
+  /// For how long the set is kept; kOperation unless said otherwise.
   LockSet& scope(LockScope scope);
   [[nodiscard]] LockScope scope() const noexcept { return scope_; }
 
   [[nodiscard]] bool empty() const noexcept { return requests_.empty(); }
   /// The requests in the global order, each key once.
   [[nodiscard]] const std::vector<LockRequest>& requests() const& noexcept { return requests_; }
-  /// Of a temporary, so that `for (auto& request : procedure.locks().requests())` is safe.
+  /// For a temporary, by value, so that `for (auto& request : procedure.locks().requests())` is
+  /// safe.
   [[nodiscard]] std::vector<LockRequest> requests() && noexcept { return std::move(requests_); }
-  /// The entity whose queue its owner waits in: the thing first asked for (for a region, its
-  /// table). A global key of class kGlobal and an empty name when the set is empty.
+  /// The resource in whose queue the procedure waits: the one asked for first (for a region, its
+  /// table). When the set is empty, a key of class kGlobal with an empty name.
   [[nodiscard]] const ResourceKey& primary() const& noexcept;
   [[nodiscard]] ResourceKey primary() && { return std::as_const(*this).primary(); }
 
   friend bool operator==(const LockSet&, const LockSet&) = default;
 
  private:
-  /// Returns where it is.
+  /// Returns its index in requests_.
   std::uint32_t add(ResourceKey key, LockMode mode);
 
   std::vector<LockRequest> requests_;
-  std::uint32_t primary_ = 0;  // its place in requests_
+  std::uint32_t primary_ = 0;  // the index in requests_ of what was asked for first
   LockScope scope_ = LockScope::kOperation;
 };
 

@@ -35,12 +35,12 @@ enum class StatusCode : std::uint8_t {
   kCorruption = 12,         ///< Stored bytes are not what was written.
   kIoError = 13,            ///< The operating system refused or failed an operation.
   kNotSupported = 14,       ///< Understood, and not something this object does.
-  kInternal = 15,        ///< A defect in pv2 or in a procedure (an exception that nobody expected).
-  kUnknownOutcome = 16,  ///< It may or may not have happened; find out before repeating it.
-  kFenced = 17,          ///< Another owner has taken over; this one must not write any more.
-  kBusy = 18,            ///< Somebody else holds it (a store in use by another process).
-  kDeadlock = 19,        ///< Given up to end a deadlock; the same work may be submitted again.
-  kStorageFull = 20,     ///< The disk, or a quota, is full; nothing works before there is room.
+  kInternal = 15,           ///< A defect in pv2 or in a procedure (an unexpected exception).
+  kUnknownOutcome = 16,     ///< It may or may not have happened; find out before repeating it.
+  kFenced = 17,             ///< Another owner has taken over; this one must not write any more.
+  kBusy = 18,               ///< Another owner holds it (a store in use by another process).
+  kDeadlock = 19,           ///< Given up to end a deadlock; the same work may be submitted again.
+  kStorageFull = 20,        ///< The disk, or a quota, is full; nothing works before there is room.
 };
 
 /// The stable name of a code, as printed in messages and logs ("KEY_REUSED").
@@ -60,7 +60,7 @@ class [[nodiscard]] Status {
   [[nodiscard]] std::string_view message() const& noexcept {
     return rep_ ? std::string_view(rep_->message) : std::string_view();
   }
-  /// Of a temporary: a string of its own, as a view would outlive what it looks into.
+  /// For a temporary: a string of its own, because a view would outlive the text.
   [[nodiscard]] std::string message() const&& { return rep_ ? rep_->message : std::string(); }
   /// "OK", or "CODE: message".
   [[nodiscard]] std::string to_string() const;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// start_thread: the one way in which pv2 makes a thread. A machine that has none left (a limit of
-// processes, of a container, of memory) is an answer here and no exception.
+// start_thread: the one way in which pv2 starts a thread. When the machine can start no more
+// threads (a limit on processes, of a container, on memory), the caller gets a Status, not an
+// exception.
 
 #pragma once
 
@@ -15,12 +16,12 @@
 
 namespace pv2 {
 
-/// Starts a thread that runs `work`. kResourceExhausted: there is none left; the message says what
-/// it was for and why. Thread-safe.
+/// Starts a thread that runs `work`. kResourceExhausted: the machine can start no more; the message
+/// says what the thread was for and why it could not be started. Thread-safe.
 [[nodiscard]] Result<std::thread> start_thread(std::string_view what, std::function<void()> work);
 
-/// For tests: from now on this many threads can be started and no more; nullopt ends the limit.
-/// Thread-safe; in force in the whole process.
+/// For tests: from now on only this many more threads can be started; nullopt ends the limit.
+/// Thread-safe; applies to the whole process.
 void limit_new_threads_for_tests(std::optional<std::size_t> left) noexcept;
 
 }  // namespace pv2

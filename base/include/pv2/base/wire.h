@@ -129,8 +129,8 @@ inline void append_length_delimited(std::string& out, std::uint32_t number,
 ///     }
 ///     if (!reader.ok()) return reader.status();
 ///
-/// Asking for a value as another kind than it was written gives 0 or nothing, and fails the reader.
-/// The input must outlive the views. Owned by one thread.
+/// Asking for a value of another kind than was written gives 0 or empty bytes, and fails the
+/// reader. The input must outlive the views. Owned by one thread.
 class WireReader {
  public:
   explicit WireReader(std::string_view input) noexcept
@@ -173,7 +173,8 @@ class WireReader {
   /// length.
   [[nodiscard]] std::uint64_t raw_value() const noexcept { return value_; }
 
-  /// The bare values of a packed list; false, and a failed reader, when there is none left to take.
+  /// Takes the next bare value of a packed list. Returns false, and fails the reader, when none is
+  /// left.
   bool take_varint(std::uint64_t& value) noexcept {
     if (at_ != end_ && static_cast<unsigned char>(*at_) < 0x80) {  // most numbers are below 128
       value = static_cast<unsigned char>(*at_++);
