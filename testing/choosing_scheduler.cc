@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One poll: fill the hand from the real scheduler, then let go of some of it.
+// One poll: takes entries from the real scheduler until the hand is full, then hands out some of
+// them.
 
 #include "choosing_scheduler.h"
 
@@ -23,7 +24,7 @@ std::size_t ChoosingScheduler::poll(std::span<SchedulerEntry*> run,
   }
   std::size_t count = 0;
   while (count < wanted && !in_hand_.empty()) {
-    // An empty poll would look like idleness, so the first one always leaves.
+    // An empty poll would look like idleness, so at least one entry always leaves.
     if (count > 0 && choices_.below(2) == 0) break;
     const std::size_t which = choices_.below(in_hand_.size());
     run[count++] = in_hand_[which];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChoosingScheduler: a real scheduler whose polls a simulation decides. What the real one hands out
-// may stay in hand for a while, as with a worker that was held up between its poll and its work,
-// and leaves in any order, as with several workers. It runs nothing by itself and keeps every other
-// promise of the scheduler inside.
+// ChoosingScheduler: a real scheduler whose polls a simulation decides. Entries that the real
+// scheduler hands out may stay in hand for a while, as if a worker were held up between its poll
+// and its work, and they leave in any order, as if there were several workers. It runs nothing by
+// itself and keeps every other promise of the scheduler inside.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A record of a procedure is a row of Space::kProcedure whose key begins with the id, big-endian
-// (docs/store-format.md); the last one of a root is a row of Space::kResult. A batch that updates
-// one and inserts others is a step that spawns.
+// (docs/store-format.md); the last record of a root is a row of Space::kResult. A batch that
+// updates one record and inserts others is a step that spawns children.
 
 #include "commit_narrator.h"
 
@@ -13,7 +13,7 @@
 namespace pv2::testing {
 namespace {
 
-// The key of a message is that of a record with its number behind it.
+// The key of a message is the key of the record followed by the number of the message.
 constexpr std::size_t kRecordKeyBytes = 9;
 
 ProcedureId id_in(std::string_view key) {

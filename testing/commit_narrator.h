@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CommitNarrator: says of each commit of a life what it was ("step CHARGE of shop.PlaceOrder,
-// procedure 1"), from its rows and from what the executor lists around it. It reads nothing of a
-// record but the id in its key. What it cannot tell it calls by its number alone.
+// CommitNarrator: describes each commit of a life in words ("step CHARGE of shop.PlaceOrder,
+// procedure 1"), from the rows of the commit and from what the executor lists before and after it.
+// Of a record it reads only the id in the key. A commit that it cannot describe has only its
+// number.
 
 #pragma once
 
@@ -18,19 +19,19 @@
 
 namespace pv2::testing {
 
-/// Owned by one thread. Both outlive it.
+/// Owned by one thread. The executor and the registry must outlive it.
 class CommitNarrator {
  public:
   CommitNarrator(const ProcedureExecutor& executor, const ProcedureRegistry& types)
       : executor_(executor), types_(types) {}
 
-  /// A commit begins; what is listed now is what was before it.
+  /// A commit begins; the executor still lists the state before the commit.
   void note(std::size_t n, const RowBatch& batch);
-  /// What was noted is published.
+  /// The commits that were noted are published.
   void settle();
-  /// What commit n was, or "" when that is not known.
+  /// A description of commit n, or "" when there is none.
   [[nodiscard]] std::string words(std::size_t n) const;
-  /// Every commit that was noted, by number.
+  /// The description of every commit that was noted, by number.
   [[nodiscard]] const std::map<std::size_t, std::string>& all() const noexcept { return words_; }
 
  private:

@@ -23,10 +23,10 @@
 namespace pv2::testing {
 namespace {
 
-// Nothing in a test waits for longer than this many idle hours.
+// No test waits for longer than this many idle turns.
 constexpr int kIdleTurnsMax = 2000;
 constexpr std::chrono::seconds kIdleTurn{30};
-// Nothing in a test takes more steps in one life.
+// No test takes more steps in one life.
 constexpr std::size_t kStepsMax = 20'000;
 
 // When a life ends.
@@ -35,7 +35,7 @@ struct CrashPoint {
   std::size_t number = 0;
 };
 
-// What the commits of an undisturbed play were, by number.
+// What each commit of an undisturbed play was, by number.
 using Narration = std::map<std::size_t, std::string>;
 
 std::string in_words(const CrashPoint& point, const Narration& narration) {
@@ -71,7 +71,7 @@ class Play {
   Play(const Play&) = delete;
   Play& operator=(const Play&) = delete;
 
-  // One life. True when the story came to its end; what it committed is in commits().
+  // Plays one life. True when the story came to its end; commits() is the number of its commits.
   bool live(const CrashPoint& point, bool compare = false) {
     if (point.kind == CrashPoint::Kind::kOperation) ground_->crash_before_operation(point.number);
     const bool ended = open(point) && go_on(compare);
@@ -85,7 +85,7 @@ class Play {
     return ended;
   }
 
-  // The end, also after one more restart.
+  // Checks the end, and checks it again after one more restart.
   void check() {
     check_now();
     if (!findings_.empty()) return;
@@ -97,7 +97,7 @@ class Play {
   }
 
   void leave() {
-    if (faults_ != nullptr) faults_->observe({});  // the end of the executor is not told
+    if (faults_ != nullptr) faults_->observe({});  // the executor's destruction is not observed
     narrator_.reset();
     executor_.reset();
     faults_ = nullptr;
@@ -121,7 +121,7 @@ class Play {
 
   bool open(const CrashPoint& point) {
     leave();
-    // One step at a time also means that a work on a tree pauses after each member.
+    // One step at a time also means that work on a tree pauses after each member.
     Looks::pauses_at = steps_per_turn_ == 1 ? 1 : kSectionPauses;
     ExecutorOptions all = options();
     auto faults = std::make_unique<FaultStore>(ground_->open_store());
@@ -159,8 +159,9 @@ class Play {
     return true;
   }
 
-  // What this life knew is on the disk, and after a crash behind a commit that commit. What lies
-  // beneath the commits may end anywhere, so a power cut leaves nothing to compare with.
+  // Everything that this life knew is on the disk, and after a crash behind a commit also that
+  // commit. A crash between operations beneath the commits may leave any part of them, so then
+  // there is nothing to compare with.
   void remember(const CrashPoint& point) {
     if (!executor_ || point.kind == CrashPoint::Kind::kOperation) return;
     left_.emplace(*executor_);
@@ -191,7 +192,7 @@ class Play {
     return false;
   }
 
-  // What the engine knows twice is the same twice.
+  // Checks that facts which the engine keeps in two places agree.
   void check_state() {
     for (const std::string& contradiction : StateAudit::of(*executor_)) {
       findings_.add("the engine contradicts itself: " + contradiction);
@@ -232,8 +233,8 @@ class Play {
   std::unique_ptr<ProcedureExecutor> executor_;
   std::optional<CommitNarrator> narrator_;
   Narration narration_;
-  std::optional<RestartCheck> left_;  // what the life before knew at its end
-  std::optional<RowBatch> unheard_;   // what this life wrote last, after which it crashed
+  std::optional<RestartCheck> left_;  // what the previous life knew at its end
+  std::optional<RowBatch> unheard_;   // the last batch of this life, written without an answer
   EndState end_state_;
   std::size_t commits_ = 0;
   std::size_t crashes_ = 0;
@@ -276,13 +277,13 @@ class Campaign {
   [[nodiscard]] CrashReport report() && { return std::move(report_); }
 
  private:
-  // One play over the lives that end at `points`, and a last one that does not.
-  // Returns the commits of each life.
+  // One play: one life that ends at each of `points`, then one that is not interrupted. Returns the
+  // number of commits of each life.
   std::vector<std::size_t> play(const std::vector<CrashPoint>& points) {
     std::string words;
     for (const CrashPoint& point : points) {
       if (!words.empty()) words += "; then ";
-      // The second life of a play makes other commits than the undisturbed one.
+      // From the second life on, a play makes other commits than the undisturbed play.
       words += in_words(point, words.empty() ? narration_ : Narration());
     }
     if (points.empty()) words = in_words(CrashPoint{}, narration_);
@@ -306,7 +307,7 @@ class Campaign {
     return commits;
   }
 
-  // Every life of the play ends at `point`, until one comes to the end before it.
+  // Every life of the play ends at `point`, until the story ends before it is reached.
   void every_life(const CrashPoint& point, const std::string& words) {
     act(words, [&](Play& play) {
       for (std::size_t lives = 0; lives < 100'000 && findings_.empty(); ++lives) {
@@ -356,7 +357,7 @@ class Campaign {
   std::size_t steps_per_turn_ = 1;
   std::size_t operations_ = 0;
   Narration narration_;
-  std::optional<EndState> reference_;  // of the first play, which nothing disturbs
+  std::optional<EndState> reference_;  // of the first play, which is not disturbed
   Findings findings_;
   CrashReport report_;
 };

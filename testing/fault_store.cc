@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FaultStore. All decisions are in pass(); the way back is in on_committed().
+// FaultStore. pass() decides what becomes of a request; on_committed() handles the answers.
 
 #include "pv2/testing/fault_store.h"
 
@@ -37,7 +37,8 @@ void FaultStore::release() {
       if (pass(*request) == CommitAnswer::kDurable) answered.push_back(*request);
     }
   }
-  // The inner store answers at once, but the caller was told "queued" when the request was held.
+  // The inner store has answered at once, but the caller was told "queued" when the request was
+  // held, so the answer goes to the sink.
   if (!answered.empty()) sink_->on_committed(std::move(answered));
 }
 
@@ -135,7 +136,7 @@ CommitAnswer FaultStore::pass(CommitRequest& request) {
   note(request);
   if (n == silent_) {
     silenced_ = &request;
-    // A store that answers at once has no way back on which the answer could be lost.
+    // For a request answered at once there is no later answer that could be dropped.
     if (inner_->commit(request) == CommitAnswer::kDurable) crashed_ = true;
     return CommitAnswer::kQueued;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the client hears, and what he makes of it. An answer that a crash or a stop explains is no
-// trouble: he asks again in the next life.
+// What the client concludes from the answers. An answer that a crash or a stop explains is no
+// trouble: the client asks again in the next life.
 
 #include "pv2/testing/keyed_client.h"
 
@@ -45,7 +45,8 @@ void KeyedClient::Seen::ask(const std::shared_ptr<Seen>& seen, ProcedureExecutor
 
 void KeyedClient::Seen::hear(const Result<ProcedureResult>& answer) {
   if (!answer.ok()) {
-    // The acknowledgement of an earlier life may have been durable, though nobody could say so.
+    // The acknowledgement of an earlier life may have become durable without an answer to the
+    // client.
     const bool gone = result && answer.status().code() == StatusCode::kExpired;
     if (gone) acknowledged = true;
     if (!gone) blame_the_crash(answer.status());

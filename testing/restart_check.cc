@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The comparison is by position: the image has the same fields, in the same order, of every
-// procedure.
+// The comparison is by position: for every procedure, the image has the same fields in the same
+// order.
 
 #include "restart_check.h"
 
@@ -25,7 +25,7 @@ std::string difference_of(const std::string& who, std::string_view field, const 
                      field, after, field, before);
 }
 
-// The first field of which `after` says something else.
+// The first field whose value differs in `after`.
 std::string first_difference(const std::string& who, const PersistedProcedure& before,
                              const PersistedProcedure& after) {
   if (before.fields.size() != after.fields.size()) return "a restart does not find " + who;
@@ -84,7 +84,7 @@ void RestartCheck::leave_out(const RowBatch& batch) {
   });
 }
 
-// The roots of the trees of which something was written that nobody heard of.
+// The roots of the trees of which a record was written without the executor hearing of it.
 std::set<ProcedureId> RestartCheck::left_out(const KnownById& found) const {
   std::set<ProcedureId> roots = unheard_;
   for (const KnownById* const all : {&live_, &found}) {

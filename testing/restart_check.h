@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RestartCheck: what an executor knew of everything that it had made durable, kept over its end,
-// and whether the next one on the same store knows the same. Every persisted field is compared; the
-// first that differs is told in words: the procedure, the field, both values. Which fields there
-// are, and what is volatile by design, is in engine/persisted_image.h.
+// RestartCheck: keeps what an executor knew of everything that it had made durable, and checks that
+// the next executor on the same store knows the same. Every persisted field is compared; the first
+// that differs is reported in words: the procedure, the field, both values. Which fields there are,
+// and what is volatile by design, is in engine/persisted_image.h.
 
 #pragma once
 
@@ -21,17 +21,18 @@ namespace pv2::testing {
 /// Owned by one thread.
 class RestartCheck {
  public:
-  /// What `executor` knows now; its life is over, or nothing of it is on its way to the store.
+  /// Keeps what `executor` knows now. Its life must be over, or none of its commits may be under
+  /// way.
   explicit RestartCheck(const ProcedureExecutor& executor);
 
-  /// `batch` is on the disk, and nobody heard of it: the trees that it is about may differ.
+  /// `batch` is on the disk, but the executor did not hear of it: the trees in it may differ.
   void leave_out(const RowBatch& batch);
 
-  /// What `reloaded`, of which nothing has run yet, knows otherwise; "" if all is the same.
+  /// What `reloaded`, which has run nothing yet, knows differently; "" if all is the same.
   [[nodiscard]] std::string difference(const ProcedureExecutor& reloaded) const;
 
  private:
-  // What is durable of a procedure, with its fields as people read them.
+  // What is durable of a procedure, with its fields in readable form.
   struct Known {
     PersistedProcedure image;
     std::string fields;
@@ -43,7 +44,7 @@ class RestartCheck {
 
   PersistedImage image_;
   KnownById live_;
-  std::set<ProcedureId> unheard_;  ///< Procedures of whom something is on the disk.
+  std::set<ProcedureId> unheard_;  ///< Procedures written without the executor hearing of it.
   bool something_else_unheard_ = false;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A memory store writes nothing once another owner has taken its disk: that is how the rest of a
-// cut life is kept off it.
+// A memory store writes nothing once another owner has taken its disk. cut() uses this to keep the
+// rest of a life off the disk.
 
 #include "simulated_store.h"
 
@@ -10,7 +10,7 @@
 namespace pv2::testing {
 namespace {
 
-// Takes the lease and is never given anything.
+// Takes the lease and never commits anything.
 class Heir final : public CommitSink {
  public:
   void on_committed(CommitList /*finished*/) noexcept override {}
@@ -49,7 +49,7 @@ void SimulatedStore::cut(std::size_t unheard) {
   if (cut_) return;
   const std::size_t written = std::min(unheard, inner_.queued());
   nobody_hears_ = true;
-  if (written > 0) inner_.pump_some(written);  // on_committed() makes failures of them
+  if (written > 0) inner_.pump_some(written);  // on_committed() turns these into failures
   nobody_hears_ = false;
   fence();
   inner_.pump();
@@ -70,7 +70,7 @@ void SimulatedStore::on_committed(CommitList finished) noexcept {
           });
     });
   }
-  if (cut_) {  // to the engine it is a disk that fails, not another owner
+  if (cut_) {  // the engine is to see a failing disk, not another owner
     finished.for_each([](CommitRequest& request) {
       request.status = Status(StatusCode::kIoError, "the disk did not answer");
     });

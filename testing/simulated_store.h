@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimulatedStore: a memory store that becomes durable when a simulation says so, fails where it
-// says so, and can be cut off in the middle: what was written and not heard of, and what was not
-// written, both come back to the engine as failures, so that it lets go of everything. Only rows
-// that were durable are on the disk afterwards.
+// SimulatedStore: a memory store whose commits become durable when a simulation says so. It fails
+// where the simulation says so, and can be cut off in the middle: then every request comes back to
+// the engine as a failure, whether it was written or not, so that the engine lets go of all of
+// them. Only rows that were durable are on the disk afterwards.
 
 #pragma once
 
@@ -23,17 +23,17 @@ class SimulatedStore final : public ProcedureStore, private CommitSink {
   explicit SimulatedStore(std::shared_ptr<MemoryDisk> disk, StoreLimits limits)
       : disk_(std::move(disk)), inner_(disk_, {.limits = limits}) {}
 
-  /// How many requests one pump() of the engine makes durable: 0 none, SIZE_MAX all.
+  /// How many requests one pump() of the engine makes durable: from 0, none, to SIZE_MAX, all.
   void set_budget(std::size_t requests) noexcept { budget_ = requests; }
-  /// Makes the first `requests` of what is queued durable.
+  /// Makes the first `requests` queued requests durable.
   bool commit_some(std::size_t requests) { return !cut_ && inner_.pump_some(requests); }
-  /// The next `requests` are written and come back well; what follows fails, and of that the first
-  /// `unheard` are written all the same.
+  /// The next `requests` are written and succeed. All later ones fail, but the first `unheard` of
+  /// those are written all the same.
   void fail_after(std::size_t requests, std::size_t unheard);
-  /// The machine dies: the first `unheard` of what is queued are written, and nobody hears of it;
-  /// nothing after them is written.
+  /// The machine dies: the first `unheard` queued requests are written, though the engine hears of
+  /// a failure; nothing after them is written.
   void cut(std::size_t unheard);
-  /// Procedures whose records were written without anybody hearing of it.
+  /// Procedures whose records were written without the engine hearing of it.
   [[nodiscard]] const std::set<std::uint64_t>& unheard() const noexcept { return unheard_ids_; }
   [[nodiscard]] std::size_t queued() const { return inner_.queued(); }
 
@@ -63,12 +63,12 @@ class SimulatedStore final : public ProcedureStore, private CommitSink {
   const std::shared_ptr<MemoryDisk> disk_;
   CommitSink* sink_ = nullptr;
   std::size_t budget_ = SIZE_MAX;
-  std::size_t good_ = SIZE_MAX;  // that many still come back well
-  std::size_t unheard_ = 0;      // and then so many are written
+  std::size_t good_ = SIZE_MAX;  // this many requests still succeed
+  std::size_t unheard_ = 0;      // then this many are written though they fail
   bool cut_ = false;
-  bool nobody_hears_ = false;  // of what is being written now
+  bool nobody_hears_ = false;  // requests written now come back as failures
   std::set<std::uint64_t> unheard_ids_;
-  MemoryProcedureStore inner_;  // last: its destructor uses nothing above, its sink does
+  MemoryProcedureStore inner_;  // last: its destructor uses nothing above, but its sink does
 };
 
 }  // namespace pv2::testing

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// simulate(): many runs, and the shrinking of the first that fails. A child process runs seeds and
-// leaves where it is in memory that it shares with its parent, so that the parent knows what it
-// died of.
+// simulate(): runs many seeds, and shrinks the first run that fails. A child process runs the seeds
+// and keeps its position in memory that it shares with its parent, so that the parent can tell in
+// which run the child died.
 
 #include "pv2/testing/simulation.h"
 
@@ -25,15 +25,16 @@
 namespace pv2::testing {
 namespace {
 
-// A run takes milliseconds; one that takes this long does not end.
+// A run takes milliseconds; one that takes this long is counted as endless.
 constexpr unsigned kRunSecondsMax = 60;
 constexpr std::size_t kShrinkRunsMax = 3000;
 
 using Moves = std::vector<SimulationMove>;
 
-// What a child tells, whatever becomes of it. Plain memory, because it may die at any moment.
+// What a child reports, whatever happens to it. Plain memory, because the child may die at any
+// moment.
 struct Board {
-  std::uint64_t seed;  // being run
+  std::uint64_t seed;  // the seed that is running
   std::uint64_t seeds;
   std::uint64_t moves;
   std::uint64_t steps;
@@ -67,7 +68,7 @@ void write_words(Board& board, const std::string& words) {
   board.words[size] = '\0';
 }
 
-// One run on this thread, told on the board.
+// Makes one run on this thread and reports it on the board.
 void run_one(const MakeSimulation& make, std::uint64_t seed, const Moves& moves, Board& board) {
   board.seed = seed;
   SimulationRun run(make, seed);
@@ -85,17 +86,17 @@ Moves plan_of(const MakeSimulation& make, std::uint64_t seed) {
   return plan_simulation(seed, make(seed)->operations());
 }
 
-// Does `work` in a child process. What ended it, if it was not itself.
+// Does `work` in a child process. Returns what ended the child, or "" if it ended normally.
 std::string in_child(const std::function<void()>& work, bool quiet) {
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child < 0) return "fork() failed";
   if (child == 0) {
-    // Whoever catches signals in the parent has nothing to say about the child.
+    // Handlers that the parent has installed for these signals must not run in the child.
     for (const int fatal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) signal(fatal, SIG_DFL);
     if (quiet) static_cast<void>(std::freopen("/dev/null", "w", stderr));
     work();
-    std::_Exit(0);  // nothing of the parent's is to be flushed or destroyed here
+    std::_Exit(0);  // the child must not flush or destroy what belongs to the parent
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
@@ -151,7 +152,7 @@ class Simulation {
     if (options_.isolated) alarm(0);
   }
 
-  // What is wrong with these moves, or nothing.
+  // What goes wrong with these moves, or "".
   std::string failure_of(const Moves& moves, bool quiet) const {
     SharedBoard board;
     const auto work = [&] {
@@ -167,7 +168,7 @@ class Simulation {
     return death.empty() ? std::string(board->words) : death;
   }
 
-  // Leaves out as much as can be without the failure going away.
+  // Leaves out as many moves as it can while the run still fails.
   Moves shrink(Moves moves) const {
     std::size_t runs = 0;
     const auto still_fails = [&](const Moves& fewer) {
@@ -190,7 +191,7 @@ class Simulation {
       }
       if (!left_out || chunk > 1) chunk /= 2;
     }
-    for (SimulationMove& move : moves) {  // and let nothing come between where it need not
+    for (SimulationMove& move : moves) {  // where it is not needed, nothing comes between
       const std::uint64_t choices = std::exchange(move.choices, 0);
       if (choices != 0 && !still_fails(moves)) move.choices = choices;
     }

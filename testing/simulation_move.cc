@@ -23,7 +23,7 @@ struct Weight {
   std::uint64_t weight;
 };
 
-// A kind is left out of a quarter of all runs.
+// In a quarter of all runs a kind of move does not occur; steps and commits always do.
 std::array<Weight, 9> draw_weights(Random& random) {
   std::array<Weight, 9> weights{{{Kind::kSteps, 40},
                                  {Kind::kCommit, 30},
@@ -61,7 +61,7 @@ std::size_t draw_count(Kind kind, Random& random) {
     case Kind::kCommit:
       return random.below(3) == 0 ? SIZE_MAX : 1 + random.below(3);
     case Kind::kTime:
-      // From the edge of a timer to longer than any.
+      // From one millisecond, the edge of a timer, to longer than any timer.
       return std::size_t{1} << random.below(22);
     case Kind::kWallJump:
       return std::size_t{1000} << random.below(14);
@@ -84,12 +84,12 @@ std::vector<SimulationMove> plan_simulation(std::uint64_t seed, std::size_t oper
   Random random(seed ^ 0x51319'0fULL);
   const std::array<Weight, 9> weights = draw_weights(random);
   const std::size_t others = 20 + random.below(60 + 10 * operations);
-  const bool calm = random.below(3) == 0;  // nothing comes between, so that shrinking is easy
+  const bool calm = random.below(3) == 0;  // nothing comes between, which makes shrinking easy
   std::vector<SimulationMove> moves;
   std::size_t next_operation = 0;
   for (std::size_t left = others; left > 0 || next_operation < operations;) {
     const std::size_t missing = operations - next_operation;
-    // Operations come early more often than late: there has to be something to disturb.
+    // Operations are likely early in the run, so that there is something to disturb.
     if (missing > 0 && random.below(left / 2 + missing) < missing) {
       moves.push_back({Kind::kOperate, next_operation++, calm ? 0 : random.next()});
       continue;

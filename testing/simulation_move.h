@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimulationMove: one thing that happens in a simulation, with everything that was chosen about it.
-// A run is a list of moves; any of them can be left out, which is what shrinking does. Plain data.
+// SimulationMove: one thing that happens in a simulation, with every choice made for it. A run is a
+// list of moves; shrinking leaves some of them out, and any of them can be left out. Plain data.
 
 #pragma once
 
@@ -31,11 +31,11 @@ struct SimulationMove {
   };
   Kind kind = Kind::kSteps;
   std::size_t count = 0;
-  std::uint64_t choices = 0;  ///< Seed of what is chosen inside it; 0: nothing comes between.
+  std::uint64_t choices = 0;  ///< Seed of the choices inside the move; 0: nothing comes between.
 };
 
-/// What happens in the run of `seed`. Which kinds there are, and how often, is chosen too: a run
-/// without crashes goes deeper into other things.
+/// The moves in the run of `seed`. The seed also decides which kinds of moves there are, and how
+/// often: a run without crashes goes deeper into other things.
 [[nodiscard]] std::vector<SimulationMove> plan_simulation(std::uint64_t seed,
                                                           std::size_t operations);
 

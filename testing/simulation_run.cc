@@ -23,18 +23,18 @@
 namespace pv2::testing {
 namespace {
 
-// As many steps as a run may take without anything coming to its end.
+// How many steps a run may take before it counts as endless.
 constexpr std::size_t kStepsMax = 20'000;
 constexpr int kIdleTurnsMax = 400;
 constexpr std::chrono::minutes kIdleTurn{5};
 
-// Within a move the state is looked through this often: enough over many seeds.
+// Within a move the state is checked once in this many moments, which is enough over many seeds.
 constexpr std::size_t kMomentsPerAudit = 8;
 
-// Two workers inside each other's steps, and a committer inside that, is as deep as it gets.
+// Two workers inside each other's steps, with a committer inside those: nothing nests more deeply.
 constexpr int kDepthMax = 2;
 
-// After how many looks a work on a tree pauses: mostly after each, so that others come between.
+// After how many looks work on a tree pauses: mostly after each, so that others come between.
 std::size_t pauses_of(std::uint64_t seed) {
   constexpr std::array<std::size_t, 6> kPauses{1, 2, 3, 5, 17, kSectionPauses};
   return kPauses[seed % kPauses.size()];
@@ -44,8 +44,8 @@ bool has_failed(const ProcedureInfo& info) {
   return info.state == ProcedureState::kFailed || info.state == ProcedureState::kRolledBack;
 }
 
-// Whether it is about to be undone, when those of its tree that are in flight have ended: a restart
-// writes who was in the middle of a step before it undoes anything.
+// Whether the procedure is about to be undone, once the procedures of its tree that are in flight
+// have ended: a restart first records which steps were interrupted, then undoes.
 bool waits_to_be_undone(ProcedureExecutor& executor, ProcedureId id) {
   const auto explanation = executor.explain(id);
   if (!explanation.ok()) return false;
@@ -56,9 +56,9 @@ bool waits_to_be_undone(ProcedureExecutor& executor, ProcedureId id) {
   });
 }
 
-// What is durable of the procedures, in words. Left out are trees in which something is being
-// undone, because a restart plans that anew, and those of which something was written that nobody
-// heard of; and what is undone, which a restart knows only as part of something else.
+// The durable state of the procedures, in words. Left out are trees in which something is being
+// undone, because a restart plans the undo again; trees of which something was written without the
+// engine hearing of it; and undone procedures, which a restart knows only as part of others.
 std::map<std::uint64_t, std::string> durable_words(const std::vector<ProcedureInfo>& list,
                                                    const std::set<std::uint64_t>& without) {
   std::set<std::uint64_t> left_out;
@@ -75,7 +75,7 @@ std::map<std::uint64_t, std::string> durable_words(const std::vector<ProcedureIn
   return words;
 }
 
-// Whether the root has ended so.
+// Whether the root ended with ABORTED.
 bool was_aborted(const ProcedureExecutor& executor, ProcedureId root) {
   const PersistedProcedure ended = PersistedImage::of_ended(executor, root);
   return std::any_of(ended.fields.begin(), ended.fields.end(), [](const PersistedField& field) {
@@ -83,9 +83,9 @@ bool was_aborted(const ProcedureExecutor& executor, ProcedureId root) {
   });
 }
 
-// Of a parked tree a restart knows a little less. A record has room for one error: that of a member
-// that failed and was then parked is why it was parked. And where a tree is parked beyond a point
-// of no return, what was being undone within it is undone again only when it goes on.
+// After a restart slightly less is known of a parked tree. A record has room for one error: for a
+// member that failed and was then parked, that is the reason for parking. And in a tree parked
+// beyond a point of no return, an undo that was under way is resumed only when the tree goes on.
 std::string words_of(ProcedureInfo info, const ProcedureInfo& other) {
   if (info.parked) info.error = Status();
   if (info.parked && other.parked && info.undo != other.undo) {
@@ -227,7 +227,7 @@ void SimulationRun::make(const SimulationMove& move) {
   disturbed_ = false;
 }
 
-// What is runnable runs; what it commits waits. Callbacks, offloaded work and timers run as well.
+// Runs what is runnable; its commits wait. Callbacks, offloaded work and timers run as well.
 void SimulationRun::run_steps(std::size_t count, std::uint64_t choices) {
   store_->set_budget(0);
   scheduler_->allow(count, Random(choices), choices == 0 ? 1 : 1 + choices % 6);
@@ -240,7 +240,7 @@ void SimulationRun::stop_in_the_middle(std::size_t moments, std::uint64_t choice
   stop_after_ = 0;
 }
 
-// From now on no step begins, and what has been handed to the store becomes durable.
+// From now on no step begins, and what was handed to the store becomes durable.
 void SimulationRun::begin_to_stop() {
   store_->set_budget(SIZE_MAX);
   story_->stop_begins();
@@ -267,7 +267,7 @@ void SimulationRun::answer(std::uint64_t choices) {
   if (due > 0) story_->answer(static_cast<std::size_t>(choices % due));
 }
 
-// The next life finds what was durable, and, of what was listed, nothing is older or gone.
+// The next life must find what was durable; nothing that was listed may be older or gone.
 void SimulationRun::crash(std::size_t unheard) {
   store_->cut(unheard);
   const std::set<std::uint64_t> without = store_->unheard();
@@ -279,8 +279,8 @@ void SimulationRun::crash(std::size_t unheard) {
   const auto after = durable_words(list, without);
   for (const auto& [id, words] : before) {
     const auto found = after.find(id);
-    // An abort that was durable and that nobody had looked at yet has taken effect. Where there is
-    // nothing to undo, the record of the end may be durable already.
+    // An abort that was durable, but that no worker had looked at yet, has taken effect. Where
+    // there is nothing to undo, the record of the end may be durable already.
     const auto has_id = [wanted = id](const ProcedureInfo& info) {
       return info.id.value == wanted;
     };
@@ -297,11 +297,11 @@ void SimulationRun::crash(std::size_t unheard) {
   }
 }
 
-// Called from inside a step: what may other threads do now?
+// Called from inside a step, this lets other threads do something.
 void SimulationRun::meanwhile() {
   if (!disturbed_ || depth_ >= kDepthMax || executor_ == nullptr) return;
   ++depth_;
-  // Works on trees pause here too, so this sees what holds between two sections.
+  // Work on trees pauses here too, so this check sees what holds between two sections.
   if (++moments_ % kMomentsPerAudit == 0) check_state();
   if (stop_after_ != 0 && --stop_after_ == 0) begin_to_stop();
   switch (between_.below(8)) {
@@ -387,7 +387,7 @@ void SimulationRun::check() {
                                 known.type, in_words(info)));
     }
     const bool failed = has_failed(info);
-    // Of what is parked beyond a point of no return a restart does not plan what else is undone.
+    // For a tree parked beyond a point of no return, a restart does not plan what else is undone.
     const bool still_fails =
         failed || (known.failed && (info.parked || waits_to_be_undone(*executor_, info.id)));
     if (known.failed && !still_fails && !story_->may_be_repaired(info)) {
@@ -405,14 +405,14 @@ void SimulationRun::check() {
   story_->check(*executor_, findings_);
 }
 
-// What the engine knows twice is the same twice.
+// Checks that facts which the engine keeps in two places agree.
 void SimulationRun::check_state() {
   for (const std::string& contradiction : StateAudit::of(*executor_)) {
     findings_.add("the engine contradicts itself: " + contradiction);
   }
 }
 
-// Whoever holds the engine's mutex stops everybody else.
+// A thread that holds the engine's mutex stops all others, so a section may look at few procedures.
 void SimulationRun::check_sections() {
   const std::size_t most = SectionLooks::of(*executor_).most;
   if (most <= kSectionLooksMax) return;
@@ -428,7 +428,7 @@ void SimulationRun::check_locks() {
     std::uint64_t owner = 0;
     for (const LockInfo::Party& party : lock.holders) {
       const auto known = seen_.find(party.id.value);
-      // A child that is about to be durable is known to the scheduler already.
+      // The scheduler already knows a child that is about to become durable.
       const std::uint64_t root = known == seen_.end() ? 0 : known->second.root.value;
       if (root == 0) continue;
       if (exclusive && owner != 0 && owner != root) {
@@ -442,13 +442,13 @@ void SimulationRun::check_locks() {
 
 void SimulationRun::check_no_locks_left() {
   for (const LockInfo& lock : executor_->locks()) {
-    if (lock.holders.empty() && lock.waiters.empty()) continue;  // it has a limit
+    if (lock.holders.empty() && lock.waiters.empty()) continue;  // listed because it has a limit
     findings_.add(to_string(lock.key) + " is locked though nothing is live");
   }
 }
 
-// When the time of all results is over nothing is left of anybody. Each crash has made them seem
-// younger, by minutes.
+// When all results have expired, no row is left of any procedure. Twice the time to live is needed
+// because each crash has made the results seem younger, by minutes.
 void SimulationRun::check_expiry() {
   const Duration ttl = options().retention.ttl;
   if (ttl == Duration::zero()) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimulationRun: one run of a story over the lives of one machine: it makes the moves, and after
-// each checks what must hold for any procedures. Then it lets everything come to its end. It stops
-// at the first finding.
+// SimulationRun: one run of a story over the lives of one machine. It makes the moves, and after
+// each move it checks what must hold for all procedures. Then it lets everything come to its end.
+// It stops at the first finding.
 
 #pragma once
 
@@ -31,17 +31,17 @@ class SimulationRun {
   SimulationRun& operator=(const SimulationRun&) = delete;
 
   [[nodiscard]] SimulationStory& story() noexcept { return *story_; }
-  /// Once.
+  /// To be called once.
   void run(std::span<const SimulationMove> moves);
 
   [[nodiscard]] const Findings& findings() const noexcept { return findings_; }
-  /// What was going on when it was found.
+  /// When it was found: the move, or what followed.
   [[nodiscard]] const std::string& moment() const noexcept { return moment_; }
   [[nodiscard]] std::size_t lives() const noexcept { return lives_; }
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
 
  private:
-  /// What a procedure was seen to be; the same in every life.
+  /// What was seen of a procedure; this stays the same in every life.
   struct Identity {
     std::string type;
     ProcedureId parent;
@@ -84,11 +84,11 @@ class SimulationRun {
   bool disturbed_ = false;
   int depth_ = 0;
   std::size_t moments_ = 0;
-  std::size_t stop_after_ = 0;  // at which of these moments stop() is called; 0: at none
+  std::size_t stop_after_ = 0;  // stop() is called at this moment; 0: at none
   std::size_t lives_ = 0;
   std::uint64_t steps_ = 0;
   std::map<std::uint64_t, Identity> seen_;
-  std::set<std::uint64_t> ended_roots_;  // of which a listener was told, in any life
+  std::set<std::uint64_t> ended_roots_;  // roots whose end a listener was told of, in any life
   Findings findings_;
   std::string moment_ = "at the beginning";
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An executor without threads on a memory store behind a FaultStore. A crash is the loss of
-// everything from the next commit on.
+// An executor without threads on a memory store behind a FaultStore. A crash loses everything from
+// the next commit on.
 
 #include "pv2/testing/step_executor.h"
 
@@ -48,7 +48,7 @@ bool StepExecutor::step_and_crash() {
 bool StepExecutor::step_and_crash_after() {
   faults_->crash_after(faults_->commits() + 1, FaultStore::AfterCrash::kFail);
   const bool ran = step();
-  if (!faults_->crashed()) {  // a wait without a record
+  if (!faults_->crashed()) {  // the step began a wait, which makes no record
     faults_->crash_before(faults_->commits() + 1, FaultStore::AfterCrash::kFail);
   }
   open();
@@ -86,7 +86,7 @@ Result<ProcedureResult> StepExecutor::result(ProcedureId id) {
     return Status(StatusCode::kUnavailable,
                   "procedure " + std::to_string(id.value) + " has not ended");
   }
-  return executor_->wait(id);  // it is not live, so this is answered at once
+  return executor_->wait(id);  // the procedure is not live, so wait() returns at once
 }
 
 std::optional<std::string> StepExecutor::row(std::string_view key) const {

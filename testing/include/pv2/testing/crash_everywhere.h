@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // crash_everywhere: plays a story once to count its store commits, then again for every commit,
-// with the machine crashing right before or right after it; opens the store again, lets the story
-// finish, and has it check its end. Two more plays run every step twice (its record is dropped, it
-// runs again) and every step on an object made anew from its record. After a restart it compares
-// every persisted field of every procedure with what was in memory when the crash came. The first
-// bad crash point is reported in words; a story that does not end is one. Exceptions of the story's
-// own code pass through.
+// with the machine crashing right before or right after it. Each time it opens the store again,
+// lets the story finish, and lets it check its end. Two more plays run every step twice (its record
+// is dropped, so it runs again) and run every step on an object restored from its record. After a
+// restart every persisted field of every procedure is compared with what was in memory when the
+// crash came. The first bad crash point is reported in words; a story that does not end is one.
+// Exceptions of the story's own code pass through.
 //
-// The short way is a CrashWorld (one procedure, one world it acts on); a CrashStory has several
-// clients, or clients with a will of their own.
+// A CrashWorld (one procedure, one world that it acts on) is the short way; a CrashStory may have
+// several clients that act on their own.
 
 #pragma once
 
@@ -31,7 +31,7 @@
 
 namespace pv2::testing {
 
-/// What a play has come to.
+/// How a play ended.
 struct CrashEnd {
   ProcedureExecutor& executor;
   ProcedureStore& store;
@@ -39,43 +39,44 @@ struct CrashEnd {
   Findings& findings;
 };
 
-/// What must be the same at the end of every play. Nothing in it may depend on procedure ids, which
-/// a crash makes skip; `result` is compared only between plays in which `id` is the same.
+/// What must be the same at the end of every play. Nothing in it may depend on procedure ids,
+/// because a crash skips some; `result` is compared only between plays in which `id` is the same.
 struct EndState {
   std::string world;
   ProcedureId id{};
   std::string result;
 };
 
-/// A workload with its clients and the world it acts on; a new one is made for every play. What it
-/// holds outlives every crash of that play. All calls come from one thread.
+/// A workload with its clients and the world that it acts on; a new one is made for every play.
+/// What it holds outlives every crash of that play. All calls come from one thread.
 class CrashStory {
  public:
   virtual ~CrashStory() = default;
   virtual void add_types(ProcedureRegistry& registry) = 0;
-  /// A life begins: clients submit what they have not seen accepted, with the nonces of before, and
-  /// ask for results. With the asynchronous verbs only: the life may end at any commit.
+  /// A life begins: clients submit again, with the same nonces, what they have not seen accepted,
+  /// and ask for results. Only asynchronous verbs may be used: the life may end at any commit.
   virtual void begin_life(ProcedureExecutor& executor) = 0;
-  /// Nothing moves but time. What lies outside the engine answers now; true if something did.
+  /// Called when only time could move anything. Something outside the engine may answer now; true
+  /// if it did.
   virtual bool stir(ProcedureExecutor& /*executor*/) { return false; }
-  /// After every turn: what somebody outside does at that moment, with asynchronous verbs only.
-  /// True if something is on its way to the store now.
+  /// Called after every turn: something outside may act at that moment, with asynchronous verbs
+  /// only. True if something is on its way to the store now.
   virtual bool after_turn(ProcedureExecutor& /*executor*/) { return false; }
-  /// Everything has ended. What is wrong goes to end.findings.
+  /// Everything has ended. The story adds what is wrong to end.findings.
   virtual void check_end(CrashEnd& end) = 0;
-  /// Asked after check_end().
+  /// Called after check_end().
   virtual EndState end_state() { return {}; }
 };
 
-/// How thorough. Pairs of crashes grow with the square of the commits, crashes at operations with
-/// the operations of the ground.
+/// How thorough the test is. Pairs of crashes grow with the square of the commits, crashes at
+/// operations with the operations of the ground.
 struct CrashPlan {
-  bool twice = false;  ///< On the memory store, also a second crash at every commit after one.
-  /// Other stores to play on, beside the memory store.
+  bool twice = false;  ///< On the memory store, also a second crash at each later commit.
+  /// More stores to play on, after the memory store.
   std::vector<MakeGround> grounds{};
-  bool operations = false;  ///< On those, also a crash at every operation beneath the commits.
+  bool operations = false;  ///< On `grounds`, also a crash at every operation beneath the commits.
   RetryPolicy retry{};
-  /// Called for each play with what it is, in words; has to call `play`, once, or the play is left
+  /// Called for each play with a description of it; has to call `play`, once, or the play is left
   /// out. For test frameworks that keep a context.
   std::function<void(const std::string& words, const std::function<void()>& play)> around{};
 };
@@ -83,7 +84,7 @@ struct CrashPlan {
 /// What crash_everywhere found.
 struct CrashReport {
   std::size_t plays = 0;    ///< How often the story was played.
-  std::size_t commits = 0;  ///< How many commits it makes when nothing crashes, one step at a time.
+  std::size_t commits = 0;  ///< How many the story makes when nothing crashes, one step at a time.
   std::string failure;      ///< The first bad crash point, in words; empty when there is none.
 
   [[nodiscard]] bool ok() const noexcept { return failure.empty(); }
@@ -91,13 +92,15 @@ struct CrashReport {
 
 using MakeStory = std::function<std::unique_ptr<CrashStory>()>;
 
-/// Plays it all, until something is found. Runs on the calling thread, under a manual clock.
+/// Makes all plays, until one finds something. Runs on the calling thread, under a manual clock.
 [[nodiscard]] CrashReport crash_everywhere(const MakeStory& make, const CrashPlan& plan = {});
 
 /// A world for one procedure. `procedure()` makes what the client submits, the same every time;
-/// `check()` is asked when it has ended. A world may also have
-///     bool stir();               what lies outside answers now (a completion is called); true if
-///     so std::string show() const;  what must be the same at the end, whatever crashed
+/// `check()` is called when the procedure has ended. A world may also have
+///
+///     bool stir();                  something outside answers now (a completion is called);
+///                                   returns whether something did
+///     std::string show() const;     returns what must be the same at the end, whatever crashed
 template <class World>
 concept CrashWorld = requires(World& world, ProcedureRegistry& registry,
                               const ProcedureResult& result, Findings& findings) {
@@ -106,7 +109,7 @@ concept CrashWorld = requires(World& world, ProcedureRegistry& registry,
   world.check(result, findings);
 };
 
-/// The story of one client who submits the procedure of a world until he has its result.
+/// The story of one client that submits the procedure of a world until it has the result.
 template <CrashWorld World>
 class WorldStory final : public CrashStory {
  public:

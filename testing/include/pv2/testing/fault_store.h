@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FaultStore: wraps any store and makes the n-th commit fail, wait, or be the last thing before a
-// crash. It counts what passes and keeps a trace. Except for what it was told to spoil it keeps the
-// contract: order, one list per sync, answers at once where the inner store gives them. A failing
-// request travels through the inner store as an empty batch, so its failure comes back where its
-// success would have. Part of pv2::testing: users wrap their own store with it.
+// FaultStore: wraps any store and makes the n-th commit fail, wait, or be the last one before a
+// crash. It counts the commits and keeps a trace of them. Except for these faults it keeps
+// the contract: order, one list per sync, answers at once where the inner store gives them. A
+// failing request travels through the inner store as an empty batch, so its failure comes back
+// where its success would have. Part of pv2::testing: users wrap their own store with it.
 
 #pragma once
 
@@ -28,10 +28,10 @@ class FaultStore final : public ProcedureStore, private CommitSink {
  public:
   /// What happens to requests after the crash point.
   enum class AfterCrash {
-    kDrop,  ///< Nobody hears of them again, as when the process is gone.
+    kDrop,  ///< They get no answer, as when the process is gone.
     kFail,  ///< They come back, in order, with a failure.
   };
-  /// One row operation that passed.
+  /// One row operation of a commit.
   struct Passed {
     std::size_t commit = 0;
     RowOperation operation{};
@@ -43,19 +43,19 @@ class FaultStore final : public ProcedureStore, private CommitSink {
   explicit FaultStore(std::unique_ptr<ProcedureStore> inner);
   ~FaultStore() override;
 
-  /// Commit `n` and all later ones fail and are not written.
+  /// Commits from `n` on fail and are not written.
   void fail_commit(std::size_t n, Status failure);
-  /// Commit `n` and all later ones wait here until release().
+  /// Commits from `n` on wait here until release().
   void hold_commit(std::size_t n);
   void release();
-  /// Commit `n` and all later ones are not written.
+  /// Commits from `n` on are not written.
   void crash_before(std::size_t n, AfterCrash then = AfterCrash::kDrop);
-  /// Commit `n` is written and nobody learns of it (with kFail it comes back with a failure all the
-  /// same, as an unknown outcome does); all later ones are not written.
+  /// Commit `n` is written, but its answer is lost (with kFail it comes back as a failure although
+  /// it was written, like an unknown outcome); all later ones are not written.
   void crash_after(std::size_t n, AfterCrash then = AfterCrash::kDrop);
 
-  /// Calls `observer` with every commit from now on, before anything becomes of it, on the thread
-  /// that commits. It must not commit, and must not call this store.
+  /// Calls `observer` with every commit from now on, before anything else happens to it, on the
+  /// thread that commits. The observer must not commit, and must not call this store.
   using Observer = std::function<void(std::size_t n, const RowBatch& batch)>;
   void observe(Observer observer);
 
@@ -94,7 +94,7 @@ class FaultStore final : public ProcedureStore, private CommitSink {
 
   CommitSink* sink_ = nullptr;
 
-  // Held across the inner commit(), which only queues: numbers and order must agree.
+  // Held across the inner commit(), which only queues, so that the numbers agree with the order.
   mutable Mutex faults_mutex_;
   Observer observer_ PV2_GUARDED_BY(faults_mutex_);
   std::size_t commits_ PV2_GUARDED_BY(faults_mutex_) = 0;
@@ -110,7 +110,7 @@ class FaultStore final : public ProcedureStore, private CommitSink {
   std::vector<Passed> trace_ PV2_GUARDED_BY(faults_mutex_);
   std::map<const CommitRequest*, std::unique_ptr<Stand>> stands_ PV2_GUARDED_BY(faults_mutex_);
 
-  std::unique_ptr<ProcedureStore> inner_;  // last: its thread uses what stands above
+  std::unique_ptr<ProcedureStore> inner_;  // last: its thread uses the members above
 };
 
 }  // namespace pv2::testing

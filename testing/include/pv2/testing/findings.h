@@ -15,7 +15,7 @@ namespace pv2::testing {
 /// Owned by one thread.
 class Findings {
  public:
-  /// Something is wrong.
+  /// Adds what is wrong, in words.
   void add(std::string words) { list_.push_back(std::move(words)); }
   /// `words` says what was expected; it becomes a finding when that does not hold.
   void expect(bool holds, std::string_view words) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ground: where a store lies, over all the lives of a machine that crashes. A harness opens a store
-// on it, lets the life end somewhere, and opens the next one on what was durable. MemoryGround is
-// the one that is fast; a ground of one's own brings another store to the same test.
+// on it, ends the life somewhere, and opens the next one on what was durable. MemoryGround is fast;
+// with a ground of their own, users put another store through the same test.
 
 #pragma once
 
@@ -19,20 +19,21 @@ namespace pv2::testing {
 class Ground {
  public:
   virtual ~Ground() = default;
-  /// For people: "memory store".
+  /// A name for people: "memory store".
   [[nodiscard]] virtual std::string name() const = 0;
-  /// A life begins on what is durable. The store is pumped: it has no thread of its own.
+  /// A life begins on what is durable. The store has no thread of its own: the executor pumps it.
   virtual std::unique_ptr<ProcedureStore> open_store() = 0;
-  /// A life that was opened here has ended in the middle; its store may still be open.
+  /// A life that was opened here was interrupted; its store may still be open.
   virtual void crash() {}
 
-  /// What the store does beneath its commits (operations of a file system), over all lives; 0 when
-  /// that cannot be interrupted.
+  /// How many operations the store has done beneath its commits (in a file system), over all lives;
+  /// 0 when these cannot be interrupted.
   [[nodiscard]] virtual std::size_t operations() const { return 0; }
-  /// The life that is opened next ends before its n-th operation (from 0).
+  /// The next life that is opened ends before its n-th operation (from 0).
   virtual void crash_before_operation(std::size_t /*operation*/) {}
 
-  /// The disk, for comparing what is on it with what is listed; nullptr when it cannot be copied.
+  /// The disk, for comparing its content with what the executor lists; nullptr when it cannot be
+  /// copied.
   [[nodiscard]] virtual std::shared_ptr<MemoryDisk> disk() const { return nullptr; }
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KeyedClient: a client as he should be, for tests: he submits one operation under one nonce, sends
-// it again in every life of the executor until he has seen the result, and remembers what he was
-// told. What the engine promises to such a client (one id, one run, one result, whatever crashed)
-// he checks himself; a broken promise becomes his trouble().
+// KeyedClient: a well-behaved client, for tests. It submits one operation under one nonce, sends it
+// again in every life of the executor until it has seen the result, and remembers what it was told.
+// It checks what the engine promises to such a client (one id, one run, one result, whatever
+// crashed); a broken promise becomes its trouble().
 
 #pragma once
 
@@ -16,16 +16,16 @@
 
 namespace pv2::testing {
 
-/// Owned by one thread, the one that runs the executor (workers = 0). It may be gone before the
-/// executor is: what comes for it later is dropped.
+/// Owned by one thread, the one that runs the executor (workers = 0). May be destroyed before the
+/// executor is: later answers are dropped.
 class KeyedClient {
  public:
   explicit KeyedClient(Nonce nonce);
 
-  /// A life of the executor begins: nothing that was asked before it will be answered.
+  /// A life of the executor begins: nothing that was asked before will be answered.
   void begin_life();
-  /// Sends the operation, and asks for its result as soon as it is accepted. The same procedure
-  /// with the same arguments every time.
+  /// Sends the operation, and asks for its result as soon as it is accepted. Every call passes the
+  /// same procedure with the same arguments.
   template <ProcedureClass P>
   void submit(ProcedureExecutor& executor, P procedure, std::string owner = {}) {
     executor.submit_async(std::move(procedure), {.nonce = nonce_, .owner = std::move(owner)},
@@ -33,25 +33,25 @@ class KeyedClient {
                             Seen::submitted(seen, executor, answer);
                           });
   }
-  /// Asks for the result of what was accepted before.
+  /// Asks for the result of the operation that was accepted before.
   void ask(ProcedureExecutor& executor);
-  /// Says that he has the result. Once per life; the caller sees to it that there is one.
+  /// Acknowledges the result. To be called once per life, and only when there is a result.
   void acknowledge(ProcedureExecutor& executor);
 
   [[nodiscard]] Nonce nonce() const noexcept { return nonce_; }
-  /// Set as soon as he was told that the submission is durable.
+  /// Set as soon as the client was told that the submission is durable.
   [[nodiscard]] ProcedureId id() const noexcept { return seen_->id; }
   [[nodiscard]] const std::optional<ProcedureResult>& result() const noexcept {
     return seen_->result;
   }
-  /// Whether he was told the result in this life.
+  /// Whether the client was told the result in this life.
   [[nodiscard]] bool told() const noexcept { return seen_->told; }
   /// Whether an acknowledgement is on its way, and whether one was durable.
   [[nodiscard]] bool acknowledging() const noexcept { return seen_->acknowledging; }
   [[nodiscard]] bool acknowledged() const noexcept { return seen_->acknowledged; }
-  /// The last refusal that is no broken promise (a limit was reached): he may send again.
+  /// The last refusal that breaks no promise (a limit was reached): the client may send again.
   [[nodiscard]] const Status& refused() const noexcept { return seen_->refused; }
-  /// The first promise to him that was broken, in words; empty when none was.
+  /// The first broken promise, in words; empty when none was broken.
   [[nodiscard]] const std::string& trouble() const noexcept { return seen_->trouble; }
 
  private:
@@ -73,7 +73,7 @@ class KeyedClient {
   };
 
   Nonce nonce_;
-  std::shared_ptr<Seen> seen_;  // shared with the callbacks that are still out
+  std::shared_ptr<Seen> seen_;  // shared with the callbacks that are still pending
 };
 
 }  // namespace pv2::testing

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A listing in words: every field of a ProcedureInfo in one line, so that two listings can be
-// compared and a difference read. Not a format; nothing parses it.
+// compared and a difference read. Not a format: nothing parses it.
 
 #pragma once
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StepExecutor: an executor for tests that does nothing by itself. The test runs one step at a
-// time, looks at state and rows in between, moves the clock, and lets the machine crash at any
-// moment; the disk, the clock and whatever the procedures act on outlive every crash. What cannot
-// be done is said in a Status; a test framework is not needed.
+// time, looks at state and rows in between, moves the clock, and crashes the machine at any moment;
+// the disk, the clock and whatever the procedures act on outlive every crash. A request that cannot
+// be met gets a Status; no test framework is needed.
 //
 //     StepExecutor steps([&](ProcedureRegistry& types) { types.add<PlaceOrder>(shop); });
 //     auto id = steps.submit(PlaceOrder(shop, "o-42"));
@@ -32,8 +32,8 @@ namespace pv2::testing {
 class StepExecutor {
  public:
   using AddTypes = std::function<void(ProcedureRegistry&)>;
-  /// Changes what it likes of the options of every life (retries, limits), except store, registry,
-  /// clock and threads, which are set after it.
+  /// Changes the options of every life (retries, limits). Store, registry, clock and threads are
+  /// set after it and cannot be changed.
   using Configure = std::function<void(ExecutorOptions&)>;
 
   /// Opens an empty store. `add_types` is called for every life; what it refers to outlives this.
@@ -42,10 +42,10 @@ class StepExecutor {
   StepExecutor(const StepExecutor&) = delete;
   StepExecutor& operator=(const StepExecutor&) = delete;
 
-  /// Why the store could not be opened the last time, or OK. Nothing else may be called then.
+  /// OK, or why the store could not be opened the last time; then nothing else may be called.
   [[nodiscard]] const Status& opened() const noexcept { return opened_; }
 
-  /// Submits and makes it durable. No step runs.
+  /// Submits the procedure and makes it durable. No step runs.
   template <ProcedureClass P>
   Result<ProcedureId> submit(P procedure, SubmitOptions options = {}) {
     auto submitted = executor_->submit(std::move(procedure), std::move(options));
@@ -54,28 +54,30 @@ class StepExecutor {
   }
 
   /// Runs one step, or one undo, and makes its record durable. A lock grant that needs a record of
-  /// its own counts as one. False when nothing can run: it has ended, or waits for time or an
-  /// answer.
+  /// its own counts as a step. False when nothing can run: everything has ended, or waits for time
+  /// or an answer.
   bool step();
-  /// The same, but the machine crashes before the record is durable: the step runs once more.
+  /// Like step(), but the machine crashes before the record is durable: the step will run once
+  /// more.
   bool step_and_crash();
-  /// The same, but the machine crashes right after it is durable, before anybody hears of it.
+  /// Like step(), but the machine crashes right after the record is durable, before the engine
+  /// hears of it.
   bool step_and_crash_after();
   /// Runs everything that can run without time passing. Returns how many steps ran.
   std::size_t run();
   /// Moves the clock, and lets timers queue what is due. Runs no step.
   void advance(Duration time);
   /// Lets time pass, `at_once` each time, until nothing is live; at most a thousand times.
-  /// kDeadlineExceeded, with what is left, if it does not end.
+  /// kDeadlineExceeded, with what is left, if something is still live then.
   Status run_to_the_end(Duration at_once = std::chrono::minutes(10));
-  /// The machine crashes now. What is not durable is lost; the next life begins.
+  /// Crashes the machine now. What is not durable is lost; the next life begins.
   void crash();
 
   /// A live procedure, as of its last record, with its fields as JSON.
   [[nodiscard]] Result<ProcedureInfo> describe(ProcedureId id) const {
     return executor_->describe(id);
   }
-  /// How it ended; kUnavailable while it has not.
+  /// How the procedure ended; kUnavailable while it has not.
   [[nodiscard]] Result<ProcedureResult> result(ProcedureId id);
   /// A row of the host, as it is on the disk.
   [[nodiscard]] std::optional<std::string> row(std::string_view key) const;
