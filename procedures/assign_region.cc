@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps of AssignRegion. Which server is decided in one step and used in the next, so a restart
-// asks the same server under the same effect key. The one hard question is when a server may be
-// left for another: see open().
+// The steps of AssignRegion. One step decides on a server and the next one uses it, so after a
+// restart the same server is asked under the same effect key. The one hard question is when a
+// server may be left for another: see open().
 
 #include "pv2/procedures/assign_region.h"
 
@@ -14,8 +14,8 @@
 namespace pv2 {
 namespace {
 
-// Between two rounds over all servers, when each of them has refused the region. One second: a
-// refusal is about the state of a server (starting, overloaded), which changes no faster.
+// The pause between two rounds over all servers, when each of them has refused the region. One
+// second: a refusal reflects the state of a server (starting, overloaded), which changes no faster.
 constexpr Duration kRoundPause = std::chrono::seconds(1);
 
 }  // namespace
@@ -56,7 +56,8 @@ AssignRegion::Flow AssignRegion::choose_server(StepContext& ctx) {
                                             " is not in the catalogue, so it cannot be assigned"});
   }
   if (target_.empty()) {
-    // Not begun yet: somebody may have brought it online while this waited for the region's lock.
+    // Not begun yet: another procedure may have brought the region online while this one waited for
+    // the region's lock.
     const bool moved = !from_.empty() && row->server != from_;
     const bool online = from_.empty() && row->state == RegionState::kOpen;
     if (moved || online) return done(to_string(row->server));
@@ -106,8 +107,8 @@ AssignRegion::Flow AssignRegion::open(StepContext& ctx) {
     case CallOutcome::Kind::kRefused:
       return choose_another();
     case CallOutcome::Kind::kNotSent:
-      // The catalogue was written by this very run, and a call always follows the write, so this
-      // was the first call.
+      // This run of the step has written the catalogue, and a call always follows that write, so
+      // this was the first call.
       if (opening->value() == Applied::kNow) return choose_another();
       return leave_if_crashed(ctx, call->reason);
     case CallOutcome::Kind::kUnknown:
@@ -117,9 +118,9 @@ AssignRegion::Flow AssignRegion::open(StepContext& ctx) {
 }
 
 AssignRegion::Flow AssignRegion::leave_if_crashed(StepContext& ctx, const std::string& reason) {
-  // The server may have opened the region. Another one may get it only when this one is known to
-  // serve nothing any more, which is what "crashed" in the catalogue means; until then it is asked
-  // again.
+  // The server may have opened the region. Another server may get the region only when this one is
+  // known to serve nothing any more, which is what "crashed" in the catalogue means. Until then
+  // this one is asked again.
   const auto* state = ctx.await<Result<ServerState>>(
       [&](auto done) { ports_->catalogue.read_server(target_, std::move(done)); });
   if (state == nullptr) return wait();

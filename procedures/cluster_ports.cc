@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The list of built-in procedures, in one place, so that a host cannot forget one whose children it
-// would meet later.
+// The list of built-in procedures, in one place, so that a host cannot forget to register one whose
+// children it would meet later.
 
 #include "pv2/procedures/cluster_ports.h"
 

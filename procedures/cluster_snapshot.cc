@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The invariants of a cluster at rest, each a function that says what it found.
+// The invariants of a cluster at rest, each in a function that reports what it found.
 
 #include "pv2/procedures/cluster_snapshot.h"
 

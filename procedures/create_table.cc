@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps of CreateTable. Each one asks for an effect under its effect key and goes on when it is
-// there; asked again after a crash, the cluster sees the same key and does nothing twice.
+// The steps of CreateTable. Each step requests an effect under its effect key and goes on when the
+// effect is there. After a crash the cluster sees the same key again and does nothing twice.
 
 #include "pv2/procedures/create_table.h"
 
@@ -15,15 +15,15 @@
 namespace pv2 {
 namespace {
 
-// Longest name of a namespace, table or family: it becomes a file name, which most systems bound at
-// 255.
+// Longest name of a namespace, table or family: it becomes a file name, and most systems limit
+// those to 255 bytes.
 constexpr std::size_t kNameBytesMax = 200;
 
 bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/// Letters, digits and `_`; in a table or family also `-` and `.`, but not in front.
+/// Letters, digits and `_`; in a table or family also `-` and `.`, but not as the first character.
 Status check_name(std::string_view what, std::string_view name, bool with_punctuation) {
   const auto legal = [&](char c) {
     return is_letter_or_digit(c) || c == '_' || (with_punctuation && (c == '-' || c == '.'));
@@ -103,7 +103,7 @@ CreateTable::Flow CreateTable::pre_operation(StepContext& ctx) {
     return fail({StatusCode::kAlreadyExists,
                  "table " + to_string(descriptor_.name) + " exists already; choose another name"});
   }
-  // Decided here and persisted with this step, so every later run means the same regions.
+  // Decided here and persisted with this step, so every later step and run uses the same regions.
   regions_ = regions_of(descriptor_.name, split_keys_, ctx.id().value);
   return next(CreateTableStep::kWriteFsLayout);
 }
@@ -164,7 +164,7 @@ CreateTable::Flow CreateTable::update_desc_cache(StepContext& ctx) {
 }
 
 CreateTable::Flow CreateTable::post_operation(StepContext& ctx) {
-  // Looks at the world once more instead of trusting what the steps before have been told.
+  // Looks at the catalogue once more instead of trusting the answers that earlier steps were given.
   const auto* row = ctx.await<Result<std::optional<TableRow>>>(
       [&](auto done) { ports_->catalogue.read_table(descriptor_.name, std::move(done)); });
   if (row == nullptr) return wait();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a key space is divided into regions and what they are called. Nothing here can fail.
+// How a key space is divided into regions, and the ids of the regions. Nothing here can fail.
 
 #include "pv2/procedures/region.h"
 
@@ -43,7 +43,7 @@ std::vector<RegionInfo> regions_of(const TableName& table, std::vector<std::stri
 }
 
 std::vector<std::string> even_split_keys(std::size_t regions) {
-  constexpr std::size_t kKeys = 65536;  // what two bytes can tell apart
+  constexpr std::size_t kKeys = 65536;  // two bytes have this many values
   regions = std::clamp<std::size_t>(regions, 1, kKeys);
   std::vector<std::string> keys;
   for (std::size_t i = 1; i < regions; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words for servers, their states and the ends of calls to them. Nothing here can fail.
+// The texts for servers, their states and the outcomes of calls to them. Nothing here can fail.
 
 #include "pv2/procedures/server.h"
 

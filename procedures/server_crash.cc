@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps of ServerCrash. What it did is not trusted: CHECK looks at the catalogue, and as long
-// as a region is recorded on the dead server, the round begins anew.
+// The steps of ServerCrash. CHECK does not trust what the earlier steps did: it looks at the
+// catalogue, and as long as a region is recorded on the dead server, the round begins again.
 
 #include "pv2/procedures/server_crash.h"
 
@@ -41,8 +41,8 @@ ServerCrash::Flow ServerCrash::execute_from_state(ServerCrashStep step, StepCont
 }
 
 ServerCrash::Flow ServerCrash::start(StepContext& ctx) {
-  // First the server stops serving, then the catalogue says so: whoever reads "crashed" may give
-  // its regions to others.
+  // First the server stops serving, then the catalogue says so: a reader of "crashed" may give the
+  // server's regions to others.
   const auto* fenced =
       ctx.await<Status>([&](auto done) { ports_->servers.fence(server_, std::move(done)); });
   if (fenced == nullptr) return wait();
@@ -84,7 +84,8 @@ ServerCrash::Flow ServerCrash::assign(StepContext& ctx) {
   }
   if (!all_here) return wait();
   for (std::size_t i = 0; i < regions_.size(); ++i) {
-    // Its row does not name the dead server any more: whoever was opening it has gone elsewhere.
+    // The row no longer names the dead server: the procedure that was opening the region has chosen
+    // another server.
     if (marks[i]->status().code() == StatusCode::kFailedPrecondition) continue;
     if (!marks[i]->ok()) return retry(marks[i]->status());
     ctx.spawn(AssignRegion(*ports_, regions_[i], static_cast<std::uint32_t>(i), server_));
@@ -112,7 +113,7 @@ ServerCrash::Flow ServerCrash::finish(StepContext& ctx) {
 }
 
 Nonce crash_nonce(const ServerName& server) {
-  constexpr std::uint64_t kGroup = 0x5365727665724372;  // "ServerCr": apart from every client's
+  constexpr std::uint64_t kGroup = 0x5365727665724372;  // "ServerCr": no client uses this group
   const std::uint64_t value = internal::stable_hash(to_string(server));
   return {.group = kGroup, .value = value != 0 ? value : 1};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A hash that is the same in every build and on every machine, because region ids and nonces made
-// from it are persisted. It is no protection against somebody who wants a collision.
+// from it are persisted. It does not protect against deliberate collisions.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace pv2::internal {
 
-/// FNV-1a, then the finaliser of SplitMix64, so that short texts differ in all bits.
+/// FNV-1a, then the finaliser of SplitMix64, which makes short texts differ in all bits.
 [[nodiscard]] constexpr std::uint64_t stable_hash(std::string_view text,
                                                   std::uint64_t salt = 0) noexcept {
   std::uint64_t hash = 0xCBF29CE484222325ULL ^ salt;

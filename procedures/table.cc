@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words for tables and their states. Nothing here can fail.
+// The texts for tables and their states. Nothing here can fail.
 
 #include "pv2/procedures/table.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The catalogue's file: replayed at open, appended to afterwards.
+// The catalogue's file: replayed when it is opened, appended to afterwards.
 
 #include "cluster/catalogue_journal.h"
 
@@ -19,7 +19,7 @@
 namespace pv2 {
 namespace {
 
-/// The entries of `bytes`, and how many bytes they take; what follows them is a torn tail.
+/// The entries of `bytes`, and how many bytes they take; the bytes after them are a torn tail.
 Result<std::pair<std::vector<JournalEntry>, std::size_t>> decode(std::string_view bytes) {
   std::vector<JournalEntry> entries;
   std::string_view rest = bytes;
@@ -72,7 +72,7 @@ Result<std::unique_ptr<CatalogueJournal>> CatalogueJournal::open(
                                                  entry.write.effect_key + " cannot be replayed");
     }
   }
-  // What was read may be in the page cache only: the process that wrote it may have died before its
+  // What was read may be only in the page cache: the process that wrote it may have died before its
   // sync.
   if (::fdatasync(fd) != 0) return internal::io_error("sync", path);
   if (Status bad = internal::sync_directory(path.parent_path()); !bad.ok()) return bad;
@@ -83,8 +83,8 @@ CatalogueJournal::~CatalogueJournal() { ::close(fd_); }
 
 Result<Applied> CatalogueJournal::apply(CatalogueWrite write) {
   if (!failure_.ok()) return failure_;
-  // In memory first: nobody else looks at the state before this returns, and a failed append ends
-  // everything.
+  // In memory first: no other code looks at the state before this returns, and after a failed
+  // append the journal takes no more writes.
   const Result<Applied> applied = state_.apply(write);
   JournalEntry entry{JournalEntry::Kind::kApplied, std::move(write), {}};
   if (!applied.ok()) {

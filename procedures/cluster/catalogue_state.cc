@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules of the catalogue. A write is checked whole before any of it is applied.
+// The rules of the catalogue. A whole write is checked before any of it is applied.
 
 #include "cluster/catalogue_state.h"
 
@@ -38,7 +38,7 @@ Result<Applied> CatalogueState::apply(const CatalogueWrite& write) {
     RegionRow& kept = regions_[row.region.id];
     const std::uint64_t sequence = std::max(kept.open_sequence, row.open_sequence);
     kept = row;
-    kept.open_sequence = sequence;  // it never decreases, whatever a writer knew
+    kept.open_sequence = sequence;  // it never decreases, whatever the writer knew
   }
   for (const ServerRow& row : write.servers) servers_[row.name] = row.state;
   effects_.emplace(write.effect_key, 1);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CatalogueState: what the catalogue knows and which change of it may follow which. Every catalogue
-// of this tree is this one plus a way to keep it: the rules exist once. It does no I/O and takes no
-// lock.
+// CatalogueState: the content of the catalogue, and which change may follow which. The catalogues
+// of this tree differ only in how they keep this state, so the rules exist once. It does no I/O and
+// takes no lock.
 //
-//     region row     from                                   to
-//                    (none), CLOSED, CLOSING                CLOSED
-//                    any                                    OPENING
-//                    OPENING, OPEN   on the same server     OPEN
-//                    OPEN, CLOSING   on the same server     CLOSING
-//                    any but CLOSED  on the same server     ABNORMALLY_CLOSED
-//     server row     (none), ONLINE, CRASHED -> CRASHED; CRASHED, RETIRED -> RETIRED
+//     row       new state           allowed from
+//     region    CLOSED              (none), CLOSED, CLOSING
+//               OPENING             any
+//               OPEN                OPENING, OPEN   on the same server
+//               CLOSING             OPEN, CLOSING   on the same server
+//               ABNORMALLY_CLOSED   any but CLOSED  on the same server
+//     server    CRASHED             (none), ONLINE, CRASHED
+//               RETIRED             CRASHED, RETIRED
 //
 // No row is OPENING or OPEN on a server that is CRASHED or RETIRED: that is the fence.
 
@@ -32,8 +33,8 @@ namespace pv2 {
 /// Owned by one thread, or guarded by its owner.
 class CatalogueState {
  public:
-  /// Applies all of `write`, or nothing. What an effect key has done is remembered for ever: this
-  /// is the catalogue of a small cluster.
+  /// Applies all of `write`, or nothing. Effect keys are remembered for ever: this is the catalogue
+  /// of a small cluster.
   Result<Applied> apply(const CatalogueWrite& write);
 
   [[nodiscard]] std::optional<TableRow> table(const TableName& name) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words for the calls of the ports. Nothing here can fail.
+// The texts for the calls of the ports. Nothing here can fail.
 
 #include "pv2/procedures/cluster_call.h"
 

@@ -49,7 +49,8 @@ Result<std::vector<ServerName>> ClusterDirectory::registered() const {
   std::vector<ServerName> names;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(root_ / "servers", error)) {
-    // A registration that is only just being written has another name, which is none of a server.
+    // A registration that is still being written has another name, which is not the name of a
+    // server.
     const ServerName name = parse_server_name(entry.path().filename().string());
     if (!name.empty()) names.push_back(name);
   }

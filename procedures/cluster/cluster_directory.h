@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where everything of the small cluster lies on disk:
+// Where the parts of the small cluster lie on disk:
 //
 //     <cluster>/catalogue.journal     the catalogue (catalogue_journal.h)
 //     <cluster>/tables/               the table directories (table_directories.h)
 //     <cluster>/servers/<name>        a registered region server: its port
-//     <cluster>/fenced/<name>         the same, of one that must not serve any more
-//     <cluster>/opened/<name>         what that server really did: one line per opening or closing
+//     <cluster>/fenced/<name>         the port of a server that must not serve any more
+//     <cluster>/opened/<name>         what that server did: one line per opening or closing
 //
 // <name> is to_string(ServerName). Nothing here is cached.
 
@@ -24,7 +24,7 @@
 
 namespace pv2 {
 
-/// Paths and registrations. Const methods may be called concurrently, also by other processes.
+/// Paths and registrations. Const methods may be called concurrently, also by several processes.
 class ClusterDirectory {
  public:
   explicit ClusterDirectory(std::filesystem::path root) : root_(std::move(root)) {}
@@ -38,15 +38,15 @@ class ClusterDirectory {
   Status make() const;
 
   Status register_server(const ServerName& name, std::uint16_t port) const;
-  /// From here on the server is not registered, which it notices itself. A name that is not
-  /// registered is fine.
+  /// From here on the server is not registered, which it notices itself. OK also for a name that is
+  /// not registered.
   Status unregister_server(const ServerName& name) const;
   [[nodiscard]] bool is_registered(const ServerName& name) const;
   [[nodiscard]] Result<std::vector<ServerName>> registered() const;
-  /// Where to reach a server, fenced ones included; kNotFound when there never was one.
+  /// The port of a server, even of a fenced one; kNotFound when there never was such a server.
   [[nodiscard]] Result<std::uint16_t> port(const ServerName& name) const;
 
-  /// How often each line stands in the files under opened/: what region servers did, by effect key.
+  /// How often each line occurs in the files under opened/: what region servers did, by effect key.
   [[nodiscard]] Result<std::map<std::string, unsigned>> server_effects() const;
 
  private:

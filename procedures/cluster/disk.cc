@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The file operations of the small cluster, on the system's calls, because the standard library has
-// no sync.
+// The file operations of the small cluster. They use system calls, because the standard library
+// cannot sync.
 
 #include "cluster/disk.h"
 

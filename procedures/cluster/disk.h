@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The few file operations of the small cluster, each with a Status that names the file and the act.
-// What is durable when is said at each; none of them retries.
+// Each says what is durable when it returns; none retries.
 
 #pragma once
 
@@ -19,11 +19,11 @@ Status io_error(std::string_view act, const std::filesystem::path& path);
 /// Makes a directory's entries durable.
 Status sync_directory(const std::filesystem::path& path);
 
-/// Creates the directory (its parent exists), durably; it may exist already.
+/// Creates the directory, durably; it may exist already. Its parent must exist.
 Status make_directory(const std::filesystem::path& path);
 
-/// Writes a file whole or not at all: a temporary file, synced, then renamed, then the directory
-/// synced.
+/// Writes a file completely or not at all: writes a temporary file, syncs it, renames it, then
+/// syncs the directory.
 Status write_file(const std::filesystem::path& path, std::string_view bytes);
 
 /// The bytes of a file; kNotFound when there is none.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looking at a small cluster from outside: journal, directories, and a question to each region
+// Looks at a small cluster from outside: at its journal and its directories, and asks each region
 // server.
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 /// What an applied write did, in words that must not occur twice: a table reaches a state once, a
 /// region is open on a server under one sequence once, a server crashes once. (A region may be
-/// OPENING on one server twice, with another in between.)
+/// OPENING on one server twice, with another server in between.)
 void count_effects(const CatalogueWrite& write, std::map<std::string, unsigned>& effects) {
   for (const TableRow& row : write.tables) {
     ++effects["table " + to_string(row.descriptor.name) + " becomes " +
@@ -66,7 +66,7 @@ Result<ClusterSnapshot> inspect_cluster(const std::filesystem::path& directory) 
   auto directories = TableDirectories(files.tables()).list();
   if (!directories.ok()) return directories.status();
   snapshot.directories = std::move(*directories);
-  // What a cache that is filled now would know.
+  // What a cache that is filled now would contain.
   for (const auto& found : snapshot.directories) snapshot.cached.push_back(found.descriptor.name);
 
   auto done = files.server_effects();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One connection per request, on one thread. Each request keeps itself alive through its pending
-// callbacks; the deadline closes the socket, which ends them.
+// callbacks; the deadline closes the socket, which ends the callbacks.
 
 #include "cluster/line_client.h"
 

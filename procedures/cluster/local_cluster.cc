@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LocalCluster: the ports, tied to files and sockets. Everything that touches the disk runs on one
-// thread, in the order in which it was asked; calls to servers run on the thread of the LineClient.
+// LocalCluster: implements the ports with files and sockets. Everything that touches the disk runs
+// on one thread, in the order of the calls; calls to servers run on the thread of the LineClient.
 
 #include "pv2/procedures/local_cluster.h"
 
@@ -107,7 +107,7 @@ class LocalCluster::Impl final : public Catalogue,
       pass(ClusterCall::kFence, Phase::kAsked, {});
       if (Status bad = directory_.unregister_server(server); !bad.ok()) return done(std::move(bad));
       const Result<std::uint16_t> port = directory_.port(server);
-      // Never registered, so nobody could ever call it.
+      // The server was never registered, so it can never have been called.
       if (port.status().code() == StatusCode::kNotFound) return done(Status());
       if (!port.ok()) return done(port.status());
       client_.ask(*port, "STOP " + to_string(server),
@@ -126,7 +126,7 @@ class LocalCluster::Impl final : public Catalogue,
     if (probe_) probe_({call, phase, effect_key});
   }
 
-  /// Runs `work` on the disk thread and answers with what it returns.
+  /// Runs `work` on the disk thread and answers with its result.
   template <class T, class Work>
   void on_disk(ClusterCall call, std::string effect_key, Completion<T> done, Work work) {
     boost::asio::post(disk_, [this, call, effect_key = std::move(effect_key),
@@ -140,8 +140,8 @@ class LocalCluster::Impl final : public Catalogue,
 
   void call_server(ClusterCall kind, RegionCall call, std::string line,
                    Completion<CallOutcome> done) {
-    // Registrations are read on the disk thread, so that a fence that was asked for earlier is
-    // seen.
+    // Registrations are read on the disk thread, so that this call sees a fence that was asked for
+    // earlier.
     boost::asio::post(disk_, [this, kind, call = std::move(call), line = std::move(line),
                               done = std::move(done)] {
       pass(kind, Phase::kAsked, call.effect_key);
@@ -158,7 +158,7 @@ class LocalCluster::Impl final : public Catalogue,
 
   const ClusterDirectory directory_;
   const TableDirectories tables_;
-  // The disk thread's alone, once load() has returned.
+  // Used only by the disk thread once load() has returned.
   const std::unique_ptr<CatalogueJournal> journal_;
   std::set<TableName> cached_;
   const ClusterProbe probe_;
@@ -167,7 +167,7 @@ class LocalCluster::Impl final : public Catalogue,
   ClusterPorts ports{*this, *this, *this, *this};
 
  private:
-  // The threads last: they go first, while everything they use is still there.
+  // The threads come last, so they are destroyed first, while everything they use still exists.
   LineClient client_;
   boost::asio::thread_pool disk_{1};
 };

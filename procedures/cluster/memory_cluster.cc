@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MemoryCluster: every call does its work under one mutex when it is made; only the answer may come
-// later. So what a crash of the executor loses is the answer, as with a real cluster.
+// later. So a crash of the executor loses the answer, as with a real cluster.
 
 #include "pv2/procedures/memory_cluster.h"
 
@@ -21,13 +21,13 @@
 namespace pv2 {
 namespace {
 
-/// Everything there is in the cluster. Guarded by its owner.
+/// The state of the whole cluster. Guarded by its owner.
 struct World {
   struct Server {
     bool alive = true;
     bool registered = true;
     std::map<std::string, std::uint64_t> open;
-    std::map<std::string, CallOutcome> answered;  // by effect key: a server keeps its word
+    std::map<std::string, CallOutcome> answered;  // by effect key, to be repeated
   };
   struct Directory {
     TableDescriptor descriptor;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The region server's process. One request per connection, one line each way:
+// The process of a region server. One request per connection, one line each way:
 //
-//     OPEN <server> <effect key> <region id> <last sequence>    DONE <open sequence> | REFUSED
-//     <reason> CLOSE <server> <effect key> <region id>                   DONE 0 | REFUSED <reason>
-//     LIST <server>                                             REGIONS {<region id>=<open
-//     sequence>} STOP <server>                                             (the connection ends
-//     with the process)
+//     OPEN <server> <effect key> <region id> <last sequence>
+//          -> DONE <open sequence>, or REFUSED <reason>
+//     CLOSE <server> <effect key> <region id>
+//          -> DONE 0, or REFUSED <reason>
+//     LIST <server>
+//          -> REGIONS {<region id>=<open sequence>}
+//     STOP <server>
+//          -> (the connection ends with the process)
 //
-// A request that names another server is answered STRANGER: a port can come to belong to somebody
-// else. The same effect key always gets the same answer, and its effect happens once.
+// A request that names another server is answered STRANGER, because a port can later belong to
+// another server. The same effect key always gets the same answer, and its effect happens once.
 
 #include "pv2/procedures/region_server.h"
 
@@ -43,11 +46,11 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-// How often it looks whether it is still registered: a server that was declared dead serves no
+// How often the server checks that it is still registered: one that was declared dead serves no
 // longer than this.
 constexpr auto kLease = std::chrono::milliseconds(50);
 
-/// Everything of one server. Owned by the thread that runs its io_context.
+/// The state of one server. Owned by the thread that runs its io_context.
 class RegionServer {
  public:
   RegionServer(asio::io_context& io, const RegionServerOptions& options)
@@ -73,7 +76,7 @@ class RegionServer {
   }
 
  private:
-  /// One connection; it owns itself through the callbacks that are pending.
+  /// One connection; its pending callbacks own it.
   struct Connection {
     explicit Connection(tcp::socket s) : socket(std::move(s)) {}
     tcp::socket socket;
@@ -120,7 +123,8 @@ class RegionServer {
     if (verb == "OPEN") words >> last_sequence;
     if (!words || (verb != "OPEN" && verb != "CLOSE"))
       return "REFUSED I do not understand: " + line;
-    // Fenced a moment ago: nothing may be opened here any more, and this is the last answer.
+    // Not registered any more: it has just been fenced. It may open nothing, and ends without an
+    // answer.
     if (!directory_.is_registered(name_)) std::_Exit(0);
     const auto said = answered_.find(key);
     if (said != answered_.end()) return said->second;
@@ -147,7 +151,8 @@ class RegionServer {
     return text;
   }
 
-  /// For whoever counts effects later. Not synced: it has to survive this process, not the machine.
+  /// Records an effect, to be counted later. Not synced: the record has to survive this process,
+  /// not the machine.
   void note(const std::string& effect) const {
     const std::string line = effect + '\n';
     if (::write(opened_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
@@ -169,7 +174,7 @@ class RegionServer {
 int run_region_server(const RegionServerOptions& options) {
   const pid_t parent = ::getppid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The parent may have ended before the line above.
+  // The parent may have ended before the line above took effect.
   if (::getppid() != parent) return 0;
   try {
     asio::io_context io(1);

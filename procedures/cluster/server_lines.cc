@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lines to region servers, and what their answers mean.
+// The lines sent to region servers, and the meaning of their answers.
 
 #include "cluster/server_lines.h"
 
@@ -36,14 +36,14 @@ CallOutcome classify(const LineAnswer& answer) {
     return done;
   }
   if (verdict == "REFUSED") return {CallOutcome::Kind::kRefused, 0, answer.text};
-  // The port belongs to another server now; ours never saw the request.
+  // The port belongs to another server now; the intended one never saw the request.
   if (verdict == "STRANGER") return {CallOutcome::Kind::kNotSent, 0, answer.text};
   return {CallOutcome::Kind::kUnknown, 0, "the answer makes no sense: " + answer.text};
 }
 
 bool has_stopped(const LineAnswer& answer) {
-  // Nobody listens, or somebody else does, or the connection ended with the process. A silence is
-  // no proof.
+  // Nobody listens on the port, or another server does, or the connection ended with the process. A
+  // missing answer proves nothing.
   return answer.kind != LineAnswer::Kind::kSilent;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The client's half of the region server's line protocol (region_server.cc): from a call to a line,
-// and from what came back to one of the four ends. Nothing here does I/O.
+// and from the answer to one of the four outcomes. Nothing here does I/O.
 
 #pragma once
 

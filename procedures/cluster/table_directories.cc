@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writing and reading table directories. Names come from procedures that have checked them: no
+// Writes and reads table directories. Names come from procedures that have checked them: no
 // separator, no leading dot.
 
 #include "cluster/table_directories.h"
@@ -27,7 +27,7 @@ std::string framed(T value) {
   return bytes;
 }
 
-/// Leaves a file alone that holds these bytes already. `made` tells whether it had to write.
+/// Leaves a file alone that already holds these bytes; otherwise writes it and calls `made`.
 Status ensure_file(const fs::path& path, const std::string& bytes,
                    const std::function<void()>& made) {
   const Result<std::string> there = internal::read_file(path);
@@ -99,7 +99,7 @@ Result<std::vector<ClusterSnapshot::Directory>> TableDirectories::list() const {
     for (const fs::path& table : subdirectories(name_space)) {
       Result<TableDescriptor> descriptor =
           read_descriptor({name_space.filename().string(), table.filename().string()});
-      // A directory without a descriptor is one that is only just being made.
+      // A directory without a descriptor is still being made.
       if (descriptor.status().code() == StatusCode::kNotFound) continue;
       if (!descriptor.ok()) return descriptor.status();
       found.push_back({std::move(*descriptor), {}});

@@ -5,8 +5,8 @@
 //     <root>/<namespace>/<table>/descriptor          one frame: the TableDescriptor
 //     <root>/<namespace>/<table>/<region id>/region  one frame: the RegionInfo
 //
-// Every file appears whole or not at all, but a layout is many files: a crash leaves a part of
-// them, and the next write_layout() completes it. Thread-safe as far as two callers work on
+// Every file appears completely or not at all, but a layout has many files: a crash leaves some of
+// them, and the next write_layout() adds the rest. Thread-safe as long as two callers work on
 // different tables.
 
 #pragma once
@@ -26,10 +26,10 @@ namespace pv2 {
 
 class TableDirectories {
  public:
-  /// `root` exists.
+  /// `root` must exist.
   explicit TableDirectories(std::filesystem::path root) : root_(std::move(root)) {}
 
-  /// See TableFiles::write_layout(). `made` is called after each thing that it made.
+  /// See TableFiles::write_layout(). Calls `made` after each directory or file that it made.
   Status write_layout(const TableDescriptor& descriptor, const std::vector<RegionInfo>& regions,
                       const std::function<void()>& made) const;
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // AssignRegion: brings one region online on a live server. CreateTable and ServerCrash run one for
-// each region. It is final on success: whoever undoes the operation around it has to decide what
+// each region. It is final on success: the undo of the operation around it has to decide what
 // becomes of an open region.
 //
 //     CHOOSE_SERVER -> OPEN -> CONFIRM_OPEN
-//           ^___________|__________|            another server, when this one refused, was not
-//           reached, or crashed
+//           ^___________|__________|
 //
-// It never fails: while no server takes the region it waits and asks again. Two servers never hold
-// the region, because it leaves a server that may have it only once that server is recorded as
-// crashed (docs/cluster.md).
+//     back to CHOOSE_SERVER: the server refused, was not reached, or crashed
+//
+// It never fails: while no server takes the region, it waits and asks again. Two servers never hold
+// the region, because AssignRegion leaves a server that may have it only once that server is
+// recorded as crashed (docs/cluster.md).
 
 #pragma once
 
@@ -33,15 +34,15 @@ class AssignRegion final : public StateMachineProcedure<AssignRegionStep> {
  public:
   static constexpr std::string_view kType = "cluster.AssignRegion";
   static constexpr bool kFinalOnSuccess = true;
-  // Nothing is undone: a region that is open somewhere is where it should be.
+  // Nothing is undone: a region that is open on some server may stay there.
   static constexpr auto kSteps =
       steps(step(AssignRegionStep::kChooseServer, "CHOOSE_SERVER", kNoUndo),
             step(AssignRegionStep::kOpen, "OPEN", kNoUndo),
             step(AssignRegionStep::kConfirmOpen, "CONFIRM_OPEN", kNoUndo));
 
   explicit AssignRegion(ClusterPorts& ports) : ports_(&ports) {}
-  /// Assigns `region`. `spread` makes neighbours choose different servers. With `from`: only if the
-  /// catalogue still records the region there.
+  /// Assigns `region`. `spread` makes neighbouring regions choose different servers. With `from`,
+  /// the region is assigned only if the catalogue still records it on that server.
   AssignRegion(ClusterPorts& ports, RegionInfo region, std::uint32_t spread, ServerName from = {});
 
   void fields(auto& f) {
@@ -69,9 +70,9 @@ class AssignRegion final : public StateMachineProcedure<AssignRegionStep> {
   std::uint32_t spread_ = 0;
   ServerName from_;
   ServerName target_;                ///< Decided in CHOOSE_SERVER, used from OPEN on.
-  std::uint64_t last_sequence_ = 0;  ///< Of the catalogue, when the server was chosen.
+  std::uint64_t last_sequence_ = 0;  ///< From the catalogue, when the server was chosen.
   std::uint64_t open_sequence_ = 0;  ///< What the server answered.
-  std::vector<ServerName> avoided_;  ///< Did not take it in this round.
+  std::vector<ServerName> avoided_;  ///< Servers that did not take the region in this round.
 };
 
 }  // namespace pv2

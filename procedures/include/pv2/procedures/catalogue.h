@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Catalogue: the port to the table of tables (HBase's hbase:meta): which tables, regions and
-// servers there are and in which state. It is durable on its own, outside the engine's store, and
-// outlives any executor.
+// Catalogue: the port to the catalogue (HBase's hbase:meta): which tables, regions and servers
+// there are, and in which state. It is durable on its own, outside the engine's store, and outlives
+// any executor.
 //
 // How it fails: kUnavailable or kIoError may pass; asking again with the same effect key is always
 // safe. kFenced and kFailedPrecondition are decisions and stay: nothing was changed.
@@ -39,9 +39,9 @@ struct CatalogueWrite {
   }
 };
 
-/// Whether this very call wrote, or an earlier one with the same effect key had. Whoever writes
-/// before a remote call learns from it whether that call may have been made before. Persisted in
-/// the journal.
+/// Whether this call wrote, or an earlier one with the same effect key had. A procedure that writes
+/// before a remote call learns from this whether the remote call may have been made before.
+/// Persisted in the journal.
 enum class Applied : std::uint8_t { kNow = 1, kBefore = 2 };
 
 /// Thread-safe. Every call returns at once; its completion is called once, from any thread, perhaps
@@ -54,15 +54,15 @@ class Catalogue {
   virtual void read_table(TableName name, Completion<Result<std::optional<TableRow>>> done) = 0;
   /// The row of the region with that id; nullopt when there is none.
   virtual void read_region(std::string id, Completion<Result<std::optional<RegionRow>>> done) = 0;
-  /// Every region that is recorded on `server`, in whatever state.
+  /// Every region that is recorded on `server`, in any state.
   virtual void regions_on(ServerName server, Completion<Result<std::vector<RegionRow>>> done) = 0;
-  /// What is known against a server; kOnline when nothing is.
+  /// The recorded state of a server; kOnline when none is recorded.
   virtual void read_server(ServerName name, Completion<Result<ServerState>> done) = 0;
 
-  /// Writes rows, durably when the completion says so.
+  /// Writes rows; they are durable when the completion says so.
   ///
   /// kFenced: a row puts a region on a server that is crashed or retired. kFailedPrecondition: a
-  /// row does not follow from the one that is there (the message names both).
+  /// row may not follow the existing one (the message names both).
   virtual void write(CatalogueWrite write, Completion<Result<Applied>> done) = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls of the ports and the moments within one, as words: for scripts of failures and for
-// probes that watch a cluster at work, or end its process at a chosen moment.
+// The calls of the ports, and the moments within a call, as values: for tests that let calls fail,
+// and for probes that watch a cluster at work or end its process at a chosen moment.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClusterPorts: everything that a procedure may know of the cluster, in one dependency. What is
-// behind the ports (memory, processes on one machine, a real cluster) is not a procedure's business
-// and may change without it.
+// ClusterPorts: everything that a procedure may know of the cluster, in one dependency. What
+// implements the ports (memory, processes on one machine, a real cluster) does not concern a
+// procedure and may change without it.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace pv2 {
 
-/// The ports of one cluster, which outlive whoever holds this. Const methods may be called
+/// The ports of one cluster; they must outlive every holder of this. Const methods may be called
 /// concurrently.
 struct ClusterPorts {
   Catalogue& catalogue;
@@ -24,7 +24,7 @@ struct ClusterPorts {
   DescriptorCache& descriptors;
 };
 
-/// Registers CreateTable, AssignRegion and ServerCrash. `ports` outlives the executor.
+/// Registers CreateTable, AssignRegion and ServerCrash. `ports` must outlive the executor.
 void add_cluster_procedures(ProcedureRegistry& registry, ClusterPorts& ports);
 
 }  // namespace pv2

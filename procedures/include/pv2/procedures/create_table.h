@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CreateTable: makes a table: its directory, its rows in the catalogue, its regions on servers. Six
-// steps, the same six as in HBase. The first one only checks and decides; behind it lies the point
-// of no return, and whatever cannot be reached then is asked again, with a growing pause, until it
+// CreateTable: makes a table: its directory, its rows in the catalogue, its regions on servers. It
+// has the same six steps as in HBase. The first one only checks and decides, and ends at the point
+// of no return; what later steps cannot reach they ask again, with a growing pause, until it
 // answers.
 //
-// How it fails: in the first step only. kInvalidArgument: a bad name, no family, or a repeated
-// split key. kAlreadyExists: there is such a table. Nothing was changed then. Its result is the
+// How it fails: in the first step only, before anything is changed. kInvalidArgument: a bad name,
+// no family, or a repeated split key. kAlreadyExists: there is such a table. Its result is the
 // table's name.
 
 #pragma once
@@ -44,7 +44,7 @@ class CreateTable final : public StateMachineProcedure<CreateTableStep> {
             step(CreateTableStep::kPostOperation, "POST_OPERATION", kNoUndo));
 
   explicit CreateTable(ClusterPorts& ports) : ports_(&ports) {}
-  /// One region more than there are split keys; see even_split_keys().
+  /// Makes one region more than there are split keys; see even_split_keys().
   CreateTable(ClusterPorts& ports, TableDescriptor descriptor,
               std::vector<std::string> split_keys = {});
 

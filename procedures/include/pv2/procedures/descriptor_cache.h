@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DescriptorCache: the port to the memory of table descriptors from which the control plane answers
-// "which tables are there?". It is volatile and is filled from the table directories, so it can be
-// refreshed at any time and lost at any time.
+// DescriptorCache: the port to the cache of table descriptors from which the control plane answers
+// "which tables are there?". It is volatile and filled from the table directories, so it can be
+// lost and refreshed at any time.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MemoryCluster: a whole cluster behind the ports, in memory, that does what it is told: it can
-// fail any call in any of the ways a real one can, and counts every effect by its key. It outlives
+// MemoryCluster: a whole cluster behind the ports, in memory, for tests. A test can make any call
+// fail in each way in which a real one can, and every effect is counted by its key. It outlives
 // executors, so a test can crash one and start the next on the same cluster. It is no model of time
 // or load.
 
@@ -26,15 +26,15 @@ namespace pv2 {
 enum class ClusterFault : std::uint8_t {
   kFail,         ///< Nothing happens. A call to a server: not sent.
   kRefuse,       ///< Calls to servers only: refused.
-  kLoseRequest,  ///< Nothing happens, and the caller cannot know. A call to a server: unknown.
-  kLoseReply,    ///< It happens, and the caller cannot know. A call to a server: unknown.
+  kLoseRequest,  ///< Nothing happens, but the caller cannot know that. A call to a server: unknown.
+  kLoseReply,    ///< It happens, but the caller cannot know that. A call to a server: unknown.
   kHalf,         ///< kWriteLayout only: part of it happens.
 };
 
 /// When completions are called.
 enum class Delivery : std::uint8_t {
-  kInline,  ///< From within the call: the step goes straight on.
-  kQueued,  ///< When the test says deliver_one() or deliver_all(): the step waits.
+  kInline,  ///< From within the call: the step goes on at once.
+  kQueued,  ///< When the test calls deliver_one() or deliver_all(): the step waits.
 };
 
 /// Thread-safe.
@@ -45,19 +45,19 @@ class MemoryCluster {
   MemoryCluster(const MemoryCluster&) = delete;
   MemoryCluster& operator=(const MemoryCluster&) = delete;
 
-  /// The dependency of the procedures; valid as long as this.
+  /// What the procedures depend on; valid as long as this.
   [[nodiscard]] ClusterPorts& ports();
 
-  /// Starts a server; its start code is a number that was not used before.
+  /// Starts a server; its start code was not used before.
   ServerName add_server(std::string_view host);
-  /// The server dies with all it has open. It stays registered, as a real one does for a while, and
-  /// calls to it are not sent.
+  /// The server dies with all that it has open. It stays registered, as a real one does for a
+  /// while, and calls to it are not sent.
   void kill_server(const ServerName& server);
 
-  /// The next `times` calls of that kind that are not failed already fail like this, one after the
-  /// other.
+  /// Adds a fault to the queue of that kind of call: `times` of its calls fail like this, after
+  /// those for which a fault is queued already.
   void fail_next(ClusterCall call, ClusterFault fault, unsigned times = 1);
-  /// How many calls of that kind there were.
+  /// How many calls of that kind were made.
   [[nodiscard]] std::size_t calls(ClusterCall call) const;
 
   /// With Delivery::kQueued: answers the oldest call, or returns false when there is none.

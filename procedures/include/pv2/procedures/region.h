@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a region is to the cluster: a range of keys of one table with a name of its own, and its row
-// in the catalogue, which says where it is. Which change of a row may follow which is the
-// catalogue's business (cluster/catalogue_state.h).
+// What a region is to the cluster: a range of keys of one table with its own id, and its row in the
+// catalogue, which says where the region is. The catalogue decides which change of a row may follow
+// which (cluster/catalogue_state.h).
 
 #pragma once
 
@@ -47,7 +47,7 @@ enum class RegionState : std::uint8_t {
 struct RegionRow {
   RegionInfo region;
   RegionState state = RegionState::kClosed;
-  ServerName server;  ///< Where it is, is being opened, or was when that server crashed.
+  ServerName server;  ///< Where the region is, is being opened, or was when that server crashed.
   std::uint64_t open_sequence = 0;  ///< Grows with every opening; 0: never opened.
 
   void fields(auto& f) {
@@ -60,13 +60,13 @@ struct RegionRow {
 };
 
 /// Divides the key space of `table` at `split_keys` (in any order, without repeats) into regions.
-/// The ids follow from the table, the start keys and `salt`, so whoever asks again with the same
-/// gets the same.
+/// The ids follow from the table, the start keys and `salt`, so the same arguments give the same
+/// regions.
 [[nodiscard]] std::vector<RegionInfo> regions_of(const TableName& table,
                                                  std::vector<std::string> split_keys,
                                                  std::uint64_t salt);
 
-/// `regions` - 1 keys of two bytes that divide the space of keys evenly. At most 65536 regions.
+/// `regions` - 1 keys of two bytes that divide the key space evenly. At most 65536 regions.
 [[nodiscard]] std::vector<std::string> even_split_keys(std::size_t regions);
 
 }  // namespace pv2

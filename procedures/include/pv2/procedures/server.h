@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a region server is to the cluster: its identity and what the catalogue says of it. A server
+// What a region server is to the cluster: its identity, and its state in the catalogue. A server
 // process that is started again is another server: it has another start code.
 
 #pragma once
@@ -27,14 +27,14 @@ struct ServerName {
 
 /// "rs1,1700000000"; also the name of its lock.
 [[nodiscard]] std::string to_string(const ServerName& name);
-/// The inverse; an empty name when the text is not one.
+/// The inverse of to_string(); an empty name when the text is not a server name.
 [[nodiscard]] ServerName parse_server_name(std::string_view text);
 
-/// Persisted. A server without a row is online as far as the catalogue knows.
+/// Persisted. A server without a row counts as online.
 enum class ServerState : std::uint8_t {
   kOnline = 1,
-  kCrashed = 2,  ///< Serves nothing any more; no region is recorded on it from here on.
-  kRetired = 3,  ///< Also nothing is left to move. The row stays: it refuses what comes late.
+  kCrashed = 2,  ///< Serves nothing any more; from now on no region is recorded on it.
+  kRetired = 3,  ///< Nothing is left to move either. The row stays, to refuse late writes.
 };
 
 [[nodiscard]] std::string_view to_string(ServerState state) noexcept;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ServerCrash: moves everything off a server that is dead, or is taken for dead: it is fenced first
-// and recorded as crashed, so that nothing it says later counts. Then the regions recorded on it
-// are opened elsewhere, and the catalogue is looked at again until none is left.
+// ServerCrash: moves everything off a server that is dead, or is taken for dead. It fences the
+// server and records it as crashed, so that nothing the server says later counts. Then it opens the
+// regions recorded on the server elsewhere, and looks at the catalogue again until none is left.
 //
 //     START -> GET_REGIONS -> ASSIGN -> CHECK -> FINISH
-//                   ^____________________|          some region is still recorded there
+//                   ^____________________|
 //
-// It never fails and is never undone; what cannot be reached is asked again. Submit it under a
-// nonce made from the server's name (crash_nonce()), then a second report of the same death starts
-// nothing.
+//     back to GET_REGIONS: some region is still recorded on the server
+//
+// It never fails and is never undone; a server or port that cannot be reached is asked again.
+// Submit it under a nonce made from the server's name (crash_nonce()); then a second report of the
+// same crash starts nothing.
 
 #pragma once
 
@@ -27,8 +29,8 @@ namespace pv2 {
 /// Persisted.
 enum class ServerCrashStep { kStart = 1, kGetRegions = 2, kAssign = 3, kCheck = 4, kFinish = 5 };
 
-/// Threads: as Procedure. Lock: the server, exclusively. It holds no table: its children wait for
-/// theirs.
+/// Threads: as Procedure. Lock: the server, exclusively. It locks no table: its children lock their
+/// regions.
 class ServerCrash final : public StateMachineProcedure<ServerCrashStep> {
  public:
   static constexpr std::string_view kType = "cluster.ServerCrash";
@@ -60,10 +62,10 @@ class ServerCrash final : public StateMachineProcedure<ServerCrashStep> {
 
   ClusterPorts* ports_;
   ServerName server_;
-  std::vector<RegionInfo> regions_;  ///< The snapshot of GET_REGIONS.
+  std::vector<RegionInfo> regions_;  ///< The regions that GET_REGIONS found.
 };
 
-/// The nonce of the crash of `server`: the same for everybody who notices it.
+/// The nonce for the crash of `server`: the same for every observer of the crash.
 [[nodiscard]] Nonce crash_nonce(const ServerName& server);
 
 }  // namespace pv2

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a table is to the cluster: its name, its descriptor, its state and its row in the catalogue.
-// Plain values with numbered fields; the numbers are persisted. They check nothing: who creates a
-// table checks its names.
+// Plain values with numbered fields; the numbers are persisted. They check nothing: CreateTable
+// checks the names.
 
 #pragma once
 
@@ -29,7 +29,7 @@ struct TableName {
 /// "default:t".
 [[nodiscard]] std::string to_string(const TableName& name);
 
-/// What a table's creator decides about it. A plain value.
+/// What the creator of a table decides about it. A plain value.
 struct TableDescriptor {
   TableName name;
   std::vector<std::string> families;

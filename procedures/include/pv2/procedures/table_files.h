@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TableFiles: the port to the table directories: one folder per table with its descriptor and one
-// folder per region. Writing them takes many steps and a crash may leave any part of it; asking
-// again completes it.
+// folder per region. Writing them takes many steps, and a crash may leave any part of them; writing
+// again completes them.
 //
-// How it fails: kUnavailable or kIoError may pass. What is half written is not damage.
+// How it fails: kUnavailable or kIoError may pass. A half-written directory is not damage.
 
 #pragma once
 
@@ -25,8 +25,7 @@ class TableFiles {
   virtual ~TableFiles() = default;
 
   /// Makes the directory of the table hold exactly this, durably: what is missing is made, what is
-  /// there and right is left alone, what does not belong there is removed. The caller holds the
-  /// table's lock.
+  /// right is left alone, what does not belong there is removed. The caller holds the table's lock.
   virtual void write_layout(TableDescriptor descriptor, std::vector<RegionInfo> regions,
                             std::string effect_key, Completion<Status> done) = 0;
 };
