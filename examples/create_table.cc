@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CreateTable in one process, on a cluster in memory in which some things go wrong: the layout is
-// written half, a server refuses, the answer of another is lost. Prints what the procedure went
-// through and what stands in the end.
+// CreateTable in one process, on a cluster in memory where some things go wrong: the layout is only
+// half written, a server refuses, the answer of another server is lost. Prints what the procedure
+// went through and the state at the end.
 
 #include <pv2/procedures/create_table.h>
 #include <pv2/procedures/memory_cluster.h>

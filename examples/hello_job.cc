@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The first program: an order is reserved, charged and shipped, whatever happens to the process.
-// Run it twice: the second run asks under the same nonce and is given the first run's answer;
+// Run it twice: the second run submits under the same nonce and gets the first run's answer;
 // nothing is shipped again. It keeps its store in ./orders.db.
 
 #include <pv2/pv2.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ServerCrash in one process: a table of six regions on three servers, one of which dies; two
-// observers report the death, and the regions move once. Prints where the regions are before and
+// observers report the crash, and the regions move once. Prints where the regions are before and
 // after.
 
 #include <pv2/procedures/create_table.h>

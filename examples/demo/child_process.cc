@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starting this program again, with pipes.
+// Starts this program again, with pipes to its stdin and stdout.
 
 #include "child_process.h"
 
@@ -55,7 +55,7 @@ ChildProcess::~ChildProcess() {
 
 void ChildProcess::tell(const std::string& line) {
   const std::string bytes = line + '\n';
-  // A pipe takes a short line whole, or nobody reads any more (SIGPIPE is ignored).
+  // A pipe takes a short line whole, or has no reader any more (SIGPIPE is ignored).
   [[maybe_unused]] const ssize_t written = ::write(input_, bytes.data(), bytes.size());
 }
 

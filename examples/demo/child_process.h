@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChildProcess: another run of this very program, talked to in lines over its stdin and stdout.
-// Whoever owns it is responsible for its end: the destructor kills it.
+// ChildProcess: another run of this same program, controlled by lines over its stdin and stdout.
+// The destructor kills it.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace demo {
 
-/// Owned by one thread, the one that all children of a program are started from.
+/// Owned by one thread, the one from which all children of the program are started.
 class ChildProcess {
  public:
   /// Starts this program with `arguments`. Exits the program when that is impossible: then there is
@@ -26,17 +26,18 @@ class ChildProcess {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
 
-  /// Writes a line to its stdin; one that is dead does not care.
+  /// Writes a line to the child's stdin; does nothing if the child is dead.
   void tell(const std::string& line);
-  /// The next line of its stdout; nullopt when it has ended, or says nothing in time (see ended()).
+  /// The next line of its stdout; nullopt when it has ended, or printed nothing in time (see
+  /// ended()).
   std::optional<std::string> hear(std::chrono::microseconds patience);
 
-  /// Whether the last hear() found that it will say nothing more.
+  /// Whether the last hear() found that the child will print nothing more.
   [[nodiscard]] bool ended() const { return ended_; }
 
-  /// SIGKILL, and waits until it is gone.
+  /// Sends SIGKILL, and waits until the child is gone.
   void kill();
-  /// Closes its stdin, on which it ends by itself, and waits until it is gone.
+  /// Closes its stdin, on which the child ends by itself, and waits until it is gone.
   void finish();
 
  private:
@@ -47,7 +48,7 @@ class ChildProcess {
   int output_ = -1;
   bool ended_ = false;
   bool gone_ = false;
-  std::string heard_;  ///< Not yet a whole line.
+  std::string heard_;  ///< The part of a line that has arrived.
 };
 
 }  // namespace demo

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Talking to an executor that may die at any word.
+// Talks to an executor that may die at any moment.
 
 #include "executor_client.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Longer than anything takes on a busy machine; reached only if the engine hangs, which then fails
+// Longer than anything takes on a busy machine. Reached only if the engine hangs, which then fails
 // the round.
 constexpr auto kPatience = std::chrono::seconds(60);
 
@@ -23,7 +23,7 @@ constexpr auto kPatience = std::chrono::seconds(60);
 
 ExecutorClient::ExecutorClient(const std::string& directory, const KillPoint& kill_point)
     : process_({"--as-executor", directory,
-                // Times are kept by this process, which kills from outside.
+                // Kill points in time are kept by this process, which kills the child from outside.
                 to_string(kill_point.kind == KillPoint::Kind::kTime ? KillPoint{} : kill_point)}) {
   if (kill_point.kind == KillPoint::Kind::kTime) {
     kill_after_ = std::chrono::microseconds(kill_point.number);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExecutorClient: the demo's side of the executor's process. Every call may find it dead, which is
-// the point of the demo; then it says nullopt, and what the client knew before is all it knows. A
-// client that asks again uses the same words, nonce included.
+// ExecutorClient: the demo's side of the executor's process. Every call may find the process dead,
+// which is the point of the demo; then it returns nullopt, and the client knows no more than
+// before. A client that asks again sends the same command, nonce included.
 
 #pragma once
 
@@ -44,19 +44,19 @@ class ExecutorClient {
   [[nodiscard]] pid_t pid() const { return process_.pid(); }
   [[nodiscard]] bool dead() const { return dead_; }
   [[nodiscard]] const std::vector<Found>& found() const { return found_; }
-  /// What the process said when it ended itself; empty when it was killed from outside.
+  /// What the process printed before it ended itself; empty when it was killed from outside.
   [[nodiscard]] const std::string& last_words() const { return last_words_; }
-  /// What it refused, if anything.
+  /// The text of a refusal, if there was one.
   [[nodiscard]] const std::string& refusal() const { return refusal_; }
 
   std::optional<Accepted> submit(const std::string& command);
   std::optional<Ended> wait(std::uint64_t id);
-  /// A kill at a time that has not come yet does not happen any more.
+  /// Cancels a kill whose time has not come yet.
   void spare() {
     kill_at_.reset();
     kill_after_.reset();
   }
-  /// Ends it in good order.
+  /// Ends the process in good order.
   void finish() { process_.finish(); }
 
  private:

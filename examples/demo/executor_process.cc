@@ -74,7 +74,7 @@ int fail(const pv2::Status& status) {
 }  // namespace
 
 int run_executor(const std::string& directory, const KillPoint& kill_point) {
-  // The demo's own process is killed: nothing of it stays behind.
+  // When the demo's own process is killed, this one ends too.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
 
   KillSwitch kill_switch(kill_point);
@@ -90,7 +90,7 @@ int run_executor(const std::string& directory, const KillPoint& kill_point) {
   auto executor = pv2::ProcedureExecutor::open({
       .store = pv2::leveldb(directory + "/store"),
       .registry = types,
-      // What fails here fails for milliseconds; a person is watching.
+      // Failures here last for milliseconds, and a person is watching.
       .retry = {.base = 20ms, .cap = 200ms},
   });
   if (!executor.ok()) return fail(executor.status());

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The executor as a process of its own: opens the store and the cluster, goes on with what it
-// finds, and takes commands in lines on stdin until that is closed. This is the process that the
-// demo kills.
+// The executor as a process of its own: opens the store and the cluster, resumes the procedures
+// that it finds, and takes commands, one per line, on stdin until that is closed. This is the
+// process that the demo kills.
 //
-//     create <group> <nonce> <table> <regions> <family>,...   accepted <id> new|replayed | refused
-//     <why> crash <server>                                          accepted <id> new|replayed |
-//     refused <why> wait <id>                                               ended <id> <state>
-//     <result or why>
+//     create <group> <nonce> <table> <regions> <family>,...
+//          -> accepted <id> new|replayed, or refused <why>
+//     crash <server>
+//          -> accepted <id> new|replayed, or refused <why>
+//     wait <id>
+//          -> ended <id> <state> <result or why>
 //
-// Before the first command it says, for each root that it finds, "found <id> <type> <step>", then
+// Before the first command it prints, for each root that it finds, "found <id> <type> <step>", then
 // "ready".
 
 #pragma once

@@ -18,14 +18,14 @@ namespace {
 using pv2::ClusterCall;
 using Phase = pv2::ClusterMoment::Phase;
 
-/// The middle of a step: its work has been done, or half of it, and its record has not been
+/// The middle of a step: its work has been done, or half of it, but its record has not been
 /// written.
 struct StepMoment {
   std::string_view step;
   Act act;
   ClusterCall call;
   Phase phase;
-  std::string_view effect;  ///< What the effect key has behind its first slash.
+  std::string_view effect;  ///< The part of the effect key after its first slash.
   std::uint64_t occurrence;
 };
 
@@ -118,8 +118,8 @@ Act act_of(const KillPoint& point) {
 
 KillPoint random_kill_point(Act act, pv2::Random& random) {
   // Half of them at a moment of the cluster, half at any time, which also hits the engine between
-  // two records. With three regions CreateTable passes about 50 moments in 100 ms,
-  // ServerCrash about 25 in 50 ms.
+  // two records. With three regions CreateTable passes about 50 moments in 100 ms, ServerCrash
+  // about 25 in 50 ms.
   const bool create = act == Act::kCreateTable;
   if (random.below(2) == 0)
     return {KillPoint::Kind::kMoment, {}, 1 + random.below(create ? 50 : 25)};
@@ -148,7 +148,7 @@ void KillSwitch::pass(const pv2::ClusterMoment& moment) {
   std::string last_words = "dying " + std::string(to_string(moment.call));
   if (!moment.effect_key.empty()) last_words += " (" + moment.effect_key + ")";
   last_words += " " + std::string(in_words(moment.phase)) + "\n";
-  // Not through stdio, which may be in use by the other thread.
+  // Not through stdio, which the other thread may be using.
   [[maybe_unused]] const ssize_t told =
       ::write(STDOUT_FILENO, last_words.data(), last_words.size());
   ::raise(SIGKILL);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KillPoint: the moment at which the demo ends the executor's process with SIGKILL. It is written
-// as text, so that a round that failed can be run again: a step ("WRITE_FS_LAYOUT": in the middle
-// of its work), a number ("17": at the 17th moment that the cluster passes), a time ("3500us": so
-// long after the submission), "random" or "none".
+// as text, so that a failed round can be run again: a step ("WRITE_FS_LAYOUT": in the middle of its
+// work), a number ("17": at the 17th moment that the cluster passes), a time ("3500us": that long
+// after the submission), "random" or "none".
 
 #pragma once
 
@@ -37,16 +37,17 @@ pv2::Result<KillPoint> parse_kill_point(std::string_view text);
 /// The names that parse_kill_point() takes as steps, for the usage text.
 [[nodiscard]] std::string known_steps();
 
-/// Lives in the executor's process and watches its cluster. Thread-safe as a ClusterProbe needs it.
+/// Lives in the executor's process and watches its cluster. Thread-safe, as a ClusterProbe has to
+/// be.
 class KillSwitch {
  public:
   explicit KillSwitch(KillPoint point) : point_(std::move(point)) {}
-  /// Says on stdout what was going on and ends the process, if this is the moment.
+  /// If this is the moment, prints on stdout what was going on, and ends the process.
   void pass(const pv2::ClusterMoment& moment);
 
  private:
   KillPoint point_;
-  // Moments come from two threads of the cluster; each of them may be the one that counts.
+  // Two threads of the cluster report moments; either may report the one that counts.
   std::atomic<std::uint64_t> passed_{0};
   std::atomic<std::uint64_t> of_the_step_{0};
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // pv2_demo: creates a table while the engine is killed and started again, then moves the regions of
-// a dead server, and checks the world after each. The program starts itself again for the processes
-// of the story: `--as-executor` and
-// `--as-region-server` are for them. Exit code: 0 all passed, 1 something failed, 2 a bad option.
+// a dead server, and checks the cluster after each. The program starts itself again for the
+// processes of the story, with `--as-executor` and `--as-region-server`. Exit code: 0 all passed, 1
+// something failed, 2 a bad option.
 
 #include <pv2/procedures/region_server.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where a run keeps its data. A temporary place is removed unless something failed.
+/// Where a run keeps its data. A temporary place is removed unless a check failed.
 struct Place {
   std::string directory;
   bool temporary = false;
@@ -125,7 +125,7 @@ int main_of_the_demo(std::span<char* const> arguments) {
 }
 
 int dispatch(std::span<char* const> arguments) {
-  // A child that dies must not take its parent along when that writes to it.
+  // Writing to a dead child must not end the parent.
   std::signal(SIGPIPE, SIG_IGN);
   const std::string_view mode = arguments.empty() ? "" : arguments[0];
   if (mode == "--as-executor" && arguments.size() == 3) {

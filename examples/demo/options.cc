@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command line of the demo, by hand: eight options do not need a library.
+// The command line of the demo, parsed by hand: eight options do not need a library.
 
 #include "options.h"
 
@@ -35,7 +35,7 @@ std::vector<std::string> split(std::string_view text) {
   }
 }
 
-// The executor checks names itself; this keeps what cannot travel on one line away from it.
+// The executor checks names itself; this refuses only what cannot be sent on one line.
 bool is_word(std::string_view text) {
   return !text.empty() && text.find_first_of(" \t\r\n,") == std::string_view::npos;
 }
@@ -98,7 +98,7 @@ pv2::Result<Options> parse_options(std::span<char* const> arguments) {
     } else if (i + 1 < arguments.size()) {
       value = arguments[++i];
     } else {
-      // An unknown option is the better thing to name.
+      // If the option is unknown, that is the better message.
       if (pv2::Status unknown = set(options, option, "1");
           !unknown.ok() && unknown.message().starts_with("there is no option")) {
         return unknown;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the demo can be asked for on its command line. Parsing has no effects; a bad option is a
-// Status whose message a person can act on.
+// The options of the demo's command line. Parsing has no effects; a bad option gives a Status whose
+// message tells a person what to do.
 
 #pragma once
 

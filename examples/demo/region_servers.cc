@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starting region servers, all at once, and waiting until each of them serves.
+// Starts region servers, all at once, and waits until each of them serves.
 
 #include "region_servers.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RegionServers: the demo's region servers, each a process of its own that belongs to the demo's
-// process and ends with it.
+// RegionServers: the demo's region servers, each a process of its own that the demo's process
+// starts and that ends with it.
 
 #pragma once
 
@@ -25,7 +25,7 @@ class RegionServers {
 
   [[nodiscard]] std::vector<pv2::ServerName> names() const;
   [[nodiscard]] pid_t pid(const pv2::ServerName& name) const { return servers_.at(name)->pid(); }
-  /// SIGKILL.
+  /// Sends SIGKILL.
   void kill(const pv2::ServerName& name) { servers_.at(name)->kill(); }
 
  private:

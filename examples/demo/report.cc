@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Printing, line by line, so that a person can follow.
+// Prints line by line, so that a person can follow.
 
 #include "report.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Report: what the demo tells a person: the story as it happens, when one is told, and the checks
-// with their count. With many rounds the story is left out and only failures are named.
+// Report: what the demo tells a person: the story as it happens, if it is told, and the checks with
+// their count. With many rounds the story is left out and only failures are reported.
 
 #pragma once
 
@@ -16,9 +16,9 @@ class Report {
   enum class Style { kStory, kFailuresOnly };
   explicit Report(Style style) : style_(style) {}
 
-  /// A paragraph of the story.
+  /// Prints a paragraph of the story.
   void tell(const std::string& text) const;
-  /// One check; `findings` say what is wrong, none if all is well.
+  /// Reports one check; `findings` say what is wrong, and are empty if all is well.
   void check(const std::string& what, const std::vector<std::string>& findings);
   void check(const std::string& what, bool holds, const std::string& otherwise = "it does not");
 

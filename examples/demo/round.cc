@@ -15,7 +15,7 @@ namespace demo {
 namespace {
 
 constexpr int kServers = 3;
-// A client's own: the nonce of its one operation. The group keeps it apart from other clients.
+// The nonce of a client's one operation. The group keeps it apart from other clients.
 constexpr std::uint64_t kNonceGroup = 1;
 constexpr std::uint64_t kNonce = 42;
 
@@ -92,7 +92,7 @@ void Round::create_table() {
   check_ended(create_);
   if (broken_) return;
   check_replayed(create_);
-  if (plan_.server_dies_early) return;  // looked at together with the crash
+  if (plan_.server_dies_early) return;  // checked together with the crash
   check_world("after CreateTable");
   const pv2::ClusterSnapshot world = look();
   std::vector<std::string> again;
@@ -148,7 +148,7 @@ void Round::drive(const std::vector<Request*>& requests, std::vector<KillPoint> 
     }
     bool alive = !executor_->dead();
     for (Request* request : requests) {
-      // Nobody can report a death that has not happened yet.
+      // A crash cannot be reported before it happens.
       if (request == &crash_ && plan_.server_dies_early && !std::exchange(server_died, true)) {
         servers_.kill(victim_);
         report_.tell(fmt::format("   Region server {} is killed meanwhile.", victim_.host));
@@ -252,7 +252,7 @@ pv2::ClusterSnapshot Round::look() const {
 
 void Round::choose_victim() {
   before_crash_ = look();
-  // One that has something to lose.
+  // Chooses a server that has regions to lose.
   victim_ = before_crash_.regions.at(random_.below(before_crash_.regions.size())).server;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Round: the story once: a table is created and the engine killed meanwhile, a region server dies
-// and the engine is killed again; after each act the world is looked at from outside. It trusts
-// nothing that the executor says about itself.
+// Round: plays the story once: a table is created while the engine is killed, then a region server
+// dies and the engine is killed again. After each act the cluster is checked from outside. Round
+// trusts nothing that the executor says about itself.
 
 #pragma once
 
@@ -26,30 +26,30 @@ namespace demo {
 /// What goes wrong in a round.
 struct RoundPlan {
   KillPoint in_create;
-  KillPoint in_replay;  ///< In the life after that.
+  KillPoint in_replay;  ///< In the life after the one that in_create ends.
   KillPoint in_crash;
   /// The region server dies while the table is created, instead of afterwards.
   bool server_dies_early = false;
 };
 
-/// The plan for what was asked on the command line; random parts come from `random`.
+/// Makes the plan that the command line asks for; random parts come from `random`.
 [[nodiscard]] RoundPlan make_plan(const KillPoint& asked, pv2::Random& random);
 [[nodiscard]] std::string to_string(const RoundPlan& plan);
 
 /// Owned by one thread.
 class Round {
  public:
-  /// `directory` exists and is empty.
+  /// `directory` must exist and be empty.
   Round(std::string directory, const Options& options, RoundPlan plan, pv2::Random& random,
         Report& report);
 
-  /// Plays it; the report has the verdict.
+  /// Plays the round; the report has the verdict.
   void play();
-  /// How many executors were killed; a kill point that lies behind the end of its act kills nobody.
+  /// How many executors were killed. A kill point after the end of its act kills none.
   [[nodiscard]] int kills() const { return kills_; }
 
  private:
-  /// What a client wants, and asks for in every life of the executor until it has the outcome.
+  /// What a client wants; it is asked for in every life of the executor until the outcome is known.
   struct Request {
     std::string what;
     std::string command;
