@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commit pipeline without a disk: the queue in front of a store, its thread and the way back,
-// around a writer that does nothing. Alone, a commit is two wake-ups of a thread; in batches the
-// cost of one request is what remains.
+// The commit pipeline without a disk: the queue in front of a store, its thread, and the return of
+// answers, around a writer that does nothing. A single commit costs two wake-ups of a thread; in
+// batches only the cost of a request remains.
 
 #include <benchmark/benchmark.h>
 #include <pv2/store/noop_procedure_store.h>
@@ -24,7 +24,7 @@ class NoWriter final : public pv2::UnitWriter {
   pv2::Status write(const CommitList& /*unit*/) override { return {}; }
 };
 
-/// Counts what comes back. Thread-safe.
+/// Counts the requests that come back. Thread-safe.
 class CountingSink final : public pv2::CommitSink {
  public:
   void on_committed(CommitList finished) noexcept override {

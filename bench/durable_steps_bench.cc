@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// durable_steps_bench: how many steps per second become durable on LevelDB, over the number of
-// procedures in flight; how long one commit takes; what the engine costs beside LevelDB; how many
-// bytes are written. Each window has a raw sync beside it, and each ratio is made of neighbours.
+// durable_steps_bench: how many steps per second become durable on LevelDB, as a function of the
+// number of procedures in flight; how long one commit takes; what the engine costs in addition to
+// LevelDB; how many bytes are written. A raw sync is measured next to each window, and each ratio
+// is computed from such neighbours.
 //
-//   durable_steps_bench [--workers=N] [--points=1,64,4096] [--quick] ...
+//     durable_steps_bench [--workers=N] [--points=1,64,4096] [--quick] ...
 
 #include <fmt/format.h>
 #include <pv2/store/leveldb_procedure_store.h>
@@ -29,8 +30,8 @@
 namespace pv2::bench {
 namespace {
 
-// Where the engine is the limit and not the disk: what its steps cost is compared with LevelDB
-// here.
+// Here the engine is the limit and not the disk, so the cost of its steps is compared with LevelDB
+// at this point.
 constexpr unsigned kManyInFlight = 4096;
 // Some 200 000 steps: enough that LevelDB compacts while they are written.
 constexpr std::size_t kRecordedRequests = 300'000;
@@ -74,7 +75,7 @@ class DurableSteps {
     const RawSyncs raw = measure_raw();
     const std::string path = folder_.fresh("store");
     auto owned_probe = std::make_unique<StoreProbe>(leveldb(path));
-    StoreProbe& probe = *owned_probe;  // the executor keeps it until it is destroyed
+    StoreProbe& probe = *owned_probe;  // owned by the executor until that is destroyed
     ProcedureRegistry registry;
     registry.add<FiveSteps>(no_work_);
     const auto executor =
@@ -140,7 +141,7 @@ class DurableSteps {
     stream_ = probe.take_recording();
   }
 
-  // The same requests, as many per sync as there were, without an engine.
+  // Writes the same requests without an engine, with the recorded number per sync.
   void compare_with_leveldb(Round& round) {
     const std::string path = folder_.fresh("plain");
     const PlainWrites plain = write_plain(stream_, path, 0, std::chrono::seconds(5));
@@ -152,7 +153,7 @@ class DurableSteps {
     round.other_cores = std::max(round.other_cores, plain.other_cores);
   }
 
-  // The limit that the chart shows: as many records per sync as there are procedures in flight.
+  // The limit in the chart: as many records per sync as there are procedures in flight.
   void measure_plain(unsigned in_flight) {
     const RawSyncs raw = measure_raw();
     const std::string path = folder_.fresh("plain");

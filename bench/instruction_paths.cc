@@ -55,7 +55,7 @@ class FiveSteps final : public pv2::StateMachineProcedure<Step> {
   std::uint64_t count_ = 0;
 };
 
-// One step that fails for now as often as it is told, then ends.
+// One step that asks for a retry `retries` times, then ends.
 class Retries final : public pv2::Procedure {
  public:
   static constexpr std::string_view kType = "bench.Retries";
@@ -158,7 +158,7 @@ struct Bench {
   }
 };
 
-// Counts made with one compiler are compared with others of the same.
+// Counts are compared only with counts made with the same compiler.
 int print_compiler() {
 #ifdef __clang__
   std::printf("clang %d\n", __clang_major__);

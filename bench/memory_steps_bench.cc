@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // memory_steps_bench: steps per second when nothing has to become durable: the engine itself. The
-// Noop store drops what it is given, but every record is encoded. One and two workers, both
-// schedulers, steps that do nothing and steps that compute for 2 us. The load runs on the pool's
-// one thread, which is a core that the workers do not have. With procedures of 500 steps in place
-// of five (memory_long_steps) the load hardly counts.
+// Noop store drops the records, but every record is encoded. Measured with one and two workers,
+// both schedulers, and steps that do nothing or compute for 2 us. The load runs on the pool's one
+// thread, whose core the workers do not get. With procedures of 500 steps instead of five
+// (memory_long_steps) the load hardly counts.
 //
-//   memory_steps_bench [--scheduler=simple|master] [--user-work=0|2] [--steps=5|500]
-//                      [--workers=1|2] [--quick] ...
+//     memory_steps_bench [--scheduler=simple|master] [--user-work=0|2] [--steps=5|500]
+//                        [--workers=1|2] [--quick] ...
 //
-// The options choose one thing to measure, for a profiler.
+// The options choose one measurement, for a profiler.
 
 #include <fmt/format.h>
 #include <pv2/store/noop_procedure_store.h>
@@ -36,7 +36,7 @@ namespace pv2::bench {
 namespace {
 
 constexpr unsigned kInFlight = 4096;
-// A LongRun takes its turns with the others, so many of them would hardly ever end in a window.
+// LongRuns take turns, so with more of them hardly any would end in a window.
 constexpr unsigned kLongInFlight = 64;
 
 enum class Kind { kFiveSteps, kLongRun };
@@ -56,7 +56,7 @@ struct Subject {
   }
 };
 
-/// Which of them to measure; nothing set: all. A value.
+/// Which subjects to measure; all where nothing is set. A value.
 struct Choice {
   std::optional<std::string_view> scheduler;
   std::optional<unsigned> user_work_us;
@@ -109,7 +109,7 @@ class MemorySteps {
   }
 
  private:
-  // Of the two that were measured one after the other.
+  // The ratio of the two that were just measured one after the other.
   void add_scaling(const Subject& subject) {
     const Round& one = rounds_[{subject, 1}].newest();
     const Round& two = rounds_[{subject, 2}].newest();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The queues of both schedulers: entries that hold their locks go on at the front, as a procedure
-// does from step to step, or begin at the back; taken in runs of 16. By the number of tables in the
-// queues.
+// The queues of both schedulers: entries that hold their locks return to the front, as a procedure
+// does from step to step, or begin at the back; they are taken in runs of 16. Measured for several
+// numbers of tables in the queues.
 
 #include <benchmark/benchmark.h>
 #include <pv2/base/clock.h>

@@ -11,7 +11,7 @@
 
 namespace {
 
-/// A procedure that has done three of its five steps, and what its next record says.
+/// A procedure that has done three of its five steps, and the content of its next record.
 struct Subject {
   Subject() {
     type.name = pv2::bench::FiveSteps::kType;

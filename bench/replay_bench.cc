@@ -2,12 +2,12 @@
 //
 // replay_bench: how long a restart takes with 100 000 and with 1 000 000 live procedures on
 // LevelDB. Of ten, four wait for a timer, two have a child that does, two wait for an event and are
-// runnable after a restart; all have 100 bytes of state and a lock (children: on a region of their
-// parent's table), all but the children a nonce. The process that made them ends like a crash, so
-// LevelDB replays its log as well. Each restart is a process of its own on a copy of that folder;
+// runnable after a restart. All have 100 bytes of state and a lock (children: on a region of their
+// parent's table); all but the children have a nonce. The process that made them ends like a crash,
+// so LevelDB also replays its log. Each restart is a process of its own on a copy of that folder;
 // the page cache is as the copy left it, warm.
 //
-//   replay_bench [--procedures=N] [--quick] ...
+//     replay_bench [--procedures=N] [--quick] ...
 
 #include <fmt/format.h>
 #include <pv2/store/leveldb_procedure_store.h>
@@ -32,7 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Ten live procedures are made by eight submissions.
+// Eight submissions make ten live procedures.
 constexpr std::uint64_t kPerGroup = 10;
 constexpr std::uint64_t kRootsPerGroup = 8;
 
@@ -42,7 +42,7 @@ ProcedureRegistry types(Arrivals& arrivals) {
   return registry;
 }
 
-// Number by number, so that the kinds are mixed as they would be.
+// The number decides the kind, so that the kinds are mixed.
 void submit_root(Arrivals& arrivals, ProcedureExecutor& executor, std::uint64_t number,
                  ProcedureExecutor::SubmitCallback done) {
   const SubmitOptions options{.nonce = {1, number + 1}};
@@ -85,7 +85,7 @@ double milliseconds_since(BenchClock::time_point begin) {
   must(executor->submit(WaitsForEvent(arrivals, ~std::uint64_t{0}, true), {.nonce = {2, 1}}),
        "the first new submission");
   report_to_parent("first_submission_ms", milliseconds_since(begin));
-  // Runnable, or waiting for what it waited for: that is what being live means once it is loaded.
+  // Loaded procedures are runnable, or wait for what they waited for before; both are live.
   while (executor->live_procedures() < procedures + 1) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -95,7 +95,7 @@ double milliseconds_since(BenchClock::time_point begin) {
   report_to_parent("other_cores", usage.other_cores);
   report_to_parent("resident_bytes_per_procedure",
                    resident_bytes() / static_cast<double>(procedures));
-  // Every one that waits for an event has run its step again.
+  // Each procedure that waits for an event has run its step again.
   while (arrivals.count.load(std::memory_order_relaxed) < procedures / kPerGroup * 2 + 1) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -103,7 +103,7 @@ double milliseconds_since(BenchClock::time_point begin) {
   end_abruptly();
 }
 
-// Tables are never changed once they are written, so a second name for the same file will do.
+// LevelDB's tables never change once they are written, so a hard link is as good as a copy.
 void copy_store(const std::string& from, const std::string& to) {
   fs::create_directory(to);
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// results_table: the figures that a run left behind, for people: beside each its target and the
-// limit of the machine. The targets stand here and nowhere else. A row whose benchmark was not run
-// is left out. It judges nobody: the exit code is 0 whether targets are met or not.
+// results_table: the figures of a run, for people, each next to its target and the limit of the
+// machine. The targets stand here and nowhere else. A row whose benchmark was not run is left out.
+// It does not judge: the exit code is 0 whether targets are met or not.
 //
-//   results_table FILE
+//     results_table FILE
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@
 namespace pv2::bench {
 namespace {
 
-// With fewer the figure may be that of a busy machine, or an accident.
+// With fewer quiet rounds the figure may be that of a busy machine, or an accident.
 constexpr double kQuietEnough = 3;
 
 enum class Good { kAtLeast, kAtMost, kUnder };
@@ -36,8 +36,8 @@ struct Target {
   Good good;
   double target;
   std::string_view limit;
-  double scale = 1;  ///< Of the field, to come to the unit.
-  /// In flight at most so many, and the greatest figure of those counts; 0: `where` says it all.
+  double scale = 1;  ///< Converts the field to the unit.
+  /// Not 0: the greatest figure with at most this many in flight counts. 0: `where` says it all.
   double in_flight_max = 0;
 };
 
@@ -342,7 +342,7 @@ void print_targets(const std::vector<ResultLine>& lines) {
   }
 }
 
-// What a person asks next about the durable rows.
+// Details of the durable rows.
 void print_durable(const std::vector<ResultLine>& lines) {
   constexpr std::string_view kRow =
       "| {:>9} | {:>9} | {:>9} | {:>9} | {:>8} | {:>8} | {:>11} | {:>17} |\n";

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// scheduler_bench: the workload with which the original measures its scheduler: 10 M operations by
-// 10 threads on 5 tables of 10 regions, first added at the back, then polled, locked and released.
-// Half of the operations lock a region, half read a table. Prints operations per second of each
-// phase, and the processor time per operation, which other load on the machine changes less; it
-// measures no engine and no store. A round is a million operations; as JSON, the medians of the
-// rounds.
+// scheduler_bench: the workload with which HBase measures its scheduler: 10 M operations by 10
+// threads on 5 tables of 10 regions, first added at the back, then polled, locked and released.
+// Half of the operations lock a region, half read a table. Prints the operations per second of each
+// phase, and the processor time per operation, which depends less on other load on the machine. It
+// measures no engine and no store. A round is a million operations; as JSON it prints the medians
+// of the rounds.
 //
-//   scheduler_bench [--quick] [--json] [--operations=N] [--threads=N] [--batch=N] [--simple]
-//   [--distinct]
+//     scheduler_bench [--quick] [--json] [--operations=N] [--threads=N] [--batch=N] [--simple]
+//                     [--distinct]
 
 #include <fmt/format.h>
 #include <pv2/base/clock.h>
@@ -37,13 +37,12 @@ namespace {
 struct Options {
   std::uint64_t operations = 10'000'000;
   unsigned threads = 10;
-  // Outcomes are published, and work is taken, in runs of 16 by the engine; 1 is how the original
-  // does it.
+  // How many entries a poll takes and a settle() gives back. The engine takes up to 64 at once;
+  // HBase takes 1.
   std::size_t batch = 16;
   bool json = false;
   bool simple = false;
-  bool distinct =
-      false;  // a table of its own for each operation: nothing is contended but the mutex
+  bool distinct = false;  // each operation has its own table: only the mutex is contended
 };
 
 constexpr int kTables = 5;
@@ -54,7 +53,7 @@ class Operation final : public pv2::SchedulerEntry {};
 
 using Seconds = std::chrono::duration<double>;
 
-// Of all threads of this process.
+// The processor time of all threads of this process.
 Seconds processor_time() { return Seconds(static_cast<double>(std::clock()) / CLOCKS_PER_SEC); }
 
 // How long a phase took, by the clock and in processor time.
@@ -225,8 +224,7 @@ class Bench {
     std::vector<pv2::SchedulerEntry*> run(options_.batch);
     while (left_.load(std::memory_order_relaxed) != 0) {
       const std::size_t taken = cycle(run, pv2::Disposition::kComplete);
-      left_.fetch_sub(taken,
-                      std::memory_order_relaxed);  // a count; nothing is published through it
+      left_.fetch_sub(taken, std::memory_order_relaxed);  // a count; it publishes nothing
     }
   }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// steps_chart: durable steps per second over the procedures in flight, as an SVG on standard
-// output: the engine, the same records written straight to LevelDB (its limit), and the line of one
-// raw sync per step and procedure (the disk's). Both axes are logarithmic.
+// steps_chart: durable steps per second as a function of the procedures in flight, as an SVG on
+// standard output: the engine, the same records written straight to LevelDB (the limit of an engine
+// on LevelDB), and one raw sync per step and procedure (the limit of the disk). Both axes are
+// logarithmic.
 //
-//   steps_chart FILE > chart.svg
+//     steps_chart FILE > chart.svg
 
 #include <fmt/format.h>
 

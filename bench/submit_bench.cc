@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// submit_bench: how long, and how often per second, a submission becomes durable on LevelDB and its
-// caller is told: one caller, 256 outstanding at a time without threads, 256 threads that block.
-// What is submitted has 100 bytes of state, a lock of its own and a nonce, and then waits for an
-// event that never comes; its first step is part of the figure, its further steps are not.
+// submit_bench: how long it takes until a submission is durable on LevelDB and its caller is told,
+// and how often per second that happens: with one caller, with 256 submissions outstanding without
+// threads, and with 256 threads that block. A submitted procedure has 100 bytes of state, a lock of
+// its own and a nonce, and waits for an event that never comes. Its first step is part of the
+// figure, its further steps are not.
 //
-//   submit_bench [--quick] ...
+//     submit_bench [--quick] ...
 
 #include <fmt/format.h>
 #include <pv2/store/leveldb_procedure_store.h>
@@ -43,7 +44,7 @@ std::string_view to_string(Mode mode) {
   return "?";
 }
 
-/// Submits until it is told to end, and counts and times the answers. Thread-safe.
+/// Submits until stop(), and counts and times the answers. Thread-safe.
 class Submitters {
  public:
   Submitters(ProcedureExecutor& executor, Arrivals& arrivals)
@@ -69,7 +70,7 @@ class Submitters {
     }
   }
   [[nodiscard]] std::uint64_t answered() const { return answered_.load(std::memory_order_relaxed); }
-  /// Of blocking submissions since open_window(). After stop().
+  /// The times of the blocking submissions since open_window(). To be called after stop().
   [[nodiscard]] Samples times() const {
     Samples all;
     for (const Samples& samples : times_) all.add_all(samples);
@@ -105,8 +106,8 @@ class Submitters {
 
   ProcedureExecutor& executor_;
   Arrivals& arrivals_;
-  // All relaxed but the last: counts and hints. stop() has to see what the callbacks did before
-  // they left.
+  // All accesses are relaxed, except those to outstanding_: these are counts and hints. Through
+  // outstanding_ stop() sees what the callbacks did before they left.
   std::atomic<std::uint64_t> next_{1};
   std::atomic<std::uint64_t> answered_{0};
   std::atomic<bool> stopping_{false};

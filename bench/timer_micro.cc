@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The timer queue with a number of timers armed: move one, cancel and arm one, let the earliest
-// fire and arm it anew.
+// fire and arm it again.
 
 #include <benchmark/benchmark.h>
 #include <pv2/base/random.h>

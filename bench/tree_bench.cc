@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tree_bench: what being a family costs. One parent spawns 10 000 FiveSteps in one step; its steps
-// per second, from the submission of the parent to its result, are compared with those of 10 000
-// independent FiveSteps, from the first submission to the last result. Both on LevelDB, neither
-// acknowledged. Children have no nonce; the independent ones have, as every submission here.
+// tree_bench: what being a member of a tree costs. One parent spawns 10 000 FiveSteps in one step;
+// their steps per second, from the submission of the parent to its result, are compared with those
+// of 10 000 independent FiveSteps, from the first submission to the last result. Both run on
+// LevelDB, neither is acknowledged. Children have no nonce; the independent procedures have one,
+// like every submission here.
 //
-//   tree_bench [--quick] ...
+//     tree_bench [--quick] ...
 
 #include <fmt/format.h>
 #include <pv2/store/leveldb_procedure_store.h>

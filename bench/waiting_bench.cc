@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// waiting_bench: what a procedure costs that does nothing: its memory while it waits for an event,
-// and the processor time of an engine in which a million of them wait for timers one to two hours
-// away. On the Noop store, so that the memory is the engine's alone; each in a process of its own.
+// waiting_bench: what an inactive procedure costs: its memory while it waits for an event, and the
+// processor time of an engine in which a million procedures wait for timers that are one to two
+// hours away. Measured on the Noop store, so that the memory is the engine's alone, and each in a
+// process of its own.
 //
-//   waiting_bench [--quick] ...
+//     waiting_bench [--quick] ...
 
 #include <fmt/format.h>
 #include <malloc.h>
@@ -25,7 +26,8 @@
 namespace pv2::bench {
 namespace {
 
-// The memory of the second 200 000: what the first ones made the engine reserve is no part of it.
+// The memory of the second 200 000 is measured, so what the engine reserved for the first ones does
+// not count.
 constexpr std::uint64_t kStep = 200'000;
 constexpr std::uint64_t kTimers = 1'000'000;
 
@@ -35,7 +37,7 @@ void wait_for(const Arrivals& arrivals, std::uint64_t wanted) {
   }
 }
 
-// Lets what is queued come to an end, then gives back what is not used.
+// Lets what is queued come to an end, then returns unused memory to the system.
 double settled_bytes() {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   malloc_trim(0);
@@ -82,7 +84,7 @@ double settled_bytes() {
   Rounds rounds;
   for (unsigned i = 0; i < options.runs; ++i) {
     const UsageMeter meter;
-    // Longer than an idle worker's patience, so that its looking around is in the figure.
+    // Longer than the patience of an idle worker, so that the figure includes its look for work.
     std::this_thread::sleep_for(2 * options.window + std::chrono::seconds(1));
     const Usage usage = meter.stop();
     rounds.add({.values = {{"core_percent", usage.cpu_seconds / usage.seconds * 100}},
@@ -99,7 +101,7 @@ void print_memory(const Options& options, bool whole) {
                          i + 1, options.runs));
     Round round;
     round.values = run_child({whole ? "--memory=whole" : "--memory=plain"});
-    round.other_cores = 0;  // memory does not depend on who else computes
+    round.other_cores = 0;  // memory does not depend on other programs
     rounds.add(std::move(round));
   }
   ResultRow row("waiting_memory");
@@ -115,7 +117,7 @@ void print_idle(const Options& options) {
   ResultRow row("idle_timers");
   row.set("workers", 1).set("store", "noop").set("procedures", static_cast<double>(kTimers));
   row.set("core_percent", report.at("core_percent")).set("fill_s", report.at("fill_s"));
-  // Like memory: an idle engine does not take part in what others do to the processors.
+  // Like memory: the load of other programs does not change what an idle engine uses.
   row.set("runs", options.runs).set("quiet_runs", options.runs);
   row.print();
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wake_bench: from the moment at which another thread completes what a procedure waits for to the
-// beginning of the procedure's next step. One procedure, again and again, in an engine that has
-// nothing else to do: its worker is asleep each time, and the caller keeps its processor, so the
-// worker has to be woken on another one: the slow case. On Noop and on LevelDB, where the wake
+// wake_bench: the time from the moment at which another thread completes what a procedure waits for
+// to the beginning of the procedure's next step. One procedure waits again and again in an engine
+// that has nothing else to do. Its worker is asleep each time, and the caller keeps its processor,
+// so the worker has to be woken on another one: the slow case. On Noop and on LevelDB; the wake
 // itself needs no record.
 //
-//   wake_bench [--quick] ...
+//     wake_bench [--quick] ...
 
 #include <fmt/format.h>
 #include <pv2/base/mutex.h>
@@ -37,7 +37,7 @@ constexpr std::chrono::microseconds kCallerStaysBusy{100};
 
 using Moment = BenchClock::time_point;
 
-/// Where the procedure leaves its Completion and what it measured, and the caller finds both.
+/// The procedure leaves its Completion and its measurements here, and the caller finds both.
 /// Thread-safe.
 class Board {
  public:
@@ -75,7 +75,8 @@ class Board {
 
 enum class Nap { kNap = 1 };
 
-/// Waits for a call, says how long it took to hear it, and waits again. Threads: as Procedure.
+/// Waits for a call, records how long the call took to arrive, and waits again. Threads: as
+/// Procedure.
 class Sleeper final : public StateMachineProcedure<Nap> {
  public:
   static constexpr std::string_view kType = "bench.Sleeper";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// /proc/self/exe, because the name by which a program was called need not lead to it.
+// Starts /proc/self/exe, because the name by which a program was called need not lead to it.
 
 #include "harness/child.h"
 

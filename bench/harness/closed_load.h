@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClosedLoad: keeps a number of procedures in flight. For each that ended it acknowledges the
+// ClosedLoad: keeps a number of procedures in flight. When one has ended, it acknowledges the
 // result and submits another, so the number between submission and known end stays the same. It has
-// no thread: everything happens in the executor's callbacks, on its pool, and nothing ever blocks
-// for a procedure. What the load costs is therefore part of every figure; pool_cpu_seconds() says
-// how much at most, for the pool also runs the admission of the engine.
+// no thread: everything happens in the executor's callbacks, on its pool, and never blocks for a
+// procedure. The cost of the load is therefore part of every figure; pool_cpu_seconds() gives an
+// upper bound for it, because the pool also runs the admission of the engine.
 
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace pv2::bench {
 
-/// Thread-safe. Its executor outlives it.
+/// Thread-safe. The executor must outlive it.
 class ClosedLoad {
  public:
   /// Submits the procedure of this number, under a nonce of its own, with submit_async.
@@ -34,14 +34,14 @@ class ClosedLoad {
   ClosedLoad& operator=(const ClosedLoad&) = delete;
 
   void start(unsigned in_flight);
-  /// Submits nothing any more and waits until all have ended and were acknowledged.
+  /// Stops submitting, and waits until all procedures have ended and were acknowledged.
   void stop();
 
   /// How many have ended since the beginning.
   [[nodiscard]] std::uint64_t ended() const noexcept {
     return ended_.load(std::memory_order_relaxed);
   }
-  /// Processor time of the pool's threads since the beginning of each.
+  /// The processor time of the pool's threads since each began.
   [[nodiscard]] double pool_cpu_seconds() const;
 
  private:
@@ -53,10 +53,10 @@ class ClosedLoad {
 
   ProcedureExecutor& executor_;
   const Submit submit_;
-  std::atomic<std::uint64_t> next_{1};   // relaxed: numbers have to differ, nothing else
+  std::atomic<std::uint64_t> next_{1};   // relaxed: the numbers only have to differ
   std::atomic<std::uint64_t> ended_{0};  // relaxed: a count
   std::atomic<bool> stopping_{false};    // relaxed: one submission more or less does not matter
-  // Procedures whose end, and acknowledgements whose answer, is not known yet; stop() waits for 0.
+  // The ends and the answers to acknowledgements that are still to come; stop() waits for 0.
   std::atomic<std::uint64_t> under_way_{0};
 
   mutable Mutex threads_mutex_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Executors as the benchmarks use them, by name: which scheduler, how many workers. A pool of one
-// thread serves the callbacks, because a second would only take a core from the workers.
+// Executors for the benchmarks: which scheduler, how many workers. A pool of one thread serves the
+// callbacks, because a second would only take a core from the workers.
 
 #pragma once
 
@@ -22,7 +22,7 @@ struct EngineSetup {
 };
 
 /// An executor on `store`, opened and started; ends the program when that fails. `registry` holds
-/// the types, with dependencies that outlive it.
+/// the types; their dependencies must outlive the executor.
 std::unique_ptr<ProcedureExecutor> open_engine(std::unique_ptr<ProcedureStore> store,
                                                ProcedureRegistry registry, EngineSetup setup = {});
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each chain of answers ends by taking a number beyond the end; the next call begins at the end.
+// Each chain of answers ends by taking a number at or beyond the end; the next call begins at that
+// end.
 
 #include "harness/filler.h"
 

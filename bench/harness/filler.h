@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Filler: brings a number of procedures into an engine as fast as it takes them, a few thousand
-// submissions at a time, each answer causing the next. It has no thread, and waits for nothing but
-// the answers: that the procedures have come where they are to wait is for the caller to find out.
+// Filler: submits a number of procedures as fast as an engine takes them, a few thousand
+// submissions at a time, each answer causing the next. It has no thread and waits for nothing. The
+// caller has to find out when the procedures have come to their waits.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace pv2::bench {
 
-/// Thread-safe. Outlives the submissions that it made.
+/// Thread-safe. Must outlive the submissions that it made.
 class Filler {
  public:
   /// Submits the procedure of this number with submit_async.
@@ -27,8 +27,8 @@ class Filler {
   Filler(const Filler&) = delete;
   Filler& operator=(const Filler&) = delete;
 
-  /// Submits the numbers from where it ended before up to `end`, which stays out. Returns before
-  /// they are answered. Not while a former call still submits.
+  /// Submits the numbers from where it ended before up to, but not including, `end`. Returns before
+  /// they are answered. Must not be called while an earlier call still submits.
   void submit_up_to(std::uint64_t end);
 
  private:
@@ -36,7 +36,7 @@ class Filler {
 
   ProcedureExecutor& executor_;
   const Submit submit_;
-  // Relaxed: the numbers have to differ, and `end_` changes only while nobody submits.
+  // Relaxed: the numbers only have to differ, and `end_` changes only while no call submits.
   std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> end_{0};
 };

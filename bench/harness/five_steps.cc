@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loop is timed a few times and the fastest counts: whatever disturbs it makes it slower.
+// The loop is timed several times and the fastest time counts, because every disturbance makes it
+// slower.
 
 #include "harness/five_steps.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FiveSteps: the procedure that everything is measured with. Five steps, each of which can be
-// undone and changes the state; 100 bytes of state; an exclusive lock on a table of its own. What
-// the steps do for the user is nothing, or a calibrated loop.
+// FiveSteps: the procedure with which everything is measured. Five steps, each of which can be
+// undone and changes the state; 100 bytes of state; an exclusive lock on a table of its own. The
+// steps do nothing for the user, or run a calibrated loop.
 
 #pragma once
 
@@ -21,9 +21,9 @@ inline constexpr std::size_t kStateBytes = 100;
 /// What a step does for its user. Const methods may be called concurrently.
 class UserWork {
  public:
-  /// Nothing.
+  /// No work.
   UserWork() = default;
-  /// Keeps a processor busy for `duration`, as measured now and here.
+  /// Keeps a processor busy for `duration`, as measured when this is constructed.
   explicit UserWork(std::chrono::nanoseconds duration);
 
   void operator()() const noexcept { spin(turns_); }
@@ -34,7 +34,7 @@ class UserWork {
   std::uint64_t turns_ = 0;
 };
 
-/// 100 bytes that do not compress, other ones for each `seed`.
+/// 100 bytes that do not compress, different for each `seed`.
 [[nodiscard]] std::string state_bytes(std::uint64_t seed);
 
 /// An exclusive lock on the table of this number.
@@ -52,7 +52,7 @@ class FiveSteps final : public StateMachineProcedure<Stage> {
             step(Stage::kFifth, "FIFTH", kUndoable));
 
   explicit FiveSteps(const UserWork& work) : work_(&work) {}
-  /// One on the table `table`, which nobody else uses.
+  /// One on the table `table`, which no other procedure uses.
   FiveSteps(const UserWork& work, std::uint64_t table)
       : work_(&work), table_(table), state_(state_bytes(table)) {}
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LongRun: 500 steps, to see what a step costs when submitting, answering and acknowledging hardly
-// count. Otherwise like FiveSteps, but its steps have nothing to undo: a list of 500 undo entries
-// would be what is measured.
+// count. Otherwise like FiveSteps, but its steps have nothing to undo, because a list of 500 undo
+// entries would dominate the figure.
 
 #pragma once
 

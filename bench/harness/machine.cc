@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small files of /proc, read whole.
+// Reads the numbers from small files of /proc.
 
 #include "harness/machine.h"
 
@@ -15,8 +15,8 @@
 namespace pv2::bench {
 namespace {
 
-// Everything but idle and waiting for a disk, in seconds since the machine started. Guests are
-// counted as user time already; time stolen by the hypervisor disturbs like another program does.
+// All time except idle and waiting for a disk, in seconds since the machine started. Guests are
+// already counted as user time. Time stolen by the hypervisor disturbs like another program does.
 double machine_busy_seconds() {
   std::ifstream file("/proc/stat");
   std::string word;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the operating system says about this process and about the rest of the machine: processor
-// time, memory, bytes written. Linux only, read from /proc; a value that cannot be read is 0.
+// What the operating system reports about this process and the rest of the machine: processor time,
+// memory, bytes written. Linux only, read from /proc; a value that cannot be read is 0.
 
 #pragma once
 
@@ -17,13 +17,13 @@ using BenchClock = std::chrono::steady_clock;
 
 /// What was used between two moments. A value.
 struct Usage {
-  double seconds = 0;      ///< That passed.
+  double seconds = 0;      ///< Between the two moments.
   double cpu_seconds = 0;  ///< Of this process, all threads, user and system.
-  /// Of everything else on the machine, the hypervisor's share included, per second. Known to about
-  /// 0.02 in a second.
+  /// Cores that the rest of the machine used, the hypervisor's share included. Over one second this
+  /// is accurate to about 0.02.
   double other_cores = 0;
-  double written_bytes = 0;  ///< Handed to write() and its kin by this process.
-  double device_bytes = 0;   ///< Of pages made dirty by it, in whole pages.
+  double written_bytes = 0;  ///< Passed to write() and similar calls by this process.
+  double device_bytes = 0;   ///< Of pages that this process made dirty, in whole pages.
 };
 
 /// Measures from construction to each stop(). Owned by one thread.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the arguments twice, because --quick sets what the others may set differently.
+// Reads the arguments twice, because --quick sets defaults that the others may change.
 
 #include "harness/options.h"
 

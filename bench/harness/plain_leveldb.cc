@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The options and the shape of the rows repeat what stands in store/leveldb_procedure_store.cc:
-// the byte of the space before the key, eight bytes of sequence before the value.
+// The options and the shape of the rows repeat those in store/leveldb_procedure_store.cc: the byte
+// of the space before the key, eight bytes of sequence before the value.
 
 #include "harness/plain_leveldb.h"
 
@@ -49,7 +49,7 @@ struct Database {
   std::unique_ptr<leveldb::DB> db;
 };
 
-// Returns how many steps were among them.
+// Returns how many of the operations were steps.
 std::uint64_t add_rows(const RowBatch& request, leveldb::WriteBatch& batch) {
   std::uint64_t steps = 0;
   std::string row_key;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// At the end of the file it begins again at the front; blocks that were written before are as good
-// as zeros.
+// At the end of the file it starts again at the front; overwriting earlier records is as good as
+// overwriting zeros.
 
 #include "harness/raw_sync.h"
 

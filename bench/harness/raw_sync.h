@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RawSync: the unit of everything durable. 256 bytes appended to a file that was filled with zeros
-// before (so that neither its size nor its blocks change), then fdatasync; one thread, one record
-// at a time. Measured beside every durable figure, because a disk is not the same from one second
-// to the next.
+// RawSync: the unit in which everything durable is measured. One thread writes a record of 256
+// bytes to a file that was filled with zeros before (so that neither its size nor its blocks
+// change), then calls fdatasync, one record after the other. Measured next to every durable figure,
+// because the speed of a disk changes from one second to the next.
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Boost.JSON without its library: the sources are included here, once.
+// Boost.JSON without its library: its sources are included here, once.
 
 #include "harness/result_file.h"
 

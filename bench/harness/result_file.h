@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads back what ResultRow printed: a file of JSON lines. A line that is none ends the program,
-// for a table made of half the results would look like a whole one.
+// Reads back what ResultRow printed: a file of JSON lines. Any other line ends the program, because
+// a table made of half the results would look complete.
 
 #pragma once
 
@@ -21,7 +21,7 @@ class ResultLine {
   explicit ResultLine(std::map<std::string, Value, std::less<>> fields)
       : fields_(std::move(fields)) {}
 
-  /// The number in `field`; nothing when there is none, or null.
+  /// The number in `field`; nullopt when the field is missing or null.
   [[nodiscard]] std::optional<double> number(std::string_view field) const;
   [[nodiscard]] bool has(std::string_view field, const Value& value) const;
 

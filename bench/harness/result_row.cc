@@ -22,7 +22,7 @@ ResultRow::ResultRow(std::string_view bench) {
 
 ResultRow& ResultRow::set(std::string_view name, double value) {
   if (!std::isfinite(value)) return set_json(name, "null");
-  // Six digits: more than any of them is good for.
+  // Six digits: more than any of the figures is accurate to.
   return set_json(
       name, std::abs(value) >= 1e6 ? fmt::format("{:.0f}", value) : fmt::format("{:.6g}", value));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which rounds count is decided anew whenever it is asked: there are a handful.
+// Which rounds count is computed at each call: there are a handful.
 
 #include "harness/rounds.h"
 

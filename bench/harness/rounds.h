@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rounds: the same thing measured several times, and the one figure that stands for it. The rule is
-// that of every figure of this folder: the median over the quiet rounds, those in which the rest of
-// the machine used at most 0.3 cores; over all rounds when none was quiet. The filter looks at the
-// other programs, never at the value. How many rounds were quiet is part of the result, for one is
-// not a median.
+// Rounds: the same thing measured several times, and the one figure that stands for it. For every
+// figure of this folder that is the median over the quiet rounds, those in which the rest of the
+// machine used at most 0.3 cores, or over all rounds when none was quiet. The filter looks at the
+// load of other programs, never at the value. How many rounds were quiet is part of the result,
+// because one round is not a median.
 
 #pragma once
 
@@ -28,14 +28,14 @@ class Rounds {
  public:
   void add(Round round) { rounds_.push_back(std::move(round)); }
 
-  /// The one added last.
+  /// The round that was added last.
   [[nodiscard]] const Round& newest() const { return rounds_.back(); }
 
-  /// Over the rounds that count.
+  /// The median over the rounds that count.
   [[nodiscard]] double median_of(std::string_view name) const;
 
-  /// Puts the median of every figure into `row`, with the least and the greatest of `main`, how
-  /// many rounds there were, how many were quiet, and the median of what others used.
+  /// Puts the median of every figure into `row`, with the least and the greatest of `main`, the
+  /// number of rounds, the number of quiet ones, and the median of what other programs used.
   void fill(ResultRow& row, std::string_view main) const;
 
  private:

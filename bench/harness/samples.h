@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Percentiles of what was measured. "The p99" is the smallest sample that 99 % of them do not
-// exceed; of no samples it is 0.
+// Percentiles of what was measured. "The p99" is the smallest sample that 99 % of the samples do
+// not exceed; without samples it is 0.
 
 #pragma once
 
@@ -10,13 +10,13 @@
 
 namespace pv2::bench {
 
-/// `weight` things that took `microseconds` each.
+/// `weight` events that took `microseconds` each.
 struct Sample {
   float microseconds = 0;
   std::uint32_t weight = 1;
 };
 
-/// Collects times and answers for their distribution. Owned by one thread.
+/// Collects times and reports their distribution. Owned by one thread.
 class Samples {
  public:
   void add(double microseconds, std::uint32_t weight = 1) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A store gives requests back in the order in which they were stamped, so the moments at which they
-// were handed over are a queue.
+// A store returns requests in the order in which they were stamped, so the times of their hand-over
+// form a queue.
 
 #include "harness/store_probe.h"
 
@@ -11,10 +11,10 @@
 namespace pv2::bench {
 namespace {
 
-// What RowBatch puts around the key and the value of an operation.
+// What RowBatch adds to the key and the value of an operation.
 constexpr std::size_t kFramingBytes = 10;
 
-// Of the keys and the values alone.
+// The bytes of the keys and the values alone.
 double record_bytes(const CommitRequest& request) {
   return static_cast<double>(request.batch.bytes() - kFramingBytes * request.batch.operations());
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StoreProbe: a store around a store, which counts what passes and how long it takes, and can keep
-// a copy of it. The time of a request is from commit() to the call of the sink: what "durable"
-// costs whoever has to wait for it. Costs the engine a mutex and two readings of the clock per
-// batch of requests, about 20 ns per step, and touches a request only when it is handed over and
-// its memory is warm; copying costs more, and nothing is measured meanwhile.
+// StoreProbe: a store around a store. It counts requests and measures how long they take, and can
+// keep a copy of them. The time of a request is from commit() to the call of the sink: what
+// "durable" costs a caller that has to wait for it. It costs the engine a mutex and two readings of
+// the clock per batch of requests, about 20 ns per step, and touches a request only when it is
+// handed over and its memory is warm. Copying costs more; no time is measured meanwhile.
 
 #pragma once
 
@@ -22,26 +22,26 @@
 
 namespace pv2::bench {
 
-/// What was committed, in order, and which part of it with one sync each. A value.
+/// What was committed, in order, and how many requests had one sync. A value.
 struct RecordedStream {
   std::vector<RowBatch> requests;
   std::vector<std::size_t> requests_per_sync;
-  /// Records of steps among the requests.
+  /// How many records of steps are among the requests.
   std::uint64_t steps = 0;
 };
 
-/// Whether such an operation is the record of a step: the update of a procedure's row, or the
-/// result of its last one.
+/// Whether this operation is the record of a step: the update of a procedure's row, or the result
+/// of its last step.
 [[nodiscard]] constexpr bool is_step(RowOperation operation, Space space) noexcept {
   return (operation == RowOperation::kUpdate && space == Space::kProcedure) ||
          (operation == RowOperation::kPut && space == Space::kResult);
 }
 
-/// What passed in a window. A value.
+/// What was committed in a window. A value.
 struct StoreTraffic {
   std::uint64_t requests = 0;
   std::uint64_t syncs = 0;
-  double record_bytes = 0;  ///< Keys and values of what was handed over, without any framing.
+  double record_bytes = 0;  ///< Keys and values of the requests, without any framing.
   Samples latencies;        ///< One per batch, weighted with its requests.
 };
 
@@ -56,7 +56,7 @@ class StoreProbe final : public ProcedureStore, private CommitSink {
   void record(std::size_t requests) PV2_EXCLUDES(recording_mutex_);
   [[nodiscard]] bool recorded() const PV2_EXCLUDES(recording_mutex_);
   [[nodiscard]] RecordedStream take_recording() PV2_EXCLUDES(recording_mutex_);
-  /// Whether everything that was committed has come back.
+  /// Whether every request that was committed has come back.
   [[nodiscard]] bool idle() const PV2_EXCLUDES(order_mutex_);
 
   [[nodiscard]] std::string name() const override { return store_->name(); }
@@ -88,7 +88,7 @@ class StoreProbe final : public ProcedureStore, private CommitSink {
   std::unique_ptr<ProcedureStore> store_;
   CommitSink* sink_ = nullptr;
 
-  // Held while a request is handed on: the store gives them back in the order of order_.
+  // Held while a request is handed on: the store returns requests in the order of order_.
   mutable Mutex order_mutex_;
   std::deque<Batch> order_ PV2_GUARDED_BY(order_mutex_);
   bool counting_ PV2_GUARDED_BY(order_mutex_) = false;

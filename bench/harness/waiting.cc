@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Completion that nobody keeps is an event that never comes.
+// Nothing completes the event, because the step drops its Completion.
 
 #include "harness/waiting.h"
 

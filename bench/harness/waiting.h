@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Procedures that wait for ever: what an engine is full of most of the time. Each has 100 bytes of
-// state. One waits for an event that never comes (after a restart it is runnable and waits again),
-// one for a timer that is far away, one for such a child.
+// Procedures that wait for ever, as most of those in an engine do most of the time. Each has 100
+// bytes of state. One waits for an event that never comes (after a restart it is runnable and waits
+// again), one for a timer that is far away, one for a child that waits for such a timer.
 
 #pragma once
 
@@ -16,9 +16,9 @@
 
 namespace pv2::bench {
 
-/// Counts the steps that came as far as their wait. Thread-safe.
+/// Counts the steps that have come to their wait. Thread-safe.
 struct Arrivals {
-  std::atomic<std::uint64_t> count{0};  // relaxed: a count, nothing is published through it
+  std::atomic<std::uint64_t> count{0};  // relaxed: a count; nothing is published through it
 };
 
 enum class WaitStage { kWait = 1 };
@@ -48,8 +48,8 @@ class WaitsForEvent final : public StateMachineProcedure<WaitStage> {
   std::string state_;
 };
 
-/// Waits for a timer between one and two hours away, as its table's number has it. As the child of
-/// a HasChild it locks a region of the parent's table. Threads: as Procedure.
+/// Waits for a timer between one and two hours away; the number of its table decides. As the child
+/// of a HasChild it locks a region of the parent's table. Threads: as Procedure.
 class WaitsForTimer final : public StateMachineProcedure<WaitStage> {
  public:
   static constexpr std::string_view kType = "bench.WaitsForTimer";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The path of the one folder is also kept where die() finds it, which may be called on any thread.
+// The path of the one folder is also kept where die(), which any thread may call, finds it.
 
 #include "harness/work_folder.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Written before threads exist and after they ended, apart from die(), which never returns.
+// Written only while no other threads exist, except by die(), which never returns.
 std::string& folder_to_remove() {
   static std::string path;
   return path;

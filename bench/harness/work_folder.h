@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // WorkFolder: the temporary folder that a benchmark writes in. It has to be on a disk, because a
-// sync of memory costs nothing and would make every durable figure a lie; on tmpfs the program ends
-// and says which option to use.
+// sync in memory costs nothing and would make every durable figure wrong; on tmpfs the program ends
+// and names the option to use.
 
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace pv2::bench {
 
-/// Removed with everything in it at the end of its life, or by die(). Owned by one thread; at most
-/// one at a time.
+/// Removed with everything in it when it is destroyed, or by die(). Owned by one thread; at most
+/// one exists at a time.
 class WorkFolder {
  public:
   explicit WorkFolder(const std::string& parent);
@@ -23,9 +23,9 @@ class WorkFolder {
   WorkFolder& operator=(const WorkFolder&) = delete;
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  /// A path in it where nothing is yet.
+  /// A path in the folder where nothing exists yet.
   std::string fresh(std::string_view name);
-  /// Removes one such path, and waits until the file system has done so: what comes next is
+  /// Removes such a path, and waits until the file system has done so, because the next thing is
   /// measured.
   void remove(const std::string& path) const;
 
@@ -34,13 +34,13 @@ class WorkFolder {
   unsigned next_ = 0;
 };
 
-/// A benchmark that cannot go on has no figures: says why, removes the work folder, ends the
-/// process with 1. Any thread.
+/// Ends a benchmark that cannot go on, as it would have no figures: says why, removes the work
+/// folder, ends the process with 1. May be called on any thread.
 [[noreturn]] void die(std::string_view why);
 
 /// Ends the program unless `status` is OK.
 void must(const Status& status, std::string_view what);
-/// The value, or the end of the program.
+/// The value; ends the program when there is none.
 template <class T>
 T must(Result<T> result, std::string_view what) {
   must(result.status(), what);
