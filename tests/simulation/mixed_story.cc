@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clients come in the order of the roots; a second client of the same root sends under the same
-// nonce, as a duplicate does.
+// Clients are made in the order of the roots. A second client of the same root submits under the
+// same nonce, as a duplicate does.
 
 #include "simulation/mixed_story.h"
 
@@ -78,7 +78,8 @@ void MixedStory::plan_events(Random& random) {
   }
 }
 
-// Of a procedure that keeps few signals, what nobody takes would keep out what it waits for.
+// Where a procedure keeps few signals, signals that no step takes would keep out those that it
+// waits for, so there are none.
 void MixedStory::plan_signals(Random& random) {
   const std::size_t tasks = world_.plan().tasks.size();
   for (std::uint64_t left = random.below(8); left > 0; --left) {
@@ -95,7 +96,7 @@ void MixedStory::configure(ExecutorOptions& options) {
   options.max_signals = world_.plan().max_signals;
   options.retry.jitter_percent = seed_ % 3 == 0 ? 0 : 10;
   options.max_results_in_memory = seed_ % 5 == 0 ? 1 : 100;
-  // No run takes so long that a client is late.
+  // Longer than any run, so no client asks too late.
   if (seed_ % 4 == 1) options.retention.ttl = std::chrono::hours(24 * 365);
   if (world_.plan().max_live != 0) options.max_live_procedures = world_.plan().max_live;
 }
@@ -172,7 +173,7 @@ void MixedStory::operate(std::size_t index, ProcedureExecutor& executor) {
       return key_limits_.set(key_of(operation), limit_of(operation), executor);
     case Kind::kMisuse: {
       const Client& client = clients_[operation.client];
-      // Only a nonce that is known to be taken, and will stay so, can be misused.
+      // A nonce can be misused only if it is known to be taken and will stay taken.
       if (!client.keyed.id() || client.acknowledges) return;
       executor.submit_async(Task<TaskSpec::Kind::kUndoable>(world_, client.root + 1'000'000),
                             {.nonce = client.keyed.nonce()},
@@ -207,7 +208,8 @@ void MixedStory::operate(std::size_t index, ProcedureExecutor& executor) {
   }
 }
 
-// Where operators give orders at all, some come in the middle of a step or of a work on a tree.
+// In runs where operators give orders, some orders come in the middle of a step or of work on a
+// tree.
 void MixedStory::interfere(std::uint64_t choices, ProcedureExecutor& executor) {
   constexpr std::size_t kInterferencesMax = 6;
   Random random(choices);
@@ -224,7 +226,7 @@ void MixedStory::interfere(std::uint64_t choices, ProcedureExecutor& executor) {
   orders_.order(executor, verb, id, root, false);
 }
 
-// A tree that goes forward would refuse it. Undo steps may be under way: then the order waits.
+// A tree that goes forward would refuse the bypass. If undo steps are under way, the order waits.
 bool MixedStory::bypass_what_is_undone(ProcedureExecutor& executor) {
   for (const ProcedureInfo& info : executor.list()) {
     if (info.state != ProcedureState::kFailed || info.parked) continue;
@@ -267,7 +269,8 @@ void MixedStory::begin_life(ProcedureExecutor& executor) {
   for (Client& client : clients_) {
     client.keyed.begin_life();
     if (!client.began || client.keyed.acknowledged()) continue;
-    // Whether an acknowledgement was durable is not known; submitting again could be a new run.
+    // It is not known whether an acknowledgement was durable; if it was, submitting again could
+    // start a new run.
     client.acknowledges&& client.keyed.result() ? client.keyed.ask(executor)
                                                 : submit(client, executor);
   }
@@ -277,7 +280,7 @@ bool MixedStory::wind_up(ProcedureExecutor& executor) {
   bool did = false;
   for (Client& client : clients_) {
     if (!client.began || client.keyed.id() || client.keyed.refused().ok()) continue;
-    if (executor.live_procedures() != 0) continue;  // what refused him is still there
+    if (executor.live_procedures() != 0) continue;  // what caused the refusal is still there
     submit(client, executor);
     did = true;
   }
@@ -306,7 +309,7 @@ bool MixedStory::repair_the_rest(ProcedureExecutor& executor) {
   bool ordered = false;
   for (const std::uint64_t root : parked_) {
     const auto member = world_.members().find(root);
-    // What it is about is just being done something with: that takes time.
+    // The procedure of the order is busy just now: try again later.
     const Status now = executor.preview(ProcedureId{root}, last_order()).status();
     if (now.code() == StatusCode::kUnavailable) {
       try_again_later_ = true;

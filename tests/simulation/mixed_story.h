@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MixedStory: this project's own workload for the simulation. Trees of tasks with failures,
-// retries, waits, locks and rows; clients who submit them under nonces, twice, with a nonce that
-// belongs to something else, who acknowledge or abort; others who send signals and set events;
-// operators who set limits and repair. It knows what every client must be told and what must be
-// left of every tree.
+// MixedStory: this project's own workload for the simulation. Trees of tasks fail, retry, wait,
+// lock and write rows. Clients submit them under nonces, some twice, some with a nonce that belongs
+// to another task; they acknowledge or abort. Others send signals and set events; operators set
+// limits and repair. The story knows what every client must be told and what must be left of every
+// tree.
 
 #pragma once
 
@@ -41,7 +41,7 @@ class MixedStory final : public SimulationStory {
   void answer(std::size_t which) override { world_.answer(which); }
   void check(ProcedureExecutor& executor, Findings& findings) override;
   void check_end(SimulationEnd& end) override;
-  /// A parked tree stays, with its locks, and so does who waits for them.
+  /// A parked tree stays, with its locks, and so do the procedures that wait for these.
   [[nodiscard]] bool may_stay(const ProcedureInfo& info) const override {
     return !try_again_later_ && (parked_.contains(info.root.value) || keeps_others_out_);
   }
@@ -67,31 +67,31 @@ class MixedStory final : public SimulationStory {
       kOrder,
     };
     Kind kind;
-    std::size_t client = 0;  ///< Or the root of an unkeyed submission, whom a signal is for, a key.
+    std::size_t client = 0;  ///< Or an unkeyed root, the receiver of a signal, a key.
     std::uint64_t number = 0;
     RepairVerb verb = RepairVerb::kRetryNow;
   };
   struct Client {
-    std::size_t root;  ///< The index of what he submits.
+    std::size_t root;  ///< The index of the root that the client submits.
     KeyedClient keyed;
     bool began = false;
     bool acknowledges = false;
   };
-  /// What is known of the abort that was asked for a root, by the root's index.
+  /// What is known of the abort of a root, by the root's index.
   struct Abort {
     bool accepted = false;
   };
 
   void plan_orders(Random& random);
   void plan_key_limits(Random& random);
-  /// Operators look at what is parked in the end. True if there was something to do.
+  /// What operators order for procedures that are parked at the end.
   [[nodiscard]] RepairVerb last_order() const;
   bool repair_the_rest(ProcedureExecutor& executor);
   void plan_events(Random& random);
   void plan_signals(Random& random);
   void submit(Client& client, ProcedureExecutor& executor);
   void abort(const Client& client, ProcedureExecutor& executor);
-  /// The procedure of a task, as far as anybody outside can know it.
+  /// The procedure of a task, as far as a client or operator can know it.
   [[nodiscard]] ProcedureId id_of(std::size_t task) const;
   bool bypass_what_is_undone(ProcedureExecutor& executor);
   [[nodiscard]] static std::optional<std::uint32_t> limit_of(const Operation& operation);
@@ -111,10 +111,10 @@ class MixedStory final : public SimulationStory {
   std::vector<Operation> operations_;
   std::map<std::size_t, Abort> aborts_;
   std::vector<std::string> found_;
-  std::set<std::uint64_t> parked_;  // roots of trees of which something is
-  bool keeps_others_out_ = false;   // one of them has locks
-  std::size_t last_orders_ = 0;     // given in the end
-  bool try_again_later_ = false;    // what is parked in the end, an order was told
+  std::set<std::uint64_t> parked_;  // roots of trees with a parked member
+  bool keeps_others_out_ = false;   // a parked tree holds locks
+  std::size_t last_orders_ = 0;     // orders given at the end
+  bool try_again_later_ = false;    // an order for a parked tree was told to come back later
   std::size_t interferences_ = 0;
 };
 

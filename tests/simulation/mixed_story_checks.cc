@@ -22,8 +22,9 @@ void MixedStory::check_end(SimulationEnd& end) {
   check_rows(end);
 }
 
-// Whoever mends the cause and orders another attempt, or ends what is parked, comes to an end with
-// it. Not where trees wait for each other: another may be parked for that each time.
+// An operator who mends the cause and orders another attempt, or ends the parked tree, gets it to
+// its end. The exception are trees that may wait for each other: each time another tree may be
+// parked.
 void MixedStory::check_repaired(SimulationEnd& end) {
   if (world_.plan().ending == TaskPlan::Ending::kLeave || parked_.empty()) return;
   for (const std::size_t root : world_.plan().roots) {
@@ -47,7 +48,8 @@ void MixedStory::check_client(const Client& client, SimulationEnd& end) {
   }
   if (!keyed.result()) {
     const auto info = end.executor.describe(keyed.id());
-    // Trees that wait for each other while all are being undone are opened by parking one.
+    // A circle of trees that wait for each other while all are being undone is opened by parking
+    // one.
     const bool may_park = fate.may_park || fate.may_wait_in_a_circle;
     const bool waits = keeps_others_out_ && info.ok();
     if (!waits && (!info.ok() || !parked_.contains(keyed.id().value) || !may_park)) {
@@ -83,7 +85,7 @@ void MixedStory::check_client(const Client& client, SimulationEnd& end) {
 }
 
 void MixedStory::check_tree(std::size_t root, bool succeeded, SimulationEnd& end) {
-  if (world_.may_be_cut(root)) return;  // anything may be left
+  if (world_.may_be_cut(root)) return;  // an operator may have ended it at any point
   std::set<std::size_t> ran;
   for (const auto& [id, member] : world_.members()) {
     if (world_.plan().tasks[member.spec].root != root) continue;
@@ -96,8 +98,8 @@ void MixedStory::check_tree(std::size_t root, bool succeeded, SimulationEnd& end
   }
 }
 
-// With a child whose failure is reported: it fails by itself, or gives way where trees wait in a
-// circle.
+// True for a task in a domain whose failure is reported to its parent: the domain fails by itself,
+// or is undone to open a circle of waiting trees.
 bool MixedStory::may_be_undone_alone(std::size_t task) const {
   const TaskPlan& plan = world_.plan();
   const std::size_t root = plan.tasks[task].root;
@@ -130,7 +132,7 @@ void MixedStory::check_member(std::uint64_t id, const TaskMember& member, bool s
   }
 }
 
-// A row was written by exactly one run of its visit; nothing of a failed attempt is left.
+// A row was written by exactly one run of its visit; a failed attempt leaves nothing.
 void MixedStory::check_rows(SimulationEnd& end) {
   const Status scanned = end.store.scan(Space::kHost, "", [&](const StoredRow& row) {
     if (row.key.starts_with("bad/")) end.findings.add("a failed attempt left a row");
@@ -143,7 +145,7 @@ void MixedStory::check_rows(SimulationEnd& end) {
   for (const auto& [id, member] : world_.members()) {
     const TaskSpec& spec = world_.plan().tasks[member.spec];
     for (const auto& [visit, life] : member.advanced) {
-      // The visits of a task without repeated steps are its steps.
+      // If no step of a task repeats, its visits are its steps.
       const bool repeats = std::any_of(spec.steps.begin(), spec.steps.end(), [](const auto& step) {
         return step.does == StepSpec::Does::kAgain;
       });

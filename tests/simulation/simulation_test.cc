@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engine under the seeded simulation with the mixed workload: as many seeds as 45 s take, the
-// same each time, so that a change fails for what it broke; the nightly run draws fresh ones.
-// PV2_TEST_SEED and PV2_TEST_SEEDS repeat a run. A failure prints its seed and its shrunk moves.
+// The engine under the seeded simulation with the mixed workload: as many seeds as fit into 45 s,
+// always from the same first seed, so that a change fails for what it broke; the nightly run draws
+// new ones. PV2_TEST_SEED and PV2_TEST_SEEDS repeat a run. A failure prints its seed and its shrunk
+// moves.
 
 #include "pv2/testing/simulation.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run is told is known beforehand: it is told to go on exactly if the event was set when its
-// turn first asked, or at any time since.
+// The story knows what a run must be told: to go on exactly if the event was set when its turn
+// first asked, or at any time since.
 
 #include "simulation/story_events.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StoryEvents: conditions in the memory of a simulated host, which steps await. Each life has
-// events of its own, and those whose condition still holds are set anew. Whoever waited when an
-// event was set goes on, also if it is reset before he runs; nobody else does.
+// StoryEvents: conditions in the memory of a simulated host, which steps await. Each life has new
+// events, and those whose condition still holds are set again. Every run that waited when an event
+// was set goes on, even if the event is reset before it runs; no other run goes on.
 
 #pragma once
 
@@ -28,19 +28,20 @@ class StoryEvents {
   explicit StoryEvents(Findings& findings) : findings_(findings) {}
 
   void begin_life();
-  /// Whoever waits goes on; who comes later too, until reset().
+  /// Every waiting run goes on, and so does every later one until reset().
   void set(std::size_t which);
   void reset(std::size_t which);
 
-  /// A run of a step asks for an event: whether it may go on.
+  /// Called when a run of a step asks for an event. Whether it may go on.
   bool await(StepContext& ctx, std::size_t which);
-  /// What a procedure awaited is over: a retry, another step, or an operator's order.
+  /// The procedure no longer awaits an event: a retry, another step, or an operator's order ended
+  /// the wait.
   void forget(std::uint64_t id);
-  /// An order reached its tree: whether what it awaited was kept depends on whether that had
-  /// failed.
+  /// An order reached the procedure's tree. Whether the wait was kept depends on whether the tree
+  /// had failed.
   void may_ask_anew(std::uint64_t id);
 
-  /// Events that somebody waits for, and one of them is set, for a moment only.
+  /// How many events some run waits for, and setting one of them for a moment.
   [[nodiscard]] std::size_t due() const;
   void pulse_due(std::size_t which);
 
@@ -48,7 +49,7 @@ class StoryEvents {
   struct Waiter {
     std::size_t which = 0;
     bool may_go_on = false;
-    bool is_known = true;  // false: it may have been stopped and have to ask anew
+    bool is_known = true;  // false: the wait may have been ended, so it may have to ask again
   };
 
   Findings& findings_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tree counts once, however many of its members hold the key.
+// A tree counts as one holder, however many of its members hold the key.
 
 #include "simulation/story_limits.h"
 
@@ -24,7 +24,7 @@ std::size_t StoryLimits::holders_of(const LockInfo* lock, ProcedureExecutor& exe
   std::set<std::uint64_t> trees;
   for (const LockInfo::Party& party : lock->holders) {
     const auto info = executor.describe(party.id);
-    if (info.ok()) trees.insert(info->root.value);  // else its record is about to be durable
+    if (info.ok()) trees.insert(info->root.value);  // else its record is about to become durable
   }
   return trees.size();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StoryLimits: the limits on keys that operators of a simulated run set. A limit that was
-// acknowledged holds in every later life, and no more trees hold the key than it lets, but for
-// those who held it already.
+// StoryLimits: the limits on keys that operators of a simulated run set. An acknowledged limit
+// holds in every later life, and no more trees hold the key than it allows, except those that held
+// the key before.
 
 #pragma once
 
@@ -23,21 +23,21 @@ class StoryLimits {
   using Limit = std::optional<std::uint32_t>;
 
   void set(const ResourceKey& key, Limit limit, ProcedureExecutor& executor);
-  /// What nobody has acknowledged is what the store says now.
+  /// For a limit that was not acknowledged, the value in the store counts.
   void begin_life(ProcedureExecutor& executor);
-  /// After every move.
+  /// Called after every move.
   void check(ProcedureExecutor& executor, Findings& findings);
 
  private:
   struct Known {
     Limit limit;
     bool is_known = true;      ///< Whether it was acknowledged.
-    std::size_t may_hold = 0;  ///< So many, as those who held it before the limit go on.
+    std::size_t may_hold = 0;  ///< The holders from before the limit, who go on.
   };
   [[nodiscard]] static Limit limit_of(const LockInfo* lock) {
     return lock == nullptr ? std::nullopt : lock->limit;
   }
-  /// How many trees hold it.
+  /// How many trees hold the key.
   [[nodiscard]] static std::size_t holders_of(const LockInfo* lock, ProcedureExecutor& executor);
 
   std::map<ResourceKey, Known> keys_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Before an order is given the world is told what may be seen because of it; after it was
-// acknowledged, what must be seen.
+// Before an order is given, the world is told what effects may be seen; after it was acknowledged,
+// which must be seen.
 
 #include "simulation/story_orders.h"
 
@@ -17,7 +17,7 @@ const std::string kWho = "operator";
 
 std::string why_of(std::size_t number) { return "order " + std::to_string(number); }
 
-// The procedure that a line of a preview begins to speak of.
+// The first procedure that a line of a preview names.
 ProcedureId named_in(const std::string& line) {
   constexpr std::string_view kProcedure = "procedure ";
   const std::size_t at = line.find(kProcedure);
@@ -40,13 +40,14 @@ std::uint32_t step_in(const std::string& line) {
   return 0;
 }
 
-// Of a bypass the last line names the head of what ends; else the first names who is repaired.
+// For a bypass, the last line names the head of what ends; otherwise the first names the procedure
+// that is repaired.
 ProcedureId whom(RepairVerb verb, const std::vector<std::string>& lines) {
   if (verb == RepairVerb::kFailAndRollBack) return {};
   return named_in(verb == RepairVerb::kBypass ? lines.back() : lines.front());
 }
 
-// An answer that a crash, a stop or a store that failed explains.
+// An answer that can be explained by a crash, a stop or a failed store.
 bool is_unknown(const Status& answer) {
   return answer.code() == StatusCode::kUnknownOutcome || answer.code() == StatusCode::kIoError ||
          answer.code() == StatusCode::kStopping;
@@ -128,8 +129,8 @@ void StoryOrders::heard(std::size_t number, const Status& answer) {
                             std::to_string(order.target.value) + " was answered " +
                             answer.to_string() + ", its preview " + order.preview.to_string();
   order.answer = answer.ok() ? Answer::kDone : Answer::kRefused;
-  // An abort is a message, which may be durable too late; and what an order to end a tree waits for
-  // may end the tree, or a wider one may fail meanwhile.
+  // An abort is a message, which may become durable too late. An order that ends a tree waits for
+  // running steps; these may end the tree meanwhile, or a wider domain may fail.
   const bool may_be_late = order.verb == RepairVerb::kFailAndRollBack || order.waits;
   const bool too_late =
       may_be_late && order.preview.ok() && answer.code() == StatusCode::kFailedPrecondition;
@@ -207,7 +208,7 @@ void StoryOrders::check_audit(ProcedureExecutor& executor, ProcedureId root, Mom
     }
     entries.erase(found);
   }
-  entries.erase("simulated");  // a client's abort, which is not an order of ours
+  entries.erase("simulated");  // the reason of a client's abort, which is not one of these orders
   for (const auto& [why, entry] : entries) found_.add("nobody ordered '" + why + "'");
 }
 

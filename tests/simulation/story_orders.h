@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StoryOrders: the operators of a simulated run. They order what they like, of whomever they like,
-// after they have asked what it would do; what the preview says must come true. An order that was
-// acknowledged is in the audit exactly once, in every later life too, and one that was refused
-// never. What was bypassed never runs again and holds nothing.
+// StoryOrders: the operators of a simulated run. They give any order for any procedure, after they
+// have asked for its preview; what the preview says must come true. An acknowledged order is in the
+// audit exactly once, in every later life too; a refused one never is. What was bypassed never runs
+// again and holds nothing.
 
 #pragma once
 
@@ -26,29 +26,29 @@ class StoryOrders {
  public:
   explicit StoryOrders(TaskWorld& world) : world_(world) {}
 
-  /// Looks in the audit for what became of the orders that nobody answered.
+  /// Looks in the audit for the outcome of the orders that got no answer.
   void begin_life(ProcedureExecutor& executor);
-  /// After every move.
+  /// Called after every move.
   void check(ProcedureExecutor& executor);
-  /// Of an order that came too late the entry is deleted, but not at once.
+  /// The entry of an order that came too late is deleted, but not at once.
   enum class Moment : std::uint8_t { kOnTheWay, kSettled };
   void check_audits(ProcedureExecutor& executor, Moment moment);
   /// The audit of that root may be gone: its result was acknowledged.
   void was_acknowledged(ProcedureId root) { acknowledged_.insert(root.value); }
-  /// Says what is wrong, once.
+  /// Moves what is wrong to `findings`.
   void take_findings(Findings& findings);
 
-  /// `mends`: the cause of whatever fails in that tree is mended before.
-  /// `root` is the task of its root.
+  /// Gives an order. `mends`: the cause of every failure in that tree is mended before. `root` is
+  /// the task of the tree's root.
   void order(ProcedureExecutor& executor, RepairVerb verb, ProcedureId target, std::size_t root,
              bool mends);
   /// Whether the end of this root was ordered, and acknowledged.
   [[nodiscard]] bool was_bypassed(ProcedureId root) const { return bypassed_.contains(root.value); }
-  /// Whether its rollback was, while nothing of it was parked.
+  /// Whether the rollback of this root was ordered while no member of its tree was parked.
   [[nodiscard]] bool is_to_be_undone(ProcedureId root) const {
     return undone_.contains(root.value);
   }
-  /// Whether something of this tree may have been made to go on.
+  /// Whether an order may have made a member of this tree go on.
   [[nodiscard]] bool may_be_repaired(ProcedureId root) const {
     return repaired_.contains(root.value);
   }
@@ -59,15 +59,15 @@ class StoryOrders {
     RepairVerb verb{};
     ProcedureId target;
     ProcedureId root;
-    std::uint32_t step = 0;  ///< The one that it skips.
-    ProcedureId about;       ///< Whom it changes, by its preview; none if that refused it.
+    std::uint32_t step = 0;  ///< The step that the order skips.
+    ProcedureId about;       ///< The procedure that the preview names, if it accepts.
     Status preview;
-    bool goes_forward = false;  ///< Nothing of the tree was parked.
-    bool waits = false;         ///< For what somebody is in the middle of, by its preview.
+    bool goes_forward = false;  ///< No member of the tree was parked.
+    bool waits = false;         ///< By its preview, for running steps.
     Answer answer = Answer::kNone;
   };
 
-  /// `line` is what the preview says first, `root` a task.
+  /// `line` is the preview's first line, `root` a task.
   void expect_effect(const Order& order, const std::string& line, std::size_t root);
   void heard(std::size_t number, const Status& answer);
   void was_done(Order& order);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The payload of a signal says whom it was sent to and which of his it is, so that any that is
-// lost, given twice or given to somebody else is seen.
+// The payload of a signal names its receiver and its number, so that a signal that is lost,
+// delivered twice or delivered to another procedure is noticed.
 
 #include "simulation/story_signals.h"
 
@@ -131,7 +131,8 @@ void StorySignals::check_given(const StepContext& ctx, const Numbers& given, boo
     expect(!is_due || std::find(given.begin(), given.end(), number) != given.end(),
            "it does not see " + words_of(number) + ", which was accepted");
   }
-  // Over a restart a step above may count as begun, and is undone before those that had their turn.
+  // After a restart a later step may count as begun; it is undone before the steps that had their
+  // turn.
   auto& of_turns = given_[id];
   of_turns.erase(of_turns.upper_bound(turn_of(ctx)), of_turns.end());
   Numbers& before = of_turns[turn_of(ctx)];
@@ -145,8 +146,8 @@ void StorySignals::check_given(const StepContext& ctx, const Numbers& given, boo
   ended_.erase({id, turn_of(ctx)});
 }
 
-// A visit's record is durable for certain when a later visit was seen; an undone step's when the
-// one below it is undone.
+// The record of a visit is certainly durable when a later visit was seen; that of an undone step,
+// when the step below it is undone.
 std::set<std::size_t> StorySignals::consumed(const StepContext& ctx, bool certain,
                                              std::uint64_t newest) const {
   std::set<std::size_t> all;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StorySignals: those who send signals to the procedures of a simulated run, and what must be true
-// of what arrives. A sender that is not answered sends the same signal again in the next life; each
-// copy is a signal of its own to the engine, and has a payload of its own here. What was accepted
-// is given exactly once, in the order in which it was sent; what was refused never.
+// StorySignals: the senders of signals to the procedures of a simulated run, and the checks of what
+// arrives. A sender that gets no answer sends the signal again in the next life; to the engine each
+// copy is a signal of its own, and here it has a payload of its own. An accepted signal is
+// delivered exactly once, in the order of sending; a refused one never is.
 
 #pragma once
 
@@ -26,27 +26,27 @@ namespace pv2::testing {
 /// Owned by one thread.
 class StorySignals {
  public:
-  /// `most`: what the executor keeps for one procedure (max_signals).
+  /// `most`: how many signals the executor keeps for one procedure (max_signals).
   StorySignals(Findings& findings, std::size_t most) : findings_(findings), most_(most) {}
 
-  /// Whoever was not answered in the life before sends again.
+  /// Senders that got no answer in the previous life send again.
   void begin_life(ProcedureExecutor& executor);
-  /// May be refused.
+  /// Sends a signal, which may be refused.
   void send(ProcedureId to);
-  /// The same under a name that no step asks for.
+  /// Like send(), but under a name that no step asks for.
   void send_noise(ProcedureId to);
 
-  /// A run takes `count`; false: they are not all there, and somebody will be asked to send one.
-  /// `newest` is the last visit that was ever seen of the procedure.
+  /// A run takes `count` signals. False: some are missing, and a sender will be asked for one.
+  /// `newest` is the last visit of the procedure that was ever seen.
   bool take(StepContext& ctx, std::size_t count, std::uint64_t newest);
-  /// The undoing of a step came to its end.
+  /// The undo of a step has ended.
   void undo_ended(const StepContext& ctx) { ended_.insert({ctx.id().value, turn_of(ctx)}); }
-  /// An operator said that a turn counts as done: what it was given is given to somebody else.
+  /// An order made a turn count as done: the signals that it was given go to later turns.
   void was_skipped(std::uint64_t id, Turn turn) { given_[id].erase(turn); }
-  /// Whether somebody was told that it has ended.
+  /// Whether a sender was told that the procedure has ended.
   [[nodiscard]] bool has_ended(std::uint64_t id) const { return has_ended_.contains(id); }
 
-  /// Signals that procedures wait for, and the sending of one of them.
+  /// How many signals procedures wait for, and sending one of them.
   [[nodiscard]] std::size_t due() const noexcept { return wanted_.size(); }
   void send_due(std::size_t which);
 
@@ -57,12 +57,12 @@ class StorySignals {
     Answer answer = Answer::kNone;
   };
 
-  /// The most that are kept for it, noise included.
+  /// The most signals that can be kept for the procedure, noise included.
   [[nodiscard]] std::size_t open(std::uint64_t id) const;
   void heard(std::uint64_t id, std::size_t number, const Status& answer);
   void check_given(const StepContext& ctx, const Numbers& given, bool wants_more,
                    std::uint64_t newest);
-  /// What turns before this one have consumed: for certain, or perhaps.
+  /// What turns before this one have consumed, for certain or perhaps.
   [[nodiscard]] std::set<std::size_t> consumed(const StepContext& ctx, bool certain,
                                                std::uint64_t newest) const;
 

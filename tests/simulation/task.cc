@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Read execute_from_state(): report, do what the spec says, report, answer.
+// Read execute_from_state(): it reports the start, does what the spec says, reports the end,
+// answers.
 
 #include "simulation/task.h"
 
@@ -17,7 +18,7 @@ std::string row_of(const StepContext& ctx) {
   return "r/" + std::to_string(ctx.id().value) + "/" + std::to_string(visit_of(ctx));
 }
 
-// One more in a row that is this visit's alone: it must come to exactly one.
+// Adds one in a row that belongs to this visit alone: the count must be exactly one.
 void count_in_row(TaskWorld& world, StepContext& ctx) {
   const auto before = ctx.get_row(row_of(ctx));
   world.expect(before.ok(), ctx, "its row cannot be read");
@@ -112,7 +113,8 @@ Outcome Task<kKind>::execute_from_state(TaskStep step, StepContext& ctx) {
   return go_on(step, member, ctx);
 }
 
-// Behind the last step of a task its table has more; only who skips the last one comes there.
+// The table of steps is longer than most tasks; only a task whose last step was skipped comes
+// there.
 template <Kind kKind>
 bool Task<kKind>::is_beyond(const StepContext& ctx) {
   const bool beyond = ctx.step() > spec().steps.size();
@@ -132,7 +134,7 @@ Outcome Task<kKind>::go_on(TaskStep step, TaskMember& member, StepContext& ctx) 
   return done(spec().name() + " done");
 }
 
-// Marks that must not be seen again.
+// Leaves marks that must not be seen again.
 template <Kind kKind>
 Outcome Task<kKind>::spoil(StepContext& ctx, Flow flow) {
   chain_ = 0xBAD;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Task: the procedure of the mixed workload. It does what its TaskSpec says, reports every run to
-// the TaskWorld, and carries a chain of what it has done in its fields, so that a lost or foreign
-// field is seen at the next step. Attempts that do not count leave marks that must not survive.
+// the TaskWorld, and carries a chain of what it has done in its fields, so that a lost or wrong
+// field is noticed at the next step. Attempts that do not count leave marks that must not survive.
 
 #pragma once
 
@@ -48,7 +48,7 @@ class Task final : public StateMachineProcedure<TaskStep> {
   static constexpr auto kSteps = TaskTraits<kKind>::kSteps;
   static constexpr bool kFinalOnSuccess = kKind == TaskSpec::Kind::kFinal;
 
-  /// As the engine makes one from its record.
+  /// Called by the engine before it reads a record.
   explicit Task(TaskWorld& world) : world_(world), spec_(0) { world.object_is_made(); }
   Task(TaskWorld& world, std::uint64_t spec) : world_(world), spec_(spec) {}
   void fields(auto& f) {
@@ -67,12 +67,12 @@ class Task final : public StateMachineProcedure<TaskStep> {
   bool is_beyond(const StepContext& ctx);
   Flow go_on(TaskStep step, TaskMember& member, StepContext& ctx);
   Flow spoil(StepContext& ctx, Flow flow);
-  /// Each answers it, in one of two ways.
+  /// Each of these fails in one of two ways.
   Flow fail_for_now(const StepSpec& does, StepContext& ctx);
   Flow fail_for_good(StepContext& ctx);
   void spawn_children(StepContext& ctx);
   void check_children(StepContext& ctx);
-  /// The answer to a question of this visit, or nothing yet.
+  /// The answer to a question of this visit, or nullptr while there is none.
   const std::string* ask(StepContext& ctx);
 
   TaskWorld& world_;

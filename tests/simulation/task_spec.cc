@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each run has a mood (what it has at all) before it has tasks, so that runs differ in kind.
+// Each run first draws a mood, which decides what can occur in it at all, so that runs differ in
+// kind.
 
 #include "simulation/task_spec.h"
 
@@ -67,8 +68,8 @@ class Planner {
   }
 
  private:
-  // One that spawns finds room when another has ended. So there is only one such tree, and nothing
-  // that keeps the others alive.
+  // A procedure that spawns gets room only when another tree has ended. So at most one tree spawns,
+  // and nothing keeps the others alive.
   void limit_room() {
     std::size_t most = 0;
     std::size_t spawning = 0;
@@ -105,7 +106,7 @@ class Planner {
         task.children.push_back(add(task.root, index, depth + 1));
       }
     }
-    // A circle that is beyond a point of no return is not opened by anybody.
+    // A circle of waiting trees beyond a point of no return is never opened.
     const bool child_locks = mood_.child_locks && !mood_.parks;
     if (keeps_locks_ && (depth == 0 || child_locks)) task.locks = locks(depth == 0);
     constexpr std::array kPriorities{Priority::kLow, Priority::kNormal, Priority::kHigh};
@@ -115,7 +116,7 @@ class Planner {
       task.undo_throws = one_in(random_, 2);
     }
     task.undo_waits = mood_.waits && one_in(random_, 4);
-    // What a wider failure plans anew has forgotten what it had waited for.
+    // When a wider failure plans an undo again, it forgets which event the undo waited for.
     task.undo_wants_event = task.undo_waits && mood_.events && !mood_.reports && one_in(random_, 2);
     task.undo_wants_signal = task.undo_waits && mood_.signals && one_in(random_, 2);
     task.undo_offloads = mood_.waits && one_in(random_, 5);
@@ -189,8 +190,8 @@ class Planner {
           set.key({ResourceClass::kHostFirst, name}, mode());
       }
     }
-    // Not where siblings could exclude each other: the undo of a step that holds its locks for
-    // itself alone does not pass a sibling that keeps them to its end.
+    // Not where siblings could exclude each other: the undo of a step that holds its locks only for
+    // itself does not pass a sibling that keeps them to its end.
     if (mood_.step_locks && (is_root || !mood_.child_locks) && one_in(random_, 2)) {
       set.scope(one_in(random_, 2) ? LockScope::kStep : LockScope::kVisit);
     }
@@ -199,7 +200,7 @@ class Planner {
 
   Random random_;
   Mood mood_{};
-  bool keeps_locks_ = false;  // not often where trees park: who is parked keeps others out
+  bool keeps_locks_ = false;  // rare where trees park, because a parked tree keeps others out
   TaskPlan plan_;
 };
 
@@ -208,8 +209,8 @@ class Planner {
 TaskPlan plan_tasks(std::uint64_t seed) {
   TaskPlan plan = Planner(seed).plan();
   plan.seed = seed;
-  // A throw ends the wait of its step, which asks anew after the back-off. The story knows who was
-  // waiting when an event was set, and does not know that.
+  // A throw ends the wait of its step, which asks again after the back-off. The story knows which
+  // runs waited when an event was set, but not which of them threw.
   const bool events = std::ranges::any_of(plan.tasks, [](const TaskSpec& task) {
     return task.undo_wants_event || std::ranges::any_of(task.steps, [](const StepSpec& step) {
              return step.does == Does::kEvent || step.does == Does::kEventOrTime;

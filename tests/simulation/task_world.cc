@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The rules. A visit is one turn of a step; its record moves the procedure to the next visit, and a
-// visit that is over is never seen again.
+// visit that has ended is never seen again.
 
 #include "simulation/task_world.h"
 
@@ -40,16 +40,16 @@ void TaskWorld::check_may_run(const TaskSpec& spec, const StepContext& ctx, Runs
   expect(!info->quarantined, ctx, "it runs though it is quarantined");
 }
 
-// The pool has no thread of its own, so the work of a life ends in it.
+// The pool has no thread of its own, so work ends in the life in which it began.
 std::function<std::string(std::stop_token)> TaskWorld::work(std::size_t spec,
                                                             const StepContext& ctx,
                                                             bool beside_earlier) {
   const Work work{ctx.id().value, spec, visit_of(ctx) == UINT64_MAX, ctx.step()};
   std::string name = ctx.effect_key();
-  // A run that an operator hastened is of the same attempt as the one before it.
+  // A run that an operator hastened has the same attempt number as the one before it.
   if (beside_earlier) name += " #" + std::to_string(++beside_earlier_);
   return [this, work, key = ctx.effect_key(), name](const std::stop_token& stop) {
-    if (stop.stop_requested()) return key;  // the executor stops: nobody goes on meanwhile
+    if (stop.stop_requested()) return key;  // the executor stops: nothing else runs meanwhile
     if (!works_.emplace(name, work).second) {
       found_.add("two pieces of work run at once for " + name);
       return key;
@@ -67,8 +67,9 @@ void TaskWorld::run_work(const std::string& key) {
   works_.erase(key);
 }
 
-// No undo runs beside work that its procedure has offloaded, other than for that same undo; and
-// nobody else has a lock that the owner of work that runs has.
+// No undo runs while work that its procedure has offloaded runs, unless the work belongs to that
+// same undo. And no other procedure has a lock that conflicts with one that the owner of running
+// work has.
 void TaskWorld::check_beside_work(std::size_t spec, const StepContext& ctx, Runs runs) {
   const TaskSpec& self = plan_.tasks[spec];
   for (const auto& [key, work] : works_) {
@@ -88,7 +89,8 @@ void TaskWorld::check_beside_work(std::size_t spec, const StepContext& ctx, Runs
   }
 }
 
-// A crash may repeat an attempt, but never skips one or goes back; an operator may begin anew.
+// A crash may repeat an attempt, but never skips one or goes back; an order may start attempts
+// again.
 void TaskWorld::check_attempt(TaskMember& member, const StepContext& ctx) {
   std::uint32_t& highest = member.attempts[ctx.effect_key()];
   const bool anew = member.fresh && ctx.attempt() == 1 && highest > 1;
@@ -105,7 +107,7 @@ void TaskWorld::check_attempt(TaskMember& member, const StepContext& ctx) {
   member.last_run[ctx.effect_key()] = this_moment();
 }
 
-// Between two attempts lies the back-off of the first, at least.
+// At least the back-off of the first attempt lies between two attempts.
 void TaskWorld::check_back_off(TaskMember& member, const StepContext& ctx) {
   const std::uint32_t before = member.attempts[ctx.effect_key()];
   if (before == 0 || ctx.attempt() <= before || !member.hurried.empty()) return;
@@ -164,7 +166,8 @@ void TaskWorld::step_ends(TaskMember& member, StepContext& ctx, std::uint64_t ch
   events_.forget(ctx.id().value);
 }
 
-// What was reported as undone is never run or undone again, nor is what it had spawned.
+// A procedure that was reported as undone never runs and is never undone again, nor are its
+// descendants.
 void TaskWorld::check_not_over(const StepContext& ctx) {
   expect(!was_ended(ctx.id()), ctx, "it runs, though it was reported as undone, or bypassed");
 }
@@ -178,7 +181,7 @@ bool TaskWorld::was_ended(ProcedureId id) const {
   return false;
 }
 
-// Its visit came to no end of its own, and its fields are what they were before.
+// Its visit did not end by itself, and its fields are what they were before.
 void TaskWorld::skip_step(ProcedureId id, std::uint32_t step) {
   const auto found = members_.find(id.value);
   if (found == members_.end()) return;
@@ -210,7 +213,7 @@ void TaskWorld::begins_anew(ProcedureId id) {
   const auto member = members_.find(id.value);
   if (member == members_.end()) return;
   member->second.fresh = true;
-  member->second.advanced.erase(member->second.visit);  // it had failed when all was said
+  member->second.advanced.erase(member->second.visit);  // its step failed after all
 }
 
 void TaskWorld::hurry(ProcedureId id) {
@@ -218,7 +221,7 @@ void TaskWorld::hurry(ProcedureId id) {
   if (member != members_.end()) member->second.hurried.insert(member->second.visit);
 }
 
-// What is beyond its point of no return stays when an operator sends its tree back.
+// A member beyond its point of no return stays as it is when an operator sends its tree back.
 bool TaskWorld::may_be_sent_back(const TaskMember& member) const {
   const TaskSpec& spec = plan_.tasks[member.spec];
   return spec.kind == TaskSpec::Kind::kCommitting && member.ended.contains(3) &&
@@ -231,7 +234,8 @@ TreeFate TaskWorld::fate(std::size_t root) const {
   return fate;
 }
 
-// Somebody has asked for it, or something in a domain around it has failed; not in one beside it.
+// The abort of the tree, or a failure in a domain around the task; one in another domain is no
+// cause.
 void TaskWorld::check_has_cause(std::size_t spec, const StepContext& ctx) {
   const std::size_t root = plan_.tasks[spec].root;
   bool has_cause = aborted_.contains(root) || fate(root).may_wait_in_a_circle;
@@ -296,7 +300,7 @@ TaskMember& TaskWorld::undo_begins(std::size_t spec, StepContext& ctx) {
     const TaskSpec& child = plan_.tasks[other.spec];
     if (other.parent != ctx.id().value) continue;
     if (child.kind == TaskSpec::Kind::kFinal && other.finished) continue;
-    if (child.reports && may_be_cut(spec)) continue;  // it may have been ended as it stood
+    if (child.reports && may_be_cut(spec)) continue;  // an order may have ended it at any point
     if (may_be_sent_back(other)) continue;
     if (plan_.tasks[spec].steps[ctx.step() - 1].does != StepSpec::Does::kSpawn) continue;
     for (const auto& [step, there] : other.effects) {
@@ -325,8 +329,8 @@ void TaskWorld::look_at_clock() {
   wall_jumped_ = wall_jumped_ || wall_offset() != *offset_;
 }
 
-// Within a life the monotonic clock alone counts. Over a restart nothing but the wall clock tells
-// how long the engine was away, so a jump of it may end a wait early.
+// Within a life only the monotonic clock counts. After a restart only the wall clock tells how long
+// the engine was away, so a jump of it may end a wait early.
 bool TaskWorld::has_passed(const Moment& since, Duration patience) {
   look_at_clock();
   if (wall_jumped_ && since.life != life_) return true;

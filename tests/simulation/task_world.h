@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TaskWorld: what outlives every crash of a simulated run: the effects of the tasks, and everything
-// that was ever seen of them. Each run of a step or of an undo is reported to it before and after,
-// and it knows what must never be seen. What it finds it keeps until somebody asks.
+// that was ever seen of them. Tasks report each run of a step or of an undo before and after it,
+// and the world knows what must never be seen. It collects findings until take_findings().
 
 #pragma once
 
@@ -37,7 +37,7 @@ struct TaskMember {
   std::size_t spec = 0;
   std::uint64_t parent = 0;
   bool undoing = false;
-  std::uint64_t visit = 0;                         ///< The newest one seen.
+  std::uint64_t visit = 0;                         ///< The newest visit seen.
   std::map<std::uint64_t, std::uint64_t> chain;    ///< The chain field after each visit.
   std::map<std::uint64_t, std::size_t> advanced;   ///< Visit -> the life in which it last ended.
   std::map<std::uint32_t, bool> effects;           ///< Step -> whether its effect is there.
@@ -46,13 +46,13 @@ struct TaskMember {
   std::map<std::string, std::uint32_t> attempts;   ///< Effect key -> the highest attempt.
   std::map<std::uint64_t, Moment> wait_begun;      ///< Visit -> its first run.
   bool finished = false;                           ///< Its last step came to its end.
-  bool fresh = false;                              ///< An operator gave it fresh attempts,
-  std::set<std::uint64_t> anew;                    ///< which these visits have begun.
+  bool fresh = false;                              ///< An operator gave it new attempts,
+  std::set<std::uint64_t> anew;                    ///< which these visits have begun to use.
   std::set<std::uint64_t> hurried;                 ///< Visits whose wait an operator ended.
   std::set<std::uint32_t> skipped;                 ///< Steps that count as done by an order,
   std::set<std::uint32_t> skipped_undos;           ///< and as undone.
   std::map<std::string, Moment> last_run;          ///< Effect key -> when it last began.
-  std::map<std::uint64_t, ProcedureState> ends;    ///< Of its children, as it was told.
+  std::map<std::uint64_t, ProcedureState> ends;    ///< How its children ended, as it was told.
 };
 
 /// Owned by one thread.
@@ -77,19 +77,19 @@ class TaskWorld {
   void stop_begins() { stopping_ = true; }
   void set_clock(const Clock* clock) { clock_ = clock; }
 
-  /// What others may do in the middle of a step.
+  /// What other threads may do in the middle of a step.
   std::function<void()> meanwhile;
 
-  /// An object is made from its record: once in a while, and a few times in all lives, this throws.
+  /// Called when an object is made from its record. A few times over all lives this throws.
   void object_is_made();
 
-  // What the tasks report.
+  // Reports of the tasks.
   TaskMember& step_begins(std::size_t spec, StepContext& ctx, std::uint64_t chain);
   void step_ends(TaskMember& member, StepContext& ctx, std::uint64_t chain);
   TaskMember& undo_begins(std::size_t spec, StepContext& ctx);
   void undo_ends(TaskMember& member, StepContext& ctx);
   void expect(bool holds, const StepContext& ctx, std::string_view words);
-  /// Work for the pool that takes its time, while others go on. Its value is the effect key.
+  /// Work for the pool during which other threads go on. Its value is the effect key.
   [[nodiscard]] std::function<std::string(std::stop_token)> work(std::size_t spec,
                                                                  const StepContext& ctx,
                                                                  bool beside_earlier = false);
@@ -98,21 +98,22 @@ class TaskWorld {
 
   /// A step of a task is about to fail for good.
   void fails(std::size_t spec) { failed_.insert(plan_.domain_of(spec)); }
-  /// Somebody may have the tree of a root undone.
+  /// The tree of a root may be aborted from now on.
   void may_be_aborted(std::size_t root) { aborted_.insert(root); }
-  // What operators do: it may be seen from now on.
-  /// What fails in this tree does not fail any more.
+  // Reports of orders: their effects may be seen from now on.
+  /// The cause of failures in this tree is gone.
   void mend(std::size_t root) { mended_.insert(root); }
-  /// Its end, or that of a part, may be ordered as it stands.
+  /// The tree, or a part of it, may be ended at any point.
   void cut(std::size_t root) { cut_.insert(root); }
-  /// It has fresh attempts; its wait ends; its step, or the undo of a step, counts as done.
+  /// The procedure gets new attempts; its wait ends; its step, or the undo of a step, counts as
+  /// done.
   void begins_anew(ProcedureId id);
   void hurry(ProcedureId id);
   void skip_step(ProcedureId id, std::uint32_t step);
   void skip_undo(ProcedureId id, std::uint32_t step);
-  /// Its tree goes on from its records, so what it awaited it asks for anew.
+  /// The tree goes on from its records, so each wait asks again.
   void resumes(std::size_t root);
-  /// It has ended, and what it spawned: nothing of it runs any more.
+  /// The procedure and its descendants have ended: none of them runs any more.
   void is_over(ProcedureId id) { over_.insert(id.value); }
   [[nodiscard]] bool was_ended(ProcedureId id) const;
   [[nodiscard]] bool is_mended(std::size_t spec) const {
@@ -124,16 +125,16 @@ class TaskWorld {
   [[nodiscard]] bool was_skipped(std::size_t spec) const {
     return skipped_.contains(plan_.task(spec).root);
   }
-  /// What may become of the tree of a root, by all that was ordered.
+  /// How the tree of a root may end, given all orders for it.
   [[nodiscard]] TreeFate fate(std::size_t root) const;
 
   /// A parent is told how the child that runs `spec` has ended.
   void child_seen(std::size_t spec, const StepContext& ctx, const ChildOutcome& child);
 
-  /// To be called after every move: whether the wall clock has jumped.
+  /// To be called after every move: notes whether the wall clock has jumped.
   void look_at_clock();
 
-  /// Something outside that answers when the simulation says so.
+  /// A question to something outside that answers when the simulation says so.
   void ask(Completion<std::string> completion, std::string answer) {
     asked_.emplace_back(std::move(completion), std::move(answer));
   }
@@ -147,7 +148,7 @@ class TaskWorld {
   /// The procedure that runs a task; 0 when it was never seen to run.
   [[nodiscard]] ProcedureId id_of(std::size_t spec) const;
 
-  /// What was found wrong since the last time.
+  /// Moves what was found wrong since the last call to `findings`.
   void take_findings(Findings& findings);
   [[nodiscard]] const std::map<std::uint64_t, TaskMember>& members() const noexcept {
     return members_;
@@ -168,16 +169,16 @@ class TaskWorld {
   [[nodiscard]] bool undoable(const TaskSpec& spec, std::uint32_t step) const;
   [[nodiscard]] Duration wall_offset() const;
   [[nodiscard]] Moment this_moment() const { return {clock_->steady_now(), life_}; }
-  /// Whether so much time has passed since then, as far as the engine can know.
+  /// Whether `patience` has passed since then, as far as the engine can know.
   [[nodiscard]] bool has_passed(const Moment& since, Duration patience);
 
   const TaskPlan plan_;
   ProcedureExecutor* executor_ = nullptr;
   const Clock* clock_ = nullptr;
-  std::optional<Duration> offset_;  // of wall and monotonic time at the beginning
+  std::optional<Duration> offset_;  // between wall and monotonic time, at the beginning
   bool wall_jumped_ = false;
   std::size_t life_ = 0;
-  bool stopping_ = false;  // this life is
+  bool stopping_ = false;  // this life is being stopped
   /// Work that runs on the pool in this life.
   struct Work {
     std::uint64_t id;
@@ -185,8 +186,8 @@ class TaskWorld {
     bool undo;
     std::uint32_t step;
   };
-  std::map<std::string, Work> works_;  // by effect key, and a number if others may run beside it
-  std::uint64_t beside_earlier_ = 0;   // pieces that may run beside others of their effect
+  std::map<std::string, Work> works_;  // by effect key, plus a number if several may run
+  std::uint64_t beside_earlier_ = 0;   // how many pieces had such a number
   std::map<std::uint64_t, TaskMember> members_;
   std::map<std::size_t, std::uint64_t> id_of_spec_;
   std::vector<std::pair<Completion<std::string>, std::string>> asked_;
@@ -195,7 +196,7 @@ class TaskWorld {
   StoryEvents events_;
   Random throws_;
   std::size_t throws_left_;
-  std::set<std::size_t> failed_;  // heads of what fails together
+  std::set<std::size_t> failed_;  // heads of domains
   // Roots about which something was ordered.
   std::set<std::size_t> aborted_;
   std::set<std::size_t> mended_;

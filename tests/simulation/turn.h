@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turn: one visit of a step, or the undoing of one, as the order in which one procedure takes them.
-// Runs of the same turn (retries, waits, crashes) are equal. Plain data.
+// Turn: one visit of a step, or the undo of a step, ordered as one procedure takes its turns. Runs
+// of the same turn (retries, waits, crashes) are equal. Plain data.
 
 #pragma once
 
@@ -15,12 +15,12 @@ namespace pv2::testing {
 
 struct Turn {
   bool undo = false;
-  std::uint64_t place = 0;  ///< Visits count up, steps that are undone down.
+  std::uint64_t place = 0;  ///< Visits count up; undone steps count down.
 
   friend auto operator<=>(const Turn&, const Turn&) = default;
 };
 
-/// The number of the visit in an effect key; of an undo, a number that no visit has.
+/// The number of the visit in an effect key; for an undo, a number that no visit has.
 [[nodiscard]] inline std::uint64_t visit_of(const StepContext& ctx) {
   const std::string key = ctx.effect_key();
   const std::size_t at = key.find(".v");
