@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Crashes of the whole engine on LevelDB while several threads submit: a process that is killed,
-// and a machine that loses power on a file system that forgets what nobody synced. After each crash
-// the ledger is compared with what is found. The moment of a crash is a number of events, not a
-// time.
+// Crashes of the whole engine on LevelDB while several threads submit: a process is killed, or a
+// machine loses power on a file system that loses what was not synced. After each crash the ledger
+// is compared with the store. The moment of a crash is a number of events, not a time.
 //
-// PV2_CRASH_ROUNDS says how many rounds (tests/nightly.sh: 1000), PV2_TEST_SEED where their seeds
-// begin. A seed repeats the choices, not the interleaving.
+// PV2_CRASH_ROUNDS says how many rounds there are (tests/nightly.sh: 1000), PV2_TEST_SEED which
+// seed is the first. A seed repeats the choices, not the interleaving.
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -40,8 +39,8 @@ std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise)
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// A killed process takes nothing back that it had written, so what lies below decides only how long
-// a sync takes: a few rounds run in memory, many where TMPDIR says.
+// What a killed process has written stays written, so the file system only decides how long a sync
+// takes: a few rounds run in memory, many where TMPDIR says.
 struct TemporaryStore {
   explicit TemporaryStore(std::uint64_t rounds) {
     const std::filesystem::path memory = "/dev/shm";
@@ -67,7 +66,7 @@ std::unique_ptr<ProcedureStore> store_at(const std::string& path) {
   return leveldb(path, {.write_buffer_bytes = kWriteBuffer});
 }
 
-// This program again, running one life only; killed when this object goes.
+// This program again, running one life only; killed when this object is destroyed.
 class LifeProcess {
  public:
   LifeProcess(const std::string& path, KeyRange keys, std::uint64_t seed) {
@@ -76,7 +75,7 @@ class LifeProcess {
     reading_ = ends[0];
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
-    // dup2 onto itself would leave the descriptor to be closed by exec.
+    // dup2 of a descriptor to itself would leave it to be closed by exec.
     const int writing = ends[1] == kReportEnd ? ::fcntl(ends[1], F_DUPFD_CLOEXEC, 10) : ends[1];
     ::posix_spawn_file_actions_adddup2(&actions, writing, kReportEnd);
     std::vector<std::string> settings = {
@@ -105,7 +104,7 @@ class LifeProcess {
   LifeProcess& operator=(const LifeProcess&) = delete;
 
   void kill() const { ::kill(pid_, SIGKILL); }
-  // The next event; false when the process is gone and everything that it said was read.
+  // The next event; false when the process is gone and all its events were read.
   bool read(Event& event) const { return ::read(reading_, &event, sizeof event) == sizeof event; }
 
  private:
@@ -117,7 +116,7 @@ class LifeProcess {
 
 TEST_CASE("one life of a process that is killed", "[.][life]") {
   const char* const path = std::getenv("PV2_LIFE_STORE");
-  if (path == nullptr) return;  // asked for by hand
+  if (path == nullptr) return;  // called by hand
   const Report report = [](const Event& event) {
     // One piece: a pipe takes up to 4096 bytes whole.
     if (::write(kReportEnd, &event, sizeof event) != sizeof event) std::abort();
@@ -148,13 +147,13 @@ TEST_CASE("a process killed at any moment under load loses nothing and does noth
     Random random(first + round);
     {
       const LifeProcess life(place.path(), ledger.keys(), first + round);
-      // Some die while they open and replay, some when they have almost done everything.
+      // Some lives die while they open and replay, some when nearly everything is done.
       std::uint64_t left = 1 + random.below(random.below(4) == 0 ? 4 : 1200);
       Event event;
       while (life.read(event)) {
         ledger.note(event);
         if (--left == 0) life.kill();
-        if (left == 0) left = UINT64_MAX;  // read on what it had said before it died
+        if (left == 0) left = UINT64_MAX;  // read on what it reported before it died
       }
     }
     ledger.check_found(make_store);
@@ -193,7 +192,7 @@ TEST_CASE("a machine that loses power at any moment under load loses nothing tha
     } else {
       REQUIRE_THAT(opened.status().to_string(), ContainsSubstring("the power is off"));
     }
-    env.crash(torn);  // before the executor goes, which would write
+    env.crash(torn);  // before the executor is destroyed, which would write
     if (opened.ok()) opened->reset();
     env.reboot();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Comparing what was told with what is there.
+// Compares what the clients were told with what is in the store.
 
 #include "ledger.h"
 
@@ -21,7 +21,7 @@ bool is_gone(const Status& status) {
   return status.code() == StatusCode::kExpired || status.code() == StatusCode::kNotFound;
 }
 
-// Takes the requests of count_rows() back.
+// Takes back the requests of count_rows().
 class LastSink final : public CommitSink {
  public:
   void on_committed(CommitList finished) noexcept override {
@@ -148,7 +148,7 @@ void Ledger::check_ended(const MakeStore& make_store) {
   first_ = next_;
 }
 
-// All keys at once, so that one sync serves many: a key is through when it was acknowledged.
+// Ends all keys at once, so that one sync serves many. A key is finished when it was acknowledged.
 void Ledger::end_all(ProcedureExecutor& executor, const Report& report,
                      const std::map<std::uint64_t, Key>& keys) {
   std::latch left(static_cast<std::ptrdiff_t>(keys.size()));
@@ -232,7 +232,7 @@ void Ledger::count_rows(ProcedureStore& store) {
   store.commit(cleaning);
   while (store.pump()) {
   }
-  store.close();  // returns when it is durable
+  store.close();  // returns when everything is durable
   if (!cleaning.status.ok()) trouble("cleaning: " + cleaning.status.to_string());
 }
 

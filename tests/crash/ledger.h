@@ -22,12 +22,12 @@ namespace pv2::testing {
 
 using MakeStore = std::function<std::unique_ptr<ProcedureStore>()>;
 
-/// note() is thread-safe; the checks are called by one thread, while nothing notes.
+/// note() is thread-safe; the checks are called by one thread, while no thread notes.
 class Ledger {
  public:
   void note(const Event& event);
 
-  /// The store as the crash left it, before anything goes on.
+  /// Checks the store as the crash left it, before anything goes on.
   void check_found(const MakeStore& make_store);
   /// Lets everything come to its end, asks again for every result, and counts. Then acknowledges
   /// everything, so that the next life begins with an empty store and a new range of keys.
@@ -51,12 +51,13 @@ class Ledger {
   };
 
   void trouble(std::string what);
-  /// Whether `result`, told now, is what was told before and what `number` had to come to.
+  /// Checks that `result`, told now, is the result that was told before, and the one that `number`
+  /// must have.
   void compare(std::uint64_t number, const Key& key, const ProcedureResult& result);
-  /// With everything running: the end of every key, compared and then acknowledged.
+  /// While everything runs: compares the end of every key, then acknowledges it.
   void end_all(ProcedureExecutor& executor, const Report& report,
                const std::map<std::uint64_t, Key>& keys);
-  /// Counts the rows of the host when everything has ended and was acknowledged, and deletes them.
+  /// Counts the host's rows when everything has ended and was acknowledged, and deletes them.
   void count_rows(ProcedureStore& store);
   [[nodiscard]] std::map<std::uint64_t, Key> snapshot() const;
 

@@ -32,7 +32,7 @@ enum class JobKind {
 
 JobKind kind_of(std::uint64_t key) { return static_cast<JobKind>(key % 8); }
 
-// Enough to keep the workers and the committer busy; more would only be a longer queue.
+// Enough to keep the workers and the committer busy; more would only make the queue longer.
 constexpr int kPlaces = 48;
 
 std::uint64_t number_in(const Result<std::optional<std::string>>& row) {
@@ -84,7 +84,7 @@ LockSet LoadJob::locks() const {
 }
 
 // Both rows change with the record of the step, or not at all: a run whose record was lost left
-// nothing, and one whose record is durable is not run again.
+// nothing, and a run whose record is durable is not repeated.
 void LoadJob::count(LoadStep step, StepContext& ctx, bool forward) {
   const std::string own = steps_row(key_, child_);
   const std::uint64_t bit = 1ULL << (static_cast<unsigned>(step) - 1);
@@ -93,9 +93,9 @@ void LoadJob::count(LoadStep step, StepContext& ctx, bool forward) {
     report_(event(Event::Kind::kTrouble, key_, ctx.id().value, false,
                   own + ": a step whose record was durable ran again"));
   }
-  if (!forward && (done & bit) == 0) return;  // it had failed, or was never begun
+  if (!forward && (done & bit) == 0) return;  // the step failed, or never began
   ctx.put_row(own, std::to_string(done ^ bit));
-  // Children do not count: what their parent holds covers both of them at once.
+  // Only roots count: the parent's lock covers its children too, and they may run at once.
   if (const int table = table_of(key_); table >= 0 && child_ == 0) {
     const std::uint64_t counted = number_in(ctx.get_row(counter_row(table)));
     ctx.put_row(counter_row(table), std::to_string(forward ? counted + 1 : counted - 1));
@@ -121,7 +121,7 @@ LoadJob::Flow LoadJob::execute_from_state(LoadStep step, StepContext& ctx) {
   count(step, ctx, true);
   if (step != LoadStep::kThree)
     return next(step == LoadStep::kOne ? LoadStep::kTwo : LoadStep::kThree);
-  // Another value in every run: only a result that was durable can be told twice.
+  // Every run returns another value, so only a durable result can be told twice.
   return done(std::to_string(key_) + " at " + std::to_string(ctx.now().time_since_epoch().count()));
 }
 
@@ -154,8 +154,8 @@ void run_clients(ProcedureExecutor& executor, const Report& report, KeyRange key
                  std::uint64_t seed, std::uint64_t keys_max) {
   std::atomic<std::uint64_t> next = keys.next;
   std::atomic<bool> refused = false;
-  std::counting_semaphore<> free_places(
-      kPlaces);  // one is held from a submission to its last answer
+  // A place is held from a submission to its last answer.
+  std::counting_semaphore<> free_places(kPlaces);
 
   const auto see_the_end = [&](std::uint64_t key, ProcedureId id) {
     executor.wait_async(id, [&, key, id](const Result<ProcedureResult>& ended) {
@@ -209,7 +209,8 @@ void run_clients(ProcedureExecutor& executor, const Report& report, KeyRange key
     });
   }
   for (std::thread& thread : threads) thread.join();
-  for (int place = 0; place < kPlaces; ++place) free_places.acquire();  // everybody was answered
+  // When all places are free, every client has its answers.
+  for (int place = 0; place < kPlaces; ++place) free_places.acquire();
 }
 
 }  // namespace pv2::testing

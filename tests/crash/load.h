@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The load under which the crash tests crash: jobs of eight kinds (plain, with locks, trees,
-// retries, offloaded work, failures) whose only effects are counters in rows of the host, and
-// clients that submit them from several threads, repeat themselves, and acknowledge. Everything
-// that a client is told, and every run of a step, is reported as an Event at once, so that it is
-// known even when the process dies on the next line. What a key does follows from its number alone.
+// The load for the crash tests: jobs of eight kinds (plain, with locks, trees, retries, offloaded
+// work, failures) whose only effects are counters in rows of the host, and clients that submit them
+// from several threads, repeat themselves, and acknowledge. Everything that a client is told, and
+// every run of a step, is reported as an Event at once, so that it is known even if the process
+// dies immediately afterwards. What happens to a key depends on its number alone.
 
 #pragma once
 
@@ -20,8 +20,8 @@
 
 namespace pv2::testing {
 
-/// One thing that happened. Trivially copyable and of one size: it is written to a pipe in one
-/// piece.
+/// One thing that happened. Trivially copyable and of one size, because it is written to a pipe in
+/// one piece.
 struct Event {
   enum class Kind : std::uint32_t {
     kAlive = 1,     ///< A life has begun; nothing was opened yet.
@@ -34,7 +34,7 @@ struct Event {
     kAcknowledged,  ///< ... and was told that it is.
     kAborts,        ///< A client is about to abort `key`.
     kAborted,       ///< ... and was told that the abort is durable.
-    kTrouble,       ///< Something that must not be: `text`.
+    kTrouble,       ///< Something that must not happen: `text`.
   };
   Kind kind = Kind::kAlive;
   std::uint32_t ok = 0;
@@ -51,28 +51,29 @@ using Report = std::function<void(const Event&)>;
 [[nodiscard]] Event event(Event::Kind kind, std::uint64_t key, std::uint64_t id = 0,
                           bool ok = false, std::string_view text = {});
 
-/// Whether `key` succeeds, if nobody aborts it.
+/// Whether `key` succeeds if it is not aborted.
 [[nodiscard]] bool succeeds(std::uint64_t key);
-/// Whether whoever submits `key` aborts it at once.
+/// Whether the client that submits `key` aborts it at once.
 [[nodiscard]] bool is_aborted_by_its_client(std::uint64_t key);
-/// Whether the client that submits `key` acknowledges its result, and nobody submits it twice.
+/// Whether the client that submits `key` acknowledges its result; such a key is never submitted
+/// twice.
 [[nodiscard]] bool is_acknowledged_by_its_client(std::uint64_t key);
-/// How many children it has.
+/// How many children the job of `key` has.
 [[nodiscard]] std::uint32_t children_of(std::uint64_t key);
-/// The table that it locks, and whose counter it counts up, once per step; -1: none.
+/// The table that `key` locks, and whose counter it increments once per step; -1: none.
 [[nodiscard]] int table_of(std::uint64_t key);
 
 inline constexpr std::uint32_t kLoadSteps = 3;
 inline constexpr int kLoadTables = 3;
 
-/// The row in which a member notes the steps that it has done (a digit: one bit for each).
+/// The row in which a member notes the steps that it has done (a number: one bit for each).
 [[nodiscard]] std::string steps_row(std::uint64_t key, std::uint32_t child);
 /// The row that counts the steps done on a table.
 [[nodiscard]] std::string counter_row(int table);
 
 enum class LoadStep : std::uint32_t { kOne = 1, kTwo, kThree };
 
-/// A job, and with child != 0 a child of one.
+/// A job, or, with child != 0, a child of one.
 class LoadJob final : public StateMachineProcedure<LoadStep> {
  public:
   static constexpr std::string_view kType = "crash.LoadJob";
@@ -104,16 +105,16 @@ struct KeyRange {
   std::uint64_t next = 1;
 };
 
-/// An executor for LoadJobs with real threads. `report` outlives it.
+/// An executor for LoadJobs with real threads. `report` must outlive it.
 [[nodiscard]] Result<std::unique_ptr<ProcedureExecutor>> open_for_load(
     std::unique_ptr<ProcedureStore> store, const Report& report, unsigned workers = 2);
 
-/// Lets clients of three threads work until the executor refuses them, or `keys_max` new keys were
+/// Lets clients on three threads work until the executor refuses them, or `keys_max` new keys were
 /// begun. Returns when the clients have stopped.
 void run_clients(ProcedureExecutor& executor, const Report& report, KeyRange keys,
                  std::uint64_t seed, std::uint64_t keys_max);
 
-/// How clients submit `key`: the same in every life.
+/// Submits `key` as its client does, in the same way in every life.
 void submit_key(ProcedureExecutor& executor, const Report& report, std::uint64_t key,
                 ProcedureExecutor::SubmitCallback done);
 

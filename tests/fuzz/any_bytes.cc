@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// main() of a fuzz harness where no fuzzer brings one: nothing, each single byte, and some random
-// bytes, the same each time.
+// main() of a fuzz harness when it is built without a fuzzer: passes no bytes, each single byte,
+// and some random bytes, the same each time.
 
 #include <pv2/base/random.h>
 

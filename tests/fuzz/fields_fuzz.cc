@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes the field codec with arbitrary bytes: decoding ends in a Status or in a value, and a value
-// that was understood encodes to bytes that mean the same. Printing must cope with whatever was
-// decoded.
+// Fuzzes the field codec with arbitrary bytes: decoding ends in a Status or in a value, and a
+// decoded value encodes to bytes that mean the same. Printing must cope with every decoded value.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   test::Everything object;
   if (!decode_fields(object, FieldSelection::kAll, input).ok()) return 0;
 
-  // Compared as bytes: a NaN is not equal to itself.
+  // Compared as bytes, because a NaN is not equal to itself.
   std::string once;
   encode_fields(object, FieldSelection::kAll, once);
   test::Everything again;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Fuzzes the reader of frames: from arbitrary bytes it takes only frames that append_frame() would
-// have written, never looks beyond the end, and leaves its input alone when there is none. The same
-// bytes, in a proper frame, must come back.
+// have written, never reads beyond the end, and leaves its input alone when there is no frame. The
+// same bytes, in a proper frame, must be read back.
 
 #include <cstddef>
 #include <cstdint>

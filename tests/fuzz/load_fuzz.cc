@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Opens an executor on a store whose rows were changed in ways that no crash and no checksum
-// explains: bytes changed inside proper frames, rows deleted, swapped, copied and invented. It must
-// refuse with a reason and leave every row as it was, or run; and then every procedure whose rows
-// were left alone is still known, whatever became of the others.
+// explains: bytes changed inside proper frames, rows deleted, swapped, copied and invented. The
+// executor must refuse with a reason and leave every row as it was, or run. If it runs, it still
+// knows every procedure whose rows were left alone, whatever happened to the others.
 
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/store/memory_procedure_store.h>
@@ -103,7 +103,7 @@ ExecutorOptions options_for(World& world, std::shared_ptr<MemoryDisk> disk,
   return options;
 }
 
-// What a first life leaves: the rows, and who they belong to.
+// What a first life leaves: the rows, and the roots that they belong to.
 struct Template {
   Rows rows;
   std::vector<RowKey> keys;
@@ -129,7 +129,7 @@ struct Template {
     submit(Job(world, "witness"));
     executor->run_until_idle(1);
     submit(Job(world, "witness"));
-    // Durable, and its tree is not undone yet: the message is there.
+    // The abort is durable, but its tree is not undone yet, so its message is still there.
     executor->abort_async(ProcedureId{2}, {.reason = "to have one", .who = "fuzz"},
                           [](const auto&) {});
     executor->run_until_idle(1);
@@ -176,7 +176,7 @@ class Script {
   const std::uint8_t* end_;
 };
 
-// Changes what is inside one of the frames of a row and frames it again.
+// Changes the content of one of the frames of a row and frames it again.
 template <class Change>
 void change_frame(std::string& row, std::size_t index, const Change& change) {
   std::vector<std::string> frames;

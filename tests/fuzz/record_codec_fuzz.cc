@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Fuzzes the decoders of everything that the engine keeps: header, state, nonce, watermark and
-// limit rows, and their keys. The input is taken twice, as the bytes of a row (which its checksum
+// limit rows, and their keys. The input is tried twice, as the bytes of a row (which the checksum
 // mostly refuses) and as a message inside a proper frame. Decoding ends in a Status with a reason
-// or in a value; and what was understood is written to bytes that mean the same.
+// or in a value, and a decoded value encodes to bytes that mean the same.
 
 #include <algorithm>
 #include <cstddef>

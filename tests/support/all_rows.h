@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// visit_all(): every row of a store, whichever space it is in.
+// visit_all(): visits every row of a store, in all its spaces.
 
 #pragma once
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Catch2 under one name, whichever of its two major versions is installed: 3.x when its headers are
-// there, else 2.13. Tests include this and never a Catch2 header. It is not a place for helpers of
-// our own, and it offers only what both versions have: TEST_CASE, SECTION, GENERATE, REQUIRE and
-// friends, TEMPLATE_TEST_CASE, fixtures, and `ContainsSubstring` (which 2.13 calls Contains). No
-// custom reporters or listeners: their interfaces differ. Fails to compile when neither is there.
+// there, else 2.13. Tests include this and never a Catch2 header. It is no place for helpers of our
+// own, and it offers only what both versions have: TEST_CASE, SECTION, GENERATE, REQUIRE and
+// related macros, TEMPLATE_TEST_CASE, fixtures, and `ContainsSubstring` (called Contains in 2.13).
+// No custom reporters or listeners: their interfaces differ. Does not compile when neither version
+// is there.
 #pragma once
 
 #if __has_include(<catch2/catch_test_macros.hpp>)
@@ -21,7 +22,7 @@ using Catch::Matchers::StartsWith;
 #else
 #include <catch2/catch.hpp>
 
-/// Matches a string that has `part` somewhere in it; the name it has in Catch2 3.
+/// Matches a string that contains `part`; the name is that of Catch2 3.
 inline auto ContainsSubstring(const std::string& part) { return Catch::Matchers::Contains(part); }
 
 using Catch::Matchers::EndsWith;

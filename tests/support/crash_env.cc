@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CrashEnv. Names have two maps, the present one and the durable one, and a list of the changes in
-// between. A sync of the directory applies the list; a crash forgets it and makes the durable map
+// between. A sync of the directory applies the list; a crash drops it, and the durable map becomes
 // the present one.
 
 #include "crash_env.h"
@@ -86,7 +86,8 @@ struct CrashEnv::State {
   explicit State(std::uint64_t seed) : random(seed) {}
 
   using Names = std::map<std::string, FilePointer>;
-  // A change of the names in one directory: one appears, one goes away, or both at once (a rename).
+  // A change of the names in one directory: one is added, one is removed, or both at once (a
+  // rename).
   struct Change {
     std::string name;
     FilePointer file;
@@ -133,7 +134,7 @@ struct CrashEnv::State {
       const std::size_t kept = torn == TornTail::kRandom  ? random.below(unsynced + 1)
                                : torn == TornTail::kBytes ? unsynced
                                                           : 0;
-      // The old life may still hold the file; it must not see the new one's writes.
+      // The old life may still have the file open; it must not see the new life's writes.
       file->bytes.resize(file->synced + kept);
       file->synced = file->bytes.size();
     }
@@ -154,7 +155,7 @@ struct CrashEnv::State {
   std::set<std::string> locks;
   Random random;
   bool off = false;
-  std::uint64_t life = 1;  // handles of an older life are dead
+  std::uint64_t life = 1;  // handles of an older life fail
   std::size_t operations = 0;
   std::optional<std::size_t> crash_at;
   TornTail torn_at = TornTail::kNone;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CrashEnv: a file system in memory that forgets, at crash(), everything that nobody synced.
-// SIGKILL cannot show a missing sync, because the kernel keeps what was written; this can. It is a
-// leveldb::Env, and only what LevelDB and the store use of one is there.
+// CrashEnv: a file system in memory that loses, at crash(), everything that was not synced. SIGKILL
+// cannot show a missing sync, because the kernel keeps what was written; CrashEnv can. It is a
+// leveldb::Env, and implements only what LevelDB and the store use of one.
 //
 // What survives a crash:
-//   - of a file's bytes: those before its last Sync. TornTail::kRandom adds a random part of what
+// - Of a file's bytes: those before its last Sync. TornTail::kRandom adds a random part of what
 //   follows.
-//   - of names (created, renamed, removed): what a sync of the directory made durable, and what
-//     happened before. A MANIFEST's Sync also syncs its directory, as in LevelDB's own Env. The
-//     Sync of another file does not make its name durable: ext4, XFS and btrfs do that, but POSIX
-//     does not promise it. TornTail::kRandom lets some of the forgotten changes of names survive,
-//     whichever, because a kernel may write back what nobody asked for. TornTail::kBytes keeps all
-//     bytes, synced or not, and no forgotten name: the worst that POSIX allows.
+// - Of names (created, renamed, removed): the changes before the last sync of the directory. A
+//   MANIFEST's Sync also syncs its directory, as in LevelDB's own Env. The Sync of another file
+//   does not make its name durable: ext4, XFS and btrfs do that, but POSIX does not promise it.
+//   TornTail::kRandom lets some of the unsynced changes of names survive, in any combination,
+//   because a kernel may write back what no caller asked for. TornTail::kBytes keeps all bytes,
+//   synced or not, and no unsynced name: the worst that POSIX allows.
 //
 // After crash() every operation of the old life fails, until reboot().
 
@@ -45,19 +45,19 @@ class CrashEnv final : public leveldb::EnvWrapper {
   explicit CrashEnv(std::uint64_t seed = 1);
   ~CrashEnv() override;
 
-  /// Cuts the power. What is open stays open and fails.
+  /// Cuts the power. Open files stay open and fail.
   void crash(TornTail torn = TornTail::kNone);
-  /// Lets a new life begin on what is durable.
+  /// Begins a new life with what is durable.
   void reboot();
 
-  /// The power is cut by itself before the n-th operation from now that changes anything (0: the
+  /// Cuts the power by itself before the n-th operation from now that changes something (0: the
   /// next one).
   void crash_before_operation(std::size_t operations, TornTail torn = TornTail::kNone);
-  /// How many operations that change something there have been.
+  /// How many operations have changed something.
   [[nodiscard]] std::size_t operations() const;
 
-  /// Asked before each operation that changes something; a failure it returns is injected. Called
-  /// with nothing locked.
+  /// Called before each operation that changes something; a failure that it returns is injected.
+  /// Called without any lock held.
   using Fault = std::function<leveldb::Status(Operation, const std::string& file)>;
   void set_fault(Fault fault);
   /// Total bytes that all files may have; an append that exceeds it is cut short and fails like a
@@ -69,7 +69,7 @@ class CrashEnv final : public leveldb::EnvWrapper {
   /// For LevelDbOptions::sync_directory.
   [[nodiscard]] std::function<Status(const std::string&)> directory_sync();
 
-  /// Direct access, past all faults: how a test damages a file.
+  /// Direct access, past all faults: for tests that damage a file.
   [[nodiscard]] std::string contents(const std::string& file) const;
   void set_contents(const std::string& file, std::string bytes);
   [[nodiscard]] std::vector<std::string> files() const;
@@ -100,8 +100,8 @@ class CrashEnv final : public leveldb::EnvWrapper {
   struct State;
   using FilePointer = std::shared_ptr<File>;
 
-  /// One operation that changes something: counts it, crashes when it is its turn, and asks for a
-  /// fault.
+  /// Begins one operation that changes something: counts it, crashes if it is the operation to
+  /// crash before, and asks for a fault.
   leveldb::Status begin(Operation operation, const std::string& file, std::uint64_t life);
   leveldb::Status append(const FilePointer& to, const std::string& name, std::uint64_t life,
                          std::string_view bytes);

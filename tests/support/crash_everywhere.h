@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// crash_everywhere for this project's own stories: the product of pv2::testing, on the memory store
-// and on LevelDB, with what it finds made a failure of the Catch2 test. What a story checks with
-// Catch2 itself fails with the crash point beside it.
+// crash_everywhere for this project's own stories: that of pv2::testing, on the memory store and on
+// LevelDB. What it finds fails the Catch2 test, and a failed Catch2 check inside a story is printed
+// with the crash point.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace pv2::testing {
 
-/// How thorough; as CrashPlan, whose `operations` are power cuts here.
+/// How thorough the test is. Like CrashPlan, whose `operations` are power cuts here.
 struct StoryPlan {
   bool twice = false;
   bool leveldb = true;

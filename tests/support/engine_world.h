@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EngineWorld: a machine that a test owns entirely. The executor has no threads, the clock stands
-// still until it is told to move, the store is a memory store behind a FaultStore, and the disk,
-// the clock and the World of scripted jobs outlive every crash. A failed expectation about the
-// helper itself fails the test that uses it.
+// EngineWorld: a machine that a test controls completely. The executor has no threads, the clock
+// stands still until the test moves it, and the store is a memory store behind a FaultStore. The
+// disk, the clock and the World of scripted jobs outlive every crash. A failed expectation about
+// the helper itself fails the test that uses it.
 
 #pragma once
 
@@ -28,15 +28,15 @@ class EngineWorld {
   World world;
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
   std::shared_ptr<MemoryDisk> disk = std::make_shared<MemoryDisk>();
-  /// Changed before open(), for a test that wants something else.
+  /// To be changed before open(), by a test that wants other values.
   RetryPolicy retry{};
   std::size_t max_live_procedures = 1000;
   std::size_t max_results_in_memory = 1000;
   MemoryStoreOptions store_options;
   std::vector<std::string> log_lines;
-  std::vector<Status> store_failures;  ///< What the host was told.
+  std::vector<Status> store_failures;  ///< The failures that the host was told of.
 
-  /// What open() gives the executor. Its store is put behind a FaultStore.
+  /// The options that open() gives the executor. The store is put behind a FaultStore.
   [[nodiscard]] ExecutorOptions options() {
     ExecutorOptions options;
     auto faults = std::make_unique<FaultStore>(memory(disk, store_options));
@@ -61,9 +61,9 @@ class EngineWorld {
     executor_->start();
     return *executor_;
   }
-  /// Ends the executor as a host would: what is queued for the store is written.
+  /// Ends the executor as a host would: commits that are queued for the store are written.
   void close() { executor_.reset(); }
-  /// What is not on the disk now is lost, and a new life begins on the rest.
+  /// Loses what is not on the disk now, and begins a new life on the rest.
   ProcedureExecutor& crash_and_open() {
     faults_->crash_before(faults_->commits() + 1, FaultStore::AfterCrash::kFail);
     return open();
@@ -81,7 +81,7 @@ class EngineWorld {
     REQUIRE(submitted.status().to_string() == "OK");
     return submitted->id;
   }
-  /// Everything that can happen without time passing.
+  /// Runs everything that can happen without time passing.
   void run() { executor_->run_until_idle(); }
   void advance(Duration step) {
     clock->advance(step);
@@ -97,7 +97,7 @@ class EngineWorld {
   }
   /// The result of a procedure that has ended.
   ProcedureResult result(ProcedureId id) {
-    // Shared: if it does not end the executor answers later, when this test has failed.
+    // Shared: if the procedure does not end, the answer comes only after this test has failed.
     const auto answer = std::make_shared<std::optional<Result<ProcedureResult>>>();
     executor_->wait_async(id,
                           [answer](Result<ProcedureResult> r) { answer->emplace(std::move(r)); });

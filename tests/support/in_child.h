@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// in_child: runs what is expected to end its process, in a process of its own. Fork copies the
-// calling thread only, so whatever has threads is made inside.
+// in_child: runs code that is expected to end its process in a child process. Fork copies only the
+// calling thread, so threads have to be started inside.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace pv2::testing {
 
-/// Runs `act` in a child process; its stderr, and whether it ended by abort().
+/// Runs `act` in a child process. Returns the child's stderr, and whether it ended by abort().
 template <class Act>
 std::pair<std::string, bool> in_child(Act act) {
   int ends[2];
@@ -25,7 +25,7 @@ std::pair<std::string, bool> in_child(Act act) {
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    // The test program's own reaction to SIGABRT is to report the test case.
+    // The test program's own handler of SIGABRT would report a failed test case.
     std::signal(SIGABRT, SIG_DFL);
     dup2(ends[1], STDERR_FILENO);
     close(ends[0]);

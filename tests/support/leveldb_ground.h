@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LevelDbGround: a LevelDB store on the file system that forgets what was not synced, as a ground
-// for crash_everywhere. Here and not in pv2::testing, because a subclass of leveldb::Env needs a
-// LevelDB that is built like this one.
+// LevelDbGround: a LevelDB store on a file system that loses what was not synced, as a ground for
+// crash_everywhere. It is here and not in pv2::testing, because a subclass of leveldb::Env needs a
+// LevelDB that was built with the same settings.
 
 #pragma once
 

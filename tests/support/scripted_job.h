@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scripted jobs: state machines whose steps a test writes as lambdas, and the World they act on. A
-// job's arguments are its name; what it does stands in World::scripts under that name, so it is the
-// same again after a restart. Every effect goes into the journal, which, like the world, outlives
-// any crash of the engine. Not an example of how procedures are written: see the smoke test for
-// that. A name without a script fails the step.
+// Scripted jobs: state machines whose steps a test writes as lambdas, and the World that they act
+// on. A job's only argument is its name; World::scripts says under that name what the job does, so
+// it does the same after a restart. Every effect is noted in the journal, which, like the world,
+// outlives any crash of the engine. Not an example of how to write procedures: for that, see the
+// smoke test. A name without a script fails the step.
 
 #pragma once
 
@@ -52,7 +52,7 @@ class Journal {
   Entries entries_ PV2_GUARDED_BY(entries_mutex_);
 };
 
-/// The answers of a step, for code that stands outside a procedure.
+/// The outcomes of a step, for code outside a procedure.
 struct Say final : Procedure {
   using Procedure::again;
   using Procedure::done;
@@ -86,15 +86,16 @@ struct JobRun {
   std::uint32_t step;
 
   [[nodiscard]] std::string label() const { return name + "." + std::to_string(step); }
-  void effect() const;       ///< "do name.step" in the journal.
-  void undo_effect() const;  ///< "undo name.step".
+  void effect() const;       ///< Notes "do name.step" in the journal.
+  void undo_effect() const;  ///< Notes "undo name.step".
   void spawn(const std::string& child) const;
-  /// Done with this step: the effect, then the next step, or the end after the last one.
+  /// Ends this step: has the effect, then goes to the next step, or ends after the last one.
   [[nodiscard]] Outcome advance() const;
 };
 
-/// What the job of one name does. Without `run` and `undo` a step has its effect and goes on, and
-/// is undone likewise; `run` may leave a step to that by answering nullopt.
+/// What the job of one name does. By default a step has its effect and goes on, and its undo is
+/// noted the same way. `run` and `undo` replace that; by returning nullopt they leave a step to the
+/// default.
 struct JobScript {
   std::uint32_t steps = 3;
   std::vector<std::string> children{};  ///< Spawned by step 2.
@@ -111,7 +112,7 @@ class World {
   Journal journal;
   std::map<std::string, JobScript> scripts;
 
-  /// A service that answers when the test says so.
+  /// Asks a service that answers when the test says so.
   void ask(Completion<std::string> completion) {
     MutexLock lock(asked_mutex_);
     asked_.push_back(std::move(completion));
@@ -149,7 +150,7 @@ struct JobKind {
             step(JobStep::kFive, "FIVE", kUndoable));
   static constexpr bool kFinalOnSuccess = false;
 };
-/// The same, but what has succeeded stays.
+/// Like JobKind, but not undone once it has succeeded.
 struct FinalJobKind : JobKind {
   static constexpr std::string_view kType = "test.FinalJob";
   static constexpr bool kFinalOnSuccess = true;

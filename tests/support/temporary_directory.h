@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TemporaryDirectory: a place on the real file system for one test, and what is in it.
+// TemporaryDirectory: a directory on the real file system for one test, and functions to read it.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace pv2::testing {
 
-/// A directory that goes away with the object.
+/// A directory that is removed with the object.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {

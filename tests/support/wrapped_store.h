@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WrappedStore: a store that does what another one does. A test derives from it and spoils one
-// verb; what fault_store.h can do is done with that.
+// WrappedStore: a store that does what the store in it does. A test derives from it and changes one
+// verb; what FaultStore can do is done with that instead.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace pv2::testing {
 
-/// As thread-safe as the store in it.
+/// As thread-safe as the inner store.
 class WrappedStore : public ProcedureStore {
  public:
   explicit WrappedStore(std::unique_ptr<ProcedureStore> inner) : inner_(std::move(inner)) {}
