@@ -6,12 +6,12 @@
 #   bench/instructions.sh PROGRAM            compares; fails when a path grew by more than 10 %
 #   bench/instructions.sh PROGRAM --record   writes the counts as the new record
 #
-# The counts belong to a compiler, which the record names: with another one a path may be 25 %
-# dearer before it fails, because it is the compiler's doing too.
+# The counts belong to a compiler, which the record names. With another compiler a path may be 25 %
+# more expensive before it fails, because part of the difference comes from the compiler.
 #
-# Each path runs with COUNT and with 2 x COUNT repetitions: the difference, divided by COUNT, is
-# what one repetition costs, without start-up. The counts do not depend on the machine's load, only
-# on the compiler, the libraries and the code; so a change that makes a path dearer changes the
+# Each path runs with COUNT and with 2 x COUNT repetitions: the difference, divided by COUNT, is the
+# cost of one repetition without start-up. The counts do not depend on the machine's load, only on
+# the compiler, the libraries and the code. So a change that makes a path more expensive changes the
 # record in the same commit, on purpose. PROGRAM is instruction_paths of the release preset.
 set -euo pipefail
 

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds the benchmarks, runs them one after another, and prints what was measured beside the
-# targets and the limits of the machine. Nothing else should be running. It judges nothing: the
-# exit code
-# says whether everything could be measured.
+# Builds the benchmarks, runs them one after another, and prints the figures next to the targets and
+# the limits of the machine. Nothing else should be running. It does not judge: the exit code says
+# only whether everything could be measured.
 #
 #   bench/run.sh               all of it, medians of 5 rounds: about 10 minutes
 #   bench/run.sh --quick       3 rounds of shorter windows: under 3 minutes
@@ -21,7 +20,7 @@ usage() {
   sed -n 's/^#   //p' "${BASH_SOURCE[0]}" >&2
   exit 2
 }
-# A path as the caller meant it, from where he stands.
+# Makes a path that is relative to the caller's directory absolute.
 at_caller() { case $1 in /*) echo "$1" ;; *) echo "$caller/$1" ;; esac; }
 
 quick=()
@@ -79,7 +78,7 @@ begin=$SECONDS
 for program in "${programs[@]}"; do
   echo "== $program (after $((SECONDS - begin)) s)" >&2
   arguments=("${quick[@]}" "--data=$folder")
-  # The scheduler alone writes nothing, and says on request what it measured as JSON.
+  # The scheduler benchmark writes no store, and prints JSON on request.
   if [[ $program == scheduler_bench ]]; then arguments=("${quick[@]}" --json); fi
   "$bin/$program" "${arguments[@]}" >>"$results"
 done

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Finds LevelDB by its header and library and makes LevelDB::LevelDB. Not the package's own CMake
-# file: Debian's asks every user to link snappy, whose headers its package does not bring along.
-# Fails with the usual "could not find" message.
+# Finds LevelDB by its header and library and makes LevelDB::LevelDB. It does not use the package's
+# own CMake file, because Debian's makes every user link snappy, whose headers the package does not
+# install. Fails with the usual "could not find" message.
 find_path(LevelDB_INCLUDE_DIR leveldb/db.h)
 find_library(LevelDB_LIBRARY leveldb)
 include(FindPackageHandleStandardArgs)

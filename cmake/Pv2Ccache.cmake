@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Uses ccache when it is installed and nobody chose another launcher. Never required: without it
-# builds are only slower. With precompiled headers it has to be told that a macro which is defined
-# in one, and the times of day, are no reason to compile again (its manual, "Precompiled headers").
+# Uses ccache when it is installed and no other launcher was chosen. Never required: without it
+# builds are only slower. With precompiled headers ccache is told to ignore macros that are defined
+# in one, and the macros for the time; otherwise it would compile again (its manual, "Precompiled
+# headers").
 if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(PV2_CCACHE ccache)
   if(PV2_CCACHE)

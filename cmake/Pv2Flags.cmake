@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The compile flags of our own targets, kept off the targets of others: an embedding project gets
-# our language level and nothing else. `pv2_flags(target)` is called for every library, example,
-# test and benchmark of this tree.
+# The compile flags of our own targets. They do not reach the targets of others: an embedding
+# project gets our language level and nothing else. `pv2_flags(target)` is called for every library,
+# example, test and benchmark of this tree.
 
-# Sanitizers change the code of everything that is linked together, so they are directory-wide
-# instead of per target.
+# Sanitizers change the code of everything that is linked together, so their flags are set for the
+# directory and not for each target.
 if(PV2_SANITIZE)
   add_compile_options(-fsanitize=${PV2_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${PV2_SANITIZE})
@@ -14,8 +14,9 @@ if(PV2_SANITIZE)
     add_compile_options(-fno-sanitize-recover=undefined)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # The checks that a sanitizer weaves in hide initialisations from g++, which then warns of the
-    # standard library's own code (g++'s manual says so under -fsanitize); other builds keep it.
+    # The checks that a sanitizer inserts hide initialisations from g++, which then warns about code
+    # of the standard library (g++'s manual says so under -fsanitize); other builds keep the
+    # warning.
     add_compile_options(-Wno-maybe-uninitialized)
   endif()
 endif()

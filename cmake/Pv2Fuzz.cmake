@@ -2,9 +2,9 @@
 #
 # Each tests/fuzz/*_fuzz.cc is a harness: one function that takes any bytes. With PV2_BUILD_FUZZ it
 # becomes a fuzzer in build/<preset>/fuzz, which tests/nightly.sh runs; that needs clang, whose
-# libFuzzer brings main(). With PV2_BUILD_TESTS it becomes a test that gives it a few inputs, so
-# that a harness that does not keep up with the engine is found at once. A harness may reach what is
-# private to store, where the decoders of foreign bytes live.
+# libFuzzer has a main(). With PV2_BUILD_TESTS it becomes a test that passes a few inputs, so that a
+# harness that no longer fits the engine is found at once. A harness may use what is private to
+# store, because the decoders of unchecked bytes are there.
 if(PV2_BUILD_FUZZ AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR
     "PV2_BUILD_FUZZ needs clang++, and this is ${CMAKE_CXX_COMPILER_ID}. Use the preset `fuzz`.")

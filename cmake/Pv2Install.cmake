@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The install rules: libraries, public headers, and a package that find_package(pv2) understands.
-# tests/consumer proves it.
+# tests/consumer tests it.
 include(CMakePackageConfigHelpers)
 set(pv2_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/pv2")
 

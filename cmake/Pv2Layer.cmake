@@ -22,8 +22,8 @@ function(pv2_layer name)
   endif()
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${here}/include/*.h")
   if(NOT sources)
-    # A layer of headers alone stays a static library, so that what it links and exports does not
-    # depend on its contents.
+    # A layer that has only headers stays a static library too, so that what it links and exports
+    # does not depend on its contents.
     set(sources "${CMAKE_CURRENT_BINARY_DIR}/${name}_headers_only.cc")
     file(GENERATE OUTPUT "${sources}" CONTENT "// A layer without sources of its own.\n")
   endif()
@@ -45,7 +45,7 @@ function(pv2_layer name)
   set_property(GLOBAL APPEND PROPERTY PV2_LAYERS ${name})
 endfunction()
 
-# Lets a test, benchmark or fuzzer of a layer reach what is private to it: headers beside the
+# Lets a test, benchmark or fuzzer of a layer use what is private to it: the headers next to the
 # sources, and the layer's LIBS.
 function(pv2_link_insider target layer)
   get_target_property(libs pv2_${layer} PV2_LIBS)

@@ -2,10 +2,11 @@
 #
 #   pv2_precompile(<target> [FIRST <header>])
 #
-# Parses once per target what nearly every source of it includes and what lies outside pv2: the
-# standard headers and, for a test program, the test framework's (FIRST). No header of ours is in
-# the list, so an edit rebuilds what it did before. It is worth it from some ten sources on. The
-# tidy preset turns it off: there a source that includes less than it uses does not compile.
+# Parses once per target the headers from outside pv2 that nearly every source includes: the
+# standard headers and, for a test program, those of the test framework (FIRST). None of our own
+# headers is in the list, so an edit rebuilds no more than before. This pays from about ten sources
+# on. The tidy preset turns it off, so that a source that includes less than it uses does not
+# compile there.
 option(PV2_PRECOMPILE "Precompile the standard headers of the larger targets"
   ${PROJECT_IS_TOP_LEVEL})
 
@@ -19,10 +20,10 @@ function(pv2_precompile target)
     <memory> <mutex> <optional> <random> <set> <span> <sstream> <string> <string_view> <thread>
     <tuple> <unordered_map> <utility> <variant> <vector>)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    # Without the time in it, the same headers make the same file, which is what ccache compares.
+    # Without the time in it, the same headers give the same file, which ccache compares.
     target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   else()
-    # ccache asks for it (its manual, "Precompiled headers").
+    # ccache requires this (its manual, "Precompiled headers").
     target_compile_options(${target} PRIVATE -fpch-preprocess)
   endif()
 endfunction()

@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Configures one preset of CMakePresets.json and builds the targets named after it:
-# cmake/build_preset.sh release all check_headers Installs nothing. A build folder that came from
-# another place with the checkout is begun anew instead of refused.
+#
+#     cmake/build_preset.sh release all check_headers
+#
+# Installs nothing. A build folder that was copied here with the checkout is configured from scratch
+# instead of refused.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset=$1

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs the Debian packages that a build needs and that are not there yet. Quick, and silent,
-# when nothing is missing. Without root or sudo it says which command somebody else has to run. On a
-# system without dpkg it changes nothing and leaves it to CMake to say what it cannot find.
+# Installs the Debian packages that a build needs and that are missing. When none is missing it is
+# quick and prints nothing. Without root or sudo it prints the command that someone with these
+# rights has to run. On a system without dpkg it changes nothing, and CMake reports what it cannot
+# find.
 #
 #   cmake/install_packages.sh          what ./demo.sh and ./test.sh need
 #   cmake/install_packages.sh --ci     also clang, its tools and valgrind, for the lanes of .ci/run
 set -euo pipefail
 
-# a|b: either will do, the first one that the system offers is installed.
+# a|b: either will do; the first one that the system offers is installed.
 packages=(
   cmake ninja-build g++ ccache
   'libboost1.81-dev|libboost1.83-dev|libboost1.88-dev' libleveldb-dev libfmt-dev  # the library
@@ -31,7 +32,7 @@ if ! command -v dpkg-query >/dev/null; then
   exit 0
 fi
 
-# What is not there yet, one line per entry of the list. One call of dpkg-query, because this runs
+# The missing packages, one line per entry of the list. One call of dpkg-query, because this runs
 # before every build.
 installed=" $(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null |
   awk '$1 == "installed" {print $2}' | tr '\n' ' ') "
@@ -57,7 +58,7 @@ fi
 apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Retries=3)
 
 echo "== installing ${missing[*]%%|*}"
-# A source that is down spoils the update, but the lists of the others may be all that is needed.
+# A package source that cannot be reached fails the update, but the lists of the others may suffice.
 "${apt[@]}" update ||
   echo "install_packages.sh: apt-get update failed; trying with the lists that are there" >&2
 wanted=()

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# clang-tidy over every source of the layers, two or more at once. Reads them and builds nothing.
-# What it is given goes to clang-tidy: cmake/run_tidy.sh --checks='-*,clang-analyzer-*'
+# Runs clang-tidy over every source of the layers, two or more at once. Builds nothing. Its
+# arguments go to clang-tidy: cmake/run_tidy.sh --checks='-*,clang-analyzer-*'
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

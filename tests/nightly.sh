@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Does what a test run has no time for. First a thousand crashes under load of each kind, however
-# long they take; then it spends a given time, half on the fuzzers, a third on the tests with new
-# random seeds, the rest on rounds of the demo. It runs whatever of these exists. Ends with status 1
-# at the first finding, having printed what repeats it.
+# Runs the tests that take too long for a test run. First a thousand crashes under load of each
+# kind, however long they take. Then it spends the given time: half on the fuzzers, a third on the
+# tests with new random seeds, the rest on rounds of the demo. It runs those of these that exist. It
+# ends with status 1 at the first finding, and prints how to repeat it.
 #
-# After that, and however long it takes, clang's analyzer looks at the paths through every function,
-# and it looks whether the tests still find the faults of tests/mutants.
+# After that, however long it takes, clang's analyzer checks the paths through every function, and
+# tests/mutants checks that the tests still find its faults.
 #
 #   tests/nightly.sh --minutes 60
 #
-# Randomised tests learn their seeds through testing/include/pv2/testing/seeds.h.
+# Randomised tests read their seeds through testing/include/pv2/testing/seeds.h.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -37,7 +37,7 @@ if [[ -x build/release/tests/crash_tests ]]; then
   unset PV2_CRASH_ROUNDS
 fi
 
-# Building is not testing, and the crashes are counted, not timed: the clock starts here.
+# The time begins here: it does not include the build, nor the crashes, which are counted.
 SECONDS=0
 
 fuzzers=()
@@ -72,7 +72,7 @@ while [[ -x $simulation ]] && ((SECONDS < seconds * 4 / 6)); do
   simulated=$((simulated + 1000))
 done
 
-# A round of this size takes a minute or two, so the budget is overrun by no more than that.
+# A round of this size takes a minute or two, so the time is exceeded by no more than that.
 seeds=50
 rounds=0
 seed=$((RANDOM * 32768 + RANDOM))

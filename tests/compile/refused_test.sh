@@ -3,9 +3,9 @@
 #
 # usage: refused_test.sh COMPILER FLAGS...
 #
-# Has the compiler look at refused.cc, and wants, for each of its comments "// refused: sentence",
-# an error with that sentence, no other errors, and few lines in all; and at accepted.cc, where it
-# wants none. Fails with what it missed.
+# Compiles refused.cc and expects, for each of its comments "// refused: sentence", an error with
+# that sentence, no other errors, and few lines of output; and compiles accepted.cc and expects no
+# error. Fails with what was missing.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 compile=("$@" -std=c++20 -fsyntax-only -Wall -Wextra)
@@ -23,7 +23,8 @@ said=$("${compile[@]}" "$here/refused.cc" 2>&1) && complain "refused.cc compiles
 wanted=$(sed -n 's|^ *// refused: ||p' "$here/refused.cc")
 while read -r sentence; do
   want=$(grep -cxF -- "$sentence" <<<"$wanted")
-  # Both compilers show a sentence in the line of the error, and perhaps in the lines they quote.
+  # Both compilers print the sentence in the line of the error, and perhaps in the lines that they
+  # quote.
   found=$(grep -F -- "$sentence" <<<"$said" | grep -cE 'error:|throw')
   [ "$found" -ge "$want" ] || complain "said $found times, wanted $want: $sentence"
 done <<<"$wanted"
@@ -31,7 +32,8 @@ done <<<"$wanted"
 mistakes=$(grep -c . <<<"$wanted")
 errors=$(grep -c 'error:' <<<"$said")
 lines=$(grep -c . <<<"$said")
-# A mistake in a table is told twice, as the call and as the variable that it should have made.
+# A mistake in a table is reported twice: for the call, and for the variable that it should have
+# made.
 [ "$errors" -le $((2 * mistakes)) ] || complain "$errors errors for $mistakes mistakes"
 [ "$lines" -le $((20 * mistakes)) ] || complain "$lines lines for $mistakes mistakes"
 [ "$failures" -eq 0 ] || { echo "$said" | cut -c1-200; exit 1; }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# One test, run by `cmake -P`: installs pv2 into a folder of its own (or takes its sources in), then
-# configures, builds and runs the consumer. Begins with empty folders every time; any step that
+# One test, run by `cmake -P`: installs pv2 into a folder of its own (or uses its sources), then
+# configures, builds and runs the consumer. It begins with empty folders every time; a step that
 # fails ends the test.
 set(work "${WORK}/${WAY}")
 file(REMOVE_RECURSE "${work}")

@@ -11,8 +11,8 @@
 #     --copy DIR                          where the copy is kept, to be built on the next time
 #
 # The faults of a layer are in <layer>.txt, four lines each: "@ title", "file path", "old text" and
-# "new text" (nothing: the text goes). The old text is a part of one line that occurs once in the
-# file. Ends with status 1 if a fault has survived, no longer applies or does not compile.
+# "new text" (empty: the old text is removed). The old text is a part of one line that occurs once
+# in the file. Ends with status 1 if a fault has survived, no longer applies or does not compile.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 faults=$root/tests/mutants
@@ -51,12 +51,12 @@ if [[ -z $copy ]]; then
   trap 'rm -rf "$copy"' EXIT
 fi
 trap 'exit 130' INT TERM
-# One copy stays as it is, so that nothing changes under a run when somebody edits the sources.
+# The copy in "true" stays as it is, so that edits of the sources do not change a running test.
 rm -rf "$copy/true"
 mkdir -p "$copy/true" "$copy/source"
 (cd "$root" && tar --exclude=./build --exclude=./.git -cf - .) | tar -xf - -C "$copy/true"
-# What is unchanged keeps its time, so that a kept copy is not built anew. Where a run before this
-# one left a fault, the true text is newer than what was built of the fault.
+# An unchanged file keeps its time, so that a kept copy is not rebuilt. Where an earlier run left a
+# fault, the true text gets a newer time than the objects built from the fault.
 (cd "$copy/true" && find . -type f) | while IFS= read -r file; do
   if ! cmp -s "$copy/true/$file" "$copy/source/$file"; then
     install -D -m "$(stat -c %a "$copy/true/$file")" "$copy/true/$file" "$copy/source/$file"
@@ -64,7 +64,7 @@ mkdir -p "$copy/true" "$copy/source"
 done
 faults=$copy/true/tests/mutants
 
-# A fault may make a test wait for ever: 300 s are many times what a suite takes.
+# A fault may make a test wait for ever: 300 s are many times the length of a suite.
 run_suite() { timeout 300 "$copy/build/tests/$1_tests" --abort >"$copy/output" 2>&1; }
 build_suite() { ninja -C "$copy/build" "$1_tests" >"$copy/output" 2>&1; }
 
@@ -112,7 +112,7 @@ judge() {
     ((killed += 1))
     echo "killed    $layer: $title"
   fi
-  # The true text is newer than what was built of the fault.
+  # The true text gets a newer time than the objects built from the fault.
   cat "$copy/true/$file" >"$copy/source/$file"
 }
 

@@ -3,15 +3,15 @@
 #
 # tests/behaviour.md and tests/known-failures.md hold every row of the requirements' lists, once,
 # and every test that a row names exists: its name is the beginning of the title of a test case
-# somewhere under tests/. A row without a test has "-" for it and says in its second column why,
-# beginning with "Does not apply: " or "Cannot happen: ". Says nothing about whether a test passes.
-# Prints what is wrong, and fails.
+# somewhere under tests/. A row without a test has "-" there and says in its second column why,
+# beginning with "Does not apply: " or "Cannot happen: ". This checks no test's result. Prints what
+# is wrong, and fails.
 #
 #   behaviour_test.sh <source tree>
 #   behaviour_test.sh --self-test <source tree>   is each of these faults found?
 set -euo pipefail
 
-# The rows that have to be there: <prefix><first>-<last>.
+# The rows that must exist: <prefix><first>-<last>.
 required='1-67 71-76 79-79 83-84 86-86 88-116 121-126'
 required+=' X1-16 F1-40'
 

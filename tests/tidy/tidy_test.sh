@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Keeps the small promises of the style, so that reviews can talk about ideas. It reads text line by
-# line and understands no C++: what needs a compiler is asked of the build, what needs a parser of
-# clang-tidy. Prints each breach as file:line: what is wrong, and fails if there was one. Needs only
+# Checks the small promises of the style, so that reviews can talk about ideas. It reads text line
+# by line and understands no C++: the build checks what needs a compiler, clang-tidy what needs a
+# parser. Prints each breach as file:line: what is wrong, and fails if there was one. Needs only
 # bash, find, grep and awk.
 #
 #   tidy_test.sh <root of the tree>      check that tree
@@ -12,7 +12,7 @@ set -euo pipefail
 
 layers=(base store scheduler engine procedures)
 products=(testing server tools examples bench tests)
-# The includes that a layer is allowed, beside its own.
+# The includes that a layer may use in addition to its own.
 declare -A below=([base]='' [store]='base' [scheduler]='base' [engine]='base|store|scheduler'
   [procedures]='base|store|scheduler|engine')
 
@@ -40,8 +40,8 @@ no_long_lines() {
     length(line) > 100 { print FILENAME ":" FNR ": over 100 columns" }
   ' "${code[@]}" "${scripts[@]}"
 }
-# Paragraphs of documents. Tables and code (indented by four, too) are as wide as they are, and so
-# is what has no blank to break at.
+# Paragraphs of documents. Not limited are tables, code (also if indented by four), and lines
+# without a blank to break at.
 no_long_paragraphs() {
   LC_ALL=C awk '
     FNR == 1 { fenced = 0 }
@@ -97,7 +97,7 @@ rules=(no_leftovers no_tabs no_trailing_blanks no_direct_catch no_sleeps_in_test
   no_long_paragraphs header_paragraph pragma_once includes_point_down public_headers_are_clean
   folders_have_a_map)
 
-# Shortens grep's file:line:text to what a reader clicks on, with the reason in front of the text.
+# Shortens grep's file:line:text to file:line, the reason and the text.
 say() {
   awk -F: -v why="$1" '
     { text = $0; sub(/^[^:]*:[^:]*:/, "", text); print $1 ":" $2 ": " why ": " text }
