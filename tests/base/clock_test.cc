@@ -72,7 +72,7 @@ TEST_CASE("a listener may unsubscribe itself while it is being called") {
   CHECK(calls == 1);
 }
 
-TEST_CASE("the system clock moves by itself, forward, and calls nobody") {
+TEST_CASE("the system clock moves forward by itself and calls no listener") {
   SystemClock clock;
   CHECK_FALSE(clock.is_manual());
   CHECK(clock.subscribe([] { FAIL("nobody advances this clock"); }) == 0);

@@ -129,7 +129,8 @@ void check_outermost(const NewOrder& kept) {
 
 }  // namespace
 
-TEST_CASE("a version that changes nothing writes back what it does not know, at every depth") {
+TEST_CASE(
+    "a version that changes nothing writes the fields that it does not know back, at every depth") {
   const NewOrder kept = through<OldOrder>(an_order(), [](OldOrder&) {});
 
   check_outermost(kept);
@@ -140,7 +141,7 @@ TEST_CASE("a version that changes nothing writes back what it does not know, at 
   CHECK(kept.pair == an_order().pair);
 }
 
-TEST_CASE("what an older version changes is changed, and what it does not know stays beside it") {
+TEST_CASE("an older version changes the fields that it knows and keeps the others") {
   const NewOrder kept = through<OldOrder>(an_order(), [](OldOrder& order) {
     order.first.item = "two books";
     order.gift->count = 7;
@@ -162,7 +163,7 @@ TEST_CASE("what an older version changes is changed, and what it does not know s
   CHECK(kept.pair.first == NewLine{"p", 3, "6", {"of 6"}});
 }
 
-TEST_CASE("the elements of a list take what is unknown of them to where they are moved") {
+TEST_CASE("the elements of a list keep their unknown fields when they are moved") {
   NewOrder kept = through<OldOrder>(an_order(), [](OldOrder& order) {
     order.lines.erase(order.lines.begin());
     order.lines.push_back({"d", 1});
@@ -187,7 +188,7 @@ TEST_CASE("the elements of a list take what is unknown of them to where they are
   CHECK_FALSE(kept.gift.has_value());
 }
 
-TEST_CASE("bytes of the same version have nothing unknown in them, whatever is in them") {
+TEST_CASE("bytes of the same version contain no unknown fields, whatever their values") {
   Everything everything;
   const FieldSchema schema = schema_of(everything);
   CHECK_FALSE(has_unknown_fields(schema, FieldSelection::kAll, encoded(everything)));
@@ -196,7 +197,7 @@ TEST_CASE("bytes of the same version have nothing unknown in them, whatever is i
   CHECK_FALSE(has_unknown_fields(schema, FieldSelection::kAll, ""));
 }
 
-TEST_CASE("what protoc packs of marks is kept for unknown numbers, one by one") {
+TEST_CASE("marks that protoc packed are kept for unknown numbers, one by one") {
   OldLine known;
   const FieldSchema schema = schema_of(known);
   std::string packed;
@@ -211,7 +212,7 @@ TEST_CASE("what protoc packs of marks is kept for unknown numbers, one by one") 
         expected);
 }
 
-TEST_CASE("an argument is not known to the state, nor the other way round") {
+TEST_CASE("arguments are unknown fields to the state, and state fields to the arguments") {
   FieldSchema schema;
   schema.messages.resize(1);
   schema.messages[0].fields = {{.number = 1, .name = "order", .argument = true},
@@ -251,7 +252,7 @@ struct Meanings {
 };
 }  // namespace
 
-TEST_CASE("a meaning in words says sign, unit and whether it is a list") {
+TEST_CASE("the text for a field's meaning names sign and unit, and says whether it is a list") {
   Meanings object;
   const FieldSchema schema = schema_of(object);
   const std::vector<std::string> words = {"a signed integer",
@@ -274,7 +275,7 @@ TEST_CASE("a meaning in words says sign, unit and whether it is a list") {
   for (std::size_t i = 0; i < words.size(); ++i) CHECK(to_string(fields[i].meaning) == words[i]);
 }
 
-TEST_CASE("a class within itself is in its schema once") {
+TEST_CASE("a class that contains itself is in its schema once") {
   pv2::test::Inner inner;
   const FieldSchema schema = schema_of(inner);
   REQUIRE(schema.messages.size() == 1);

@@ -106,7 +106,7 @@ TEST_CASE("protoc writes the same bytes for the same values") {
   REQUIRE((theirs == ours));  // in brackets: nobody wants to read the difference as text
 }
 
-TEST_CASE("values with empty lists survive a way through protoc") {
+TEST_CASE("values with empty lists survive a round trip through protoc") {
   if (!has_protoc()) return;
   Protoc protoc;
   Batch batch = random_batch(12, Empties::kAllowed);

@@ -48,7 +48,7 @@ std::string join(const std::vector<std::string>& parts) {
 
 }  // namespace
 
-TEST_CASE("what was encoded decodes to the same value, whatever the object held before") {
+TEST_CASE("an encoded value decodes to the same value, whatever the object held before") {
   const std::uint64_t seed = GENERATE(1, 2, 3);
   CAPTURE(seed);
   EverythingSource source(seed, Empties::kAllowed);
@@ -145,7 +145,7 @@ TEST_CASE("bytes cut anywhere but between two fields are refused") {
   }
 }
 
-TEST_CASE("damaged bytes give a value or a Status, never more") {
+TEST_CASE("damaged bytes decode to a value or to a Status, and do no harm") {
   EverythingSource source(7, Empties::kAllowed);
   Random random(7);
   int understood = 0;

@@ -164,7 +164,7 @@ TEST_CASE("encoding appends and changes neither the object nor what was there") 
   CHECK(object == Everything{});
 }
 
-TEST_CASE("zeros and empties are written, so they win over other defaults") {
+TEST_CASE("zero and empty values are written, so they override other defaults") {
   Everything zero;
   zero.flag = false;
   zero.i8 = 0;
@@ -237,7 +237,7 @@ TEST_CASE("a map is replaced and the last entry of a key wins") {
   CHECK(map == std::map<std::uint32_t, std::uint32_t>{{1, 3}});
 }
 
-TEST_CASE("a number of another wire type names the field") {
+TEST_CASE("an error about a wrong wire type names the field") {
   Order order;
 
   Status status = decode_fields(order, FieldSelection::kAll, "\x12\x01x");
@@ -269,7 +269,7 @@ TEST_CASE("a number that does not fit its type is refused") {
   CHECK_FALSE(decode_one(bytes, "\x0A\x02\x80\x02").ok());
 }
 
-TEST_CASE("an error in a member names the way down to it") {
+TEST_CASE("an error in a member names the path to it") {
   Everything object;
   std::string inner_bytes = "\x0A\x01x";  // count as bytes
   std::string bytes;
@@ -317,7 +317,7 @@ TEST_CASE("floating-point numbers keep every bit, NaN included") {
   }
 }
 
-TEST_CASE("messages nest a hundred deep and no deeper, both ways") {
+TEST_CASE("messages nest a hundred deep and no deeper, in encoding and decoding") {
   Chain deepest = chain_of(kFieldDepthMax);
   const std::string bytes = encoded(deepest);
   Chain read;
@@ -345,7 +345,7 @@ TEST_CASE("fields declared in any order read bytes in any order") {
   }
 }
 
-TEST_CASE("people see names, units, text and what is not text in hex") {
+TEST_CASE("printed fields show names, units and text, and bytes that are no text in hex") {
   Shown shown;
 
   CHECK(print_fields(shown) ==

@@ -30,7 +30,7 @@ std::string shown(const LockSet& locks) {
 
 }  // namespace
 
-TEST_CASE("a table brings its namespace, shared") {
+TEST_CASE("a lock on a table adds a shared lock on its namespace") {
   CHECK(shown(LockSet().table("ns", "t", kExclusive)) ==
         "namespace ns shared, table ns:t exclusive");
   CHECK(shown(LockSet().table("ns", "t", kShared)) == "namespace ns shared, table ns:t shared");
@@ -44,12 +44,12 @@ TEST_CASE("the requests of a temporary set outlive it in a loop") {
   CHECK(locks().primary().name == std::string(100, 'n') + ":t");
 }
 
-TEST_CASE("a region brings its table and its namespace, both shared") {
+TEST_CASE("a lock on a region adds shared locks on its table and namespace") {
   CHECK(shown(LockSet().region("ns", "t", "r1", kExclusive)) ==
         "namespace ns shared, table ns:t shared, region ns:t,r1 exclusive");
 }
 
-TEST_CASE("the other entities stand alone") {
+TEST_CASE("locks on resources outside the hierarchy add no others") {
   CHECK(shown(LockSet().global("balance", kExclusive)) == "global balance exclusive");
   CHECK(shown(LockSet().meta(kShared)) == "meta shared");
   CHECK(shown(LockSet().name_space("ns", kExclusive)) == "namespace ns exclusive");
@@ -68,7 +68,7 @@ TEST_CASE("asking twice keeps the stronger mode, in either order") {
         "namespace ns shared, table ns:t exclusive, region ns:t,r shared");
 }
 
-TEST_CASE("the primary entity is the thing first asked for, and the table for a region") {
+TEST_CASE("the primary resource is the one first asked for, and the table for a region") {
   CHECK(LockSet().primary() == ResourceKey{});
   CHECK(LockSet().server("s", kShared).table("ns", "t", kShared).primary() ==
         ResourceKey{ResourceClass::kServer, "s"});
@@ -78,8 +78,7 @@ TEST_CASE("the primary entity is the thing first asked for, and the table for a 
         ResourceKey{ResourceClass::kTable, "ns:t"});
 }
 
-TEST_CASE(
-    "a set is kept for the operation unless it says otherwise, and both are part of its value") {
+TEST_CASE("a set is kept for the operation by default, and its scope is part of its value") {
   LockSet locks;
   CHECK(locks.empty());
   CHECK(locks.scope() == LockScope::kOperation);
@@ -105,7 +104,8 @@ TEST_CASE("classes, modes and scopes keep their numbers, which are persisted") {
 }
 
 TEST_CASE(
-    "whatever is asked for in whatever order, a set is sorted, without repeats, and strongest") {
+    "in whatever order it is built, a set is sorted, without repeats, and keeps the strongest "
+    "mode") {
   Random random(1);
   for (int round = 0; round < 500; ++round) {
     LockSet locks;

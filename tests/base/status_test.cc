@@ -122,7 +122,7 @@ TEST_CASE("a Result can hold what cannot be copied") {
   CHECK(*taken == 3);
 }
 
-TEST_CASE("a log sink gets the line, and what it throws decides nothing") {
+TEST_CASE("a log sink gets the line, and what it throws is ignored") {
   std::string seen;
   log(
       [&](LogLevel level, std::string_view line) {

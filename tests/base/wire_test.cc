@@ -105,7 +105,7 @@ TEST_CASE("malformed input is refused with the reason and the place") {
   }
 }
 
-TEST_CASE("asking for a value as another kind than it was written fails the reader") {
+TEST_CASE("asking for a value of another kind than was written fails the reader") {
   const std::string bytes = "\x08\x05\x12\x01x";
   WireReader reader(bytes);
   REQUIRE(reader.next());

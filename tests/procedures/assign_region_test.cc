@@ -47,7 +47,7 @@ struct OneRegion {
 
 }  // namespace
 
-TEST_CASE("a server that refuses the region is left for another at once") {
+TEST_CASE("a region that a server refuses goes to another server at once") {
   OneRegion story;
   story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kRefuse);
 
@@ -57,7 +57,7 @@ TEST_CASE("a server that refuses the region is left for another at once") {
   story.check_end();
 }
 
-TEST_CASE("a server that the first call did not reach is left for another at once") {
+TEST_CASE("a region whose first call did not reach the server goes to another server at once") {
   OneRegion story;
   story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kFail);
 
@@ -90,7 +90,9 @@ TEST_CASE("after a lost request the same server is asked again") {
   story.check_end();
 }
 
-TEST_CASE("a server that may have the region is not left because a later call does not reach it") {
+TEST_CASE(
+    "a region stays with a server that may have it, even if a later call does not reach the "
+    "server") {
   OneRegion story;
   story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kLoseReply);
   story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kFail, 5);
@@ -104,7 +106,7 @@ TEST_CASE("a server that may have the region is not left because a later call do
   story.check_end();
 }
 
-TEST_CASE("a server that may have the region is left once it is recorded as crashed") {
+TEST_CASE("a region leaves a server that may have it once the server is recorded as crashed") {
   OneRegion story;
   story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kLoseReply);
   story.begin();
@@ -121,7 +123,7 @@ TEST_CASE("a server that may have the region is left once it is recorded as cras
   story.check_end();
 }
 
-TEST_CASE("a restart between the call and its record keeps to the server that was called") {
+TEST_CASE("after a restart between the call and its record the same server is called") {
   OneRegion story;
   // The first life reaches the server and dies of the record that says so; the second one finds
   // nobody.
@@ -154,7 +156,7 @@ TEST_CASE("when every server has refused, all are asked again after a pause") {
   story.check_end();
 }
 
-TEST_CASE("without a live server it waits, says why, and goes on when one joins") {
+TEST_CASE("without a live server an assignment waits, says why, and goes on when a server joins") {
   MemoryCluster cluster;
   DeterministicExecutor executor(cluster);
   executor.open();
@@ -186,7 +188,7 @@ TEST_CASE("a region that is not in the catalogue cannot be assigned") {
   CHECK(executor.result(*id).status.code() == StatusCode::kNotFound);
 }
 
-TEST_CASE("assigning a region that is open already changes nothing") {
+TEST_CASE("assigning an open region changes nothing") {
   OneRegion story;
   story.begin();
   const RegionRow before = story.cluster.snapshot().regions.at(0);

@@ -37,7 +37,7 @@ constexpr StatusCode kNo = StatusCode::kFailedPrecondition;
 
 }  // namespace
 
-TEST_CASE("an effect happens once, and whoever asks again learns that it had happened") {
+TEST_CASE("an effect happens once, and a repeated write learns that it has happened before") {
   CatalogueState state;
   const CatalogueWrite write{"p1.s3.v2/regions", {}, {{kRegion, RegionState::kClosed, {}, 0}}, {}};
 
@@ -49,7 +49,7 @@ TEST_CASE("an effect happens once, and whoever asks again learns that it had hap
   CHECK(state.region(kRegion.id)->state == RegionState::kOpening);
 }
 
-TEST_CASE("a region is opened on the server that it was opening on, and nowhere else") {
+TEST_CASE("a region becomes open only on the server that was opening it") {
   AskedCatalogue catalogue;
   CHECK(catalogue.region(RegionState::kOpening, kA) == kNo);  // not in the catalogue
   CHECK(catalogue.region(RegionState::kClosed, {}) == kOk);
@@ -108,7 +108,7 @@ TEST_CASE("the open sequence of a region never decreases") {
   CHECK(catalogue.region(RegionState::kOpen, kA, 6) == kOk);
 }
 
-TEST_CASE("of a write with one bad row nothing is applied, and its key may be used again") {
+TEST_CASE("a write with one bad row changes nothing, and its key may be used again") {
   CatalogueState state;
   const RegionInfo other{{"default", "t"}, "fedcba9876543210", "m", ""};
   CatalogueWrite write{"k",

@@ -33,7 +33,7 @@ ClusterSnapshot good() {
 
 }  // namespace
 
-TEST_CASE("a cluster in order is found in order") { CHECK(find_disorder(good()).empty()); }
+TEST_CASE("no disorder is found in a cluster in order") { CHECK(find_disorder(good()).empty()); }
 
 TEST_CASE("each kind of disorder is found and named") {
   struct Damage {

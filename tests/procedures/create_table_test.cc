@@ -45,7 +45,7 @@ TEST_CASE("CreateTable makes the directory, the rows, and opens every region on 
   CHECK(after.open.begin()->second.size() == 2);  // three regions over two servers
 }
 
-TEST_CASE("an uncontended machine of N steps makes N + 1 records") {
+TEST_CASE("a state machine of N steps makes N + 1 records if it does not wait for locks") {
   MemoryCluster cluster;
   cluster.add_server("rs1");
   DeterministicExecutor executor(cluster);
@@ -109,7 +109,7 @@ TEST_CASE("CreateTable refuses what it cannot make, and changes nothing") {
   CHECK(executor->locks().empty());
 }
 
-TEST_CASE("of two CreateTables of one table the second finds that it exists") {
+TEST_CASE("the second of two CreateTables of one table fails because the table exists") {
   MemoryCluster cluster(Delivery::kQueued);
   cluster.add_server("rs1");
   DeterministicExecutor executor(cluster);
@@ -162,7 +162,7 @@ TEST_CASE("a layout that was half written is completed") {
   CHECK(disorder(cluster).empty());
 }
 
-TEST_CASE("the same nonce names the same CreateTable, also after a restart") {
+TEST_CASE("the same nonce names the same CreateTable, even after a restart") {
   MemoryCluster cluster;
   cluster.add_server("rs1");
   DeterministicExecutor executor(cluster);

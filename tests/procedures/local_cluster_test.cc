@@ -88,7 +88,7 @@ CatalogueWrite closed(const std::string& key) {
 
 }  // namespace
 
-TEST_CASE("the catalogue's journal brings back what was applied, and shows what was attempted") {
+TEST_CASE("the catalogue's journal restores the applied writes, and shows attempted ones") {
   Directory directory;
   {
     auto journal = CatalogueJournal::open(directory.files.journal());
@@ -135,7 +135,7 @@ TEST_CASE("a torn last entry of the journal is cut off, wherever it tears") {
   }
 }
 
-TEST_CASE("a layout that broke off anywhere is completed, and what does not belong is removed") {
+TEST_CASE("a layout that broke off anywhere is completed, and foreign entries are removed") {
   Directory directory;
   const TableDirectories tables(directory.files.tables());
   const TableDescriptor t{{"default", "t"}, {"f1"}};
@@ -157,7 +157,7 @@ TEST_CASE("a layout that broke off anywhere is completed, and what does not belo
   CHECK((*found)[0].regions.size() == 3);
 }
 
-TEST_CASE("a region server keeps its word and does each effect once") {
+TEST_CASE("a region server repeats its answer to an effect key and does each effect once") {
   Directory directory;
   Server server(directory.path, {"rs1", 7});
   const std::uint16_t port = *directory.files.port(server.name);
@@ -180,7 +180,7 @@ TEST_CASE("a region server keeps its word and does each effect once") {
         CallOutcome::Kind::kRefused);
 }
 
-TEST_CASE("a call to a dead server was not sent; one to a server that stands still is unknown") {
+TEST_CASE("a call to a dead server is not sent, and one to a stopped server is unknown") {
   Directory directory;
   Server server(directory.path, {"rs1", 7});
   const std::uint16_t port = *directory.files.port(server.name);
@@ -193,7 +193,7 @@ TEST_CASE("a call to a dead server was not sent; one to a server that stands sti
   CHECK(classify(client.ask_and_wait(port, line)).kind == CallOutcome::Kind::kNotSent);
 }
 
-TEST_CASE("a region server whose registration goes away ends by itself") {
+TEST_CASE("a region server ends by itself when its registration is removed") {
   Directory directory;
   Server server(directory.path, {"rs1", 7});
 
@@ -237,7 +237,7 @@ TEST_CASE("on the real cluster a table is created, and moves off a server that i
   (*executor)->stop();
 }
 
-TEST_CASE("names of servers and regions are what they were when they were written down") {
+TEST_CASE("the persisted names of servers and regions never change") {
   CHECK(to_string(parse_server_name("rs1,17")) == "rs1,17");
   CHECK(parse_server_name("a,b,3").host == "a,b");
   CHECK(parse_server_name("rs1").empty());

@@ -66,7 +66,7 @@ TEST_CASE("ServerCrash opens the regions of a dead server elsewhere, each with a
   CHECK(moved == 2);
 }
 
-TEST_CASE("a second report of the same death is the same procedure") {
+TEST_CASE("a second report of the same crash names the same procedure") {
   Cluster story;
   story.cluster.kill_server(story.servers[0]);
   const auto first = story.report_crash(story.servers[0]);
@@ -78,7 +78,7 @@ TEST_CASE("a second report of the same death is the same procedure") {
   CHECK(*late == *first);
 }
 
-TEST_CASE("a ServerCrash of a server that is retired already does nothing") {
+TEST_CASE("a ServerCrash of a retired server does nothing") {
   Cluster story;
   story.cluster.kill_server(story.servers[0]);
   (void)story.report_crash(story.servers[0]);
@@ -135,7 +135,7 @@ TEST_CASE("ServerCrash gets through calls that fail, and each effect happens onc
   CHECK(disorder(story.cluster).empty());
 }
 
-TEST_CASE("two servers die at once, and the second while it is being given regions of the first") {
+TEST_CASE("two servers die at once, the second while it receives regions of the first") {
   Cluster story;
   story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kLoseReply, 2);
   story.cluster.kill_server(story.servers[0]);
@@ -153,7 +153,7 @@ TEST_CASE("two servers die at once, and the second while it is being given regio
 }
 
 TEST_CASE(
-    "a server dies while CreateTable holds the table, and neither waits for the other for ever") {
+    "CreateTable and the ServerCrash of one of its servers do not wait for each other for ever") {
   Cluster story;
   const ServerName dying = story.servers[0];
   story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kLoseReply, 2);
@@ -173,7 +173,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "an opening that is confirmed after its server was declared dead is refused and done anew") {
+    "an opening that is confirmed after its server was declared dead is refused and repeated") {
   Cluster story(Delivery::kQueued);
   const ServerName dying = story.servers[0];
   const auto create = story.executor.submit(

@@ -125,7 +125,7 @@ TEST_CASE("a listing looks at no more than its bound in one critical section") {
   CHECK(ids_of(crowded->waiters) == numbers(5002, 10'000));
 }
 
-TEST_CASE("who holds or waits during a whole listing is listed once, whatever goes on meanwhile") {
+TEST_CASE("an entry that holds or waits during a whole listing is listed exactly once") {
   Sections sections;
   std::vector<TestEntry*> keepers, leavers;
   for (std::uint64_t i = 0; i < 3000; ++i) {
@@ -151,7 +151,7 @@ TEST_CASE("who holds or waits during a whole listing is listed once, whatever go
   }
 }
 
-TEST_CASE("waiters who leave in the middle of a listing are missing in it, and nobody else is") {
+TEST_CASE("only waiters that leave in the middle of a listing are missing from it") {
   Sections sections;
   sections.add(own_key(1, kExclusive));
   std::vector<TestEntry*> waiters;
@@ -170,7 +170,8 @@ TEST_CASE("waiters who leave in the middle of a listing are missing in it, and n
   CHECK(ids_of(infos[0].holders) == Ids{1});
 }
 
-TEST_CASE("one who is granted a crowded key in the middle of its listing is listed as a holder") {
+TEST_CASE(
+    "a waiter that is granted a crowded key in the middle of its listing is listed as a holder") {
   Sections sections;
   TestEntry& writer = sections.add(own_key(1, kExclusive));
   for (int i = 0; i < 3000; ++i) sections.add(own_key(1, kShared));
@@ -206,7 +207,7 @@ TEST_CASE("a listing ends although keys and waiters keep coming") {
   CHECK(ids_of(infos[0].waiters) == numbers(2, 1501));
 }
 
-TEST_CASE("listings agree with who works on the same keys in other threads") {
+TEST_CASE("listings agree with the holders of the same keys in other threads") {
   SystemClock clock;
   MasterProcedureScheduler scheduler(clock);
   std::vector<std::unique_ptr<TestEntry>> keepers;

@@ -101,7 +101,7 @@ TEMPLATE_TEST_CASE_METHOD(Fixture,
   CHECK(poll_all(scheduler) == Ids{5, 6});
 }
 
-TEMPLATE_TEST_CASE_METHOD(Fixture, "a namespace lock keeps out the tables of that namespace only",
+TEMPLATE_TEST_CASE_METHOD(Fixture, "a namespace lock keeps out only the tables of that namespace",
                           "[row93][row94]", Simple, Master) {
   auto& scheduler = this->scheduler;
   TestEntry ns_op(1, name_space("ns", kExclusive));
@@ -162,8 +162,9 @@ TEMPLATE_TEST_CASE_METHOD(Fixture, "region children run under their parent's exc
   CHECK(poll_all(scheduler) == Ids{4});
 }
 
-TEMPLATE_TEST_CASE_METHOD(Fixture, "an outsider waits until the last of the tree has let go",
-                          "[row98][row100][row101]", Simple, Master) {
+TEMPLATE_TEST_CASE_METHOD(
+    Fixture, "an outsider waits until the last member of the tree has released the lock",
+    "[row98][row100][row101]", Simple, Master) {
   auto& scheduler = this->scheduler;
   TestEntry root(1, region("t", "a")), child(2, region("t", "a"), &root);
   TestEntry grandchild(3, table("t", kShared), &child), outsider(4, region("t", "a"));
@@ -184,9 +185,10 @@ TEMPLATE_TEST_CASE_METHOD(Fixture, "an outsider waits until the last of the tree
   CHECK(poll_all(scheduler) == Ids{5});
 }
 
-TEMPLATE_TEST_CASE_METHOD(
-    Fixture, "children and grandchildren read under a writer, and another comes after all of them",
-    "[row100][row101]", Simple, Master) {
+TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "descendants share a key that an ancestor holds exclusively, and the "
+                          "next writer follows them all",
+                          "[row100][row101]", Simple, Master) {
   auto& scheduler = this->scheduler;
   TestEntry root(1, table("t", kExclusive)), child(2, table("t", kShared), &root);
   TestEntry lockless(3, LockSet(), &root), grandchild(4, table("t", kShared), &lockless);
@@ -209,7 +211,8 @@ TEMPLATE_TEST_CASE_METHOD(
 }
 
 TEMPLATE_TEST_CASE_METHOD(
-    Fixture, "one exclusive operation per table and per peer is out at a time, others at once",
+    Fixture,
+    "one exclusive operation per table and per peer runs at a time, on different ones at once",
     "[row109][row110]", Simple, Master) {
   auto& scheduler = this->scheduler;
   TestEntry t1(1, table("t", kExclusive)), t2(2, table("t", kExclusive));
@@ -227,7 +230,7 @@ TEMPLATE_TEST_CASE_METHOD(
 }
 
 TEMPLATE_TEST_CASE_METHOD(
-    Fixture, "children and grandchildren may take exclusively what an ancestor holds so",
+    Fixture, "children and grandchildren may take exclusively what an ancestor holds exclusively",
     "[row102][row103][F7]", Simple, Master) {
   auto& scheduler = this->scheduler;
   TestEntry root(1, table("t", kExclusive)), lockless(2, {}, &root);
@@ -243,7 +246,7 @@ TEMPLATE_TEST_CASE_METHOD(
   CHECK(ids_of(lock_on(scheduler, table_key("t")).holders) == Ids{1, 3, 4, 5});
 }
 
-TEMPLATE_TEST_CASE_METHOD(Fixture, "a holder that yields is polled again, whoever waits",
+TEMPLATE_TEST_CASE_METHOD(Fixture, "a holder that yields is polled again even if others wait",
                           "[row104][row105]", Simple, Master) {
   auto& scheduler = this->scheduler;
   const LockMode mode = GENERATE(kShared, kExclusive);
@@ -260,7 +263,7 @@ TEMPLATE_TEST_CASE_METHOD(Fixture, "a holder that yields is polled again, whoeve
   CHECK(poll_all(scheduler) == Ids{2});
 }
 
-TEMPLATE_TEST_CASE_METHOD(Fixture, "what is parked is not polled until it is settled again",
+TEMPLATE_TEST_CASE_METHOD(Fixture, "a parked entry is not polled until it is settled again",
                           "[row99][row116]", Simple, Master) {
   auto& scheduler = this->scheduler;
   TestEntry suspended(1, table("t", kExclusive)), other(2, table("t", kExclusive));
@@ -300,9 +303,9 @@ TEMPLATE_TEST_CASE_METHOD(
   CHECK(poll_all(scheduler) == Ids{3});
 }
 
-TEMPLATE_TEST_CASE_METHOD(Fixture,
-                          "a child does not queue behind one that waits for its parent, on any key",
-                          "[fairness]", Simple, Master) {
+TEMPLATE_TEST_CASE_METHOD(
+    Fixture, "a child does not queue behind an entry that waits for its parent, on any key",
+    "[fairness]", Simple, Master) {
   auto& scheduler = this->scheduler;
   TestEntry parent(1, table("t", kExclusive)), waits_for_parent(2, region("t", "a"));
   TestEntry child(3, region("t", "a"), &parent);
@@ -432,7 +435,7 @@ TEMPLATE_TEST_CASE_METHOD(
 }
 
 TEMPLATE_TEST_CASE_METHOD(
-    Fixture, "only one exclusive operation per table is in progress, its children passing",
+    Fixture, "only one exclusive operation per table is in progress, even while it waits",
     "[row114][F11][F12]", Simple, Master) {
   auto& scheduler = this->scheduler;
   TestEntry server_crash(1, server("s1"));
@@ -453,7 +456,7 @@ TEMPLATE_TEST_CASE_METHOD(
 }
 
 TEMPLATE_TEST_CASE_METHOD(
-    Fixture, "a withdrawn waiter holds up nobody, and a withdrawn holder keeps its locks",
+    Fixture, "a withdrawn waiter blocks no other entry, and a withdrawn holder keeps its locks",
     "[withdraw]", Simple, Master) {
   auto& scheduler = this->scheduler;
   TestEntry reader(1, table("t", kShared)), writer(2, table("t", kExclusive));
@@ -472,9 +475,9 @@ TEMPLATE_TEST_CASE_METHOD(
   CHECK(lock_on(scheduler, table_key("t")).waiters.empty());
 }
 
-TEMPLATE_TEST_CASE_METHOD(
-    Fixture, "locks that were granted in the queue are given back when it is withdrawn",
-    "[withdraw]", Simple, Master) {
+TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "locks that a queued entry was granted are released when it is withdrawn",
+                          "[withdraw]", Simple, Master) {
   auto& scheduler = this->scheduler;
   TestEntry first(1, table("t", kExclusive)), second(2, table("t", kExclusive));
   TestEntry third(3, table("t", kExclusive));
@@ -488,9 +491,9 @@ TEMPLATE_TEST_CASE_METHOD(
   CHECK(poll_all(scheduler) == Ids{3});
 }
 
-TEMPLATE_TEST_CASE_METHOD(Fixture,
-                          "a parked entry tries its whole lock set and waits for nobody meanwhile",
-                          "[try_lock]", Simple, Master) {
+TEMPLATE_TEST_CASE_METHOD(
+    Fixture, "a parked entry tries its whole lock set and does not queue when that fails",
+    "[try_lock]", Simple, Master) {
   auto& scheduler = this->scheduler;
   TestEntry parked(1, region("t", "a")), holder(2, region("t", "a"));
   TestEntry other_region(3, region("t", "b"));
@@ -504,7 +507,8 @@ TEMPLATE_TEST_CASE_METHOD(Fixture,
   CHECK_FALSE(parked.granted_by_poll());
 }
 
-TEMPLATE_TEST_CASE_METHOD(Fixture, "a holder is asked to give way only if somebody waits for it",
+TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "a holder is asked to give way only if another entry waits for it",
                           "[contended]", Simple, Master) {
   auto& scheduler = this->scheduler;
   TestEntry reader(1, table("t", kShared)), other_reader(2, table("t", kShared));
@@ -525,7 +529,8 @@ TEMPLATE_TEST_CASE_METHOD(Fixture, "a holder is asked to give way only if somebo
   CHECK_FALSE(scheduler.contended(child));  // it would pass the writer anyway
 }
 
-TEMPLATE_TEST_CASE_METHOD(Fixture, "who stands at the back is told of those at the front before it",
+TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "an entry at the back counts the entries at the front as ahead of it",
                           "[place]", Simple, Master) {
   auto& scheduler = this->scheduler;
   TestEntry begins(1, table("t", kShared)), begins_later(2, table("t", kShared));
@@ -557,7 +562,7 @@ TEMPLATE_TEST_CASE_METHOD(Fixture, "a lock set of many keys is taken all or noth
 }
 
 TEMPLATE_TEST_CASE_METHOD(Fixture,
-                          "as many locks as can be counted are all held and all waited for",
+                          "an entry may hold, or wait for, as many locks as can be counted",
                           "[many]", Simple, Master) {
   auto& scheduler = this->scheduler;
   LockSet most;

@@ -22,7 +22,7 @@ TEST_CASE("asking exclusively for what an ancestor shares is an error that says 
                  ContainsSubstring("ancestor 1 only shares"));
 }
 
-TEST_CASE("it is no upgrade when an ancestor further up holds it exclusively") {
+TEST_CASE("a request is no upgrade if an ancestor further up holds the key exclusively") {
   TestEntry root(1, table("t", LockMode::kExclusive));
   TestEntry middle(2, table("t", LockMode::kShared), &root);
   TestEntry child(3, table("t", LockMode::kExclusive), &middle);
@@ -30,7 +30,7 @@ TEST_CASE("it is no upgrade when an ancestor further up holds it exclusively") {
   CHECK(check_no_upgrade(child).ok());
 }
 
-TEST_CASE("it is no upgrade when the ancestor lets go while it waits") {
+TEST_CASE("a request is no upgrade if the ancestor releases the key while it waits") {
   LockSet per_step = table("t", LockMode::kShared);
   per_step.scope(LockScope::kStep);
   TestEntry root(1, per_step), child(2, table("t", LockMode::kExclusive), &root);

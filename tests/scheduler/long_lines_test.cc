@@ -88,7 +88,7 @@ class Table {
 
 }  // namespace
 
-TEST_CASE("a search for a cycle looks at nobody who only stands behind its members") {
+TEST_CASE("a search for a cycle does not look at entries that only queue behind its members") {
   Table t;
   TestEntry& parent = t.add(table("a", kExclusive));
   t.add(table("b", kExclusive));
@@ -99,7 +99,7 @@ TEST_CASE("a search for a cycle looks at nobody who only stands behind its membe
   CHECK_FALSE(t.has_cycle());
 }
 
-TEST_CASE("a search for a cycle looks a few times at each of those before its members") {
+TEST_CASE("a search for a cycle looks a few times at each entry queued before its members") {
   Table t;
   TestEntry& parent = t.add(table("a", kExclusive));
   t.add(table("b", kExclusive));
@@ -113,8 +113,7 @@ TEST_CASE("a search for a cycle looks a few times at each of those before its me
   CHECK_FALSE(t.has_cycle());
 }
 
-TEST_CASE(
-    "a cycle is found although others stand before the one who closes it, and are not in it") {
+TEST_CASE("a cycle is found although entries outside it are queued before the one that closes it") {
   Table t;
   TestEntry& first = t.add(table("a", kExclusive));
   TestEntry& second = t.add(table("b", kExclusive));
@@ -128,7 +127,7 @@ TEST_CASE(
   CHECK(t.has_cycle());
 }
 
-TEST_CASE("a sibling of one who waits for less is searched for a cycle") {
+TEST_CASE("a sibling that waits for more is searched for a cycle too") {
   Table t;
   TestEntry& parent = t.add(table("a", kExclusive));
   TestEntry& reader = t.add(table("b", kShared));
@@ -145,8 +144,7 @@ TEST_CASE("a sibling of one who waits for less is searched for a cycle") {
   t.release(writer);
 }
 
-TEST_CASE(
-    "one urgent waiter behind a long line looks at each in it a few times, also to leave it") {
+TEST_CASE("an urgent waiter that joins or leaves a long line looks a few times at each in it") {
   Table t;
   const LockMode mode = GENERATE(kShared, kExclusive);
   t.add(table("a", kExclusive));
@@ -160,7 +158,7 @@ TEST_CASE(
   CHECK(t.looks([&] { t.cancel(*urgent); }) < 10 * kMany);
 }
 
-TEST_CASE("urgent siblings who wait for a place look at nobody but the one before them") {
+TEST_CASE("urgent siblings that wait for a place look only at the one before them") {
   Table t;
   t.limit(2);
   t.add(table("a", kExclusive), nullptr, Priority::kLow);

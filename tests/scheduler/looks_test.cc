@@ -75,7 +75,7 @@ std::uint64_t turns_in_a_line_of(std::uint64_t n) {
 
 }  // namespace
 
-TEST_CASE("a turn costs the same however many roots stand in line behind it", "[looks]") {
+TEST_CASE("a turn costs the same however many roots are queued behind it", "[looks]") {
   const std::uint64_t few = turns_in_a_line_of(kFew);
 
   CHECK(turns_in_a_line_of(2 * kFew) == few);
@@ -117,7 +117,7 @@ TEST_CASE("readers that wait for one writer are granted its key in sections", "[
   CHECK(f.scheduler.looks().section_max <= kLooksMax);
 }
 
-TEST_CASE("who leaves a line, or asks who is in its way, looks at a few", "[looks]") {
+TEST_CASE("leaving a line, or asking for the blockers in it, looks at a few entries", "[looks]") {
   const std::uint64_t n = GENERATE(500U, 1000U, 2000U);
   Fixture f;
   f.add(key("a", kExclusive));
@@ -128,8 +128,7 @@ TEST_CASE("who leaves a line, or asks who is in its way, looks at a few", "[look
         20);
 }
 
-TEST_CASE("who waits for very many keys looks at each a few times while they come free",
-          "[looks]") {
+TEST_CASE("a waiter for very many keys looks at each a few times while they come free", "[looks]") {
   const std::uint64_t n = GENERATE(500U, 1000U, 2000U);
   const bool backwards = GENERATE(false, true);
   Fixture f;

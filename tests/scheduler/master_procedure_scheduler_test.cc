@@ -83,7 +83,7 @@ TEST_CASE("classes are served in their order, namespace and region work with the
   CHECK(poll_all(scheduler) == Ids{9, 8, 7, 6, 3, 4, 5, 1, 2});
 }
 
-TEST_CASE("a host puts its own classes where they belong") {
+TEST_CASE("a host decides where its own classes are in the order") {
   SystemClock clock;
   MasterSchedulerOptions options;
   options.class_order = {ResourceClass{70}, ResourceClass::kTable, ResourceClass::kServer};

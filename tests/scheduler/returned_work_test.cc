@@ -42,7 +42,7 @@ Ids ids_of_run(const std::vector<SchedulerEntry*>& run) {
 
 }  // namespace
 
-TEST_CASE("what is returned is served again in the order in which it was polled") {
+TEST_CASE("returned entries are served again in the order in which they were polled") {
   SystemClock clock;
   MasterProcedureScheduler scheduler(clock);
   std::vector<std::unique_ptr<TestEntry>> entries;
@@ -61,7 +61,7 @@ TEST_CASE("what is returned is served again in the order in which it was polled"
   for (const auto& entry : entries) complete(scheduler, *entry);
 }
 
-TEST_CASE("what is returned keeps its locks, and the grant that no record has yet") {
+TEST_CASE("a returned entry keeps its locks, and a grant that is in no record yet") {
   SystemClock clock;
   MasterProcedureScheduler scheduler(clock);
   TestEntry holder(1, table("t", kExclusive));
@@ -84,7 +84,7 @@ TEST_CASE("what is returned keeps its locks, and the grant that no record has ye
   complete(scheduler, waiter);
 }
 
-TEST_CASE("whoever has polled is overtaken while something of a higher class can run") {
+TEST_CASE("a polled entry is overtaken while an entry of a higher class can run") {
   SystemClock clock;
   MasterProcedureScheduler scheduler(clock);
   TestEntry first(1, table("a", kExclusive));
@@ -115,7 +115,7 @@ TEST_CASE("whoever has polled is overtaken while something of a higher class can
   complete(scheduler, urgent_table);
 }
 
-TEST_CASE("whoever has polled is overtaken when something urgent begins to wait for it") {
+TEST_CASE("a polled entry is overtaken when an urgent entry begins to wait for it") {
   SystemClock clock;
   MasterProcedureScheduler scheduler(clock);
   TestEntry first(1, table("a", kExclusive));

@@ -380,10 +380,10 @@ void compare(SchedulerModel::Kind kind) {
 
 }  // namespace
 
-TEST_CASE("the simple scheduler does what its model does, whatever happens to it") {
+TEST_CASE("the simple scheduler agrees with its model under random operations") {
   compare(SchedulerModel::Kind::kSimple);
 }
 
-TEST_CASE("the master scheduler does what its model does, whatever happens to it") {
+TEST_CASE("the master scheduler agrees with its model under random operations") {
   compare(SchedulerModel::Kind::kMaster);
 }

@@ -71,8 +71,9 @@ void wait_until(const std::atomic<int>& counter, int value) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("exclusive work of eight threads never overlaps, shared work meets no writer",
-                   "[row109][row110]", Simple, Master) {
+TEMPLATE_TEST_CASE(
+    "exclusive work of eight threads never overlaps, and shared work never overlaps a writer",
+    "[row109][row110]", Simple, Master) {
   constexpr int kKeys = 4;
   constexpr int kEntries = 64;
   constexpr int kTurns = 50;
@@ -126,7 +127,7 @@ TEMPLATE_TEST_CASE("exclusive work of eight threads never overlaps, shared work 
 }
 
 TEMPLATE_TEST_CASE(
-    "five hundred parks and wakes over four threads, one by one or in batches, none lost",
+    "of five hundred parks and wakes on four threads, one by one or in batches, none is lost",
     "[row64][row65]", Simple, Master) {
   const int batch_size = GENERATE(1, 10);
   constexpr int kCycles = 500;
@@ -208,8 +209,8 @@ TEMPLATE_TEST_CASE("releasing a key with three ready readers signals three of th
   }
 }
 
-TEMPLATE_TEST_CASE("a nudge ends one poll that waits, or the next one that would", "", Simple,
-                   Master) {
+TEMPLATE_TEST_CASE("a nudge ends one waiting poll, or else the next one that would wait", "",
+                   Simple, Master) {
   SystemClock clock;
   typename TestType::Type scheduler(clock);
   std::array<SchedulerEntry*, 4> run{};
@@ -235,7 +236,7 @@ TEMPLATE_TEST_CASE("a nudge ends one poll that waits, or the next one that would
   for (std::thread& worker : workers) worker.join();
 }
 
-TEMPLATE_TEST_CASE("who polls while others wait leaves them their share", "", Simple, Master) {
+TEMPLATE_TEST_CASE("a poll leaves other waiting workers their share", "", Simple, Master) {
   SystemClock clock;
   typename TestType::Type scheduler(clock);
   std::vector<std::unique_ptr<TestEntry>> entries;
@@ -265,7 +266,7 @@ TEMPLATE_TEST_CASE("who polls while others wait leaves them their share", "", Si
 }
 
 TEMPLATE_TEST_CASE(
-    "more work than sleepers wakes them all, and nobody is signalled when nobody sleeps", "[X16]",
+    "more work than sleepers wakes them all, and no signal is sent when no worker sleeps", "[X16]",
     Simple, Master) {
   SystemClock clock;
   typename TestType::Type scheduler(clock);

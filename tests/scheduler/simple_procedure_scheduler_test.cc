@@ -38,7 +38,7 @@ TEST_CASE("entries queued at the front go before those at the back, in order amo
   CHECK(poll_all(scheduler) == Ids{2, 3, 1});
 }
 
-TEST_CASE("one that always goes on at the front lets the back through within the bound") {
+TEST_CASE("an entry that always returns to the front lets the back through within the bound") {
   SystemClock clock;
   SimpleProcedureScheduler scheduler(clock, {.bounded_wait = 3});
   TestEntry restless(1), patient(2);

@@ -150,7 +150,7 @@ TEST_CASE("one section of a search looks at a bounded number of waiters, whateve
   CHECK(t.finish(search).size() == 1);
 }
 
-TEST_CASE("a circle that opens between two sections of the search is not told of") {
+TEST_CASE("a cycle that opens between two sections of the search is not reported") {
   Table t;
   Circle circle(t);
   WaitSearch search;
@@ -168,8 +168,7 @@ TEST_CASE("a circle that opens between two sections of the search is not told of
   CHECK(t.search().empty());
 }
 
-TEST_CASE(
-    "a circle that closes while a search is under way is found by the next one at the latest") {
+TEST_CASE("a cycle that closes during a search is found by the next search at the latest") {
   Table t;
   Circle circle(t);
   t.cancel(circle.child_of_second);
@@ -190,7 +189,7 @@ TEST_CASE(
   CHECK(found + t.search().size() == 1);
 }
 
-TEST_CASE("what happens between the sections of a search does not mislead it", "[random]") {
+TEST_CASE("changes between the sections of a search do not mislead it", "[random]") {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Random random(seed);
     Table t;

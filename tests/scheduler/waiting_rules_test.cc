@@ -44,7 +44,8 @@ std::vector<WaitLink::Why> reasons(const WaitCycle& cycle) {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "a circle over two holders and their children is suspected as it closes",
+TEST_CASE_METHOD(Fixture,
+                 "a cycle through two holders and their children is suspected as it closes",
                  "[X14][cycle]") {
   TestEntry first(1, table("a", kExclusive)), second(2, table("b", kExclusive));
   TestEntry child_of_first(3, table("b", kShared), &first);
@@ -72,7 +73,7 @@ TEST_CASE_METHOD(Fixture, "a circle over two holders and their children is suspe
   CHECK(scheduler.cycles().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "a child that passes those who wait for its parent closes no circle",
+TEST_CASE_METHOD(Fixture, "a child that passes the waiters for its parent closes no cycle",
                  "[cycle]") {
   TestEntry holder(1, table("a", kExclusive)), other(2, table("c", kShared));
   TestEntry in_line(3, two_tables("a", "b"));
@@ -90,8 +91,7 @@ TEST_CASE_METHOD(Fixture, "a child that passes those who wait for its parent clo
 }
 
 TEST_CASE_METHOD(Fixture,
-                 "a child that wants exclusively what its parent shares waits for it in a "
-                 "circle",
+                 "a child that wants exclusively what its parent shares waits for it in a cycle",
                  "[cycle]") {
   TestEntry parent(1, table("a", kShared)), child(2, table("a", kExclusive), &parent);
   submit(scheduler, {&parent, &child});
@@ -102,8 +102,7 @@ TEST_CASE_METHOD(Fixture,
 }
 
 TEST_CASE_METHOD(Fixture,
-                 "a circle through a limit stands only when all who have a place are in "
-                 "it",
+                 "a cycle through a limit exists only when all holders of a place are in it",
                  "[cycle][limit]") {
   const ResourceKey rack{ResourceClass::kHostFirst, "rack"};
   scheduler.set_limit(rack, 2);
@@ -120,8 +119,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(scheduler.cycles().size() == 2);  // through each of the places
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "two chains of waiting that meet in nothing but the line for places are a circle",
+TEST_CASE_METHOD(Fixture, "two chains of waiting that meet only in the line for places are a cycle",
                  "[cycle][limit]") {
   const ResourceKey rack{ResourceClass::kHostFirst, "rack"};
   scheduler.set_limit(rack, 2);
@@ -152,7 +150,7 @@ TEST_CASE_METHOD(Fixture,
 }
 
 TEST_CASE_METHOD(Fixture,
-                 "who closes two circles at once is told of the second when the first is opened",
+                 "the second of two cycles that close at once is reported when the first is opened",
                  "[cycle]") {
   TestEntry old(1, table("a", kExclusive)), one(2, table("b", kShared)),
       two(3, table("b", kShared));
@@ -173,8 +171,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(scheduler.cycles().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "a circle that is opened before anybody has taken it is not told of",
-                 "[cycle]") {
+TEST_CASE_METHOD(Fixture, "a cycle that is opened before it was taken is not reported", "[cycle]") {
   TestEntry parent(1, table("a", kShared)), child(2, table("a", kExclusive), &parent);
   submit(scheduler, {&parent, &child});
   scheduler.search_cycles();
@@ -186,10 +183,10 @@ TEST_CASE_METHOD(Fixture, "a circle that is opened before anybody has taken it i
   CHECK(new_cycles(scheduler).empty());
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "who is undone while others of its tree keep their locks until their turn passes "
-                 "those who stand in line",
-                 "[cycle]") {
+TEST_CASE_METHOD(
+    Fixture,
+    "an undo passes the waiters in line while members of its tree keep locks until their turn",
+    "[cycle]") {
   TestEntry root(1, table("c", kExclusive));
   TestEntry waits_for_its_turn(2, table("a", kExclusive), &root);
   TestEntry finished(3, table("b", kExclusive), &root);
@@ -213,8 +210,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(poll_all(scheduler) == Ids{4});
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "what is undone by itself, in a tree that goes on, passes those who stand in line",
+TEST_CASE_METHOD(Fixture, "an undo of a part of a tree that goes on passes the waiters in line",
                  "[cycle]") {
   TestEntry root(1), head(2, LockSet(), &root);
   TestEntry waits_for_its_turn(3, table("a", kExclusive), &head);
@@ -235,10 +231,9 @@ TEST_CASE_METHOD(Fixture,
   CHECK_FALSE(scheduler.admit(other_child));
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "who stands in line when others begin to wait until it is undone passes those "
-                 "before it at once",
-                 "[cycle]") {
+TEST_CASE_METHOD(
+    Fixture, "an undo in line passes those before it as soon as members of its tree wait for it",
+    "[cycle]") {
   TestEntry root(1, table("b", kExclusive)), waits_for_its_turn(2, table("a", kExclusive), &root);
   TestEntry finished(3, table("c", kExclusive), &root);
   LockSet all = two_tables("a", "b");
@@ -255,10 +250,9 @@ TEST_CASE_METHOD(Fixture,
   CHECK(poll_all(scheduler) == Ids{behind.id.value});
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "who takes in a rollback what one below it waits for closes a circle, whoever of "
-                 "them waits for his turn",
-                 "[cycle]") {
+TEST_CASE_METHOD(
+    Fixture, "a member that takes, in a rollback, a key that one below it waits for closes a cycle",
+    "[cycle]") {
   TestEntry head(1, table("a", kShared)), waits_for_its_turn(2, LockSet(), &head);
   TestEntry below(3, table("a", kExclusive), &waits_for_its_turn), reader(4, table("a", kShared));
   submit(scheduler, {&waits_for_its_turn, &reader});
@@ -274,10 +268,10 @@ TEST_CASE_METHOD(Fixture,
         "procedure 3 waits for table ns:a, held by procedure 1; procedure 1 waits for its child 3");
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "who passes nobody any more, as no one waits until it is undone, may close a "
-                 "circle with those before it",
-                 "[cycle]") {
+TEST_CASE_METHOD(
+    Fixture,
+    "an undo that no member waits for any more may close a cycle with those before it in line",
+    "[cycle]") {
   TestEntry root(1, table("b", kExclusive)), waits_for_its_turn(2, table("a", kExclusive), &root);
   TestEntry holder(3, table("b", kExclusive)), other(4, table("c", kExclusive));
   TestEntry before(5, two_tables("b", "c"));
@@ -294,7 +288,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(scheduler.cycles().size() == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "a wait that its owner reports is part of the circle", "[cycle]") {
+TEST_CASE_METHOD(Fixture, "a wait that its owner reports is part of the cycle", "[cycle]") {
   TestEntry producer(1, table("a", kExclusive)), waiter(2, table("b", kExclusive));
   TestEntry child(3, table("b", kShared), &producer);
   submit(scheduler, {&producer, &waiter, &child});
@@ -308,10 +302,10 @@ TEST_CASE_METHOD(Fixture, "a wait that its owner reports is part of the circle",
   CHECK(scheduler.cycles().empty());
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "a member that waits for its turn in a rollback is part of the circle, and is no "
-                 "circle by itself",
-                 "[cycle]") {
+TEST_CASE_METHOD(
+    Fixture,
+    "a member that waits for its turn in a rollback is part of the cycle, but no cycle by itself",
+    "[cycle]") {
   TestEntry root(1), other_root(2);
   TestEntry waits_for_its_turn(3, table("a", kExclusive), &root);
   TestEntry below(4, LockSet(), &waits_for_its_turn);
@@ -332,10 +326,10 @@ TEST_CASE_METHOD(Fixture,
   CHECK(scheduler.cycles().empty());
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "in a rollback a sibling's lock that is given back only after its own turn closes "
-                 "a circle",
-                 "[cycle]") {
+TEST_CASE_METHOD(
+    Fixture,
+    "in a rollback a sibling's lock that is released only after its own turn closes a cycle",
+    "[cycle]") {
   TestEntry root(1);
   TestEntry waits_for_its_turn(2, table("a", kExclusive), &root);
   TestEntry in_turn(3, table("a", kExclusive), &root);
@@ -353,8 +347,7 @@ TEST_CASE_METHOD(Fixture,
 }
 
 TEST_CASE_METHOD(Fixture,
-                 "a circle that was told of and has lost a link does not hide the one that takes "
-                 "its place",
+                 "a reported cycle that has lost a link does not hide the one that takes its place",
                  "[cycle]") {
   TestEntry root(1);
   TestEntry child(2, table("a", kExclusive), &root);
@@ -373,10 +366,10 @@ TEST_CASE_METHOD(Fixture,
         "child 3");
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "a circle through a limit that a stranger has opened does not hide the one that "
-                 "its members are still in",
-                 "[cycle][limit]") {
+TEST_CASE_METHOD(
+    Fixture,
+    "a cycle through a limit that a stranger has opened does not hide one that still exists",
+    "[cycle][limit]") {
   scheduler.set_limit(table_key("a"), 2);
   TestEntry holder(1, table("a", kShared)), other_holder(2, table("a", kShared));
   TestEntry stranger(3), parent(4), child(5, table("a", kShared), &parent);
@@ -400,7 +393,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(reasons(cycles[0]) == std::vector{WaitLink::Why::kReported, WaitLink::Why::kReported});
 }
 
-TEST_CASE_METHOD(Fixture, "when a search finds more circles than it tells of, another one is due",
+TEST_CASE_METHOD(Fixture, "when a search finds more cycles than it reports, another search is due",
                  "[cycle]") {
   constexpr std::uint64_t kPairs = 100;
   std::vector<std::unique_ptr<TestEntry>> entries;
@@ -420,7 +413,8 @@ TEST_CASE_METHOD(Fixture, "when a search finds more circles than it tells of, an
   CHECK(told == kPairs);
 }
 
-TEST_CASE_METHOD(Fixture, "what urgent work waits for goes before its equals until the wait ends",
+TEST_CASE_METHOD(Fixture,
+                 "an entry that urgent work waits for goes before its equals until the wait ends",
                  "[inheritance]") {
   TestEntry low(1, table("a", kExclusive), nullptr, Priority::kLow);
   TestEntry other(2, table("b", kExclusive), nullptr, Priority::kNormal);
@@ -434,10 +428,10 @@ TEST_CASE_METHOD(Fixture, "what urgent work waits for goes before its equals unt
   CHECK(poll(scheduler) == &low);
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "a class is lent as well: what a server's recovery waits for runs with "
-                 "the servers",
-                 "[inheritance][F1]") {
+TEST_CASE_METHOD(
+    Fixture,
+    "a class is lent as well: an entry that a server's recovery waits for runs with the servers",
+    "[inheritance][F1]") {
   TestEntry table_work(1, table("a", kExclusive)), more(2, table("b", kExclusive));
   TestEntry peers(3, peer("p"));
   LockSet recovery = server("s");
@@ -465,7 +459,8 @@ TEST_CASE_METHOD(Fixture, "ranks are lent over several locks and to all descenda
 }
 
 TEST_CASE_METHOD(
-    Fixture, "who stands before two that become urgent together is hurried, and whom it waits for",
+    Fixture,
+    "an entry before two that become urgent together is lent their rank, and so is its blocker",
     "[inheritance]") {
   TestEntry holder(1, table("a", kExclusive)), parent(2, table("b", kExclusive)), other_parent(3);
   TestEntry far(4, table("c", kExclusive), nullptr, Priority::kLow);
@@ -485,7 +480,8 @@ TEST_CASE_METHOD(
   CHECK(poll_all(scheduler) == Ids{4, 8});
 }
 
-TEST_CASE_METHOD(Fixture, "at most so many hold a limited key, first come, first served",
+TEST_CASE_METHOD(Fixture,
+                 "no more entries than the limit hold a limited key, first come, first served",
                  "[limit]") {
   scheduler.set_limit(table_key("a"), 2);
   std::vector<std::unique_ptr<TestEntry>> readers;
@@ -504,7 +500,8 @@ TEST_CASE_METHOD(Fixture, "at most so many hold a limited key, first come, first
   CHECK(poll_all(scheduler) == Ids{4});
 }
 
-TEST_CASE_METHOD(Fixture, "a holder that takes no place is in nobody's way at a limit", "[limit]") {
+TEST_CASE_METHOD(Fixture, "a holder that takes no place blocks no other entry at a limit",
+                 "[limit]") {
   scheduler.set_limit(table_key("a"), 1);
   TestEntry holder(1, table("a", kShared)), child(2, table("a", kShared), &holder);
   TestEntry waiter(3, table("a", kShared));
@@ -530,9 +527,7 @@ TEST_CASE_METHOD(Fixture, "a limit is taken all or nothing with the rest of the 
   CHECK(ids_of(lock_on(scheduler, table_key("b")).holders).empty());
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "whoever holds more than a lowered limit allows keeps it, also after a "
-                 "restart",
+TEST_CASE_METHOD(Fixture, "holders beyond a lowered limit keep the key, even after a restart",
                  "[limit]") {
   TestEntry one(1, table("a", kShared)), two(2, table("a", kShared)), three(3, table("a", kShared));
   scheduler.set_limit(table_key("a"), 1);

@@ -47,7 +47,7 @@ TEST_CASE("every cut of a log that loses a durable commit is refused, with both 
   }
 }
 
-TEST_CASE("after a power cut a lost commit is found that 128 syncs have followed") {
+TEST_CASE("after a power cut a lost commit is found even if 128 syncs have followed it") {
   CrashEnv env;
   {
     Writer writer(env);
@@ -66,7 +66,7 @@ TEST_CASE("after a power cut a lost commit is found that 128 syncs have followed
   REQUIRE_THAT(std::string(refused.message()), ContainsSubstring("commit 129 was durable"));
 }
 
-TEST_CASE("marks are never ahead of the database, wherever the power goes off") {
+TEST_CASE("marks are never ahead of the database, wherever the power is cut") {
   for (std::size_t cut = 0; cut < 400; ++cut) {
     for (const auto torn : {CrashEnv::TornTail::kNone, CrashEnv::TornTail::kBytes}) {
       CrashEnv env(cut);
@@ -91,7 +91,8 @@ TEST_CASE("marks are never ahead of the database, wherever the power goes off") 
   }
 }
 
-TEST_CASE("the marks begin anew when they are long, and a restart goes on behind the last") {
+TEST_CASE(
+    "a long file of marks is replaced by a new one, and a restart continues after the last mark") {
   CrashEnv env;
   const LevelDbFiles files(env, env.directory_sync());
   REQUIRE(env.CreateDir("store").ok());
@@ -110,7 +111,7 @@ TEST_CASE("the marks begin anew when they are long, and a restart goes on behind
   REQUIRE(DurableMark(files, "store/PV2-DURABLE").read().value().value == kPerFile + 1);
 }
 
-TEST_CASE("a damaged file of marks is refused by name, and a torn end of it is in order") {
+TEST_CASE("a damaged file of marks is refused by name, but a torn end of it is accepted") {
   CrashEnv env;
   {
     Writer writer(env);
@@ -134,7 +135,7 @@ TEST_CASE("a damaged file of marks is refused by name, and a torn end of it is i
   }
 }
 
-TEST_CASE("a store of a version without marks opens, and has them from its first commit on") {
+TEST_CASE("a store of a version without marks opens, and has marks from its first commit on") {
   CrashEnv env;
   {
     Writer writer(env);

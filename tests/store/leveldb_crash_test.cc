@@ -147,7 +147,7 @@ class Machine {
   CommitSequence highest_seen_;
 };
 
-TEST_CASE("whatever the power cut, every acknowledged commit is there, whole and in order") {
+TEST_CASE("after any power cut every acknowledged commit is there, whole and in order") {
   const auto torn =
       GENERATE(CrashEnv::TornTail::kNone, CrashEnv::TornTail::kRandom, CrashEnv::TornTail::kBytes);
   for (std::uint64_t seed = first_seed(); seed < first_seed() + 40; ++seed) {
@@ -184,8 +184,7 @@ TEST_CASE("a power cut at any point of creating a store leaves a place where it 
 }
 
 TEST_CASE(
-    "after a failed write nothing is written, every later commit fails alike, and a restart goes "
-    "on") {
+    "after a failed write every later commit fails and writes nothing, and a restart goes on") {
   const auto failing = GENERATE(CrashEnv::Operation::kAppend, CrashEnv::Operation::kSync);
   CrashEnv env;
   Status failure;
@@ -329,7 +328,7 @@ void must_open_with(CrashEnv& env, const std::vector<std::string>& acknowledged)
 // LevelDB begins a new log, writes the old one's rows into a table in the background, and notes
 // both in the MANIFEST. The power goes off when the note is written and not yet synced, before
 // anything in the new log is; and all bytes survive, but no name that nobody made durable.
-TEST_CASE("what the MANIFEST refers to has a durable name before the MANIFEST does") {
+TEST_CASE("the files in a MANIFEST have durable names before the MANIFEST does") {
   CrashEnv env;
   const auto acknowledged = SecondLog(env).commit(
       CrashEnv::TornTail::kBytes,
@@ -355,7 +354,7 @@ TEST_CASE("the first commit in a new log is acknowledged when the name of the lo
   must_open_with(env, acknowledged);
 }
 
-TEST_CASE("an unsynced tail of the log that was cut short is no damage") {
+TEST_CASE("a log that lost a part of its unsynced tail is not damaged") {
   CrashEnv env;
   {
     Writer writer(env);
@@ -386,7 +385,7 @@ TEST_CASE("an unsynced tail of the log that was cut short is no damage") {
   }
 }
 
-TEST_CASE("a cut MANIFEST is named itself, and never a log or a table") {
+TEST_CASE("an error about a truncated MANIFEST names the MANIFEST, never a log or a table") {
   CrashEnv env;
   // A life that begins a second log, and so adds to its MANIFEST.
   {
@@ -471,8 +470,7 @@ TEST_CASE("logs that continue each other are opened, and a gap between them is r
   REQUIRE(open_with("", whole.substr(record)).code() == StatusCode::kCorruption);
 }
 
-TEST_CASE(
-    "any flipped bit in a log, the MANIFEST or CURRENT is refused, and nothing has changed then") {
+TEST_CASE("any flipped bit in a log, the MANIFEST or CURRENT is refused, and no file is changed") {
   CrashEnv env;
   {
     Writer writer(env);

@@ -114,7 +114,7 @@ std::string as_nobody(const std::function<std::string()>& body) {
   return said;
 }
 
-TEST_CASE("a second store on the same directory is refused and told which process has it") {
+TEST_CASE("a second store on the same directory is refused with the process that has it") {
   const TemporaryDirectory directory;
   RecordingSink sink;
   LevelDbProcedureStore first(directory.path("orders.db"), {.committer = kPump});
@@ -163,7 +163,7 @@ TEST_CASE("a store whose process was killed opens at once, and one whose process
   REQUIRE(open_and_close(path).ok());
 }
 
-TEST_CASE("a directory with the files of others is refused and left as it is") {
+TEST_CASE("a directory with foreign files is refused and left as it is") {
   const TemporaryDirectory directory;
   const std::string path = directory.path("home");
   fs::create_directory(path);
@@ -194,7 +194,7 @@ TEST_CASE("a path that is a file, or whose parent does not exist, is refused by 
   REQUIRE_FALSE(fs::exists(directory.path("no")));
 }
 
-TEST_CASE("without create_if_missing nothing is made where no store is") {
+TEST_CASE("without create_if_missing no store is created where there is none") {
   const TemporaryDirectory directory;
   const Status refused = open_and_close(directory.path("store"), {.create_if_missing = false});
 
@@ -217,7 +217,7 @@ TEST_CASE("a newer format is refused with both versions and left as it is") {
   REQUIRE(fingerprint(path) == before);
 }
 
-TEST_CASE("a store of an older format is as it was until the first commit, and then of this one") {
+TEST_CASE("a store of an older format stays as it was until the first commit, which upgrades it") {
   const TemporaryDirectory directory;
   const std::string path = directory.path("store");
   make_store(path);
@@ -232,7 +232,7 @@ TEST_CASE("a store of an older format is as it was until the first commit, and t
   REQUIRE(open_load_and_close(path).ok());
 }
 
-TEST_CASE("whatever is damaged, a refused store has every name and every byte that it had") {
+TEST_CASE("a store that is refused as damaged keeps every file name and every byte") {
   struct Damage {
     std::string what;
     std::function<void(const std::string& path)> act;
@@ -285,7 +285,7 @@ TEST_CASE("whatever is damaged, a refused store has every name and every byte th
   }
 }
 
-TEST_CASE("a store that a second process has is refused to a third, and not touched by it") {
+TEST_CASE("a store that another owner has is refused, and left as it is") {
   const TemporaryDirectory directory;
   const std::string path = directory.path("store");
   RecordingSink sink;
@@ -355,7 +355,7 @@ TEST_CASE("a directory that is removed, moved or replaced under a store fails it
   store.close();
 }
 
-TEST_CASE("a path that is none, or leads nowhere, is refused in words") {
+TEST_CASE("an invalid path, and one that leads nowhere, is refused with a message that says why") {
   const TemporaryDirectory directory;
   write_file(directory.path("file"), "text");
   fs::create_symlink("nowhere", directory.path("dangling"));
@@ -378,7 +378,7 @@ TEST_CASE("a path that is none, or leads nowhere, is refused in words") {
   REQUIRE_FALSE(fs::exists(directory.path("nowhere")));
 }
 
-TEST_CASE("a relative path of a process whose current directory was removed is refused in words") {
+TEST_CASE("a relative path is refused with a message if the current directory was removed") {
   const TemporaryDirectory directory;
   const std::string gone = directory.path("gone");
   fs::create_directory(gone);
@@ -518,7 +518,7 @@ TEST_CASE("a missing file is refused by name") {
   REQUIRE(fingerprint(path) == before);
 }
 
-TEST_CASE("a damaged table is named by who reads it") {
+TEST_CASE("an error from reading a damaged table names the table") {
   const TemporaryDirectory directory;
   const std::string path = directory.path("store");
   make_store(path, 3, 5'000);  // more than one block, so that opening does not meet the damage
@@ -608,7 +608,7 @@ TEST_CASE("a full file system is reported as such and keeps what was acknowledge
   REQUIRE(found >= acknowledged);
 }
 
-TEST_CASE("salvage cuts a damaged log at the damage, keeps copies, and says what is left") {
+TEST_CASE("salvage cuts a damaged log at the damage, keeps copies, and reports what is left") {
   const TemporaryDirectory directory;
   const std::string path = directory.path("store");
   make_store(path, 5);
@@ -632,7 +632,7 @@ TEST_CASE("salvage cuts a damaged log at the damage, keeps copies, and says what
   store.close();
 }
 
-TEST_CASE("salvage leaves alone what is sound, what is in use, and what it cannot mend") {
+TEST_CASE("salvage leaves stores alone that are sound, in use, or beyond repair") {
   const TemporaryDirectory directory;
   const std::string path = directory.path("store");
   REQUIRE(LevelDbProcedureStore::salvage(path).status().code() == StatusCode::kNotFound);

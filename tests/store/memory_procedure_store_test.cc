@@ -13,7 +13,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-TEST_CASE("an insert of a row that exists fails, names the row, and takes its whole unit back") {
+TEST_CASE("an insert of a row that exists fails its whole unit and names the row") {
   MemoryProcedureStore store;
   RecordingSink sink;
   REQUIRE(store.recover_lease(sink).ok());
@@ -51,7 +51,7 @@ TEST_CASE("an update of a row that does not exist fails and names the row") {
           "memory store: commit 1 updates row P 002a, which does not exist");
 }
 
-TEST_CASE("pump makes durable what is queued as one list, pump_some only the first of it") {
+TEST_CASE("pump makes all queued commits durable as one list, pump_some only the first ones") {
   MemoryProcedureStore store;
   RecordingSink sink;
   REQUIRE(store.recover_lease(sink).ok());
@@ -93,7 +93,7 @@ TEST_CASE("the second owner of a disk fences the first, which writes nothing mor
   REQUIRE(disk->get(Space::kHost, "row") == "of the second");
 }
 
-TEST_CASE("a cloned disk goes its own way, and a test can damage a row on it") {
+TEST_CASE("a cloned disk is independent, and a test can damage a row on it") {
   const auto disk = std::make_shared<MemoryDisk>();
   disk->put(Space::kProcedure, "7", "good");
   const auto copy = disk->clone();

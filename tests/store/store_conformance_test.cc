@@ -120,7 +120,7 @@ TEST_CASE("a list is taken whole, in order, and one batch of it may be empty") {
   });
 }
 
-TEST_CASE("get sees a row when its commit is durable, and nothing where nothing is") {
+TEST_CASE("get returns a row once its commit is durable, and nothing for a missing row") {
   on_every_store([](const StorePlace& place) {
     RecordingSink sink;
     const auto store = place.open(kTestLimits);
@@ -175,7 +175,7 @@ TEST_CASE("scan visits the rows of one space that begin with the prefix, in key 
   });
 }
 
-TEST_CASE("what was acknowledged is there after a reopen, and sequences go on") {
+TEST_CASE("acknowledged commits are there after a reopen, and sequences go on") {
   on_every_store([](const StorePlace& place) {
     CommitSequence last;
     for (int life = 0; life < 3; ++life) {
@@ -232,7 +232,7 @@ TEST_CASE("load visits every space in order, and stops at the first failure of i
   });
 }
 
-TEST_CASE("close makes durable what is queued, may be repeated, and refuses what comes later") {
+TEST_CASE("close makes queued commits durable, may be repeated, and refuses later commits") {
   on_every_store([](const StorePlace& place) {
     RecordingSink sink;
     std::deque<Request> requests(50);
@@ -319,7 +319,7 @@ TEST_CASE("a batch over the limits fails in its turn, and nothing is written aft
   });
 }
 
-TEST_CASE("destroying a store without close drops what is queued and calls nobody") {
+TEST_CASE("destroying a store without close drops queued commits and does not call the sink") {
   for (const StorePlace& place : {memory_place(MemoryStoreOptions::Mode::kPump),
                                   leveldb_place(LevelDbOptions::Committer::kPump)}) {
     INFO("store: " << place.kind);
@@ -352,7 +352,7 @@ TEST_CASE("reading a LevelDB store that is closed fails with a message instead o
 }
 
 }  // namespace
-TEST_CASE("what is queued is cut into units that are as large as they may be and no larger") {
+TEST_CASE("queued commits are divided into units as large as the limits allow") {
   const bool by_bytes = GENERATE(false, true);
   constexpr std::size_t kRows = 3;
   std::deque<Request> requests;

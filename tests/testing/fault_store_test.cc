@@ -42,7 +42,7 @@ class Bench {
   FaultStore faults;
 };
 
-TEST_CASE("without a fault everything passes, is counted and traced") {
+TEST_CASE("a FaultStore without a fault passes, counts and traces every commit") {
   Bench bench(memory());
   bench.commit_all_five();
 
@@ -55,7 +55,7 @@ TEST_CASE("without a fault everything passes, is counted and traced") {
   REQUIRE(bench.faults.trace()[2].key == "3");
 }
 
-TEST_CASE("a failing commit and all behind it come back in order and are not written") {
+TEST_CASE("a failing commit and all later ones fail in order and are not written") {
   const auto disk = std::make_shared<MemoryDisk>();
   Bench bench(memory(disk));
   bench.faults.fail_commit(3, Status(StatusCode::kIoError, "no disk"));
@@ -68,7 +68,7 @@ TEST_CASE("a failing commit and all behind it come back in order and are not wri
   REQUIRE(disk->rows() == 2);
 }
 
-TEST_CASE("a held commit and all behind it wait for the release and keep their order") {
+TEST_CASE("a held commit and all later ones wait for the release and keep their order") {
   Bench bench(memory());
   bench.faults.hold_commit(2);
   bench.commit_all_five();
@@ -80,7 +80,7 @@ TEST_CASE("a held commit and all behind it wait for the release and keep their o
   REQUIRE(bench.heard(true) == Numbers{1, 2, 3, 4, 5});
 }
 
-TEST_CASE("a crash before a commit leaves the disk without it, and nobody hears of it") {
+TEST_CASE("a crash before a commit leaves the disk without it, and no answer comes") {
   const auto disk = std::make_shared<MemoryDisk>();
   Bench bench(memory(disk));
   bench.faults.crash_before(3);
@@ -92,7 +92,7 @@ TEST_CASE("a crash before a commit leaves the disk without it, and nobody hears 
   REQUIRE(disk->rows() == 2);
 }
 
-TEST_CASE("a crash after a commit leaves the disk with it, and nobody hears of it") {
+TEST_CASE("a crash after a commit leaves the disk with it, and no answer comes") {
   const auto disk = std::make_shared<MemoryDisk>();
   Bench bench(memory(disk));
   bench.faults.crash_after(3);
@@ -104,7 +104,7 @@ TEST_CASE("a crash after a commit leaves the disk with it, and nobody hears of i
   REQUIRE(disk->rows() == 3);
 }
 
-TEST_CASE("after a crash that is to be heard of, later commits come back with a failure") {
+TEST_CASE("after a crash whose commits are to be answered, later commits fail") {
   Bench bench(memory());
   bench.faults.crash_before(4, FaultStore::AfterCrash::kFail);
   CommitList list;
@@ -118,7 +118,7 @@ TEST_CASE("after a crash that is to be heard of, later commits come back with a 
   REQUIRE(bench.heard(false) == Numbers{4, 5});
 }
 
-TEST_CASE("over the noop store answers stay immediate, failures included") {
+TEST_CASE("over the noop store commits are answered at once, failed ones too") {
   Bench bench(noop());
   bench.faults.fail_commit(2, Status(StatusCode::kIoError, "no disk"));
 
@@ -138,7 +138,7 @@ TEST_CASE("over the noop store a held commit is answered through the sink when i
   REQUIRE(bench.heard(true) == Numbers{1});
 }
 
-TEST_CASE("with a committer thread the answers before a failure come first") {
+TEST_CASE("with a committer thread the answers to earlier commits come before a failure") {
   Bench bench(memory(std::make_shared<MemoryDisk>(), {.mode = MemoryStoreOptions::Mode::kThread}));
   bench.faults.fail_commit(3, Status(StatusCode::kIoError, "no disk"));
   bench.commit_all_five();

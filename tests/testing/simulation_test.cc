@@ -83,7 +83,8 @@ TEST_CASE("the simulation accepts a procedure that copes with everything it does
   CHECK(report.steps >= 300 * 3 * 3);
 }
 
-TEST_CASE("the simulation finds an effect that happens twice, and shrinks what leads there") {
+TEST_CASE(
+    "the simulation finds an effect that happens twice, and shrinks the moves that lead to it") {
   const SimulationReport report = simulate_shop<Defect::kChargesTwice>();
 
   REQUIRE(!report.ok());
@@ -106,7 +107,7 @@ TEST_CASE("the simulation finds a procedure that does not end after a crash") {
   CHECK_THAT(report.failure, ContainsSubstring("runs on and on"));
 }
 
-TEST_CASE("a failure of the simulation is a function of its seed") {
+TEST_CASE("the same seed gives the same failure of the simulation") {
   const SimulationReport first = simulate_shop<Defect::kChargesTwice>();
   REQUIRE(!first.ok());
 
@@ -155,7 +156,7 @@ class FatalStory final : public SimulationStory {
 
 }  // namespace
 
-TEST_CASE("what ends the process is a failure like any other, with its seed and its moves") {
+TEST_CASE("a run that ends the process is reported as a failure, with its seed and its moves") {
   const SimulationReport report =
       simulate([](std::uint64_t) { return std::make_unique<FatalStory>(); }, {.seeds = 300});
 

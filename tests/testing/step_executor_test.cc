@@ -35,7 +35,7 @@ TEST_CASE("an order, step by step, with a crash in the middle of a charge") {
   CHECK(!steps.step());
 }
 
-TEST_CASE("an undo, step by step, with a crash behind its record") {
+TEST_CASE("an undo, step by step, with a crash after its record") {
   Shop shop;
   StepExecutor steps([&](ProcedureRegistry& types) { types.add<OrderToClosedStreet>(shop); });
   const ProcedureId id = steps.submit(OrderToClosedStreet(shop, "o-42")).value();
@@ -73,7 +73,7 @@ class MakeTea final : public StateMachineProcedure<TeaStep> {
 
 }  // namespace
 
-TEST_CASE("time passes only when the test says so, and rows can be looked at in between") {
+TEST_CASE("time passes only when the test says so, and rows can be read in between") {
   StepExecutor steps([](ProcedureRegistry& types) { types.add<MakeTea>(); });
   const ProcedureId id = steps.submit(MakeTea()).value();
 
@@ -89,7 +89,7 @@ TEST_CASE("time passes only when the test says so, and rows can be looked at in 
   CHECK(steps.row("cups") == "1");
 }
 
-TEST_CASE("what does not end is said, and so is a store that cannot be opened") {
+TEST_CASE("a procedure that does not end is reported, and so is a store that cannot be opened") {
   StepExecutor steps([](ProcedureRegistry& types) { types.add<MakeTea>(); });
   REQUIRE(steps.submit(MakeTea()).ok());
   const Status stuck = steps.run_to_the_end(Duration(1));
