@@ -162,7 +162,7 @@ class TaskWorld {
   void check_attempt(TaskMember& member, const StepContext& ctx);
   void run_work(const std::string& key);
   void check_beside_work(std::size_t spec, const StepContext& ctx, Runs runs);
-  /// Why it must not run, and why nothing of it may be undone.
+  /// Check that a procedure that runs has not ended, and that an undo has a cause.
   void check_not_over(const StepContext& ctx);
   void check_has_cause(std::size_t spec, const StepContext& ctx);
   [[nodiscard]] bool may_be_sent_back(const TaskMember& member) const;

@@ -27,7 +27,7 @@ enum class StatusCode : std::uint8_t {
   kKeyReused = 4,           ///< The nonce was used before with other arguments; nothing was run.
   kExpired = 5,             ///< Existed once and was forgotten (an evicted result, an old nonce).
   kFailedPrecondition = 6,  ///< The state of the world does not allow it (yet).
-  kAborted = 7,             ///< Ended because somebody asked for it: an abort, a bypass.
+  kAborted = 7,             ///< Ended on request: an abort, a bypass.
   kDeadlineExceeded = 8,    ///< A deadline passed; the operation may still be going on.
   kUnavailable = 9,         ///< Not now; the same request may succeed later.
   kStopping = 10,           ///< The executor or store is stopping or stopped.
