@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Schemas: what a number means in words, and that an older version of a class writes back what a
-// newer one has written beside what both know. The versions are classes of this file.
+// Schemas: the text for what a number means, and that an older version of a class writes back the
+// fields of a newer one that it does not know. The versions are classes of this file.
 
 #include "pv2/base/field_schema.h"
 
@@ -37,7 +37,7 @@ T decoded(std::string_view bytes) {
   return object;
 }
 
-// What `Old` makes of what `New` has written, when it changes nothing, or what `change` does.
+// The bytes that `Old` writes after reading those of `New`, unchanged or changed by `change`.
 template <class Old, class New, class Change>
 New through(const New& object, const Change& change) {
   Old old;
@@ -48,7 +48,7 @@ New through(const New& object, const Change& change) {
   const std::string after = with_unknown_fields(schema, FieldSelection::kAll, before, encoded(old));
   CHECK(has_unknown_fields(schema, FieldSelection::kAll, before) ==
         has_unknown_fields(schema, FieldSelection::kAll, after));
-  // What is known is not changed by what is kept, and to keep it twice changes nothing.
+  // Known fields are not changed by the ones that are kept, and keeping them twice changes nothing.
   CHECK(encoded(decoded<Old>(after)) == encoded(old));
   CHECK(with_unknown_fields(schema, FieldSelection::kAll, after, encoded(old)) == after);
   return decoded<New>(after);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// protoc as the oracle of the wire format: our bytes must mean to it what they mean to us, and its
-// bytes must mean to us what they mean to it. Says so and passes when protoc is not installed.
+// protoc as the oracle of the wire format: it must decode our bytes to our values, and we must
+// decode its bytes to its values. If protoc is not installed, the test says so and passes.
 
 #include <unistd.h>
 
@@ -103,7 +103,7 @@ TEST_CASE("protoc writes the same bytes for the same values") {
   const std::string theirs = protoc.bytes_of(protoc.text_of(ours));
 
   REQUIRE(theirs.size() == ours.size());
-  REQUIRE((theirs == ours));  // in brackets: nobody wants to read the difference as text
+  REQUIRE((theirs == ours));  // in brackets: the difference is unreadable as text
 }
 
 TEST_CASE("values with empty lists survive a round trip through protoc") {

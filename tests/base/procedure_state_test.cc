@@ -34,8 +34,9 @@ TEST_CASE("states keep their numbers and names, which are persisted and printed"
 
 TEST_CASE("of the 49 transitions exactly the legal ones are allowed") {
   // Rows: from; columns: to, both in the order of the numbers.
-  //   I R W T B S F   (Initializing, Runnable, Waiting, waiTingTimeout, rolledBack, Success,
-  //   Failed)
+  //
+  //     I R W T B S F   (Initializing, Runnable, Waiting, waiTingTimeout, rolledBack, Success,
+  //                     Failed)
   const std::string table[] = {
       ". R . T . . .",  // Initializing: becomes durable
       ". R W T . S F",  // Runnable: whatever a step may answer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Status, Result and the two other ways in which base speaks of trouble: the log callback and the
+// Status, Result, and the two other ways in which base reports trouble: the log callback and the
 // assertion.
 
 #include "pv2/base/status.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A user's test of his own procedure, without a test framework: it proves that pv2::testing is
-// installed, links, and can pass and fail a procedure of another project. Exits with 1 when it
-// cannot.
+// A user's test of a procedure of the user's own, without a test framework: it proves that
+// pv2::testing is installed, links, and can pass and fail a procedure of another project. Exits
+// with 1 when it cannot.
 
 #include <pv2/engine/state_machine_procedure.h>
 #include <pv2/testing/crash_everywhere.h>

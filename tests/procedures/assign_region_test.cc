@@ -125,8 +125,8 @@ TEST_CASE("a region leaves a server that may have it once the server is recorded
 
 TEST_CASE("after a restart between the call and its record the same server is called") {
   OneRegion story;
-  // The first life reaches the server and dies of the record that says so; the second one finds
-  // nobody.
+  // The first life's call reaches the server, but its reply is lost; the calls of the second life
+  // do not reach the server at first.
   story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kLoseReply);
   story.begin();
   story.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kFail, 3);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DeterministicExecutor: an executor that runs on the test's own thread, on a store that can crash
-// at any commit, beside a MemoryCluster that outlives it. Time passes only when nothing else can
+// at any commit, with a MemoryCluster that outlives it. Time passes only when nothing else can
 // happen. It is no test by itself; what it cannot bring to rest it leaves as it is, for the test to
 // look at.
 
@@ -58,7 +58,7 @@ class DeterministicExecutor {
     executor_ = *std::move(opened);
     executor_->start();
   }
-  /// Ends a life without a word to the store: what was queued is lost.
+  /// Ends a life without telling the store: what was queued is lost.
   void crash() {
     // From the next commit on nothing is written, so closing the executor changes nothing on disk.
     faults_->crash_before(faults_->commits() + 1, FaultStore::AfterCrash::kFail);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The small real cluster: its files survive and repair what a crash leaves, its region servers are
-// processes of their own, and the end of a call says what it should. Region servers are forked from
+// processes of their own, and each call ends with the right outcome. Region servers are forked from
 // the test, which has no threads at that moment.
 
 #include <pv2/engine/procedure_executor.h>
@@ -34,7 +34,8 @@ using namespace pv2;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-/// A cluster directory that is removed in the end. That also ends servers that a failed test left.
+/// A cluster directory that is removed at the end, which also ends the servers that a failed test
+/// left.
 struct Directory {
   fs::path path = [] {
     std::string name = (fs::temp_directory_path() / "pv2-cluster-test.XXXXXX").string();

@@ -178,7 +178,7 @@ TEST_CASE(
   const ServerName dying = story.servers[0];
   const auto create = story.executor.submit(
       CreateTable(story.cluster.ports(), TableDescriptor{{"default", "second"}, {"f1"}}));
-  // Up to the moment when the server has opened the region and nobody knows yet.
+  // Up to the moment when the server has opened the region and has not answered yet.
   while (story.cluster.calls(ClusterCall::kOpenRegion) == 4) {
     story.executor->run_until_idle();
     if (story.cluster.calls(ClusterCall::kOpenRegion) == 4) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Listings that are made in sections: how much one critical section looks at, and what is listed
-// although others go on working between two of them. The lock table is driven directly, so that
-// the test decides what happens in between.
+// although other threads work between two sections. The tests drive the lock table directly, so
+// each decides what happens in between.
 
 #include <pv2/scheduler/master_procedure_scheduler.h>
 
@@ -24,7 +24,7 @@ namespace {
 constexpr LockMode kShared = LockMode::kShared;
 constexpr LockMode kExclusive = LockMode::kExclusive;
 
-// A table of locks with entries that hold or wait, and a listing that is on its way.
+// A table of locks with entries that hold or wait, and a listing in progress.
 class Sections {
  public:
   ~Sections() {
@@ -62,7 +62,7 @@ class Sections {
     table_.open(cursor_);
     cursor_open_ = true;
   }
-  /// One critical section; what it looked at.
+  /// Runs one critical section and returns what it looked at.
   std::size_t copy() {
     const std::size_t before = listing_.keys.size() + listing_.parties.size();
     more_ = table_.copy_section(cursor_, listing_);
@@ -74,7 +74,7 @@ class Sections {
     return std::move(listing_).assemble();
   }
   [[nodiscard]] const ResourceKey& next_key() const { return cursor_.node->key; }
-  /// The one who is next in the middle of a key.
+  /// The entry that the listing comes to next, in the middle of a key.
   [[nodiscard]] std::uint64_t next_party() const { return cursor_.at->entry().id.value; }
   [[nodiscard]] const LockTable& table() const { return table_; }
   [[nodiscard]] TableCursor& cursor() { return cursor_; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lock rules as short stories, the acceptance list of the original in our terms: who may hold
-// together, who waits, who inherits. Every story holds for both schedulers.
+// The lock rules as short stories, HBase's acceptance list in our terms: which entries may hold
+// together, which wait, which inherit. Every story holds for both schedulers.
 
 #include <pv2/scheduler/master_procedure_scheduler.h>
 #include <pv2/scheduler/simple_procedure_scheduler.h>
@@ -73,7 +73,7 @@ TEMPLATE_TEST_CASE_METHOD(Fixture, "a key stays known while it is queued for, he
   CHECK(ids_of(lock_on(scheduler, table_key("t")).holders) == Ids{2});
   CHECK(ids_of(lock_on(scheduler, table_key("t")).waiters) == Ids{3});
   complete(scheduler, reader_two);
-  CHECK(ids_of(lock_on(scheduler, table_key("t")).holders) == Ids{3});  // and is queued
+  CHECK(ids_of(lock_on(scheduler, table_key("t")).holders) == Ids{3});  // 3 is queued, too
   CHECK(poll_all(scheduler) == Ids{3});
   settle(scheduler, writer, Disposition::kPark);
   CHECK(ids_of(lock_on(scheduler, table_key("t")).holders) == Ids{3});
@@ -156,7 +156,7 @@ TEMPLATE_TEST_CASE_METHOD(Fixture, "region children run under their parent's exc
 
   submit(scheduler, {&a, &b, &same_as_a});
 
-  // What the parent does not hold itself excludes siblings as it excludes anybody.
+  // A key that the parent does not hold itself excludes siblings as it excludes any entry.
   CHECK(poll_all(scheduler) == Ids{2, 3});
   complete(scheduler, a);
   CHECK(poll_all(scheduler) == Ids{4});
@@ -221,7 +221,7 @@ TEMPLATE_TEST_CASE_METHOD(
   submit(scheduler, {&t1, &t2, &u, &p1, &p2, &q});
 
   Ids ran = poll_all(scheduler);
-  std::sort(ran.begin(), ran.end());  // the order of classes is not the matter here
+  std::sort(ran.begin(), ran.end());  // this test is not about the order of classes
   CHECK(ran == Ids{1, 3, 4, 6});
   complete(scheduler, t1);
   CHECK(poll_all(scheduler) == Ids{2});
@@ -394,7 +394,7 @@ TEMPLATE_TEST_CASE_METHOD(
   submit(scheduler, {&first, &second, &elsewhere});
 
   Ids ran = poll_all(scheduler);
-  std::sort(ran.begin(), ran.end());  // the order of classes is not the matter here
+  std::sort(ran.begin(), ran.end());  // this test is not about the order of classes
   CHECK(ran == Ids{1, 3});
   CHECK(scheduler.locks().size() == 3);
   const LockInfo info = lock_on(scheduler, set("one").primary());

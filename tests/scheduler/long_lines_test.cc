@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Long lines: what it costs when very many wait for one thing. Not measured in time: the lock table
-// counts whom it looks at to lend ranks and to find cycles. The table is driven directly.
+// Long lines: the cost when very many entries wait for one thing. It is not measured in time: the
+// lock table counts the entries that it looks at to lend ranks and to find cycles. The tests drive
+// the table directly.
 
 #include <pv2/scheduler/master_procedure_scheduler.h>
 
@@ -32,7 +33,7 @@ class Table {
     while (table_.granted().pop_front() != nullptr) {
     }
   }
-  /// A newcomer that takes its set or waits for it.
+  /// Adds an entry that takes its set or waits for it.
   TestEntry& add(LockSet locks, TestEntry* parent = nullptr,
                  Priority priority = Priority::kNormal) {
     TestEntry& entry = entries_.emplace_back(entries_.size() + 1, std::move(locks), parent);
@@ -45,7 +46,7 @@ class Table {
     table_.begin_section();
     table_.cancel(entry, SteadyTime());
   }
-  /// The first who was granted what it waits for ends, and then the next, until nobody is left.
+  /// Ends the first entry that was granted what it waits for, then the next, until none is left.
   void release(TestEntry& holder) {
     table_.release(holder, SteadyTime());
     while (table_.owes()) {
@@ -74,7 +75,7 @@ class Table {
     search();
     return table_.has_closed_cycles();
   }
-  /// How many were looked at meanwhile.
+  /// How many entries `action` looks at.
   std::uint64_t looks(const std::function<void()>& action) {
     const std::uint64_t before = table_.looks();
     action();

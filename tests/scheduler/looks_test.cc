@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the scheduler looks at under its mutex, counted and held against how many wait: in total, as
-// n grows, and in one critical section. Counted, not timed.
+// What the scheduler looks at under its mutex, compared with the number of waiters: in total, as n
+// grows, and in one critical section. Counted, not timed.
 
 #include <pv2/scheduler/master_procedure_scheduler.h>
 
@@ -48,7 +48,7 @@ struct Fixture {
   std::vector<std::unique_ptr<TestEntry>> entries;
 };
 
-/// What 50 turns cost, a search after every tenth, while `n` roots stand in line: each holds the
+/// What 50 turns cost, with a search after every tenth, while `n` roots are queued: each holds the
 /// key and spawns a child that waits for another for a while.
 std::uint64_t turns_in_a_line_of(std::uint64_t n) {
   Fixture f;

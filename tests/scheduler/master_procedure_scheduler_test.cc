@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The MasterProcedureScheduler: the order among what can run. Classes, priorities, turns, and the
-// bound within which nobody is passed over for ever.
+// The MasterProcedureScheduler: the order among entries that can run. Classes, priorities, turns,
+// and the bound within which every entry gets its turn.
 
 #include <pv2/scheduler/master_procedure_scheduler.h>
 

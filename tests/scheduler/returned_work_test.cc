@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What was polled and is returned because nothing of it has begun: where it stands then, what is
-// said of its locks, and how whoever has polled it learns that something of a higher class waits.
+// Entries that were polled and are returned because their work has not begun: their place in the
+// queue, what becomes of their locks, and how the worker that polled them learns that an entry of a
+// higher class waits.
 
 #include <pv2/scheduler/master_procedure_scheduler.h>
 
@@ -25,7 +26,7 @@ std::vector<SchedulerEntry*> poll_run(ProcedureScheduler& scheduler, std::size_t
   return run;
 }
 
-// As an engine does it: the last in the batch stands first.
+// As an engine does it: the last in the batch goes to the front.
 void give_back(ProcedureScheduler& scheduler, const std::vector<SchedulerEntry*>& run) {
   EntryList batch;
   for (auto at = run.rbegin(); at != run.rend(); ++at) {
@@ -99,12 +100,12 @@ TEST_CASE("a polled entry is overtaken while an entry of a higher class can run"
   CHECK_FALSE(scheduler.is_overtaken(second, lifts));
 
   submit(scheduler, urgent_table);
-  CHECK_FALSE(scheduler.is_overtaken(second, lifts));  // of the same class: it waits for the run
+  CHECK_FALSE(scheduler.is_overtaken(second, lifts));  // the same class waits until the run ends
   submit(scheduler, of_server);
   CHECK(scheduler.is_overtaken(second, lifts));
   CHECK_FALSE(scheduler.is_top_work(second));
   REQUIRE(poll(scheduler) == &of_server);
-  CHECK_FALSE(scheduler.is_overtaken(second, lifts));  // somebody else has it
+  CHECK_FALSE(scheduler.is_overtaken(second, lifts));  // another worker has it
   submit(scheduler, meta);
   CHECK(scheduler.is_overtaken(of_server, lifts));
   REQUIRE(poll(scheduler) == &meta);
@@ -133,10 +134,10 @@ TEST_CASE("a polled entry is overtaken when an urgent entry begins to wait for i
   CHECK_FALSE(scheduler.is_overtaken(first, lifts));
   submit(scheduler, meta);
   CHECK(scheduler.is_overtaken(first, lifts));
-  CHECK_FALSE(scheduler.is_overtaken(first, scheduler.lifts()));  // told once
+  CHECK_FALSE(scheduler.is_overtaken(first, scheduler.lifts()));  // reported once
 
   give_back(scheduler, run);
-  REQUIRE(poll(scheduler) == &holder);  // as what waits for it
+  REQUIRE(poll(scheduler) == &holder);  // at the class of its waiter
   CHECK(scheduler.is_top_work(holder));
   complete(scheduler, holder);
   for (TestEntry* const entry : {&first, &equal, &meta}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SchedulerModel: the rules of docs/scheduling.md written down as slowly and plainly as possible:
-// every question is answered by looking at everybody. No index, no counter of holders, no early
+// every question is answered by looking at all entries. No index, no counter of holders, no early
 // end. The model test compares the real schedulers with it; what this file says is what they have
 // to do.
 
@@ -127,7 +127,7 @@ class SchedulerModel {
     move_reranked();
   }
 
-  /// Those who wait and can never go on, if all that do not wait do, and all in `going_on`.
+  /// The waiters that can never go on if all others, and those in `going_on`, do.
   [[nodiscard]] std::set<const ModelEntry*> stuck(
       const std::set<const ModelEntry*>& going_on = {}) const {
     std::set<const ModelEntry*> stuck;
@@ -146,7 +146,7 @@ class SchedulerModel {
     return !classes_.empty() && 255 - classes_.begin()->first > e.queued_rank / 256;
   }
 
-  /// How many of its entity and rank stand before `e`, which can run.
+  /// How many of its resource and rank are before `e`, which can run.
   [[nodiscard]] std::size_t ahead_of(const ModelEntry& e) const {
     for (const auto& [cls, levels] : classes_) {
       for (const auto& [level, lanes] : levels.levels) {
@@ -161,7 +161,7 @@ class SchedulerModel {
     return SIZE_MAX;
   }
 
-  /// Whether somebody waits for what `e` has asked for, whom it would not pass.
+  /// Whether an entry that `e` would not pass waits for a key of `e`.
   [[nodiscard]] bool contended(const ModelEntry& e) const {
     if (passes_waiters(e)) return false;
     return std::any_of(all_.begin(), all_.end(), [&](const ModelEntry* other) {
@@ -238,7 +238,7 @@ class SchedulerModel {
         std::count_if(all_.begin(), all_.end(), [&](auto* e) { return e->where == where; }));
   }
 
-  /// Who holds (by id) and who waits (by arrival), for each key that anybody does either with.
+  /// The holders (by id) and the waiters (by arrival) of each key that has any.
   [[nodiscard]] std::map<ResourceKey, std::pair<Ids, Ids>> locks() const {
     std::map<ResourceKey, std::pair<Ids, Ids>> result;
     std::vector<ModelEntry*> order = all_;
@@ -269,7 +269,7 @@ class SchedulerModel {
     return a == LockMode::kExclusive || b == LockMode::kExclusive;
   }
 
-  // Descendants of holders do, and who is undone while others wait for their turn in the same
+  // Descendants of holders do, and so does an undo while others wait for their turn in the same
   // rollback.
   [[nodiscard]] bool passes_waiters(const ModelEntry& e) const {
     bool passes = false;
@@ -289,8 +289,8 @@ class SchedulerModel {
     return covered;
   }
 
-  // One that stands in line waits for that first; and one that waits for its turn in a rollback
-  // holds up its ancestors only through the one whose turn it is.
+  // An entry in line waits for that first. An entry that waits for its turn in a rollback blocks
+  // its ancestors only through the entry whose turn it is.
   [[nodiscard]] static bool waits_for_child(const ModelEntry& waiter, const ModelEntry& child) {
     if (child.waits_for != nullptr && child.for_its_turn) return false;
     for (const ModelEntry* a = child.parent; a != nullptr; a = a->parent) {
@@ -363,7 +363,7 @@ class SchedulerModel {
     return false;
   }
 
-  // One that only waits for its turn in a rollback holds up nobody, but the one in turn may be
+  // An entry that only waits for its turn in a rollback blocks no other, but the one in turn may be
   // below it.
   static bool has_stuck_child(const ModelEntry& e, const std::set<const ModelEntry*>& stuck) {
     return std::any_of(stuck.begin(), stuck.end(), [&](auto* s) {
@@ -395,7 +395,7 @@ class SchedulerModel {
     return true;
   }
 
-  // Grants what can be granted, in order of arrival, and puts everybody where he belongs.
+  // Grants what can be granted, in order of arrival, and puts every entry in its place.
   void serve(ModelEntry* first = nullptr, bool front = false) {
     std::vector<ModelEntry*> granted;
     while (true) {
@@ -430,7 +430,7 @@ class SchedulerModel {
     serve(&e, front);
   }
 
-  // ---- Ranks: the largest of its own, its parent's, and those of who waits for it.
+  // ---- Ranks: the largest of the entry's own, its parent's, and those of its waiters.
 
   void rank_all() {
     for (ModelEntry* e : all_) e->rank = own_rank(*e);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random operations on a scheduler and on the model of it, compared after every one: who was
-// polled, in which order, who holds, who waits, and what every call answered. A failure prints its
-// seed; pv2/testing/seeds.h says how to repeat it.
+// Random operations on a scheduler and on its model, compared after each one: which entries were
+// polled, in which order, which hold, which wait, and what every call answered. A failure prints
+// its seed; pv2/testing/seeds.h says how to repeat it.
 
 #include "scheduler_model.h"
 
@@ -47,7 +47,7 @@ class Story {
     reports_ = random_.below(2) == 0;
   }
 
-  // Returns what differs, or nothing.
+  // Returns what differs, or "".
   std::string run(int steps) {
     for (int i = 0; i < steps; ++i) {
       if (!step()) return difference_ + " after step " + std::to_string(i);
@@ -268,8 +268,8 @@ class Story {
            agree("locks", locks, model_.locks()) && agree_on_standing_still();
   }
 
-  // Who waits is told of somebody in its way, and everybody it is told of is in its way. A limit of
-  // 0 is in the way without anybody.
+  // A waiter is told of an entry in its way, and every entry that it is told of is in its way. A
+  // limit of 0 is in the way without any entry.
   bool agree_on_place(const ModelEntry& e) {
     const std::string who = " of " + std::to_string(e.real->id.value);
     const QueuePlace place = real_->place_of(*e.real, 1 + random_.below(4));
@@ -288,8 +288,8 @@ class Story {
            agree("those in the way" + who, true_of_all, true);
   }
 
-  // The scheduler has told of enough circles: if the members of those that still stand went on,
-  // everybody could.
+  // The scheduler has reported enough cycles: if the members of those that still exist went on,
+  // every entry could.
   bool agree_on_standing_still() {
     if (searches_.below(4) < seldom_) return true;
     for (WaitCycle& cycle : new_cycles(*real_)) told_.push_back(std::move(cycle));
@@ -320,7 +320,7 @@ class Story {
            model_.waits_for(*waiter, *awaited, link.why, link.key);
   }
 
-  // Everybody is taken out and completed, children first; nothing may be left.
+  // Takes out and completes every entry, children first; nothing may be left.
   bool finish() {
     while (!entries_.empty()) {
       for (const auto& e : entries_) {
@@ -352,7 +352,7 @@ class Story {
 
   Random random_;
   Random searches_;
-  std::uint64_t seldom_;  // 0 to 3: the share of steps, in quarters, after which nobody searches
+  std::uint64_t seldom_;  // 0 to 3: the share of steps, in quarters, without a search
   std::uint32_t bound_;
   SystemClock clock_;
   SchedulerModel model_;
@@ -364,7 +364,7 @@ class Story {
   std::uint64_t trees_ = 0;
   bool limits_ = false;
   bool reports_ = false;
-  std::vector<WaitCycle> told_;  // and not opened since
+  std::vector<WaitCycle> told_;  // reported, and not opened since
   std::set<ResourceKey> limited_;
   std::string difference_;
 };

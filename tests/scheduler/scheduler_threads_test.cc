@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Schedulers under threads: no wake is lost, no worker is signalled without work, and what is
-// exclusive is exclusive. The threads finish when the work does, so nothing here depends on how
-// long anything takes.
+// Schedulers under threads: no wake is lost, no worker is signalled without work, and exclusive
+// work runs alone. The threads finish when the work does, so nothing here depends on how long
+// anything takes.
 
 #include <pv2/scheduler/master_procedure_scheduler.h>
 #include <pv2/scheduler/simple_procedure_scheduler.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr LockMode kShared = LockMode::kShared;
 constexpr LockMode kExclusive = LockMode::kExclusive;
-// Nobody waits that long: a lost wake-up shows as a test that hangs.
+// Longer than any test waits: a lost wake-up shows as a test that hangs.
 constexpr std::chrono::hours kForEver{1};
 
 struct Simple {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The SimpleProcedureScheduler: the order of its one queue. What it locks is tested once for both
-// schedulers, in lock_rules_test.cc and scheduler_model_test.cc.
+// The SimpleProcedureScheduler: the order of its one queue. Its locks are tested for both
+// schedulers together, in lock_rules_test.cc and scheduler_model_test.cc.
 
 #include <pv2/scheduler/simple_procedure_scheduler.h>
 

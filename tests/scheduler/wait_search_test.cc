@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The search for circles of waiting, section by section: how much one section looks at, and what
-// happens when others work between two of them. The table is driven directly.
+// The search for cycles of waiting, section by section: how much one section looks at, and what
+// happens when other threads work between two sections. The tests drive the table directly.
 
 #include <pv2/base/random.h>
 
@@ -52,12 +52,12 @@ class Table {
     }
     take_granted();
   }
-  /// Forgets one that neither holds nor waits, and frees its memory.
+  /// Removes an entry that neither holds nor waits, and frees its memory.
   void bury(TestEntry& entry) {
     table_.forget(entry);
     std::erase_if(entries_, [&](const auto& other) { return other.get() == &entry; });
   }
-  /// One section of the search; whether there are more.
+  /// Runs one section of the search; returns whether there are more.
   bool copy(WaitSearch& search) {
     const std::uint64_t before = table_.looks();
     const bool more = table_.copy_waits(search);
@@ -232,7 +232,7 @@ TEST_CASE("changes between the sections of a search do not mislead it", "[random
       for (int i = 0; i < 4; ++i) change();
       t.table().check_invariants();
     }
-    // All that stands now is found by one more search, or was.
+    // Every cycle that exists now is found by one more search, or was found before.
     (void)t.search();
     WaitSearch all;
     t.table().begin(all);

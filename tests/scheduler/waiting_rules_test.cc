@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What waiting means beyond its own line, as short stories: who waits in a circle, who is hurried
-// because somebody urgent waits for him, how many may hold a key at once, and what is kept free for
-// the top classes. The same rules at random: scheduler_model_test.cc.
+// What waiting means beyond one line, as short stories: which entries wait in a cycle, which get
+// the rank of an urgent waiter, how many may hold a key at once, and what is reserved for the top
+// classes. The same rules at random: scheduler_model_test.cc.
 
 #include <pv2/scheduler/master_procedure_scheduler.h>
 
@@ -131,8 +131,8 @@ TEST_CASE_METHOD(Fixture, "two chains of waiting that meet only in the line for 
   submit(scheduler, {&holder, &one, &two, &child, &one_needs});
   CHECK(new_cycles(scheduler).empty());
 
-  // Nobody waits for 3 but who waits for a place, and for that 2 has to be stuck, which waits
-  // for 1.
+  // Only entries that wait for a place wait for 3, and only while 2, which waits for 1, is stuck
+  // too.
   submit(scheduler, two_needs);
 
   const std::vector<WaitCycle> cycles = new_cycles(scheduler);
@@ -225,7 +225,7 @@ TEST_CASE_METHOD(Fixture, "an undo of a part of a tree that goes on passes the w
 
   CHECK(poll_all(scheduler) == Ids{4});
   CHECK(scheduler.cycles().empty());
-  // Nobody else of the tree is undone.
+  // No other member of the tree is undone.
   TestEntry other_child(6, table("b", kExclusive), &root);
   settle(scheduler, finished, Disposition::kParkUnlock);
   CHECK_FALSE(scheduler.admit(other_child));
@@ -424,7 +424,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(poll(scheduler) == &low);
   settle(scheduler, low, Disposition::kFront);
   REQUIRE(scheduler.withdraw(urgent));
-  CHECK(poll(scheduler) == &other);  // nobody waits for 1 any more
+  CHECK(poll(scheduler) == &other);  // 1 has no waiter any more
   CHECK(poll(scheduler) == &low);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PV2-DURABLE: a database that has lost its end is refused, and one that has not never is. On a
-// file system that forgets what nobody synced.
+// PV2-DURABLE: a database that has lost its end is refused, and any other is accepted. On a file
+// system that loses what was not synced.
 
 #include "durable_mark.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Crashes of the LevelDB store on a file system that forgets what nobody synced. Each round runs
+// Crashes of the LevelDB store on a file system that loses what was not synced. Each round runs
 // random commits, cuts the power at a random operation of the file system, and looks at what a new
-// store finds. The seed is in every message, and PV2_CRASH_SEED repeats its choices; when exactly
-// LevelDB's own thread merges tables is not among them.
+// store finds. The seed is in every message, and PV2_CRASH_SEED repeats its choices, except the
+// time at which LevelDB's own thread merges tables.
 
 #include <condition_variable>
 #include <cstdlib>
@@ -40,7 +40,7 @@ class Machine {
   explicit Machine(std::uint64_t seed) : random_(seed), env_(seed) {}
 
   // Opens the store, checks what is there, commits until the power goes out (or for a while), and
-  // lets it go.
+  // destroys the store.
   void live(CrashEnv::TornTail torn) {
     env_.reboot();
     env_.crash_before_operation(random_.below(120), torn);
@@ -102,8 +102,8 @@ class Machine {
     request.batch.put(Space::kEngine, "latest", std::to_string(batch));
   }
 
-  // Everything acknowledged is there; if batch k is there, so are all before it; no batch is there
-  // in part.
+  // Everything acknowledged is there; if batch k is there, so are all before it; every batch is
+  // there completely or not at all.
   Status check(LevelDbProcedureStore& store) {
     std::map<int, int> rows;
     int latest = 0;
@@ -128,8 +128,8 @@ class Machine {
     }
     REQUIRE(highest >= highest_seen_);
     highest_seen_ = highest;
-    // What was in flight at the crash and survived counts as acknowledged from now on: somebody has
-    // read it.
+    // A commit that was in flight at the crash and survived counts as acknowledged from now on,
+    // because it was read.
     acknowledged_ = latest;
     started_ = latest;
     return status;
@@ -325,9 +325,9 @@ void must_open_with(CrashEnv& env, const std::vector<std::string>& acknowledged)
   writer.store().close();
 }
 
-// LevelDB begins a new log, writes the old one's rows into a table in the background, and notes
-// both in the MANIFEST. The power goes off when the note is written and not yet synced, before
-// anything in the new log is; and all bytes survive, but no name that nobody made durable.
+// LevelDB begins a new log, writes the old one's rows into a table in the background, and records
+// both in the MANIFEST. The power goes off when this record is written but not yet synced, before
+// the new log has any content; all bytes survive, but no name that was not synced.
 TEST_CASE("the files in a MANIFEST have durable names before the MANIFEST does") {
   CrashEnv env;
   const auto acknowledged = SecondLog(env).commit(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which directories a LevelDB store opens, which it refuses, and what it says then; on real
-// directories. A refusal leaves every byte as it was. What needs root (another user, a tiny file
-// system) is done where the tests run as root.
+// Which directories a LevelDB store opens, which it refuses, and with which message; on real
+// directories. A refusal leaves every byte as it was. Tests that need root (another user, a tiny
+// file system) run only as root.
 
 #include <leveldb/db.h>
 #include <sys/mount.h>

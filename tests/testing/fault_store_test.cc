@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The FaultStore itself: what other tests build on has to be right first.
+// The FaultStore itself: other tests rely on it.
 
 #include "pv2/testing/fault_store.h"
 
