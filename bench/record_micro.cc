@@ -75,8 +75,7 @@ void decode_both(benchmark::State& state) {
     pv2::HeaderFacts facts;
     pv2::PartStatus user = pv2::PartStatus::kIntact;
     benchmark::DoNotOptimize(pv2::decode_header(header, execution, facts).ok());
-    benchmark::DoNotOptimize(
-        pv2::decode_state(row, pv2::CommitSequence{1}, execution, user).ok());
+    benchmark::DoNotOptimize(pv2::decode_state(row, pv2::CommitSequence{1}, execution, user).ok());
   }
 }
 BENCHMARK(decode_both);
