@@ -74,7 +74,7 @@ Status defer_start(Execution& execution, const SubmitOptions& options, const Clo
   if (start <= execution.submitted) return Status();
   execution.record.deadline = start;
   execution.record.patience = left_after_restart(start, Duration::max(), execution.submitted);
-  execution.due = later(clock.steady_now(), execution.record.patience);
+  execution.wait.due = later(clock.steady_now(), execution.record.patience);
   return Status();
 }
 
@@ -335,7 +335,7 @@ void Admission::answer_known(const Key& wanted, const NonceEntry& entry,
       submitter.step != pending->submitters.front().step) {
     // Its record must not be durable before that insert, nor fail because of it: it may be
     // withdrawn yet.
-    pending->put_off.push_back({submitter.step->id, submitter.step->epoch});
+    pending->put_off.push_back({submitter.step->id, submitter.step->wait.epoch});
     return answer(std::move(submitter),
                   Status(StatusCode::kUnavailable,
                          "nonce " + std::to_string(wanted.nonce.group) + "/" +

@@ -33,8 +33,8 @@ bool can_be_taken_out(const Execution& member, const WaitLink& link) {
 
 // Whether the failure, or the abort, of something around it is on its way.
 bool is_given_up(Execution& member) {
-  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
-    if (head->tree.given_up || head->tree.abort_accepted) return true;
+  for (Execution* head = &member.own_head(); head != nullptr; head = head->outer_domain()) {
+    if (head->domain.given_up || head->domain.abort_accepted) return true;
   }
   return false;
 }
@@ -56,7 +56,7 @@ Execution* youngest(EngineCore& core, const WaitCycle& cycle) PV2_REQUIRES(core.
   for (const WaitLink& link : cycle.links) {
     Execution* const member = core.find(link.waiter);
     if (member == nullptr || !can_be_taken_out(*member, link)) continue;
-    if (failing_domain(*member) != nullptr || !can_be_undone(member->domain())) continue;
+    if (failing_domain(*member) != nullptr || !can_be_undone(member->own_head())) continue;
     if (found == nullptr || member->root->id > found->root->id) found = member;
   }
   return found;
@@ -69,7 +69,7 @@ Execution* youngest_in_rollback(EngineCore& core, const WaitCycle& cycle)
   Execution* found = nullptr;
   for (const WaitLink& link : cycle.links) {
     Execution* const member = stands_in_line(link) ? core.find(link.waiter) : nullptr;
-    if (member == nullptr || member->phase != Phase::kQueued || member->undo_step == 0) continue;
+    if (member == nullptr || member->phase != Phase::kQueued || member->turn.step == 0) continue;
     if (stands_still(*member)) continue;
     if (found == nullptr || member->root->id > found->root->id) found = member;
   }
@@ -84,7 +84,7 @@ Execution* youngest_of_all(EngineCore& core, const WaitCycle& cycle)
   for (const WaitLink& link : cycle.links) {
     Execution* const member = core.find(link.waiter);
     if (member == nullptr || !can_be_taken_out(*member, link)) continue;
-    if (failing_domain(*member) != nullptr || member->undo_step != 0) continue;
+    if (failing_domain(*member) != nullptr || member->turn.step != 0) continue;
     if (found == nullptr || member->root->id > found->root->id) found = member;
   }
   return found;
@@ -108,11 +108,11 @@ bool take_out(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex
 void write(Execution& member, std::unique_ptr<StepCommit> commit, Effects& effects) {
   PV2_ASSERT(member.phase == Phase::kQueued || member.phase == Phase::kWaiting,
              "who is given up stood in a line, or waited for somebody");
-  PV2_ASSERT(member.timer_index == Execution::kNoTimer, "who was taken out waits for no time");
+  PV2_ASSERT(member.wait.timer_index == Wait::kNoTimer, "who was taken out waits for no time");
   commit->execution = &member;
-  update_state(member, commit->next, commit->was_undo ? member.undo_step : member.record.step,
+  update_state(member, commit->next, commit->was_undo ? member.turn.step : member.record.step,
                commit->batch);
-  member.phase = Phase::kInFlight;
+  member.phase.move_to(Phase::kInFlight);
   enter_flight(member);
   effects.commits.push_back(*commit.release());
 }
@@ -121,8 +121,8 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
   PV2_ASSERT(failing_domain(member) == nullptr, "what has failed does not fail again");
-  PV2_ASSERT(member.undo_step == 0, "who is given up goes forward");
-  member.domain().tree.given_up = true;
+  PV2_ASSERT(member.turn.step == 0, "who is given up goes forward");
+  member.own_head().domain.given_up = true;
   auto commit = core.state.spare_steps.take();
   Transition& last = commit->next;
   last.begin(member.record, core.clock.wall_now());
@@ -146,7 +146,7 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
   auto commit = core.state.spare_steps.take();
-  PV2_ASSERT(member.undo_step != 0, "an undo that is parked is under way");
+  PV2_ASSERT(member.turn.step != 0, "an undo that is parked is under way");
   commit->was_undo = true;
   Transition& next = commit->next;
   next.begin(member.record, core.clock.wall_now());

@@ -148,20 +148,20 @@ void EngineCore::report_wait(Execution& waiter, Execution& producer, WaitLink::W
   PV2_ASSERT(&waiter != &producer, "nobody is said to wait for itself");
   flush();  // the scheduler looks for a cycle at once, and by what it has been told
   scheduler.report_wait(waiter, producer, why);
-  waiter.wait_reported = true;
+  waiter.wait.is_reported = true;
 }
 
 void EngineCore::end_reported_wait(Execution& waiter) {
-  if (!waiter.wait_reported) return;
-  waiter.wait_reported = false;
+  if (!waiter.wait.is_reported) return;
+  waiter.wait.is_reported = false;
   scheduler.end_reported_wait(waiter);
 }
 
 void EngineCore::queue(Execution& execution, Disposition disposition) {
-  PV2_ASSERT(execution.timer_index == Execution::kNoTimer, "who is queued waits for no time");
+  PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer, "who is queued waits for no time");
   PV2_ASSERT(!is_finished(execution.record.state), "who has ended is not queued");
   end_reported_wait(execution);
-  execution.phase = Phase::kQueued;
+  execution.phase.move_to(Phase::kQueued);
   settle(execution, disposition);
 }
 
@@ -171,7 +171,7 @@ void EngineCore::flush() {
 
 void EngineCore::wake(ProcedureId id, std::uint32_t epoch) {
   Execution* const execution = find(id);
-  if (execution == nullptr || execution->epoch != epoch) return;
+  if (execution == nullptr || execution->wait.epoch != epoch) return;
   switch (execution->phase) {
     case Phase::kWaiting:
       state.timers.cancel(*execution);
@@ -179,7 +179,7 @@ void EngineCore::wake(ProcedureId id, std::uint32_t epoch) {
       queue(*execution, execution->holds_locks() ? Disposition::kFront : Disposition::kBack);
       return;
     case Phase::kInFlight:
-      execution->wake_pending = true;  // seen when the record is published: never lost
+      execution->wait.wake_pending = true;  // seen when the record is published: never lost
       return;
     case Phase::kInserting:
     case Phase::kQueued:  // it runs anyway
@@ -249,11 +249,11 @@ void EngineCore::tell_work_to_stop() { offloads->tell_later(); }
 void EngineCore::abandon_waits(Execution& execution) {
   stop_work(execution);
   state.timers.cancel(execution);
-  PV2_ASSERT(execution.timer_index == Execution::kNoTimer, "a timer that was cancelled is gone");
+  PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer, "a timer that was cancelled is gone");
   end_reported_wait(execution);
-  ++execution.epoch;
-  execution.wake_pending = false;
-  execution.timed_out = false;
+  ++execution.wait.epoch;
+  execution.wait.wake_pending = false;
+  execution.wait.timed_out = false;
   if (execution.inbox) execution.inbox->wanted.clear();
   if (execution.object) state.dead_objects.push_back(std::move(execution.object));
   for (auto& slot : execution.slots) state.dead_slots.push_back(std::move(slot));
@@ -263,8 +263,8 @@ void EngineCore::abandon_waits(Execution& execution) {
 void EngineCore::arm_timer(Execution& execution, Effects& effects) {
   PV2_ASSERT(execution.record.deadline.has_value(), "a timer needs a deadline");
   PV2_ASSERT(execution.phase == Phase::kWaiting, "a timer is armed for who waits");
-  PV2_ASSERT(execution.due != kNotDue, "whoever set the deadline said when it is due");
-  if (state.timers.arm(execution, execution.due)) effects.timers_moved = true;
+  PV2_ASSERT(execution.wait.due != kNotDue, "whoever set the deadline said when it is due");
+  if (state.timers.arm(execution, execution.wait.due)) effects.timers_moved = true;
   PV2_ASSERT(state.timers.has(execution), "a timer that was armed is found again");
 }
 
@@ -277,7 +277,7 @@ void EngineCore::date_end(const Execution& execution, Transition& next, std::siz
   const std::size_t bytes = header_bytes_max(execution) + state_bytes_max(execution, next) +
                             beside + limits::kLaterRecordBytes;
   // What may be damaged stays where it is.
-  const bool may_move = bytes <= store.limits().batch_bytes && !execution.quarantined;
+  const bool may_move = bytes <= store.limits().batch_bytes && !execution.is_quarantined();
   // A result that is among the results already fitted there, and hardly grows.
   next.in_results = execution.record.in_results || may_move;
 }
@@ -291,11 +291,11 @@ void EngineCore::begin_wait(Duration patience, Transition& next) const {
 
 void EngineCore::go_on_waiting(const Execution& execution, Transition& next) const {
   if (!execution.record.deadline) return next.stop_waiting();
-  PV2_ASSERT(execution.due != kNotDue, "whoever set the deadline said when it is due");
+  PV2_ASSERT(execution.wait.due != kNotDue, "whoever set the deadline said when it is due");
   const SteadyTime now = clock.steady_now();
-  next.patience = execution.due > now ? execution.due - now : Duration::zero();
+  next.patience = execution.wait.due > now ? execution.wait.due - now : Duration::zero();
   PV2_ASSERT(next.patience >= Duration::zero(), "what is left of a wait is not negative");
-  next.due = execution.due;
+  next.due = execution.wait.due;
   next.deadline = later(clock.wall_now(), next.patience);
 }
 

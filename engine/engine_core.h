@@ -283,7 +283,7 @@ struct EngineCore {
   /// The timed wait of `execution`, if it has one, goes on: a record that is made now says what is
   /// left of it.
   void go_on_waiting(const Execution& execution, Transition& next) const;
-  /// Arms the timer for execution.due.
+  /// Arms the timer for execution.wait.due.
   void arm_timer(Execution& execution, Effects& effects) PV2_REQUIRES(state_mutex);
 };
 

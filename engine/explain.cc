@@ -109,7 +109,7 @@ class Explainer {
   void reasons_of(Execution& execution) PV2_REQUIRES(core_.state_mutex) {
     Execution* const failed = failing_domain(execution);
     if (execution.is_quarantined()) {
-      add(Kind::kQuarantined).error = execution.root->tree.cause;
+      add(Kind::kQuarantined).error = execution.root->domain.cause;
     } else if (stands_still(execution)) {
       parked(execution);
     } else if (const Status stopped = standstill(); !stopped.ok()) {
@@ -117,7 +117,7 @@ class Explainer {
     } else if (execution.work && execution.work->last_order) {
       if (!has_work(execution)) in_flight_around(execution);
     } else if (failed != nullptr && !is_on_the_move(execution) &&
-               (execution.undo_step == 0 || failed->tree.order_waits)) {
+               (execution.turn.step == 0 || failed->domain.makes_way())) {
       stopped_by_failure(*failed, execution);
     } else {
       by_phase(execution);
@@ -219,7 +219,7 @@ class Explainer {
 
   void waiting(const Execution& execution) PV2_REQUIRES(core_.state_mutex) {
     if (is_done_but_for_work(execution)) return;  // likewise
-    if (execution.unfinished_children != 0 && execution.undo_step == 0) {
+    if (execution.unfinished_children != 0 && execution.turn.step == 0) {
       return children(execution);
     }
     const bool wants_signals = execution.inbox && !execution.inbox->wanted.empty();
@@ -230,7 +230,7 @@ class Explainer {
       set_deadline(reason, execution);
       reason.attempt = execution.record.attempt;
       if (!execution.record.failure) return;
-      reason.error = execution.undo_step != 0 ? execution.record.failure->undo
+      reason.error = execution.turn.step != 0 ? execution.record.failure->undo
                                               : execution.record.failure->error;
       return;
     }
@@ -271,7 +271,7 @@ class Explainer {
     reason.count = execution.unfinished_children;
     reason.age = age_of(execution.record.updated);
     std::size_t found = 0;
-    const Execution* child = execution.last_child;
+    const Execution* child = execution.links.last_child;
     for (; child != nullptr && look_at_one_more(); child = older_of_spawn(*child)) {
       if (child->record.state == ProcedureState::kSuccess || child->record.reported) continue;
       name(reason, child->id);
@@ -282,7 +282,7 @@ class Explainer {
   }
 
   void stopped_by_failure(Execution& head, Execution& execution) PV2_REQUIRES(core_.state_mutex) {
-    const TreeState& tree = head.tree;
+    const Domain& domain = head.domain;
     const bool stays =
         execution.record.state == ProcedureState::kSuccess && !is_to_be_undone(execution);
     if (execution.record.state == ProcedureState::kRolledBack || stays ||
@@ -290,14 +290,14 @@ class Explainer {
       finished(execution);
       return;
     }
-    if (!tree.rolling_back || tree.order_waits) {
+    if (!domain.is_undone() || domain.makes_way()) {
       if (!has_work(execution)) in_flight_around(head);  // else that is what the others wait for
       return;
     }
     WaitReason& reason = add(Kind::kTurn);
-    const std::vector<Execution*> begun = tree.rollback->begun(kNamesMax);
+    const std::vector<Execution*> begun = domain.rollback->begun(kNamesMax);
     for (const Execution* const member : begun) name(reason, member->id);
-    reason.more += tree.rollback->begun_count() - begun.size();
+    reason.more += domain.rollback->begun_count() - begun.size();
     if (reason.on.empty()) name(reason, head.id);
   }
 
@@ -337,7 +337,7 @@ class Explainer {
     });
     if (culprit != nullptr && culprit != &execution) name(reason, culprit->id);
     reason.error = culprit != nullptr && culprit->record.failure ? culprit->record.failure->shown()
-                                                                 : head.tree.cause;
+                                                                 : head.domain.cause;
   }
 
   void finished(const Execution& execution) {
@@ -359,7 +359,7 @@ class Explainer {
 
   void set_deadline(WaitReason& reason, const Execution& execution) {
     if (!execution.record.deadline) return;
-    reason.left = execution.due > steady_ ? execution.due - steady_ : Duration::zero();
+    reason.left = execution.wait.due > steady_ ? execution.wait.due - steady_ : Duration::zero();
     reason.deadline = later(wall_, reason.left);
   }
 

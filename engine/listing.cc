@@ -56,7 +56,7 @@ ProcedureInfo info_of(Execution& execution) {
   info.holds_locks = execution.record.holds_locks;
   info.locks = execution.locks;
   if (execution.record.failure) info.error = execution.record.failure->shown();
-  if (info.error.ok()) info.error = execution.tree.cause;
+  if (info.error.ok()) info.error = execution.domain.cause;
   if (execution.record.failure) info.undo_error = execution.record.failure->undo;
   info.submitted = execution.submitted;
   info.updated = execution.record.updated;

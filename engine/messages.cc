@@ -59,7 +59,7 @@ bool has_ended(Execution& to) {
 }
 
 bool end_is_durable(const Execution& root) {
-  return is_finished(root.record.state) || root.tree.ended_by_order;
+  return is_finished(root.record.state) || root.domain.ending == EndingOrder::kDurable;
 }
 
 void wake(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
@@ -108,13 +108,13 @@ void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(St
         return;
       }
       answer = why_not_aborted_anew(*root);
-    } else if (root->inbox && root->inbox->abort() != nullptr && !root->tree.parked) {
+    } else if (root->inbox && root->inbox->abort() != nullptr && !root->domain.is_parked()) {
       // It was aborted before, and is being undone: that is as good as a second abort, but an order
       // is only carried out together with its audit entry.
       if (entry != nullptr) answer = why_not_aborted_anew(*root);
     } else if (answer = why_not_abortable(*root); answer.ok()) {
       PV2_ASSERT(root->phase != Phase::kInserting, "what is aborted is durable");
-      root->tree.abort_accepted = true;
+      root->domain.abort_accepted = true;
       auto commit = make_commit(core_, *root, std::move(message));
       commit->answers.push_back(std::move(done));
       add_entry(entry != nullptr ? *entry : own, *root, *commit);
@@ -128,12 +128,12 @@ void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(St
 }
 
 Status why_not_aborted_anew(const Execution& root) {
-  if (root.tree.parked) return Status();
+  if (root.domain.is_parked()) return Status();
   if (root.inbox && root.inbox->abort() != nullptr) {
     return Status(StatusCode::kFailedPrecondition,
                   procedure(root.id) + " was aborted already, and is being undone");
   }
-  if (!root.tree.abort_accepted) return Status();
+  if (!root.domain.abort_accepted) return Status();
   return Status(StatusCode::kUnavailable,
                 procedure(root.id) + " is just being aborted; look again, or try again");
 }

@@ -35,7 +35,7 @@ bool keeps_locks_for_work(Execution& execution) {
   if (is_parked_in_undo(execution)) {
     return execution.phase == Phase::kIdle && scope == LockScope::kVisit;
   }
-  if (execution.undo_step != 0 || failing_domain(execution) != nullptr) return false;
+  if (execution.turn.step != 0 || failing_domain(execution) != nullptr) return false;
   if (execution.phase == Phase::kIdle) return execution.record.parked && scope == LockScope::kVisit;
   if (execution.phase != Phase::kWaiting) return false;
   // Children may hold the same keys, as these locks cover them: two of them, exclusively.
@@ -59,7 +59,7 @@ void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
   same.holds_locks = false;
   // A step that runs under locks which an earlier one's work has kept makes no record when it
   // waits. Without its locks a restart would take it for one that never began.
-  if (execution.started && execution.record.step != 0 && execution.undo_step == 0 &&
+  if (execution.started && execution.record.step != 0 && execution.turn.step == 0 &&
       !may_have_begun(execution, same.holds_locks)) {
     same.history = HistoryEntry{execution.record.step, execution.record.attempt,
                                 Outcome::Kind::kWait, same.updated};
@@ -67,7 +67,7 @@ void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
   if (execution.record.failure) same.error = execution.record.failure->shown();
   update_state(execution, same, 0, commit->batch);
   core.state.timers.cancel(execution);
-  execution.phase = Phase::kInFlight;
+  execution.phase.move_to(Phase::kInFlight);
   enter_flight(execution);
   effects.commits.push_back(*commit.release());
 }
@@ -77,12 +77,12 @@ void date_held_back(const EngineCore& core, StepCommit& commit) {
   if (commit.next.ended_age == Progress::kNotDated) return;
   const Execution& execution = *commit.execution;
   redate_end(execution, commit.next, core.age.now(),
-             commit.was_undo ? execution.undo_step : execution.record.step, commit.batch);
+             commit.was_undo ? execution.turn.step : execution.record.step, commit.batch);
 }
 
 // Has its root know whether it has work outstanding.
 void note_work(Execution& member, bool has_some) {
-  std::unique_ptr<MembersById>& at_work = member.root->tree.at_work;
+  std::unique_ptr<MembersById>& at_work = member.root->domain.at_work;
   if (!at_work) at_work = std::make_unique<MembersById>();
   has_some ? void(at_work->emplace(member.id, &member)) : void(at_work->erase(member.id));
 }
@@ -131,7 +131,8 @@ void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effec
 bool waits_for_work(StepCommit& last_order) {
   Execution& head = *last_order.execution;
   PV2_ASSERT(head.is_head(), "an order ends all of a domain");
-  PV2_ASSERT(head.tree.ended_by_order, "what waits to be published is durable, and known to be");
+  PV2_ASSERT(head.domain.ending == EndingOrder::kDurable,
+             "what waits to be published is durable, and known to be");
   std::size_t awaited = 0;
   for_each_at_work(head, [&](Execution& member) {
     PV2_ASSERT(member.work->ended_with == nullptr || member.work->ended_with == &head,
@@ -152,7 +153,7 @@ bool Offloads::may_start(Execution& execution, const PlaceOfWork& place) {
   if (execution.work == nullptr) return true;
   StateLock lock(core_);
   if (!execution.work->has(place)) return true;
-  execution.work->put_off_epoch = execution.epoch;
+  execution.work->put_off_epoch = execution.wait.epoch;
   return false;
 }
 
@@ -166,7 +167,7 @@ Status Offloads::start(Execution& execution, const PlaceOfWork& place,
   piece->undo = place.undo;
   piece->visit = place.visit;
   piece->index = place.index;
-  piece->epoch = execution.epoch;
+  piece->epoch = execution.wait.epoch;
   piece->since = core_.clock.steady_now();
   piece->work = std::move(work);
   {

@@ -35,7 +35,7 @@ enum class Kept : std::uint8_t { kNo, kMaybe };
 /// Of the domain of `head` and of those within it, whoever has such work.
 template <class Visit>
 void for_each_at_work(Execution& head, Visit visit) {
-  (void)find_within(head.root->tree.at_work, head, [&](Execution& member) {
+  (void)find_within(head.root->domain.at_work, head, [&](Execution& member) {
     PV2_ASSERT(has_work(member), "who is said to have work outstanding has some");
     visit(member);
     return false;

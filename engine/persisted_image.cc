@@ -114,8 +114,8 @@ std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
   add("lock set", words(execution.locks));
   add("priority", std::to_string(static_cast<int>(execution.priority)));
   add("visit of the parent that spawned it", std::to_string(execution.spawned_at));
-  add("failure is reported", words(execution.reports));
-  add("undone beside its siblings", words(execution.undone_beside));
+  add("failure is reported", words(execution.reports()));
+  add("undone beside its siblings", words(execution.undo_order == UndoOrder::kConcurrent));
   add("arguments", to_hex(execution.arguments));
   // The state.
   by_wait("state", std::string(to_string(execution.record.state)));
@@ -154,8 +154,8 @@ std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
   // What follows from the records of its tree.
   by_tree("tree is parked", words(is_parked(execution)));
   by_tree("quarantined", words(execution.is_quarantined()));
-  const TreeState& tree = execution.tree;  // of what fails together, if this is the head of that
-  by_tree("cause", tree.failed ? tree.cause.to_string() : "");
+  const Domain& domain = execution.domain;  // of what fails together, if this is the head of that
+  by_tree("cause", domain.is_stopped() ? domain.cause.to_string() : "");
   return fields;
 }
 
@@ -163,17 +163,17 @@ std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
 bool is_decided_at_restart(Execution& member) {
   if (member.parent != nullptr && is_over(*member.parent_execution()))
     return true;  // means nothing
-  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
-    const TreeState& tree = head->tree;
-    if (!tree.failed || head->is_quarantined()) continue;
-    if (!tree.rolling_back && !tree.parked) return true;
-    if (tree.parked && !can_be_undone(*head)) return true;
+  for (Execution* head = &member.own_head(); head != nullptr; head = head->outer_domain()) {
+    const Domain& domain = head->domain;
+    if (!domain.is_stopped() || head->is_quarantined()) continue;
+    if (!domain.is_undone() && !domain.is_parked()) return true;
+    if (domain.is_parked() && !can_be_undone(*head)) return true;
   }
   return false;
 }
 
 bool has_nothing_left(Execution& member) {
-  return has_failed(member) && !member.is_head() && member.undo_left == 0 &&
+  return has_failed(member) && !member.is_head() && member.turn.left == 0 &&
          failing_domain(member) != nullptr;
 }
 

@@ -32,7 +32,7 @@ constexpr std::size_t kGarbageChunk = 512;
 // silently.
 void tell_of_retry(EngineCore& core, const Execution& execution, const StepCommit& commit,
                    Effects& effects) PV2_REQUIRES(core.state_mutex) {
-  const std::uint32_t number = commit.was_undo ? execution.undo_step : execution.record.step;
+  const std::uint32_t number = commit.was_undo ? execution.turn.step : execution.record.step;
   const StepInfo* const step = execution.type->find_step(number);
   core.tell(ProcedureNews::Kind::kRetrying, execution, commit.next.retried);
   effects.log(LogLevel::kWarning,
@@ -75,9 +75,9 @@ void fill_chunk(GarbageCommit& garbage, std::size_t chunk) {
 // rollback has not begun and will be planned by the records that are there then; or it has, and
 // this was a step that went forward.
 bool stops_here(const Execution& head, const Execution& execution, const StepCommit& commit) {
-  if (!head.tree.rolling_back || head.is_quarantined()) return true;
+  if (!head.domain.is_undone() || head.is_quarantined()) return true;
   const bool ordered = commit.next.order != OrderEffect::kNone;
-  return execution.undo_step == 0 && !ordered && (!commit.was_undo || commit.is_grant);
+  return execution.turn.step == 0 && !ordered && (!commit.was_undo || commit.is_grant);
 }
 
 // Whether an operator ordered it.
@@ -94,11 +94,11 @@ bool is_last_order(const StepCommit& commit) {
 void apply_to_run(Execution& execution, const Transition& next) {
   PV2_ASSERT(!next.deadline || next.due != kNotDue,
              "a deadline is measured by the monotonic clock in this run");
-  execution.due = next.due;
-  execution.timed_out = false;
+  execution.wait.due = next.due;
+  execution.wait.timed_out = false;
   if (!next.ends_waits) return;
-  ++execution.epoch;
-  execution.wake_pending = false;
+  ++execution.wait.epoch;
+  execution.wait.wake_pending = false;
 }
 
 // The execution becomes what its record says.
@@ -111,7 +111,7 @@ void apply_transition(Execution& execution, StepCommit& commit) {
   const bool step_is_over = next.visits != record.visits || next.step != record.step;
   const bool had_interrupted = record.interrupted != nullptr;
   const std::uint32_t ran_step =
-      commit.was_undo || commit.is_grant ? execution.undo_step : record.step;
+      commit.was_undo || commit.is_grant ? execution.turn.step : record.step;
   commit.was_parked = record.parked;
   execution.ahead_of_record = !commit.needs_record;
   if (commit.needs_record) {
@@ -124,7 +124,7 @@ void apply_transition(Execution& execution, StepCommit& commit) {
   }
   if (step_is_over) execution.started = false;
   if (commit.was_parked != record.parked) note_parked(execution);
-  if (record.interrupted && !had_interrupted) ++execution.root->tree.heads_that_say_it;
+  if (record.interrupted && !had_interrupted) ++execution.root->domain.heads_that_say_it;
   if (!only_locks) apply_to_run(execution, next);
 }
 
@@ -258,7 +258,7 @@ void Publisher::apply_insert(InsertCommit& commit, Effects& effects) {
   execution.inserting = nullptr;
   adopt(execution);
   if (execution.record.deadline) {
-    execution.phase = Phase::kWaiting;
+    execution.phase.move_to(Phase::kWaiting);
     core_.arm_timer(execution, effects);
   } else {
     core_.queue(execution, Disposition::kBack);
@@ -280,11 +280,11 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   Execution& execution = *commit.execution;
   Execution& root = *execution.root;
   // At once: whatever is published behind it was durable after that end.
-  if (is_last_order(commit)) execution.tree.ended_by_order = true;
-  if (is_order(commit) && root.tree.works != nullptr)
-    return root.tree.works->put_off.push_back(commit);
+  if (is_last_order(commit)) execution.domain.ending = EndingOrder::kDurable;
+  if (is_order(commit) && root.domain.works != nullptr)
+    return root.domain.works->put_off.push_back(commit);
   PV2_ASSERT(execution.phase == Phase::kInFlight, "whose record is published is in flight");
-  PV2_ASSERT(execution.timer_index == Execution::kNoTimer, "who is in flight waits for no time");
+  PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer, "who is in flight waits for no time");
   PV2_ASSERT(commit.children.empty() || execution.unfinished_children == 0,
              "who spawns has joined those that it spawned before");
   if (is_last_order(commit) && waits_for_work(commit)) {
@@ -306,7 +306,7 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     PV2_ASSERT(child->parent == &execution && child->phase == Phase::kInserting,
                "a record makes children of its own procedure durable");
     child->record.state = ProcedureState::kRunnable;
-    child->phase = Phase::kIdle;
+    child->phase.move_to(Phase::kIdle);
     child->record.updated = child->submitted;
     ++core_.counts_of(*child->type).submitted;
     core_.state.live.emplace(child->id, child);
@@ -320,7 +320,8 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   for (InsertCommit* submitted : commit.roots) apply_insert(*submitted, effects);
   PV2_ASSERT(core_.state.spawning >= commit.reserved, "children were counted when they were made");
   core_.state.spawning -= std::exchange(commit.reserved, 0);
-  const bool may_drop = execution.unexamined != nullptr && !commit.was_undo && !commit.is_grant;
+  const bool may_drop =
+      execution.links.unexamined != nullptr && !commit.was_undo && !commit.is_grant;
   // All of them leave.
   const bool all_leave =
       commit.next.reported || (execution.is_root() && is_finished(execution.record.state));
@@ -334,8 +335,8 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
     domain_ended(core_, execution);
     left_flight(core_, execution, effects);
   } else if (failed != nullptr && stops_here(*failed, execution, commit)) {
-    execution.phase = Phase::kIdle;
-    execution.undo_step = 0;
+    execution.phase.move_to(Phase::kIdle);
+    execution.turn.step = 0;
     const bool ended_too_late = execution.record.state == ProcedureState::kSuccess;
     if (ended_too_late && !execution.is_root()) child_ended_too_late(execution);
     if (execution.record.state == ProcedureState::kFailed && !commit.was_undo)
@@ -347,7 +348,7 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
   } else if (commit.next.order != OrderEffect::kNone) {
     order_published(core_, execution, commit, effects);
   } else if (commit.was_undo && !commit.is_grant) {
-    execution.phase = Phase::kIdle;
+    execution.phase.move_to(Phase::kIdle);
     undo_published(core_, execution, commit, effects);
     left_flight(core_, execution, effects);
   } else {
@@ -363,12 +364,13 @@ void Publisher::apply_step(StepCommit& commit, Effects& effects) {
 
 // It waits on as it did, or does what has become possible meanwhile.
 void Publisher::gave_back(Execution& execution, Effects& effects) {
-  PV2_ASSERT(execution.undo_step == 0 || is_parked_in_undo(execution),
+  PV2_ASSERT(execution.turn.step == 0 || is_parked_in_undo(execution),
              "an undo keeps its locks until it is over, or parked");
-  const bool arrived = execution.wake_pending || (execution.inbox && execution.inbox->has_wanted());
-  execution.phase = execution.record.parked ? Phase::kIdle : Phase::kWaiting;
+  const bool arrived =
+      execution.wait.wake_pending || (execution.inbox && execution.inbox->has_wanted());
+  execution.phase.move_to(execution.record.parked ? Phase::kIdle : Phase::kWaiting);
   if (arrived && !execution.record.parked) {
-    execution.wake_pending = false;
+    execution.wait.wake_pending = false;
     return core_.queue(execution, Disposition::kBackUnlock);
   }
   core_.settle(execution, Disposition::kParkUnlock);
@@ -393,18 +395,18 @@ void Publisher::go_on(Execution& execution, StepCommit& commit, Effects& effects
   switch (next.state) {
     case ProcedureState::kFailed:
       PV2_ASSERT(execution.record.failure != nullptr, "a record of a failure says why");
-      execution.phase = Phase::kIdle;
-      fail_tree(core_, execution.domain());
+      execution.phase.move_to(Phase::kIdle);
+      fail_tree(core_, execution.own_head());
       return;
     case ProcedureState::kSuccess:
-      execution.phase = Phase::kIdle;
+      execution.phase.move_to(Phase::kIdle);
       core_.settle(execution, Disposition::kParkUnlock);
       core_.tell(ProcedureNews::Kind::kFinished, execution);
       child_finished(core_, execution, effects);
       return;
     case ProcedureState::kWaiting:
       PV2_ASSERT(execution.unfinished_children != 0, "who waits for children has some");
-      execution.phase = Phase::kWaiting;
+      execution.phase.move_to(Phase::kWaiting);
       if (unlock) core_.settle(execution, Disposition::kParkUnlock);
       for (Execution* child : commit.children) core_.queue(*child, Disposition::kFront);
       return;
@@ -420,11 +422,11 @@ void Publisher::go_on(Execution& execution, StepCommit& commit, Effects& effects
     return core_.queue(execution, unlock ? Disposition::kBackUnlock : place);
   }
   // It arrived while the record was on the way.
-  if (execution.wake_pending || (execution.inbox && execution.inbox->has_wanted())) {
-    execution.wake_pending = false;
+  if (execution.wait.wake_pending || (execution.inbox && execution.inbox->has_wanted())) {
+    execution.wait.wake_pending = false;
     return core_.queue(execution, unlock ? Disposition::kBackUnlock : Disposition::kFront);
   }
-  execution.phase = Phase::kWaiting;
+  execution.phase.move_to(Phase::kWaiting);
   if (unlock) core_.settle(execution, Disposition::kParkUnlock);
   if (execution.record.deadline) return core_.arm_timer(execution, effects);
   Execution* const producer = commit.producer ? core_.find(commit.producer) : nullptr;
@@ -476,7 +478,7 @@ void Publisher::apply_acknowledge(AcknowledgeCommit& commit, Effects& effects) {
 
 void Publisher::insert_failed(InsertCommit& commit, const Status& unknown, Effects& effects) {
   const std::unique_ptr<InsertCommit> insert(&commit);
-  insert->execution->phase = Phase::kIdle;
+  insert->execution->phase.move_to(Phase::kIdle);
   insert->execution->inserting = nullptr;
   if (insert->execution->nonce) core_.state.nonces.erase(insert->execution->nonce);
   for (InsertCommit::Submitter& submitter : insert->submitters) {
@@ -513,13 +515,13 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
       return insert_failed(static_cast<InsertCommit&>(request), unknown, effects);
     case EngineRequest::Kind::kStep: {
       auto& step = static_cast<StepCommit&>(request);
-      step.execution->phase = Phase::kIdle;
+      step.execution->phase.move_to(Phase::kIdle);
       if (step.inbox_use && step.inbox_use->answer) {
         effects.answers.push_back(
             [tell = std::move(step.inbox_use->answer), unknown] { tell(unknown); });
       }
       for (Execution* child : step.children) {  // kept so that stop() finds and frees them
-        child->phase = Phase::kIdle;
+        child->phase.move_to(Phase::kIdle);
         core_.state.live.emplace(child->id, child);
       }
       core_.state.spawning -= std::exchange(step.reserved, 0);

@@ -708,8 +708,8 @@ void encode_header(const Execution& execution, std::string& out) {
   row.sint(header_field::kSubmitted, micros(execution.submitted));
   row.varint(header_field::kPriority, static_cast<std::uint64_t>(execution.priority));
   if (execution.spawned_at != 0) row.varint(header_field::kSpawnedAt, execution.spawned_at);
-  if (execution.reports) row.varint(header_field::kOnFailure, 1);
-  if (execution.undone_beside) row.varint(header_field::kUndoOrder, 1);
+  if (execution.reports()) row.varint(header_field::kOnFailure, 1);
+  if (execution.undo_order == UndoOrder::kConcurrent) row.varint(header_field::kUndoOrder, 1);
   if (has_locks) {
     row.varint(header_field::kLockScope, static_cast<std::uint64_t>(execution.locks.scope()));
     row.varint(header_field::kPrimaryClass,
@@ -933,10 +933,10 @@ Status decode_header(std::string_view row, Execution& execution, HeaderFacts& fa
         execution.spawned_at = reader.varint();
         break;
       case header_field::kOnFailure:
-        execution.reports = reader.varint() != 0;
+        execution.on_failure = reader.varint() != 0 ? OnFailure::kReport : OnFailure::kFailTree;
         break;
       case header_field::kUndoOrder:
-        execution.undone_beside = reader.varint() != 0;
+        execution.undo_order = reader.varint() != 0 ? UndoOrder::kConcurrent : UndoOrder::kReverse;
         break;
       default:
         break;

@@ -260,7 +260,9 @@ void Recovery::freeze_relatives() {
   std::uint64_t below = 0;  // the id before the first of those in a row that are set aside
   ProcedureId last;
   for (const auto& [id, record] : core_.state.unreadable) {
-    if (Execution* const found = core_.find(id)) found->unreadable = true;  // its root, lost
+    if (Execution* const found = core_.find(id)) {
+      found->stored = Stored::kUnreadable;  // its root, lost
+    }
     if (record.root && record.root != id) freeze(core_.find(record.root), id);
     if (record.root || !id) continue;
     if (!last || id.value != last.value + 1) below = id.value - 1;
@@ -278,7 +280,8 @@ void Recovery::freeze_relatives() {
     }
   }
   for (const auto& [id, execution] : core_.state.live) {
-    const bool waits = execution->record.state == ProcedureState::kWaiting && !execution->lost;
+    const bool waits =
+        execution->record.state == ProcedureState::kWaiting && !is_stand_in(*execution);
     if (waits && !has_children.contains(id) && id < last) freeze(execution, last);
   }
 }
@@ -329,8 +332,8 @@ void Recovery::go_on_with(LoadedProcedure& loaded) {
   }
   Execution& execution = *loaded.execution.release();  // the table of live executions has it
   if (execution.record.deadline) {
-    execution.due = later(began_, left_after_restart(*execution.record.deadline,
-                                                     execution.record.patience, began_at_));
+    execution.wait.due = later(began_, left_after_restart(*execution.record.deadline,
+                                                          execution.record.patience, began_at_));
   }
   core_.state.live.emplace(execution.id, &execution);
   link(execution, loaded);
@@ -346,17 +349,17 @@ void Recovery::link(Execution& execution, LoadedProcedure& loaded) {
   Execution* parent =
       loaded.header.parent < execution.id ? core_.find(loaded.header.parent) : nullptr;
   if (parent != nullptr && parent->root != root) parent = nullptr;
-  execution.phase = Phase::kIdle;
+  execution.phase.move_to(Phase::kIdle);
   execution.started = may_have_begun(execution, execution.record.holds_locks);
   const bool is_root = loaded.header.root == execution.id && !loaded.header.parent;
-  const bool has_root = root != nullptr && !root->lost;
+  const bool has_root = root != nullptr && !is_stand_in(*root);
   if (!is_root && (!has_root || parent == nullptr)) {
     loaded.problem =
         Status(StatusCode::kCorruption,
                "it belongs to " + procedure(has_root ? loaded.header.parent : loaded.header.root) +
                    ", of which there is no record");
   }
-  execution.torn = !is_root && root == nullptr;
+  if (!is_root && root == nullptr) execution.stored = Stored::kTorn;
   // Without its parent it still belongs to its root, whose whole tree is frozen with it.
   execution.belong_to(parent != nullptr ? parent : root);
   adopt(execution);
@@ -385,12 +388,12 @@ Execution* Recovery::root_of(const Execution& execution, const LoadedProcedure& 
   auto root = std::make_unique<Execution>();
   root->id = loaded.header.root;
   root->belong_to(nullptr);
-  root->lost = true;
+  root->stored = Stored::kLost;
   root->type_name = "(lost)";
   root->owner = execution.owner.view();  // children have their parent's
   root->submitted = root->record.updated = execution.submitted;
   root->record.state = ProcedureState::kWaiting;  // it had children that are not done
-  root->phase = Phase::kIdle;
+  root->phase.move_to(Phase::kIdle);
   adopt(*root);
   roots_.push_back(root.get());
   core_.state.live.emplace(root->id, root.get());
@@ -402,7 +405,7 @@ Execution* Recovery::root_of(const Execution& execution, const LoadedProcedure& 
 Status Recovery::find_lost_nonces() {
   FlatMap<ProcedureId, Execution*> lost;
   for (Execution* root : roots_) {
-    if (root->lost) lost.emplace(root->id, root);
+    if (is_stand_in(*root)) lost.emplace(root->id, root);
   }
   if (lost.empty()) return Status();
   std::vector<std::pair<Nonce, NonceEntry>> found;
@@ -507,7 +510,7 @@ void Recovery::queue_all(Effects& effects) {
 }
 
 void Recovery::queue_tree(Execution& root, Effects& effects) {
-  if (root.quarantined) return;
+  if (root.is_quarantined()) return;
   drop_all_ended(core_, root, effects);
   find_failures(root);
   forget_what_had_not_begun(root, recorded_);

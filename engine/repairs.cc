@@ -40,9 +40,9 @@ Status busy(const Execution& execution) {
 // around it waits for it; so a record of such a head can only be an order to end all of that, and
 // would be published first.
 Status why_too_late(Execution& about) {
-  for (Execution* head = &about.domain(); head != nullptr; head = head->outer_domain()) {
+  for (Execution* head = &about.own_head(); head != nullptr; head = head->outer_domain()) {
     const bool moves = head != &about && head->phase == Phase::kInFlight;
-    if (moves || head->tree.work != nullptr) return busy(*head);
+    if (moves || head->domain.work != nullptr) return busy(*head);
   }
   return Status();
 }
@@ -60,14 +60,14 @@ std::vector<Execution*> tree_of(Execution& head) {
 // nullptr.
 template <class Test>
 Execution* first_standing(Execution& head, Test is_it) {
-  return find_within(head.root->tree.standing, head, [&](Execution& member) {
+  return find_within(head.root->domain.standing, head, [&](Execution& member) {
     return is_it(member) && (&member == &head || !is_over(member));
   });
 }
 
 // Those of the rollback of `head` that are being undone.
 std::vector<Execution*> begun_turns(const Execution& head) {
-  const auto& rollback = head.tree.rollback;
+  const auto& rollback = head.domain.rollback;
   return rollback ? rollback->begun() : std::vector<Execution*>();
 }
 
@@ -85,13 +85,14 @@ Execution* given_up_at(Execution& target) {
 // that is parked, if there is one.
 Execution& scope_of(Execution& target) {
   if (Execution* const failed = failing_domain(target)) return *failed;
-  if (has_given_up(target)) return target.domain();
+  if (has_given_up(target)) return target.own_head();
   if (!target.is_root()) return *target.root;
-  Execution* const parked = first_standing(
-      target, [](const Execution& member) { return member.reports && member.tree.parked; });
+  Execution* const parked = first_standing(target, [](const Execution& member) {
+    return member.reports() && member.domain.is_parked();
+  });
   if (parked != nullptr) return *failing_domain(*parked);  // or what has failed around it since
   Execution* const given_up = first_given_up(target);
-  return given_up != nullptr ? given_up->domain() : target;
+  return given_up != nullptr ? given_up->own_head() : target;
 }
 
 // Whether `target` stands for all of what its order is about.
@@ -105,7 +106,7 @@ Execution* parked_member(Execution& head) { return first_standing(head, is_parke
 // Whether the tree is parked because it failed beyond a point of no return, before any undo. There
 // may be a member that is parked in the undo of a domain within it: that is not why.
 bool is_parked_beyond_return(Execution& head) {
-  return head.tree.parked && !head.is_quarantined() && head.tree.rollback == nullptr;
+  return head.domain.is_parked() && !head.is_quarantined() && head.domain.rollback == nullptr;
 }
 
 // Whether to fail `target` and roll it back is to abort its root, which goes forward. What is
@@ -114,7 +115,8 @@ bool is_parked_beyond_return(Execution& head) {
 bool aborts_root(RepairVerb verb, Execution& target) {
   if (verb != RepairVerb::kFailAndRollBack) return false;
   Execution& head = scope_of(target);
-  return !head.tree.parked || (failing_domain(target) == nullptr && !is_parked_beyond_return(head));
+  return !head.domain.is_parked() ||
+         (failing_domain(target) == nullptr && !is_parked_beyond_return(head));
 }
 
 // The parked member that `target` means: itself, or the first one of its tree if it is the root.
@@ -137,7 +139,7 @@ Result<Execution*> parked_at(Execution& target) {
 Result<Execution*> failed_at(Execution& target) {
   Execution& head = scope_of(target);
   const auto failed_in_it = [&head](Execution& member) {
-    return member.record.state == ProcedureState::kFailed && &member.domain() == &head;
+    return member.record.state == ProcedureState::kFailed && &member.own_head() == &head;
   };
   Execution* found = failed_in_it(target) ? &target : nullptr;
   if (found == nullptr && stands_for(target, head)) {
@@ -163,7 +165,7 @@ Result<Execution*> failed_at(Execution& target) {
 
 // The turn of the undo at which `parked` is parked. nullptr: its record has none.
 const UndoTurn* parked_turn(const Execution& head, const Execution& parked) {
-  return head.tree.rollback ? head.tree.rollback->newest_of(parked) : nullptr;
+  return head.domain.rollback ? head.domain.rollback->newest_of(parked) : nullptr;
 }
 
 bool waits_for_time(const Execution& target) {
@@ -185,7 +187,7 @@ Status why_not_retried(Execution& target) {
     return refused(name_of(target) + " is quarantined; nothing of it can run");
   Execution& head = scope_of(target);
   if (is_parked_beyond_return(head)) return failed_at(target).status();
-  if (head.tree.parked) return parked_at(target).status();
+  if (head.domain.is_parked()) return parked_at(target).status();
   if (Execution* const given_up = given_up_at(target)) {
     return given_up->phase == Phase::kIdle ? why_too_late(*given_up) : busy(*given_up);
   }
@@ -196,11 +198,11 @@ Status why_not_retried(Execution& target) {
 
 Status why_not_skipped(Execution& target) {
   Execution& head = scope_of(target);
-  if (Execution* const given_up = head.tree.parked ? nullptr : given_up_at(target)) {
+  if (Execution* const given_up = head.domain.is_parked() ? nullptr : given_up_at(target)) {
     if (Status runs = why_work_forbids(*given_up); !runs.ok()) return runs;
     return given_up->phase == Phase::kIdle ? why_too_late(*given_up) : busy(*given_up);
   }
-  if (head.is_quarantined() || !head.tree.parked) {
+  if (head.is_quarantined() || !head.domain.is_parked()) {
     return refused("the tree of " + name_of(head) + " is not parked");
   }
   if (is_parked_beyond_return(head)) return failed_at(target).status();
@@ -275,7 +277,7 @@ std::unique_ptr<StepCommit> end_wait(EngineCore& core, Execution& member, AuditE
     PV2_REQUIRES(core.state_mutex) {
   auto commit = begin_order(core, member);
   Transition& next = commit->next;
-  entry.step = member.undo_step != 0 ? member.undo_step : member.record.step;
+  entry.step = member.turn.step != 0 ? member.turn.step : member.record.step;
   note_order(*commit, Outcome::Kind::kRetriedNow, entry.step);
   core.state.timers.cancel(member);
   core.begin_wait(Duration::zero(), next);  // over at once, in this life and the next
@@ -290,27 +292,27 @@ std::unique_ptr<StepCommit> end_wait(EngineCore& core, Execution& member, AuditE
 std::unique_ptr<StepCommit> skip_parked(EngineCore& core, Execution& member, AuditEntry& entry)
     PV2_REQUIRES(core.state_mutex) {
   Execution& head = scope_of(member);
-  TreeState& tree = head.tree;
+  Domain& domain = head.domain;
   auto commit = begin_order(core, member);
   Transition& next = commit->next;
   PV2_ASSERT(is_parked_in_undo(member), "an undo that is passed over is parked");
   const UndoTurn* const turn = parked_turn(head, member);
   PV2_ASSERT(turn != nullptr, "an order to skip without a turn to skip is refused above");
-  member.undo_step = entry.step = turn->entry.step;
+  member.turn.step = entry.step = turn->entry.step;
   note_order(*commit, Outcome::Kind::kSkipped, entry.step);
-  member.leads_rollback = &member == &head;
-  member.ends_tree = member.leads_rollback && tree.rollback->left() == 1;
+  member.turn.leads = &member == &head;
+  member.turn.ends_domain = member.turn.leads && domain.rollback->left() == 1;
   next.parked = false;
   next.attempt = 1;
   next.step = 0;
   next.undo = UndoChange::kPop;
-  if (member.undo_left > 1) return commit;
-  const bool ends = !member.leads_rollback || member.ends_tree;
+  if (member.turn.left > 1) return commit;
+  const bool ends = !member.turn.leads || member.turn.ends_domain;
   if (ends) next.state = ProcedureState::kRolledBack;
   if (ends) next.holds_locks = false;
-  if (member.ends_tree) next.error = tree.cause;
-  if (member.ends_tree) next.bypassed = member.record.sent_back;
-  if (member.ends_tree) next.reported = !member.is_root();
+  if (member.turn.ends_domain) next.error = domain.cause;
+  if (member.turn.ends_domain) next.bypassed = member.record.sent_back;
+  if (member.turn.ends_domain) next.reported = !member.is_root();
   return commit;
 }
 
@@ -367,11 +369,11 @@ std::unique_ptr<StepCommit> send_back(EngineCore& core, Execution& head)
 
 std::unique_ptr<StepCommit> end_tree(EngineCore& core, Execution& head, const AuditEntry& entry)
     PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(head.is_head() && head.tree.work == nullptr,
+  PV2_ASSERT(head.is_head() && head.domain.work == nullptr,
              "a domain is ended when nothing is done to its members");
-  PV2_ASSERT(head.tree.failing == &head, "whoever goes forward is stopped before it is ended");
+  PV2_ASSERT(head.domain.failing == &head, "whoever goes forward is stopped before it is ended");
   for (Execution* const member : begun_turns(head)) {
-    if (member->phase == Phase::kWaiting) member->phase = Phase::kIdle;
+    if (member->phase == Phase::kWaiting) member->phase.move_to(Phase::kIdle);
     core.abandon_waits(*member);
   }
   for_each_at_work(head, [](Execution& member) { member.work->ends = true; });
@@ -389,7 +391,7 @@ std::unique_ptr<StepCommit> end_tree(EngineCore& core, Execution& head, const Au
   std::string text = "bypassed";
   if (!entry.who.empty()) text += " by " + entry.who;
   if (!entry.why.empty()) text += ": " + entry.why;
-  if (!head.tree.cause.ok()) text += "; it had failed with " + head.tree.cause.to_string();
+  if (!head.domain.cause.ok()) text += "; it had failed with " + head.domain.cause.to_string();
   if (text.size() > limits::kErrorBytes) text.resize(limits::kErrorBytes);
   next.error = Status(StatusCode::kAborted, std::move(text));
   return commit;
@@ -402,23 +404,23 @@ void submit_order(EngineCore& core, std::unique_ptr<StepCommit> commit, AuditEnt
   Execution& execution = *commit->execution;
   Execution& root = *execution.root;
   PV2_ASSERT(execution.phase != Phase::kInFlight, "an order waits until nothing is on the way");
-  PV2_ASSERT(execution.timer_index == Execution::kNoTimer, "whom an order is about waits no more");
+  PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer, "whom an order is about waits no more");
   if (!root.inbox) root.inbox = std::make_unique<Inbox>();
   root.audited = true;
   entry.procedure = execution.id;
   entry.at = commit->next.updated;
   core.date_end(execution, commit->next);
   const std::uint64_t number = root.inbox->next_number++;
-  if (execution.lost) {
+  if (execution.stored == Stored::kLost) {
     insert_rows(execution, commit->next, commit->batch);  // the first, and the last
   } else {
     update_state(execution, commit->next,
-                 commit->was_undo ? execution.undo_step : execution.record.step, commit->batch);
+                 commit->was_undo ? execution.turn.step : execution.record.step, commit->batch);
   }
   insert_audit(entry, root.id, number, commit->batch);
   commit->inbox_use = std::make_unique<InboxUse>();
   commit->inbox_use->answer = std::move(done);
-  execution.phase = Phase::kInFlight;
+  execution.phase.move_to(Phase::kInFlight);
   enter_flight(execution);
   effects.log(LogLevel::kWarning, std::string(to_string(entry.verb)) + " of " + name_of(execution) +
                                       " was ordered by '" + entry.who + "': " + entry.why);
@@ -546,7 +548,8 @@ namespace {
 
 // Why no order about `head` is taken just now, or OK.
 Status why_not_now(const Execution& head) {
-  if (!head.tree.order_waits) return Status();
+  const EndingOrder order = head.domain.ending;
+  if (order != EndingOrder::kWaits && order != EndingOrder::kMayGoOn) return Status();
   return Status(StatusCode::kUnavailable, "an order to bypass " + name_of(head) +
                                               " waits until a step has ended; look again");
 }
@@ -554,17 +557,17 @@ Status why_not_now(const Execution& head) {
 // Why what fails together under `head` cannot be bypassed, whoever is in the middle of something;
 // or OK.
 Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
-  if (head.torn) {
+  if (head.stored == Stored::kTorn) {
     return refused(name_of(head) + " belongs to a root that is none; restore a backup");
   }
-  if (head.unreadable) {
+  if (head.stored == Stored::kUnreadable) {
     return refused(name_of(head) +
                    " has a record that cannot be read, and is kept as it is; restore a backup");
   }
-  if (!head.is_quarantined() && !head.tree.failed) {
+  if (!head.is_quarantined() && !head.domain.is_stopped()) {
     const Execution* const given_up = first_given_up(head);
     if (given_up == nullptr) {
-      const bool commits = head.root->tree.beyond != 0 || head.root->tree.begun != 0;
+      const bool commits = head.root->domain.beyond != 0 || head.root->domain.begun != 0;
       return refused("the tree of " + name_of(head) +
                      " goes forward, and nobody in it has used up the attempts at a step; " +
                      (commits ? "let it go on, as it has begun a point of no return" : "abort it") +
@@ -576,7 +579,7 @@ Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.sta
     };
     if (first_standing(head, stands) == nullptr) return busy(*given_up);
   }
-  if (head.tree.ended_by_order) {
+  if (head.domain.ending == EndingOrder::kDurable) {
     return refused("an operator has ended " + name_of(head) +
                    " already, and it waits for its offloaded work");
   }
@@ -597,7 +600,7 @@ Status why_not_bypassed(EngineCore& core, Execution& head) PV2_REQUIRES(core.sta
 // order to end it waits. nullptr: nobody. Not one with offloaded work: the end waits for that.
 const Execution* busy_member(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   if (!why_too_late(head).ok()) return &head;
-  PV2_ASSERT(head.tree.failing == &head, "what an order ends was stopped");
+  PV2_ASSERT(head.domain.failing == &head, "what an order ends was stopped");
   core.flush();  // so that every kQueued member is in a queue, or polled
   for (const Execution* const member : begun_turns(head)) {
     if (is_busy(core, *member)) return member;
@@ -605,7 +608,7 @@ const Execution* busy_member(EngineCore& core, Execution& head) PV2_REQUIRES(cor
   // The others were stopped, but for those that were taken before, and are counted.
   std::size_t at_work = 0;
   for_each_at_work(head, [&](const Execution& /*member*/) { ++at_work; });
-  return head.tree.in_flight_inside == at_work ? nullptr : &head;
+  return head.domain.in_flight_inside == at_work ? nullptr : &head;
 }
 
 // The order waits, and nothing of the tree begins until it is carried out.
@@ -654,7 +657,7 @@ Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& targ
     case RepairVerb::kRetryNow: {
       if (Status refusal = why_not_retried(target); !refusal.ok()) return refusal;
       if (is_parked_beyond_return(head)) return retry_failed(core, **failed_at(target), entry);
-      if (head.tree.parked) return retry_parked(core, **parked_at(target), entry);
+      if (head.domain.is_parked()) return retry_parked(core, **parked_at(target), entry);
       if (Execution* const given_up = given_up_at(target)) {
         return retry_failed(core, *given_up, entry);
       }
@@ -662,7 +665,7 @@ Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& targ
     }
     case RepairVerb::kSkipStep: {
       if (Status refusal = why_not_skipped(target); !refusal.ok()) return refusal;
-      if (head.tree.parked && !is_parked_beyond_return(head)) {
+      if (head.domain.is_parked() && !is_parked_beyond_return(head)) {
         if (note.next_step != 0) {
           return Status(StatusCode::kInvalidArgument,
                         "RepairNote::next_step is " + std::to_string(note.next_step) +
@@ -670,7 +673,7 @@ Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& targ
         }
         return skip_parked(core, **parked_at(target), entry);
       }
-      Execution* const failed = head.tree.parked ? *failed_at(target) : given_up_at(target);
+      Execution* const failed = head.domain.is_parked() ? *failed_at(target) : given_up_at(target);
       PV2_ASSERT(failed != nullptr, "an order to skip without a step to skip is refused above");
       const auto following = step_after(*failed, note.next_step);
       if (!following.ok()) return following.status();
@@ -682,7 +685,7 @@ Result<std::unique_ptr<StepCommit>> make_order(EngineCore& core, Execution& targ
     }
     case RepairVerb::kBypass: {
       if (Status refusal = why_not_bypassed(core, head); !refusal.ok()) return refusal;
-      const bool waits = !head.tree.failed || busy_member(core, head) != nullptr ||
+      const bool waits = !head.domain.is_stopped() || busy_member(core, head) != nullptr ||
                          !stop_turns(core, head, effects);
       if (waits) return std::unique_ptr<StepCommit>();
       return end_tree(core, head, entry);
@@ -720,12 +723,12 @@ Status describe_order(EngineCore& core, Execution& target, Preview& preview)
   switch (preview.verb) {
     case RepairVerb::kRetryNow: {
       if (Status refusal = why_not_retried(target); !refusal.ok()) return refusal;
-      const Execution* const given_up = head.tree.parked ? nullptr : given_up_at(target);
+      const Execution* const given_up = head.domain.is_parked() ? nullptr : given_up_at(target);
       if (given_up != nullptr || is_parked_beyond_return(head)) {
         const Execution& failed = given_up != nullptr ? *given_up : **failed_at(target);
         lines.push_back(name_of(failed) + " makes " + name_of_step(failed, failed.record.step) +
                         " again, at which it failed");
-      } else if (head.tree.parked) {
+      } else if (head.domain.is_parked()) {
         lines.push_back("the undo at which " + name_of(**parked_at(target)) +
                         " is parked is tried again");
       } else {
@@ -735,7 +738,7 @@ Status describe_order(EngineCore& core, Execution& target, Preview& preview)
     }
     case RepairVerb::kSkipStep: {
       if (Status refusal = why_not_skipped(target); !refusal.ok()) return refusal;
-      const Execution* const given_up = head.tree.parked ? nullptr : given_up_at(target);
+      const Execution* const given_up = head.domain.is_parked() ? nullptr : given_up_at(target);
       if (given_up != nullptr || is_parked_beyond_return(head)) {
         const Execution& failed = given_up != nullptr ? *given_up : **failed_at(target);
         const std::uint32_t following = *step_after(failed, 0);
@@ -765,7 +768,7 @@ Status describe_order(EngineCore& core, Execution& target, Preview& preview)
     case RepairVerb::kBypass: {
       if (Status refusal = why_not_bypassed(core, head); !refusal.ok()) return refusal;
       preview.describe_all(head);
-      if (head.lost) {
+      if (head.stored == Stored::kLost) {
         lines.push_back(name_of(head) +
                         " has no record: what it did, and which locks it held, is not known");
       }
@@ -791,7 +794,7 @@ Result<std::vector<std::string>> described(EngineCore& core, Execution& target, 
   const auto head = core.state.live.find(preview.of);
   PV2_ASSERT(head != core.state.live.end(), "what an order is about is live");
   // Whom it found may have ended that since, or begun: where nobody goes forward, that is known.
-  if (preview.verb == RepairVerb::kBypass && head->second->tree.failed) {
+  if (preview.verb == RepairVerb::kBypass && head->second->domain.is_stopped()) {
     const Execution* const busy_one = busy_member(core, *head->second);
     if (busy_one == nullptr) preview.waits_for.clear();
     if (busy_one != nullptr && preview.waits_for.empty()) preview.waits_for = name_of(*busy_one);
@@ -820,15 +823,15 @@ void carry_out_waiting_orders(EngineCore& core, Effects& effects) {
   std::erase_if(waiting, [&](WaitingOrder& order) PV2_REQUIRES(core.state_mutex) {
     Looks::one();
     if (Status late = why_not_any_more(core, order); !late.ok()) {
-      if (Execution* const head = core.find(order.head)) head->tree.order_waits = false;
+      if (Execution* const head = core.find(order.head)) head->domain.ending = EndingOrder::kNone;
       effects.answers.push_back([tell = std::move(order.done), late] { tell(late); });
       return true;
     }
     Execution& head = *core.find(order.head);
-    PV2_ASSERT(head.tree.order_waits, "a tree makes way for the order that is to end it");
+    PV2_ASSERT(head.domain.makes_way(), "a tree makes way for the order that is to end it");
     if (!why_too_late(head).ok()) return false;
-    if (!head.tree.order_may_go_on) return false;
-    head.tree.order_may_go_on = false;
+    if (head.domain.ending != EndingOrder::kMayGoOn) return false;
+    head.domain.ending = EndingOrder::kWaits;
     if (busy_member(core, head) != nullptr || !stop_turns(core, head, effects)) return false;
     auto commit = end_tree(core, head, order.entry);
     submit_order(core, std::move(commit), std::move(order.entry), std::move(order.done), effects);

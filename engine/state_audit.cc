@@ -135,10 +135,10 @@ class Audit {
   void look_at_place_in_tree(const Execution& member) {
     const Execution* const parent = member.parent_execution();
     const Execution* const root = parent == nullptr ? &member : parent->root;
-    const Execution* const head = parent == nullptr || member.reports ? &member : parent->head;
-    const Execution* const beside = member.undone_beside ? &member
-                                    : parent != nullptr  ? parent->beside
-                                                         : nullptr;
+    const Execution* const head = parent == nullptr || member.reports() ? &member : parent->head;
+    const Execution* const beside = member.undo_order == UndoOrder::kConcurrent ? &member
+                                    : parent != nullptr                         ? parent->beside
+                                                                                : nullptr;
     if (parent != nullptr) ++children_adopted_;
     if (parent != nullptr && !is_live(parent, parent->id)) {
       say_of(member, "its parent is not live");
@@ -153,26 +153,26 @@ class Audit {
 
   void look_at_children(const Execution& parent) {
     const Execution* before = nullptr;
-    bool has_unexamined = parent.unexamined == nullptr;
+    bool has_unexamined = parent.links.unexamined == nullptr;
     std::size_t unfinished = 0;
-    for (const Execution* child = parent.first_child; child != nullptr;
-         child = child->next_sibling) {
+    for (const Execution* child = parent.links.first_child; child != nullptr;
+         child = child->links.next_sibling) {
       ++children_linked_;
       if (child->parent_execution() != &parent || !is_live(child, child->id)) {
         return say_of(parent, "one of its children is not, or is not live");
       }
-      if (child->prev_sibling != before) say_of(*child, "its older sibling is another one");
+      if (child->links.prev_sibling != before) say_of(*child, "its older sibling is another one");
       if (!(parent.id < child->id)) say_of(*child, "its id is below that of its parent");
       if (before != nullptr && before->spawned_at > child->spawned_at) {
         say_of(*child, "it is older than the sibling before it");
       }
-      has_unexamined = has_unexamined || parent.unexamined == child;
+      has_unexamined = has_unexamined || parent.links.unexamined == child;
       // The parent is told when all that the child spawned has left.
-      const bool is_leaving = child->record.reported && child->tree.work != nullptr;
+      const bool is_leaving = child->record.reported && child->domain.work != nullptr;
       if (!has_ended(*child) || is_leaving) ++unfinished;
       before = child;
     }
-    if (parent.last_child != before) say_of(parent, "its youngest child is another one");
+    if (parent.links.last_child != before) say_of(parent, "its youngest child is another one");
     if (!has_unexamined) say_of(parent, "it is to look at a child that it has not");
     // In what has failed, what children say is heard by nobody until that goes on.
     if (!calm_ || goes_back(parent)) return;
@@ -190,97 +190,107 @@ class Audit {
     auto& member = const_cast<Execution&>(constant);
     Counted& counted = counted_[member.root];
     if (has_work(member)) ++counted.at_work;
-    if (member.is_beyond) ++counted.beyond;
-    if (member.has_begun_it) ++counted.begun;
-    if (member.record.parked || member.tree.parked) {
+    if (member.no_return_mark == NoReturn::kBeyond) ++counted.beyond;
+    if (member.no_return_mark == NoReturn::kBegun) ++counted.begun;
+    if (member.record.parked || member.domain.is_parked()) {
       ++counted.standing;
-      const auto& standing = member.root->tree.standing;
+      const auto& standing = member.root->domain.standing;
       const auto at = standing ? standing->find(member.id) : decltype(standing->end())();
       if (!standing || at == standing->end() || at->second != &member) {
         say_of(member, "it is parked, and its root does not know");
       }
     }
     if (!calm_ || member.leaves()) return;
-    const Execution* const failing = member.head->tree.failing;
+    const Execution* const failing = member.head->domain.failing;
     if (failing != nullptr && is_parked_in_undo(member)) ++counted_[failing].parked_undos;
-    if (member.is_beyond != stands_beyond_return(member)) {
+    const NoReturn mark = member.no_return_mark;
+    const NoReturn now = mark == NoReturn::kNone ? mark : no_return_now(member);
+    const bool is_beyond = now == NoReturn::kBeyond;
+    if ((mark == NoReturn::kBeyond) != is_beyond) {
       say_of(member, "it is counted wrongly among those past their point of no return");
     }
-    const bool begun = !is_to_be_undone(member) && has_begun_no_return(member);
-    if (member.has_begun_it != begun && !may_not_know(member)) {
+    const bool has_begun = now == NoReturn::kBegun;
+    if ((mark == NoReturn::kBegun) != has_begun && !is_beyond && !may_not_know(member)) {
       say_of(member, "it is counted wrongly among those that have begun to pass it");
     }
   }
 
   // Whether something around it has failed, as far as its domain knows, or it leaves.
   [[nodiscard]] static bool goes_back(const Execution& member) {
-    return member.head->tree.failing != nullptr || member.head->tree.over || member.root->tree.over;
+    return member.head->domain.failing != nullptr || member.head->domain.is_over() ||
+           member.root->domain.is_over();
   }
 
   void look_at_domain(const Execution& head) {
-    const bool counts = !head.root->tree.over;  // the last record of a root is not counted down
+    const bool counts =
+        !head.root->domain.is_over();  // the last record of a root is not counted down
     if (counts) {
       std::size_t flight = 0;
       if (head.phase == Phase::kInFlight || head.phase == Phase::kDropping) ++flight;
       if (has_work(head)) ++flight;
       counted_[head.head].flight += flight;
-      if (head.head->tree.failing != nullptr) counted_[head.head->tree.failing].inside += flight;
+      if (head.head->domain.failing != nullptr)
+        counted_[head.head->domain.failing].inside += flight;
     }
     if (!head.is_head()) {
-      if (head.tree.work != nullptr || head.tree.failed || head.tree.over || head.tree.rollback) {
+      if (head.domain.work != nullptr || head.domain.is_stopped() || head.domain.is_over() ||
+          head.domain.rollback) {
         say_of(head, "it is the head of no domain, and has the state of one");
       }
       return;
     }
     heads_.push_back(&head);
-    const TreeState& tree = head.tree;
+    const Domain& domain = head.domain;
     const Execution* const around = domain_around(head);
-    const Execution* const outer = around != nullptr ? around->tree.failing : nullptr;
-    const Execution* const failing = outer != nullptr ? outer : tree.failed ? &head : nullptr;
-    if (tree.failing != failing && !may_not_know(head)) {
-      say_of(head, tree.failing == nullptr ? "it does not know what around it has failed"
-                                           : "it takes another domain than the widest one that "
-                                             "has failed for that");
+    const Execution* const outer = around != nullptr ? around->domain.failing : nullptr;
+    const Execution* const failing = outer != nullptr      ? outer
+                                     : domain.is_stopped() ? &head
+                                                           : nullptr;
+    if (domain.failing != failing && !domain.is_over() && !may_not_know(head)) {
+      say_of(head, domain.failing == nullptr ? "it does not know what around it has failed"
+                                             : "it takes another domain than the widest one that "
+                                               "has failed for that");
     }
-    if (tree.failing != nullptr && !tree.failing->tree.failed) {
+    if (domain.failing != nullptr && domain.failing->domain.state == DomainState::kForward) {
       say_of(head, "it knows of a failure that is none");
     }
-    if ((tree.rolling_back || tree.rollback) && !tree.failed) {
+    if (domain.rollback && domain.state == DomainState::kForward) {
       say_of(head, "it is undone, and has not failed");
     }
-    const bool ends = tree.work != nullptr && tree.work->kind == TreeWork::Kind::kEnd;
-    if (tree.over && head.is_root() && !ends) say_of(head, "it is over, and does not leave");
-    if (head.inbox && head.inbox->abort() != nullptr && !tree.failed && !tree.over) {
+    const bool ends = domain.work != nullptr && domain.work->kind == TreeWork::Kind::kEnd;
+    if (domain.is_over() && head.is_root() && !ends) say_of(head, "it is over, and does not leave");
+    if (head.inbox && head.inbox->abort() != nullptr && !domain.is_stopped() && !domain.is_over()) {
       say_of(head, "it was aborted, and goes on");
     }
-    if (tree.failing == &head && tree.work == nullptr && !tree.over && !head.is_quarantined()) {
+    if (domain.failing == &head && domain.work == nullptr && !domain.is_over() &&
+        !head.is_quarantined()) {
       look_at_rollback(head);
     }
   }
 
   // What is undone, or is to be when nobody of it is in flight, and nobody works on all of it.
   void look_at_rollback(const Execution& head) {
-    const TreeState& tree = head.tree;
-    if (!tree.rollback) {
-      if (tree.in_flight_inside == 0 && !tree.parked && !tree.order_waits) {
+    const Domain& domain = head.domain;
+    if (!domain.rollback) {
+      if (domain.in_flight_inside == 0 && !domain.is_parked() && !domain.makes_way()) {
         say_of(head, "it has failed, nobody of it is in flight, and nobody undoes it");
       }
       return;
     }
     std::size_t turns = 0;
-    tree.rollback->for_each([&](const UndoTurn& turn) {
+    domain.rollback->for_each([&](const UndoTurn& turn) {
       ++turns;
       ++turns_[turn.execution];
-      if (turn.execution->head->tree.failing != &head) {
+      if (turn.execution->head->domain.failing != &head) {
         say_of(*turn.execution, "it is undone with another domain than its own");
       }
     });
-    compare(head, "the number of turns that are left to undo", tree.rollback->left(), turns);
-    const std::vector<Execution*> begun = tree.rollback->begun();
+    compare(head, "the number of turns that are left to undo", domain.rollback->left(), turns);
+    const std::vector<Execution*> begun = domain.rollback->begun();
     for (const Execution* const member : begun) {
-      if (member->undo_step == 0) say_of(*member, "its turn has begun, and undoes no step");
+      if (member->turn.step == 0) say_of(*member, "its turn has begun, and undoes no step");
     }
-    const bool stands = tree.in_flight_inside == 0 && !tree.parked && !tree.order_waits;
+    const bool stands = domain.in_flight_inside == 0 && !domain.is_parked() && !domain.makes_way();
     if (turns != 0 && begun.empty() && stands) {
       say_of(head, "turns of its undoing are left, and none has begun");
     }
@@ -290,8 +300,8 @@ class Audit {
   void look_at_phase(const Execution& member) {
     if (member.phase == Phase::kQueued) ++queued_;
     if (member.phase == Phase::kInFlight) ++in_flight_;
-    const Execution* const failing = member.head->tree.failing;
-    const bool is_over = member.root->tree.over || member.head->tree.over;
+    const Execution* const failing = member.head->domain.failing;
+    const bool is_over = member.root->domain.is_over() || member.head->domain.is_over();
     const bool waits = member.phase == Phase::kQueued || member.phase == Phase::kWaiting;
     // What is polled, and about to be taken, is queued and in no queue.
     if (member.phase != Phase::kQueued && stands_in_queue(member)) {
@@ -303,7 +313,7 @@ class Audit {
     }
     if (may_not_know(member)) return;
     if (failing != nullptr) {
-      const bool has_turn = failing->tree.rollback && failing->tree.rollback->has_begun(member);
+      const bool has_turn = failing->domain.rollback && failing->domain.rollback->has_begun(member);
       if (waits && !has_turn) say_of(member, "what fails together has failed, and it goes forward");
       return;
     }
@@ -312,7 +322,7 @@ class Audit {
     if (!stands && member.phase == Phase::kIdle && !is_to_be_ended(member)) {
       say_of(member, "it goes forward, and nothing will happen to it");
     }
-    if (member.undo_step != 0) say_of(member, "nothing has failed, and a step of it is undone");
+    if (member.turn.step != 0) say_of(member, "nothing has failed, and a step of it is undone");
     if (member.record.state == ProcedureState::kSuccess && member.phase == Phase::kIdle &&
         !member.locks.empty() && member.holds_locks()) {
       say_of(member, "it has succeeded, and holds locks");
@@ -339,7 +349,7 @@ class Audit {
   [[nodiscard]] static bool waits_for_nothing(const Execution& member) {
     const bool wants = member.inbox && !member.inbox->wanted.empty();
     return !member.record.deadline && member.unfinished_children == 0 && member.slots.empty() &&
-           !wants && !has_work(member) && !member.root->tree.abort_accepted;
+           !wants && !has_work(member) && !member.root->domain.abort_accepted;
   }
 
   void look_at_work(const Execution& member) {
@@ -387,27 +397,27 @@ class Audit {
 
   void compare_counts() {
     for (const Execution* const head : heads_) {
-      if (head->root->tree.over) continue;
+      if (head->root->domain.is_over()) continue;
       const Counted& counted = counted_[head];
-      compare(*head, "the number in flight of its domain", head->tree.in_flight, counted.flight);
-      compare(*head, "the number in flight of what failed with it", head->tree.in_flight_inside,
+      compare(*head, "the number in flight of its domain", head->domain.in_flight, counted.flight);
+      compare(*head, "the number in flight of what failed with it", head->domain.in_flight_inside,
               counted.inside);
     }
     for (const Execution* const head : heads_) {
       if (!head->is_root()) continue;
-      const TreeState& tree = head->tree;
+      const Domain& domain = head->domain;
       const Counted& counted = counted_[head];
-      compare(*head, "the number of its members past their point of no return", tree.beyond,
+      compare(*head, "the number of its members past their point of no return", domain.beyond,
               counted.beyond);
-      compare(*head, "the number of its members that have begun to pass it", tree.begun,
+      compare(*head, "the number of its members that have begun to pass it", domain.begun,
               counted.begun);
       compare(*head, "the number of its members that are parked, or heads of what is",
-              tree.standing ? tree.standing->size() : 0, counted.standing);
+              domain.standing ? domain.standing->size() : 0, counted.standing);
       compare(*head, "the number of its members with offloaded work",
-              tree.at_work ? tree.at_work->size() : 0, counted.at_work);
+              domain.at_work ? domain.at_work->size() : 0, counted.at_work);
     }
     for (const Execution* const head : planned_) {
-      compare(*head, "the number of undos that are parked", head->tree.parked_undos,
+      compare(*head, "the number of undos that are parked", head->domain.parked_undos,
               counted_[head].parked_undos);
     }
     for (const Execution* const head : ordered_) {
@@ -429,11 +439,11 @@ class Audit {
   void compare_turns() {
     for (const auto& [id, member] : state_.live) {
       const Execution* const failing =
-          member->head != nullptr ? member->head->tree.failing : nullptr;
+          member->head != nullptr ? member->head->domain.failing : nullptr;
       if (failing == nullptr || member->record.state != ProcedureState::kFailed) continue;
-      if (member->head->tree.over || member->record.reported) continue;
+      if (member->head->domain.is_over() || member->record.reported) continue;
       if (std::find(planned_.begin(), planned_.end(), failing) == planned_.end()) continue;
-      compare(*member, "the number of its steps that are left to undo", member->undo_left,
+      compare(*member, "the number of its steps that are left to undo", member->turn.left,
               turns_[member]);
     }
   }
@@ -441,7 +451,7 @@ class Audit {
   void look_at_timers() {
     std::size_t armed = 0;
     for (const auto& [id, member] : state_.live) {
-      const bool has_timer = member->timer_index != Execution::kNoTimer;
+      const bool has_timer = member->wait.timer_index != Wait::kNoTimer;
       armed += has_timer ? 1 : 0;
       if (has_timer && !state_.timers.has(*member)) {
         say_of(*member, "its timer is not where it says, or not due when it says");
@@ -452,7 +462,7 @@ class Audit {
       }
       // An abort that is accepted may have stopped it when its time had come.
       const bool waits_for_time = member->phase == Phase::kWaiting && member->record.deadline;
-      if (waits_for_time && !has_timer && !member->root->tree.abort_accepted) {
+      if (waits_for_time && !has_timer && !member->root->domain.abort_accepted) {
         say_of(*member, "it waits for a deadline, and has no timer");
       }
     }
@@ -476,12 +486,12 @@ class Audit {
     std::set<const TreeWork*> known;
     for_each_work([&](const TreeWorks& works, const TreeWork& work) {
       known.insert(&work);
-      if (works.root.tree.works != &works) say_of(works.root, "it does not know its works");
-      if (work.head.tree.work == &work && work.head.root == &works.root) return;
+      if (works.root.domain.works != &works) say_of(works.root, "it does not know its works");
+      if (work.head.domain.work == &work && work.head.root == &works.root) return;
       say_of(work.head, "it does not know the work on its members");
     });
     for (const Execution* const head : heads_) {
-      if (head->tree.work == nullptr || known.contains(head->tree.work)) continue;
+      if (head->domain.work == nullptr || known.contains(head->domain.work)) continue;
       say_of(*head, "there is no such work on its members");
     }
   }
@@ -514,11 +524,11 @@ class Audit {
       const bool refused = member->record.state == ProcedureState::kInitializing &&
                            member->phase != Phase::kInserting;  // by a store that has failed
       // Its result has ended, and may be acknowledged and gone.
-      const bool ended = member->root != nullptr && member->root->tree.over;
+      const bool ended = member->root != nullptr && member->root->domain.is_over();
       if (refused || ended) continue;
       check(member->nonce, id);
       const auto at = state_.nonces.find(member->nonce);
-      if (!member->nonce || member->lost || at == state_.nonces.end()) continue;
+      if (!member->nonce || is_stand_in(*member) || at == state_.nonces.end()) continue;
       if (!fingerprints_of(*member, scratch).match(at->second.fingerprint)) {
         say_of(*member, "it is not what its nonce was given to");
       }
@@ -543,7 +553,7 @@ class Audit {
         say("procedure " + number(id.value) + " has a result, and its id has not been issued yet");
       }
       const auto live = state_.live.find(id);
-      if (live != state_.live.end() && !live->second->tree.over) {
+      if (live != state_.live.end() && !live->second->domain.is_over()) {
         say_of(*live->second, "it has a result, and is live");
       }
     }
@@ -569,7 +579,7 @@ class Audit {
     }
     for (const auto& [root, rows] : state_.dropped) {
       const auto live = state_.live.find(root);
-      if (live == state_.live.end() || live->second->tree.over) {
+      if (live == state_.live.end() || live->second->domain.is_over()) {
         say("rows of members of procedure " + number(root.value) +
             " wait for the end of its tree, which is over");
       }
@@ -583,7 +593,7 @@ class Audit {
     for (const auto& [id, commit] : state_.aborting) {
       if (commit->to != id) say("an abort on the way is of another procedure than is said");
       const auto live = state_.live.find(id);
-      if (live != state_.live.end() && !live->second->tree.abort_accepted) {
+      if (live != state_.live.end() && !live->second->domain.abort_accepted) {
         say_of(*live->second, "an abort of it is on the way, and it does not know");
       }
     }

@@ -34,7 +34,7 @@ bool StepContext::unsure() const noexcept { return run_.execution_.record.unsure
 bool StepContext::timed_out() const noexcept {
   // A back-off is no wait of the step, nor is the time before a start that was put off.
   const Execution& execution = run_.execution_;
-  return execution.timed_out && execution.record.last_outcome() == Outcome::Kind::kWait;
+  return execution.wait.timed_out && execution.record.last_outcome() == Outcome::Kind::kWait;
 }
 WallTime StepContext::now() const { return run_.now_; }
 Random& StepContext::random() { return run_.random_; }
@@ -57,7 +57,7 @@ std::vector<ChildOutcome> StepContext::children() const {
   const Execution* child = nullptr;
   for (bool first = true; first || child != nullptr; first = false) {
     StateLock lock(run_.core_);  // to see what was published by others
-    if (first) child = self.last_child;
+    if (first) child = self.links.last_child;
     for (; child != nullptr && run_.core_.looks.have_room(); child = older_of_spawn(*child)) {
       outcomes.push_back({.id = child->id,
                           .type = child->name_of_type(),
@@ -152,7 +152,7 @@ bool StepContext::await(const Event& event) {
 }
 
 std::shared_ptr<WakeTarget> StepContext::wake_target() const { return run_.wake_target_; }
-std::uint32_t StepContext::wait_epoch() const noexcept { return run_.execution_.epoch; }
+std::uint32_t StepContext::wait_epoch() const noexcept { return run_.execution_.wait.epoch; }
 
 void StepContext::completed_by(ProcedureId producer) noexcept { run_.commit_.producer = producer; }
 

@@ -117,8 +117,8 @@ StepRun::StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Ran
       random_(random),
       wake_target_(wake_target),
       now_(core.clock.wall_now()),
-      step_(execution.undo_step != 0 ? execution.undo_step : execution.record.step),
-      undo_(execution.undo_step != 0) {
+      step_(execution.turn.step != 0 ? execution.turn.step : execution.record.step),
+      undo_(execution.turn.step != 0) {
   commit_.execution = &execution;
   commit_.was_undo = undo_;
   commit_.next.begin(execution.record, now_);
@@ -297,7 +297,7 @@ void StepRun::wait_for(const Outcome& outcome) {
   if (outcome.timeout) {
     // The deadline counts from the first wait of this visit: being woken does not move it.
     const bool waited_before =
-        execution_.record.deadline && !execution_.timed_out && !execution_.record.backs_off();
+        execution_.record.deadline && !execution_.wait.timed_out && !execution_.record.backs_off();
     waited_before ? core_.go_on_waiting(execution_, next)
                   : core_.begin_wait(*outcome.timeout, next);
     // After a jump of the wall clock the deadline in the record is wrong, and a restart would
@@ -457,21 +457,21 @@ void StepRun::decide_undo(Outcome& outcome) {
   using Kind = Outcome::Kind;
   switch (outcome.kind) {
     case Kind::kUndone: {
-      PV2_ASSERT(execution_.undo_left != 0, "a turn that is over was left");
-      PV2_ASSERT(!execution_.ends_tree || execution_.leads_rollback,
+      PV2_ASSERT(execution_.turn.left != 0, "a turn that is over was left");
+      PV2_ASSERT(!execution_.turn.ends_domain || execution_.turn.leads,
                  "the last to be undone is the head");
       if (!encode_image()) return park(error_);
       next.undo = UndoChange::kPop;
       next.attempt = 1;
       next.unsure = false;
       next.step = 0;
-      if (execution_.undo_left > 1) break;
+      if (execution_.turn.left > 1) break;
       next.state = ProcedureState::kRolledBack;  // that was its last one
       // The head of what is undone goes last, when nothing else is left.
-      next.holds_locks = execution_.leads_rollback && !execution_.ends_tree;
+      next.holds_locks = execution_.turn.leads && !execution_.turn.ends_domain;
       if (next.holds_locks) next.state = ProcedureState::kFailed;
-      if (execution_.ends_tree) {
-        next.error = execution_.tree.cause;
+      if (execution_.turn.ends_domain) {
+        next.error = execution_.domain.cause;
         next.bypassed = execution_.record.sent_back;
         next.reported = !execution_.is_root();
       }
@@ -618,7 +618,7 @@ bool StepRun::has_work() const {
 // its wait has timed out and it does not wait on. What went on without it may want its effect.
 void StepRun::stop_work_of_attempt(Outcome::Kind answer) {
   const bool timed_out =
-      execution_.timed_out && execution_.record.last_outcome() == Outcome::Kind::kWait;
+      execution_.wait.timed_out && execution_.record.last_outcome() == Outcome::Kind::kWait;
   if (answer == Outcome::Kind::kWait || (answer != Outcome::Kind::kRetry && !timed_out)) return;
   core_.offloads->stop(execution_, place_of_work(0));
 }
@@ -658,8 +658,8 @@ bool StepRun::adopt_children() {
     child->owner = execution_.owner.view();
     child->submitted = now_;
     child->spawned_at = execution_.record.visits + 1;
-    child->reports = spawned.options.on_failure == OnFailure::kReport;
-    child->undone_beside = concurrent > 1 && is_concurrent(spawned);
+    child->on_failure = spawned.options.on_failure;
+    if (concurrent > 1) child->undo_order = spawned.options.undo_order;
     child->belong_to(&execution_);
     child->record.step = spawned.type->steps.front().number;
     error_ = describe_new(*spawned.object, *child, commit_.scratch);

@@ -12,30 +12,30 @@ bool TimerQueue::arm(Execution& execution, SteadyTime due) {
   PV2_ASSERT(due != kNotDue, "a timer has a time");
   cancel(execution);
   heap_.push_back({due, &execution});
-  execution.timer_index = static_cast<std::uint32_t>(heap_.size() - 1);
-  sift_up(execution.timer_index);
-  PV2_ASSERT(heap_[execution.timer_index].execution == &execution, "a timer knows its place");
-  return execution.timer_index == 0;
+  execution.wait.timer_index = static_cast<std::uint32_t>(heap_.size() - 1);
+  sift_up(execution.wait.timer_index);
+  PV2_ASSERT(heap_[execution.wait.timer_index].execution == &execution, "a timer knows its place");
+  return execution.wait.timer_index == 0;
 }
 
 void TimerQueue::cancel(Execution& execution) noexcept {
-  const std::size_t index = execution.timer_index;
-  if (index == Execution::kNoTimer) return;
+  const std::size_t index = execution.wait.timer_index;
+  if (index == Wait::kNoTimer) return;
   PV2_ASSERT(index < heap_.size() && heap_[index].execution == &execution,
              "a timer knows its place");
-  execution.timer_index = Execution::kNoTimer;
+  execution.wait.timer_index = Wait::kNoTimer;
   const Entry last = heap_.back();
   heap_.pop_back();
   if (last.execution == &execution) return;
   place(index, last);
   sift_up(index);
-  sift_down(last.execution->timer_index);
+  sift_down(last.execution->wait.timer_index);
 }
 
 Execution* TimerQueue::pop_due(SteadyTime now) noexcept {
   if (heap_.empty() || heap_.front().due > now) return nullptr;
   Execution* const execution = heap_.front().execution;
-  PV2_ASSERT(execution->timer_index == 0, "the earliest timer stands first");
+  PV2_ASSERT(execution->wait.timer_index == 0, "the earliest timer stands first");
   cancel(*execution);
   return execution;
 }
@@ -46,9 +46,9 @@ std::optional<SteadyTime> TimerQueue::earliest() const noexcept {
 }
 
 bool TimerQueue::has(const Execution& execution) const noexcept {
-  const std::size_t index = execution.timer_index;
+  const std::size_t index = execution.wait.timer_index;
   if (index >= heap_.size()) return false;
-  return heap_[index].execution == &execution && heap_[index].due == execution.due;
+  return heap_[index].execution == &execution && heap_[index].due == execution.wait.due;
 }
 
 bool TimerQueue::is_in_order() const noexcept {
@@ -62,7 +62,7 @@ void TimerQueue::place(std::size_t index, Entry entry) noexcept {
   PV2_ASSERT(index < heap_.size() && entry.execution != nullptr,
              "a timer is placed within the queue");
   heap_[index] = entry;
-  entry.execution->timer_index = static_cast<std::uint32_t>(index);
+  entry.execution->wait.timer_index = static_cast<std::uint32_t>(index);
 }
 
 void TimerQueue::sift_up(std::size_t index) noexcept {

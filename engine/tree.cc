@@ -72,22 +72,24 @@ bool may_not_return(const Execution& member) {
 // Whether something in the tree can be neither finished nor undone, and if so what.
 const Execution* beyond_return(Execution& head) {
   const Execution* found = nullptr;
-  if (head.record.sent_back || head.root->tree.beyond == 0) return nullptr;
+  if (head.record.sent_back || head.root->domain.beyond == 0) return nullptr;
   for (Execution& member : Subtree(head)) {
     if (stands_beyond_return(member)) found = &member;
   }
   return found;
 }
 
-void set_parked(Execution& head, bool parked) {
-  PV2_ASSERT(head.is_head(), "what is parked is a domain");
-  head.tree.parked = parked;
+// Its root knows which heads are parked.
+void move_to(Execution& head, DomainState state) {
+  PV2_ASSERT(head.is_head(), "only a head has the state of a domain");
+  head.domain.state.move_to(state);
   note_parked(head);
 }
 
-void park_tree(EngineCore& core, Execution& head, const std::string& why, Effects& effects)
-    PV2_REQUIRES(core.state_mutex) {
-  set_parked(head, true);
+void park_tree(EngineCore& core, Execution& head, DomainState how, const std::string& why,
+               Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(is_parked(how), "what is parked waits for an operator");
+  move_to(head, how);
   core.tell(ProcedureNews::Kind::kParked, head, Status(StatusCode::kFailedPrecondition, why));
   effects.log(LogLevel::kError, "procedure " + std::to_string(head.id.value) + " (" +
                                     std::string(head.name_of_type()) +
@@ -98,8 +100,8 @@ void park_tree(EngineCore& core, Execution& head, const std::string& why, Effect
 // whether it was in the middle of it when one of them was about to be undone.
 std::optional<bool> recorded_interruption(Execution& member) {
   std::optional<bool> said;
-  if (member.root->tree.heads_that_say_it == 0) return said;
-  for (Execution* head = &member.domain(); head != nullptr; head = head->outer_domain()) {
+  if (member.root->domain.heads_that_say_it == 0) return said;
+  for (Execution* head = &member.own_head(); head != nullptr; head = head->outer_domain()) {
     const InterruptedMembers* const interrupted = head->record.interrupted.get();
     if (interrupted != nullptr) said = said.value_or(true) && interrupted->contains(member.id);
   }
@@ -116,7 +118,7 @@ const Failure* failure_within(Execution& member, const Execution& head) {
   const bool failed = member.record.state == ProcedureState::kFailed ||
                       member.record.state == ProcedureState::kRolledBack;
   if (failure == nullptr || failure->error.ok() || !failed) return nullptr;
-  return &member.domain() == &head ? failure : nullptr;
+  return &member.own_head() == &head ? failure : nullptr;
 }
 
 // The failure, or the abort, that was durable first. `first` is that of the members.
@@ -129,7 +131,7 @@ Status cause_of(const Execution& head, const Failure* first) {
                           : Status(StatusCode::kInternal, "a member failed without an error");
 }
 
-bool is_live_head(const Execution& member) { return member.reports && !member.record.reported; }
+bool is_live_head(const Execution& member) { return member.reports() && !member.record.reported; }
 
 // A wider domain has failed: its plan replaces that of the domain of `member`, as after a restart.
 // A member stays interrupted in its step if no record of an undo names that step.
@@ -148,17 +150,16 @@ void forget_that_it_was_stopped(Execution& member) {
 }
 
 void forget_plan(Execution& inner_head, Effects& effects) {
-  TreeState& inner = inner_head.tree;
-  inner.failed = inner.rolling_back = inner.stopped_for_order = false;
+  Domain& inner = inner_head.domain;
+  move_to(inner_head, DomainState::kForward);
   inner.parked_undos = 0;
-  set_parked(inner_head, false);
   if (inner.rollback) effects.retired_plans.push_back(std::move(inner.rollback));
   inner.cause = Status();
 }
 
 void forget_inner_plans(Execution& head, Effects& effects) {
   for (Execution& member : Subtree(head)) {
-    member.undo_step = 0;
+    member.turn.step = 0;
     if (&member == &head) continue;
     forget_that_it_was_stopped(member);
     if (is_live_head(member)) forget_plan(member, effects);
@@ -178,17 +179,17 @@ bool has_begun_undo(const Execution& member) {
 
 // What of `member` is to be undone, it has failed from now on.
 void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
-  PV2_ASSERT(member.undo_step == 0, "a turn begins when the plan is made");
+  PV2_ASSERT(member.turn.step == 0, "a turn begins when the plan is made");
   if (!member.is_undone_with_its_tree() || member.record.state == ProcedureState::kRolledBack)
     return;
-  member.undo_left = 0;
+  member.turn.left = 0;
   for (const UndoEntry& entry : member.record.undo) {
     turns.push_back({&member, entry});
-    ++member.undo_left;
+    ++member.turn.left;
   }
   if (was_left_in_the_middle(member)) {
     turns.push_back({&member, {member.record.step, kUnfinishedStep}});
-    ++member.undo_left;
+    ++member.turn.left;
     member.stopped =
         std::make_unique<StoppedStep>(StoppedStep{.state = member.record.state,
                                                   .parked = member.record.parked,
@@ -211,12 +212,12 @@ void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
 
 TreeWork& begin_work(EngineCore& core, Execution& head, TreeWork::Kind kind)
     PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(head.is_head() && head.tree.work == nullptr,
+  PV2_ASSERT(head.is_head() && head.domain.work == nullptr,
              "one work at a time on what fails together");
-  TreeWorks*& works = head.root->tree.works;
+  TreeWorks*& works = head.root->domain.works;
   if (works == nullptr) works = &core.state.tree_works.emplace_back(*head.root);
   TreeWork& work = *works->queue.emplace_back(std::make_unique<TreeWork>(kind, head));
-  head.tree.work = &work;
+  head.domain.work = &work;
   core.tree_work_waits.store(true);
   return work;
 }
@@ -261,7 +262,7 @@ void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effec
   if (head.record.failure && head.record.state != ProcedureState::kFailed)
     same.error = head.record.failure->shown();
   update_state(head, same, head.record.step, commit->batch);
-  head.phase = Phase::kInFlight;
+  head.phase.move_to(Phase::kInFlight);
   enter_flight(head);
   effects.commits.push_back(*commit.release());
 }
@@ -283,13 +284,13 @@ void commit_last_record(EngineCore& core, Execution& execution, ProcedureState s
   last.parked = last.unsure = last.holds_locks = false;
   if (state == ProcedureState::kSuccess) last.result = execution.record.result.view();
   if (state == ProcedureState::kRolledBack) {
-    last.error = execution.tree.cause;
+    last.error = execution.domain.cause;
     last.bypassed = execution.record.sent_back;
     last.reported = which == LastRecord::kEndsDomain && !execution.is_root();
   }
   core.date_end(execution, last);
   update_state(execution, last, 0, commit->batch);
-  execution.phase = Phase::kInFlight;
+  execution.phase.move_to(Phase::kInFlight);
   enter_flight(execution);
   effects.commits.push_back(*commit.release());
 }
@@ -308,7 +309,7 @@ void wait_for_turn(EngineCore& core, Execution& member, Execution& scope)
 // record: a sibling that has finished may need them to be undone, and nobody else would give way.
 void give_back_idle_locks(EngineCore& core, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  const bool idle = member.record.state == ProcedureState::kFailed && member.undo_left == 0;
+  const bool idle = member.record.state == ProcedureState::kFailed && member.turn.left == 0;
   if (!idle || member.record.parked || member.locks.empty() || !member.holds_locks()) return;
   commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
 }
@@ -319,17 +320,17 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
   PV2_ASSERT(
       member.phase == Phase::kIdle || (member.record.parked && member.phase == Phase::kInFlight),
       "a turn begins when its member does nothing, or an order about it is on the way");
-  PV2_ASSERT(member.undo_left != 0, "a turn is one of those that are left of its member");
+  PV2_ASSERT(member.turn.left != 0, "a turn is one of those that are left of its member");
   PV2_ASSERT(failing_domain(member) == &head, "a turn is that of the widest domain that failed");
-  member.undo_step = turn.entry.step;
+  member.turn.step = turn.entry.step;
   core.end_reported_wait(member);
-  member.leads_rollback = &member == &head;
-  member.ends_tree = member.leads_rollback && head.tree.rollback->left() == 1;
+  member.turn.leads = &member == &head;
+  member.turn.ends_domain = member.turn.leads && head.domain.rollback->left() == 1;
   if (member.record.parked) return;  // what has to come after it waits with it
   // A back-off between two attempts to undo, or a wait for time alone; what was awaited beside it
   // is asked for anew.
   if (member.record.deadline && !member.record.awaits) {
-    member.phase = Phase::kWaiting;
+    member.phase.move_to(Phase::kWaiting);
     core.arm_timer(member, effects);
     return;
   }
@@ -339,23 +340,23 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
 // Whether the last turn may begin, or if it is over the head may end. It waits until nobody else is
 // in flight; left_flight() comes back to it. What is parked may begin: it stands still in its turn.
 bool may_end(Execution& head) {
-  const TreeState& tree = head.tree;
-  if (tree.in_flight_inside != 0) return false;
-  if (!tree.parked) return true;
-  const UndoTurn* const last = tree.rollback->last();
-  return last != nullptr && tree.parked_undos == 1 && is_parked_in_undo(*last->execution);
+  const Domain& domain = head.domain;
+  if (domain.in_flight_inside != 0) return false;
+  if (!domain.is_parked()) return true;
+  const UndoTurn* const last = domain.rollback->last();
+  return last != nullptr && domain.parked_undos == 1 && is_parked_in_undo(*last->execution);
 }
 
 // Whatever may be undone now; or the head ends, if nothing is left.
 void begin_turns(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  TreeState& tree = head.tree;
-  RollbackPlan& rollback = *tree.rollback;
+  Domain& domain = head.domain;
+  RollbackPlan& rollback = *domain.rollback;
   // If a wider domain has failed meanwhile, its plan replaces this one. If a work on this domain is
   // under way, it begins the turns.
-  if (tree.failing != &head || head.is_quarantined() || tree.work != nullptr) return;
-  if (tree.order_waits) return;
-  PV2_ASSERT(tree.failed && tree.rolling_back, "turns are those of what is being undone");
+  if (domain.failing != &head || head.is_quarantined() || domain.work != nullptr) return;
+  if (domain.makes_way()) return;
+  PV2_ASSERT(domain.is_undone(), "turns are those of what is being undone");
   if (rollback.left() <= 1 && !may_end(head)) return;
   if (rollback.left() == 0) {
     return commit_last_record(core, head, ProcedureState::kRolledBack, LastRecord::kEndsDomain,
@@ -378,7 +379,9 @@ void begin_turns(EngineCore& core, Execution& head, Effects& effects)
 
 // The order that is to end what fails together under `head` may have waited for what is just over.
 void let_order_look(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
-  head.tree.order_may_go_on = true;
+  const EndingOrder order = head.domain.ending;
+  if (order != EndingOrder::kWaits && order != EndingOrder::kMayGoOn) return;
+  head.domain.ending = EndingOrder::kMayGoOn;
   core.tree_work_waits.store(true);
 }
 
@@ -387,15 +390,15 @@ void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mu
   switch (member.phase) {
     case Phase::kQueued:
       if (core.scheduler.withdraw(member)) {
-        member.phase = Phase::kIdle;
+        member.phase.move_to(Phase::kIdle);
       } else {  // a worker has polled it and is about to look
-        member.phase = Phase::kDropping;
+        member.phase.move_to(Phase::kDropping);
         enter_flight(member);
       }
       core.abandon_waits(member);
       break;
     case Phase::kWaiting:
-      member.phase = Phase::kIdle;
+      member.phase.move_to(Phase::kIdle);
       core.abandon_waits(member);
       break;
     case Phase::kInserting:
@@ -409,59 +412,62 @@ void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mu
 }  // namespace
 
 Execution* failing_domain(Execution& member) {
-  Execution* const failing = member.domain().tree.failing;
-  PV2_ASSERT(failing == nullptr || failing->tree.failed, "what is said to have failed has failed");
+  Execution* const failing = member.own_head().domain.failing;
+  PV2_ASSERT(failing == nullptr || failing->domain.state != DomainState::kForward,
+             "what is said to have failed has failed");
   return failing;
 }
 
 bool is_in_flight(Execution& head) {
-  const TreeState& tree = head.tree;
-  if (tree.work != nullptr) return true;
-  return (tree.failing == &head ? tree.in_flight_inside : tree.in_flight) != 0;
+  const Domain& domain = head.domain;
+  if (domain.work != nullptr) return true;
+  return (domain.failing == &head ? domain.in_flight_inside : domain.in_flight) != 0;
 }
 
 bool failed_before(Execution& member, CommitSequence sequence) {
-  return member.domain().tree.first_failure < sequence;
+  return member.own_head().domain.first_failure < sequence;
 }
 
 bool is_parked(Execution& member) {
-  const TreeState& own = member.domain().tree;
-  return member.record.parked || own.parked || (own.failing != nullptr && own.failing->tree.parked);
+  const Domain& own = member.own_head().domain;
+  return member.record.parked || own.is_parked() ||
+         (own.failing != nullptr && own.failing->domain.is_parked());
 }
 
 bool stands_still(Execution& member) {
   const Execution* const failed = failing_domain(member);
   const bool has_turn =
-      failed != nullptr && failed->tree.rollback && failed->tree.rollback->has_begun(member);
+      failed != nullptr && failed->domain.rollback && failed->domain.rollback->has_begun(member);
   return is_parked(member) && (member.record.parked || !has_turn);
 }
 
 bool is_to_be_undone(Execution& member) {
   const Execution* const failing = failing_domain(member);
-  if (failing == nullptr || !failing->tree.stopped_for_order) return failing != nullptr;
-  const Execution* head = &member.domain();
-  while (head != failing && !head->tree.failed) head = head->outer_domain();
+  if (failing == nullptr) return false;
+  if (failing->domain.state != DomainState::kStopped) return true;
+  const Execution* head = &member.own_head();
+  while (head != failing && !head->domain.is_stopped()) head = head->outer_domain();
   return head != failing;
 }
 
-bool is_over(Execution& member) { return member.domain().tree.over; }
+bool is_over(Execution& member) { return member.own_head().domain.is_over(); }
 
 bool stop_turns(EngineCore& core, Execution& head, Effects& effects) {
-  if (!head.tree.rollback) return true;
+  if (!head.domain.rollback) return true;
   core.flush();  // so that every kQueued member is in a queue, or polled
   std::vector<Execution*> stopped;
   bool all = true;
-  for (Execution* const member : head.tree.rollback->begun()) {
+  for (Execution* const member : head.domain.rollback->begun()) {
     if (member->phase != Phase::kQueued) continue;
     all = core.scheduler.withdraw(*member) && all;
     if (!all) break;
-    member->phase = Phase::kIdle;
+    member->phase.move_to(Phase::kIdle);
     stopped.push_back(member);
   }
   if (all) return true;
   for (Execution* const member : stopped) {
-    head.tree.rollback->put_back(*member);
-    member->undo_step = 0;
+    head.domain.rollback->put_back(*member);
+    member->turn.step = 0;
   }
   begin_turns(core, head, effects);
   return false;
@@ -469,9 +475,9 @@ bool stop_turns(EngineCore& core, Execution& head, Effects& effects) {
 
 bool can_be_undone(Execution& head) {
   if (beyond_return(head) != nullptr) return false;
-  if (head.root->tree.begun == 0) return true;
+  if (head.root->domain.begun == 0) return true;
   for (const Execution& member : Subtree(head)) {
-    if (member.has_begun_it) return false;
+    if (member.no_return_mark == NoReturn::kBegun) return false;
   }
   return true;
 }
@@ -481,11 +487,11 @@ namespace {
 // Starts, or after a restart continues, the rollback of a domain of which nobody is in flight.
 void begin_rollback(EngineCore& core, Execution& head, Effects& /*effects*/)
     PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(head.tree.failing == &head, "the widest domain that failed is undone");
-  PV2_ASSERT(head.tree.in_flight_inside == 0,
+  PV2_ASSERT(head.domain.failing == &head, "the widest domain that failed is undone");
+  PV2_ASSERT(head.domain.in_flight_inside == 0,
              "nothing is undone beside a step or beside offloaded work");
-  if (head.tree.stopped_for_order) return;
-  if (head.tree.work == nullptr) begin_work(core, head, TreeWork::Kind::kPlan);
+  if (head.domain.state == DomainState::kStopped) return;
+  if (head.domain.work == nullptr) begin_work(core, head, TreeWork::Kind::kPlan);
 }
 
 }  // namespace
@@ -527,7 +533,7 @@ void children_finished(EngineCore& core, Execution& parent, Effects& effects) {
   parent.record.state = ProcedureState::kRunnable;
   if (parent.record.step == 0) {  // it was done, but for its children
     if (has_work(parent)) {
-      parent.phase = Phase::kWaiting;
+      parent.phase.move_to(Phase::kWaiting);
       return;
     }
     return commit_last_record(core, parent, ProcedureState::kSuccess, LastRecord::kOfMember,
@@ -544,7 +550,7 @@ void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
   switch (member.record.state) {
     case ProcedureState::kWaiting:
       if (member.unfinished_children > 0) {
-        member.phase = Phase::kWaiting;
+        member.phase.move_to(Phase::kWaiting);
         member.started = false;
       } else {  // its last child's record was the last thing that happened
         children_finished(core, member, effects);
@@ -556,7 +562,7 @@ void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
       return core.queue(member, Disposition::kBack);
     case ProcedureState::kWaitingTimeout:
       if (member.record.awaits) return core.queue(member, Disposition::kBack);
-      member.phase = Phase::kWaiting;
+      member.phase.move_to(Phase::kWaiting);
       core.arm_timer(member, effects);
       return;
     case ProcedureState::kSuccess:
@@ -578,7 +584,7 @@ bool has_failed_itself(const Execution& member) {
 // Whether a record of its own domain says that it has failed.
 bool has_failed(Execution& head) {
   for (Execution& member : Subtree(head)) {
-    if (has_failed_itself(member) && &member.domain() == &head) return true;
+    if (has_failed_itself(member) && &member.own_head() == &head) return true;
   }
   return false;
 }
@@ -587,15 +593,15 @@ bool has_failed(Execution& head) {
 // have: an outer one before those within it.
 void note_failing(Execution& top) {
   Execution* const outer = top.is_root() ? nullptr : top.outer_domain();
-  PV2_ASSERT(outer == nullptr || outer->tree.failing == nullptr,
+  PV2_ASSERT(outer == nullptr || outer->domain.failing == nullptr,
              "what fails with a wider domain is told so by that");
   for (Execution& member : Subtree(top)) {
     if (!member.is_head()) continue;
-    TreeState& tree = member.tree;
-    Execution* const around = &member == &top ? nullptr : member.outer_domain()->tree.failing;
-    tree.failing = around != nullptr ? around : tree.failed ? &member : nullptr;
-    tree.in_flight_inside = 0;
-    if (tree.failing != nullptr) tree.failing->tree.in_flight_inside += tree.in_flight;
+    Domain& domain = member.domain;
+    Execution* const around = &member == &top ? nullptr : member.outer_domain()->domain.failing;
+    domain.failing = around != nullptr ? around : domain.is_stopped() ? &member : nullptr;
+    domain.in_flight_inside = 0;
+    if (domain.failing != nullptr) domain.failing->domain.in_flight_inside += domain.in_flight;
   }
 }
 
@@ -603,7 +609,8 @@ void note_failing(Execution& top) {
 void find_failed_domains(Execution& top) {
   for (Execution& member : Subtree(top)) {
     if (!has_failed_itself(member)) continue;
-    if (!is_over(member)) member.domain().tree.failed = true;
+    Execution& head = member.own_head();
+    if (head.domain.state == DomainState::kForward) move_to(head, DomainState::kFailed);
   }
 }
 
@@ -611,16 +618,15 @@ void find_failed_domains(Execution& top) {
 // children meanwhile was heard by nobody, so they are counted anew.
 void resume_domain(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  TreeState& tree = head.tree;
-  PV2_ASSERT(tree.failing == &head, "the widest domain that failed goes on as a whole");
-  PV2_ASSERT(tree.in_flight_inside == 0, "nobody is in flight in what goes on again");
+  Domain& domain = head.domain;
+  PV2_ASSERT(domain.failing == &head, "the widest domain that failed goes on as a whole");
+  PV2_ASSERT(domain.in_flight_inside == 0, "nobody is in flight in what goes on again");
   forget_inner_plans(head, effects);
-  tree.failed = tree.rolling_back = false;
-  tree.parked_undos = 0;
-  set_parked(head, false);
-  if (tree.rollback) effects.retired_plans.push_back(std::move(tree.rollback));
-  tree.cause = Status();
-  tree.given_up = false;
+  move_to(head, DomainState::kForward);
+  domain.parked_undos = 0;
+  if (domain.rollback) effects.retired_plans.push_back(std::move(domain.rollback));
+  domain.cause = Status();
+  domain.given_up = false;
   core.flush();
   find_failed_domains(head);
   note_failing(head);
@@ -641,21 +647,22 @@ void resume_domain(EngineCore& core, Execution& head, Effects& effects)
 void find_failures(Execution& root) {
   find_failed_domains(root);
   for (Execution& member : Subtree(root)) {
-    TreeState& tree = member.domain().tree;
+    Domain& domain = member.own_head().domain;
     const InboxMessage* const abort = member.inbox ? member.inbox->abort() : nullptr;
-    if (abort != nullptr) tree.first_failure = std::min(tree.first_failure, abort->sequence);
+    if (abort != nullptr) domain.first_failure = std::min(domain.first_failure, abort->sequence);
     const bool failed = member.record.state == ProcedureState::kFailed ||
                         member.record.state == ProcedureState::kRolledBack;
     if (!failed || !member.record.failure || member.record.failure->error.ok()) continue;
-    tree.first_failure = std::min(tree.first_failure, member.record.failure->sequence);
+    domain.first_failure = std::min(domain.first_failure, member.record.failure->sequence);
   }
   for (Execution& member : Subtree(root)) {
     if (!member.is_head()) continue;
-    TreeState& tree = member.tree;
-    if (!tree.failed) tree.first_failure = CommitSequence{UINT64_MAX};
-    tree.stopped_since = std::min(tree.first_failure, root.tree.first_failure);
+    Domain& domain = member.domain;
+    if (!domain.is_stopped()) domain.first_failure = CommitSequence{UINT64_MAX};
+    domain.stopped_since = std::min(domain.first_failure, root.domain.first_failure);
     if (member.is_root()) continue;
-    tree.first_failure = std::min(tree.first_failure, member.outer_domain()->tree.first_failure);
+    domain.first_failure =
+        std::min(domain.first_failure, member.outer_domain()->domain.first_failure);
   }
   note_failing(root);
 }
@@ -673,7 +680,7 @@ void forget_what_had_not_begun(Execution& root,
     // it may have taken a while.
     const auto at = recorded.find(member.id);
     if (at == recorded.end() || has_tried(member)) continue;
-    if (member.domain().tree.stopped_since < at->second) member.started = false;
+    if (member.own_head().domain.stopped_since < at->second) member.started = false;
   }
 }
 
@@ -702,12 +709,8 @@ void order_published(EngineCore& core, Execution& execution, const StepCommit& c
                      Effects& effects) {
   Execution* const head = failing_domain(execution);
   PV2_ASSERT(head != nullptr, "an order to a parked tree is about one that has failed");
-  TreeState& tree = head->tree;
-  execution.phase = Phase::kIdle;
-  if (commit.next.order == OrderEffect::kBack) {
-    tree.rolling_back = false;
-    set_parked(*head, false);
-  }
+  execution.phase.move_to(Phase::kIdle);
+  if (commit.next.order == OrderEffect::kBack) move_to(*head, DomainState::kFailed);
   left_flight(core, execution, effects);
   if (commit.next.order != OrderEffect::kForward) return;
   if (execution.record.state == ProcedureState::kSuccess && !execution.is_root()) {
@@ -724,7 +727,7 @@ void order_published(EngineCore& core, Execution& execution, const StepCommit& c
 void park_member(EngineCore& core, Execution& member, Effects& effects) {
   PV2_ASSERT(member.record.parked && member.record.failure != nullptr,
              "a record that parks says why");
-  member.phase = Phase::kIdle;
+  member.phase.move_to(Phase::kIdle);
   const Status& why = member.record.failure->parked;
   core.tell(ProcedureNews::Kind::kParked, member, why);
   effects.log(LogLevel::kError, "procedure " + std::to_string(member.id.value) + " (" +
@@ -736,13 +739,13 @@ namespace {
 
 // The end of `head` is durable: its members leave, and their rows.
 void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(head.is_head() && !head.tree.over, "what fails together ends once");
+  PV2_ASSERT(head.is_head() && !head.domain.is_over(), "what fails together ends once");
   PV2_ASSERT(is_finished(head.record.state), "what is over has its last record");
-  head.phase = Phase::kIdle;
-  head.undo_step = 0;
-  head.tree.over = true;  // nobody finds its members any more
+  head.phase.move_to(Phase::kIdle);
+  head.turn.step = 0;
+  move_to(head, DomainState::kOver);  // nobody finds its members any more
   TreeWork& work = begin_work(core, head, TreeWork::Kind::kEnd);
-  const bool has_rows = head.first_child != nullptr ||
+  const bool has_rows = head.links.first_child != nullptr ||
                         (head.is_root() && head.inbox && !head.inbox->messages.empty());
   // Some of them may have been below it: they go first.
   const auto dropped = core.state.dropped.find(head.root->id);
@@ -765,27 +768,28 @@ void domain_ended(EngineCore& core, Execution& head) {
   begin_end(core, head);
 }
 
-void fail_tree(EngineCore& core, Execution& head) {
-  TreeState& tree = head.tree;
-  if (tree.failed) return;
+namespace {
+
+// Nothing of `head` has failed until now.
+void stop_domain(EngineCore& core, Execution& head, DomainState why)
+    PV2_REQUIRES(core.state_mutex) {
+  Domain& domain = head.domain;
   PV2_ASSERT(head.is_head(), "what fails together has a head");
-  PV2_ASSERT(tree.failing == nullptr, "what fails with a wider domain is told so by that");
-  PV2_ASSERT(tree.in_flight_inside == 0, "what has not failed counts its own members");
-  tree.failed = true;
-  tree.failing = &head;
-  tree.in_flight_inside = tree.in_flight;
+  PV2_ASSERT(domain.failing == nullptr, "what fails with a wider domain is told so by that");
+  PV2_ASSERT(domain.in_flight_inside == 0, "what has not failed counts its own members");
+  move_to(head, why);
+  domain.failing = &head;
+  domain.in_flight_inside = domain.in_flight;
   // Others than the one that failed, which is counted until its record has been dealt with; of the
   // domains within it nobody is counted yet.
-  if (tree.in_flight > 1 || head.first_child != nullptr) core.recall_runs();
+  if (domain.in_flight > 1 || head.links.first_child != nullptr) core.recall_runs();
   begin_work(core, head, TreeWork::Kind::kStop);
 }
-
-namespace {
 
 // What was stopped for an order has failed after all, or a domain within it has: each member is
 // looked at again, so that `begun` counts those who have begun their points of no return.
 void stop_again(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
-  TreeWork* const work = head.tree.work;
+  TreeWork* const work = head.domain.work;
   if (work == nullptr) {
     begin_work(core, head, TreeWork::Kind::kStop);
   } else {
@@ -796,26 +800,27 @@ void stop_again(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex
 
 }  // namespace
 
+void fail_tree(EngineCore& core, Execution& head) {
+  if (head.domain.state == DomainState::kForward) stop_domain(core, head, DomainState::kFailed);
+}
+
 void failed_too_late(EngineCore& core, Execution& member) {
   Execution* const failing = failing_domain(member);
   PV2_ASSERT(failing != nullptr, "what fails too late was stopped");
-  if (!failing->tree.stopped_for_order) return;
-  Execution& own = member.domain();
-  if (&own == failing) {
-    failing->tree.stopped_for_order = false;
-  } else {
-    own.tree.failed = true;
-  }
+  if (failing->domain.state != DomainState::kStopped) return;
+  Execution& own = member.own_head();
+  if (!own.domain.is_undone() && !own.domain.is_parked()) move_to(own, DomainState::kFailed);
   stop_again(core, *failing);
 }
 
 void repaired_too_late(EngineCore& core, Execution& member) {
-  Execution& own = member.domain();
-  if (!failing_domain(own)->tree.stopped_for_order || !own.tree.failed) return;
+  Execution& own = member.own_head();
+  const bool is_stopped_around = failing_domain(own)->domain.state == DomainState::kStopped;
+  if (!is_stopped_around || !own.domain.is_stopped()) return;
   if (&own == failing_domain(own) || has_failed(own)) return;
-  own.tree.failed = own.tree.rolling_back = own.tree.given_up = false;
-  own.tree.cause = Status();
-  set_parked(own, false);
+  move_to(own, DomainState::kForward);
+  own.domain.given_up = false;
+  own.domain.cause = Status();
   find_failed_domains(own);  // those within it were forgotten when it was parked
   stop_again(core, *failing_domain(own));
 }
@@ -823,15 +828,14 @@ void repaired_too_late(EngineCore& core, Execution& member) {
 void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
   PV2_ASSERT(root.is_root(), "what is aborted is a tree");
   fail_tree(core, root);
-  TreeState& tree = root.tree;
-  if (tree.stopped_for_order) {
-    tree.stopped_for_order = false;
+  Domain& domain = root.domain;
+  if (domain.state == DomainState::kStopped) {
+    move_to(root, DomainState::kFailed);
     stop_again(core, root);
   }
-  if (tree.in_flight_inside != 0) core.recall_runs();
-  if (tree.in_flight_inside == 0 && !tree.rolling_back && !tree.parked && tree.work == nullptr) {
-    begin_rollback(core, root, effects);
-  }
+  if (domain.in_flight_inside != 0) core.recall_runs();
+  const bool stands = domain.in_flight_inside == 0 && domain.work == nullptr;
+  if (stands && domain.state == DomainState::kFailed) begin_rollback(core, root, effects);
 }
 
 namespace {
@@ -858,31 +862,32 @@ Status why_not_abortable(Execution& root) {
   if (root.phase == Phase::kInserting) {
     return Status(StatusCode::kUnavailable, name + " is just being submitted; try again");
   }
-  if (root.quarantined) return refused("it is quarantined");
-  if (root.tree.ended_by_order) {
+  if (root.is_quarantined()) return refused("it is quarantined");
+  if (root.domain.ending == EndingOrder::kDurable) {
     return refused("an operator has ended it, and it waits for its offloaded work");
   }
-  if (root.tree.parked) return refused("it is parked, and can be neither finished nor undone");
-  if (root.tree.failed && !root.tree.stopped_for_order) {
+  if (root.domain.is_parked())
+    return refused("it is parked, and can be neither finished nor undone");
+  if (root.domain.is_stopped() && root.domain.state != DomainState::kStopped) {
     return refused("it has failed already and is being undone");
   }
-  const bool is_beyond = root.tree.beyond != 0 && !root.record.sent_back;
+  const bool is_beyond = root.domain.beyond != 0 && !root.record.sent_back;
   // Members of a part that fails are counted until that comes to them; those of one that was ended
   // in spite of them, until they have left.
-  if ((is_beyond || root.tree.begun != 0) && root.tree.works != nullptr) {
+  if ((is_beyond || root.domain.begun != 0) && root.domain.works != nullptr) {
     return Status(StatusCode::kUnavailable,
                   name + " cannot be aborted while a part of its tree ends or fails; try again");
   }
   if (is_beyond) {
-    const Execution* const beyond =
-        find_few(root, [](const Execution& member) { return member.is_beyond; });
+    const Execution* const beyond = find_few(
+        root, [](const Execution& member) { return member.no_return_mark == NoReturn::kBeyond; });
     return refused(beyond == nullptr ? "one of its members has passed its point of no return"
                                      : "procedure " + std::to_string(beyond->id.value) +
                                            " has passed its point of no return");
   }
-  if (root.tree.begun != 0) {
-    const Execution* const begun =
-        find_few(root, [](const Execution& member) { return member.has_begun_it; });
+  if (root.domain.begun != 0) {
+    const Execution* const begun = find_few(
+        root, [](const Execution& member) { return member.no_return_mark == NoReturn::kBegun; });
     return refused(begun == nullptr
                        ? "one of its members has begun its point of no return"
                        : "procedure " + std::to_string(begun->id.value) +
@@ -893,7 +898,7 @@ Status why_not_abortable(Execution& root) {
 }
 
 bool stands_before_no_return(const Execution& member) {
-  if (member.undo_step != 0 || member.type == nullptr) return false;
+  if (member.turn.step != 0 || member.type == nullptr) return false;
   const StepInfo* const info = member.type->find_step(member.record.step);
   return info != nullptr && info->kind == StepKind::kPointOfNoReturn;
 }
@@ -901,39 +906,36 @@ bool stands_before_no_return(const Execution& member) {
 bool may_begin(Execution& member) {
   const Execution* const failed = failing_domain(member);
   // Whoever stops its members may not have come to its domain yet.
-  if (failed == nullptr) return member.root->tree.failing == nullptr;
-  if (failed->tree.order_waits) return false;
-  return failed->tree.rolling_back && !failed->is_quarantined() && member.undo_step != 0;
+  if (failed == nullptr) return member.root->domain.failing == nullptr;
+  if (failed->domain.makes_way()) return false;
+  return failed->domain.is_undone() && !failed->is_quarantined() && member.turn.step != 0;
 }
 
 bool makes_way_for_order(Execution& member) {
   const Execution* const failed = failing_domain(member);
-  return failed != nullptr && failed->tree.order_waits;
+  return failed != nullptr && failed->domain.makes_way();
 }
 
 void make_way_for_order(EngineCore& core, Execution& head) {
-  TreeState& tree = head.tree;
-  tree.order_waits = tree.order_may_go_on = true;
-  if (!tree.failed) {
-    fail_tree(core, head);
-    tree.stopped_for_order = true;
-  }
+  Domain& domain = head.domain;
+  domain.ending = EndingOrder::kMayGoOn;
+  if (domain.state == DomainState::kForward) stop_domain(core, head, DomainState::kStopped);
   core.recall_runs();
 }
 
 void put_turn_back(EngineCore& core, Execution& member) {
   if (!makes_way_for_order(member)) return;
   let_order_look(core, *failing_domain(member));
-  member.undo_step = 0;
-  TreeState& tree = failing_domain(member)->tree;
-  if (tree.rollback) tree.rollback->put_back(member);
+  member.turn.step = 0;
+  Domain& domain = failing_domain(member)->domain;
+  if (domain.rollback) domain.rollback->put_back(member);
 }
 
 void drop_from_flight(EngineCore& core, Execution& member) {
   PV2_ASSERT(member.phase == Phase::kInFlight, "what is dropped was taken and has not begun");
-  member.phase = Phase::kIdle;
+  member.phase.move_to(Phase::kIdle);
   put_turn_back(core, member);
-  member.undo_step = 0;  // of a domain within the one that failed: it is planned anew with that
+  member.turn.step = 0;  // of a domain within the one that failed: it is planned anew with that
   core.abandon_waits(member);
   if (member.granted_by_poll()) core.settle(member, Disposition::kParkUnlock);
 }
@@ -950,8 +952,8 @@ Transition as_it_is(const EngineCore& core, const Execution& execution) {
 std::uint32_t step_that_may_have_begun(Execution& member) {
   if (member.record.state == ProcedureState::kFailed) {
     const Execution* const failed = failing_domain(member);
-    const bool planned = failed != nullptr && failed->tree.rollback != nullptr;
-    return planned && member.undo_left > member.record.undo.size() ? member.record.step : 0;
+    const bool planned = failed != nullptr && failed->domain.rollback != nullptr;
+    return planned && member.turn.left > member.record.undo.size() ? member.record.step : 0;
   }
   if (!stands_at_undoable_step(member)) return 0;
   // Of one in flight `started` belongs to its worker.
@@ -959,7 +961,7 @@ std::uint32_t step_that_may_have_begun(Execution& member) {
 }
 
 std::uint32_t step_to_undo(const Execution& execution) {
-  if (execution.undo_step != 0) return execution.undo_step;
+  if (execution.turn.step != 0) return execution.turn.step;
   const bool undoes =
       execution.record.state == ProcedureState::kFailed && execution.record.step == 0;
   return undoes && !execution.record.undo.empty() ? execution.record.undo.back().step : 0;
@@ -991,28 +993,36 @@ bool has_given_up(Execution& member) {
 
 namespace {
 
-void count_no_return(Execution& member, bool is_beyond, bool has_begun_it) {
-  TreeState& tree = member.root->tree;
-  PV2_ASSERT(!member.is_beyond || tree.beyond != 0,
-             "who is past its point of no return is counted");
-  PV2_ASSERT(!member.has_begun_it || tree.begun != 0, "who has begun to pass it is counted");
-  if (member.is_beyond != is_beyond) is_beyond ? ++tree.beyond : --tree.beyond;
-  if (member.has_begun_it != has_begun_it) has_begun_it ? ++tree.begun : --tree.begun;
-  member.is_beyond = is_beyond;
-  member.has_begun_it = has_begun_it;
+void count_no_return(Execution& member, NoReturn now) {
+  Domain& domain = member.root->domain;
+  const NoReturn before = std::exchange(member.no_return_mark, now);
+  if (before == now) return;
+  PV2_ASSERT(before != NoReturn::kBeyond || domain.beyond != 0,
+             "a member past its point of no return is counted");
+  PV2_ASSERT(before != NoReturn::kBegun || domain.begun != 0,
+             "a member that has begun to pass it is counted");
+  if (before == NoReturn::kBeyond) --domain.beyond;
+  if (before == NoReturn::kBegun) --domain.begun;
+  if (now == NoReturn::kBeyond) ++domain.beyond;
+  if (now == NoReturn::kBegun) ++domain.begun;
 }
 
 }  // namespace
 
+NoReturn no_return_now(Execution& member) {
+  if (stands_beyond_return(member)) return NoReturn::kBeyond;
+  const bool has_begun = !is_to_be_undone(member) && has_begun_no_return(member);
+  return has_begun ? NoReturn::kBegun : NoReturn::kAhead;
+}
+
 void note_no_return(Execution& member) {
-  if (!member.has_no_return) return;
-  count_no_return(member, stands_beyond_return(member),
-                  !is_to_be_undone(member) && has_begun_no_return(member));
+  if (member.no_return_mark == NoReturn::kNone) return;
+  count_no_return(member, no_return_now(member));
 }
 
 void note_parked(Execution& member) {
-  auto& standing = member.root->tree.standing;
-  if (member.record.parked || member.tree.parked) {
+  auto& standing = member.root->domain.standing;
+  if (member.record.parked || member.domain.is_parked()) {
     if (!standing) standing = std::make_unique<MembersById>();
     standing->emplace(member.id, &member);
   } else if (standing) {
@@ -1022,41 +1032,42 @@ void note_parked(Execution& member) {
 
 void adopt(Execution& member) {
   PV2_ASSERT(member.root != nullptr && member.head != nullptr, "a member has its place in a tree");
-  PV2_ASSERT(member.first_child == nullptr, "who is new has no children");
+  PV2_ASSERT(member.links.first_child == nullptr, "who is new has no children");
   if (!member.is_root()) link_child(member);
   if (!member.is_root() && member.is_head()) {
-    member.tree.failing = member.outer_domain()->tree.failing;
-    member.tree.over = is_over(*member.parent_execution()) || member.record.reported;
+    member.domain.failing = member.outer_domain()->domain.failing;
+    const bool is_over_already = is_over(*member.parent_execution()) || member.record.reported;
+    if (is_over_already) member.domain.state.move_to(DomainState::kOver);
   }
-  member.has_no_return = may_not_return(member);
+  if (may_not_return(member)) member.no_return_mark = NoReturn::kAhead;
   note_no_return(member);
   if (member.record.parked) note_parked(member);
-  if (member.record.interrupted) ++member.root->tree.heads_that_say_it;
+  if (member.record.interrupted) ++member.root->domain.heads_that_say_it;
 }
 
 void enter_flight(Execution& member) {
-  TreeState& own = member.domain().tree;
-  PV2_ASSERT(!own.over || own.work == nullptr, "nobody of what is over takes flight");
+  Domain& own = member.own_head().domain;
+  PV2_ASSERT(!own.is_over() || own.work == nullptr, "nobody of what is over takes flight");
   ++own.in_flight;
-  if (own.failing != nullptr) ++own.failing->tree.in_flight_inside;
+  if (own.failing != nullptr) ++own.failing->domain.in_flight_inside;
   note_no_return(member);
 }
 
 void left_flight(EngineCore& core, Execution& member, Effects& effects) {
-  TreeState& own = member.domain().tree;
+  Domain& own = member.own_head().domain;
   PV2_ASSERT(own.in_flight > 0, "what leaves flight was in flight");
   --own.in_flight;
   note_no_return(member);
   Execution* const failed = own.failing;
   if (failed == nullptr) return;
-  if (failed->tree.order_waits) let_order_look(core, *failed);
-  PV2_ASSERT(failed->tree.in_flight_inside > 0, "a domain that failed counts all within it");
-  if (--failed->tree.in_flight_inside > 0) return;
-  if (failed->tree.work != nullptr) return;    // that comes to it
-  if (failed->tree.failing != failed) return;  // or that of a domain around it
-  if (failed->tree.rolling_back && failed->tree.rollback) {
+  let_order_look(core, *failed);
+  PV2_ASSERT(failed->domain.in_flight_inside > 0, "a domain that failed counts all within it");
+  if (--failed->domain.in_flight_inside > 0) return;
+  if (failed->domain.work != nullptr) return;    // that comes to it
+  if (failed->domain.failing != failed) return;  // or that of a domain around it
+  if (failed->domain.rollback) {
     begin_turns(core, *failed, effects);
-  } else if (!failed->tree.parked) {
+  } else if (!failed->domain.is_parked()) {
     begin_rollback(core, *failed, effects);
   }
 }
@@ -1065,12 +1076,13 @@ namespace {
 
 void wait_in_turn(EngineCore& core, Execution& execution, const StepCommit& commit,
                   Effects& effects) PV2_REQUIRES(core.state_mutex) {
-  const bool arrived = execution.wake_pending || (execution.inbox && execution.inbox->has_wanted());
+  const bool arrived =
+      execution.wait.wake_pending || (execution.inbox && execution.inbox->has_wanted());
   if (arrived && !commit.next.ends_waits) {
-    execution.wake_pending = false;
+    execution.wait.wake_pending = false;
     return core.queue(execution, Disposition::kFront);
   }
-  execution.phase = Phase::kWaiting;
+  execution.phase.move_to(Phase::kWaiting);
   if (execution.record.deadline) core.arm_timer(execution, effects);
 }
 
@@ -1078,12 +1090,12 @@ void end_turn(EngineCore& core, Execution& head, Execution& execution)
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(!has_work(execution), "an undo is over when its work has ended");
   core.end_reported_wait(execution);  // there is one if an operator passed over its turn
-  execution.undo_step = 0;
+  execution.turn.step = 0;
   execution.stopped.reset();  // that would have been its newest turn
-  PV2_ASSERT(execution.undo_left != 0, "a turn that is over was left");
-  --execution.undo_left;
-  head.tree.rollback->end(execution);
-  if (execution.undo_left == 0 && &execution != &head) {
+  PV2_ASSERT(execution.turn.left != 0, "a turn that is over was left");
+  --execution.turn.left;
+  head.domain.rollback->end(execution);
+  if (execution.turn.left == 0 && &execution != &head) {
     core.settle(execution, Disposition::kParkUnlock);
   }
 }
@@ -1094,28 +1106,29 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
   Execution* const failed = failing_domain(execution);
   PV2_ASSERT(failed != nullptr, "what is undone has failed");
   Execution& head = *failed;
-  TreeState& tree = head.tree;
-  PV2_ASSERT(tree.rolling_back, "an undo is a turn of a rollback");
+  Domain& domain = head.domain;
+  PV2_ASSERT(domain.is_undone(), "an undo is a turn of a rollback");
   const Transition& done = commit.next;
-  execution.phase = Phase::kIdle;
+  execution.phase.move_to(Phase::kIdle);
   if (done.parked) {
     PV2_ASSERT(execution.record.failure != nullptr, "a record that parks says why");
     if (!done.holds_locks && execution.holds_locks()) {
       core.settle(execution, Disposition::kParkUnlock);
     }
-    if (!commit.was_parked) ++tree.parked_undos;
-    return park_tree(core, head, execution.record.failure->parked.to_string(), effects);
+    if (!commit.was_parked) ++domain.parked_undos;
+    return park_tree(core, head, DomainState::kParkedInUndo,
+                     execution.record.failure->parked.to_string(), effects);
   }
   const bool ordered = done.history && is_order(done.history->outcome);
   if (commit.was_parked) {
-    PV2_ASSERT(tree.parked_undos != 0, "an undo that was parked was counted");
-    --tree.parked_undos;
+    PV2_ASSERT(domain.parked_undos != 0, "an undo that was parked was counted");
+    --domain.parked_undos;
   }
-  if (ordered) set_parked(head, tree.parked_undos != 0);
+  if (ordered && domain.parked_undos == 0) move_to(head, DomainState::kRollingBack);
   if (done.undo == UndoChange::kPop) {
     end_turn(core, head, execution);
   } else if (done.requeue) {  // an operator wants the undo tried again
-    tree.rollback->put_back(execution);
+    domain.rollback->put_back(execution);
   } else {  // a wait or a back-off inside the turn
     return wait_in_turn(core, execution, commit, effects);
   }
@@ -1134,16 +1147,17 @@ void finish_root(EngineCore& core, Execution& root, Effects& effects) {
 void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Effects& effects) {
   PV2_ASSERT(root.is_root(), "what is quarantined is a tree");
   PV2_ASSERT(!reason.ok(), "what is quarantined has a reason");
-  if (root.quarantined) return;
-  root.quarantined = true;
-  TreeState& tree = root.tree;
-  if (!tree.failed) {
-    fail_tree(core, root);
-  } else if (tree.work == nullptr) {  // what is being undone of it stops too
+  if (root.is_quarantined()) return;
+  Domain& domain = root.domain;
+  if (domain.state == DomainState::kForward) {
+    stop_domain(core, root, DomainState::kQuarantined);
+  } else if (domain.state == DomainState::kStopped) {
+    stop_again(core, root);
+  } else if (domain.work == nullptr) {  // what is being undone of it stops too
     begin_work(core, root, TreeWork::Kind::kStop);
   }
-  set_parked(root, true);
-  tree.cause = reason;
+  move_to(root, DomainState::kQuarantined);
+  domain.cause = reason;
   core.tell(ProcedureNews::Kind::kQuarantined, root, reason);
   effects.log(LogLevel::kError, "procedure " + std::to_string(root.id.value) + " (" +
                                     std::string(root.name_of_type()) +
@@ -1156,14 +1170,14 @@ namespace {
 
 // What `head` is the head of has failed, and `member` learns it.
 void stop(EngineCore& core, Execution& head, Execution& member) PV2_REQUIRES(core.state_mutex) {
-  if (member.is_head() && member.tree.failing != &head) {
+  if (member.is_head() && member.domain.failing != &head) {
     // Domains within it that were not come to yet go on counting there.
-    if (Execution* const before = std::exchange(member.tree.failing, &head)) {
-      PV2_ASSERT(before->tree.in_flight_inside >= member.tree.in_flight,
+    if (Execution* const before = std::exchange(member.domain.failing, &head)) {
+      PV2_ASSERT(before->domain.in_flight_inside >= member.domain.in_flight,
                  "a domain that failed counts all within it");
-      before->tree.in_flight_inside -= member.tree.in_flight;
+      before->domain.in_flight_inside -= member.domain.in_flight;
     }
-    head.tree.in_flight_inside += member.tree.in_flight;
+    head.domain.in_flight_inside += member.domain.in_flight;
   }
   PV2_ASSERT(failing_domain(member) == &head, "whoever is stopped knows what has failed");
   stop_member(core, member);
@@ -1171,17 +1185,17 @@ void stop(EngineCore& core, Execution& head, Execution& member) PV2_REQUIRES(cor
 }
 
 void stopped(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES(core.state_mutex) {
-  const TreeState& tree = head.tree;
-  if (tree.order_waits) let_order_look(core, head);
-  if (tree.in_flight_inside != 0) core.recall_runs();
-  if (head.is_quarantined() || tree.in_flight_inside != 0) return;
-  if (!tree.rolling_back && !tree.parked) begin_rollback(core, head, effects);
+  const Domain& domain = head.domain;
+  let_order_look(core, head);
+  if (domain.in_flight_inside != 0) core.recall_runs();
+  if (head.is_quarantined() || domain.in_flight_inside != 0) return;
+  if (domain.state == DomainState::kFailed) begin_rollback(core, head, effects);
 }
 
 // Notes what the plan has to know of `member`, and drops the plan of a domain that it is the head
 // of: the new plan replaces that, as after a restart.
 void survey(TreeWork& work, Execution& member, Effects& effects) {
-  member.undo_step = 0;
+  member.turn.step = 0;
   if (&member != &work.head) {
     forget_that_it_was_stopped(member);
     if (is_live_head(member)) forget_plan(member, effects);
@@ -1200,14 +1214,13 @@ void survey(TreeWork& work, Execution& member, Effects& effects) {
 // Whether a rollback can be planned.
 bool surveyed(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   Execution& head = work.head;
-  TreeState& tree = head.tree;
+  Domain& domain = head.domain;
   core.flush();  // the last one in flight may just have given its locks back, and be the first to
                  // be undone
-  tree.cause = cause_of(head, work.first);
+  domain.cause = cause_of(head, work.first);
   if (work.beyond == nullptr || head.record.sent_back) return true;
-  tree.rolling_back = true;
-  park_tree(core, head,
-            "it failed (" + tree.cause.to_string() + ") after procedure " +
+  park_tree(core, head, DomainState::kParkedBeyond,
+            "it failed (" + domain.cause.to_string() + ") after procedure " +
                 std::to_string(work.beyond->id.value) + " had passed its point of no return",
             effects);
   return false;
@@ -1225,14 +1238,14 @@ void plan(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
 }
 
 void planned(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
-  TreeState& tree = work.head.tree;
+  Domain& domain = work.head.domain;
   PV2_ASSERT(work.plan != nullptr, "what is planned has a plan");
-  tree.rollback = std::move(work.plan);
-  tree.rolling_back = true;
-  tree.parked_undos = work.parked_undos;
+  domain.rollback = std::move(work.plan);
+  move_to(work.head, DomainState::kRollingBack);
+  domain.parked_undos = work.parked_undos;
   // Before a restart, or as part of a domain within this one.
   if (const Execution* const parked = work.parked) {
-    park_tree(core, work.head,
+    park_tree(core, work.head, DomainState::kParkedInUndo,
               parked->record.failure ? parked->record.failure->shown().to_string() : "", effects);
   }
 }
@@ -1245,18 +1258,18 @@ bool has_messages(const Execution& member) {
 void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(!has_work(member), "who leaves has no work outstanding");
-  PV2_ASSERT(member.first_child == nullptr, "who leaves has no children that are left");
+  PV2_ASSERT(member.links.first_child == nullptr, "who leaves has no children that are left");
   PV2_ASSERT(member.phase != Phase::kInFlight, "who leaves has no record on the way");
-  PV2_ASSERT(member.tree.work == nullptr, "nothing is being done to what is under who leaves");
+  PV2_ASSERT(member.domain.work == nullptr, "nothing is being done to what is under who leaves");
   PV2_ASSERT(member.waiters.empty(), "nobody waits for a result of who leaves");
   Looks::one();
   if (member.type != nullptr) {  // else it is bypassed by a program that does not know it
     TypeCounts& counts = core.counts_of(*member.type);
     ++(member.record.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
   }
-  count_no_return(member, false, false);
-  if (member.root->tree.standing) member.root->tree.standing->erase(member.id);
-  if (member.record.interrupted) --member.root->tree.heads_that_say_it;
+  count_no_return(member, NoReturn::kNone);
+  if (member.root->domain.standing) member.root->domain.standing->erase(member.id);
+  if (member.record.interrupted) --member.root->domain.heads_that_say_it;
   core.abandon_waits(member);
   core.settle(member, Disposition::kComplete);
   core.state.live.erase(member.id);
@@ -1268,7 +1281,7 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
     if (walk->at() == &member) walk->move();
   }
   if (!member.is_root()) unlink_child(member);
-  if (member.tree.rollback) effects.retired_plans.push_back(std::move(member.tree.rollback));
+  if (member.domain.rollback) effects.retired_plans.push_back(std::move(member.domain.rollback));
   effects.retired.emplace_back(&member);
 }
 
@@ -1281,7 +1294,7 @@ void leave(EngineCore& core, TreeWork& work, Execution& member, Effects& effects
                              head.record.state == ProcedureState::kRolledBack &&
                              member.is_undone_with_its_tree();
   if (ended_with_it && !head.is_root()) member.record.state = ProcedureState::kRolledBack;
-  if (ended_with_it) core.tell(ProcedureNews::Kind::kFinished, member, head.tree.cause);
+  if (ended_with_it) core.tell(ProcedureNews::Kind::kFinished, member, head.domain.cause);
   if (&member == &root) {
     core.tell(ProcedureNews::Kind::kFinished, root,
               root.record.failure ? root.record.failure->error : Status());
@@ -1292,24 +1305,25 @@ void leave(EngineCore& core, TreeWork& work, Execution& member, Effects& effects
 // Whoever is below a head whose failure was reported has left; its parent is told.
 void report_end(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  TreeState& tree = head.tree;
-  PV2_ASSERT(head.first_child == nullptr, "all below a head leave before its end is reported");
+  Domain& domain = head.domain;
+  PV2_ASSERT(head.links.first_child == nullptr,
+             "all below a head leave before its end is reported");
   PV2_ASSERT(head.record.failure != nullptr, "a failure that is reported is known");
-  PV2_ASSERT(tree.in_flight == 0, "nobody of what is over is in flight");
+  PV2_ASSERT(domain.in_flight == 0, "nobody of what is over is in flight");
   core.abandon_waits(head);
   if (head.holds_locks()) core.settle(head, Disposition::kParkUnlock);
   head.record.holds_locks = false;  // whatever its own record says
   PV2_ASSERT(head.record.state == ProcedureState::kRolledBack, "what is reported is undone");
   head.record.parked = false;
-  set_parked(head, false);
-  core.tell(ProcedureNews::Kind::kFinished, head, tree.cause);
-  const bool in_wider = tree.failing != nullptr && tree.failing != &head;
-  tree.failed = tree.rolling_back = tree.given_up = false;
-  tree.stopped_for_order = tree.order_waits = tree.order_may_go_on = false;
-  tree.parked_undos = 0;
-  if (tree.rollback) effects.retired_plans.push_back(std::move(tree.rollback));
-  if (!in_wider) tree.failing = nullptr;
-  if (!in_wider) tree.in_flight_inside = 0;
+  note_parked(head);
+  core.tell(ProcedureNews::Kind::kFinished, head, domain.cause);
+  const bool in_wider = domain.failing != nullptr && domain.failing != &head;
+  domain.given_up = false;
+  domain.ending = EndingOrder::kNone;
+  domain.parked_undos = 0;
+  if (domain.rollback) effects.retired_plans.push_back(std::move(domain.rollback));
+  if (!in_wider) domain.failing = nullptr;
+  if (!in_wider) domain.in_flight_inside = 0;
   core.flush();
   effects.log(
       LogLevel::kInfo,
@@ -1320,10 +1334,10 @@ void report_end(EngineCore& core, Execution& head, Effects& effects)
 
 // The first work on a tree is over, and its head is free for another one.
 std::unique_ptr<TreeWork> take_off(TreeWork& work) {
-  auto& queue = work.head.root->tree.works->queue;
-  PV2_ASSERT(queue.front().get() == &work && work.head.tree.work == &work,
+  auto& queue = work.head.root->domain.works->queue;
+  PV2_ASSERT(queue.front().get() == &work && work.head.domain.work == &work,
              "a head knows the work on its members, and the first one is done");
-  work.head.tree.work = nullptr;
+  work.head.domain.work = nullptr;
   std::unique_ptr<TreeWork> over = std::move(queue.front());
   queue.pop_front();
   return over;
@@ -1397,12 +1411,12 @@ void plan_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(c
 
 void end_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   Execution& head = work.head;
-  while (work.at != &head || head.first_child != nullptr) {
+  while (work.at != &head || head.links.first_child != nullptr) {
     if (!core.looks.have_room()) return;
     Execution& member = *work.at;
-    if (member.first_child != nullptr) {
+    if (member.links.first_child != nullptr) {
       Looks::one();
-      work.at = member.first_child;
+      work.at = member.links.first_child;
     } else {
       work.at = member.parent_execution();
       leave(core, work, member, effects);
@@ -1418,7 +1432,7 @@ void go_on(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core
   Execution& head = work.head;
   PV2_ASSERT(!work.is_outside, "what is sorted without the mutex has no turn");
   // A domain around it has failed meanwhile, and that covers this one.
-  const bool taken_over = head.tree.failing != &head && work.kind != Kind::kEnd;
+  const bool taken_over = head.domain.failing != &head && work.kind != Kind::kEnd;
   if (taken_over) return void(take_off(work));
   if (head.is_quarantined() && work.kind != Kind::kStop && work.kind != Kind::kEnd) {
     const auto over = take_off(work);
@@ -1452,11 +1466,11 @@ bool is_spent(const Execution& member) {
 }
 
 void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(is_spent(child) && child.phase == Phase::kIdle && child.tree.work == nullptr,
+  PV2_ASSERT(is_spent(child) && child.phase == Phase::kIdle && child.domain.work == nullptr,
              "who leaves before its tree has ended");
   // Of works that have not begun the cursor is at their heads. Who has taken a work off drops
   // nobody before its tree has another one, or none.
-  if (const TreeWorks* const works = child.root->tree.works) {
+  if (const TreeWorks* const works = child.root->domain.works) {
     PV2_ASSERT(!works->queue.empty(), "a tree has works as long as one of them is not over");
     TreeCursor& cursor = works->queue.front()->cursor;
     if (cursor.at() == &child) cursor.move();
@@ -1486,20 +1500,20 @@ namespace {
 void drop_ended(EngineCore& core, Execution& parent, std::size_t& most, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   const bool has_ended = is_spent(parent);
-  while (Execution* const child = parent.unexamined) {
+  while (Execution* const child = parent.links.unexamined) {
     if (most == 0) return;
     --most;
     Looks::one();
-    const bool is_of_last_spawn = child->spawned_at == parent.last_child->spawned_at;
+    const bool is_of_last_spawn = child->spawned_at == parent.links.last_child->spawned_at;
     if (is_of_last_spawn && !has_ended) return;
     const bool spent = is_spent(*child);
-    if (child->tree.work != nullptr) return;  // what is below it leaves already
-    if (spent && child->unexamined != nullptr) {
+    if (child->domain.work != nullptr) return;  // what is below it leaves already
+    if (spent && child->links.unexamined != nullptr) {
       drop_ended(core, *child, most, effects);
-      if (child->unexamined != nullptr) return;  // the next record goes on with them
+      if (child->links.unexamined != nullptr) return;  // the next record goes on with them
     }
-    parent.unexamined = child->next_sibling;
-    if (spent && child->first_child == nullptr) drop(core, *child, effects);
+    parent.links.unexamined = child->links.next_sibling;
+    if (spent && child->links.first_child == nullptr) drop(core, *child, effects);
   }
 }
 
@@ -1516,9 +1530,9 @@ void drop_all_ended(EngineCore& core, Execution& root, Effects& effects) {
   for (auto at = members.rbegin(); at != members.rend(); ++at) {  // children before their parents
     const Execution* before = nullptr;
     do {
-      before = (*at)->unexamined;
+      before = (*at)->links.unexamined;
       drop_ended_children(core, **at, effects);
-    } while ((*at)->unexamined != before && (*at)->unexamined != nullptr);
+    } while ((*at)->links.unexamined != before && (*at)->links.unexamined != nullptr);
   }
 }
 
@@ -1537,7 +1551,7 @@ void sort_collected(TreeWork& work) {
 void go_on_with_sorted(EngineCore& core, TreeWork& work) {
   auto& outside = core.state.works_outside;
   const auto at = std::find_if(outside.begin(), outside.end(), [&](const TreeWorks& works) {
-    return &works == work.head.root->tree.works;
+    return &works == work.head.root->domain.works;
   });
   PV2_ASSERT(at != outside.end() && work.is_outside, "what was sorted was left to be sorted");
   work.is_outside = false;
@@ -1550,7 +1564,7 @@ bool do_tree_works(EngineCore& core, Effects& effects) {
     TreeWorks& works = all.front();
     go_on(core, *works.queue.front(), effects);
     if (works.queue.empty()) {
-      works.root.tree.works = nullptr;
+      works.root.domain.works = nullptr;
       effects.durable.splice_back(std::exchange(works.put_off, {}));
       all.pop_front();
       continue;

@@ -51,6 +51,8 @@ void children_finished(EngineCore& core, Execution& parent, Effects& effects)
 /// Has its root count whether it is past its point of no return, or has begun to pass it. Called
 /// whenever that may have changed: it takes flight or has left it, is stopped, or goes on.
 void note_no_return(Execution& member);
+/// What it is then counted as, if its type has such a point.
+[[nodiscard]] NoReturn no_return_now(Execution& member);
 /// Has its root know whether it is parked, or what it is the head of.
 void note_parked(Execution& member);
 

@@ -15,39 +15,44 @@ namespace pv2 {
 /// `child`, which belongs to its parent, is the youngest of its children from now on.
 inline void link_child(Execution& child) {
   Execution& parent = *child.parent_execution();
-  PV2_ASSERT(child.prev_sibling == nullptr && parent.first_child != &child,
+  PV2_ASSERT(child.links.prev_sibling == nullptr && parent.links.first_child != &child,
              "a child is linked once");
   PV2_ASSERT(child.root == parent.root, "a child is of the tree of its parent");
-  PV2_ASSERT((parent.first_child == nullptr) == (parent.last_child == nullptr),
+  PV2_ASSERT((parent.links.first_child == nullptr) == (parent.links.last_child == nullptr),
              "who has an oldest child has a youngest one");
-  PV2_ASSERT(parent.last_child == nullptr || parent.last_child->next_sibling == nullptr,
-             "the youngest child has no younger sibling");
-  PV2_ASSERT(parent.last_child == nullptr || parent.last_child->id < child.id,
+  PV2_ASSERT(
+      parent.links.last_child == nullptr || parent.links.last_child->links.next_sibling == nullptr,
+      "the youngest child has no younger sibling");
+  PV2_ASSERT(parent.links.last_child == nullptr || parent.links.last_child->id < child.id,
              "children are linked in order of spawning");
-  if (parent.unexamined == nullptr) parent.unexamined = &child;  // all before it were seen
-  child.prev_sibling = parent.last_child;
-  (parent.last_child != nullptr ? parent.last_child->next_sibling : parent.first_child) = &child;
-  parent.last_child = &child;
+  if (parent.links.unexamined == nullptr)
+    parent.links.unexamined = &child;  // all before it were seen
+  child.links.prev_sibling = parent.links.last_child;
+  (parent.links.last_child != nullptr ? parent.links.last_child->links.next_sibling
+                                      : parent.links.first_child) = &child;
+  parent.links.last_child = &child;
 }
 
 /// `child`, which has no children any more, leaves the tree.
 inline void unlink_child(Execution& child) {
   Execution& parent = *child.parent_execution();
-  if (parent.unexamined == &child) parent.unexamined = child.next_sibling;
-  PV2_ASSERT(child.first_child == nullptr, "whoever leaves a tree has no children in it");
-  PV2_ASSERT(child.prev_sibling != nullptr || parent.first_child == &child,
+  if (parent.links.unexamined == &child) parent.links.unexamined = child.links.next_sibling;
+  PV2_ASSERT(child.links.first_child == nullptr, "whoever leaves a tree has no children in it");
+  PV2_ASSERT(child.links.prev_sibling != nullptr || parent.links.first_child == &child,
              "whoever leaves a tree was linked");
-  PV2_ASSERT(child.prev_sibling == nullptr || child.prev_sibling->next_sibling == &child,
-             "an older sibling knows who comes after it");
-  PV2_ASSERT(child.next_sibling == nullptr || child.next_sibling->prev_sibling == &child,
-             "a younger sibling knows who comes before it");
-  PV2_ASSERT(child.next_sibling != nullptr || parent.last_child == &child,
+  PV2_ASSERT(
+      child.links.prev_sibling == nullptr || child.links.prev_sibling->links.next_sibling == &child,
+      "an older sibling knows who comes after it");
+  PV2_ASSERT(
+      child.links.next_sibling == nullptr || child.links.next_sibling->links.prev_sibling == &child,
+      "a younger sibling knows who comes before it");
+  PV2_ASSERT(child.links.next_sibling != nullptr || parent.links.last_child == &child,
              "who has no younger sibling is the youngest");
-  (child.prev_sibling != nullptr ? child.prev_sibling->next_sibling : parent.first_child) =
-      child.next_sibling;
-  (child.next_sibling != nullptr ? child.next_sibling->prev_sibling : parent.last_child) =
-      child.prev_sibling;
-  child.next_sibling = child.prev_sibling = nullptr;
+  (child.links.prev_sibling != nullptr ? child.links.prev_sibling->links.next_sibling
+                                       : parent.links.first_child) = child.links.next_sibling;
+  (child.links.next_sibling != nullptr ? child.links.next_sibling->links.prev_sibling
+                                       : parent.links.last_child) = child.links.prev_sibling;
+  child.links.next_sibling = child.links.prev_sibling = nullptr;
 }
 
 /// A place on a walk over a member and all its descendants, parents before their children, children
@@ -63,12 +68,12 @@ class TreeCursor {
   void move() noexcept {
     PV2_ASSERT(at_ != nullptr, "a walk that is over goes no further");
     Looks::one();
-    if (!from_below_ && at_->first_child != nullptr) {
-      at_ = at_->first_child;
+    if (!from_below_ && at_->links.first_child != nullptr) {
+      at_ = at_->links.first_child;
     } else if (at_ == top_) {
       at_ = nullptr;
-    } else if (at_->next_sibling != nullptr) {
-      at_ = at_->next_sibling;
+    } else if (at_->links.next_sibling != nullptr) {
+      at_ = at_->links.next_sibling;
       from_below_ = false;
     } else {
       PV2_ASSERT(at_->parent != nullptr, "a walk comes back to where it began");
@@ -110,7 +115,7 @@ class Subtree {
 /// Whether `member` is of the domain of `head`, or of one within it.
 inline bool is_within(Execution& member, const Execution& head) noexcept {
   if (head.is_root()) return true;
-  Execution* at = &member.domain();
+  Execution* at = &member.own_head();
   while (at != nullptr && at != &head) at = at->outer_domain();
   return at != nullptr;
 }
@@ -131,7 +136,7 @@ Execution* find_within(const std::unique_ptr<MembersById>& members, const Execut
 /// The one before `child` of those that the same step spawned; nullptr: it was the first.
 inline Execution* older_of_spawn(const Execution& child) noexcept {
   Looks::one();
-  Execution* const older = child.prev_sibling;
+  Execution* const older = child.links.prev_sibling;
   PV2_ASSERT(older == nullptr || older->parent == child.parent, "siblings have one parent");
   return older != nullptr && older->spawned_at == child.spawned_at ? older : nullptr;
 }

@@ -35,11 +35,11 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
     same.error = execution.record.failure->error;
     same.undo_error = execution.record.failure->undo;
   }
-  if (execution.undo_step != 0) {  // its turn is to come
+  if (execution.turn.step != 0) {  // its turn is to come
     same.undo = UndoChange::kPush;
     same.undo_is_unfinished = true;
   }
-  update_state(execution, same, execution.undo_step, commit.batch);
+  update_state(execution, same, execution.turn.step, commit.batch);
 }
 
 }  // namespace
@@ -224,7 +224,7 @@ void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
     for (SchedulerEntry* entry : std::span(polled.entries).first(polled.count)) {
       auto& execution = static_cast<Execution&>(*entry);
       if (execution.phase == Phase::kDropping) {
-        execution.phase = Phase::kIdle;
+        execution.phase.move_to(Phase::kIdle);
         if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
         left_flight(core_, execution, effects);
         continue;
@@ -232,30 +232,30 @@ void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
       PV2_ASSERT(execution.phase == Phase::kQueued, "what is polled was queued");
       if (halted) continue;  // it stays as its last record says
       const bool failed =
-          failing_domain(execution) != nullptr || execution.root->tree.failing != nullptr;
-      if (failed && execution.undo_step == 0) {  // and whoever stops its members comes to it yet
-        execution.phase = Phase::kIdle;
+          failing_domain(execution) != nullptr || execution.root->domain.failing != nullptr;
+      if (failed && execution.turn.step == 0) {  // and whoever stops its members comes to it yet
+        execution.phase.move_to(Phase::kIdle);
         if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
         core_.abandon_waits(execution);
         continue;
       }
       if (makes_way_for_order(execution)) {
-        execution.phase = Phase::kIdle;
+        execution.phase.move_to(Phase::kIdle);
         if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
         put_turn_back(core_, execution);
         continue;
       }
-      if (execution.root->tree.abort_accepted && stands_before_no_return(execution)) {
-        execution.phase = Phase::kWaiting;  // for the abort, which ends all its waits
+      if (execution.root->domain.abort_accepted && stands_before_no_return(execution)) {
+        execution.phase.move_to(Phase::kWaiting);  // for the abort, which ends all its waits
         if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
         continue;
       }
-      PV2_ASSERT(!execution.root->tree.failed || execution.undo_step != 0,
+      PV2_ASSERT(!execution.root->domain.is_stopped() || execution.turn.step != 0,
                  "what is queued in a tree that failed has its turn to be undone");
-      PV2_ASSERT(execution.timer_index == Execution::kNoTimer, "who is taken waits for no time");
+      PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer, "who is taken waits for no time");
       PV2_ASSERT(taken.count < kRun, "no more is taken than was polled");
-      execution.phase = Phase::kInFlight;
-      execution.wake_pending = false;
+      execution.phase.move_to(Phase::kInFlight);
+      execution.wait.wake_pending = false;
       enter_flight(execution);
       taken.jobs[taken.count++] = {&execution, core_.state.spare_steps.take().release()};
     }
@@ -283,7 +283,7 @@ bool Workers::call_back(WorkerRun& run, Which which) {
         drop_from_flight(core_, execution);
         continue;
       }
-      execution.phase = Phase::kQueued;
+      execution.phase.move_to(Phase::kQueued);
       if (!halted) core_.settle(execution, Disposition::kReturn);
     }
     core_.flush();
@@ -317,7 +317,7 @@ StepCommit* Workers::run_step(StepJob job, const Worker& worker) {
   Effects effects;
   {
     StateLock lock(core_);
-    execution.phase = Phase::kIdle;
+    execution.phase.move_to(Phase::kIdle);
     quarantine_tree(core_, *execution.root, step.error(), effects);
     left_flight(core_, execution, effects);
   }

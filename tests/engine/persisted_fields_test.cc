@@ -282,9 +282,15 @@ std::vector<SpoiledField> every_field() {
       in_header("visit of the parent that spawned it",
                 [](Record& r) { return r.header.parent && ++r.execution.spawned_at != 0; }),
       in_header("failure is reported",
-                [](Record& r) { return r.header.parent && (r.execution.reports = true); }),
+                [](Record& r) {
+                  return r.header.parent &&
+                         ((r.execution.on_failure = OnFailure::kReport) != OnFailure::kFailTree);
+                }),
       in_header("undone beside its siblings",
-                [](Record& r) { return r.header.parent && (r.execution.undone_beside = true); }),
+                [](Record& r) {
+                  return r.header.parent &&
+                         ((r.execution.undo_order = UndoOrder::kConcurrent) != UndoOrder::kReverse);
+                }),
       in_message([](InboxMessage& message) { message.payload = "never"; }),
       in_message([](InboxMessage& message) { message.name = "stop"; }),
       in_message([](InboxMessage& message) { message.at += 1us; }),

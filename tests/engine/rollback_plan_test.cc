@@ -25,7 +25,7 @@ Execution& add(Members& members, Execution* parent, std::uint64_t spawned_at, bo
   Execution& member = *members.emplace_back(std::make_unique<Execution>());
   member.id = ProcedureId{members.size()};
   member.spawned_at = spawned_at;
-  member.undone_beside = beside;
+  if (beside) member.undo_order = UndoOrder::kConcurrent;
   member.belong_to(parent);
   return member;
 }
@@ -48,7 +48,9 @@ bool are_independent(const Execution& a, const Execution& b) {
   if (depth == to_a.size() || depth == to_b.size()) return false;
   const Execution& from_a = *to_a[depth];
   const Execution& from_b = *to_b[depth];
-  return from_a.undone_beside && from_b.undone_beside && from_a.spawned_at == from_b.spawned_at;
+  const bool both =
+      from_a.undo_order == UndoOrder::kConcurrent && from_b.undo_order == UndoOrder::kConcurrent;
+  return both && from_a.spawned_at == from_b.spawned_at;
 }
 
 struct ModelTurn {

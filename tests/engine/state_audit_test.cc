@@ -114,7 +114,7 @@ TEST_CASE("the audit names what is spoiled of a tree that goes forward") {
     return *state.live.find(root)->second;
   };
   const auto child = [parent](EngineState& state) -> Execution& {
-    return *parent(state).first_child;
+    return *parent(state).links.first_child;
   };
   const std::vector<Spoil> spoils = {
       one_more<std::uint32_t>(
@@ -122,22 +122,24 @@ TEST_CASE("the audit names what is spoiled of a tree that goes forward") {
           [=](EngineState& state) -> std::uint32_t& { return parent(state).unfinished_children; }),
       one_more<std::uint32_t>(
           "the number in flight of its domain is said to be 1, and is 0",
-          [=](EngineState& state) -> std::uint32_t& { return parent(state).tree.in_flight; }),
+          [=](EngineState& state) -> std::uint32_t& { return parent(state).domain.in_flight; }),
       one_more<std::uint32_t>(
           "the number in flight of what failed with it is said to be 1, and is 0",
           [=](EngineState& state) -> std::uint32_t& {
-            return parent(state).tree.in_flight_inside;
+            return parent(state).domain.in_flight_inside;
           }),
       one_more<std::uint32_t>(
           "the number of its members past their point of no return is said to be 1, and is 0",
-          [=](EngineState& state) -> std::uint32_t& { return parent(state).tree.beyond; }),
+          [=](EngineState& state) -> std::uint32_t& { return parent(state).domain.beyond; }),
       one_more<std::uint32_t>(
           "the number of its members that have begun to pass it is said to be 1, and is 0",
-          [=](EngineState& state) -> std::uint32_t& { return parent(state).tree.begun; }),
+          [=](EngineState& state) -> std::uint32_t& { return parent(state).domain.begun; }),
       set("it is parked, and its root does not know",
           [=](EngineState& state, bool to) { child(state).record.parked = to; }),
       set("it does not know what around it has failed",
-          [=](EngineState& state, bool to) { parent(state).tree.failed = to; }),
+          [=](EngineState& state, bool to) {
+            parent(state).domain.state.corrupt(to ? DomainState::kFailed : DomainState::kForward);
+          }),
   };
   check_all(machine, spoils);
 
@@ -156,24 +158,24 @@ TEST_CASE("the audit names what is spoiled of a tree that goes forward") {
                       set("its youngest child is another one",
                           [=](EngineState& state, bool to) {
                             Execution& first = child(state);
-                            parent(state).last_child = to ? &first : first.next_sibling;
+                            parent(state).links.last_child = to ? &first : first.links.next_sibling;
                           }),
                       set("its older sibling is another one",
                           [=](EngineState& state, bool to) {
                             Execution& first = child(state);
-                            first.next_sibling->prev_sibling = to ? nullptr : &first;
+                            first.links.next_sibling->links.prev_sibling = to ? nullptr : &first;
                           }),
                       set("it has a timer, and does not wait",
                           [=](EngineState& state, bool to) {
-                            child(state).phase = to ? Phase::kIdle : Phase::kWaiting;
+                            child(state).phase.corrupt(to ? Phase::kIdle : Phase::kWaiting);
                           }),
                       set("nothing will happen to it",
                           [=](EngineState& state, bool to) {
-                            child(state).phase = to ? Phase::kIdle : Phase::kWaiting;
+                            child(state).phase.corrupt(to ? Phase::kIdle : Phase::kWaiting);
                           }),
                       set("not due when it says",
                           [=](EngineState& state, bool to) {
-                            child(state).due += std::chrono::seconds(to ? 1 : -1);
+                            child(state).wait.due += std::chrono::seconds(to ? 1 : -1);
                           }),
                       set("it has unfinished children, and does not wait for them",
                           [=](EngineState& state, bool to) {
@@ -181,7 +183,7 @@ TEST_CASE("the audit names what is spoiled of a tree that goes forward") {
                                 to ? ProcedureState::kRunnable : ProcedureState::kWaiting;
                           }),
                       set("a step of it is undone", [=](EngineState& state, bool to) {
-                        child(state).undo_step = to ? 1 : 0;
+                        child(state).turn.step = to ? 1 : 0;
                       })});
 }
 
@@ -193,20 +195,20 @@ TEST_CASE("the audit names what is spoiled of a tree that is undone") {
     return *state.live.find(root)->second;
   };
   const auto youngest = [parent](EngineState& state) -> Execution& {
-    return *parent(state).last_child;
+    return *parent(state).links.last_child;
   };
   check_all(machine,
             {one_more<std::uint32_t>(
                  "the number of its steps that are left to undo",
-                 [=](EngineState& state) -> std::uint32_t& { return youngest(state).undo_left; }),
+                 [=](EngineState& state) -> std::uint32_t& { return youngest(state).turn.left; }),
              set("undoes no step",
-                 [=](EngineState& state, bool to) { parent(state).undo_step = to ? 0 : 2; }),
+                 [=](EngineState& state, bool to) { parent(state).turn.step = to ? 0 : 2; }),
              set("it goes forward",
                  [=](EngineState& state, bool to) {
-                   youngest(state).phase = to ? Phase::kWaiting : Phase::kIdle;
+                   youngest(state).phase.corrupt(to ? Phase::kWaiting : Phase::kIdle);
                  }),
              set("does not know what around it has failed", [=](EngineState& state, bool to) {
-               parent(state).tree.failing = to ? nullptr : &parent(state);
+               parent(state).domain.failing = to ? nullptr : &parent(state);
              })});
 }
 
