@@ -54,7 +54,7 @@ TEST_CASE("a move that is not in the table ends the process") {
     state.move_to(DomainState::kForward);
   });
   CHECK(aborted);
-  CHECK_THAT(text, testing::ContainsSubstring("a state moves along its table"));
+  CHECK_THAT(text, ContainsSubstring("a state moves along its table"));
 }
 
 }  // namespace

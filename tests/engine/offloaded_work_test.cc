@@ -677,16 +677,23 @@ TEST_CASE("offloaded work that hangs is listed, reported once, and again after a
   OffloadControl* const control = runs.get_future().get();
 
   engine.clock->advance(9s);
-  const auto running = executor->running();
+  // The step that offloaded it may not have ended yet.
+  const auto offloaded_now = [&] {
+    auto running = executor->running();
+    std::erase_if(running, [](const RunningProcedure& one) {
+      return one.kind != RunningProcedure::Kind::kOffloaded;
+    });
+    return running;
+  };
+  const auto running = offloaded_now();
   REQUIRE(running.size() == 1);
-  CHECK(running[0].kind == RunningProcedure::Kind::kOffloaded);
   CHECK(running[0].id == id);
   CHECK(running[0].step_name == "ONE");
   CHECK(running[0].age == 9s);
   CHECK_FALSE(running[0].heartbeat.has_value());
   control->heartbeat();
   engine.clock->advance(9s);
-  CHECK(executor->running()[0].heartbeat == 9s);
+  CHECK(offloaded_now()[0].heartbeat == 9s);
   engine.clock->advance(1s);
   const RunningProcedure reported = first.get_future().get();
   CHECK(reported.kind == RunningProcedure::Kind::kOffloaded);
