@@ -110,7 +110,7 @@ void write(Execution& member, std::unique_ptr<StepCommit> commit, Effects& effec
              "who is given up stood in a line, or waited for somebody");
   PV2_ASSERT(member.wait.timer_index == Wait::kNoTimer, "who was taken out waits for no time");
   commit->execution = &member;
-  update_state(member, commit->next, commit->was_undo ? member.turn.step : member.record.step,
+  update_state(member, commit->next, commit->is_undo() ? member.turn.step : member.record.step,
                commit->batch);
   member.phase.move_to(Phase::kInFlight);
   enter_flight(member);
@@ -147,7 +147,7 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
   if (!take_out(core, member)) return;
   auto commit = core.state.spare_steps.take();
   PV2_ASSERT(member.turn.step != 0, "an undo that is parked is under way");
-  commit->was_undo = true;
+  commit->kind = StepCommit::Kind::kUndo;
   Transition& next = commit->next;
   next.begin(member.record, core.clock.wall_now());
   next.state = ProcedureState::kFailed;

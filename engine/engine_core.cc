@@ -108,6 +108,20 @@ void EngineCore::write_watermark(std::uint64_t next_id, std::function<void(Statu
   effects.commits.push_back(*commit.release());
 }
 
+void WatermarkCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  const std::unique_ptr<WatermarkCommit> owned(this);
+  core.state.durable_watermark = next_id;
+  core.state.watermark_on_the_way = false;
+  if (answer) effects.answers.push_back([answer = std::move(answer)] { answer(Status()); });
+}
+
+void WatermarkCommit::failed(EngineCore& /*core*/, const RequestFailure& why, Effects& effects) {
+  const std::unique_ptr<WatermarkCommit> owned(this);
+  if (!answer) return;
+  effects.answers.push_back(
+      [answer = std::move(answer), unknown = why.unknown] { answer(unknown); });
+}
+
 Status EngineCore::unavailable() const {
   if (!state.store_failure.ok()) return state.store_failure;
   if (state.stopping) {

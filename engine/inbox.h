@@ -15,7 +15,6 @@
 #include <pv2/base/status.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -50,11 +49,10 @@ struct SignalWish {
   std::size_t known = 0;
 };
 
-/// What a record has to do with the outside: with the inbox, or with the order of an operator.
+/// What a record has to do with the inbox.
 struct InboxUse {
-  std::vector<std::uint64_t> given;    ///< Numbers of the signals that it got.
-  std::vector<SignalWish> wanted;      ///< What was not there.
-  std::function<void(Status)> answer;  ///< Whom to tell that the record is durable. Engine code.
+  std::vector<std::uint64_t> given;  ///< Numbers of the signals that it got.
+  std::vector<SignalWish> wanted;    ///< What was not there.
 };
 
 /// Guarded by the state mutex. Messages keep their addresses until they are consumed.

@@ -21,7 +21,7 @@ bool is_of_visit(const PieceOfWork& piece, const PlaceOfWork& place) {
 
 // Whether its procedure gives something back with this record, for good.
 bool leaves(const StepCommit& commit) {
-  if (!commit.needs_record || commit.is_grant) return false;
+  if (!commit.needs_record || commit.kind == StepCommit::Kind::kGrant) return false;
   return commit.next.state == ProcedureState::kSuccess || commit.next.undo == UndoChange::kPop;
 }
 
@@ -53,7 +53,7 @@ void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
              "locks that a record names are given back when no work needs them");
   auto commit = core.state.spare_steps.take();
   commit->execution = &execution;
-  commit->gives_back = true;
+  commit->kind = StepCommit::Kind::kGiveBack;
   Transition& same = commit->next;
   same = as_it_is(core, execution);
   same.holds_locks = false;
@@ -77,7 +77,7 @@ void date_held_back(const EngineCore& core, StepCommit& commit) {
   if (commit.next.ended_age == Progress::kNotDated) return;
   const Execution& execution = *commit.execution;
   redate_end(execution, commit.next, core.age.now(),
-             commit.was_undo ? execution.turn.step : execution.record.step, commit.batch);
+             commit.is_undo() ? execution.turn.step : execution.record.step, commit.batch);
 }
 
 // Has its root know whether it has work outstanding.

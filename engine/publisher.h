@@ -37,17 +37,7 @@ class Publisher final : public CommitSink {
  private:
   CommitList act_on(Effects& effects);
   void apply(EngineRequest& request, Effects& effects) PV2_REQUIRES(core_.state_mutex);
-  void apply_insert(InsertCommit& commit, Effects& effects) PV2_REQUIRES(core_.state_mutex);
-  void apply_step(StepCommit& commit, Effects& effects) PV2_REQUIRES(core_.state_mutex);
-  void apply_garbage(GarbageCommit& commit, Effects& effects) PV2_REQUIRES(core_.state_mutex);
-  void apply_acknowledge(AcknowledgeCommit& commit, Effects& effects)
-      PV2_REQUIRES(core_.state_mutex);
-  void insert_failed(InsertCommit& commit, const Status& unknown, Effects& effects)
-      PV2_REQUIRES(core_.state_mutex);
   void store_failed(EngineRequest& request, Effects& effects) PV2_REQUIRES(core_.state_mutex);
-  void gave_back(Execution& execution, Effects& effects) PV2_REQUIRES(core_.state_mutex);
-  void go_on(Execution& execution, StepCommit& commit, Effects& effects)
-      PV2_REQUIRES(core_.state_mutex);
 
   EngineCore& core_;
   Timers* timers_ = nullptr;

@@ -249,14 +249,14 @@ std::unique_ptr<StepCommit> begin_order(EngineCore& core, Execution& execution)
   auto commit = core.state.spare_steps.take();
   commit->execution = &execution;
   commit->next = as_it_is(core, execution);
-  commit->was_undo = execution.record.state == ProcedureState::kFailed;
+  if (execution.record.state == ProcedureState::kFailed) commit->kind = StepCommit::Kind::kUndo;
   return commit;
 }
 
 void note_order(StepCommit& commit, Outcome::Kind kind, std::uint32_t step) {
   commit.next.history =
       HistoryEntry{step, commit.execution->record.attempt, kind, commit.next.updated,
-                   commit.was_undo && kind != Outcome::Kind::kBypassed};
+                   commit.is_undo() && kind != Outcome::Kind::kBypassed};
 }
 
 std::unique_ptr<StepCommit> retry_parked(EngineCore& core, Execution& member, AuditEntry& entry)
@@ -283,8 +283,8 @@ std::unique_ptr<StepCommit> end_wait(EngineCore& core, Execution& member, AuditE
   core.begin_wait(Duration::zero(), next);  // over at once, in this life and the next
   next.ends_waits = false;
   if (member.record.failure) {
-    commit->was_undo ? next.undo_error = member.record.failure->undo
-                     : next.error = member.record.failure->error;
+    commit->is_undo() ? next.undo_error = member.record.failure->undo
+                      : next.error = member.record.failure->error;
   }
   return commit;
 }
@@ -321,7 +321,7 @@ std::unique_ptr<StepCommit> skip_parked(EngineCore& core, Execution& member, Aud
 std::unique_ptr<StepCommit> retry_failed(EngineCore& core, Execution& member, AuditEntry& entry)
     PV2_REQUIRES(core.state_mutex) {
   auto commit = begin_order(core, member);
-  commit->was_undo = false;
+  commit->kind = StepCommit::Kind::kStep;
   Transition& next = commit->next;
   PV2_ASSERT(member.record.step != 0, "what is tried again is a step");
   entry.step = member.record.step;
@@ -357,7 +357,7 @@ std::unique_ptr<StepCommit> send_back(EngineCore& core, Execution& head)
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(head.is_head(), "what is sent back is a domain");
   auto commit = begin_order(core, head);
-  commit->was_undo = false;
+  commit->kind = StepCommit::Kind::kStep;
   note_order(*commit, Outcome::Kind::kSentBack, head.record.step);
   commit->next.sent_back = true;
   commit->next.order = OrderEffect::kBack;
@@ -415,11 +415,10 @@ void submit_order(EngineCore& core, std::unique_ptr<StepCommit> commit, AuditEnt
     insert_rows(execution, commit->next, commit->batch);  // the first, and the last
   } else {
     update_state(execution, commit->next,
-                 commit->was_undo ? execution.turn.step : execution.record.step, commit->batch);
+                 commit->is_undo() ? execution.turn.step : execution.record.step, commit->batch);
   }
   insert_audit(entry, root.id, number, commit->batch);
-  commit->inbox_use = std::make_unique<InboxUse>();
-  commit->inbox_use->answer = std::move(done);
+  commit->answer = std::move(done);
   execution.phase.move_to(Phase::kInFlight);
   enter_flight(execution);
   effects.log(LogLevel::kWarning, std::string(to_string(entry.verb)) + " of " + name_of(execution) +

@@ -18,19 +18,22 @@
 
 namespace pv2 {
 
-/// Base of the engine's requests.
+struct EngineCore;
+struct Effects;
+
+/// Why a request was not published.
+struct RequestFailure {
+  Status unknown;      ///< For whoever asked for what its batch says: it may be durable.
+  Status not_written;  ///< For whoever waits for something that was to be written after it.
+};
+
+/// Base of the engine's requests. Each says itself what follows when it is durable, and what when
+/// the store has failed; that is written beside the code that makes it. The publisher calls one of
+/// the two, once, under the state mutex, in the order in which requests became durable. The
+/// request deletes itself there, or gives itself back.
 struct EngineRequest : CommitRequest {
-  enum class Kind : std::uint8_t {
-    kInsert,
-    kStep,
-    kGarbage,
-    kAcknowledge,
-    kWatermark,
-    kLimit,
-    kMessage
-  };
-  explicit EngineRequest(Kind request_kind) : kind(request_kind) {}
-  const Kind kind;
+  virtual void published(EngineCore& core, Effects& effects) = 0;
+  virtual void failed(EngineCore& core, const RequestFailure& why, Effects& effects) = 0;
 
  protected:
   ~EngineRequest() = default;
@@ -38,7 +41,9 @@ struct EngineRequest : CommitRequest {
 
 /// A root's first record.
 struct InsertCommit final : EngineRequest {
-  InsertCommit() : EngineRequest(Kind::kInsert) {}
+  void published(EngineCore& core, Effects& effects) override;
+  void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+
   Execution* execution = nullptr;
   bool holds_locks = false;  ///< The grant rides on the insert.
   /// The submitter, and duplicates that arrived meanwhile.
@@ -70,13 +75,20 @@ struct InsertCommit final : EngineRequest {
 
 /// The record of a step, of the undoing of one, or of a lock grant.
 struct StepCommit final : EngineRequest {
-  StepCommit() : EngineRequest(Kind::kStep) {}
+  void published(EngineCore& core, Effects& effects) override;
+  void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+
+  /// What it is the record of.
+  enum class Kind : std::uint8_t {
+    kStep,      ///< A run of a step, or what came instead of one.
+    kUndo,      ///< Likewise of the undoing of one.
+    kGrant,     ///< Only that the locks are held; the step follows.
+    kGiveBack,  ///< Only that the locks are given back.
+  };
   Execution* execution = nullptr;
-  bool is_grant = false;     ///< Only makes a lock grant durable; the step follows.
-  bool gives_back = false;   ///< Only makes it durable that the locks are given back.
+  Kind kind = Kind::kStep;
   bool needs_record = true;  ///< False: a wait that changes nothing durable.
-  bool was_undo = false;
-  bool was_parked = false;  ///< Set when it is published: before this record.
+  bool was_parked = false;   ///< Set when it is published: before this record.
   Transition next;
   ProcedureId producer;  ///< Of what the step awaits, if it said so.
   std::vector<Execution*> children;
@@ -84,7 +96,14 @@ struct StepCommit final : EngineRequest {
   /// Roots that the step submitted; their rows are in this batch. Owned, as the children are.
   std::vector<InsertCommit*> roots;
   std::unique_ptr<InboxUse> inbox_use;  ///< Most have none.
+  std::function<void(Status)> answer;   ///< Of an operator's order: engine code.
   std::string scratch;  ///< For fields of children; keeps its memory from step to step.
+
+  [[nodiscard]] bool is_undo() const noexcept { return kind == Kind::kUndo; }
+  /// Whether nothing changes but the locks.
+  [[nodiscard]] bool is_only_locks() const noexcept {
+    return kind == Kind::kGrant || kind == Kind::kGiveBack;
+  }
 
   /// Ready for the next step; buffers keep their memory.
   void reset() {
@@ -94,7 +113,7 @@ struct StepCommit final : EngineRequest {
     sequence = {};
     status = {};
     execution = nullptr;
-    is_grant = gives_back = was_undo = false;
+    kind = Kind::kStep;
     needs_record = true;
     std::destroy_at(&next);  // made anew in its place: assigning to it costs three times as much
     std::construct_at(&next);
@@ -103,13 +122,16 @@ struct StepCommit final : EngineRequest {
     children.clear();
     roots.clear();
     inbox_use.reset();
+    answer = nullptr;
   }
 };
 
 /// Deletes the rows of an ended root's descendants, and messages that nobody will consume, and puts
 /// right the dates of results, a bounded chunk at a time.
 struct GarbageCommit final : EngineRequest {
-  GarbageCommit() : EngineRequest(Kind::kGarbage) {}
+  void published(EngineCore& core, Effects& effects) override;
+  void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+
   ProcedureId root;               ///< 0: no acknowledgement waits for it.
   std::vector<ProcedureId> left;  ///< Deleted in this order, children before their parents.
   std::size_t next = 0;           ///< Of `left`.
@@ -118,11 +140,16 @@ struct GarbageCommit final : EngineRequest {
   std::vector<std::pair<std::string, std::string>> engine_rows;
   /// Of members that left; their messages become rows outside the mutex.
   std::vector<std::pair<ProcedureId, std::unique_ptr<Inbox>>> inboxes;
+
+  /// Makes its batch the next rows of what is left: at most `chunk` procedures, messages and rows.
+  void fill(std::size_t chunk);
 };
 
 /// A message on its way into the inbox of a procedure.
 struct MessageCommit final : EngineRequest {
-  MessageCommit() : EngineRequest(Kind::kMessage) {}
+  void published(EngineCore& core, Effects& effects) override;
+  void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+
   ProcedureId to;
   std::unique_ptr<InboxMessage> message;
   std::uint64_t audit = 0;  ///< Not 0: the number of the audit entry in its batch.
@@ -138,7 +165,9 @@ struct Acknowledger {
 
 /// Deletes everything of a finished root whose result was received.
 struct AcknowledgeCommit final : EngineRequest {
-  AcknowledgeCommit() : EngineRequest(Kind::kAcknowledge) {}
+  void published(EngineCore& core, Effects& effects) override;
+  void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+
   ProcedureId id;
   Nonce nonce;
   Duration age = Progress::kNotDated;  ///< When it ended, if it is dated.
@@ -159,14 +188,18 @@ struct AcknowledgeCommit final : EngineRequest {
 
 /// Raises the durable bound of the ids that may be issued. At most one is on the way.
 struct WatermarkCommit final : EngineRequest {
-  WatermarkCommit() : EngineRequest(Kind::kWatermark) {}
+  void published(EngineCore& core, Effects& effects) override;
+  void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+
   std::uint64_t next_id = 0;
   std::function<void(Status)> answer;  ///< Engine code; may be empty.
 };
 
 /// Makes a limit durable, or its end.
 struct LimitCommit final : EngineRequest {
-  LimitCommit() : EngineRequest(Kind::kLimit) {}
+  void published(EngineCore& core, Effects& effects) override;
+  void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+
   ResourceKey key;
   std::optional<std::uint32_t> limit;
   std::function<void(Status)> answer;  ///< Engine code.

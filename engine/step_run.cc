@@ -120,7 +120,7 @@ StepRun::StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Ran
       step_(execution.turn.step != 0 ? execution.turn.step : execution.record.step),
       undo_(execution.turn.step != 0) {
   commit_.execution = &execution;
-  commit_.was_undo = undo_;
+  commit_.kind = undo_ ? StepCommit::Kind::kUndo : StepCommit::Kind::kStep;
   commit_.next.begin(execution.record, now_);
   commit_.next.undo_is_unfinished = undo_;
   commit_.next.holds_locks = true;  // the scheduler hands out only what holds its locks

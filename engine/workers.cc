@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds kPatience{1000};
 // Makes a lock grant durable that the scheduler gave while the procedure was queued.
 void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit) {
   PV2_ASSERT(execution.holds_locks(), "what is granted is held");
-  commit.is_grant = true;
+  commit.kind = StepCommit::Kind::kGrant;
   Transition& same = commit.next;
   same = as_it_is(core, execution);
   same.holds_locks = true;

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LimitCommit: a limit, or its end, is in effect from the moment at which it is durable.
+
+#include "engine_core.h"
+#include "step_commit.h"
+
+namespace pv2 {
+
+void LimitCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  const std::unique_ptr<LimitCommit> owned(this);
+  core.set_limit(key, limit);
+  effects.answers.push_back([answer = std::move(answer)] { answer(Status()); });
+}
+
+void LimitCommit::failed(EngineCore& /*core*/, const RequestFailure& why, Effects& effects) {
+  const std::unique_ptr<LimitCommit> owned(this);
+  effects.answers.push_back(
+      [answer = std::move(answer), unknown = why.unknown] { answer(unknown); });
+}
+
+}  // namespace pv2

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MessageCommit: what follows when an abort or a signal is durable, see messages.cc.
+
+#include "engine_core.h"
+#include "messages.h"
+#include "step_commit.h"
+
+namespace pv2 {
+
+void MessageCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  message_published(core, *this, effects);
+}
+
+void MessageCommit::failed(EngineCore& core, const RequestFailure& why, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  const std::unique_ptr<MessageCommit> owned(this);
+  core.state.aborting.erase(to);
+  for (auto& answer : answers) {
+    effects.answers.push_back(
+        [answer = std::move(answer), unknown = why.unknown] { answer(unknown); });
+  }
+}
+
+}  // namespace pv2
