@@ -5,6 +5,8 @@
 // manual clock), so two runs with the same arguments execute the same instructions;
 // bench/instructions.sh compares the counts with recorded ones.
 
+#include <pv2/engine/async_executor.h>
+#include <pv2/engine/inspection.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/state_machine_procedure.h>
 #include <pv2/scheduler/simple_procedure_scheduler.h>
@@ -136,11 +138,11 @@ struct Bench {
     for (std::uint64_t first = 1; first <= count; first += 16) {
       std::vector<pv2::ProcedureId> ids;
       for (std::uint64_t i = first; i < first + 16 && i <= count; ++i) {
-        executor->submit_async(FiveSteps("t" + std::to_string(i)), {.nonce = {1, i}},
-                               [&](pv2::Result<pv2::Submitted> s) { ids.push_back(s->id); });
+        executor->async().submit(FiveSteps("t" + std::to_string(i)), {.nonce = {1, i}},
+                                 [&](pv2::Result<pv2::Submitted> s) { ids.push_back(s->id); });
       }
       executor->run_until_idle();
-      for (const pv2::ProcedureId id : ids) executor->acknowledge_async(id, [](pv2::Status) {});
+      for (const pv2::ProcedureId id : ids) executor->async().acknowledge(id, [](pv2::Status) {});
       executor->run_until_idle();
     }
   }
@@ -148,7 +150,7 @@ struct Bench {
   void run(pv2::Result<pv2::Submitted> submitted) {
     if (!submitted.ok()) std::exit(1);
     executor->run_until_idle();
-    while (executor->live_procedures() != 0) {
+    while (executor->inspect().live_procedures() != 0) {
       std::vector<pv2::Completion<int>> arrived;
       arrived.swap(world);
       for (const auto& completion : arrived) completion(1);

@@ -10,6 +10,8 @@
 //     replay_bench [--procedures=N] [--quick] ...
 
 #include <fmt/format.h>
+#include <pv2/engine/async_executor.h>
+#include <pv2/engine/inspection.h>
 #include <pv2/store/leveldb_procedure_store.h>
 
 #include <filesystem>
@@ -44,18 +46,19 @@ ProcedureRegistry types(Arrivals& arrivals) {
 
 // The number decides the kind, so that the kinds are mixed.
 void submit_root(Arrivals& arrivals, ProcedureExecutor& executor, std::uint64_t number,
-                 ProcedureExecutor::SubmitCallback done) {
+                 SubmitCallback done) {
   const SubmitOptions options{.nonce = {1, number + 1}};
   switch (number % kRootsPerGroup) {
     case 0:
     case 1:
-      return executor.submit_async(HasChild(arrivals, number), options, std::move(done));
+      return executor.async().submit(HasChild(arrivals, number), options, std::move(done));
     case 2:
     case 3:
-      return executor.submit_async(WaitsForEvent(arrivals, number, true), options, std::move(done));
+      return executor.async().submit(WaitsForEvent(arrivals, number, true), options,
+                                     std::move(done));
     default:
-      return executor.submit_async(WaitsForTimer(arrivals, number, WaitsForTimer::Locks::kTable),
-                                   options, std::move(done));
+      return executor.async().submit(WaitsForTimer(arrivals, number, WaitsForTimer::Locks::kTable),
+                                     options, std::move(done));
   }
 }
 
@@ -86,7 +89,7 @@ double milliseconds_since(BenchClock::time_point begin) {
        "the first new submission");
   report_to_parent("first_submission_ms", milliseconds_since(begin));
   // Loaded procedures are runnable, or wait for what they waited for before; both are live.
-  while (executor->live_procedures() < procedures + 1) {
+  while (executor->inspect().live_procedures() < procedures + 1) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   report_to_parent("all_runnable_ms", milliseconds_since(begin));

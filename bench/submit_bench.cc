@@ -9,6 +9,7 @@
 //     submit_bench [--quick] ...
 
 #include <fmt/format.h>
+#include <pv2/engine/async_executor.h>
 #include <pv2/store/leveldb_procedure_store.h>
 
 #include <atomic>
@@ -83,13 +84,13 @@ class Submitters {
   void submit_async() {
     const std::uint64_t number = next();
     outstanding_.fetch_add(1, std::memory_order_relaxed);
-    executor_.submit_async(WaitsForEvent(arrivals_, number, true), {.nonce = {1, number}},
-                           [this](const Result<Submitted>& answer) {
-                             must(answer.status(), "submitting");
-                             answered_.fetch_add(1, std::memory_order_relaxed);
-                             if (!stopping_.load(std::memory_order_relaxed)) submit_async();
-                             outstanding_.fetch_sub(1, std::memory_order_release);
-                           });
+    executor_.async().submit(WaitsForEvent(arrivals_, number, true), {.nonce = {1, number}},
+                             [this](const Result<Submitted>& answer) {
+                               must(answer.status(), "submitting");
+                               answered_.fetch_add(1, std::memory_order_relaxed);
+                               if (!stopping_.load(std::memory_order_relaxed)) submit_async();
+                               outstanding_.fetch_sub(1, std::memory_order_release);
+                             });
   }
 
   void submit_blocking(Samples& times) {

@@ -9,6 +9,7 @@
 //     tree_bench [--quick] ...
 
 #include <fmt/format.h>
+#include <pv2/engine/async_executor.h>
 #include <pv2/store/leveldb_procedure_store.h>
 
 #include <atomic>
@@ -109,11 +110,11 @@ class TreeBench {
       if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) left.notify_all();
     };
     for (std::uint64_t i = 1; i <= kChildren; ++i) {
-      executor.submit_async(FiveSteps(no_work_, i), {.nonce = {1, i}},
-                            [&executor, &ended](const Result<Submitted>& answer) {
-                              must(answer.status(), "submitting");
-                              executor.wait_async(answer->id, ended);
-                            });
+      executor.async().submit(FiveSteps(no_work_, i), {.nonce = {1, i}},
+                              [&executor, &ended](const Result<Submitted>& answer) {
+                                must(answer.status(), "submitting");
+                                executor.async().wait(answer->id, ended);
+                              });
     }
     for (std::uint64_t now = left.load(); now != 0; now = left.load()) left.wait(now);
   }

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
+#include <pv2/engine/async_executor.h>
 #include <pv2/store/noop_procedure_store.h>
 
 #include <memory>
@@ -49,10 +50,9 @@ double settled_bytes() {
   ProcedureRegistry registry;
   registry.add<WaitsForEvent>(arrivals);
   const auto executor = open_engine(noop(), std::move(registry));
-  Filler filler(*executor, [&](ProcedureExecutor& on, std::uint64_t number,
-                               ProcedureExecutor::SubmitCallback done) {
+  Filler filler(*executor, [&](ProcedureExecutor& on, std::uint64_t number, SubmitCallback done) {
     const Nonce nonce = whole ? Nonce{1, number + 1} : Nonce{};
-    on.submit_async(WaitsForEvent(arrivals, number, whole), {.nonce = nonce}, std::move(done));
+    on.async().submit(WaitsForEvent(arrivals, number, whole), {.nonce = nonce}, std::move(done));
   });
   filler.submit_up_to(kStep);
   wait_for(arrivals, kStep);
@@ -71,10 +71,9 @@ double settled_bytes() {
   ProcedureRegistry registry;
   registry.add<WaitsForTimer>(arrivals);
   const auto executor = open_engine(noop(), std::move(registry));
-  Filler filler(*executor, [&](ProcedureExecutor& on, std::uint64_t number,
-                               ProcedureExecutor::SubmitCallback done) {
-    on.submit_async(WaitsForTimer(arrivals, number, WaitsForTimer::Locks::kTable),
-                    {.nonce = {1, number + 1}}, std::move(done));
+  Filler filler(*executor, [&](ProcedureExecutor& on, std::uint64_t number, SubmitCallback done) {
+    on.async().submit(WaitsForTimer(arrivals, number, WaitsForTimer::Locks::kTable),
+                      {.nonce = {1, number + 1}}, std::move(done));
   });
   const UsageMeter filling;
   filler.submit_up_to(kTimers);

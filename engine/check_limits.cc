@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "pv2/engine/executor_options.h"
+
 namespace pv2 {
 namespace {
 

@@ -14,9 +14,10 @@
 #include <string_view>
 
 #include "pv2/engine/limits.h"
-#include "pv2/engine/procedure_executor.h"
 
 namespace pv2 {
+
+struct ExecutorOptions;
 
 /// OK, or kInvalidArgument: "`what` has ... bytes; at most ...".
 [[nodiscard]] Status check_bytes(std::string_view what, std::size_t bytes, std::size_t most);

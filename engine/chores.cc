@@ -13,7 +13,7 @@
 
 namespace pv2 {
 
-Result<ChoreId> Chores::add(std::string name, Duration period, std::function<void()> work) {
+Result<std::uint64_t> Chores::add(std::string name, Duration period, std::function<void()> work) {
   if (!work) {
     return Status(StatusCode::kInvalidArgument,
                   "chore '" + name + "' has no work: the function is empty");
@@ -23,16 +23,16 @@ Result<ChoreId> Chores::add(std::string name, Duration period, std::function<voi
                                                     std::to_string(period.count()) +
                                                     " us; it has to be positive");
   }
-  auto chore = std::make_shared<Chore>();
+  auto chore = std::make_shared<Periodic>();
   name.resize(std::min(name.size(), limits::kChoreNameBytes));
   chore->name = std::move(name);
   chore->period = period;
   chore->work = std::move(work);
   chore->due = later(core_.clock.steady_now(), chore->period);
-  ChoreId id;
+  std::uint64_t id = 0;
   {
     MutexLock lock(chores_mutex_);
-    id = chore->id = ChoreId{++last_id_};
+    id = chore->id = ++last_id_;
     chores_.push_back(std::move(chore));
     any_.store(true, std::memory_order_relaxed);
   }
@@ -40,7 +40,7 @@ Result<ChoreId> Chores::add(std::string name, Duration period, std::function<voi
   return id;
 }
 
-void Chores::remove(ChoreId id) {
+void Chores::remove(std::uint64_t id) {
   Shared found;
   {
     MutexLock lock(chores_mutex_);

@@ -6,13 +6,19 @@
 
 #pragma once
 
+#include <pv2/base/clock.h>
+#include <pv2/base/mutex.h>
+#include <pv2/base/status.h>
+
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "pv2/engine/procedure_executor.h"
+#include "pv2/engine/registration.h"
 #include "removable_call.h"
 #include "timed_work.h"
 
@@ -20,24 +26,26 @@ namespace pv2 {
 
 struct EngineCore;
 
-/// Thread-safe.
-class Chores final : public TimedWork {
+/// Thread-safe. Owned by the engine; a Chore may hold it while it ends, even after the engine is
+/// gone: remove() uses nothing of the engine.
+class Chores final : public TimedWork, public internal::Registrations {
  public:
   explicit Chores(EngineCore& core) : core_(core) {}
   /// Called when a chore's time became known: the timers look again. Set once, before anything
   /// runs.
   void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
 
-  Result<ChoreId> add(std::string name, Duration period, std::function<void()> work)
+  /// Returns the id for remove().
+  Result<std::uint64_t> add(std::string name, Duration period, std::function<void()> work)
       PV2_EXCLUDES(chores_mutex_);
-  void remove(ChoreId id) PV2_EXCLUDES(chores_mutex_);
+  void remove(std::uint64_t id) override PV2_EXCLUDES(chores_mutex_);
 
   [[nodiscard]] std::optional<SteadyTime> next_due() override PV2_EXCLUDES(chores_mutex_);
   std::size_t fire(SteadyTime now) override PV2_EXCLUDES(chores_mutex_);
 
  private:
-  struct Chore {
-    ChoreId id;
+  struct Periodic {
+    std::uint64_t id = 0;
     std::string name;
     Duration period{};
     std::function<void()> work;
@@ -45,7 +53,7 @@ class Chores final : public TimedWork {
     RemovableCall guard;
   };
   // Shared by the list and by a run on the pool: a chore may be removed meanwhile.
-  using Shared = std::shared_ptr<Chore>;
+  using Shared = std::shared_ptr<Periodic>;
 
   void run(const Shared& chore) PV2_EXCLUDES(chores_mutex_);
 

@@ -13,7 +13,7 @@
 #include <list>
 #include <optional>
 
-#include "pv2/engine/procedure_executor.h"
+#include "pv2/engine/procedure_result.h"
 
 namespace pv2 {
 

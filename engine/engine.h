@@ -39,8 +39,8 @@ class Engine {
         messages(core, publisher, results),
         repairs(core, publisher, results, messages),
         timers(core),
-        listeners(core),
-        chores(core),
+        listeners(std::make_shared<Listeners>(core)),
+        chores(std::make_shared<Chores>(core)),
         deadlocks(core, publisher),
         stuck_detector(core),
         expiry(core, publisher, results),
@@ -49,13 +49,14 @@ class Engine {
     publisher.set_timers(&timers);
     core.admission = &admission;
     core.offloads = &offloads;
-    timers.add(chores);
+    timers.add(*chores);
     // Without workers nobody could look while a step runs.
     if (core.options.workers != 0) timers.add(stuck_detector);
     if (core.options.retention.ttl != Duration::zero()) timers.add(expiry);
-    chores.on_change([this] { timers.earliest_moved(); });
+    chores->on_change([this] { timers.earliest_moved(); });
     expiry.on_change([this] { timers.earliest_moved(); });
-    core.tell_news = [this] { listeners.tell(); };
+    core.has_listeners = &listeners->any();
+    core.tell_news = [this] { listeners->tell(); };
     if (core.options.workers != 0) {
       timers.add(deadlocks);
       deadlocks.on_change([this] { timers.earliest_moved(); });
@@ -81,8 +82,9 @@ class Engine {
   Messages messages;
   Repairs repairs;
   Timers timers;
-  Listeners listeners;
-  Chores chores;
+  // Shared with the handles of the host, which hold them only while they remove something.
+  std::shared_ptr<Listeners> listeners;
+  std::shared_ptr<Chores> chores;
   Deadlocks deadlocks;
   StuckDetector stuck_detector;
   Expiry expiry;

@@ -214,7 +214,7 @@ bool EngineCore::claim_deadlock_task() {
 }
 
 void EngineCore::tell(ProcedureNews::Kind kind, const Execution& execution, Status error) {
-  if (!has_listeners.load(std::memory_order_relaxed)) return;
+  if (!has_listeners->load(std::memory_order_relaxed)) return;
   if (state.news.size() >= ProcedureNews::kWaitingMax) {
     ++state.news_missed;
     return;

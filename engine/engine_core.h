@@ -32,7 +32,8 @@
 #include "engine_age.h"
 #include "live_table.h"
 #include "looks.h"
-#include "pv2/engine/procedure_executor.h"
+#include "pv2/engine/executor_options.h"
+#include "pv2/engine/procedure_listener.h"
 #include "retention.h"
 #include "running_steps.h"
 #include "step_commit.h"
@@ -152,7 +153,7 @@ struct EngineState {
   bool stopped = false;                             ///< Nothing of the engine runs any more.
   std::vector<std::function<void()>> stop_waiters;  ///< Engine code; called when it is.
   Status store_failure;
-  /// What ProcedureExecutor::set_limit() has made durable.
+  /// What OperatorConsole::set_limit() has made durable.
   std::map<ResourceKey, std::uint32_t> limits;
   bool resolves_deadlocks = false;    ///< Since open() has ended.
   bool deadlock_task_posted = false;  ///< A search is expected, and has not ended.
@@ -192,7 +193,7 @@ struct EngineCore {
   /// read before each step, without. A hint: whoever sees a new number looks under the mutex.
   std::atomic<std::uint64_t> recalls{0};
   /// A hint that spares making news that nobody would hear.
-  std::atomic<bool> has_listeners{false};
+  const std::atomic<bool>* has_listeners = nullptr;
   /// Set by whoever begins a tree work, or makes way for a WaitingOrder; whoever clears it sees to
   /// those that there are.
   std::atomic<bool> tree_work_waits{false};

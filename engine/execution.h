@@ -32,7 +32,8 @@
 #include "looks.h"
 #include "outstanding_work.h"
 #include "phase.h"
-#include "pv2/engine/procedure_executor.h"
+#include "pv2/engine/procedure_registry.h"
+#include "pv2/engine/procedure_result.h"
 #include "record.h"
 #include "slot_list.h"
 #include "state_of.h"
@@ -43,7 +44,7 @@ struct InsertCommit;
 
 /// Who waits for a result, and how he is told.
 struct Waiter {
-  ProcedureExecutor::ResultCallback answer;
+  ResultCallback answer;
   bool on_pool = true;
   std::uint64_t ticket = 0;  ///< To withdraw a waiter whose patience ended.
 };

@@ -18,20 +18,20 @@ constexpr std::size_t kBatch = 64;
 
 }  // namespace
 
-Result<ListenerId> Listeners::add(ProcedureListener listener) {
+Result<std::uint64_t> Listeners::add(ProcedureListener listener) {
   if (!listener) {
     return Status(StatusCode::kInvalidArgument, "the listener is empty: there is nothing to call");
   }
   auto made = std::make_shared<Listener>();
   made->call = std::move(listener);
   MutexLock lock(listeners_mutex_);
-  made->id = ListenerId{++last_id_};
+  made->id = ++last_id_;
   listeners_.push_back(made);
-  core_.has_listeners.store(true, std::memory_order_relaxed);
+  any_.store(true, std::memory_order_relaxed);
   return made->id;
 }
 
-void Listeners::remove(ListenerId id) {
+void Listeners::remove(std::uint64_t id) {
   Shared found;
   {
     MutexLock lock(listeners_mutex_);
@@ -40,7 +40,7 @@ void Listeners::remove(ListenerId id) {
     if (at == listeners_.end()) return;
     found = *at;
     listeners_.erase(at);
-    core_.has_listeners.store(!listeners_.empty(), std::memory_order_relaxed);
+    any_.store(!listeners_.empty(), std::memory_order_relaxed);
   }
   found->guard.remove(!EngineThread::belongs_to(&core_));
 }

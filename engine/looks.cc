@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine.h"
+#include "pv2/engine/procedure_executor.h"
 
 namespace pv2 {
 

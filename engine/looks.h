@@ -15,9 +15,9 @@
 #include <functional>
 #include <utility>
 
-#include "pv2/engine/procedure_executor.h"
-
 namespace pv2 {
+
+class ProcedureExecutor;
 
 /// The number of looks in one critical section after which a long work pauses. 512 looks take about
 /// 25 us when each one misses the caches.

@@ -12,6 +12,7 @@
 
 #include "engine_core.h"
 #include "publisher.h"
+#include "pv2/engine/abort_options.h"
 #include "results.h"
 
 namespace pv2 {

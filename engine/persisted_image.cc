@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine.h"
+#include "pv2/engine/procedure_executor.h"
 #include "tree.h"
 
 namespace pv2 {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The public face: every verb is one call into the part that does it. Blocking verbs wait on a
-// latch of their own.
+// The executor's life: open, start and stop. Every other verb is one call into the part that does
+// it.
 
 #include "pv2/engine/procedure_executor.h"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
-#include <semaphore>
-#include <span>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "blocking_call.h"
 #include "check_limits.h"
 #include "engine.h"
-#include "explain.h"
 #include "listing.h"
+#include "pv2/engine/async_executor.h"
+#include "pv2/engine/inspection.h"
+#include "pv2/engine/operator_console.h"
 #include "recovery.h"
 #include "row_bindings.h"
 #include "stuck_detector.h"
@@ -25,51 +25,11 @@
 namespace pv2 {
 namespace {
 
-// What a blocking call waits for. Shared by the caller and the thread that answers, which may still
-// be inside release() when the caller has gone on.
-template <class T>
-struct Latch {
-  std::counting_semaphore<> arrived{0};
-  std::optional<T> value;
-  std::atomic<bool> has_value{false};  // release and acquire: `value` is visible to who sees it
-
-  void set(T result) {
-    value.emplace(std::move(result));
-    has_value.store(true, std::memory_order_release);
-    arrived.release();
-  }
-  void wait() {
-    while (!has_value.load(std::memory_order_acquire)) arrived.acquire();
-  }
-};
-
 // As the engine counts; what is too long for that is the longest that there is.
 Duration to_duration(std::chrono::milliseconds time) {
   constexpr auto kLongest = std::chrono::floor<std::chrono::milliseconds>(Duration::max());
   if (time > kLongest) return Duration::max();
   return std::max(time, std::chrono::milliseconds::zero());
-}
-
-// Waits until the value is there or `timeout`, which is not negative, has passed by `clock`; false
-// then. A manual clock says when it was moved, and who waits for it looks.
-template <class T>
-bool arrives_in_time(const std::shared_ptr<Latch<T>>& latch, Clock& clock, Duration timeout) {
-  const SteadyTime due = later(clock.steady_now(), timeout);
-  if (!clock.is_manual()) {
-    // A semaphore waits by nanoseconds, of which a time that is far away has too many.
-    constexpr Duration kAtOnce = std::chrono::hours(24);
-    for (SteadyTime now = clock.steady_now();
-         now < due && !latch->has_value.load(std::memory_order_acquire); now = clock.steady_now()) {
-      (void)latch->arrived.try_acquire_for(std::min(due - now, kAtOnce));
-    }
-    return latch->has_value.load(std::memory_order_acquire);
-  }
-  const std::uint64_t subscription = clock.subscribe([latch] { latch->arrived.release(); });
-  while (!latch->has_value.load(std::memory_order_acquire) && clock.steady_now() < due) {
-    latch->arrived.acquire();
-  }
-  clock.unsubscribe(subscription);
-  return latch->has_value.load(std::memory_order_acquire);
 }
 
 Status check_retry(const RetryPolicy& retry) {
@@ -112,31 +72,7 @@ Status what_still_runs(const EngineCore& core) {
                     "it stops as soon as that is over, and stop() may be called again");
 }
 
-// Whom to tell, or nobody.
-template <class Answer>
-std::function<void(Answer)> or_nobody(std::function<void(Answer)> done) {
-  if (done) return done;
-  return [](const auto& /*answer*/) {};
-}
-
-Status on_engine_thread(std::string_view verb) {
-  return Status(
-      StatusCode::kFailedPrecondition,
-      std::string(verb) +
-          " would block a thread of the executor, which may be the one that it waits for; use the "
-          "asynchronous form");
-}
-
 }  // namespace
-
-// Blocks until the answer is there; with a store that has no thread of its own, by doing its work.
-template <class Latch>
-auto ProcedureExecutor::await(Latch& latch) {
-  while (engine_->core.store.pump() && !latch.has_value.load(std::memory_order_acquire)) {
-  }
-  latch.wait();
-  return *std::move(latch.value);
-}
 
 Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptions options) {
   if (!options.store) {
@@ -193,7 +129,7 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
         bound);
   }
   executor->engine_->publisher.perform(bound);
-  const Status written = executor->await(*latch);
+  const Status written = await(core, *latch);
   // Also when it failed: the store gives back, and so frees, what recovery wants to commit.
   executor->engine_->publisher.perform(effects);
   if (!written.ok()) return written;
@@ -242,22 +178,13 @@ void ProcedureExecutor::start() {
   engine_->gate.open();
 }
 
-Result<Submitted> ProcedureExecutor::submit_and_wait(std::string_view type,
-                                                     std::unique_ptr<Procedure> procedure,
-                                                     SubmitOptions options) {
-  if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread("submit()");
-  const auto latch = std::make_shared<Latch<Result<Submitted>>>();
-  engine_->admission.submit(
-      type, std::move(procedure), std::move(options),
-      {.answer = [latch](Result<Submitted> result) { latch->set(std::move(result)); },
-       .on_pool = false});
-  return await(*latch);
-}
-
-void ProcedureExecutor::submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
-                                      SubmitOptions options, SubmitCallback done) {
-  engine_->admission.submit(type, std::move(procedure), std::move(options),
-                            {.answer = or_nobody(std::move(done))});
+Result<Submitted> ProcedureExecutor::submit_erased(std::string_view type,
+                                                   std::unique_ptr<Procedure> procedure,
+                                                   SubmitOptions options) {
+  return block<Result<Submitted>>(engine_->core, "submit()", [&](SubmitCallback done) {
+    engine_->admission.submit(type, std::move(procedure), std::move(options),
+                              {.answer = std::move(done), .on_pool = false});
+  });
 }
 
 Result<ProcedureResult> ProcedureExecutor::wait(ProcedureId id,
@@ -278,201 +205,41 @@ Result<ProcedureResult> ProcedureExecutor::wait(ProcedureId id,
   return *std::move(latch->value);
 }
 
-void ProcedureExecutor::wait_async(ProcedureId id, ResultCallback done) {
-  if (done) engine_->results.wait(id, std::move(done), true);
-}
-
-void ProcedureExecutor::acknowledge_async(ProcedureId id, std::function<void(Status)> done) {
-  engine_->results.acknowledge(id, {.answer = or_nobody(std::move(done))});
-}
-
 Status ProcedureExecutor::acknowledge(ProcedureId id) {
-  if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread("acknowledge()");
-  const auto latch = std::make_shared<Latch<Status>>();
-  engine_->results.acknowledge(
-      id, {.answer = [latch](const Status& status) { latch->set(status); }, .on_pool = false});
-  return await(*latch);
+  return block<Status>(engine_->core, "acknowledge()", [&](StatusCallback done) {
+    engine_->results.acknowledge(id, {.answer = std::move(done), .on_pool = false});
+  });
 }
 
 Status ProcedureExecutor::abort(ProcedureId id, AbortOptions options) {
-  if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread("abort()");
-  const auto latch = std::make_shared<Latch<Status>>();
-  engine_->messages.abort(id, std::move(options),
-                          [latch](const Status& status) { latch->set(status); });
-  return await(*latch);
-}
-
-void ProcedureExecutor::abort_async(ProcedureId id, AbortOptions options,
-                                    std::function<void(Status)> done) {
-  engine_->messages.abort(id, std::move(options),
-                          [this, done = or_nobody(std::move(done))](const Status& status) {
-                            engine_->core.pool->post([done, status] { done(status); });
-                          });
+  return block<Status>(engine_->core, "abort()", [&](StatusCallback done) {
+    engine_->messages.abort(id, std::move(options), std::move(done));
+  });
 }
 
 Status ProcedureExecutor::signal(ProcedureId id, std::string name, std::string payload) {
-  if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread("signal()");
-  const auto latch = std::make_shared<Latch<Status>>();
-  engine_->messages.signal(id, std::move(name), std::move(payload),
-                           [latch](const Status& status) { latch->set(status); });
-  return await(*latch);
+  return block<Status>(engine_->core, "signal()", [&](StatusCallback done) {
+    engine_->messages.signal(id, std::move(name), std::move(payload), std::move(done));
+  });
 }
 
-void ProcedureExecutor::signal_async(ProcedureId id, std::string name, std::string payload,
-                                     std::function<void(Status)> done) {
-  engine_->messages.signal(id, std::move(name), std::move(payload),
-                           [this, done = or_nobody(std::move(done))](const Status& status) {
-                             engine_->core.pool->post([done, status] { done(status); });
-                           });
+AsyncExecutor ProcedureExecutor::async() noexcept { return AsyncExecutor(*engine_); }
+
+OperatorConsole ProcedureExecutor::operate() noexcept { return OperatorConsole(*engine_); }
+
+Inspection ProcedureExecutor::inspect() const noexcept { return Inspection(*engine_); }
+
+Result<Subscription> ProcedureExecutor::listen(ProcedureListener listener) {
+  const Result<std::uint64_t> id = engine_->listeners->add(std::move(listener));
+  if (!id.ok()) return id.status();
+  return Subscription(internal::Registration(engine_->listeners, *id));
 }
 
-Status ProcedureExecutor::repair(ProcedureId id, RepairVerb verb, RepairNote note) {
-  if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread(to_string(verb));
-  const auto latch = std::make_shared<Latch<Status>>();
-  engine_->repairs.repair(id, verb, std::move(note),
-                          [latch](const Status& status) { latch->set(status); });
-  return await(*latch);
-}
-
-void ProcedureExecutor::repair_async(ProcedureId id, RepairVerb verb, RepairNote note,
-                                     std::function<void(Status)> done) {
-  engine_->repairs.repair(id, verb, std::move(note),
-                          [this, done = or_nobody(std::move(done))](const Status& status) {
-                            engine_->core.pool->post([done, status] { done(status); });
-                          });
-}
-
-Result<std::vector<std::string>> ProcedureExecutor::preview(ProcedureId id, RepairVerb verb) const {
-  return engine_->repairs.preview(id, verb);
-}
-
-Result<std::vector<AuditEntry>> ProcedureExecutor::audit(ProcedureId id) const {
-  return engine_->repairs.audit(id);
-}
-
-Result<ProcedureInfo> ProcedureExecutor::describe(ProcedureId id) const {
-  return describe_procedure(engine_->core, id);
-}
-
-ProcedurePage ProcedureExecutor::list(const ListFilter& filter, ProcedureId after,
-                                      std::size_t limit) const {
-  return list_procedures(engine_->core, filter, after, limit);
-}
-
-std::vector<ProcedureInfo> ProcedureExecutor::list() const {
-  return list({}, {}, SIZE_MAX).procedures;
-}
-
-Result<std::vector<HistoryEntry>> ProcedureExecutor::history(ProcedureId id) const {
-  return history_of(engine_->core, id);
-}
-
-std::vector<RunningProcedure> ProcedureExecutor::running() const {
-  return running_procedures(engine_->core);
-}
-
-Result<ListenerId> ProcedureExecutor::add_listener(ProcedureListener listener) {
-  return engine_->listeners.add(std::move(listener));
-}
-
-void ProcedureExecutor::remove_listener(ListenerId listener) {
-  engine_->listeners.remove(listener);
-}
-
-Result<ChoreId> ProcedureExecutor::add_chore(std::string name, Duration period,
-                                             std::function<void()> work) {
-  return engine_->chores.add(std::move(name), period, std::move(work));
-}
-
-void ProcedureExecutor::remove_chore(ChoreId chore) { engine_->chores.remove(chore); }
-
-Result<Explanation> ProcedureExecutor::explain(ProcedureId id) const {
-  return pv2::explain(engine_->core, id);
-}
-
-std::vector<UnreadableRecord> ProcedureExecutor::unreadable() const {
-  StateLock lock(engine_->core);
-  std::vector<UnreadableRecord> records;
-  for (const auto& [id, record] : engine_->core.state.unreadable) records.push_back(record);
-  return records;
-}
-
-std::size_t ProcedureExecutor::live_procedures() const {
-  StateLock lock(engine_->core);
-  return engine_->core.state.live.size();
-}
-
-std::vector<LockInfo> ProcedureExecutor::locks() const {
-  std::vector<LockInfo> infos = engine_->core.scheduler.locks();
-  std::vector<LockInfo::Party*> parties;
-  for (LockInfo& info : infos) {
-    for (auto* const list : {&info.holders, &info.waiters}) {
-      for (LockInfo::Party& party : *list) parties.push_back(&party);
-    }
-  }
-  // In sections, like the listing itself: nobody waits for the state mutex for long.
-  constexpr std::size_t kSectionMax = 1024;
-  for (std::size_t begin = 0; begin < parties.size(); begin += kSectionMax) {
-    const std::size_t count = std::min(kSectionMax, parties.size() - begin);
-    StateLock lock(engine_->core);
-    for (LockInfo::Party* const party : std::span(parties).subspan(begin, count)) {
-      const Execution* const execution = engine_->core.find(party->id);
-      if (execution != nullptr) party->type = execution->name_of_type();
-    }
-  }
-  return infos;
-}
-
-std::vector<TypeCounts> ProcedureExecutor::counts() const {
-  StateLock lock(engine_->core);
-  std::vector<TypeCounts> counts = engine_->core.state.counts;
-  std::erase_if(counts, [](const TypeCounts& each) { return each.type.empty(); });
-  return counts;
-}
-
-std::vector<WaitCycle> ProcedureExecutor::deadlocks() const {
-  return engine_->core.scheduler.cycles();
-}
-
-Status ProcedureExecutor::set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) {
-  if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread("set_limit()");
-  if (Status status = check_key(key); !status.ok()) return status.with_context("set_limit()");
-  const auto latch = std::make_shared<Latch<Status>>();
-  auto commit = std::make_unique<LimitCommit>();
-  commit->key = key;
-  commit->limit = limit;
-  commit->answer = [latch](const Status& status) { latch->set(status); };
-  if (limit) {
-    std::string row;
-    encode_limit(*limit, row);
-    commit->batch.put(Space::kEngine, limit_key(key), row);
-  } else {
-    commit->batch.erase(Space::kEngine, limit_key(key));
-  }
-  Effects effects;
-  {
-    StateLock lock(engine_->core);
-    if (Status status = engine_->core.unavailable(); !status.ok()) return status;
-    const auto& limited = engine_->core.state.limits;
-    if (limit && limited.size() >= limits::kLimitedKeys && !limited.contains(key)) {
-      return Status(StatusCode::kResourceExhausted,
-                    std::to_string(limited.size()) +
-                        " keys and types have a limit, and more are "
-                        "not kept; end one with nullopt first");
-    }
-    effects.commits.push_back(*commit.release());
-  }
-  engine_->publisher.perform(effects);
-  return await(*latch);
-}
-
-Status ProcedureExecutor::set_type_limit(std::string_view type,
-                                         std::optional<std::uint32_t> limit) {
-  if (engine_->core.options.registry.find(type) == nullptr) {
-    return Status(StatusCode::kInvalidArgument,
-                  "procedure type '" + shortened(type) + "' is not registered");
-  }
-  return set_limit({ResourceClass::kType, std::string(type)}, limit);
+Result<Chore> ProcedureExecutor::add_chore(std::string name, Duration period,
+                                           std::function<void()> work) {
+  const Result<std::uint64_t> id = engine_->chores->add(std::move(name), period, std::move(work));
+  if (!id.ok()) return id.status();
+  return Chore(internal::Registration(engine_->chores, *id));
 }
 
 Status ProcedureExecutor::health() const {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "execution.h"
+#include "pv2/engine/executor_options.h"
 #include "record_codec.h"
 
 namespace pv2 {

@@ -126,8 +126,7 @@ void keep_result(EngineCore& core, Execution& root, Effects& effects) {
   evict_old_results(core);
 }
 
-std::uint64_t Results::wait(ProcedureId id, ProcedureExecutor::ResultCallback answer,
-                            bool on_pool) {
+std::uint64_t Results::wait(ProcedureId id, ResultCallback answer, bool on_pool) {
   Effects effects;
   std::uint64_t ticket = 0;
   bool look_in_store = false;

@@ -32,7 +32,7 @@ class Results {
   Results(EngineCore& core, Publisher& publisher) : core_(core), publisher_(publisher) {}
 
   /// Returns a ticket for withdraw(), or 0 when the answer was given at once.
-  std::uint64_t wait(ProcedureId id, ProcedureExecutor::ResultCallback answer, bool on_pool);
+  std::uint64_t wait(ProcedureId id, ResultCallback answer, bool on_pool);
   /// Takes a waiter back; false when its answer is already on the way.
   bool withdraw(ProcedureId id, std::uint64_t ticket);
   void acknowledge(ProcedureId id, Acknowledger who) { acknowledge(id, std::move(who), nullptr); }

@@ -17,7 +17,7 @@
 #include <set>
 #include <utility>
 
-#include "pv2/engine/procedure_executor.h"
+#include "pv2/engine/executor_options.h"
 #include "record_codec.h"
 
 namespace pv2 {

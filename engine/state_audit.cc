@@ -14,6 +14,7 @@
 #include "admission.h"
 #include "engine.h"
 #include "offloads.h"
+#include "pv2/engine/procedure_executor.h"
 #include "tree.h"
 
 namespace pv2 {

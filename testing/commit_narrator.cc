@@ -7,6 +7,7 @@
 #include "commit_narrator.h"
 
 #include <fmt/format.h>
+#include <pv2/engine/inspection.h>
 
 #include <set>
 
@@ -44,7 +45,7 @@ void CommitNarrator::note(std::size_t n, const RowBatch& batch) {
   });
   const ProcedureId subject =
       updated || inserted.empty() ? updated : ProcedureId{*inserted.begin()};
-  const auto before = executor_.describe(subject);
+  const auto before = executor_.inspect().describe(subject);
   std::string& words = words_[n];
   if (message_to) {
     words = fmt::format("a message to procedure {}", message_to.value);
@@ -70,7 +71,7 @@ void CommitNarrator::note(std::size_t n, const RowBatch& batch) {
 
 void CommitNarrator::settle() {
   for (const auto& [n, before] : undoing_) {
-    const auto now = executor_.describe(before.id);
+    const auto now = executor_.inspect().describe(before.id);
     if (!now.ok() || now->history.empty()) continue;
     words_[n] =
         fmt::format("the undo of step {} of {}, procedure {}",

@@ -6,6 +6,7 @@
 #include "pv2/testing/crash_everywhere.h"
 
 #include <fmt/format.h>
+#include <pv2/engine/inspection.h>
 
 #include <algorithm>
 #include <map>
@@ -180,13 +181,13 @@ class Play {
       if (compare_each_turn) compare_with_reload();
       story_->after_turn(*executor_);
       if (ran != 0 || story_->stir(*executor_)) continue;
-      if (executor_->live_procedures() == 0) return true;
+      if (executor_->inspect().live_procedures() == 0) return true;
       clock_->advance(kIdleTurn);
       ++idle;
     }
     if (!findings_.empty()) return false;
     std::string left;
-    for (const ProcedureInfo& info : executor_->list())
+    for (const ProcedureInfo& info : executor_->inspect().list())
       left += "\n      " + testing::in_words(info);
     findings_.add("it does not end; this is left:" + left);
     return false;
@@ -216,7 +217,8 @@ class Play {
   }
 
   void check_now() {
-    if (!executor_->locks().empty()) findings_.add("locks are left although nothing is live");
+    if (!executor_->inspect().locks().empty())
+      findings_.add("locks are left although nothing is live");
     CrashEnd end{*executor_, *faults_, crashes_, findings_};
     story_->check_end(end);
     end_state_ = story_->end_state();

@@ -5,6 +5,8 @@
 
 #include "pv2/testing/keyed_client.h"
 
+#include <pv2/engine/async_executor.h>
+
 namespace pv2::testing {
 
 KeyedClient::KeyedClient(Nonce nonce) : nonce_(nonce), seen_(std::make_shared<Seen>()) {}
@@ -18,7 +20,7 @@ void KeyedClient::ask(ProcedureExecutor& executor) { Seen::ask(seen_, executor);
 
 void KeyedClient::acknowledge(ProcedureExecutor& executor) {
   seen_->acknowledging = true;
-  executor.acknowledge_async(seen_->id, [seen = seen_](const Status& status) {
+  executor.async().acknowledge(seen_->id, [seen = seen_](const Status& status) {
     seen->acknowledging = false;
     if (status.ok()) {
       seen->acknowledged = true;
@@ -39,8 +41,8 @@ void KeyedClient::Seen::submitted(const std::shared_ptr<Seen>& seen, ProcedureEx
 }
 
 void KeyedClient::Seen::ask(const std::shared_ptr<Seen>& seen, ProcedureExecutor& executor) {
-  executor.wait_async(seen->id,
-                      [seen](const Result<ProcedureResult>& answer) { seen->hear(answer); });
+  executor.async().wait(seen->id,
+                        [seen](const Result<ProcedureResult>& answer) { seen->hear(answer); });
 }
 
 void KeyedClient::Seen::hear(const Result<ProcedureResult>& answer) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <pv2/engine/inspection.h>
 
 #include <optional>
 #include <utility>
@@ -68,7 +69,7 @@ RestartCheck::KnownById RestartCheck::live_of(const PersistedImage& image,
   for (const PersistedProcedure& procedure : image.live) {
     Known& added = known[procedure.id];
     added.image = procedure;
-    const auto info = executor.describe(procedure.id);
+    const auto info = executor.inspect().describe(procedure.id);
     if (info.ok()) added.fields = info->fields + info->fields_error.to_string();
   }
   return known;

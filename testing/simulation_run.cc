@@ -6,6 +6,7 @@
 #include "simulation_run.h"
 
 #include <fmt/format.h>
+#include <pv2/engine/inspection.h>
 #include <pv2/scheduler/master_procedure_scheduler.h>
 #include <pv2/scheduler/simple_procedure_scheduler.h>
 
@@ -47,7 +48,7 @@ bool has_failed(const ProcedureInfo& info) {
 // Whether the procedure is about to be undone, once the procedures of its tree that are in flight
 // have ended: a restart first records which steps were interrupted, then undoes.
 bool waits_to_be_undone(ProcedureExecutor& executor, ProcedureId id) {
-  const auto explanation = executor.explain(id);
+  const auto explanation = executor.inspect().explain(id);
   if (!explanation.ok()) return false;
   const std::vector<WaitReason>& reasons = explanation->procedures.front().reasons;
   return std::any_of(reasons.begin(), reasons.end(), [](const WaitReason& reason) {
@@ -167,13 +168,17 @@ void SimulationRun::open() {
 
 // While a listener is slow, other threads go on.
 void SimulationRun::listen() {
-  const auto listener = executor_->add_listener([this](const ProcedureNews& news) {
+  Result<Subscription> subscription = executor_->listen([this](const ProcedureNews& news) {
     meanwhile();
     if (news.missed != 0) findings_.add("a listener that heard of everything missed something");
     const bool ended = news.kind == ProcedureNews::Kind::kFinished && news.id == news.root;
     if (ended) ended_roots_.insert(news.id.value);
   });
-  if (!listener.ok()) findings_.add("no listener can be added: " + listener.status().to_string());
+  if (!subscription.ok()) {
+    findings_.add("no listener can be added: " + subscription.status().to_string());
+  } else {
+    news_ = *std::move(subscription);  // the one before outlived its executor
+  }
 }
 
 void SimulationRun::leave() {
@@ -271,11 +276,11 @@ void SimulationRun::answer(std::uint64_t choices) {
 void SimulationRun::crash(std::size_t unheard) {
   store_->cut(unheard);
   const std::set<std::uint64_t> without = store_->unheard();
-  const auto listed = executor_->list();
+  const auto listed = executor_->inspect().list();
   const auto before = durable_words(listed, without);
   open();
   if (executor_ == nullptr) return;
-  const auto list = executor_->list();
+  const auto list = executor_->inspect().list();
   const auto after = durable_words(list, without);
   for (const auto& [id, words] : before) {
     const auto found = after.find(id);
@@ -347,7 +352,7 @@ void SimulationRun::wind_up() {
       continue;
     }
     if (story_->wind_up(*executor_)) continue;
-    const auto list = executor_->list();
+    const auto list = executor_->inspect().list();
     if (std::all_of(list.begin(), list.end(),
                     [&](const ProcedureInfo& info) { return story_->may_stay(info); })) {
       SimulationEnd end{*executor_, *store_, lives_, findings_};
@@ -361,12 +366,14 @@ void SimulationRun::wind_up() {
   }
   if (!findings_.empty()) return;
   std::string stuck = "these never end:";
-  for (const ProcedureInfo& info : executor_->list()) {
+  for (const ProcedureInfo& info : executor_->inspect().list()) {
     if (story_->may_stay(info)) continue;
     stuck += "\n    " + in_words(info);
-    if (const auto why = executor_->explain(info.id); why.ok()) stuck += "\n" + to_string(*why);
+    if (const auto why = executor_->inspect().explain(info.id); why.ok())
+      stuck += "\n" + to_string(*why);
   }
-  for (const WaitCycle& cycle : executor_->deadlocks()) stuck += "\n    " + to_string(cycle);
+  for (const WaitCycle& cycle : executor_->inspect().deadlocks())
+    stuck += "\n    " + to_string(cycle);
   findings_.add(stuck);
 }
 
@@ -376,7 +383,7 @@ bool SimulationRun::quiet() const {
 
 void SimulationRun::check() {
   if (executor_ == nullptr) return;
-  const std::vector<ProcedureInfo> list = executor_->list();
+  const std::vector<ProcedureInfo> list = executor_->inspect().list();
   for (const ProcedureInfo& info : list) {
     const auto [at, is_new] =
         seen_.try_emplace(info.id.value, Identity{info.type, info.parent, info.root});
@@ -421,7 +428,7 @@ void SimulationRun::check_sections() {
 }
 
 void SimulationRun::check_locks() {
-  for (const LockInfo& lock : executor_->locks()) {
+  for (const LockInfo& lock : executor_->inspect().locks()) {
     const bool exclusive = std::any_of(
         lock.holders.begin(), lock.holders.end(),
         [](const LockInfo::Party& party) { return party.mode == LockMode::kExclusive; });
@@ -441,7 +448,7 @@ void SimulationRun::check_locks() {
 }
 
 void SimulationRun::check_no_locks_left() {
-  for (const LockInfo& lock : executor_->locks()) {
+  for (const LockInfo& lock : executor_->inspect().locks()) {
     if (lock.holders.empty() && lock.waiters.empty()) continue;  // listed because it has a limit
     findings_.add(to_string(lock.key) + " is locked though nothing is live");
   }
@@ -475,8 +482,8 @@ void SimulationRun::compare_with_reload() {
   if (!other.ok()) {
     return findings_.add("a restart here would fail: " + other.status().to_string());
   }
-  const auto listed = executor_->list();
-  const auto found = (*other)->list();
+  const auto listed = executor_->inspect().list();
+  const auto found = (*other)->inspect().list();
   const ProcedureInfo nothing;
   for (std::size_t i = 0; i < std::max(listed.size(), found.size()); ++i) {
     const ProcedureInfo& mine = i < listed.size() ? listed[i] : nothing;

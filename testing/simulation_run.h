@@ -79,6 +79,7 @@ class SimulationRun {
   StoreLimits limits_ = MemoryStoreOptions().limits;
   SimulatedStore* store_ = nullptr;         // in executor_
   ChoosingScheduler* scheduler_ = nullptr;  // in executor_
+  Subscription news_;                       // of executor_
   std::unique_ptr<ProcedureExecutor> executor_;
   Random between_{0};  // what comes between, in this move
   bool disturbed_ = false;

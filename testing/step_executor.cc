@@ -5,6 +5,8 @@
 
 #include "pv2/testing/step_executor.h"
 
+#include <pv2/engine/inspection.h>
+
 #include "pv2/testing/listing_words.h"
 #include "state_audit.h"
 
@@ -62,7 +64,7 @@ void StepExecutor::advance(Duration time) { clock_->advance(time); }
 Status StepExecutor::run_to_the_end(Duration at_once) {
   constexpr int kTurnsMax = 1000;
   run();
-  for (int i = 0; i < kTurnsMax && executor_->live_procedures() != 0; ++i) {
+  for (int i = 0; i < kTurnsMax && executor_->inspect().live_procedures() != 0; ++i) {
     advance(at_once);
     run();
   }
@@ -70,9 +72,9 @@ Status StepExecutor::run_to_the_end(Duration at_once) {
     return Status(StatusCode::kInternal,
                   "the engine contradicts itself: " + contradictions.front());
   }
-  if (executor_->live_procedures() == 0) return Status();
+  if (executor_->inspect().live_procedures() == 0) return Status();
   std::string left = "these do not end:";
-  for (const std::string& words : in_words(executor_->list())) left += "\n  " + words;
+  for (const std::string& words : in_words(executor_->inspect().list())) left += "\n  " + words;
   return Status(StatusCode::kDeadlineExceeded, left);
 }
 
@@ -82,7 +84,7 @@ void StepExecutor::crash() {
 }
 
 Result<ProcedureResult> StepExecutor::result(ProcedureId id) {
-  if (executor_->describe(id).ok()) {
+  if (executor_->inspect().describe(id).ok()) {
     return Status(StatusCode::kUnavailable,
                   "procedure " + std::to_string(id.value) + " has not ended");
   }

@@ -4,6 +4,8 @@
 
 #include "harness/closed_load.h"
 
+#include <pv2/engine/async_executor.h>
+
 #include "harness/machine.h"
 #include "harness/work_folder.h"
 
@@ -21,7 +23,7 @@ void ClosedLoad::submit() {
 
 void ClosedLoad::submitted(const Result<Submitted>& answer) {
   must(answer.status(), "submitting");
-  executor_.wait_async(answer->id, [this](Result<ProcedureResult> result) { ended(result); });
+  executor_.async().wait(answer->id, [this](Result<ProcedureResult> result) { ended(result); });
 }
 
 void ClosedLoad::ended(const Result<ProcedureResult>& answer) {
@@ -29,7 +31,7 @@ void ClosedLoad::ended(const Result<ProcedureResult>& answer) {
   must(answer->status, "running");
   remember_this_thread();
   ended_.fetch_add(1, std::memory_order_relaxed);
-  executor_.acknowledge_async(answer->id, [this](const Status& status) {
+  executor_.async().acknowledge(answer->id, [this](const Status& status) {
     must(status, "acknowledging");
     leave();
   });

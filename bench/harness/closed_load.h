@@ -23,9 +23,8 @@ namespace pv2::bench {
 /// Thread-safe. The executor must outlive it.
 class ClosedLoad {
  public:
-  /// Submits the procedure of this number, under a nonce of its own, with submit_async.
-  using Submit =
-      std::function<void(ProcedureExecutor&, std::uint64_t, ProcedureExecutor::SubmitCallback)>;
+  /// Submits the procedure of this number, under a nonce of its own, with async().submit().
+  using Submit = std::function<void(ProcedureExecutor&, std::uint64_t, SubmitCallback)>;
 
   ClosedLoad(ProcedureExecutor& executor, Submit submit)
       : executor_(executor), submit_(std::move(submit)) {}

@@ -18,9 +18,8 @@ namespace pv2::bench {
 /// Thread-safe. Must outlive the submissions that it made.
 class Filler {
  public:
-  /// Submits the procedure of this number with submit_async.
-  using Submit =
-      std::function<void(ProcedureExecutor&, std::uint64_t, ProcedureExecutor::SubmitCallback)>;
+  /// Submits the procedure of this number with async().submit().
+  using Submit = std::function<void(ProcedureExecutor&, std::uint64_t, SubmitCallback)>;
 
   Filler(ProcedureExecutor& executor, Submit submit)
       : executor_(executor), submit_(std::move(submit)) {}

@@ -6,6 +6,7 @@
 #include "harness/five_steps.h"
 
 #include <pv2/base/random.h>
+#include <pv2/engine/async_executor.h>
 
 #include <algorithm>
 #include <cstring>
@@ -57,8 +58,8 @@ FiveSteps::Flow FiveSteps::execute_from_state(Stage stage, StepContext& /*ctx*/)
 }
 
 void submit_five_steps(const UserWork& work, ProcedureExecutor& executor, std::uint64_t number,
-                       ProcedureExecutor::SubmitCallback done) {
-  executor.submit_async(FiveSteps(work, number), {.nonce = {1, number}}, std::move(done));
+                       SubmitCallback done) {
+  executor.async().submit(FiveSteps(work, number), {.nonce = {1, number}}, std::move(done));
 }
 
 }  // namespace pv2::bench

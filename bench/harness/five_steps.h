@@ -72,6 +72,6 @@ class FiveSteps final : public StateMachineProcedure<Stage> {
 /// Submits the FiveSteps of this number under a nonce of its own: for ClosedLoad, with `work`
 /// bound.
 void submit_five_steps(const UserWork& work, ProcedureExecutor& executor, std::uint64_t number,
-                       ProcedureExecutor::SubmitCallback done);
+                       SubmitCallback done);
 
 }  // namespace pv2::bench

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <pv2/engine/async_executor.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/state_machine_procedure.h>
 
@@ -49,8 +50,8 @@ class LongRun final : public StateMachineProcedure<Leg> {
 
 /// Submits the LongRun of this number under a nonce of its own: for ClosedLoad.
 inline void submit_long_run(ProcedureExecutor& executor, std::uint64_t number,
-                            ProcedureExecutor::SubmitCallback done) {
-  executor.submit_async(LongRun(number), {.nonce = {1, number}}, std::move(done));
+                            SubmitCallback done) {
+  executor.async().submit(LongRun(number), {.nonce = {1, number}}, std::move(done));
 }
 
 }  // namespace pv2::bench

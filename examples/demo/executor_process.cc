@@ -94,7 +94,7 @@ int run_executor(const std::string& directory, const KillPoint& kill_point) {
       .retry = {.base = 20ms, .cap = 200ms},
   });
   if (!executor.ok()) return fail(executor.status());
-  for (const pv2::ProcedureInfo& info : (*executor)->list()) {
+  for (const pv2::ProcedureInfo& info : (*executor)->inspect().list()) {
     if (info.id == info.root) {
       const std::string step = info.step_name.empty() ? "END" : info.step_name;
       say(fmt::format("found {} {} {}", info.id.value, info.type, step));

@@ -49,7 +49,8 @@ void host(ProcedureRegistry& types, int& service, const std::string& name) {
   // The namespace of LevelDB is not to be seen, so this name is not ambiguous.
   auto executor = ProcedureExecutor::open({.store = leveldb("orders.db"), .registry = types});
   (void)(*executor)->submit(All(service, name));
-  for (const std::string& line : *(*executor)->preview(ProcedureId{1}, RepairVerb::kBypass)) {
+  for (const std::string& line :
+       *(*executor)->operate().preview(ProcedureId{1}, RepairVerb::kBypass)) {
     (void)line;
   }
 }

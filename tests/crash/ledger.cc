@@ -4,6 +4,9 @@
 
 #include "ledger.h"
 
+#include <pv2/engine/async_executor.h>
+#include <pv2/engine/inspection.h>
+
 #include <algorithm>
 #include <latch>
 #include <utility>
@@ -95,7 +98,7 @@ void Ledger::check_found(const MakeStore& make_store) {
   ProcedureExecutor& executor = **opened;  // never started: nothing goes on
 
   std::map<std::uint64_t, std::uint64_t> live;  // id of each root by its key
-  for (const ProcedureInfo& info : executor.list()) {
+  for (const ProcedureInfo& info : executor.inspect().list()) {
     const std::uint64_t number = std::stoull(info.owner);
     if (info.quarantined || info.parked) {
       trouble(name_of(number) + " is parked or quarantined: " + info.error.to_string());
@@ -134,7 +137,8 @@ void Ledger::check_ended(const MakeStore& make_store) {
     if (!opened.ok()) return trouble("open after a crash: " + opened.status().to_string());
     (*opened)->start();
     end_all(**opened, report, keys);
-    if ((*opened)->live_procedures() != 0) trouble("something is live that nobody submitted");
+    if ((*opened)->inspect().live_procedures() != 0)
+      trouble("something is live that nobody submitted");
   }
   LastSink sink;
   const auto store = make_store();
@@ -153,14 +157,14 @@ void Ledger::end_all(ProcedureExecutor& executor, const Report& report,
                      const std::map<std::uint64_t, Key>& keys) {
   std::latch left(static_cast<std::ptrdiff_t>(keys.size()));
   const auto finish = [&](std::uint64_t number, const Key& key, ProcedureId id) {
-    executor.wait_async(id, [&, number, id](const Result<ProcedureResult>& result) {
+    executor.async().wait(id, [&, number, id](const Result<ProcedureResult>& result) {
       if (result.ok()) {
         compare(number, key, *result);
         report(event(Event::Kind::kEnded, number, id.value, result->status.ok(), result->result));
       } else if (!key.acknowledges || !is_gone(result.status())) {
         trouble(name_of(number) + " has no end: " + result.status().to_string());
       }
-      executor.acknowledge_async(id, [&, number](const Status& status) {
+      executor.async().acknowledge(id, [&, number](const Status& status) {
         if (!status.ok() && !(key.acknowledges && is_gone(status))) {
           trouble(name_of(number) + " cannot be acknowledged: " + status.to_string());
         }

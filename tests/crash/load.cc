@@ -5,6 +5,7 @@
 #include "load.h"
 
 #include <pv2/base/random.h>
+#include <pv2/engine/async_executor.h>
 
 #include <algorithm>
 #include <atomic>
@@ -144,10 +145,10 @@ Result<std::unique_ptr<ProcedureExecutor>> open_for_load(std::unique_ptr<Procedu
 }
 
 void submit_key(ProcedureExecutor& executor, const Report& report, std::uint64_t key,
-                ProcedureExecutor::SubmitCallback done) {
+                SubmitCallback done) {
   report(event(Event::Kind::kSubmits, key));
-  executor.submit_async(LoadJob(report, key), {.nonce = {7, key}, .owner = std::to_string(key)},
-                        std::move(done));
+  executor.async().submit(LoadJob(report, key), {.nonce = {7, key}, .owner = std::to_string(key)},
+                          std::move(done));
 }
 
 void run_clients(ProcedureExecutor& executor, const Report& report, KeyRange keys,
@@ -158,7 +159,7 @@ void run_clients(ProcedureExecutor& executor, const Report& report, KeyRange key
   std::counting_semaphore<> free_places(kPlaces);
 
   const auto see_the_end = [&](std::uint64_t key, ProcedureId id) {
-    executor.wait_async(id, [&, key, id](const Result<ProcedureResult>& ended) {
+    executor.async().wait(id, [&, key, id](const Result<ProcedureResult>& ended) {
       if (!ended.ok()) {
         refused = true;
         return free_places.release();
@@ -166,7 +167,7 @@ void run_clients(ProcedureExecutor& executor, const Report& report, KeyRange key
       report(event(Event::Kind::kEnded, key, id.value, ended->status.ok(), ended->result));
       if (!is_acknowledged_by_its_client(key)) return free_places.release();
       report(event(Event::Kind::kAcknowledges, key, id.value));
-      executor.acknowledge_async(id, [&, key, id](const Status& status) {
+      executor.async().acknowledge(id, [&, key, id](const Status& status) {
         if (status.ok()) report(event(Event::Kind::kAcknowledged, key, id.value));
         free_places.release();
       });
@@ -182,7 +183,7 @@ void run_clients(ProcedureExecutor& executor, const Report& report, KeyRange key
       report(event(Event::Kind::kSubmitted, key, id.value));
       if (!is_aborted_by_its_client(key)) return see_the_end(key, id);
       report(event(Event::Kind::kAborts, key, id.value));
-      executor.abort_async(id, {}, [&, key, id](const Status& status) {
+      executor.async().abort(id, {}, [&, key, id](const Status& status) {
         if (status.ok()) report(event(Event::Kind::kAborted, key, id.value));
         see_the_end(key, id);
       });

@@ -116,6 +116,6 @@ void run_clients(ProcedureExecutor& executor, const Report& report, KeyRange key
 
 /// Submits `key` as its client does, in the same way in every life.
 void submit_key(ProcedureExecutor& executor, const Report& report, std::uint64_t key,
-                ProcedureExecutor::SubmitCallback done);
+                SubmitCallback done);
 
 }  // namespace pv2::testing

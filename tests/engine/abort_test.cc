@@ -33,8 +33,8 @@ JobScript failing_at(std::uint32_t step) {
 struct Answers {
   std::vector<Status> list;
   void ask(EngineWorld& engine, ProcedureId id, AbortOptions options = {}) {
-    engine.executor().abort_async(id, std::move(options),
-                                  [this](const Status& status) { list.push_back(status); });
+    engine.executor().async().abort(id, std::move(options),
+                                    [this](const Status& status) { list.push_back(status); });
   }
 };
 
@@ -110,7 +110,7 @@ TEST_CASE("an abort is in the audit of its tree, once, with who and why") {
   engine.run();
   REQUIRE(engine.result(id).state == ProcedureState::kRolledBack);
 
-  const auto audit = engine.executor().audit(id);
+  const auto audit = engine.executor().operate().audit(id);
   REQUIRE(audit.ok());
   REQUIRE(audit->size() == 1);
   const AuditEntry entry = audit->front();
@@ -119,7 +119,7 @@ TEST_CASE("an abort is in the audit of its tree, once, with who and why") {
   CHECK(entry.who == "anna");
   CHECK(entry.why == "too late");
   CHECK(engine.executor().acknowledge(id).ok());
-  CHECK(engine.executor().audit(id).status().code() == StatusCode::kExpired);
+  CHECK(engine.executor().operate().audit(id).status().code() == StatusCode::kExpired);
 }
 
 TEST_CASE("an abort that was accepted is carried out after a crash") {
@@ -158,7 +158,7 @@ TEST_CASE("who cannot be aborted is told why, and nothing changes") {
   engine.run();
   REQUIRE(executor.acknowledge(gone).ok());
   ProcedureId child;
-  for (const ProcedureInfo& info : executor.list()) {
+  for (const ProcedureInfo& info : executor.inspect().list()) {
     if (info.parent == parent) child = info.id;
   }
 
@@ -250,7 +250,7 @@ TEST_CASE("nobody begins a point of no return while an abort is on its way") {
   CHECK(answers.list == std::vector<Status>{Status()});
   CHECK(engine.result(id).status.code() == StatusCode::kAborted);
   CHECK(engine.world.journal.count("do m.3") == 0);
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 TEST_CASE("an abort that meets the last record is decided by the order of their commits") {

@@ -35,7 +35,7 @@ std::size_t run_dying_before_every_write(EngineWorld& engine) {
   engine.run();
   while (true) {
     engine.open();
-    if (engine.executor().live_procedures() == 0) return restarts;
+    if (engine.executor().inspect().live_procedures() == 0) return restarts;
     REQUIRE(++restarts < 100);
     engine.faults().crash_before(engine.faults().commits() + 2, FaultStore::AfterCrash::kFail);
     engine.run();
@@ -123,7 +123,7 @@ TEST_CASE("a wait that may not be exceeded fails no earlier than its deadline, a
   const ProcedureId id = engine.submit("a");
   engine.run();
   engine.advance(5s - 1us);
-  CHECK(engine.executor().live_procedures() == 2);
+  CHECK(engine.executor().inspect().live_procedures() == 2);
   engine.advance(1us);
 
   CHECK(engine.result(id).status == Status(StatusCode::kDeadlineExceeded, "nobody came"));
@@ -233,7 +233,7 @@ TEST_CASE("machines that give way before each step take turns, forward and back"
   engine.open();
   const std::size_t before = engine.faults().commits();
   for (const char* name : {"a", "b", "c"}) engine.submit(name);
-  while (engine.executor().live_procedures() != 0) engine.executor().run_until_idle(1);
+  while (engine.executor().inspect().live_procedures() != 0) engine.executor().run_until_idle(1);
 
   Entries expected;
   for (const char* step : {".1", ".2"}) {
@@ -311,7 +311,7 @@ TEST_CASE("the result of a tree survives restarts, whether it succeeded or faile
     CHECK(engine.result(id).status == before.status);
     CHECK(engine.result(id).result == before.result);
     CHECK(engine.result(id).finished == before.finished);
-    CHECK(engine.executor().list().empty());
+    CHECK(engine.executor().inspect().list().empty());
   }
   CHECK(engine.journal() == journal);
 }
@@ -409,7 +409,7 @@ TEST_CASE("a batch of submissions all end, and acknowledged they leave nothing b
   for (std::thread& client : clients) client.join();
 
   CHECK(acknowledged == 1000);
-  CHECK(executor.live_procedures() == 0);
+  CHECK(executor.inspect().live_procedures() == 0);
   CHECK(disk->rows() - disk->rows(Space::kEngine) == 0);
 }
 
@@ -449,11 +449,11 @@ TEST_CASE("a listing shows a procedure while it runs, and its result afterwards"
   engine.open();
   const ProcedureId id = engine.submit("a");
   engine.executor().run_until_idle(1);
-  REQUIRE(engine.executor().list().size() == 1);
-  CHECK(engine.executor().list()[0].id == id);
-  CHECK(engine.executor().list()[0].step_name == "TWO");
+  REQUIRE(engine.executor().inspect().list().size() == 1);
+  CHECK(engine.executor().inspect().list()[0].id == id);
+  CHECK(engine.executor().inspect().list()[0].step_name == "TWO");
   engine.run();
-  CHECK(engine.executor().list().empty());
+  CHECK(engine.executor().inspect().list().empty());
   CHECK(engine.result(id).state == ProcedureState::kSuccess);
 }
 

@@ -75,8 +75,8 @@ TEST_CASE("a step whose attempts are used up parks its procedure, with its locks
     CHECK(engine.world.journal.count(attempt) >= 1);
   }
   CHECK(engine.world.journal.count("attempt 4") == 0);
-  CHECK(engine.executor().list({.parked = true}).procedures.size() == 1);
-  const auto why = engine.executor().explain(id);
+  CHECK(engine.executor().inspect().list({.parked = true}).procedures.size() == 1);
+  const auto why = engine.executor().inspect().explain(id);
   REQUIRE(why.status().ok());
   CHECK_THAT(to_string(*why), ContainsSubstring("is parked until somebody acts") &&
                                   ContainsSubstring("3 attempts at step TWO"));
@@ -85,8 +85,8 @@ TEST_CASE("a step whose attempts are used up parks its procedure, with its locks
   order(engine, id, RepairVerb::kRetryNow, crash);
   engine.run();
   CHECK(engine.result(id).status.ok());
-  CHECK(engine.executor().locks().empty());
-  CHECK(engine.executor().audit(id)->front().step == 2);
+  CHECK(engine.executor().inspect().locks().empty());
+  CHECK(engine.executor().operate().audit(id)->front().step == 2);
 }
 
 TEST_CASE("a step that used up its attempts is skipped, or sends its tree back, when ordered") {
@@ -109,7 +109,7 @@ TEST_CASE("a step that used up its attempts is skipped, or sends its tree back, 
     CHECK(engine.world.journal.count("do b.3") == 1);  // others go on
     CHECK_FALSE(engine.describe(root).parked);
   }
-  CHECK(engine.executor().preview(root, verb).ok());
+  CHECK(engine.executor().operate().preview(root, verb).ok());
   order(engine, GENERATE(false, true) ? root : parked, verb, crash, root);
   engine.run();
 
@@ -121,8 +121,8 @@ TEST_CASE("a step that used up its attempts is skipped, or sends its tree back, 
   CHECK(engine.world.journal.count("undo a.2") == (undone ? 1 : 0));  // it may have been half done
   CHECK(engine.world.journal.count("undo a.1") == (undone ? 1 : 0));
   CHECK(engine.world.journal.count("undo b.1") == (undone && child ? 1 : 0));
-  CHECK(engine.executor().locks().empty());
-  CHECK(engine.executor().audit(root)->size() == 1);
+  CHECK(engine.executor().inspect().locks().empty());
+  CHECK(engine.executor().operate().audit(root)->size() == 1);
 }
 
 TEST_CASE("an abort of a tree in which a step used up its attempts survives any crash") {
@@ -149,13 +149,13 @@ TEST_CASE("the step table says how often, else the class, else the executor") {
   for (int i = 0; i < 10; ++i) engine.advance(10min);
   CHECK(engine.world.journal.count("first 2") == 1);
   CHECK(engine.world.journal.count("first 3") == 0);
-  REQUIRE(engine.executor().skip_step(submitted->id, kNote).ok());
+  REQUIRE(engine.executor().operate().skip_step(submitted->id, kNote).ok());
   engine.run();
   for (int i = 0; i < 10; ++i) engine.advance(10min);
   CHECK(engine.world.journal.count("second 3") == 1);
   CHECK(engine.world.journal.count("second 4") == 0);
   REQUIRE(engine.describe(submitted->id).parked);
-  REQUIRE(engine.executor().retry_now(submitted->id, kNote).ok());
+  REQUIRE(engine.executor().operate().retry_now(submitted->id, kNote).ok());
   engine.run();
   for (int i = 0; i < 10; ++i) engine.advance(10min);
   CHECK(engine.world.journal.count("second 1") == 2);  // fresh attempts
@@ -237,7 +237,7 @@ TEST_CASE(
   engine.open();
   const ProcedureId root = engine.submit("p");
   engine.run();
-  REQUIRE(engine.executor().bypass(root, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().bypass(root, kNote).to_string() == "OK");
 
   const ProcedureResult told = engine.result(root);
   CHECK(told.bypassed);
@@ -264,14 +264,14 @@ TEST_CASE("a step, or an undo, that goes on failing is told of after 10, 20, 40 
   engine.open();
   std::vector<std::uint32_t> told;  // of which attempt
   std::uint32_t attempt = 0;
-  (void)engine.executor().add_listener([&](const ProcedureNews& news) {
+  const auto news_heard = engine.executor().listen([&](const ProcedureNews& news) {
     if (news.kind != ProcedureNews::Kind::kRetrying) return;
     CHECK(news.error == Status(StatusCode::kUnavailable, "the shop is closed"));
     told.push_back(attempt);
   });
   const ProcedureId id = engine.submit("a");
   engine.run();
-  while (engine.executor().live_procedures() != 0) {
+  while (engine.executor().inspect().live_procedures() != 0) {
     attempt = engine.describe(id).attempt;  // the next one
     engine.advance(15min);
   }
@@ -297,23 +297,23 @@ TEST_CASE("an order about a part of what is just being bypassed is refused") {
   engine.open();
   const ProcedureId root = engine.submit("p");
   engine.run();
-  const ProcedureId child = engine.executor().list()[1].id;
+  const ProcedureId child = engine.executor().inspect().list()[1].id;
   engine.faults().hold_commit(engine.faults().commits() + 1);
   Status first;
   Status second;
-  engine.executor().repair_async(root, RepairVerb::kBypass, kNote,
-                                 [&first](const Status& status) { first = status; });
-  engine.executor().repair_async(to_root ? root : child, verb, kNote,
-                                 [&second](const Status& status) { second = status; });
+  engine.executor().operate().order(root, RepairVerb::kBypass, kNote,
+                                    [&first](const Status& status) { first = status; });
+  engine.executor().operate().order(to_root ? root : child, verb, kNote,
+                                    [&second](const Status& status) { second = status; });
   engine.run();
-  CHECK(engine.executor().preview(to_root ? root : child, verb).status() == second);
+  CHECK(engine.executor().operate().preview(to_root ? root : child, verb).status() == second);
   engine.faults().release();
   engine.run();
 
   CHECK(first.to_string() == "OK");
   CHECK(second.code() == StatusCode::kUnavailable);
   CHECK(engine.result(root).bypassed);
-  CHECK(engine.executor().audit(root)->size() == 1);
+  CHECK(engine.executor().operate().audit(root)->size() == 1);
 }
 
 }  // namespace pv2::testing

@@ -57,7 +57,7 @@ struct Machine {
     engine.open(std::move(options));
   }
   void say_go(ProcedureId id) {
-    engine.executor().signal_async(id, "go", {}, [](const Status&) {});
+    engine.executor().async().signal(id, "go", {}, [](const Status&) {});
   }
 };
 
@@ -131,19 +131,20 @@ TEST_CASE("an order that ends a tree beside work that it kept a lock for ends it
                       if (std::exchange(began, true)) return;
                       machine.say_go({root.value + 1});
                       engine.run();  // it gives up
-                      engine.executor().repair_async(root, RepairVerb::kBypass, kNote,
-                                                     [](const Status&) {});
+                      engine.executor().operate().order(root, RepairVerb::kBypass, kNote,
+                                                        [](const Status&) {});
                       engine.run();
                     });
                     return Say::wait();
                   }};
   scripts["m"].locks = LockSet().table("shop", "t", LockMode::kExclusive).scope(LockScope::kVisit);
   machine.open(1);
-  engine.executor().submit_async(Job(engine.world, "r"), {},
-                                 [&](const Result<Submitted>& submitted) { root = submitted->id; });
+  engine.executor().async().submit(
+      Job(engine.world, "r"), {},
+      [&](const Result<Submitted>& submitted) { root = submitted->id; });
   engine.run();
   engine.run();
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   CHECK(engine.result(root).bypassed);
 }
 
@@ -157,7 +158,7 @@ int bypass_beside_a_failure(std::optional<int> at_pause) {
   std::optional<Status> answer;
   std::size_t undone = 0;  // when the order was answered
   const auto bypass = [&] {
-    engine.executor().repair_async(root, RepairVerb::kBypass, kNote, [&](const Status& status) {
+    engine.executor().operate().order(root, RepairVerb::kBypass, kNote, [&](const Status& status) {
       answer = status;
       undone = engine.world.journal.count("undo works.1");
     });
@@ -193,8 +194,9 @@ int bypass_beside_a_failure(std::optional<int> at_pause) {
                       }};
   scripts["k"] = {.steps = 1};
   machine.open(1);
-  engine.executor().submit_async(Job(engine.world, "r"), {},
-                                 [&](const Result<Submitted>& submitted) { root = submitted->id; });
+  engine.executor().async().submit(
+      Job(engine.world, "r"), {},
+      [&](const Result<Submitted>& submitted) { root = submitted->id; });
   engine.run();
   engine.run();
   int pauses = 0;
@@ -211,7 +213,7 @@ int bypass_beside_a_failure(std::optional<int> at_pause) {
   REQUIRE(answer.has_value());
   CHECK(answer->to_string() == "OK");
   CHECK(engine.world.journal.count("undo works.1") == undone);
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   CHECK(engine.result(root).bypassed);
   return pauses;
 }
@@ -253,7 +255,7 @@ TEST_CASE("a small tree that fails beside a large one is undone between sections
   int until_planned = 0;
   SectionLooks::at_each_pause(engine.executor(), [&] {
     ++pauses;
-    const auto info = engine.executor().describe(small);
+    const auto info = engine.executor().inspect().describe(small);
     if (info.ok() && info->state != ProcedureState::kFailed) ++until_planned;
   });
   engine.run();
@@ -288,7 +290,7 @@ TEST_CASE("nothing has failed in a large tree that ends because its last step is
     ++pauses;
     CHECK(StateAudit::of(engine.executor()) == std::vector<std::string>());
   });
-  CHECK(engine.executor().skip_step(root, kNote).ok());
+  CHECK(engine.executor().operate().skip_step(root, kNote).ok());
   engine.run();
   SectionLooks::at_each_pause(engine.executor(), {});
   CHECK(pauses > 0);
@@ -312,10 +314,10 @@ TEST_CASE("an abort and an order that ends the same large tree end it once") {
   machine.open(1);
   const ProcedureId root = engine.submit("r");
   engine.run();
-  engine.executor().abort_async(root, {.reason = "x"}, [](const Status&) {});
-  engine.executor().repair_async(root, RepairVerb::kBypass, kNote, [](const Status&) {});
+  engine.executor().async().abort(root, {.reason = "x"}, [](const Status&) {});
+  engine.executor().operate().order(root, RepairVerb::kBypass, kNote, [](const Status&) {});
   engine.run();
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   CHECK_FALSE(engine.result(root).status.ok());
 }
 
@@ -343,15 +345,15 @@ TEST_CASE("an abort is put off, not refused, while what could not be undone leav
 
   std::vector<StatusCode> answers;
   SectionLooks::at_each_pause(engine.executor(), [&] {
-    engine.executor().abort_async(root, {},
-                                  [&](const Status& status) { answers.push_back(status.code()); });
+    engine.executor().async().abort(
+        root, {}, [&](const Status& status) { answers.push_back(status.code()); });
   });
-  engine.executor().repair_async(parked, RepairVerb::kBypass, kNote, [](const Status&) {});
+  engine.executor().operate().order(parked, RepairVerb::kBypass, kNote, [](const Status&) {});
   engine.run();
   SectionLooks::at_each_pause(engine.executor(), {});
   REQUIRE_FALSE(answers.empty());
   for (const StatusCode code : answers) CHECK(code == StatusCode::kUnavailable);
-  CHECK(engine.executor().live_procedures() == 2);  // its parent still sees how it ended
+  CHECK(engine.executor().inspect().live_procedures() == 2);  // its parent still sees how it ended
   CHECK(engine.executor().abort(root).ok());
   engine.run();
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
@@ -386,15 +388,15 @@ TEST_CASE("an abort is put off, not refused, while a part fails in which somebod
   std::vector<StatusCode> answers;
   SectionLooks::at_each_pause(engine.executor(), [&] {
     if (!answers.empty() && answers.back() == StatusCode::kOk) return;
-    engine.executor().abort_async(root, {},
-                                  [&](const Status& status) { answers.push_back(status.code()); });
+    engine.executor().async().abort(
+        root, {}, [&](const Status& status) { answers.push_back(status.code()); });
   });
   machine.say_go({root.value + 2});
   engine.run();
   SectionLooks::at_each_pause(engine.executor(), {});
   CHECK(std::count(answers.begin(), answers.end(), StatusCode::kUnavailable) > 0);
   CHECK(std::count(answers.begin(), answers.end(), StatusCode::kFailedPrecondition) == 0);
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE("an undo that ends while a wider domain is being stopped begins no other one") {
@@ -431,7 +433,7 @@ TEST_CASE("an undo that ends while a wider domain is being stopped begins no oth
   machine.say_go({root.value + 2});
   engine.store().pump();
   engine.run();
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   CHECK(engine.world.journal.count("undo m.1") == 1);
   CHECK(engine.world.journal.count("undo r.1") == 1);
 }
@@ -460,8 +462,8 @@ TEST_CASE("an order to go on in a domain goes by what a wider one has come to me
   machine.say_go({root.value + 1});
   engine.store().pump();
   machine.before_batch = [&] {
-    engine.executor().repair_async({root.value + 2 + kMany}, RepairVerb::kRetryNow, kNote,
-                                   [](const Status&) {});
+    engine.executor().operate().order({root.value + 2 + kMany}, RepairVerb::kRetryNow, kNote,
+                                      [](const Status&) {});
   };
   engine.run();
   CHECK(engine.describe(root).parked);  // its child is beyond its point of no return

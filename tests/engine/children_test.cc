@@ -25,10 +25,10 @@ TEST_CASE("children in the middle and in the last step all run, and get the next
   engine.open();
   const ProcedureId root = engine.submit("a");
   engine.executor().run_until_idle(1);
-  REQUIRE(engine.executor().list().size() == 2);
-  CHECK(engine.executor().list()[1].id.value == root.value + 1);
-  CHECK(engine.executor().list()[1].parent == root);
-  CHECK(engine.executor().list()[1].root == root);
+  REQUIRE(engine.executor().inspect().list().size() == 2);
+  CHECK(engine.executor().inspect().list()[1].id.value == root.value + 1);
+  CHECK(engine.executor().inspect().list()[1].parent == root);
+  CHECK(engine.executor().inspect().list()[1].root == root);
   engine.run();
 
   CHECK(engine.journal() == Entries{"do a.1", "do leaf 1.1", "do a.2", "do leaf 2.1"});
@@ -44,7 +44,7 @@ TEST_CASE("a child is nobody's business before its parent's record is durable") 
   engine.submit("p");
   engine.run();
   CHECK(engine.world.journal.count("do p.2") == 1);
-  CHECK(engine.executor().list().size() == 1);
+  CHECK(engine.executor().inspect().list().size() == 1);
   CHECK(engine.world.journal.count("do c.1") == 0);
   engine.faults().release();
   engine.run();
@@ -75,7 +75,7 @@ TEST_CASE("a step sees how the children of the last spawning step ended, after a
   const bool restart = GENERATE(false, true);
   engine.open();
   engine.submit("p");
-  while (engine.executor().live_procedures() != 0) {
+  while (engine.executor().inspect().live_procedures() != 0) {
     engine.executor().run_until_idle(1);
     if (restart) engine.crash_and_open();
   }
@@ -109,8 +109,8 @@ TEST_CASE("a thousand children join, and their owner is their parent's") {
   engine.open();
   const ProcedureId id = engine.submit("p", {.owner = "alice"});
   engine.executor().run_until_idle(2);
-  REQUIRE(engine.executor().live_procedures() == 1001);
-  for (const ProcedureInfo& info : engine.executor().list()) CHECK(info.owner == "alice");
+  REQUIRE(engine.executor().inspect().live_procedures() == 1001);
+  for (const ProcedureInfo& info : engine.executor().inspect().list()) CHECK(info.owner == "alice");
   engine.run();
   CHECK(engine.result(id).status.ok());
   CHECK(engine.world.journal.count("do c.1") == 1000);
@@ -145,7 +145,7 @@ TEST_CASE(
   engine.open();
   engine.submit("p");
   engine.submit("other");
-  while (engine.executor().live_procedures() != 0) {
+  while (engine.executor().inspect().live_procedures() != 0) {
     engine.executor().run_until_idle(1);
     if (restart) engine.crash_and_open();
   }

@@ -71,7 +71,7 @@ TEST_CASE("a timed wait lasts as long as it was to, wherever the wall clock jump
     }
   }
   CHECK(engine.world.journal.count("late") == 1);
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE("a wall clock that is back and restarts again and again keep no wait alive") {
@@ -148,7 +148,7 @@ TEST_CASE("explain() says what is left by the monotonic clock") {
   engine.run();
   engine.clock->jump_wall(jump);
   engine.advance(20min);
-  const Explanation why = *engine.executor().explain(id);
+  const Explanation why = *engine.executor().inspect().explain(id);
   REQUIRE(why.procedures.size() == 1);
   REQUIRE(why.procedures[0].reasons.size() == 1);
   CHECK(why.procedures[0].reasons[0].left == Duration(40min));

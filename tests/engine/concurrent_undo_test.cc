@@ -84,7 +84,7 @@ void check_undone(EngineWorld& engine, ProcedureId root, const std::vector<std::
     CHECK(place_of(journal, "undo " + child + ".2") < place_of(journal, "undo " + child + ".1"));
     CHECK(place_of(journal, "undo " + child + ".1") < place_of(journal, "undo p.2"));
   }
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ TEST_CASE("children of one spawn that says so are undone at the same time") {
     CHECK(engine.world.asked() == 6);
   }
 
-  const auto why = engine.executor().explain(root);
+  const auto why = engine.executor().inspect().explain(root);
   REQUIRE(why.ok());
   const WaitReason& turn = why->procedures[0].reasons[0];
   CHECK(turn.kind == WaitReason::Kind::kTurn);
@@ -183,7 +183,7 @@ TEST_CASE("a sibling that holds its locks for what it spawned itself closes no c
   const ProcedureId root = engine.submit("p");
   engine.run();
   REQUIRE(engine.world.asked() == 1);
-  CHECK(engine.executor().explain({root.value + 1})->procedures[0].reasons[0].kind ==
+  CHECK(engine.executor().inspect().explain({root.value + 1})->procedures[0].reasons[0].kind ==
         WaitReason::Kind::kLock);
   CHECK_FALSE(engine.describe(root).parked);
   answer_all(engine);
@@ -238,11 +238,11 @@ TEST_CASE("an undo that is parked alone is explained by its step, before and aft
   const ProcedureId root = engine.submit("p");
   engine.run();
   REQUIRE(engine.describe(root).parked);
-  CHECK(engine.executor().explain(root)->procedures[0].step == 1);
+  CHECK(engine.executor().inspect().explain(root)->procedures[0].step == 1);
   engine.crash_and_open();
   engine.run();
   REQUIRE(engine.describe(root).parked);
-  CHECK(engine.executor().explain(root)->procedures[0].step == 1);
+  CHECK(engine.executor().inspect().explain(root)->procedures[0].step == 1);
 }
 
 TEST_CASE(
@@ -296,12 +296,12 @@ TEST_CASE(
   answer_all(engine);
   engine.advance(1h);
   CHECK(engine.world.journal.count("undo asks.2") == 0);
-  CHECK_FALSE(engine.executor().locks().empty());
+  CHECK_FALSE(engine.executor().inspect().locks().empty());
 
-  REQUIRE(engine.executor().repair(root, RepairVerb::kBypass, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().order(root, RepairVerb::kBypass, kNote).to_string() == "OK");
   engine.run();
   CHECK(engine.result(root).bypassed);
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 TEST_CASE("what never began is not undone, also after a restart of a tree that is parked") {
@@ -320,7 +320,8 @@ TEST_CASE("what never began is not undone, also after a restart of a tree that i
   CHECK(engine.world.journal.count("undo idle.1") == 0);
 
   mended = true;
-  REQUIRE(engine.executor().repair(root, RepairVerb::kRetryNow, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().order(root, RepairVerb::kRetryNow, kNote).to_string() ==
+          "OK");
   engine.run();
   CHECK(engine.world.journal.count("undo idle.1") == 0);
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
@@ -353,7 +354,7 @@ TEST_CASE("an undo that is parked holds up only what has to come after it") {
   }
   const ProcedureId asks{root.value + 1}, tries{root.value + 2}, stuck{root.value + 3};
   const auto reason = [&](ProcedureId id) {
-    return engine.executor().explain(id)->procedures.at(0).reasons.at(0).kind;
+    return engine.executor().inspect().explain(id)->procedures.at(0).reasons.at(0).kind;
   };
   REQUIRE(engine.describe(root).parked);
   REQUIRE(engine.describe(stuck).parked);
@@ -368,7 +369,8 @@ TEST_CASE("an undo that is parked holds up only what has to come after it") {
     for (const char* undo : {"undo asks.1", "undo tries.1"}) {
       CHECK(engine.world.journal.count(undo) == 1);
     }
-    CHECK(engine.executor().repair(asks, verb, kNote).code() == StatusCode::kFailedPrecondition);
+    CHECK(engine.executor().operate().order(asks, verb, kNote).code() ==
+          StatusCode::kFailedPrecondition);
   }
   CHECK(engine.world.journal.count("undo stuck.1") == 0);
 
@@ -406,14 +408,15 @@ TEST_CASE("a tree is bypassed while an undo beside the parked one stands in line
   engine.world.answer_one("go on, and fail");
   engine.run();
   REQUIRE(engine.describe({root.value + 2}).parked);
-  REQUIRE(engine.executor().explain({root.value + 1})->procedures[0].reasons[0].kind ==
+  REQUIRE(engine.executor().inspect().explain({root.value + 1})->procedures[0].reasons[0].kind ==
           WaitReason::Kind::kLock);
 
-  REQUIRE(engine.executor().repair(root, RepairVerb::kBypass, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().order(root, RepairVerb::kBypass, kNote).to_string() == "OK");
   engine.run();
   CHECK(engine.result(root).bypassed);
   CHECK(engine.world.journal.count("undo in line.1") == 0);
-  REQUIRE(engine.executor().locks().size() == 2);  // the outsider's table, and its namespace
+  REQUIRE(engine.executor().inspect().locks().size() ==
+          2);  // the outsider's table, and its namespace
 }
 
 TEST_CASE("of two that are parked beside each other each needs an order of its own") {
@@ -435,15 +438,16 @@ TEST_CASE("of two that are parked beside each other each needs an order of its o
     engine.run();
   }
   const ProcedureId x{root.value + 1}, y{root.value + 2}, z{root.value + 3};
-  CHECK_FALSE(engine.executor().repair(z, RepairVerb::kRetryNow, kNote).ok());
+  CHECK_FALSE(engine.executor().operate().order(z, RepairVerb::kRetryNow, kNote).ok());
   mended = true;
-  REQUIRE(engine.executor().repair(y, RepairVerb::kRetryNow, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().order(y, RepairVerb::kRetryNow, kNote).to_string() == "OK");
   engine.run();
   CHECK(engine.world.journal.count("undo y.1") == 1);
   CHECK(engine.world.journal.count("undo p.2") == 0);
-  CHECK_FALSE(engine.executor().repair(y, RepairVerb::kRetryNow, kNote).ok());
+  CHECK_FALSE(engine.executor().operate().order(y, RepairVerb::kRetryNow, kNote).ok());
   CHECK(engine.describe(x).parked);
-  REQUIRE(engine.executor().repair(root, RepairVerb::kRetryNow, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().order(root, RepairVerb::kRetryNow, kNote).to_string() ==
+          "OK");
   engine.run();
   check_undone(engine, root, {"x", "y", "z"});
 }

@@ -13,7 +13,7 @@ std::optional<Outcome> usual() { return std::nullopt; }
 // "type: submitted, succeeded, undone".
 Entries counted(const ProcedureExecutor& executor) {
   Entries entries;
-  for (const TypeCounts& counts : executor.counts()) {
+  for (const TypeCounts& counts : executor.inspect().counts()) {
     entries.push_back(counts.type + ": " + std::to_string(counts.submitted) + ", " +
                       std::to_string(counts.succeeded) + ", " + std::to_string(counts.undone));
   }
@@ -28,7 +28,7 @@ TEST_CASE("a procedure is counted once when it is durable and once when it has e
   ProcedureExecutor& executor = engine.open();
   CHECK(counted(executor).empty());
   engine.faults().hold_commit(engine.faults().commits() + 1);
-  executor.submit_async(Job(engine.world, "a"), {.nonce = {1, 1}}, [](const auto&) {});
+  executor.async().submit(Job(engine.world, "a"), {.nonce = {1, 1}}, [](const auto&) {});
   engine.run();
   CHECK(counted(executor).empty());
   engine.faults().release();

@@ -47,8 +47,8 @@ TEST_CASE("of two trees that wait for each other the younger is undone and the o
                                      std::to_string(older.value)) != std::string::npos);
   CHECK(engine.world.journal.count("undo younger.1") == 1);
   CHECK(engine.world.journal.count("do younger child.1") == 0);
-  CHECK(engine.executor().deadlocks().empty());
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().deadlocks().empty());
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 TEST_CASE("the error of a deadlock is cut like any other: it travels in every later record") {
@@ -79,8 +79,8 @@ TEST_CASE("a host that only wants to hear of deadlocks finds them listed, and no
   const ProcedureId younger = engine.submit("younger");
   engine.run();
 
-  REQUIRE(engine.executor().deadlocks().size() == 1);
-  const WaitCycle cycle = engine.executor().deadlocks().front();
+  REQUIRE(engine.executor().inspect().deadlocks().size() == 1);
+  const WaitCycle cycle = engine.executor().inspect().deadlocks().front();
   CHECK(cycle.links.size() == 4);
   CHECK(to_string(cycle).find("waits for its child") != std::string::npos);
   CHECK(logged(engine, "deadlock: procedure"));
@@ -194,22 +194,24 @@ TEST_CASE("of two trees past their points of no return the younger is parked") {
   if (crash) engine.crash_and_open();
   engine.run();
 
-  const auto all = engine.executor().list();
+  const auto all = engine.executor().inspect().list();
   const auto parked = std::find_if(all.begin(), all.end(), [](const auto& i) { return i.parked; });
   REQUIRE(parked != all.end());
   CHECK(parked->root == younger);
   CHECK(parked->id != younger);
   CHECK(parked->error.code() == StatusCode::kDeadlock);
   CHECK(parked->error.message().find(std::to_string(older.value)) != std::string::npos);
-  CHECK(engine.executor().deadlocks().empty());
+  CHECK(engine.executor().inspect().deadlocks().empty());
   CHECK(engine.executor().abort(younger).code() == StatusCode::kFailedPrecondition);
-  const Status bypassed = engine.executor().bypass(older, {.who = "anna", .why = "ticket 7"});
+  const Status bypassed =
+      engine.executor().operate().bypass(older, {.who = "anna", .why = "ticket 7"});
   CHECK(bypassed.message().find("let it go on, as it has begun") != std::string::npos);
   // Nothing has changed for it: it stands in line again, and closes the circle.
-  REQUIRE(engine.executor().retry_now(parked->id, {.who = "anna", .why = "ticket 7"}).ok());
+  REQUIRE(
+      engine.executor().operate().retry_now(parked->id, {.who = "anna", .why = "ticket 7"}).ok());
   engine.run();
   REQUIRE(engine.describe(parked->id).parked);
-  REQUIRE(engine.executor().bypass(younger, {.who = "anna", .why = "ticket 7"}).ok());
+  REQUIRE(engine.executor().operate().bypass(younger, {.who = "anna", .why = "ticket 7"}).ok());
   engine.run_to_the_end();
   CHECK(engine.result(younger).bypassed);
   CHECK(engine.result(older).status.ok());
@@ -252,7 +254,7 @@ TEST_CASE("of two rollbacks that need each other's locks the younger is parked a
   CHECK(logged(engine, "is the youngest and is parked"));
   CHECK(logged(engine, "waits for table shop:"));
   CHECK_FALSE(engine.describe(older).parked);
-  CHECK(engine.executor().deadlocks().empty());
+  CHECK(engine.executor().inspect().deadlocks().empty());
   engine.crash_and_open();
   engine.run();
   CHECK(engine.describe(younger).parked);
@@ -283,7 +285,7 @@ TEST_CASE("who waits in two circles goes on when both others are undone") {
   const ProcedureId middle = engine.submit("middle");
   const ProcedureId young = engine.submit("young");
   engine.run();
-  CHECK(engine.executor().deadlocks().empty());
+  CHECK(engine.executor().inspect().deadlocks().empty());
   REQUIRE(engine.world.answer_one("go"));
   engine.run_to_the_end();
 
@@ -381,7 +383,9 @@ TEST_CASE("what was to be undone when it was parked in a circle is known after a
   engine.run();
   REQUIRE(engine.describe(younger).parked);
   // Its undo is still the next one, so it can be skipped; then the others have what they need.
-  REQUIRE(engine.executor().skip_step(younger, {.who = "anna", .why = "test"}).to_string() == "OK");
+  REQUIRE(
+      engine.executor().operate().skip_step(younger, {.who = "anna", .why = "test"}).to_string() ==
+      "OK");
   engine.run_to_the_end();
 
   CHECK(engine.result(younger).state == ProcedureState::kRolledBack);
@@ -412,7 +416,7 @@ TEST_CASE("two that await what the other completes are a deadlock, if they say b
   engine.run();
   second = engine.submit("second");
   engine.run();
-  CHECK(engine.executor().deadlocks().empty());  // the first is backing off
+  CHECK(engine.executor().inspect().deadlocks().empty());  // the first is backing off
   engine.advance(std::chrono::minutes(1));
   engine.run();
 
@@ -421,7 +425,7 @@ TEST_CASE("two that await what the other completes are a deadlock, if they say b
   CHECK(undone.status.message().find("waits for something that procedure " +
                                      std::to_string(first.value) + " has to do") !=
         std::string::npos);
-  CHECK(engine.executor().deadlocks().empty());
+  CHECK(engine.executor().inspect().deadlocks().empty());
   while (engine.world.answer_one("done")) {
   }
   engine.run_to_the_end();

@@ -29,7 +29,7 @@ TEST_CASE("an event that is set lets its waiters go on in their order, and whoev
   engine.open();
   for (const char* name : {"a", "b", "c"}) engine.submit(name);
   engine.run();
-  CHECK(engine.executor().live_procedures() == 3);
+  CHECK(engine.executor().inspect().live_procedures() == 3);
   engine.world.journal.clear();
   online.set();
   CHECK(online.is_set());
@@ -38,11 +38,11 @@ TEST_CASE("an event that is set lets its waiters go on in their order, and whoev
 
   engine.submit("d");
   engine.run();
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   online.reset();
   engine.submit("a");
   engine.run();
-  CHECK(engine.executor().live_procedures() == 1);
+  CHECK(engine.executor().inspect().live_procedures() == 1);
 }
 
 TEST_CASE("who waited when an event was set goes on, even if it was reset before he looked") {
@@ -55,7 +55,7 @@ TEST_CASE("who waited when an event was set goes on, even if it was reset before
   event.set();
   event.reset();
   engine.run();
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE("an event that is set while the step still runs is not lost") {
@@ -69,7 +69,7 @@ TEST_CASE("an event that is set while the step still runs is not lost") {
   engine.open();
   engine.submit("a");
   engine.run();
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE("one wait is ended by either of two events, by a value, or by its deadline") {
@@ -92,7 +92,7 @@ TEST_CASE("one wait is ended by either of two events, by a value, or by its dead
   engine.open();
   const ProcedureId id = engine.submit("a");
   engine.run();
-  const Explanation why = *engine.executor().explain(id);
+  const Explanation why = *engine.executor().inspect().explain(id);
   REQUIRE(why.procedures[0].reasons.size() == 3);
   CHECK(why.procedures[0].reasons[0].kind == WaitReason::Kind::kEvent);
   CHECK(why.procedures[0].reasons[0].name == "meta");
@@ -115,7 +115,7 @@ TEST_CASE("one wait is ended by either of two events, by a value, or by its dead
   CHECK(engine.world.journal.count(expected) == 1);
   meta.set();
   engine.run();
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE("after a restart the step runs again and looks at the event again") {
@@ -130,10 +130,10 @@ TEST_CASE("after a restart the step runs again and looks at the event again") {
   engine.crash_and_open();
   engine.run();
   CHECK(engine.world.journal.count("look a") == 2);
-  CHECK(engine.executor().live_procedures() == (set ? 0U : 1U));
+  CHECK(engine.executor().inspect().live_procedures() == (set ? 0U : 1U));
   event.set();
   engine.run();
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE("a step that awaits another event than before is told so") {

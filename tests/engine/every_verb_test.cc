@@ -188,7 +188,8 @@ StatusCode answer_of(Stage& stage, Call&& call) {
   stage.engine.run();
   stage.engine.faults().release();
   stage.engine.run();
-  if (!answer->has_value()) return StatusCode::kUnknownOutcome;  // it waits: only wait_async() may
+  // It waits, which only async().wait() may.
+  if (!answer->has_value()) return StatusCode::kUnknownOutcome;
   return (*answer)->code();
 }
 
@@ -197,19 +198,19 @@ template <RepairVerb kVerb>
 StatusCode repair(Stage& stage) {
   if (kVerb == RepairVerb::kRetryNow) stage.mended = true;
   return answer_of(stage, [&](auto done) {
-    stage.engine.executor().repair_async(stage.id, kVerb, kNote, done);
+    stage.engine.executor().operate().order(stage.id, kVerb, kNote, done);
   });
 }
 template <RepairVerb kVerb>
 StatusCode preview(Stage& stage) {
-  return stage.engine.executor().preview(stage.id, kVerb).status().code();
+  return stage.engine.executor().operate().preview(stage.id, kVerb).status().code();
 }
 const std::vector<std::pair<std::string, Verb>> kVerbs{
     {"submit",
      [](Stage& stage) {
        return answer_of(stage, [&](auto done) {
-         stage.engine.executor().submit_async(Job(stage.engine.world, "a"), {.nonce = {1, 1}},
-                                              done);
+         stage.engine.executor().async().submit(Job(stage.engine.world, "a"), {.nonce = {1, 1}},
+                                                done);
        });
      }},
     {"wait",
@@ -217,19 +218,19 @@ const std::vector<std::pair<std::string, Verb>> kVerbs{
     {"abort",
      [](Stage& stage) {
        return answer_of(stage, [&](auto done) {
-         stage.engine.executor().abort_async(stage.id, {.reason = "late", .who = "anna"}, done);
+         stage.engine.executor().async().abort(stage.id, {.reason = "late", .who = "anna"}, done);
        });
      }},
     {"signal",
      [](Stage& stage) {
        return answer_of(stage, [&](auto done) {
-         stage.engine.executor().signal_async(stage.id, "other", "", done);
+         stage.engine.executor().async().signal(stage.id, "other", "", done);
        });
      }},
     {"acknowledge",
      [](Stage& stage) {
        return answer_of(
-           stage, [&](auto done) { stage.engine.executor().acknowledge_async(stage.id, done); });
+           stage, [&](auto done) { stage.engine.executor().async().acknowledge(stage.id, done); });
      }},
     {"retry", repair<RepairVerb::kRetryNow>},
     {"skip", repair<RepairVerb::kSkipStep>},
@@ -240,15 +241,24 @@ const std::vector<std::pair<std::string, Verb>> kVerbs{
     {"p.back", preview<RepairVerb::kFailAndRollBack>},
     {"p.bypass", preview<RepairVerb::kBypass>},
     {"explain",
-     [](Stage& stage) { return stage.engine.executor().explain(stage.id).status().code(); }},
+     [](Stage& stage) {
+       return stage.engine.executor().inspect().explain(stage.id).status().code();
+     }},
     {"describe",
-     [](Stage& stage) { return stage.engine.executor().describe(stage.id).status().code(); }},
+     [](Stage& stage) {
+       return stage.engine.executor().inspect().describe(stage.id).status().code();
+     }},
     {"history",
-     [](Stage& stage) { return stage.engine.executor().history(stage.id).status().code(); }},
-    {"audit", [](Stage& stage) { return stage.engine.executor().audit(stage.id).status().code(); }},
+     [](Stage& stage) {
+       return stage.engine.executor().inspect().history(stage.id).status().code();
+     }},
+    {"audit",
+     [](Stage& stage) {
+       return stage.engine.executor().operate().audit(stage.id).status().code();
+     }},
     {"list",
      [](Stage& stage) {
-       const auto page = stage.engine.executor().list({.root = stage.id}, {}, 10);
+       const auto page = stage.engine.executor().inspect().list({.root = stage.id}, {}, 10);
        return page.procedures.empty() ? StatusCode::kNotFound : StatusCode::kOk;
      }},
 };
@@ -280,18 +290,18 @@ std::string short_name(StatusCode code) {
 void come_to_the_end(Stage& stage) {
   EngineWorld& engine = stage.engine;
   stage.mended = true;
-  for (int i = 0; i < 60 && engine.executor().live_procedures() != 0; ++i) {
+  for (int i = 0; i < 60 && engine.executor().inspect().live_procedures() != 0; ++i) {
     engine.run();
     if (engine.world.answer_one("yes")) continue;
-    for (const ProcedureInfo& info : engine.executor().list()) {
+    for (const ProcedureInfo& info : engine.executor().inspect().list()) {
       (void)engine.executor().signal(info.id, "go");
-      if (info.parked) (void)engine.executor().retry_now(info.root, kNote);
-      if (info.quarantined) (void)engine.executor().bypass(info.root, kNote);
+      if (info.parked) (void)engine.executor().operate().retry_now(info.root, kNote);
+      if (info.quarantined) (void)engine.executor().operate().bypass(info.root, kNote);
     }
     engine.clock->advance(10min);
   }
-  REQUIRE(engine.executor().live_procedures() == 0);
-  CHECK(engine.executor().locks().empty());
+  REQUIRE(engine.executor().inspect().live_procedures() == 0);
+  CHECK(engine.executor().inspect().locks().empty());
   CHECK(engine.executor().health().ok());
 }
 

@@ -39,7 +39,7 @@ JobScript asks_in(std::uint32_t step, LockSet locks = {}) {
 }
 
 Explanation explain(ProcedureExecutor& executor, ProcedureId id) {
-  auto answer = executor.explain(id);
+  auto answer = executor.inspect().explain(id);
   REQUIRE(answer.status().to_string() == "OK");
   REQUIRE_FALSE(answer->procedures.empty());
   REQUIRE(answer->procedures.front().id == id);
@@ -137,7 +137,7 @@ TEST_CASE("a place at a limited key is explained by those who have the places") 
   engine.world.scripts["second"] = {.locks = LockSet().key(rack, LockMode::kShared)};
   engine.open();
   const std::uint32_t limit = GENERATE(0U, 1U);
-  REQUIRE(engine.executor().set_limit(rack, limit).ok());
+  REQUIRE(engine.executor().operate().set_limit(rack, limit).ok());
   const ProcedureId first = engine.submit("first");
   engine.run();
   const ProcedureId second = engine.submit("second");
@@ -190,7 +190,7 @@ TEST_CASE(
     (void)run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
     (void)run.ctx.offload([&, id = run.ctx.id()] {
       engine.clock->advance(30min);
-      why = *engine.executor().explain(id);
+      why = *engine.executor().inspect().explain(id);
     });
     return Say::wait_for(2h);
   }};
@@ -222,9 +222,9 @@ TEST_CASE("inside a worker's run: this one runs, one waits for it, one waits wit
   engine.world.scripts["second"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
                                       engine.clock->advance(20s);
                                       const ProcedureId id = run.ctx.id();
-                                      first = *engine.executor().explain({id.value - 1});
-                                      second = *engine.executor().explain(id);
-                                      third = *engine.executor().explain({id.value + 1});
+                                      first = *engine.executor().inspect().explain({id.value - 1});
+                                      second = *engine.executor().inspect().explain(id);
+                                      third = *engine.executor().inspect().explain({id.value + 1});
                                       return std::nullopt;
                                     }};
   engine.open();
@@ -264,7 +264,7 @@ TEST_CASE("queued, being submitted and being committed are told apart") {
   }
   SECTION("being submitted") {
     engine.faults().hold_commit(engine.faults().commits() + 1);
-    engine.executor().submit_async(Job(engine.world, "a"), {}, [](const Result<Submitted>&) {});
+    engine.executor().async().submit(Job(engine.world, "a"), {}, [](const Result<Submitted>&) {});
     engine.run();
     CHECK(only_reason(explain(engine.executor(), {1}), {1}).kind == Kind::kSubmitting);
     engine.faults().release();
@@ -424,8 +424,9 @@ TEST_CASE("what has ended, never was, or stands still with its executor, says so
   const WaitReason ended = only_reason(explain(engine.executor(), failed), failed);
   CHECK(ended.kind == Kind::kFinished);
   CHECK(ended.error.message() == "out of stock");
-  CHECK(engine.executor().explain({77}).status().code() == StatusCode::kNotFound);
-  CHECK_THAT(engine.executor().explain({77}).status().to_string(), ContainsSubstring("never did"));
+  CHECK(engine.executor().inspect().explain({77}).status().code() == StatusCode::kNotFound);
+  CHECK_THAT(engine.executor().inspect().explain({77}).status().to_string(),
+             ContainsSubstring("never did"));
 
   engine.faults().fail_commit(engine.faults().commits() + 1,
                               Status(StatusCode::kIoError, "the disk is gone"));
@@ -450,7 +451,7 @@ TEST_CASE("explanations asked from everywhere while everything moves are sound")
   std::thread asker([&] {
     while (!stop) {
       for (std::uint64_t id = 1; id <= 400; ++id) {
-        const auto why = executor->explain({id});
+        const auto why = executor->inspect().explain({id});
         if (!why.ok()) continue;
         if (std::exchange(first, false)) asked.count_down();
         for (const auto& procedure : why->procedures) {

@@ -66,12 +66,13 @@ struct Machine {
   // Both clients submit, and ask for the end of what was accepted. Each is answered once.
   void submit_both(ProcedureExecutor& executor) {
     for (const char* name : {"p", "f"}) {
-      executor.submit_async(
-          Job(engine.world, name), {.nonce = {1, name[0] == 'p' ? 1U : 2U}},
-          [this, &executor](const Result<Submitted>& submitted) {
-            if (!submitted.ok()) return void(++told);
-            executor.wait_async(submitted->id, [this](const Result<ProcedureResult>&) { ++told; });
-          });
+      executor.async().submit(Job(engine.world, name), {.nonce = {1, name[0] == 'p' ? 1U : 2U}},
+                              [this, &executor](const Result<Submitted>& submitted) {
+                                if (!submitted.ok()) return void(++told);
+                                executor.async().wait(
+                                    submitted->id,
+                                    [this](const Result<ProcedureResult>&) { ++told; });
+                              });
     }
     executor.run_until_idle();
   }
@@ -111,7 +112,7 @@ TEST_CASE("whichever operation of the file system fails, everybody is told and a
     ProcedureExecutor& executor = machine.engine.open(machine.options());
     machine.submit_both(executor);
     CHECK(machine.told == 2);
-    CHECK(executor.live_procedures() == 0);
+    CHECK(executor.inspect().live_procedures() == 0);
     std::string counted;
     machine.engine.world.scripts["asks"] = {.steps = 1, .run = [&](JobRun& run) {
                                               counted = run.ctx.get_row("steps").value().value();

@@ -235,7 +235,7 @@ TEST_CASE("a change of meaning of which no record is live is taken over with a w
   engine.open(with<One<std::int32_t>>(engine));
   const ProcedureId id = submit<One<std::int32_t>>(engine);
   for (int i = 0; i < 3; ++i) go(engine, id);
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 
   engine.open(with<One<std::string>>(engine));
   CHECK_THAT(engine.log_lines.back(), ContainsSubstring("none is live"));

@@ -41,27 +41,27 @@ TEST_CASE("a step that failed beyond the point of no return is made again when o
   if (restart) engine.open();
   REQUIRE(engine.describe(id).parked);
   CHECK(engine.describe(id).step_name == "FOUR");  // which one failed
-  CHECK_THAT(joined(engine.executor().preview(id, RepairVerb::kRetryNow)),
+  CHECK_THAT(joined(engine.executor().operate().preview(id, RepairVerb::kRetryNow)),
              ContainsSubstring("makes FOUR again"));
   for (int i = 0; i < 2; ++i) {  // in vain
-    REQUIRE(engine.executor().retry_now(id, kNote).to_string() == "OK");
+    REQUIRE(engine.executor().operate().retry_now(id, kNote).to_string() == "OK");
     engine.run();
     REQUIRE(engine.describe(id).parked);
   }
-  REQUIRE(engine.executor().audit(id)->size() == 2);
+  REQUIRE(engine.executor().operate().audit(id)->size() == 2);
   mended = true;
   if (crash == Crash::kNone) {
-    REQUIRE(engine.executor().retry_now(id, kNote).ok());
+    REQUIRE(engine.executor().operate().retry_now(id, kNote).ok());
   } else {
     const std::size_t next = engine.faults().commits() + 1;
     crash == Crash::kBefore ? engine.faults().crash_before(next, FaultStore::AfterCrash::kFail)
                             : engine.faults().crash_after(next, FaultStore::AfterCrash::kFail);
-    REQUIRE(engine.executor().retry_now(id, kNote).code() == StatusCode::kUnknownOutcome);
+    REQUIRE(engine.executor().operate().retry_now(id, kNote).code() == StatusCode::kUnknownOutcome);
     engine.open();
-    CHECK(engine.executor().audit(id)->size() == (crash == Crash::kAfter ? 3 : 2));
+    CHECK(engine.executor().operate().audit(id)->size() == (crash == Crash::kAfter ? 3 : 2));
     CHECK(engine.describe(id).parked == (crash == Crash::kBefore));
     CHECK(engine.describe(id).error.ok() == (crash == Crash::kAfter));
-    if (crash == Crash::kBefore) REQUIRE(engine.executor().retry_now(id, kNote).ok());
+    if (crash == Crash::kBefore) REQUIRE(engine.executor().operate().retry_now(id, kNote).ok());
   }
   engine.run();
 
@@ -70,10 +70,10 @@ TEST_CASE("a step that failed beyond the point of no return is made again when o
   CHECK(engine.world.journal.count("do m.3") == 1);
   CHECK(engine.world.journal.count("do m.4") == 1);
   CHECK(engine.world.journal.count("undo m.1") == 0);
-  CHECK(engine.executor().locks().empty());
-  CHECK(engine.executor().audit(id)->back().step == 4);
+  CHECK(engine.executor().inspect().locks().empty());
+  CHECK(engine.executor().operate().audit(id)->back().step == 4);
   using K = Outcome::Kind;
-  const auto kinds = outcomes(engine.executor().history(id));
+  const auto kinds = outcomes(engine.executor().inspect().history(id));
   REQUIRE(kinds.size() == 8);
   CHECK(std::vector<K>(kinds.end() - 3, kinds.end()) ==
         std::vector{K::kRetriedNow, K::kNext, K::kDone});
@@ -87,9 +87,10 @@ TEST_CASE("a step that failed beyond the point of no return is skipped, and the 
   engine.open();
   const ProcedureId id = engine.submit<CommittingJob>("m");
   engine.run();
-  CHECK_THAT(joined(engine.executor().preview(id, RepairVerb::kSkipStep)),
+  CHECK_THAT(joined(engine.executor().operate().preview(id, RepairVerb::kSkipStep)),
              ContainsSubstring("failed at FOUR") && ContainsSubstring("FIVE follows"));
-  CHECK(engine.executor().skip_step(id, {.next_step = 9}).code() == StatusCode::kInvalidArgument);
+  CHECK(engine.executor().operate().skip_step(id, {.next_step = 9}).code() ==
+        StatusCode::kInvalidArgument);
   order(engine, id, RepairVerb::kSkipStep, crash);
   engine.run();
 
@@ -97,7 +98,7 @@ TEST_CASE("a step that failed beyond the point of no return is skipped, and the 
   CHECK(engine.world.journal.count("do m.4") == 0);
   CHECK(engine.world.journal.count("do m.5") == 1);
   using K = Outcome::Kind;
-  CHECK(outcomes(engine.executor().history(id)) ==
+  CHECK(outcomes(engine.executor().inspect().history(id)) ==
         std::vector{K::kNext, K::kNext, K::kNext, K::kFail, K::kSkipped, K::kDone});
 }
 
@@ -110,7 +111,10 @@ TEST_CASE("a step that is skipped may be followed by another than the next row")
   engine.open();
   const ProcedureId id = engine.submit<CommittingJob>("m");
   engine.run();
-  REQUIRE(engine.executor().skip_step(id, {.who = "anna", .why = "again", .next_step = 2}).ok());
+  REQUIRE(engine.executor()
+              .operate()
+              .skip_step(id, {.who = "anna", .why = "again", .next_step = 2})
+              .ok());
   engine.run();
   CHECK(engine.world.journal.count("do m.2") == 2);
   CHECK(engine.describe(id).parked);
@@ -137,8 +141,9 @@ TEST_CASE("a last step that is skipped ends its procedure, without a result") {
   CHECK(engine.result(root).status.ok());
   CHECK(engine.result(root).result == (child ? "p done" : ""));
   CHECK(engine.world.journal.count("do p.3") == (child ? 1 : 0));
-  CHECK(engine.executor().audit(root)->front().procedure.value == root.value + (child ? 1 : 0));
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().operate().audit(root)->front().procedure.value ==
+        root.value + (child ? 1 : 0));
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE("of two that failed one is skipped to its end: its parent waits for one child less") {
@@ -164,18 +169,18 @@ TEST_CASE("of two that failed one is skipped to its end: its parent waits for on
   const ProcedureId g{root.value + 2};
   const ProcedureId a{root.value + 3};
   for (const ProcedureId id : {a, b}) {  // both fail, in one run of a worker
-    engine.executor().signal_async(id, "go", {}, [](const Status&) {});
+    engine.executor().async().signal(id, "go", {}, [](const Status&) {});
   }
   engine.run();
   REQUIRE(engine.describe(a).state == ProcedureState::kFailed);
   REQUIRE(engine.describe(b).state == ProcedureState::kFailed);
-  REQUIRE(engine.executor().skip_step(a, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().skip_step(a, kNote).to_string() == "OK");
   engine.run();
   CHECK(engine.describe(g).state == ProcedureState::kRunnable);
   const std::string before = states(engine);
   engine.open();
   CHECK(states(engine) == before);
-  REQUIRE(engine.executor().skip_step(b, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().skip_step(b, kNote).to_string() == "OK");
   engine.run();
   CHECK(engine.result(root).status.ok());
   CHECK(engine.world.journal.count("do g.3") == 1);
@@ -214,15 +219,17 @@ TEST_CASE("a tree goes on when all that failed in it were repaired, each by an o
   const ProcedureId b{root.value + 2};
   const ProcedureId grand{root.value + 3};
   REQUIRE(engine.describe(a).state == ProcedureState::kFailed);
-  CHECK(engine.executor().retry_now(grand, kNote).code() == StatusCode::kFailedPrecondition);
+  CHECK(engine.executor().operate().retry_now(grand, kNote).code() ==
+        StatusCode::kFailedPrecondition);
   mended = true;
   const bool both = engine.describe(b).state == ProcedureState::kFailed;
-  REQUIRE(engine.executor().retry_now(root, kNote).to_string() == "OK");  // the first that failed
+  REQUIRE(engine.executor().operate().retry_now(root, kNote).to_string() ==
+          "OK");  // the first that failed
   engine.run();
   REQUIRE(both);
   CHECK(engine.describe(root).parked);
   if (restart) engine.crash_and_open();
-  REQUIRE(engine.executor().skip_step(b, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().skip_step(b, kNote).to_string() == "OK");
   if (GENERATE(false, true)) engine.crash_and_open();
   engine.run();
   CHECK_FALSE(engine.describe(root).parked);
@@ -257,7 +264,8 @@ TEST_CASE("a tree that is parked beyond a point of no return is sent back as far
   const ProcedureId root = engine.submit("p");
   engine.run();
   REQUIRE(engine.describe(root).parked);
-  const std::string lines = joined(engine.executor().preview(root, RepairVerb::kFailAndRollBack));
+  const std::string lines =
+      joined(engine.executor().operate().preview(root, RepairVerb::kFailAndRollBack));
   CHECK_THAT(lines, ContainsSubstring("passed its point of no return"));
   CHECK_THAT(lines, ContainsSubstring("did ONE, TWO, which is undone"));
   order(engine, root, RepairVerb::kFailAndRollBack, crash);
@@ -275,7 +283,7 @@ TEST_CASE("a tree that is parked beyond a point of no return is sent back as far
     CHECK(engine.world.journal.count(step) >= 1);
   }
   for (const char* step : {"undo m.1", "undo m.3"}) CHECK(engine.world.journal.count(step) == 0);
-  CHECK(engine.executor().audit(root)->front().verb == RepairVerb::kFailAndRollBack);
+  CHECK(engine.executor().operate().audit(root)->front().verb == RepairVerb::kFailAndRollBack);
   engine.open();
   CHECK(engine.result(root).bypassed);
   CHECK(engine.executor().acknowledge(root).ok());
@@ -303,17 +311,17 @@ TEST_CASE("an order about a tree whose success an abort took back stays in the a
   engine.faults().hold_commit(engine.faults().commits() + 1);
   engine.advance(1h);
   REQUIRE(engine.faults().held() == 1);
-  engine.executor().abort_async(root, {}, [](const Status&) {});
+  engine.executor().async().abort(root, {}, [](const Status&) {});
   engine.run();
   engine.faults().release();
   engine.run();
   REQUIRE(engine.disk->get(Space::kResult, result_key(root)).has_value());
   REQUIRE(engine.describe(root).parked);
   order(engine, root, RepairVerb::kSkipStep, Crash::kAfter);
-  CHECK(engine.executor().audit(root)->size() == 2);
+  CHECK(engine.executor().operate().audit(root)->size() == 2);
   engine.run();
   CHECK(engine.result(root).status.code() == StatusCode::kAborted);
-  CHECK(engine.executor().audit(root)->size() == 2);
+  CHECK(engine.executor().operate().audit(root)->size() == 2);
   CHECK(engine.world.journal.count("undo p.1") == 1);
 }
 
@@ -333,13 +341,13 @@ TEST_CASE("an undo that parks after a tree was sent back is repaired like any ot
   engine.open();
   const ProcedureId root = engine.submit("p");
   engine.run();
-  REQUIRE(engine.executor().fail_and_roll_back(root, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().fail_and_roll_back(root, kNote).to_string() == "OK");
   engine.run();
   REQUIRE(engine.describe(root).parked);
   if (GENERATE(false, true)) engine.crash_and_open();
-  CHECK(engine.executor().fail_and_roll_back(root, kNote).code() ==
+  CHECK(engine.executor().operate().fail_and_roll_back(root, kNote).code() ==
         StatusCode::kFailedPrecondition);
-  REQUIRE(engine.executor().skip_step(root, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().skip_step(root, kNote).to_string() == "OK");
   engine.run();
   CHECK(engine.result(root).bypassed);
   CHECK(engine.world.journal.count("undo p.1") == 1);
@@ -378,7 +386,7 @@ TEST_CASE("an order about a parked undo is on its way when the undo before it en
   engine.advance(1h);
   REQUIRE(engine.faults().held() == 1);  // the undo of the other one is over
   std::optional<Status> answer;
-  engine.executor().repair_async(parked, verb, kNote, [&](const Status& s) { answer = s; });
+  engine.executor().operate().order(parked, verb, kNote, [&](const Status& s) { answer = s; });
   engine.run();
   engine.faults().release();
   engine.run();
@@ -398,10 +406,10 @@ TEST_CASE("a tree beyond its point of no return can still be bypassed") {
   engine.run();
   if (GENERATE(false, true)) engine.open();
   REQUIRE(engine.describe(id).parked);
-  CHECK(engine.executor().bypass(id, kNote).ok());
+  CHECK(engine.executor().operate().bypass(id, kNote).ok());
   CHECK(engine.result(id).bypassed);
-  CHECK(engine.executor().audit(id)->size() == 1);
-  CHECK(outcomes(engine.executor().history(id)).back() == Outcome::Kind::kBypassed);
+  CHECK(engine.executor().operate().audit(id)->size() == 1);
+  CHECK(outcomes(engine.executor().inspect().history(id)).back() == Outcome::Kind::kBypassed);
 }
 
 TEST_CASE("an undo that was retried or skipped by an operator is in the history") {
@@ -413,12 +421,12 @@ TEST_CASE("an undo that was retried or skipped by an operator is in the history"
   engine.open();
   const ProcedureId id = engine.submit("a");
   engine.run();
-  REQUIRE(engine.executor().retry_now(id, kNote).ok());
+  REQUIRE(engine.executor().operate().retry_now(id, kNote).ok());
   engine.run();
-  REQUIRE(engine.executor().skip_step(id, kNote).ok());
+  REQUIRE(engine.executor().operate().skip_step(id, kNote).ok());
   engine.run();
   using K = Outcome::Kind;
-  const auto history = engine.executor().history(id);
+  const auto history = engine.executor().inspect().history(id);
   CHECK(outcomes(history) == std::vector{K::kNext, K::kFail, K::kUndone, K::kFail, K::kRetriedNow,
                                          K::kFail, K::kSkipped, K::kUndone});
   CHECK((*history)[6].step == 2);
@@ -437,7 +445,7 @@ TEST_CASE("a back-off that an operator ended is not mistaken for a deadline, how
   const ProcedureId id = engine.submit("a");
   engine.run();
   for (int i = 0; i < 10; ++i) {
-    REQUIRE(engine.executor().retry_now(id, kNote).to_string() == "OK");
+    REQUIRE(engine.executor().operate().retry_now(id, kNote).to_string() == "OK");
     engine.run();
   }
   CHECK(engine.result(id).status.ok());
@@ -460,13 +468,13 @@ TEST_CASE("fail_and_roll_back of a root that goes forward aborts what is parked 
   engine.run();
   const ProcedureId parked{root.value + 1};
   REQUIRE(engine.describe(parked).parked);
-  CHECK(engine.executor().fail_and_roll_back(parked, kNote).code() ==
+  CHECK(engine.executor().operate().fail_and_roll_back(parked, kNote).code() ==
         StatusCode::kFailedPrecondition);
-  CHECK(engine.executor().preview(root, RepairVerb::kFailAndRollBack).ok());
-  CHECK(engine.executor().fail_and_roll_back(root, kNote).ok());
+  CHECK(engine.executor().operate().preview(root, RepairVerb::kFailAndRollBack).ok());
+  CHECK(engine.executor().operate().fail_and_roll_back(root, kNote).ok());
   engine.run();
   mended = true;
-  REQUIRE(engine.executor().retry_now(parked, kNote).ok());
+  REQUIRE(engine.executor().operate().retry_now(parked, kNote).ok());
   engine.run();
   CHECK(engine.result(root).status.code() == StatusCode::kAborted);
 }
@@ -483,7 +491,7 @@ TEST_CASE("fail_and_roll_back of a tree that goes forward is in the audit, if it
   order(engine, child, RepairVerb::kFailAndRollBack, crash, root);
   engine.run();
   CHECK(engine.result(root).status == Status(StatusCode::kAborted, "aborted by anna: ticket 7"));
-  const auto audit = engine.executor().audit(root);
+  const auto audit = engine.executor().operate().audit(root);
   REQUIRE(audit->size() == 1);
   CHECK(audit->front().procedure == child);
   CHECK(audit->front().verb == RepairVerb::kFailAndRollBack);
@@ -504,22 +512,22 @@ TEST_CASE(
   const ProcedureId id = engine.submit("a");
   engine.run();
   engine.faults().hold_commit(engine.faults().commits() + 1);
-  engine.executor().abort_async(id, {.reason = "enough"}, [](const Status&) {});
+  engine.executor().async().abort(id, {.reason = "enough"}, [](const Status&) {});
   Status answer;
-  engine.executor().repair_async(id, RepairVerb::kFailAndRollBack, kNote,
-                                 [&](const Status& status) { answer = status; });
+  engine.executor().operate().order(id, RepairVerb::kFailAndRollBack, kNote,
+                                    [&](const Status& status) { answer = status; });
   engine.run();
   CHECK(answer.code() == StatusCode::kUnavailable);
-  CHECK(engine.executor().preview(id, RepairVerb::kFailAndRollBack).status() == answer);
+  CHECK(engine.executor().operate().preview(id, RepairVerb::kFailAndRollBack).status() == answer);
   engine.faults().release();
   engine.run();
   if (crash) engine.crash_and_open();
   engine.run();
-  answer = engine.executor().fail_and_roll_back(id, kNote);
+  answer = engine.executor().operate().fail_and_roll_back(id, kNote);
   CHECK(answer.code() == StatusCode::kFailedPrecondition);
-  CHECK(engine.executor().preview(id, RepairVerb::kFailAndRollBack).status() == answer);
+  CHECK(engine.executor().operate().preview(id, RepairVerb::kFailAndRollBack).status() == answer);
   CHECK(engine.executor().abort(id, {}).ok());
-  const auto audit = engine.executor().audit(id);
+  const auto audit = engine.executor().operate().audit(id);
   REQUIRE(audit.ok());
   REQUIRE(audit->size() == 1);
   CHECK(audit->front().why == "enough");
@@ -534,8 +542,8 @@ TEST_CASE("the audit of an order that came too late is deleted with its message"
   engine.faults().hold_commit(engine.faults().commits() + 1);
   engine.run();  // its end is on its way
   Status answer;
-  engine.executor().repair_async(id, RepairVerb::kFailAndRollBack, kNote,
-                                 [&](const Status& status) { answer = status; });
+  engine.executor().operate().order(id, RepairVerb::kFailAndRollBack, kNote,
+                                    [&](const Status& status) { answer = status; });
   engine.faults().release();
   if (crash) {
     engine.store().pump();

@@ -87,8 +87,8 @@ TEST_CASE("what throws at a submission refuses it, and leaves no lock and no non
   const auto refused = executor.submit(Thrower(procedure), {.nonce = {1, 1}});
   CHECK(refused.status().code() == StatusCode::kInternal);
   CHECK_THAT(refused.status().to_string(), ContainsSubstring("threw: here"));
-  CHECK(executor.live_procedures() == 0);
-  CHECK(executor.locks().empty());
+  CHECK(executor.inspect().live_procedures() == 0);
+  CHECK(executor.inspect().locks().empty());
 
   where = Throws::kNowhere;
   const auto accepted = executor.submit(Thrower(procedure), {.nonce = {1, 1}});
@@ -168,10 +168,10 @@ TEST_CASE("an executor that is destroyed while everything moves finishes what ru
   }};
   for (int round = 0; round < 5; ++round) {
     auto executor = open_with_threads(engine);
-    (void)executor->add_listener(
-        [&](const ProcedureNews& news) { (void)executor->explain(news.id); });
+    const auto news_heard = executor->listen(
+        [&](const ProcedureNews& news) { (void)executor->inspect().explain(news.id); });
     for (int i = 0; i < 20; ++i) {
-      executor->submit_async(Job(engine.world, "parent"), {}, [](const Result<Submitted>&) {});
+      executor->async().submit(Job(engine.world, "parent"), {}, [](const Result<Submitted>&) {});
     }
     executor->stop();  // without waiting for any of them
     executor.reset();
@@ -199,8 +199,8 @@ TEST_CASE("a verb that blocks is refused on every thread of the executor") {
                                             : std::nullopt;
                                }};
   executor = &engine.open();
-  (void)executor->add_listener([&](const ProcedureNews&) { tries(); });
-  (void)executor->add_chore("chore", 1s, [&] { tries(); });
+  const auto news_heard = executor->listen([&](const ProcedureNews&) { tries(); });
+  const auto chore = executor->add_chore("chore", 1s, [&] { tries(); });
   const ProcedureId id = engine.submit("a");
   engine.run();
   engine.advance(1s);

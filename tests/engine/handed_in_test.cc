@@ -55,15 +55,16 @@ TEST_CASE("a limit on a key whose name is too long is refused, and the engine go
   engine.open();
   const std::string longest(limits::kKeyNameBytes, 'k');
 
-  must_say(engine.executor().set_limit({ResourceClass::kHostFirst, kHuge}, 1),
+  must_say(engine.executor().operate().set_limit({ResourceClass::kHostFirst, kHuge}, 1),
            StatusCode::kInvalidArgument, "has 17825792 bytes; at most 4096 are allowed");
-  must_say(engine.executor().set_limit({ResourceClass::kHostFirst, longest + "k"}, std::nullopt),
+  must_say(engine.executor().operate().set_limit({ResourceClass::kHostFirst, longest + "k"},
+                                                 std::nullopt),
            StatusCode::kInvalidArgument, "has 4097 bytes; at most 4096");
-  must_say(engine.executor().set_limit({static_cast<ResourceClass>(17), "x"}, 1),
+  must_say(engine.executor().operate().set_limit({static_cast<ResourceClass>(17), "x"}, 1),
            StatusCode::kInvalidArgument, "has class 17, which does not exist");
-  must_say(engine.executor().set_type_limit(kHuge, 1), StatusCode::kInvalidArgument,
+  must_say(engine.executor().operate().set_type_limit(kHuge, 1), StatusCode::kInvalidArgument,
            "is not registered");
-  CHECK(engine.executor().set_limit({ResourceClass::kHostFirst, longest}, 1).ok());
+  CHECK(engine.executor().operate().set_limit({ResourceClass::kHostFirst, longest}, 1).ok());
   must_be_well(engine);
 }
 
@@ -75,14 +76,14 @@ TEST_CASE(
     return ResourceKey{ResourceClass::kHostFirst, std::to_string(i)};
   };
   for (std::size_t i = 0; i < limits::kLimitedKeys; ++i) {
-    REQUIRE(engine.executor().set_limit(key(i), 1).ok());
+    REQUIRE(engine.executor().operate().set_limit(key(i), 1).ok());
   }
 
-  must_say(engine.executor().set_limit(key(limits::kLimitedKeys), 1),
+  must_say(engine.executor().operate().set_limit(key(limits::kLimitedKeys), 1),
            StatusCode::kResourceExhausted, "1024 keys and types have a limit");
-  CHECK(engine.executor().set_limit(key(0), 2).ok());
-  CHECK(engine.executor().set_limit(key(1), std::nullopt).ok());
-  CHECK(engine.executor().set_limit(key(limits::kLimitedKeys), 1).ok());
+  CHECK(engine.executor().operate().set_limit(key(0), 2).ok());
+  CHECK(engine.executor().operate().set_limit(key(1), std::nullopt).ok());
+  CHECK(engine.executor().operate().set_limit(key(limits::kLimitedKeys), 1).ok());
   must_be_well(engine);
 }
 
@@ -133,14 +134,16 @@ TEST_CASE("signals, aborts and orders with strings of any length are refused or 
   REQUIRE(engine.executor().abort(id, {.reason = kHuge, .who = kHuge}).ok());
   engine.run();
   CHECK(engine.result(id).status.message().size() <= limits::kErrorBytes);
-  must_say(engine.executor().skip_step(parked, {.who = kHuge, .why = kHuge, .next_step = 1u << 31}),
+  must_say(engine.executor().operate().skip_step(
+               parked, {.who = kHuge, .why = kHuge, .next_step = 1u << 31}),
            StatusCode::kInvalidArgument, "next_step");
-  must_say(engine.executor().skip_step(parked, {.who = kHuge, .why = kHuge}), StatusCode::kOk, "");
+  must_say(engine.executor().operate().skip_step(parked, {.who = kHuge, .why = kHuge}),
+           StatusCode::kOk, "");
   engine.run();
-  REQUIRE(engine.executor().bypass(parked, {.who = kHuge, .why = kHuge}).ok());
+  REQUIRE(engine.executor().operate().bypass(parked, {.who = kHuge, .why = kHuge}).ok());
   engine.run();
   CHECK(engine.result(parked).bypassed);
-  const auto entries = engine.executor().audit(parked);
+  const auto entries = engine.executor().operate().audit(parked);
   REQUIRE(entries.ok());
   for (const AuditEntry& entry : entries.value()) {
     CHECK(entry.who.size() == limits::kWhoBytes);
@@ -215,7 +218,7 @@ TEST_CASE("results, children and undos that are too large fail or park, and the 
   must_say(engine.result(parent).status, StatusCode::kInvalidArgument, "what is spawned by step");
   CHECK(engine.describe(undo).parked);
   must_say(engine.describe(undo).error, StatusCode::kInvalidArgument, "fields() of a test.Job");
-  CHECK(engine.executor().bypass(undo, {.who = kHuge, .why = kHuge}).ok());
+  CHECK(engine.executor().operate().bypass(undo, {.who = kHuge, .why = kHuge}).ok());
   engine.run();
   must_be_well(engine);
 }
@@ -238,11 +241,11 @@ TEST_CASE("an order about a procedure whose record just fits is written") {
     const bool parked = engine.describe(id).parked;
     const RepairNote note{.who = std::string(256, 'w'), .why = std::string(1024, 'y')};
     for (int i = 0; parked && i < 9; ++i) {
-      REQUIRE(engine.executor().retry_now(id, note).ok());
+      REQUIRE(engine.executor().operate().retry_now(id, note).ok());
       engine.run();
       REQUIRE(engine.describe(id).parked);
     }
-    if (parked) REQUIRE(engine.executor().bypass(id, note).ok());
+    if (parked) REQUIRE(engine.executor().operate().bypass(id, note).ok());
     engine.run();
     CHECK(engine.result(id).state == ProcedureState::kRolledBack);
     REQUIRE(engine.executor().health().ok());
@@ -270,15 +273,16 @@ TEST_CASE("a tree with more orders than a batch has rows is acknowledged") {
   const ProcedureId id = engine.submit("a", {.nonce = {1, 2}});
   engine.run();
   for (int i = 0; i < 30; ++i) {
-    REQUIRE(engine.executor().retry_now(id, {.who = "a program", .why = "it is stuck"}).ok());
+    REQUIRE(
+        engine.executor().operate().retry_now(id, {.who = "a program", .why = "it is stuck"}).ok());
     engine.run();
   }
-  REQUIRE(engine.executor().bypass(id, {.who = "a program", .why = "it is stuck"}).ok());
+  REQUIRE(engine.executor().operate().bypass(id, {.who = "a program", .why = "it is stuck"}).ok());
   engine.run();
-  REQUIRE(engine.executor().audit(id)->size() == 31);
+  REQUIRE(engine.executor().operate().audit(id)->size() == 31);
 
   std::optional<Status> answer;
-  engine.executor().acknowledge_async(id, [&](const Status& status) { answer = status; });
+  engine.executor().async().acknowledge(id, [&](const Status& status) { answer = status; });
   engine.run();
 
   REQUIRE(answer);

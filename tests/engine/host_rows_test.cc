@@ -124,7 +124,7 @@ TEST_CASE("a wait writes the rows of its step, forward and in rollback") {
   engine.open();
   engine.submit("a");
   engine.run();
-  CHECK(engine.executor().live_procedures() == 1);
+  CHECK(engine.executor().inspect().live_procedures() == 1);
   CHECK(row(engine, "asked") == "yes");
 }
 

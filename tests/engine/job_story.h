@@ -7,6 +7,9 @@
 
 #pragma once
 
+#include <pv2/engine/inspection.h>
+#include <pv2/engine/operator_console.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -82,7 +85,7 @@ class JobStory final : public CrashStory {
       if (!client.id || client.aborting || client.abort_answered) continue;
       if (world_.journal.entries().size() < client.root->aborts_at) continue;
       client.aborting = sent = true;
-      executor.abort_async(client.id, {.reason = "too late"}, [&client](const Status& status) {
+      executor.async().abort(client.id, {.reason = "too late"}, [&client](const Status& status) {
         client.abort_accepted = status.ok();
         client.abort_answered = status.ok() || status.code() == StatusCode::kFailedPrecondition;
       });
@@ -99,7 +102,7 @@ class JobStory final : public CrashStory {
         continue;
       }
       client.acknowledging = stirred = true;
-      executor.acknowledge_async(client.id, [&client](const Status& status) {
+      executor.async().acknowledge(client.id, [&client](const Status& status) {
         client.acknowledging = false;
         if (status.ok()) client.acknowledged = true;
       });
@@ -108,7 +111,7 @@ class JobStory final : public CrashStory {
   }
 
   void check_end(CrashEnd& end) override {
-    REQUIRE(end.executor.live_procedures() == 0);
+    REQUIRE(end.executor.inspect().live_procedures() == 0);
     for (const Status& refusal : refused_) {  // only by a crash
       INFO(refusal.to_string());
       REQUIRE((refusal.code() == StatusCode::kUnknownOutcome ||
@@ -161,15 +164,16 @@ class JobStory final : public CrashStory {
 
   bool repair(ProcedureExecutor& executor) {
     if (!plot_.repairs || ordering_) return false;
-    const ProcedurePage parked = executor.list({.parked = true}, {}, 1);
+    const ProcedurePage parked = executor.inspect().list({.parked = true}, {}, 1);
     if (parked.procedures.empty()) return false;
     ordering_ = true;
     REQUIRE(++orders_ < 1000);
-    executor.repair_async(parked.procedures.front().root, *plot_.repairs,
-                          {.who = "operator", .why = "it is parked"}, [this](const Status& status) {
-                            ordering_ = false;
-                            if (!status.ok()) refused_.push_back(status);
-                          });
+    executor.operate().order(parked.procedures.front().root, *plot_.repairs,
+                             {.who = "operator", .why = "it is parked"},
+                             [this](const Status& status) {
+                               ordering_ = false;
+                               if (!status.ok()) refused_.push_back(status);
+                             });
     return true;
   }
 
@@ -183,12 +187,12 @@ class JobStory final : public CrashStory {
       return false;
     }
     client.signalling = true;
-    executor.signal_async(client.id, "go", client.root->signals[client.signalled],
-                          [&client](const Status& status) {
-                            client.signalling = false;
-                            client.signal_unknown = !status.ok();
-                            if (status.ok()) ++client.signalled;
-                          });
+    executor.async().signal(client.id, "go", client.root->signals[client.signalled],
+                            [&client](const Status& status) {
+                              client.signalling = false;
+                              client.signal_unknown = !status.ok();
+                              if (status.ok()) ++client.signalled;
+                            });
     return true;
   }
 
@@ -203,16 +207,16 @@ class JobStory final : public CrashStory {
     const SubmitOptions options{.nonce = client.nonce, .owner = "client"};
     switch (client.root->type) {
       case JobRoot::Type::kJob:
-        return executor.submit_async(Job(world_, client.root->name), options, told);
+        return executor.async().submit(Job(world_, client.root->name), options, told);
       case JobRoot::Type::kFinalJob:
-        return executor.submit_async(FinalJob(world_, client.root->name), options, told);
+        return executor.async().submit(FinalJob(world_, client.root->name), options, told);
       case JobRoot::Type::kCommittingJob:
-        return executor.submit_async(CommittingJob(world_, client.root->name), options, told);
+        return executor.async().submit(CommittingJob(world_, client.root->name), options, told);
     }
   }
 
   void ask_for_result(ProcedureExecutor& executor, Client& client) {
-    executor.wait_async(client.id, [this, &client](const Result<ProcedureResult>& answer) {
+    executor.async().wait(client.id, [this, &client](const Result<ProcedureResult>& answer) {
       if (!answer.ok()) {
         // The acknowledgement of the life before was durable, though nobody could say so.
         client.acknowledged = client.result && answer.status().code() == StatusCode::kExpired;

@@ -5,6 +5,8 @@
 // a test of its own elsewhere. Everything runs on this thread, and the disk is as slow as the story
 // wants it.
 
+#include <pv2/engine/async_executor.h>
+#include <pv2/engine/inspection.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/state_machine_procedure.h>
 #include <pv2/store/memory_procedure_store.h>
@@ -147,8 +149,8 @@ TEST_CASE("the life of a procedure from submit to its result") {
   const auto answer = [&](Result<Submitted> result) { answers.push_back(*result); };
 
   store.hold_commit(store.commits() + 1);  // a slow disk
-  executor->submit_async(PlaceOrder(shop, "o-42"), {.nonce = {7, 1}}, answer);
-  executor->submit_async(PlaceOrder(shop, "o-42"), {.nonce = {7, 1}}, answer);  // impatience
+  executor->async().submit(PlaceOrder(shop, "o-42"), {.nonce = {7, 1}}, answer);
+  executor->async().submit(PlaceOrder(shop, "o-42"), {.nonce = {7, 1}}, answer);  // impatience
   executor->run_until_idle();
 
   CHECK(store.held() == 1);     // one insert
@@ -167,7 +169,7 @@ TEST_CASE("the life of a procedure from submit to its result") {
   const ProcedureId id = answers[0].id;
 
   // [region first_step]
-  const ProcedureInfo info = *executor->describe(id);
+  const ProcedureInfo info = *executor->inspect().describe(id);
   CHECK(shop.effects == Effects{"reserve o-42"});
   CHECK(info.state == ProcedureState::kRunnable);
   CHECK(info.step_name == "CHARGE");  // the one to come
@@ -187,8 +189,9 @@ TEST_CASE("the life of a procedure from submit to its result") {
   (*shop.bank)(std::string("receipt 7"));  // from any thread
   executor->run_until_idle();
 
-  CHECK(executor->describe(id)->step_name == "CHARGE");  // it ran, but its record is not durable
-  CHECK(shop.effects.back() == "charge o-42");           // so SHIP has not begun
+  // CHARGE ran, but its record is not durable, so SHIP has not begun.
+  CHECK(executor->inspect().describe(id)->step_name == "CHARGE");
+  CHECK(shop.effects.back() == "charge o-42");
   store.release();
   // [/region]
 
@@ -199,7 +202,7 @@ TEST_CASE("the life of a procedure from submit to its result") {
   CHECK(result.state == ProcedureState::kSuccess);
   CHECK(result.result == "shipped against receipt 7");
   CHECK(store.commits() - before == 4);  // three steps, four records
-  CHECK(executor->locks().empty());
+  CHECK(executor->inspect().locks().empty());
   // [/region]
 
   // [region acknowledge]
@@ -222,8 +225,8 @@ TEST_CASE("a process that dies in the middle of a step runs that step again") {
   CHECK(shop.effects == Effects{"reserve o-43", "charge o-43"});  // CHARGE waits for the bank
 
   story.crash();
-  CHECK(story.executor->describe(id)->step_name == "CHARGE");
-  CHECK(story.executor->describe(id)->holds_locks);
+  CHECK(story.executor->inspect().describe(id)->step_name == "CHARGE");
+  CHECK(story.executor->inspect().describe(id)->holds_locks);
 
   story.executor->run_until_idle();  // CHARGE again, under the same key: the bank does not
   CHECK(shop.effects == Effects{"reserve o-43", "charge o-43"});

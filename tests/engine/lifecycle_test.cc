@@ -107,7 +107,7 @@ TEST_CASE("an empty store opens, stops and opens again") {
   engine.open();
   engine.run();
   engine.open();
-  CHECK(engine.executor().list().empty());
+  CHECK(engine.executor().inspect().list().empty());
   CHECK(engine.executor().health().ok());
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("an executor that was never started can be left, and stopped") {
   if (stop) executor->stop();
   executor.reset();
   executor = open_with_threads(world, threaded(disk));
-  CHECK(executor->live_procedures() == 1);
+  CHECK(executor->inspect().live_procedures() == 1);
 }
 
 TEST_CASE("stop answers everybody who waits, refuses what is new, and can be repeated") {
@@ -193,7 +193,7 @@ TEST_CASE("stop answers everybody who waits, refuses what is new, and can be rep
   }
   std::latch called(1);
   StatusCode async_code = StatusCode::kOk;
-  executor->wait_async(waiting->id, [&](const Result<ProcedureResult>& answer) {
+  executor->async().wait(waiting->id, [&](const Result<ProcedureResult>& answer) {
     async_code = answer.status().code();
     called.count_down();
   });
@@ -209,7 +209,7 @@ TEST_CASE("stop answers everybody who waits, refuses what is new, and can be rep
   CHECK(executor->wait(waiting->id).status().code() == StatusCode::kStopping);
   CHECK(executor->wait(ended->id)->result == "quick");
   CHECK(executor->acknowledge(ended->id).code() == StatusCode::kStopping);
-  CHECK(executor->live_procedures() == 1);
+  CHECK(executor->inspect().live_procedures() == 1);
   CHECK(executor->health().ok());
 }
 
@@ -228,7 +228,7 @@ TEST_CASE("stop answers who waits before the steps that run have ended") {
   REQUIRE(submitted.ok());
   runs.wait();
   StatusCode async_code = StatusCode::kOk;
-  executor->wait_async(submitted->id, [&](const Result<ProcedureResult>& answer) {
+  executor->async().wait(submitted->id, [&](const Result<ProcedureResult>& answer) {
     async_code = answer.status().code();
     told.count_down();
   });
@@ -310,7 +310,7 @@ TEST_CASE(
   engine.open();
   const ProcedureId a = engine.submit("a");
   const ProcedureId b = engine.submit("b");
-  engine.executor().wait_async(
+  engine.executor().async().wait(
       b, [&](const Result<ProcedureResult>& result) { told = result.status().code(); });
   CHECK(engine.executor().run_until_idle() == 1);
   stopper.join();
@@ -378,16 +378,16 @@ TEST_CASE("an asynchronous verb after stop is answered too") {
   StatusCode acknowledged = StatusCode::kOk;
   engine.world.scripts["a"] = {};
   world.scripts["a"] = {};
-  executor->submit_async(Job(threads ? world : engine.world, "a"), {},
-                         [&](const Result<Submitted>& answer) {
-                           submitted = answer.status().code();
-                           answered.count_down();
-                         });
-  executor->wait_async(ProcedureId{77}, [&](const Result<ProcedureResult>& answer) {
+  executor->async().submit(Job(threads ? world : engine.world, "a"), {},
+                           [&](const Result<Submitted>& answer) {
+                             submitted = answer.status().code();
+                             answered.count_down();
+                           });
+  executor->async().wait(ProcedureId{77}, [&](const Result<ProcedureResult>& answer) {
     waited = answer.status().code();
     answered.count_down();
   });
-  executor->acknowledge_async(ProcedureId{77}, [&](const Status& answer) {
+  executor->async().acknowledge(ProcedureId{77}, [&](const Status& answer) {
     acknowledged = answer.code();
     answered.count_down();
   });
@@ -423,8 +423,8 @@ TEST_CASE("a blocking verb on a thread of the executor is an error, not a stands
   running = executor.get();
   executor->start();
   std::latch called(1);
-  executor->submit_async(Job(world, "blocks"), {}, [&](const Result<Submitted>& submitted) {
-    executor->wait_async(submitted->id, [&](const Result<ProcedureResult>&) {
+  executor->async().submit(Job(world, "blocks"), {}, [&](const Result<Submitted>& submitted) {
+    executor->async().wait(submitted->id, [&](const Result<ProcedureResult>&) {
       block();
       called.count_down();
     });
@@ -440,8 +440,8 @@ TEST_CASE("an executor that is destroyed on a thread of its own ends the process
     EngineWorld engine;
     engine.world.scripts["a"] = {.steps = 1};
     engine.open();
-    engine.executor().submit_async(Job(engine.world, "a"), {},
-                                   [&](const Result<Submitted>&) { engine.close(); });
+    engine.executor().async().submit(Job(engine.world, "a"), {},
+                                     [&](const Result<Submitted>&) { engine.close(); });
     engine.run();
   });
 
@@ -496,10 +496,10 @@ TEST_CASE("a second start changes nothing") {
   executor->start();
   std::latch ended(200);
   for (int i = 0; i < 200; ++i) {
-    executor->submit_async(
+    executor->async().submit(
         Job(world, "notes its thread"), {}, [&](const Result<Submitted>& submitted) {
-          executor->wait_async(submitted->id,
-                               [&](const Result<ProcedureResult>&) { ended.count_down(); });
+          executor->async().wait(submitted->id,
+                                 [&](const Result<ProcedureResult>&) { ended.count_down(); });
         });
   }
   ended.wait();
@@ -523,7 +523,7 @@ TEST_CASE("what throws at submission is refused with the reason") {
     CHECK_THAT(refused.status().to_string(), ContainsSubstring("thrown by the test"));
     CHECK_THAT(refused.status().to_string(), ContainsSubstring("test.Thrower"));
   }
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE("a step that throws fails for good, and an undo that throws is tried again") {
@@ -540,7 +540,7 @@ TEST_CASE("a step that throws fails for good, and an undo that throws is tried a
   REQUIRE(submitted.ok());
   engine.run();
   if (where == Place::kRollback) {
-    CHECK(engine.executor().live_procedures() == 1);
+    CHECK(engine.executor().inspect().live_procedures() == 1);
     place = Place::kNowhere;
     engine.run_to_the_end();
   }
@@ -559,7 +559,7 @@ TEST_CASE("a callback that throws, and a log that throws, harm nobody") {
   engine.world.scripts["a"] = {};
   engine.open(std::move(options));
   for (int i = 0; i < 2; ++i) {
-    engine.executor().submit_async(Job(engine.world, "a"), {}, [](const Result<Submitted>&) {
+    engine.executor().async().submit(Job(engine.world, "a"), {}, [](const Result<Submitted>&) {
       throw std::runtime_error("no callback");
     });
     engine.run();
@@ -633,7 +633,7 @@ TEST_CASE("an executor without workers is run by one thread at a time") {
   for (int i = 0; i < 100; ++i) engine.submit("other");
   engine.run();
   CHECK(ran_beside == 0);
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   CHECK(std::any_of(engine.log_lines.begin(), engine.log_lines.end(), [](const auto& line) {
     return line.find("another thread is in it") != std::string::npos;
   }));

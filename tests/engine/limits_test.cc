@@ -24,7 +24,7 @@ void script_slow_jobs(World& world) {
 }
 
 LockInfo lock_on(EngineWorld& engine, const ResourceKey& key) {
-  for (LockInfo& info : engine.executor().locks()) {
+  for (LockInfo& info : engine.executor().inspect().locks()) {
     if (info.key == key) return info;
   }
   return {};
@@ -45,7 +45,7 @@ TEST_CASE("at most so many procedures hold a limited key, and the others follow 
   EngineWorld engine;
   script_slow_jobs(engine.world);
   engine.open();
-  REQUIRE(engine.executor().set_limit(kRack, 2).ok());
+  REQUIRE(engine.executor().operate().set_limit(kRack, 2).ok());
   for (const char* name : {"a", "b", "c"}) engine.submit(name);
   engine.run();
 
@@ -64,17 +64,17 @@ TEST_CASE("a limit that is raised lets those in who wait, one that ends all of t
   EngineWorld engine;
   script_slow_jobs(engine.world);
   engine.open();
-  REQUIRE(engine.executor().set_limit(kRack, 0).ok());
+  REQUIRE(engine.executor().operate().set_limit(kRack, 0).ok());
   for (const char* name : {"a", "b", "c"}) engine.submit(name);
   engine.run();
   CHECK(engine.journal().empty());
-  CHECK(engine.executor().deadlocks().empty());
+  CHECK(engine.executor().inspect().deadlocks().empty());
 
-  REQUIRE(engine.executor().set_limit(kRack, 1).ok());
+  REQUIRE(engine.executor().operate().set_limit(kRack, 1).ok());
   engine.run();
   CHECK(engine.journal() == Entries{"do a.1"});
 
-  REQUIRE(engine.executor().set_limit(kRack, {}).ok());
+  REQUIRE(engine.executor().operate().set_limit(kRack, {}).ok());
   engine.run();
   CHECK(engine.journal() == Entries{"do a.1", "do b.1", "do c.1"});
 }
@@ -83,7 +83,7 @@ TEST_CASE("a limit is in force again after a crash, and its end too") {
   EngineWorld engine;
   script_slow_jobs(engine.world);
   engine.open();
-  REQUIRE(engine.executor().set_limit(kRack, 1).ok());
+  REQUIRE(engine.executor().operate().set_limit(kRack, 1).ok());
   engine.submit("a");
   engine.run();
   engine.crash_and_open();
@@ -91,7 +91,7 @@ TEST_CASE("a limit is in force again after a crash, and its end too") {
   engine.run();
   CHECK(engine.world.journal.count("do b.1") == 0);
 
-  REQUIRE(engine.executor().set_limit(kRack, {}).ok());
+  REQUIRE(engine.executor().operate().set_limit(kRack, {}).ok());
   engine.crash_and_open();
   engine.run();
   CHECK(engine.world.journal.count("do b.1") == 1);
@@ -101,8 +101,9 @@ TEST_CASE("a limit on a type counts the procedures that were submitted since it 
   EngineWorld engine;
   script_slow_jobs(engine.world);
   engine.open();
-  CHECK(engine.executor().set_type_limit("no.SuchType", 1).code() == StatusCode::kInvalidArgument);
-  REQUIRE(engine.executor().set_type_limit("test.Job", 1).ok());
+  CHECK(engine.executor().operate().set_type_limit("no.SuchType", 1).code() ==
+        StatusCode::kInvalidArgument);
+  REQUIRE(engine.executor().operate().set_type_limit("test.Job", 1).ok());
   engine.submit("a");
   engine.submit("b");
   engine.submit<FinalJob>("c");
@@ -122,8 +123,8 @@ TEST_CASE("a tree takes one place of a limit, whatever its children touch") {
                                .locks = LockSet().key(kRack, LockMode::kShared)};
   engine.world.scripts["q"] = {.steps = 1, .locks = LockSet().key(kRack, LockMode::kShared)};
   engine.open();
-  REQUIRE(engine.executor().set_limit(kRack, 1).ok());
-  REQUIRE(engine.executor().set_type_limit("test.Job", 1).ok());
+  REQUIRE(engine.executor().operate().set_limit(kRack, 1).ok());
+  REQUIRE(engine.executor().operate().set_type_limit("test.Job", 1).ok());
   engine.submit("p");
   engine.run_to_the_end();
 
@@ -151,10 +152,10 @@ TEST_CASE("a procedure that asks for more locks than can be counted is refused, 
   for (const char* part : {"test.Job", "65535", "65534"}) {
     CHECK_THAT(refused.to_string(), ContainsSubstring(part));
   }
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 
   // With the lock for its type it has one more.
-  REQUIRE(engine.executor().set_type_limit("test.Job", 2).ok());
+  REQUIRE(engine.executor().operate().set_type_limit("test.Job", 2).ok());
   const ProcedureId first = engine.submit("most");
   const ProcedureId second = engine.submit("most");
   CHECK(engine.describe(first).holds_locks);

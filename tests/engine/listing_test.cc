@@ -68,12 +68,12 @@ TEST_CASE("what has only its first record was changed when that was made") {
   engine.clock->advance(4s);
   engine.run();
 
-  const auto children = engine.executor().list({.root = parent, .is_root = false});
+  const auto children = engine.executor().inspect().list({.root = parent, .is_root = false});
   REQUIRE(children.procedures.size() == 1);
   CHECK(children.procedures[0].updated == engine.clock->wall_now());
-  const std::vector<std::string> before = in_words(engine.executor().list());
+  const std::vector<std::string> before = in_words(engine.executor().inspect().list());
   engine.crash_and_open();
-  CHECK(in_words(engine.executor().list()) == before);
+  CHECK(in_words(engine.executor().inspect().list()) == before);
 }
 
 TEST_CASE("who had to wait for his locks was changed when he was given them") {
@@ -89,9 +89,9 @@ TEST_CASE("who had to wait for his locks was changed when he was given them") {
   engine.run();
   CHECK(engine.describe(waiter).holds_locks);
   CHECK(engine.describe(waiter).updated == engine.clock->wall_now());
-  const std::vector<std::string> before = in_words(engine.executor().list());
+  const std::vector<std::string> before = in_words(engine.executor().inspect().list());
   engine.crash_and_open();
-  CHECK(in_words(engine.executor().list()) == before);
+  CHECK(in_words(engine.executor().inspect().list()) == before);
 }
 
 TEST_CASE("who runs and waits again, and writes nothing, was not changed") {
@@ -120,8 +120,8 @@ TEST_CASE("a page of none is empty") {
   const ProcedureId first = engine.submit("asks");
   engine.submit("asks");
   engine.run();
-  CHECK(engine.executor().list({}, {}, 0).procedures.empty());
-  const ProcedurePage page = engine.executor().list({}, first, 0);
+  CHECK(engine.executor().inspect().list({}, {}, 0).procedures.empty());
+  const ProcedurePage page = engine.executor().inspect().list({}, first, 0);
   CHECK(page.procedures.empty());
   CHECK(page.next == first);
 }
@@ -138,21 +138,21 @@ TEST_CASE("pages are in order of id, end where nothing is left, and miss nothing
   }
   engine.run();
 
-  const ProcedurePage first = engine.executor().list({}, {}, 3);
+  const ProcedurePage first = engine.executor().inspect().list({}, {}, 3);
   CHECK(ids(first) == Values(all.begin(), all.begin() + 3));
   CHECK(first.next.value == all[2]);
   engine.submit("asks");  // behind everything
   Values paged = ids(first);
   ProcedureId next = first.next;
   while (next) {
-    const ProcedurePage page = engine.executor().list({}, next, 3);
+    const ProcedurePage page = engine.executor().inspect().list({}, next, 3);
     for (const std::uint64_t id : ids(page)) paged.push_back(id);
     next = page.next;
   }
   CHECK(Values(paged.begin(), paged.begin() + 7) == all);
   CHECK(paged.size() == 8);
-  CHECK(engine.executor().list({}, {1'000'000}, 3).procedures.empty());
-  CHECK(engine.executor().list().size() == 8);
+  CHECK(engine.executor().inspect().list({}, {1'000'000}, 3).procedures.empty());
+  CHECK(engine.executor().inspect().list().size() == 8);
 }
 
 TEST_CASE("each filter keeps what it names, and all of them together") {
@@ -181,18 +181,19 @@ TEST_CASE("each filter keeps what it names, and all of them together") {
   const std::uint64_t child = parent + 1;
   const auto& executor = engine.executor();
 
-  CHECK(ids(executor.list({.state = ProcedureState::kWaiting})) == Values{parent});
-  CHECK(ids(executor.list({.type = "test.FinalJob"})) == Values{final});
-  CHECK(ids(executor.list({.owner = "bob"})) == Values{locks, waits});
-  CHECK(ids(executor.list({.root = {parent}})) == Values{parent, child});
-  CHECK(ids(executor.list({.is_root = false})) == Values{child});
-  CHECK(ids(executor.list({.entity = ResourceKey{ResourceClass::kTable, "shop:orders"}})) ==
-        Values{locks, waits});
-  CHECK(ids(executor.list({.older_than = 1h})) == Values{parent, child});
-  CHECK(ids(executor.list({.older_than = 1h + 1us})).empty());
-  CHECK(ids(executor.list({.parked = true})) == Values{stuck});
-  CHECK(ids(executor.list({.quarantined = true})).empty());
-  CHECK(ids(executor.list(
+  CHECK(ids(executor.inspect().list({.state = ProcedureState::kWaiting})) == Values{parent});
+  CHECK(ids(executor.inspect().list({.type = "test.FinalJob"})) == Values{final});
+  CHECK(ids(executor.inspect().list({.owner = "bob"})) == Values{locks, waits});
+  CHECK(ids(executor.inspect().list({.root = {parent}})) == Values{parent, child});
+  CHECK(ids(executor.inspect().list({.is_root = false})) == Values{child});
+  CHECK(
+      ids(executor.inspect().list({.entity = ResourceKey{ResourceClass::kTable, "shop:orders"}})) ==
+      Values{locks, waits});
+  CHECK(ids(executor.inspect().list({.older_than = 1h})) == Values{parent, child});
+  CHECK(ids(executor.inspect().list({.older_than = 1h + 1us})).empty());
+  CHECK(ids(executor.inspect().list({.parked = true})) == Values{stuck});
+  CHECK(ids(executor.inspect().list({.quarantined = true})).empty());
+  CHECK(ids(executor.inspect().list(
             {.owner = "bob", .entity = ResourceKey{ResourceClass::kTable, "shop:orders"}}, {locks},
             1)) == Values{waits});
 }
@@ -214,12 +215,12 @@ TEST_CASE("fields are shown as the last record has them, and one that throws har
   CHECK(engine.describe(touchy->id).fields.find("shy") != std::string::npos);
 
   throws = true;
-  const ProcedurePage page = engine.executor().list({.with_fields = true});
+  const ProcedurePage page = engine.executor().inspect().list({.with_fields = true});
   REQUIRE(page.procedures.size() == 2);
   CHECK(page.procedures[0].fields.find("asked") != std::string::npos);
   CHECK(page.procedures[1].fields.empty());
   CHECK_THAT(page.procedures[1].fields_error.to_string(), ContainsSubstring("not for your eyes"));
-  CHECK(engine.executor().list({}).procedures[0].fields.empty());
+  CHECK(engine.executor().inspect().list({}).procedures[0].fields.empty());
   throws = false;
 }
 
@@ -228,10 +229,10 @@ TEST_CASE("a submission is listed when it is durable, not before") {
   engine.world.scripts["a"] = {.steps = 1};
   engine.open();
   engine.faults().hold_commit(engine.faults().commits() + 1);
-  engine.executor().submit_async(Job(engine.world, "a"), {}, [](const Result<Submitted>&) {});
+  engine.executor().async().submit(Job(engine.world, "a"), {}, [](const Result<Submitted>&) {});
   engine.run();
-  CHECK(engine.executor().list().empty());
-  CHECK(engine.executor().describe({1}).status().code() == StatusCode::kNotFound);
+  CHECK(engine.executor().inspect().list().empty());
+  CHECK(engine.executor().inspect().describe({1}).status().code() == StatusCode::kNotFound);
   engine.faults().release();
   engine.executor().run_until_idle(0);
   engine.run();
@@ -243,18 +244,18 @@ TEST_CASE("a history is there while the record is, also after the end") {
   engine.world.scripts["a"] = {.steps = 3};
   engine.open();
   const ProcedureId id = engine.submit("a");
-  CHECK(engine.executor().history(id)->empty());
+  CHECK(engine.executor().inspect().history(id)->empty());
   engine.run();
-  const auto history = engine.executor().history(id);
+  const auto history = engine.executor().inspect().history(id);
   REQUIRE(history.ok());
   REQUIRE(history->size() == 3);
   CHECK((*history)[0].step == 1);
   CHECK((*history)[2].outcome == Outcome::Kind::kDone);
-  CHECK(engine.executor().history({99}).status().code() == StatusCode::kNotFound);
+  CHECK(engine.executor().inspect().history({99}).status().code() == StatusCode::kNotFound);
 
-  engine.executor().acknowledge_async(id, [](const Status&) {});
+  engine.executor().async().acknowledge(id, [](const Status&) {});
   engine.run();
-  CHECK(engine.executor().history(id).status().code() == StatusCode::kExpired);
+  CHECK(engine.executor().inspect().history(id).status().code() == StatusCode::kExpired);
 }
 
 TEST_CASE("the live table visits in order of id, whatever was removed") {
@@ -303,15 +304,15 @@ TEST_CASE("listings from everywhere while everything moves are sound") {
       std::uint64_t last = 0;
       ProcedureId next;
       do {
-        const ProcedurePage page = executor->list({.with_fields = true}, next, 5);
+        const ProcedurePage page = executor->inspect().list({.with_fields = true}, next, 5);
         for (const ProcedureInfo& info : page.procedures) {
           sorted = sorted && info.id.value > last && info.fields_error.ok();
           last = info.id.value;
-          (void)executor->history(info.id);
+          (void)executor->inspect().history(info.id);
         }
         next = page.next;
       } while (next);
-      (void)executor->running();
+      (void)executor->inspect().running();
     }
   });
   std::vector<ProcedureId> submitted;

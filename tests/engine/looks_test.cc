@@ -6,6 +6,8 @@
 
 #include "looks.h"
 
+#include <pv2/engine/inspection.h>
+#include <pv2/engine/operator_console.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/state_machine_procedure.h>
 
@@ -190,7 +192,7 @@ SectionLooks played(Story story, Shape shape, std::uint64_t size) {
   SectionLooks::reset(machine.steps.executor());
   const ProcedureId id = machine.submit(shape, size);
   machine.steps.run();
-  CHECK(machine.steps.executor().live_procedures() == 0);
+  CHECK(machine.steps.executor().inspect().live_procedures() == 0);
   CHECK(machine.steps.result(id).ok());
   return machine.looks();
 }
@@ -278,11 +280,11 @@ TEST_CASE("the failure of a large tree that waits is taken note of in sections o
     Machine machine({.leaves_wait = true});
     const ProcedureId root = machine.submit(Shape::kWide, n);
     machine.steps.run();
-    CHECK(machine.steps.executor().live_procedures() == n + 1);
+    CHECK(machine.steps.executor().inspect().live_procedures() == n + 1);
     SectionLooks::reset(machine.steps.executor());
     REQUIRE(machine.steps.executor().abort(root).ok());
     machine.steps.run();
-    CHECK(machine.steps.executor().live_procedures() == 0);
+    CHECK(machine.steps.executor().inspect().live_procedures() == 0);
     return machine.looks();
   };
   check_growth(stopped);
@@ -298,12 +300,13 @@ TEST_CASE("an order about a large tree that stands well is refused without a loo
     SectionLooks::reset(executor);
     const RepairNote note{.who = "me", .why = "to see"};
     for (const ProcedureId id : {root, ProcedureId{root.value + n}}) {
-      CHECK(executor.retry_now(id, note).code() == StatusCode::kFailedPrecondition);
-      CHECK(executor.skip_step(id, note).code() == StatusCode::kFailedPrecondition);
-      CHECK(executor.bypass(id, note).code() == StatusCode::kFailedPrecondition);
+      CHECK(executor.operate().retry_now(id, note).code() == StatusCode::kFailedPrecondition);
+      CHECK(executor.operate().skip_step(id, note).code() == StatusCode::kFailedPrecondition);
+      CHECK(executor.operate().bypass(id, note).code() == StatusCode::kFailedPrecondition);
       for (const RepairVerb verb :
            {RepairVerb::kRetryNow, RepairVerb::kSkipStep, RepairVerb::kBypass}) {
-        CHECK(executor.preview(id, verb).status().code() == StatusCode::kFailedPrecondition);
+        CHECK(executor.operate().preview(id, verb).status().code() ==
+              StatusCode::kFailedPrecondition);
       }
     }
     return machine.looks();
@@ -318,7 +321,7 @@ TEST_CASE("a preview of what is done to a large tree is made in sections of boun
     machine.steps.run();
     SectionLooks::reset(machine.steps.executor());
     const auto lines =
-        machine.steps.executor().preview({root.value + n}, RepairVerb::kFailAndRollBack);
+        machine.steps.executor().operate().preview({root.value + n}, RepairVerb::kFailAndRollBack);
     REQUIRE(lines.ok());
     CHECK(lines->size() == n + 2);  // of each leaf and of the root what is undone, and its end
     return machine.looks();
@@ -342,14 +345,14 @@ TEST_CASE("a large tree that is parked is bypassed in sections of bounded looks"
       }
       machine.steps.run();
     }
-    REQUIRE(executor.describe(root)->state == ProcedureState::kFailed);
-    REQUIRE(executor.live_procedures() == n + 1);
+    REQUIRE(executor.inspect().describe(root)->state == ProcedureState::kFailed);
+    REQUIRE(executor.inspect().live_procedures() == n + 1);
     SectionLooks::reset(executor);
     const RepairNote note{.who = "me", .why = "to see"};
-    REQUIRE(executor.preview(root, RepairVerb::kBypass).status().to_string() == "OK");
-    REQUIRE(executor.bypass(root, note).to_string() == "OK");
+    REQUIRE(executor.operate().preview(root, RepairVerb::kBypass).status().to_string() == "OK");
+    REQUIRE(executor.operate().bypass(root, note).to_string() == "OK");
     machine.steps.run();
-    CHECK(executor.live_procedures() == 0);
+    CHECK(executor.inspect().live_procedures() == 0);
     return machine.looks();
   };
   check_growth(bypassed);
@@ -362,12 +365,12 @@ TEST_CASE("a large tree of which a member gave up is bypassed in sections of bou
     const ProcedureId root = machine.submit(Shape::kWide, n);
     machine.steps.run();
     ProcedureExecutor& executor = machine.steps.executor();
-    REQUIRE(executor.describe({root.value + 1})->parked);
+    REQUIRE(executor.inspect().describe({root.value + 1})->parked);
     SectionLooks::reset(executor);
-    REQUIRE(executor.preview(root, RepairVerb::kBypass).status().to_string() == "OK");
-    REQUIRE(executor.bypass(root, {.who = "me", .why = "to see"}).to_string() == "OK");
+    REQUIRE(executor.operate().preview(root, RepairVerb::kBypass).status().to_string() == "OK");
+    REQUIRE(executor.operate().bypass(root, {.who = "me", .why = "to see"}).to_string() == "OK");
     machine.steps.run();
-    CHECK(executor.live_procedures() == 0);
+    CHECK(executor.inspect().live_procedures() == 0);
     return machine.looks();
   };
   check_growth(bypassed);
@@ -386,11 +389,11 @@ TEST_CASE("what happens to a tree while a preview of it is made decides what the
     REQUIRE(executor.abort(root).ok());
     if (ends) machine.steps.run();
   });
-  const auto lines = executor.preview(root, RepairVerb::kFailAndRollBack);
+  const auto lines = executor.operate().preview(root, RepairVerb::kFailAndRollBack);
   CHECK(pauses >= 2);
   CHECK(lines.status().code() == StatusCode::kFailedPrecondition);
   machine.steps.run();
-  CHECK(executor.live_procedures() == 0);
+  CHECK(executor.inspect().live_procedures() == 0);
 }
 
 TEST_CASE("an abort knows without a look at the members whether one of them cannot be undone") {
@@ -411,7 +414,7 @@ TEST_CASE("an abort knows without a look at the members whether one of them cann
       return looks;
     }
     machine.steps.run();
-    CHECK(executor.live_procedures() == 0);
+    CHECK(executor.inspect().live_procedures() == 0);
     return looks;
   };
   for (const bool one_passes : {false, true}) {
@@ -431,7 +434,7 @@ TEST_CASE("signals to a tree that failed are looked at once each by a restart") 
     }
     REQUIRE(machine.steps.executor().abort(root).ok());
     machine.steps.run();
-    CHECK(machine.steps.executor().live_procedures() == 3);
+    CHECK(machine.steps.executor().inspect().live_procedures() == 3);
     machine.steps.crash();
     return machine.looks();
   };
@@ -458,7 +461,7 @@ TEST_CASE("no step of an aborted tree begins while its members are being stopped
   CHECK(machine.story.begun == begun);
   CHECK(machine.story.undone ==
         2001);  // each leaf, in the middle of its step, and the root's first
-  CHECK(executor.live_procedures() == 0);
+  CHECK(executor.inspect().live_procedures() == 0);
   CHECK(machine.steps.result(root)->status.code() == StatusCode::kAborted);
 }
 
@@ -470,18 +473,18 @@ TEST_CASE("while a large tree leaves, its root has ended for every verb and its 
   REQUIRE(executor.abort(root).ok());
   std::size_t pauses = 0;
   SectionLooks::at_each_pause(executor, [&] {
-    if (executor.describe(root).ok()) return;  // it is still being undone
+    if (executor.inspect().describe(root).ok()) return;  // it is still being undone
     ++pauses;
-    CHECK(executor.list().empty());
-    CHECK(executor.describe({root.value + 7}).status().code() == StatusCode::kNotFound);
+    CHECK(executor.inspect().list().empty());
+    CHECK(executor.inspect().describe({root.value + 7}).status().code() == StatusCode::kNotFound);
     CHECK(executor.abort(root).code() == StatusCode::kFailedPrecondition);
     CHECK_FALSE(executor.signal({root.value + 1}, "go").ok());
-    CHECK(executor.explain(root).ok());
-    CHECK_FALSE(executor.bypass(root, {.who = "me", .why = "to see"}).ok());
+    CHECK(executor.inspect().explain(root).ok());
+    CHECK_FALSE(executor.operate().bypass(root, {.who = "me", .why = "to see"}).ok());
   });
   machine.steps.run();
   CHECK(pauses >= 3);
-  CHECK(executor.live_procedures() == 0);
+  CHECK(executor.inspect().live_procedures() == 0);
   CHECK(executor.acknowledge(root).ok());
 }
 
@@ -492,7 +495,7 @@ TEST_CASE("a crash between the rows of a large tree that ended leaves nothing be
   REQUIRE(machine.steps.executor().abort(root).ok());
   machine.steps.run();
   machine.steps.crash();
-  CHECK(machine.steps.executor().live_procedures() == 0);
+  CHECK(machine.steps.executor().inspect().live_procedures() == 0);
   machine.steps.run();
   CHECK(machine.steps.executor().acknowledge(root).ok());
 }
@@ -504,11 +507,11 @@ TEST_CASE(
   machine.submit(Shape::kLoop, 300);
   std::size_t most = 0;
   while (machine.steps.step()) {
-    most = std::max(most, machine.steps.executor().live_procedures());
+    most = std::max(most, machine.steps.executor().inspect().live_procedures());
     if (restarts && machine.story.begun % 50 == 0) machine.steps.crash();
   }
   CHECK(most <= 3);
-  CHECK(machine.steps.executor().live_procedures() == 0);
+  CHECK(machine.steps.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE("children that can be undone stay until their tree has ended") {
@@ -523,13 +526,13 @@ TEST_CASE("children are held against max_live_procedures, and wait for room") {
   const ProcedureId first = machine.submit(Shape::kWide, 6);
   const ProcedureId second = machine.submit(Shape::kWide, 6);
   machine.steps.run();
-  CHECK(machine.steps.executor().live_procedures() == 8);
+  CHECK(machine.steps.executor().inspect().live_procedures() == 8);
   const auto waits = machine.steps.describe(second);
   CHECK(waits->error.code() == StatusCode::kResourceExhausted);
   CHECK_THAT(std::string(waits->error.message()), ContainsSubstring("max_live_procedures"));
 
   machine.story.leaves_wait = false;
-  for (const ProcedureInfo& info : machine.steps.executor().list()) {
+  for (const ProcedureInfo& info : machine.steps.executor().inspect().list()) {
     if (info.parent == first) REQUIRE(machine.steps.executor().signal(info.id, "go").ok());
   }
   REQUIRE(machine.steps.run_to_the_end().ok());

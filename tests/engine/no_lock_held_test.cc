@@ -20,16 +20,16 @@ class Prober {
     if (executor_ == nullptr || busy_ || touched[from] == 50) return;
     busy_ = true;
     ++touched[from];
-    for (const ProcedureInfo& info : executor_->list()) {
-      (void)executor_->describe(info.id);
-      executor_->wait_async(info.id, [](const Result<ProcedureResult>&) {});
+    for (const ProcedureInfo& info : executor_->inspect().list()) {
+      (void)executor_->inspect().describe(info.id);
+      executor_->async().wait(info.id, [](const Result<ProcedureResult>&) {});
     }
-    executor_->wait_async(ProcedureId{1}, [](const Result<ProcedureResult>&) {});
-    executor_->acknowledge_async(ProcedureId{999'999}, [](const Status&) {});
+    executor_->async().wait(ProcedureId{1}, [](const Result<ProcedureResult>&) {});
+    executor_->async().acknowledge(ProcedureId{999'999}, [](const Status&) {});
     if (submit) submit(*executor_);
-    (void)executor_->locks();
-    (void)executor_->explain(ProcedureId{1});
-    (void)executor_->live_procedures();
+    (void)executor_->inspect().locks();
+    (void)executor_->inspect().explain(ProcedureId{1});
+    (void)executor_->inspect().live_procedures();
     (void)executor_->health();
     busy_ = false;
   }
@@ -183,20 +183,20 @@ TEST_CASE("no lock of the engine is held while user code, the store or the log i
   int submissions = 0;
   prober.submit = [&](ProcedureExecutor& to) {
     if (++submissions > 40) return;
-    to.submit_async(Probe(prober, "own " + std::to_string(submissions)),
-                    {.nonce = {3, static_cast<std::uint64_t>(1 + submissions % 20)}},
-                    [&](const Result<Submitted>&) { prober.touch("submit callback"); });
+    to.async().submit(Probe(prober, "own " + std::to_string(submissions)),
+                      {.nonce = {3, static_cast<std::uint64_t>(1 + submissions % 20)}},
+                      [&](const Result<Submitted>&) { prober.touch("submit callback"); });
   };
 
   open();
   for (const char* what : {"one", "fail", "fail", "two"}) {
-    executor->submit_async(Probe(prober, what), {}, [&](const Result<Submitted>& submitted) {
+    executor->async().submit(Probe(prober, what), {}, [&](const Result<Submitted>& submitted) {
       prober.touch("submit callback");
       if (!submitted.ok()) return;
-      executor->wait_async(submitted->id, [&](const Result<ProcedureResult>&) {
+      executor->async().wait(submitted->id, [&](const Result<ProcedureResult>&) {
         prober.touch("wait callback");
-        executor->acknowledge_async(ProcedureId{1},
-                                    [&](const Status&) { prober.touch("acknowledge callback"); });
+        executor->async().acknowledge(ProcedureId{1},
+                                      [&](const Status&) { prober.touch("acknowledge callback"); });
       });
     });
   }
@@ -207,7 +207,7 @@ TEST_CASE("no lock of the engine is held while user code, the store or the log i
     executor->run_until_idle();
     clock->advance(std::chrono::minutes(1));
   }
-  CHECK(executor->live_procedures() == 0);
+  CHECK(executor->inspect().live_procedures() == 0);
 
   // A second owner fences this one: the next commit fails, which the log and the host hear of.
   MemoryProcedureStore thief(disk);
@@ -215,7 +215,7 @@ TEST_CASE("no lock of the engine is held while user code, the store or the log i
     void on_committed(CommitList) noexcept override {}
   } no_sink;
   REQUIRE(thief.recover_lease(no_sink).ok());
-  executor->submit_async(Probe(prober, "last"), {}, [](const Result<Submitted>&) {});
+  executor->async().submit(Probe(prober, "last"), {}, [](const Result<Submitted>&) {});
   executor->run_until_idle();
   CHECK_FALSE(executor->health().ok());
   let_go();

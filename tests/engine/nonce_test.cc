@@ -104,7 +104,7 @@ TEST_CASE("a duplicate of a submission that is not durable yet joins it and gets
   engine.open();
   Answers answers;
   for (int i = 0; i < 3; ++i) {
-    engine.executor().submit_async(Job(engine.world, "a"), keyed(), answers.callback());
+    engine.executor().async().submit(Job(engine.world, "a"), keyed(), answers.callback());
   }
   CHECK(answers.all.empty());
 
@@ -129,7 +129,7 @@ TEST_CASE("a duplicate of a submission whose record fails is told so too, and ma
   engine.faults().fail_commit(engine.faults().commits() + 1, Status(StatusCode::kIoError, "gone"));
   Answers answers;
   for (int i = 0; i < 2; ++i) {
-    engine.executor().submit_async(Job(engine.world, "a"), keyed(), answers.callback());
+    engine.executor().async().submit(Job(engine.world, "a"), keyed(), answers.callback());
   }
   engine.run();
 
@@ -241,11 +241,11 @@ TEST_CASE("two acknowledgements of one result do not touch the nonce's next proc
   engine.run();
   std::vector<Status> acknowledged;
   const auto note = [&](const Status& status) { acknowledged.push_back(status); };
-  engine.executor().acknowledge_async(first, note);
-  engine.executor().acknowledge_async(first, note);
+  engine.executor().async().acknowledge(first, note);
+  engine.executor().async().acknowledge(first, note);
   engine.store().pump_some(1);
   Answers answers;
-  engine.executor().submit_async(Job(engine.world, "a"), keyed(), answers.callback());
+  engine.executor().async().submit(Job(engine.world, "a"), keyed(), answers.callback());
   engine.executor().run_until_idle();
 
   REQUIRE(acknowledged.size() == 2);
@@ -273,12 +273,13 @@ TEST_CASE("an acknowledgement does not touch a procedure that its nonce was give
 
   late.hold();
   Status acknowledged(StatusCode::kInternal, "not answered");
-  engine.executor().acknowledge_async(first, [&](const Status& status) { acknowledged = status; });
+  engine.executor().async().acknowledge(first,
+                                        [&](const Status& status) { acknowledged = status; });
   late.pump();  // its rows are gone, and nobody has been told
   Answers answers;
-  engine.executor().submit_async(Job(engine.world, "a"), keyed(), answers.callback());
+  engine.executor().async().submit(Job(engine.world, "a"), keyed(), answers.callback());
   late.tell();
-  engine.executor().submit_async(Job(engine.world, "a"), keyed(), answers.callback());
+  engine.executor().async().submit(Job(engine.world, "a"), keyed(), answers.callback());
   engine.run();
 
   CHECK(acknowledged.ok());
@@ -332,7 +333,7 @@ TEST_CASE(
     CHECK(late.status().code() == StatusCode::kExpired);
     engine.run();
     CHECK(engine.journal() == before);
-    CHECK(engine.executor().live_procedures() == 0);
+    CHECK(engine.executor().inspect().live_procedures() == 0);
     engine.open();
   }
 }

@@ -47,12 +47,12 @@ TEST_CASE("an outcome of a kind that does not exist parks an undo") {
 
   CHECK(engine.describe(id).parked);
   CHECK_THAT(engine.describe(id).error.to_string(), ContainsSubstring("an Outcome of kind 99"));
-  const auto history = *engine.executor().history(id);
+  const auto history = *engine.executor().inspect().history(id);
   REQUIRE_FALSE(history.empty());
   CHECK(history.back().outcome == Outcome::Kind::kFail);
 
   odd = false;
-  CHECK(engine.executor().retry_now(id, {.who = "anna", .why = "mended"}).ok());
+  CHECK(engine.executor().operate().retry_now(id, {.who = "anna", .why = "mended"}).ok());
   engine.run();
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
 }

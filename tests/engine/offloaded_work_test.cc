@@ -35,16 +35,16 @@ JobScript offloads_in(std::uint32_t step, std::function<void()> work, Outcome me
 LockSet table(LockMode mode = LockMode::kExclusive) { return LockSet().table("shop", "t", mode); }
 
 void abort(EngineWorld& engine, ProcedureId id) {
-  engine.executor().abort_async(id, {.reason = "no longer wanted"},
-                                [](const Status& status) { CHECK(status.to_string() == "OK"); });
+  engine.executor().async().abort(id, {.reason = "no longer wanted"},
+                                  [](const Status& status) { CHECK(status.to_string() == "OK"); });
   engine.run();
 }
 
 // On a thread of the executor, as the work is.
 ProcedureId submit_beside(EngineWorld& engine, const std::string& name) {
   ProcedureId id;
-  engine.executor().submit_async(Job(engine.world, name), {},
-                                 [&](const Result<Submitted>& submitted) { id = submitted->id; });
+  engine.executor().async().submit(Job(engine.world, name), {},
+                                   [&](const Result<Submitted>& submitted) { id = submitted->id; });
   engine.run();
   REQUIRE(id);
   return id;
@@ -59,7 +59,7 @@ Entries between(EngineWorld& engine, const std::string& from, const std::string&
 }
 
 std::optional<WaitReason> offload_reason(EngineWorld& engine, ProcedureId id) {
-  const auto why = engine.executor().explain(id);
+  const auto why = engine.executor().inspect().explain(id);
   REQUIRE(why.ok());
   for (const WaitReason& reason : why->procedures.front().reasons) {
     if (reason.kind == Kind::kOffload) return reason;
@@ -69,7 +69,7 @@ std::optional<WaitReason> offload_reason(EngineWorld& engine, ProcedureId id) {
 
 // The reasons in words.
 std::string words_of(EngineWorld& engine, ProcedureId id) {
-  return to_string(*engine.executor().explain(id));
+  return to_string(*engine.executor().inspect().explain(id));
 }
 
 }  // namespace
@@ -150,7 +150,7 @@ TEST_CASE("a limit of two lets two pieces of offloaded work run, whatever the sc
   engine.world.scripts["encode"] = offloads_in(1, work, Say::wait());
   engine.world.scripts["encode"].locks = LockSet().key(kPlaces, LockMode::kShared).scope(scope);
   engine.open();
-  REQUIRE(engine.executor().set_limit(kPlaces, 2).ok());
+  REQUIRE(engine.executor().operate().set_limit(kPlaces, 2).ok());
   for (int i = 0; i < 8; ++i) engine.submit("encode");
   engine.run_to_the_end();
 
@@ -215,7 +215,7 @@ TEST_CASE("a step that ends beside its work goes on, and its procedure ends when
   engine.world.scripts["a"].locks = table();
   engine.open();
   id = engine.submit("a");
-  engine.executor().wait_async(id, [&](const Result<ProcedureResult>&) { ended = true; });
+  engine.executor().async().wait(id, [&](const Result<ProcedureResult>&) { ended = true; });
   engine.run_to_the_end();
 
   CHECK(ended);
@@ -446,7 +446,7 @@ TEST_CASE("explain says what waits for offloaded work, for how long, and who has
     CHECK(offload_reason(engine, ProcedureId{root.value + 1})->age == 6min);
     CHECK(offload_reason(engine, ProcedureId{root.value + 1})->heartbeat == 1min);
     abort(engine, root);
-    const auto why = engine.executor().explain(root);
+    const auto why = engine.executor().inspect().explain(root);
     REQUIRE(why->procedures.size() == 2);
     CHECK(why->procedures[0].reasons.front().kind == Kind::kTreeInFlight);
     CHECK(why->procedures[0].reasons.front().on == std::vector{ProcedureId{root.value + 1}});
@@ -479,11 +479,11 @@ TEST_CASE("an order that ends a tree is answered, and gives its locks up when it
     engine.advance(2h);
     REQUIRE(engine.describe(id).parked);
     submit_beside(engine, "other");
-    preview = *engine.executor().preview(id, RepairVerb::kBypass);
-    CHECK(engine.executor().preview(id, RepairVerb::kSkipStep).status().code() ==
+    preview = *engine.executor().operate().preview(id, RepairVerb::kBypass);
+    CHECK(engine.executor().operate().preview(id, RepairVerb::kSkipStep).status().code() ==
           StatusCode::kUnavailable);
-    engine.executor().repair_async(id, RepairVerb::kBypass, {.who = "ops", .why = "it hangs"},
-                                   [&](const Status& status) { bypassed = status; });
+    engine.executor().operate().order(id, RepairVerb::kBypass, {.who = "ops", .why = "it hangs"},
+                                      [&](const Status& status) { bypassed = status; });
     engine.run();
     CHECK(bypassed.to_string() == "OK");
     CHECK_FALSE(ended);
@@ -497,7 +497,7 @@ TEST_CASE("an order that ends a tree is answered, and gives its locks up when it
   engine.world.scripts["a"].locks = table();
   engine.open();
   id = engine.submit("a");
-  engine.executor().wait_async(id, [&](const Result<ProcedureResult>&) { ended = true; });
+  engine.executor().async().wait(id, [&](const Result<ProcedureResult>&) { ended = true; });
   engine.run_to_the_end();
 
   CHECK(std::any_of(preview.begin(), preview.end(), [](const std::string& line) {
@@ -515,8 +515,8 @@ TEST_CASE("an order that ends a tree stays when the process dies while its work 
   engine.retry = {.max_attempts = 1};
   const auto work = [&] {
     engine.advance(2h);
-    engine.executor().repair_async(id, RepairVerb::kBypass, {.who = "ops", .why = "it hangs"},
-                                   [&](const Status& status) { CHECK(status.ok()); });
+    engine.executor().operate().order(id, RepairVerb::kBypass, {.who = "ops", .why = "it hangs"},
+                                      [&](const Status& status) { CHECK(status.ok()); });
     engine.run();
     engine.faults().crash_before(engine.faults().commits() + 1, FaultStore::AfterCrash::kFail);
   };
@@ -526,7 +526,7 @@ TEST_CASE("an order that ends a tree stays when the process dies while its work 
   id = engine.submit("a");
   engine.run();
   engine.open();
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("bypassed by ops"));
 }
 
@@ -592,7 +592,7 @@ TEST_CASE("a procedure that is parked in an undo keeps its locks, unless they ar
   engine.crash_and_open();
   CHECK(engine.describe(id).holds_locks == kept);
   mended = true;
-  CHECK(engine.executor().retry_now(id, {.who = "ops", .why = "mended"}).ok());
+  CHECK(engine.executor().operate().retry_now(id, {.who = "ops", .why = "mended"}).ok());
   engine.run_to_the_end();
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
 }
@@ -679,7 +679,7 @@ TEST_CASE("offloaded work that hangs is listed, reported once, and again after a
   engine.clock->advance(9s);
   // The step that offloaded it may not have ended yet.
   const auto offloaded_now = [&] {
-    auto running = executor->running();
+    auto running = executor->inspect().running();
     std::erase_if(running, [](const RunningProcedure& one) {
       return one.kind != RunningProcedure::Kind::kOffloaded;
     });
@@ -709,7 +709,7 @@ TEST_CASE("offloaded work that hangs is listed, reported once, and again after a
   CHECK(executor->wait(id).ok());
   executor->stop();
   CHECK(reports == 2);
-  CHECK(executor->running().empty());
+  CHECK(executor->inspect().running().empty());
 }
 
 TEST_CASE("a limit of two lets two threads of the pool work at once") {
@@ -729,7 +729,7 @@ TEST_CASE("a limit of two lets two threads of the pool work at once") {
   engine.world.scripts["encode"].locks =
       LockSet().key(kPlaces, LockMode::kShared).scope(LockScope::kStep);
   auto executor = *ProcedureExecutor::open(threaded.options());
-  REQUIRE(executor->set_limit(kPlaces, 2).ok());
+  REQUIRE(executor->operate().set_limit(kPlaces, 2).ok());
   executor->start();
   std::vector<ProcedureId> ids;
   for (int i = 0; i < 8; ++i) ids.push_back(executor->submit(Job(engine.world, "encode"))->id);

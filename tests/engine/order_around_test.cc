@@ -55,8 +55,8 @@ struct Around {
     REQUIRE(engine.describe(gives_up()).parked);
   }
   void order(ProcedureId id, RepairVerb verb, Heard& heard) {
-    engine.executor().repair_async(id, verb, kNote,
-                                   [&heard](const Status& status) { heard = status; });
+    engine.executor().operate().order(id, verb, kNote,
+                                      [&heard](const Status& status) { heard = status; });
   }
   void bypass_what_gave_up() {
     order(gives_up(), RepairVerb::kBypass, heard);
@@ -64,17 +64,18 @@ struct Around {
     CHECK_FALSE(heard.has_value());
   }
   void abort(Heard& answer) {
-    engine.executor().abort_async(root, {.reason = "stop"},
-                                  [&answer](const Status& status) { answer = status; });
+    engine.executor().async().abort(root, {.reason = "stop"},
+                                    [&answer](const Status& status) { answer = status; });
   }
   std::string signal(ProcedureId id) {
     Heard answer;
-    engine.executor().signal_async(id, "note", {}, [&](const Status& status) { answer = status; });
+    engine.executor().async().signal(id, "note", {},
+                                     [&](const Status& status) { answer = status; });
     engine.run();
     return text_of(answer);
   }
   void go(ProcedureId id) {
-    engine.executor().signal_async(id, "go", {}, [](const Status&) {});
+    engine.executor().async().signal(id, "go", {}, [](const Status&) {});
     engine.run();
   }
   [[nodiscard]] ProcedureId child(std::uint64_t number) const { return {root.value + number}; }
@@ -186,7 +187,7 @@ TEST_CASE("an order to a root is about what failed around what is parked, not ab
   Status preview;
   around.orders = [&] {  // h fails while this step runs
     around.go(around.gives_up());
-    preview = engine.executor().preview(around.root, verb).status();
+    preview = engine.executor().operate().preview(around.root, verb).status();
     around.order(around.root, verb, heard);
     engine.run();
     return usual();
@@ -200,7 +201,7 @@ TEST_CASE("an order to a root is about what failed around what is parked, not ab
   CHECK(preview.ok() == can_be);
   CHECK(heard.value_or(Status(StatusCode::kInternal, "")).ok() == can_be);
   if (verb == RepairVerb::kBypass) CHECK(engine.result(around.root).status.ok());
-  if (!can_be) CHECK(engine.executor().audit(around.root)->empty());
+  if (!can_be) CHECK(engine.executor().operate().audit(around.root)->empty());
 }
 
 TEST_CASE("no order to a root passes a bypass that waits around what is parked in it") {
@@ -212,7 +213,7 @@ TEST_CASE("no order to a root passes a bypass that waits around what is parked i
   Status preview;
   around.orders = [&] {
     around.bypass_what_gave_up();
-    preview = engine.executor().preview(around.root, verb).status();
+    preview = engine.executor().operate().preview(around.root, verb).status();
     around.order(around.root, verb, second);
     engine.run();
     return usual();
@@ -222,7 +223,7 @@ TEST_CASE("no order to a root passes a bypass that waits around what is parked i
   CHECK(text_of(around.heard) == "OK");
   CHECK(preview.code() == StatusCode::kUnavailable);
   CHECK_THAT(text_of(second), ContainsSubstring("UNAVAILABLE"));
-  CHECK(engine.executor().audit(around.root)->size() == 1);
+  CHECK(engine.executor().operate().audit(around.root)->size() == 1);
   CHECK(engine.result(around.root).status.ok());
 }
 
@@ -251,7 +252,7 @@ TEST_CASE("a root that waits to be bypassed may be aborted, and is bypassed") {
   CHECK_THAT(engine.result(around.root).status.to_string(),
              ContainsSubstring("it had failed with ABORTED: aborted: stop"));
   CHECK(engine.world.journal.count("undo done.3") == 0);
-  CHECK(engine.executor().audit(around.root)->size() == 2);
+  CHECK(engine.executor().operate().audit(around.root)->size() == 2);
 }
 
 TEST_CASE("an abort that is durable behind the end of its tree is refused, also beside its work") {
@@ -281,7 +282,7 @@ TEST_CASE("an abort that is durable behind the end of its tree is refused, also 
   engine.open();
   engine.run();
   CHECK(engine.result(around.root).bypassed);
-  CHECK(engine.executor().audit(around.root)->size() == 1);
+  CHECK(engine.executor().operate().audit(around.root)->size() == 1);
 }
 
 TEST_CASE("a signal to a member that has ended meets what the records say of what was stopped") {
@@ -375,7 +376,7 @@ TEST_CASE("a part that is being repaired when a bypass stops what is around it g
   around.go(around.runs());
   CHECK(text_of(around.heard) == "OK");
   CHECK(engine.result(around.root).status.ok());
-  CHECK(engine.executor().audit(around.root)->size() == 2);
+  CHECK(engine.executor().operate().audit(around.root)->size() == 2);
 }
 
 TEST_CASE("what was stopped for an order goes forward again with a wider tree, and is as it was") {
@@ -430,13 +431,13 @@ TEST_CASE("what was stopped for an order goes forward again with a wider tree, a
     CHECK(states(engine) == before);
   };
   compare();
-  REQUIRE(engine.executor().retry_now(around.root, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().retry_now(around.root, kNote).to_string() == "OK");
   mended = true;
   around.go(fails);
   compare();
   around.go(around.child(6));
   CHECK_THAT(to_done, ContainsSubstring("FAILED_PRECONDITION"));
-  REQUIRE(engine.executor().retry_now(given_up, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().retry_now(given_up, kNote).to_string() == "OK");
   engine.run_to_the_end();
   CHECK(engine.result(around.root).status.ok());
 }

@@ -33,7 +33,8 @@ std::string number_of(std::string_view step) {
 
 std::map<std::uint64_t, std::string> names_by_id(const ProcedureExecutor& executor) {
   std::map<std::uint64_t, std::string> names;
-  for (const ProcedureInfo& info : executor.list({.with_fields = true}, {}, 100).procedures) {
+  for (const ProcedureInfo& info :
+       executor.inspect().list({.with_fields = true}, {}, 100).procedures) {
     const std::size_t at = info.fields.find("\"m");
     REQUIRE(at != std::string::npos);
     names[info.id.value] = info.fields.substr(at + 1, info.fields.find('"', at + 1) - at - 1);
@@ -81,7 +82,7 @@ Steps entries_since(const EngineWorld& engine, std::size_t from, std::string_vie
 
 std::set<std::string> exclusive_locks(const ProcedureExecutor& executor) {
   std::set<std::string> keys;
-  for (const LockInfo& lock : executor.locks()) {
+  for (const LockInfo& lock : executor.inspect().locks()) {
     for (const LockInfo::Party& holder : lock.holders) {
       if (holder.mode == LockMode::kExclusive) keys.insert(to_string(lock.key));
     }
@@ -91,24 +92,24 @@ std::set<std::string> exclusive_locks(const ProcedureExecutor& executor) {
 
 // Whatever waits goes on, what is parked is tried again, and what does not end is aborted.
 void run_on(EngineWorld& engine, ProcedureId root) {
-  for (int i = 0; i < 60 && engine.executor().live_procedures() != 0; ++i) {
+  for (int i = 0; i < 60 && engine.executor().inspect().live_procedures() != 0; ++i) {
     engine.run();
     if (engine.world.answer_one("yes")) continue;
     if (i > 8 && engine.executor().abort(root, {.reason = "it does not end"}).ok()) {
       engine.run();
     }
-    if (!engine.executor().retry_now(root, kNote).ok()) engine.clock->advance(10min);
+    if (!engine.executor().operate().retry_now(root, kNote).ok()) engine.clock->advance(10min);
   }
 }
 
 void check_order(EngineWorld& engine, ProcedureId root, RepairVerb verb) {
   ProcedureExecutor& executor = engine.executor();
   const auto names = names_by_id(executor);
-  const auto lines = executor.preview(root, verb);
+  const auto lines = executor.operate().preview(root, verb);
   const std::set<std::string> locks = exclusive_locks(executor);
   const std::size_t before = engine.journal().size();
   const Steps undone_before = entries_since(engine, 0, "undo ");
-  const Status ordered = executor.repair(root, verb, kNote);
+  const Status ordered = executor.operate().order(root, verb, kNote);
   REQUIRE(ordered.code() == lines.status().code());
   if (!ordered.ok()) return;
   std::string text;
@@ -117,7 +118,7 @@ void check_order(EngineWorld& engine, ProcedureId root, RepairVerb verb) {
   const Promise promise = promise_of(*lines, names);
 
   run_on(engine, root);
-  REQUIRE(executor.live_procedures() == 0);
+  REQUIRE(executor.inspect().live_procedures() == 0);
   const Steps undone = entries_since(engine, before, "undo ");
   const Steps called = entries_since(engine, before, "call ");
   switch (verb) {
@@ -172,14 +173,14 @@ TEST_CASE("a preview promises what the order then does, wherever a tree stands")
       engine.open();
       const ProcedureId root = engine.submit(name_of(0));
       engine.executor().run_until_idle(steps);
-      if (engine.executor().live_procedures() == 0) break;
+      if (engine.executor().inspect().live_procedures() == 0) break;
       if (random.below(3) == 0) (void)engine.executor().abort(root, {.reason = "late"});
       if (random.below(2) == 0) engine.executor().run_until_idle(random.below(4));
-      if (engine.executor().live_procedures() == 0) continue;
+      if (engine.executor().inspect().live_procedures() == 0) continue;
       INFO("seed " << seed << ", after " << steps << " steps" << words(tree));
-      const std::size_t audited = engine.executor().audit(root)->size();
+      const std::size_t audited = engine.executor().operate().audit(root)->size();
       check_order(engine, root, verb);
-      const auto audit = engine.executor().audit(root);
+      const auto audit = engine.executor().operate().audit(root);
       carried_out += audit.ok() && audit->size() > audited ? 1 : 0;
     }
   }
@@ -197,10 +198,11 @@ TEST_CASE("a preview names the step of a child that is parked at its attempts, a
   engine.run();
   REQUIRE(engine.describe({root.value + 1}).parked);
 
-  const std::string lines = joined(engine.executor().preview(root, RepairVerb::kFailAndRollBack));
+  const std::string lines =
+      joined(engine.executor().operate().preview(root, RepairVerb::kFailAndRollBack));
   CHECK_THAT(lines, ContainsSubstring("procedure " + std::to_string(root.value + 1) +
                                       " (test.Job) may have begun ONE, which is undone"));
-  REQUIRE(engine.executor().fail_and_roll_back(root, kNote).ok());
+  REQUIRE(engine.executor().operate().fail_and_roll_back(root, kNote).ok());
   engine.run();
   CHECK(engine.world.journal.count("undo stuck.1") == 1);
 }

@@ -164,12 +164,13 @@ TEST_CASE(
   const ProcedureInfo info = engine.describe(id);
   CHECK(info.quarantined == too_many);
   CHECK(info.holds_locks);
-  CHECK(engine.executor().locks().size() == SchedulerEntry::kMaxLocks);
+  CHECK(engine.executor().inspect().locks().size() == SchedulerEntry::kMaxLocks);
   CHECK(engine.world.journal.count("do same table.1") == 0);
   if (too_many) {
     CHECK_THAT(info.error.to_string(),
                ContainsSubstring("it has 65536 locks, and 65535 is the most"));
-    REQUIRE(engine.executor().bypass(id, {.who = "anna", .why = "test"}).to_string() == "OK");
+    REQUIRE(engine.executor().operate().bypass(id, {.who = "anna", .why = "test"}).to_string() ==
+            "OK");
   }
   while (engine.world.answer_one("go on")) engine.run();
   engine.run_to_the_end();
@@ -195,7 +196,7 @@ TEST_CASE("a child of an unknown type freezes its whole tree, and no other") {
   const Entries journal = engine.journal();
   engine.run();
 
-  for (const ProcedureInfo& info : engine.executor().list()) {
+  for (const ProcedureInfo& info : engine.executor().inspect().list()) {
     CHECK(info.quarantined == (info.root == root));
   }
   CHECK(engine.world.journal.count("do sibling.5") ==
@@ -261,7 +262,7 @@ TEST_CASE(
       auto opened = ProcedureExecutor::open(std::move(options));
       if (opened.ok()) {
         (*opened)->run_until_idle();
-        REQUIRE((*opened)->describe(id)->quarantined);
+        REQUIRE((*opened)->inspect().describe(id)->quarantined);
       } else {
         REQUIRE(opened.status().code() == StatusCode::kCorruption);
         REQUIRE_THAT(opened.status().to_string(),
@@ -284,7 +285,7 @@ TEST_CASE("a torn record is quarantined or refused, at whatever length it was to
       options.store = memory(disk);
       auto opened = ProcedureExecutor::open(std::move(options));
       if (opened.ok()) {
-        REQUIRE((*opened)->describe(id)->quarantined);
+        REQUIRE((*opened)->inspect().describe(id)->quarantined);
       } else {
         REQUIRE(opened.status().code() == StatusCode::kCorruption);
       }
@@ -391,7 +392,7 @@ TEST_CASE("children whose root has no record are quarantined alone, and other tr
   engine.run();
 
   CHECK(engine.result(other).status.ok());
-  const auto listed = engine.executor().list();
+  const auto listed = engine.executor().inspect().list();
   REQUIRE(listed.size() == 3);
   CHECK(listed[0].id == root);
   CHECK(listed[0].type == "(lost)");
@@ -410,7 +411,7 @@ TEST_CASE("a quarantined root that is bypassed leaves its rows where they are, d
   put_row(*engine.disk, id, RowKind::kHeader, header);
   engine.open();
   REQUIRE(engine.describe(id).quarantined);
-  REQUIRE(engine.executor().bypass(id, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().bypass(id, kNote).to_string() == "OK");
   engine.run();
 
   CHECK(row(*engine.disk, id, RowKind::kHeader) == header);
@@ -436,7 +437,7 @@ TEST_CASE("what is left of a tree whose root has no record is bypassed as one") 
   engine.open();
   const ProcedureId root = engine.submit("p", {.nonce = {1, 1}, .owner = "alice"});
   engine.run();
-  REQUIRE(engine.executor().list().size() == 4);
+  REQUIRE(engine.executor().inspect().list().size() == 4);
   engine.close();
   for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
     engine.disk->erase(Space::kProcedure, procedure_key(root, kind));
@@ -448,25 +449,26 @@ TEST_CASE("what is left of a tree whose root has no record is bypassed as one") 
   CHECK(engine.submit("p", {.nonce = {1, 1}, .owner = "alice"}) == root);
   for (const auto verb :
        {RepairVerb::kRetryNow, RepairVerb::kSkipStep, RepairVerb::kFailAndRollBack}) {
-    CHECK(engine.executor().repair(root, verb, kNote).code() == StatusCode::kFailedPrecondition);
+    CHECK(engine.executor().operate().order(root, verb, kNote).code() ==
+          StatusCode::kFailedPrecondition);
   }
-  CHECK_FALSE(engine.executor().explain(root)->procedures.empty());
+  CHECK_FALSE(engine.executor().inspect().explain(root)->procedures.empty());
   CHECK(engine.executor().wait(root, std::chrono::milliseconds(0)).status().code() ==
         StatusCode::kDeadlineExceeded);
-  CHECK_THAT(joined(engine.executor().preview(root, RepairVerb::kBypass)),
+  CHECK_THAT(joined(engine.executor().operate().preview(root, RepairVerb::kBypass)),
              ContainsSubstring("is not known"));
   const ProcedureId child{root.value + 1};
   order(engine, by_child ? child : root, RepairVerb::kBypass, crash, root);
   engine.run();
 
   CHECK(engine.result(other).status.ok());
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   for (int life = 0; life < 2; ++life) {
     const ProcedureResult result = engine.result(root);
     CHECK(result.bypassed);
     CHECK(result.state == ProcedureState::kRolledBack);
     CHECK_THAT(result.status.to_string(), ContainsSubstring("bypassed by anna: ticket 7"));
-    CHECK(engine.executor().audit(root)->size() == 1);
+    CHECK(engine.executor().operate().audit(root)->size() == 1);
     engine.crash_and_open();
     engine.run();
   }
@@ -492,7 +494,7 @@ TEST_CASE("the nonce of a root without a record goes with the result of its bypa
     engine.disk->erase(Space::kProcedure, procedure_key(root, kind));
   }
   engine.open();
-  REQUIRE(engine.executor().bypass(root, kNote).ok());
+  REQUIRE(engine.executor().operate().bypass(root, kNote).ok());
   engine.run();
   if (restarts) engine.open();
   const auto known = engine.executor().submit(Job(engine.world, "p"), {.nonce = {1, 1}});
@@ -571,7 +573,8 @@ TEST_CASE(
   engine.run();
 
   std::size_t quarantined = 0;
-  for (const ProcedureInfo& info : engine.executor().list()) quarantined += info.quarantined;
+  for (const ProcedureInfo& info : engine.executor().inspect().list())
+    quarantined += info.quarantined;
   CHECK(quarantined >= 1);
   CHECK(engine.disk->rows() == rows);  // one that has ended has its result and a date
   CHECK(std::any_of(engine.log_lines.begin(), engine.log_lines.end(), [](const std::string& line) {

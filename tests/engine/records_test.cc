@@ -88,7 +88,7 @@ TEST_CASE("being woken by one answer of several makes no record, also with a dea
   engine.world.answer_one("second");
   engine.run();
 
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   CHECK(engine.faults().commits() - before == 3);  // insert, wait with its deadline, end
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("a step that exceeds what a batch may hold fails before anything is wr
   }
   CHECK(engine.faults().rows(Space::kHost, RowOperation::kPut) == 0);
   CHECK(engine.executor().health().ok());
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 TEST_CASE(
@@ -164,7 +164,7 @@ TEST_CASE(
   engine.open();
   const ProcedureId id = engine.submit("p");
   std::optional<Result<ProcedureResult>> ended;
-  engine.executor().wait_async(id, [&](Result<ProcedureResult> r) { ended = std::move(r); });
+  engine.executor().async().wait(id, [&](Result<ProcedureResult> r) { ended = std::move(r); });
   while (!ended) engine.executor().run_until_idle(1);
   engine.crash_and_open();
 

@@ -38,7 +38,7 @@ TEST_CASE("a procedure of another class than the one that is registered by its n
                                     }};
   ProcedureExecutor& executor = engine.open();
   check_refused(executor.submit(Namesake()).status(), "another class called 'test.Job'");
-  CHECK(executor.live_procedures() == 0);
+  CHECK(executor.inspect().live_procedures() == 0);
   for (const std::string name : {"submits", "spawns"}) {
     const ProcedureId id = engine.submit(name);
     engine.run();
@@ -51,16 +51,12 @@ TEST_CASE("an empty chore or listener, and a chore without a period, are refused
   ProcedureExecutor& executor = engine.open();
   int runs = 0;
 
-  check_refused(executor.add_listener({}).status(), "listener is empty");
+  check_refused(executor.listen({}).status(), "listener is empty");
   check_refused(executor.add_chore("sweeper", 1s, {}).status(), "sweeper");
   check_refused(executor.add_chore("sweeper", 0s, [&] { ++runs; }).status(), "period");
   check_refused(executor.add_chore("sweeper", -1s, [&] { ++runs; }).status(), "period");
   engine.advance(1h);
   CHECK(runs == 0);
-  executor.remove_listener({});
-  executor.remove_listener({77});
-  executor.remove_chore({});
-  executor.remove_chore({77});
 }
 
 TEST_CASE("a negative delay is refused, and a start in the past is at once") {
@@ -69,7 +65,7 @@ TEST_CASE("a negative delay is refused, and a start in the past is at once") {
   ProcedureExecutor& executor = engine.open();
 
   check_refused(executor.submit(Job(engine.world, "a"), {.delay = -1us}).status(), "delay");
-  CHECK(executor.live_procedures() == 0);
+  CHECK(executor.inspect().live_procedures() == 0);
   const ProcedureId none = engine.submit("a", {.delay = 0us});
   const ProcedureId past = engine.submit("a", {.start_at = engine.clock->wall_now() - 1h});
   engine.run();
@@ -109,7 +105,7 @@ TEST_CASE("a lock in a mode or of a scope that does not exist is refused, of a c
   engine.run_to_the_end();
   check_refused(engine.result(parent).status, "LockMode");
   engine.open();
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE("an order without who or why, or with a step that it does not take, is refused") {
@@ -124,19 +120,21 @@ TEST_CASE("an order without who or why, or with a step that it does not take, is
   for (const auto verb : {RepairVerb::kRetryNow, RepairVerb::kSkipStep,
                           RepairVerb::kFailAndRollBack, RepairVerb::kBypass}) {
     INFO(to_string(verb));
-    check_refused(executor.repair(id, verb, {}), "RepairNote::who");
-    check_refused(executor.repair(id, verb, {.who = "anna"}), "RepairNote::why");
-    check_refused(executor.repair(id, verb, {.why = "ticket 7"}), "RepairNote::who");
+    check_refused(executor.operate().order(id, verb, {}), "RepairNote::who");
+    check_refused(executor.operate().order(id, verb, {.who = "anna"}), "RepairNote::why");
+    check_refused(executor.operate().order(id, verb, {.why = "ticket 7"}), "RepairNote::who");
     if (verb == RepairVerb::kSkipStep) continue;
-    check_refused(executor.repair(id, verb, {.who = "anna", .why = "ticket 7", .next_step = 1}),
-                  "next_step");
+    check_refused(
+        executor.operate().order(id, verb, {.who = "anna", .why = "ticket 7", .next_step = 1}),
+        "next_step");
   }
-  check_refused(executor.skip_step(id, {.who = "anna", .why = "ticket 7", .next_step = 1}),
-                "next_step");
+  check_refused(
+      executor.operate().skip_step(id, {.who = "anna", .why = "ticket 7", .next_step = 1}),
+      "next_step");
   const auto none = static_cast<RepairVerb>(77);
-  check_refused(executor.repair(id, none, kNote), "77");
-  check_refused(executor.preview(id, none).status(), "77");
-  CHECK(executor.audit(id)->empty());
+  check_refused(executor.operate().order(id, none, kNote), "77");
+  check_refused(executor.operate().preview(id, none).status(), "77");
+  CHECK(executor.operate().audit(id)->empty());
   CHECK(engine.describe(id).parked);
 }
 
@@ -150,8 +148,10 @@ TEST_CASE("a step that is skipped is followed by one that its type has") {
   const ProcedureId id = engine.submit("a");
   engine.run();
 
-  check_refused(executor.skip_step(id, {.who = "anna", .why = "ticket 7", .next_step = 99}), "99");
-  REQUIRE(executor.skip_step(id, {.who = "anna", .why = "ticket 7", .next_step = 3}).ok());
+  check_refused(
+      executor.operate().skip_step(id, {.who = "anna", .why = "ticket 7", .next_step = 99}), "99");
+  REQUIRE(
+      executor.operate().skip_step(id, {.who = "anna", .why = "ticket 7", .next_step = 3}).ok());
   engine.run();
   CHECK(engine.result(id).status.ok());
   CHECK(engine.world.journal.count("do a.2") == 0);
@@ -205,22 +205,22 @@ TEST_CASE("who wants no answer gives an empty callback, and the verb has its eff
                                                                         : usual();
                                }};
   ProcedureExecutor& executor = engine.open();
-  executor.submit_async(Job(engine.world, "a"), {}, {});
-  executor.submit_async(Job(engine.world, "a"), {.delay = -1s}, {});
+  executor.async().submit(Job(engine.world, "a"), {}, {});
+  executor.async().submit(Job(engine.world, "a"), {.delay = -1s}, {});
   engine.run();
-  REQUIRE(executor.live_procedures() == 1);
-  const ProcedureId id = executor.list().front().id;
+  REQUIRE(executor.inspect().live_procedures() == 1);
+  const ProcedureId id = executor.inspect().list().front().id;
 
-  executor.wait_async(id, {});
-  executor.signal_async(id, "", "", {});
-  executor.repair_async(id, RepairVerb::kBypass, kNote, {});
-  executor.acknowledge_async(id, {});
+  executor.async().wait(id, {});
+  executor.async().signal(id, "", "", {});
+  executor.operate().order(id, RepairVerb::kBypass, kNote, {});
+  executor.async().acknowledge(id, {});
   engine.run();
-  executor.signal_async(id, "go", "", {});
+  executor.async().signal(id, "go", "", {});
   engine.run();
   CHECK(engine.result(id).status.ok());
-  executor.abort_async(id, {}, {});
-  executor.acknowledge_async(id, {});
+  executor.async().abort(id, {}, {});
+  executor.async().acknowledge(id, {});
   engine.run();
   CHECK(executor.wait(id).status().code() == StatusCode::kExpired);
 }

@@ -44,7 +44,7 @@ inline std::string joined(const Result<std::vector<std::string>>& lines) {
 // Of all that is live, a line each: where it stands.
 inline std::string states(EngineWorld& engine) {
   std::string text;
-  for (const ProcedureInfo& info : engine.executor().list()) {
+  for (const ProcedureInfo& info : engine.executor().inspect().list()) {
     text += std::to_string(info.id.value) + " " + std::string(to_string(info.state)) + " " +
             info.step_name + (info.parked ? " parked\n" : "\n");
   }
@@ -57,21 +57,21 @@ enum class Crash { kNone, kBefore, kAfter };
 inline void order(EngineWorld& engine, ProcedureId id, RepairVerb verb, Crash crash,
                   ProcedureId root = {}) {
   if (crash == Crash::kNone) {
-    REQUIRE(engine.executor().repair(id, verb, kNote).to_string() == "OK");
+    REQUIRE(engine.executor().operate().order(id, verb, kNote).to_string() == "OK");
     return;
   }
-  const auto ordered = engine.executor().audit(root ? root : id);
+  const auto ordered = engine.executor().operate().audit(root ? root : id);
   const std::size_t before = ordered.ok() ? ordered->size() : 0;  // such as an abort
   const std::size_t next = engine.faults().commits() + 1;
   crash == Crash::kBefore ? engine.faults().crash_before(next, FaultStore::AfterCrash::kFail)
                           : engine.faults().crash_after(next, FaultStore::AfterCrash::kFail);
-  REQUIRE(engine.executor().repair(id, verb, kNote).code() == StatusCode::kUnknownOutcome);
+  REQUIRE(engine.executor().operate().order(id, verb, kNote).code() == StatusCode::kUnknownOutcome);
   engine.open();
-  const auto done = engine.executor().audit(root ? root : id);
+  const auto done = engine.executor().operate().audit(root ? root : id);
   REQUIRE(done.status().to_string() == "OK");
   REQUIRE(done->size() == before + (crash == Crash::kAfter ? 1 : 0));
   if (crash == Crash::kBefore)
-    REQUIRE(engine.executor().repair(id, verb, kNote).to_string() == "OK");
+    REQUIRE(engine.executor().operate().order(id, verb, kNote).to_string() == "OK");
 }
 
 }  // namespace pv2::testing

@@ -24,7 +24,7 @@ TEST_CASE("a parked undo is tried again, with fresh attempts, and the rollback e
   engine.run();
   REQUIRE(engine.describe(id).parked);
   if (restart) engine.open();
-  CHECK_THAT(joined(engine.executor().preview(id, RepairVerb::kRetryNow)),
+  CHECK_THAT(joined(engine.executor().operate().preview(id, RepairVerb::kRetryNow)),
              ContainsSubstring("tried again"));
   mended = true;
   order(engine, id, RepairVerb::kRetryNow, crash);
@@ -34,8 +34,8 @@ TEST_CASE("a parked undo is tried again, with fresh attempts, and the rollback e
   CHECK_FALSE(engine.result(id).bypassed);
   CHECK(engine.world.journal.count("undo a.2") == 1);
   CHECK(engine.world.journal.count("undo a.1") == 1);
-  CHECK(engine.executor().locks().empty());
-  const auto audit = engine.executor().audit(id);
+  CHECK(engine.executor().inspect().locks().empty());
+  const auto audit = engine.executor().operate().audit(id);
   REQUIRE(audit.status().ok());
   REQUIRE(audit->size() == 1);
   CHECK(audit->front().verb == RepairVerb::kRetryNow);
@@ -55,15 +55,15 @@ TEST_CASE("an undo that parks again after a retry can be retried again") {
   const ProcedureId id = engine.submit("a");
   engine.run();
   for (int i = 0; i < 3; ++i) {
-    REQUIRE(engine.executor().retry_now(id, kNote).ok());
+    REQUIRE(engine.executor().operate().retry_now(id, kNote).ok());
     engine.run();
     REQUIRE(engine.describe(id).parked);
   }
   mended = true;
-  REQUIRE(engine.executor().retry_now(id, kNote).ok());
+  REQUIRE(engine.executor().operate().retry_now(id, kNote).ok());
   engine.run();
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
-  CHECK(engine.executor().audit(id)->size() == 4);
+  CHECK(engine.executor().operate().audit(id)->size() == 4);
 }
 
 TEST_CASE("a parked undo that is skipped counts as done, and what is before it is undone") {
@@ -82,7 +82,7 @@ TEST_CASE("a parked undo that is skipped counts as done, and what is before it i
   engine.run();
   REQUIRE(engine.describe(id).parked);
   CHECK_THAT(
-      joined(engine.executor().preview(id, RepairVerb::kSkipStep)),
+      joined(engine.executor().operate().preview(id, RepairVerb::kSkipStep)),
       ContainsSubstring(last ? "did ONE, which is not undone" : "did TWO, which is not undone"));
   order(engine, id, RepairVerb::kSkipStep, crash);
   engine.run();
@@ -91,7 +91,7 @@ TEST_CASE("a parked undo that is skipped counts as done, and what is before it i
   CHECK(engine.result(id).status == Status(StatusCode::kFailedPrecondition, "no"));
   CHECK(engine.world.journal.count("undo a.1") == (last ? 0 : 1));
   CHECK(engine.world.journal.count("undo a.2") == (last ? 1 : 0));
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 TEST_CASE("who failed and then parks shows why it is parked, and keeps why it failed") {
@@ -106,7 +106,7 @@ TEST_CASE("who failed and then parks shows why it is parked, and keeps why it fa
   CHECK_THAT(engine.describe(ProcedureId{root.value + 1}).error.to_string(),
              ContainsSubstring("stuck"));
   CHECK(engine.describe(root).error == Status(StatusCode::kFailedPrecondition, "no"));
-  REQUIRE(engine.executor().skip_step(root, kNote).ok());
+  REQUIRE(engine.executor().operate().skip_step(root, kNote).ok());
   if (GENERATE(false, true)) engine.crash_and_open();
   engine.run();
   CHECK(engine.result(root).status == Status(StatusCode::kFailedPrecondition, "no"));
@@ -122,14 +122,14 @@ TEST_CASE("a child's undo is skipped, and its parent's rollback goes on") {
   engine.run();
   const ProcedureId child{root.value + 1};
   if (GENERATE(false, true)) engine.open();
-  REQUIRE(engine.executor().skip_step(GENERATE(false, true) ? child : root, kNote).ok());
+  REQUIRE(engine.executor().operate().skip_step(GENERATE(false, true) ? child : root, kNote).ok());
   engine.run();
 
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
   CHECK(engine.world.journal.count("undo c.2") == 0);
   CHECK(engine.world.journal.count("undo c.1") == 1);
   CHECK(engine.world.journal.count("undo p.2") == 1);
-  CHECK(engine.executor().audit(root)->front().procedure == child);
+  CHECK(engine.executor().operate().audit(root)->front().procedure == child);
 }
 
 TEST_CASE("what was ordered about a child is found by its id after the end too, until forgotten") {
@@ -153,28 +153,29 @@ TEST_CASE("what was ordered about a child is found by its id after the end too, 
         GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter), root);
   for (int life = 0; life < 3; ++life) {
     for (const ProcedureId id : {root, child}) {
-      const auto audit = engine.executor().audit(id);
+      const auto audit = engine.executor().operate().audit(id);
       REQUIRE(audit.status().to_string() == "OK");
       REQUIRE(audit->size() == 1);
       CHECK(audit->front().procedure == child);
       CHECK(audit->front().who == "anna");
     }
-    CHECK(engine.executor().audit(plain)->empty());
+    CHECK(engine.executor().operate().audit(plain)->empty());
     engine.run();
     if (life > 0) engine.crash_and_open();
   }
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
-  const Status asked = engine.executor().audit(sibling).status();
+  const Status asked = engine.executor().operate().audit(sibling).status();
   CHECK(asked.code() == StatusCode::kExpired);
   CHECK_THAT(asked.to_string(), ContainsSubstring("ask for that of its root"));
-  CHECK(engine.executor().audit(ProcedureId{UINT64_MAX}).status().code() == StatusCode::kNotFound);
+  CHECK(engine.executor().operate().audit(ProcedureId{UINT64_MAX}).status().code() ==
+        StatusCode::kNotFound);
 
   const std::string copy =
       engine.disk->get(Space::kProcedure, audit_key(child, forward ? 2 : 1)).value();
   CHECK(engine.executor().acknowledge(root).ok());
   CHECK(rows_in_store(engine, RowKind::kAudit) == 0);
-  CHECK(engine.executor().audit(child).status().code() == StatusCode::kExpired);
-  CHECK(engine.executor().audit(root).status().code() == StatusCode::kExpired);
+  CHECK(engine.executor().operate().audit(child).status().code() == StatusCode::kExpired);
+  CHECK(engine.executor().operate().audit(root).status().code() == StatusCode::kExpired);
   engine.close();
   engine.disk->put(Space::kProcedure, audit_key(child, 1), copy);  // of no tree that there is
   engine.open();
@@ -210,11 +211,11 @@ TEST_CASE("a back-off, a timed wait and the back-off of an undo end at once when
   order(engine, id, RepairVerb::kRetryNow, crash);
   engine.run();
   if (kind == 2) {  // the undo of step 1 backs off too
-    REQUIRE(engine.executor().retry_now(id, kNote).ok());
+    REQUIRE(engine.executor().operate().retry_now(id, kNote).ok());
     engine.run();
   }
   CHECK(engine.result(id).status.ok() == (kind != 2));
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 TEST_CASE("a parked tree is bypassed: it ends as it stands, and lets go of everything at once") {
@@ -232,7 +233,7 @@ TEST_CASE("a parked tree is bypassed: it ends as it stands, and lets go of every
   const ProcedureId other = engine.submit("other");
   engine.run();
   REQUIRE(engine.describe(root).parked);
-  const std::string lines = joined(engine.executor().preview(root, RepairVerb::kBypass));
+  const std::string lines = joined(engine.executor().operate().preview(root, RepairVerb::kBypass));
   CHECK_THAT(lines, ContainsSubstring("(test.Job) did ONE, TWO, which is not undone"));
   CHECK_THAT(lines, ContainsSubstring("gives up its lock on"));
   CHECK_THAT(lines, ContainsSubstring("is cut off"));
@@ -248,11 +249,11 @@ TEST_CASE("a parked tree is bypassed: it ends as it stands, and lets go of every
   CHECK_THAT(result.status.to_string(), ContainsSubstring("bypassed by anna: ticket 7"));
   CHECK(engine.world.journal.count("undo p.1") == 0);
   CHECK(engine.result(other).status.ok());
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   CHECK(engine.submit("p", {.nonce = {1, 1}}) == root);
   engine.open();
   CHECK(engine.result(root).bypassed);
-  CHECK(engine.executor().audit(root)->size() == 1);
+  CHECK(engine.executor().operate().audit(root)->size() == 1);
   CHECK(engine.executor().acknowledge(root).ok());
   CHECK(rows_in_store(engine, RowKind::kAudit) == 0);
   CHECK(engine.executor().acknowledge(other).ok());
@@ -280,14 +281,14 @@ TEST_CASE(
   const ProcedureId root = engine.submit("p");
   engine.run();
   const ProcedureId child{root.value + 1};
-  CHECK(engine.executor().bypass(root, kNote).code() == StatusCode::kFailedPrecondition);
+  CHECK(engine.executor().operate().bypass(root, kNote).code() == StatusCode::kFailedPrecondition);
   REQUIRE(engine.executor().abort(root).ok());
   engine.run();  // the undo of the child's step backs off
   order(engine, by_child ? child : root, RepairVerb::kBypass, crash, root);
   engine.run();
 
   CHECK(engine.result(root).bypassed);
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   CHECK(engine.world.journal.count("undo c.1") == 0);
   CHECK(engine.world.journal.count("undo p.1") == 0);
   engine.world.answer_one("too late");
@@ -311,8 +312,8 @@ TEST_CASE("a quarantined tree can be bypassed by a program that does not know it
   const ProcedureId other = engine.submit("other");
   engine.run();
   REQUIRE(engine.describe(id).quarantined);
-  CHECK(engine.executor().retry_now(id, kNote).code() == StatusCode::kFailedPrecondition);
-  CHECK(engine.executor().bypass(id, kNote).ok());
+  CHECK(engine.executor().operate().retry_now(id, kNote).code() == StatusCode::kFailedPrecondition);
+  CHECK(engine.executor().operate().bypass(id, kNote).ok());
   engine.run();
 
   CHECK(engine.result(id).bypassed);
@@ -340,21 +341,22 @@ TEST_CASE("an order that has no meaning where it is given is refused, and leaves
   ProcedureExecutor& executor = engine.executor();
 
   for (const ProcedureId id : {root, child}) {
-    CHECK(executor.retry_now(id, kNote).code() == StatusCode::kFailedPrecondition);
-    CHECK(executor.skip_step(id, kNote).code() == StatusCode::kFailedPrecondition);
-    CHECK(executor.bypass(id, kNote).code() == StatusCode::kFailedPrecondition);
+    CHECK(executor.operate().retry_now(id, kNote).code() == StatusCode::kFailedPrecondition);
+    CHECK(executor.operate().skip_step(id, kNote).code() == StatusCode::kFailedPrecondition);
+    CHECK(executor.operate().bypass(id, kNote).code() == StatusCode::kFailedPrecondition);
   }
   for (const auto verb : {RepairVerb::kRetryNow, RepairVerb::kSkipStep, RepairVerb::kBypass,
                           RepairVerb::kFailAndRollBack}) {
-    CHECK(executor.repair(ended, verb, kNote).code() == StatusCode::kFailedPrecondition);
-    CHECK(executor.repair(ProcedureId{999}, verb, kNote).code() == StatusCode::kNotFound);
-    CHECK(executor.preview(ended, verb).status().code() == StatusCode::kFailedPrecondition);
+    CHECK(executor.operate().order(ended, verb, kNote).code() == StatusCode::kFailedPrecondition);
+    CHECK(executor.operate().order(ProcedureId{999}, verb, kNote).code() == StatusCode::kNotFound);
+    CHECK(executor.operate().preview(ended, verb).status().code() ==
+          StatusCode::kFailedPrecondition);
   }
   CHECK(rows_in_store(engine, RowKind::kAudit) == 0);
 
-  CHECK_THAT(joined(executor.preview(child, RepairVerb::kFailAndRollBack)),
+  CHECK_THAT(joined(executor.operate().preview(child, RepairVerb::kFailAndRollBack)),
              ContainsSubstring("did ONE, which is undone"));
-  CHECK(executor.fail_and_roll_back(child, kNote).ok());
+  CHECK(executor.operate().fail_and_roll_back(child, kNote).ok());
   engine.run();
   CHECK(engine.result(root).status == Status(StatusCode::kAborted, "aborted by anna: ticket 7"));
 }
@@ -373,11 +375,11 @@ TEST_CASE("an order about something that is running is refused, or waits to end 
   engine.faults().hold_commit(engine.faults().commits() + 1);
   engine.run();  // the record of the undo's first attempt is on its way
   REQUIRE(engine.faults().held() == 1);
-  CHECK(engine.executor().retry_now(id, kNote).code() == StatusCode::kUnavailable);
+  CHECK(engine.executor().operate().retry_now(id, kNote).code() == StatusCode::kUnavailable);
   if (GENERATE(false, true)) {
     std::optional<Status> bypassed;
-    engine.executor().repair_async(id, RepairVerb::kBypass, kNote,
-                                   [&](const Status& status) { bypassed = status; });
+    engine.executor().operate().order(id, RepairVerb::kBypass, kNote,
+                                      [&](const Status& status) { bypassed = status; });
     engine.run();
     CHECK_FALSE(bypassed.has_value());
     engine.faults().release();
@@ -387,7 +389,7 @@ TEST_CASE("an order about something that is running is refused, or waits to end 
   } else {
     engine.faults().release();
     engine.run();
-    CHECK(engine.executor().bypass(id, kNote).ok());  // in its back-off
+    CHECK(engine.executor().operate().bypass(id, kNote).ok());  // in its back-off
   }
   CHECK(engine.result(id).bypassed);
 }
@@ -400,7 +402,7 @@ TEST_CASE("what a procedure waits for is explained also when it is a signal") {
   engine.open();
   const ProcedureId id = engine.submit("a");
   engine.run();
-  const auto why = engine.executor().explain(id);
+  const auto why = engine.executor().inspect().explain(id);
   REQUIRE(why.status().to_string() == "OK");
   REQUIRE(why->procedures[0].reasons.size() == 1);
   CHECK(why->procedures[0].reasons[0].kind == WaitReason::Kind::kSignal);

@@ -75,8 +75,8 @@ TEST_CASE("a failure that is to be reported undoes the child alone, and its pare
   CHECK(engine.world.journal.count("undo bad.1") == 1);
   CHECK(engine.world.journal.count("undo good.1") == 0);
   CHECK(engine.world.journal.count("undo p.2") == 0);
-  CHECK(engine.executor().locks().empty());
-  const auto counts = engine.executor().counts();
+  CHECK(engine.executor().inspect().locks().empty());
+  const auto counts = engine.executor().inspect().counts();
   CHECK(counts[0].submitted == 3);
   CHECK(counts[0].succeeded == 2);
   CHECK(counts[0].undone == 1);
@@ -97,12 +97,12 @@ TEST_CASE("what ended with a child whose failure was reported leaves, and has no
   engine.submit("p");
   engine.run();
 
-  const auto ended = engine.executor().list(
+  const auto ended = engine.executor().inspect().list(
       ListFilter{.state = ProcedureState::kRolledBack,
                  .entity = ResourceKey{ResourceClass::kTable, "shop:orders"}});
   CHECK(ended.procedures.empty());
-  CHECK(engine.executor().live_procedures() == 2);
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().live_procedures() == 2);
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 TEST_CASE("who is being undone when his parent parks beyond a point of no return is undone on") {
@@ -121,16 +121,17 @@ TEST_CASE("who is being undone when his parent parks beyond a point of no return
   engine.open();
   const ProcedureId root = engine.submit<CommittingJob>("m");
   engine.run();  // `inner` waits in the middle of its undo
-  const ProcedureId inner = engine.executor().list()[1].id;
-  const ProcedureId bad = engine.executor().list()[2].id;
+  const ProcedureId inner = engine.executor().inspect().list()[1].id;
+  const ProcedureId bad = engine.executor().inspect().list()[2].id;
   REQUIRE(engine.describe(inner).state == ProcedureState::kFailed);
   engine.advance(2s);
   REQUIRE(engine.describe(root).parked);
   if (crash) engine.crash_and_open();
   mended = true;
-  CHECK(engine.executor().retry_now(inner, kNote).code() == StatusCode::kFailedPrecondition);
-  REQUIRE(engine.executor().retry_now(root, kNote).to_string() == "OK");
-  CHECK(engine.executor().audit(root)->front().procedure == bad);
+  CHECK(engine.executor().operate().retry_now(inner, kNote).code() ==
+        StatusCode::kFailedPrecondition);
+  REQUIRE(engine.executor().operate().retry_now(root, kNote).to_string() == "OK");
+  CHECK(engine.executor().operate().audit(root)->front().procedure == bad);
   engine.run();
   for (int i = 0; i < 2; ++i) {
     REQUIRE(engine.executor().signal(inner, "undo").ok());
@@ -155,13 +156,13 @@ TEST_CASE("who had given up is not parked any more when what he is part of was b
   engine.open();
   const ProcedureId root = engine.submit("p");
   engine.run();
-  REQUIRE(engine.executor().list({.parked = true}).procedures.size() == 1);
-  REQUIRE(engine.executor().bypass(root, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().inspect().list({.parked = true}).procedures.size() == 1);
+  REQUIRE(engine.executor().operate().bypass(root, kNote).to_string() == "OK");
   engine.run();
 
-  CHECK(engine.executor().list({.parked = true}).procedures.empty());
+  CHECK(engine.executor().inspect().list({.parked = true}).procedures.empty());
   engine.crash_and_open();
-  CHECK(engine.executor().list({.parked = true}).procedures.empty());
+  CHECK(engine.executor().inspect().list({.parked = true}).procedures.empty());
 }
 
 TEST_CASE("a step that was left in the middle is undone though a wider failure plans that anew") {
@@ -192,7 +193,7 @@ TEST_CASE("a step that was left in the middle is undone though a wider failure p
   engine.run();
   engine.advance(2s);  // `inner` fails, and the undo of `middle` waits
   engine.advance(2min);
-  const ProcedureId middle = engine.executor().list().back().id;
+  const ProcedureId middle = engine.executor().inspect().list().back().id;
   REQUIRE(engine.executor().signal(middle, "undo").ok());
   engine.run();
 
@@ -225,7 +226,7 @@ TEST_CASE("who was stopped in a step is as its record says when all around it pa
   engine.run();
   engine.advance(2s);  // `inner` fails; the undo of one of its last two waits
   const auto last_two = [&] {
-    const auto all = engine.executor().list();
+    const auto all = engine.executor().inspect().list();
     return std::vector<ProcedureInfo>(all.end() - 2, all.end());
   };
   for (const ProcedureInfo& each : last_two()) REQUIRE(each.state == ProcedureState::kFailed);
@@ -375,7 +376,7 @@ TEST_CASE("an undo that parks in a child whose failure is reported stops nobody 
   REQUIRE(engine.describe(child).parked);
   CHECK_FALSE(engine.describe(root).parked);
   CHECK(engine.world.journal.count("do good.4") == 1);
-  const auto why = engine.executor().explain(root);
+  const auto why = engine.executor().inspect().explain(root);
   REQUIRE(why.ok());
   CHECK(why->procedures[0].reasons[0].kind == WaitReason::Kind::kChildren);
   CHECK(why->procedures[1].reasons[0].kind == WaitReason::Kind::kParked);
@@ -388,8 +389,8 @@ TEST_CASE("an undo that parks in a child whose failure is reported stops nobody 
   CHECK(engine.world.journal.count("do p.3") == 1);
   CHECK(engine.world.journal.count("undo stuck.1") == (verb == RepairVerb::kBypass ? 0 : 1));
   CHECK(engine.world.journal.count("undo stuck.2") == (mended ? 1 : 0));
-  CHECK(engine.executor().locks().empty());
-  CHECK(engine.executor().audit(root)->front().procedure == child);
+  CHECK(engine.executor().inspect().locks().empty());
+  CHECK(engine.executor().operate().audit(root)->front().procedure == child);
 }
 
 TEST_CASE("a child that gave up and whose failure is reported is bypassed alone") {
@@ -413,7 +414,7 @@ TEST_CASE("a child that gave up and whose failure is reported is bypassed alone"
   CHECK(engine.result(root).status.ok());
   CHECK(engine.world.journal.count("undo unlucky.1") == 0);
   CHECK(engine.world.journal.count("do p.3") == 1);
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 TEST_CASE("a tree that fails around a child that is parked is parked there too") {
@@ -437,7 +438,7 @@ TEST_CASE("a tree that fails around a child that is parked is parked there too")
   engine.run();
   REQUIRE_FALSE(engine.describe(root).parked);
   std::vector<ProcedureId> told;
-  (void)engine.executor().add_listener([&](const ProcedureNews& news) {
+  const auto news_heard = engine.executor().listen([&](const ProcedureNews& news) {
     if (news.kind == ProcedureNews::Kind::kParked) told.push_back(news.id);
   });
   const auto logged = [&] {
@@ -456,7 +457,7 @@ TEST_CASE("a tree that fails around a child that is parked is parked there too")
   mended = GENERATE(true, false);
   // Other steps are to be undone before the one at which it is parked.
   if (!mended) {
-    CHECK_THAT(joined(engine.executor().preview(root, RepairVerb::kSkipStep)),
+    CHECK_THAT(joined(engine.executor().operate().preview(root, RepairVerb::kSkipStep)),
                ContainsSubstring("did TWO, which is not undone"));
   }
   order(engine, root, mended ? RepairVerb::kRetryNow : RepairVerb::kSkipStep,
@@ -470,7 +471,7 @@ TEST_CASE("a tree that fails around a child that is parked is parked there too")
   // It had begun, so it is over before another one begins, also if the machine crashes after the
   // order.
   if (mended) check_undone_before(engine.journal(), "stuck.2", "fatal.1");
-  const auto audit = engine.executor().audit(root);
+  const auto audit = engine.executor().operate().audit(root);
   REQUIRE(audit.status().to_string() == "OK");
   CHECK(audit->front().step == 2);
   CHECK(audit->front().procedure == ProcedureId{root.value + 1});
@@ -509,11 +510,11 @@ TEST_CASE("a tree that fails around a child that is parked gives back idle locks
   if (GENERATE(false, true)) open();
   REQUIRE(engine.describe(root).parked);
   mended = true;
-  REQUIRE(engine.executor().retry_now(root, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().retry_now(root, kNote).to_string() == "OK");
   engine.run();
   CHECK(engine.result(root).status == Status(StatusCode::kFailedPrecondition, "fatal"));
   CHECK(engine.world.journal.count("undo done.1") == 1);
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 TEST_CASE("a tree that fails around several that are parked goes on when all were repaired") {
@@ -539,8 +540,8 @@ TEST_CASE("a tree that fails around several that are parked goes on when all wer
   for (int orders = 0; orders < 2; ++orders) {
     REQUIRE(engine.describe(root).parked);
     CHECK(engine.world.journal.count("undo one.2") + engine.world.journal.count("undo two.2") == 0);
-    REQUIRE((mended ? engine.executor().retry_now(root, kNote)
-                    : engine.executor().skip_step(root, kNote))
+    REQUIRE((mended ? engine.executor().operate().retry_now(root, kNote)
+                    : engine.executor().operate().skip_step(root, kNote))
                 .to_string() == "OK");
     engine.run();
     if (crash) engine.crash_and_open();
@@ -572,13 +573,13 @@ TEST_CASE(
   const ProcedureId child{root.value + 1};
   for (int life = 0; life < 2; ++life) {
     REQUIRE(engine.describe(child).parked);
-    CHECK(engine.executor().history(child)->back().outcome == Outcome::Kind::kFail);
+    CHECK(engine.executor().inspect().history(child)->back().outcome == Outcome::Kind::kFail);
     CHECK(engine.world.journal.count("do p.3") == 0);
     engine.crash_and_open();
     engine.run();
   }
   mended = true;
-  REQUIRE(engine.executor().retry_now(child, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().retry_now(child, kNote).to_string() == "OK");
   engine.run();
   CHECK(engine.result(root).status.ok());
   CHECK(engine.world.journal.count("saw ROLLEDBACK FAILED_PRECONDITION: no '';") == 1);
@@ -603,8 +604,8 @@ TEST_CASE("a child whose failure is reported and that failed beyond its point of
   REQUIRE(engine.describe(child).parked);
   CHECK(engine.executor().abort(root).code() == StatusCode::kFailedPrecondition);
   const bool skip = GENERATE(false, true);
-  REQUIRE((skip ? engine.executor().skip_step(child, kNote)
-                : engine.executor().fail_and_roll_back(child, kNote))
+  REQUIRE((skip ? engine.executor().operate().skip_step(child, kNote)
+                : engine.executor().operate().fail_and_roll_back(child, kNote))
               .to_string() == "OK");
   if (GENERATE(false, true)) engine.crash_and_open();
   engine.run();

@@ -55,7 +55,7 @@ TEST_CASE("everybody who waits is told, once, when the end is durable and not be
   const ProcedureId id = engine.submit("a");
   int told = 0;
   for (int i = 0; i < 3; ++i) {
-    engine.executor().wait_async(id, [&](const Result<ProcedureResult>& result) {
+    engine.executor().async().wait(id, [&](const Result<ProcedureResult>& result) {
       CHECK(result.ok());
       ++told;
     });
@@ -78,7 +78,7 @@ TEST_CASE("a thousand who wait for one result share it, and are told in their or
   const ProcedureId id = engine.submit("a");
   std::vector<int> told;
   for (int i = 0; i < 1000; ++i) {
-    engine.executor().wait_async(id, [&told, i](const Result<ProcedureResult>& result) {
+    engine.executor().async().wait(id, [&told, i](const Result<ProcedureResult>& result) {
       CHECK(result->result == "the result");
       told.push_back(i);
     });
@@ -101,7 +101,7 @@ TEST_CASE("an id that was never issued, an old one and a live one are told apart
   CHECK(wait_code(never) == StatusCode::kNotFound);
   CHECK(wait_code(ProcedureId{}) == StatusCode::kNotFound);
   CHECK(engine.executor().acknowledge(never).code() == StatusCode::kNotFound);
-  CHECK(engine.executor().describe(never).status().code() == StatusCode::kNotFound);
+  CHECK(engine.executor().inspect().describe(never).status().code() == StatusCode::kNotFound);
   engine.run();
   CHECK(wait_code(id) == StatusCode::kOk);
   REQUIRE(engine.executor().acknowledge(id).ok());
@@ -147,7 +147,7 @@ TEST_CASE("a result that does not fit one batch with its arguments is kept, foun
   CHECK(engine.disk->rows(Space::kProcedure) == 2);
   if (GENERATE(false, true)) engine.open();
   CHECK(engine.result(id).result == "rrrrrrrrrr");
-  CHECK(engine.executor().history(id)->size() == 2);
+  CHECK(engine.executor().inspect().history(id)->size() == 2);
   CHECK(engine.executor().submit(Job(engine.world, name), {.nonce = {1, 1}})->replayed);
   REQUIRE(engine.executor().acknowledge(id).ok());
   REQUIRE(engine.executor().acknowledge(small).ok());
@@ -169,7 +169,7 @@ TEST_CASE("an abort takes back a success that was too large to be moved, also ov
   const std::size_t abort = engine.faults().commits() + 1;
   engine.faults().hold_commit(abort);
   if (crash) engine.faults().crash_before(abort + 2, FaultStore::AfterCrash::kFail);
-  engine.executor().abort_async(id, {}, [](const Status&) {});
+  engine.executor().async().abort(id, {}, [](const Status&) {});
   engine.run();
   engine.faults().release();
   engine.run();
@@ -189,8 +189,8 @@ TEST_CASE("an acknowledgement deletes its root last, after every chunk of its de
   engine.open();
   const ProcedureId id = engine.submit("p");
   std::optional<Status> acknowledged;
-  engine.executor().wait_async(id, [&](const Result<ProcedureResult>&) {
-    engine.executor().acknowledge_async(id, [&](const Status& s) { acknowledged = s; });
+  engine.executor().async().wait(id, [&](const Result<ProcedureResult>&) {
+    engine.executor().async().acknowledge(id, [&](const Status& s) { acknowledged = s; });
   });
   engine.run();
   REQUIRE(acknowledged.has_value());
@@ -206,7 +206,7 @@ TEST_CASE("an acknowledgement deletes its root last, after every chunk of its de
   }
   CHECK(last_descendant < root);  // otherwise a crash between them leaves what looks torn
   engine.crash_and_open();
-  CHECK(engine.executor().list().empty());
+  CHECK(engine.executor().inspect().list().empty());
 }
 
 TEST_CASE("describe and list show live procedures as their last records say") {
@@ -228,10 +228,10 @@ TEST_CASE("describe and list show live procedures as their last records say") {
   REQUIRE(info.history.size() == 1);
   CHECK(info.history[0].step == 1);
   CHECK(info.history[0].outcome == Outcome::Kind::kNext);
-  CHECK(in_words(engine.executor().list()) == Entries{in_words(info)});
+  CHECK(in_words(engine.executor().inspect().list()) == Entries{in_words(info)});
   engine.faults().release();
   engine.run();
-  CHECK(engine.executor().list().empty());
+  CHECK(engine.executor().inspect().list().empty());
 }
 
 TEST_CASE("with a store that keeps nothing, acknowledged results take nobody's place in memory") {
@@ -243,7 +243,7 @@ TEST_CASE("with a store that keeps nothing, acknowledged results take nobody's p
   engine.open(std::move(options));
   const auto is_kept = [&](ProcedureId id) {
     StatusCode code = StatusCode::kInternal;
-    engine.executor().wait_async(
+    engine.executor().async().wait(
         id, [&](const Result<ProcedureResult>& result) { code = result.status().code(); });
     engine.run();
     return code == StatusCode::kOk;
@@ -255,7 +255,7 @@ TEST_CASE("with a store that keeps nothing, acknowledged results take nobody's p
     if (i % 30 == 0) {
       kept.push_back(id);
     } else {
-      engine.executor().acknowledge_async(id, [](const Status&) {});
+      engine.executor().async().acknowledge(id, [](const Status&) {});
       engine.run();
     }
   }

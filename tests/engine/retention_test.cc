@@ -38,7 +38,7 @@ StatusCode submit_keyed(EngineWorld& engine, const std::string& name, std::uint6
 
 StatusCode asked_for(EngineWorld& engine, ProcedureId id) {
   StatusCode code = StatusCode::kInternal;
-  engine.executor().wait_async(
+  engine.executor().async().wait(
       id, [&](const Result<ProcedureResult>& result) { code = result.status().code(); });
   engine.run();
   return code;
@@ -68,7 +68,7 @@ TEST_CASE("a result is kept for its time and then forgotten with its nonce, also
   if (restart) open(engine, {.ttl = 1h});
   engine.advance(1us);
   CHECK(asked_for(engine, id) == StatusCode::kExpired);
-  CHECK(engine.executor().history(id).status().code() == StatusCode::kExpired);
+  CHECK(engine.executor().inspect().history(id).status().code() == StatusCode::kExpired);
   const auto again = engine.executor().submit(Job(engine.world, "a"), {.nonce = {1, 1}});
   REQUIRE(again.ok());
   CHECK_FALSE(again->replayed);
@@ -113,7 +113,7 @@ TEST_CASE("at the limit of keyed results what is new is refused, what is known i
   CHECK(known->replayed);
   CHECK(asked_for(engine, engine.submit("c")) == StatusCode::kOk);  // without a nonce
 
-  engine.executor().acknowledge_async(a, [](const Status&) {});
+  engine.executor().async().acknowledge(a, [](const Status&) {});
   engine.run();
   CHECK(submit_keyed(engine, "c", 3) == StatusCode::kOk);
 }
@@ -167,7 +167,7 @@ TEST_CASE("at the limit of bytes it is the same") {
   engine.run();
   CHECK(submit_keyed(engine, "b", 2) == StatusCode::kResourceExhausted);
 
-  engine.executor().acknowledge_async(a, [](const Status&) {});
+  engine.executor().async().acknowledge(a, [](const Status&) {});
   engine.run();
   CHECK(submit_keyed(engine, "b", 2) == StatusCode::kOk);
 }
@@ -360,7 +360,7 @@ TEST_CASE("an abort that takes a success back takes its date back too") {
   open(engine, {.ttl = 1h});
   const ProcedureId id = engine.submit("a");
   engine.faults().hold_commit(engine.faults().commits() + 1);
-  engine.executor().abort_async(id, {}, [](const Status&) {});
+  engine.executor().async().abort(id, {}, [](const Status&) {});
   engine.run();
   engine.faults().release();
   engine.run();
@@ -379,7 +379,7 @@ TEST_CASE("a success that an abort takes back is undone after a restart, and has
   const std::size_t abort = engine.faults().commits() + 1;
   engine.faults().hold_commit(abort);
   engine.faults().crash_before(abort + 2, FaultStore::AfterCrash::kFail);  // of the undo nothing is
-  engine.executor().abort_async(id, {}, [](const Status&) {});
+  engine.executor().async().abort(id, {}, [](const Status&) {});
   engine.run();
   engine.faults().release();
   engine.run();
@@ -513,9 +513,9 @@ TEST_CASE("a damaged result to which orders were given refuses no start") {
   open(engine, {});
   const ProcedureId id = engine.submit("asks");
   engine.run();
-  engine.executor().abort_async(id, {}, [](const Status&) {});
+  engine.executor().async().abort(id, {}, [](const Status&) {});
   engine.run();
-  REQUIRE(engine.executor().audit(id)->size() == 1);
+  REQUIRE(engine.executor().operate().audit(id)->size() == 1);
   engine.close();
   engine.disk->put(Space::kResult, result_key(id), "damaged");
   open(engine, {});

@@ -154,14 +154,14 @@ TEST_CASE("every visit of a step is undone under an effect key of its own, the s
     if (!keys.empty()) break;
   }
   // In every life one undo, or one attempt at it, is recorded, and the record of the next is lost.
-  for (int life = 0; life < 20 && engine.executor().live_procedures() != 0; ++life) {
+  for (int life = 0; life < 20 && engine.executor().inspect().live_procedures() != 0; ++life) {
     engine.faults().crash_before(engine.faults().commits() + 2, FaultStore::AfterCrash::kFail);
     engine.advance(10min);
     engine.advance(10min);
     engine.open();
   }
 
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   CHECK(keys.size() > 10);  // each of five is retried, and some records were lost
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   CHECK(keys.size() == 5);  // 3, 2, 1, 2, 1
@@ -194,7 +194,7 @@ TEST_CASE("the back-off of an undo goes on over a restart, and ends when it woul
   CHECK(engine.world.journal.count("undo attempt 2") == 0);
   engine.advance(1us);
   CHECK(engine.world.journal.count("undo attempt 2") == 1);
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE(
@@ -213,17 +213,17 @@ TEST_CASE(
   engine.open();
   const ProcedureId root = engine.submit("p");
   for (int i = 0; i < 50; ++i) engine.advance(10min);
-  REQUIRE(engine.executor().live_procedures() == 3);
-  const auto before = in_words(engine.executor().list());
+  REQUIRE(engine.executor().inspect().live_procedures() == 3);
+  const auto before = in_words(engine.executor().inspect().list());
 
   for (int life = 0; life < 3; ++life) {
-    const auto listed = engine.executor().list();
+    const auto listed = engine.executor().inspect().list();
     for (const ProcedureInfo& info : listed) CHECK(info.parked);
     CHECK(listed[0].error.message() == "the cause");
     CHECK(listed[1].holds_locks);
     CHECK_THAT(listed[1].error.to_string(), ContainsSubstring("cannot undo step TWO"));
     CHECK_THAT(listed[1].error.to_string(), ContainsSubstring("cannot yet"));
-    CHECK_FALSE(engine.executor().locks().empty());
+    CHECK_FALSE(engine.executor().inspect().locks().empty());
     CHECK(in_words(listed) == before);
     CHECK(engine.world.journal.count("undo attempt 3") == 1);
     CHECK(engine.world.journal.count("undo attempt 4") == 0);

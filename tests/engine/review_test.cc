@@ -3,6 +3,7 @@
 // Defects that reading the engine brought to light, each as the story in which it would show. They
 // run on one thread, on the memory store.
 
+#include <pv2/engine/inspection.h>
 #include <pv2/engine/procedure_executor.h>
 
 #include <string>
@@ -65,7 +66,7 @@ TEST_CASE("an owner or lock names too large for the store are refused, and nothi
   CHECK(locks.status().code() == StatusCode::kInvalidArgument);
 
   CHECK(engine.executor().health().ok());
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   const ProcedureId plain = engine.submit("plain");
   engine.run();
   CHECK(engine.result(plain).status.ok());
@@ -116,7 +117,7 @@ TEST_CASE("a tree that lost one of its middle members is frozen whole") {
   const ProcedureId root = engine.submit("root");
   engine.run();
   ProcedureId middle;
-  for (const ProcedureInfo& info : engine.executor().list()) {
+  for (const ProcedureInfo& info : engine.executor().inspect().list()) {
     if (info.parent == root) middle = info.id;
   }
   REQUIRE(middle);
@@ -130,8 +131,8 @@ TEST_CASE("a tree that lost one of its middle members is frozen whole") {
   engine.open();
   engine.advance(2h);
 
-  REQUIRE(engine.executor().list().size() == 2);
-  for (const ProcedureInfo& info : engine.executor().list()) CHECK(info.quarantined);
+  REQUIRE(engine.executor().inspect().list().size() == 2);
+  for (const ProcedureInfo& info : engine.executor().inspect().list()) CHECK(info.quarantined);
 }
 
 TEST_CASE("stop() on a thread of the executor does not wait for itself") {

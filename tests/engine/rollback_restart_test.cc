@@ -70,10 +70,10 @@ void run_to_the_end(EngineWorld& engine, ProcedureId root) {
   bool aborted = false;
   for (int i = 0; i < 60; ++i) {
     engine.run();
-    if (!executor.health().ok() || executor.live_procedures() == 0) return;
+    if (!executor.health().ok() || executor.inspect().live_procedures() == 0) return;
     if (engine.world.answer_one("yes")) continue;
-    if (executor.list({.parked = true}, {}, 1).procedures.size() == 1) {
-      (void)executor.retry_now(root, {.who = "anna", .why = "ticket 7"});
+    if (executor.inspect().list({.parked = true}, {}, 1).procedures.size() == 1) {
+      (void)executor.operate().retry_now(root, {.who = "anna", .why = "ticket 7"});
       continue;
     }
     if (!aborted && i > 1) {

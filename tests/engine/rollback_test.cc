@@ -52,7 +52,7 @@ TEST_CASE("siblings are undone in the reverse order of their steps, not one afte
   engine.world.scripts["bad"] = failing_at(4, "bad");
   engine.open();
   engine.submit("p");
-  while (engine.executor().live_procedures() != 0) engine.executor().run_until_idle(1);
+  while (engine.executor().inspect().live_procedures() != 0) engine.executor().run_until_idle(1);
 
   Entries done;
   for (const std::string& entry : engine.journal()) {
@@ -83,7 +83,7 @@ TEST_CASE(
 
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
   CHECK(undone(engine).size() == 4);
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 TEST_CASE("of several failures the one that was durable first is the cause, over restarts too") {
@@ -96,14 +96,15 @@ TEST_CASE("of several failures the one that was durable first is the cause, over
   const ProcedureId id = engine.submit("p");
   engine.executor().run_until_idle(2);
   std::optional<std::string> first;
-  for (int i = 0; engine.executor().live_procedures() != 0; ++i) {
+  for (int i = 0; engine.executor().inspect().live_procedures() != 0; ++i) {
     engine.executor().run_until_idle(1);
-    for (const ProcedureInfo& info : engine.executor().list()) {
+    for (const ProcedureInfo& info : engine.executor().inspect().list()) {
       if (!first && info.state == ProcedureState::kFailed && info.parent) {
         first = std::string(info.error.message());
       }
     }
-    if (restart && i % 2 == 1 && engine.executor().live_procedures() != 0) engine.crash_and_open();
+    if (restart && i % 2 == 1 && engine.executor().inspect().live_procedures() != 0)
+      engine.crash_and_open();
   }
   REQUIRE(first.has_value());
   CHECK(engine.result(id).status.message() == *first);
@@ -229,7 +230,7 @@ TEST_CASE("the fields that a step kept are there when it is undone, also after a
                                }};
   engine.open();
   const ProcedureId id = engine.submit("a");
-  while (engine.executor().live_procedures() != 0) {
+  while (engine.executor().inspect().live_procedures() != 0) {
     engine.executor().run_until_idle(1);
     engine.crash_and_open();
   }
@@ -384,9 +385,9 @@ TEST_CASE("a wait inside an undo that writes nothing changes nothing that is lis
   engine.run();
   REQUIRE(engine.world.asked() == 1);
 
-  const auto listed = in_words(engine.executor().list());
+  const auto listed = in_words(engine.executor().inspect().list());
   engine.crash_and_open();
-  CHECK(in_words(engine.executor().list()) == listed);
+  CHECK(in_words(engine.executor().inspect().list()) == listed);
 }
 
 TEST_CASE("a child that ends while its tree fails is not waited for, before and after a restart") {
@@ -417,9 +418,9 @@ TEST_CASE("a child that ends while its tree fails is not waited for, before and 
   const ProcedureId parent{id.value + 2};
   CHECK(engine.world.journal.count("do late.1") == 1);
   CHECK(engine.describe(parent).state == ProcedureState::kRunnable);
-  const auto listed = in_words(engine.executor().list());
+  const auto listed = in_words(engine.executor().inspect().list());
   engine.crash_and_open();
-  CHECK(in_words(engine.executor().list()) == listed);
+  CHECK(in_words(engine.executor().inspect().list()) == listed);
 }
 
 }  // namespace pv2::testing

@@ -45,7 +45,7 @@ TEST_CASE("a bound row is written by who holds its key exclusively, himself or b
   open(engine);
   for (const char* name : {"holder", "parent", "free"}) engine.submit(name);
   engine.run();
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   for (const char* row : {"orders/1", "orders/2", "parcels/3", "free/child"}) {
     CHECK(has_row(engine, row));
   }

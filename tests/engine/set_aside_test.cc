@@ -49,7 +49,7 @@ void erase(EngineWorld& engine, ProcedureId id, RowKind kind) {
 std::set<std::uint64_t> quarantined(EngineWorld& engine) {
   std::set<std::uint64_t> ids;
   for (const ProcedureInfo& info :
-       engine.executor().list({.quarantined = true}, {}, 100).procedures)
+       engine.executor().inspect().list({.quarantined = true}, {}, 100).procedures)
     ids.insert(info.id.value);
   return ids;
 }
@@ -101,7 +101,7 @@ TEST_CASE("a procedure that cannot be read is set aside, and everything else run
     ProcedureExecutor& executor = open_without(engine);
     engine.run();
 
-    const auto unreadable = executor.unreadable();
+    const auto unreadable = executor.inspect().unreadable();
     REQUIRE(unreadable.size() == 1);
     CHECK(unreadable[0].id == id);
     CHECK(unreadable[0].why.code() == StatusCode::kCorruption);
@@ -112,8 +112,8 @@ TEST_CASE("a procedure that cannot be read is set aside, and everything else run
     CHECK(std::any_of(engine.log_lines.begin(), engine.log_lines.end(), [](const auto& line) {
       return line.find("is set aside, as it cannot be read") != std::string::npos;
     }));
-    CHECK(executor.describe(id).status().code() == StatusCode::kNotFound);
-    CHECK(executor.list().size() == 1);
+    CHECK(executor.inspect().describe(id).status().code() == StatusCode::kNotFound);
+    CHECK(executor.inspect().list().size() == 1);
     // Its id is its own, and its nonce still names it.
     const auto again = executor.submit(Job(engine.world, "a"), {.nonce = {1, 1}});
     REQUIRE(again.ok());
@@ -122,7 +122,7 @@ TEST_CASE("a procedure that cannot be read is set aside, and everything else run
     CHECK(executor.wait(id).status().code() == StatusCode::kCorruption);
     CHECK(executor.acknowledge(id).code() == StatusCode::kCorruption);
     CHECK(executor.signal(id, "go").code() == StatusCode::kCorruption);
-    CHECK(executor.bypass(id, kNote).code() == StatusCode::kCorruption);
+    CHECK(executor.operate().bypass(id, kNote).code() == StatusCode::kCorruption);
     // What it had locked is free.
     const ProcedureId fresh = engine.submit("new");
     CHECK(issued.insert(fresh.value).second);
@@ -130,7 +130,7 @@ TEST_CASE("a procedure that cannot be read is set aside, and everything else run
     CHECK(engine.result(fresh).status.ok());
     REQUIRE(executor.acknowledge(fresh).ok());
   }
-  CHECK(engine.executor().live_procedures() == 1);
+  CHECK(engine.executor().inspect().live_procedures() == 1);
   CHECK(engine.disk->rows() == rows);
   CHECK(row(engine, id, RowKind::kHeader) == header);
   CHECK(row(engine, id, RowKind::kState) == state);
@@ -151,7 +151,7 @@ TEST_CASE("a row whose key names no procedure is set aside by itself") {
   CHECK(refusal(engine).code() == StatusCode::kCorruption);
   open_without(engine);
   engine.run();
-  CHECK(engine.executor().unreadable().size() == 1);
+  CHECK(engine.executor().inspect().unreadable().size() == 1);
   CHECK(engine.result(id).status.ok());
   CHECK(engine.submit("a").value < id.value + 3'000'000);  // nothing goes on behind a wild id
   CHECK(engine.disk->get(Space::kProcedure, key) == "x");
@@ -183,7 +183,7 @@ TEST_CASE("what is left of a tree whose root cannot be read is quarantined, with
     CHECK(engine.world.journal.count("do same table.1") == 0);
     CHECK(engine.result(other).status.ok());
     CHECK(engine.describe({root.value + 1}).holds_locks);
-    const Status refused = engine.executor().bypass(root, kNote);
+    const Status refused = engine.executor().operate().bypass(root, kNote);
     CHECK(refused.code() == StatusCode::kFailedPrecondition);
     CHECK_THAT(refused.to_string(), ContainsSubstring("restore a backup"));
   }
@@ -192,7 +192,7 @@ TEST_CASE("what is left of a tree whose root cannot be read is quarantined, with
   engine.disk->put(Space::kProcedure, procedure_key(root, RowKind::kHeader), header);
   engine.disk->put(Space::kProcedure, procedure_key(root, RowKind::kState), state);
   engine.open();
-  CHECK(engine.executor().unreadable().empty());
+  CHECK(engine.executor().inspect().unreadable().empty());
   engine.run();
   while (engine.world.answer_one("go on")) engine.run();
   CHECK(engine.result(root).status.ok());
@@ -221,8 +221,9 @@ TEST_CASE("a tree does not go on as if a child that cannot be read had never bee
   open_without(engine);
   engine.run();
   while (engine.world.answer_one("go on")) engine.run();
-  REQUIRE(engine.executor().unreadable().size() == 1);
-  CHECK(engine.executor().unreadable()[0].root == (kind == RowKind::kState ? root : ProcedureId()));
+  REQUIRE(engine.executor().inspect().unreadable().size() == 1);
+  CHECK(engine.executor().inspect().unreadable()[0].root ==
+        (kind == RowKind::kState ? root : ProcedureId()));
   CHECK(quarantined(engine).contains(root.value));
   CHECK(quarantined(engine).size() == children);  // the root, and all others
   CHECK_THAT(engine.describe(root).error.to_string(),
@@ -243,7 +244,7 @@ TEST_CASE("several in a row that cannot be read freeze the tree on either side o
     damage(engine, {root.value + child}, RowKind::kHeader);
   }
   open_without(engine);
-  CHECK(engine.executor().unreadable().size() == 3);
+  CHECK(engine.executor().inspect().unreadable().size() == 3);
   CHECK(quarantined(engine) == std::set<std::uint64_t>{root.value, root.value + 1});
 }
 
@@ -268,7 +269,7 @@ TEST_CASE("an ended procedure that cannot be read is neither answered for nor fo
 
   CHECK(engine.executor().wait(root).status().code() == StatusCode::kCorruption);
   CHECK(engine.submit("p", {.nonce = {1, 1}}) == root);
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   CHECK(engine.disk->rows() == rows);
 }
 
@@ -283,7 +284,7 @@ TEST_CASE("a result that an abort may take back is set aside when damaged, with 
   engine.executor().run_until_idle(2);  // step 2 and the child that it spawns; step 3 is left
   engine.faults().hold_commit(engine.faults().commits() + 1);
   engine.faults().crash_before(engine.faults().commits() + 3, FaultStore::AfterCrash::kFail);
-  engine.executor().abort_async(root, {}, [](const Status&) {});
+  engine.executor().async().abort(root, {}, [](const Status&) {});
   engine.run();
   engine.faults().release();
   engine.run();
@@ -295,9 +296,9 @@ TEST_CASE("a result that an abort may take back is set aside when damaged, with 
   CHECK(refusal(engine).code() == StatusCode::kCorruption);
   open_without(engine);
   engine.run();
-  REQUIRE(engine.executor().unreadable().size() == 1);
-  CHECK(engine.executor().unreadable().front().id == root);
-  CHECK(engine.executor().unreadable().front().root == root);
+  REQUIRE(engine.executor().inspect().unreadable().size() == 1);
+  CHECK(engine.executor().inspect().unreadable().front().id == root);
+  CHECK(engine.executor().inspect().unreadable().front().root == root);
   CHECK(quarantined(engine) == std::set<std::uint64_t>{root.value, root.value + 1});
   CHECK(engine.disk->rows() == rows);
 }

@@ -240,8 +240,8 @@ TEST_CASE("a signal that is published while its procedure is in flight is not lo
     const std::string* const got = run.ctx.signal("go");
     if (got != nullptr) return usual();
     run.note = "waits";
-    engine.executor().signal_async(run.ctx.id(), "go", {},
-                                   [&](const Status& status) { answer = status; });
+    engine.executor().async().signal(run.ctx.id(), "go", {},
+                                     [&](const Status& status) { answer = status; });
     return std::optional(Say::wait());
   };
   engine.run();
@@ -268,7 +268,7 @@ TEST_CASE("a signal to one that had succeeded and is being undone is kept over a
   engine.open();
   const ProcedureId root = engine.submit("p");
   engine.run();
-  const ProcedureId good = engine.executor().list()[1].id;
+  const ProcedureId good = engine.executor().inspect().list()[1].id;
   REQUIRE(engine.describe(good).state == ProcedureState::kFailed);
   REQUIRE(engine.executor().signal(good, "undo", "1").ok());
   engine.crash_and_open();
@@ -299,12 +299,12 @@ TEST_CASE("a signal that is durable after a success and an abort is kept for the
   engine.open();
   const ProcedureId root = engine.submit("p");
   engine.executor().run_until_idle(2);
-  REQUIRE(engine.executor().list().size() == 3);
-  const ProcedureId good = engine.executor().list()[1].id;
+  REQUIRE(engine.executor().inspect().list().size() == 3);
+  const ProcedureId good = engine.executor().inspect().list()[1].id;
   engine.faults().hold_commit(engine.faults().commits() + 1);
   engine.run();  // its success is on the way
-  engine.executor().abort_async(root, {}, [](const Status&) {});
-  engine.executor().signal_async(good, "undo", "1", [](const Status&) {});
+  engine.executor().async().abort(root, {}, [](const Status&) {});
+  engine.executor().async().signal(good, "undo", "1", [](const Status&) {});
   engine.faults().release();
   engine.store().pump();
   engine.crash_and_open();
@@ -325,7 +325,7 @@ TEST_CASE("a signal that is durable together with a wait that gives its locks ba
   engine.executor().run_until_idle(1);
   engine.faults().hold_commit(engine.faults().commits() + 1);
   engine.run();  // it waits, and its record is held
-  engine.executor().signal_async(id, "go", "early", [](const Status&) {});
+  engine.executor().async().signal(id, "go", "early", [](const Status&) {});
   REQUIRE(engine.faults().held() == 2);
   engine.faults().release();
   engine.run();
@@ -407,7 +407,7 @@ TEST_CASE("a signal behind the last record is answered as too late, and deleted"
   engine.faults().hold_commit(engine.faults().commits() + 1);
   engine.run();
   std::optional<Status> answer;
-  engine.executor().signal_async(id, "go", {}, [&](const Status& status) { answer = status; });
+  engine.executor().async().signal(id, "go", {}, [&](const Status& status) { answer = status; });
   engine.faults().release();
   if (crash) {
     engine.store().pump_some(2);

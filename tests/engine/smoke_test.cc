@@ -3,6 +3,7 @@
 // The shortest stories: a procedure runs to its end, is undone, waits, retries, and survives a
 // restart. Everything runs on this thread, on the memory store, under a manual clock.
 
+#include <pv2/engine/inspection.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/state_machine_procedure.h>
 #include <pv2/store/memory_procedure_store.h>
@@ -176,7 +177,7 @@ TEST_CASE("a failed step undoes what was done, newest first") {
   CHECK(result->state == pv2::ProcedureState::kRolledBack);
   CHECK(result->status.message() == "no carrier");
   CHECK(bench.world.effects == Effects{"reserve o-1", "charge o-1", "refund o-1", "release o-1"});
-  CHECK(bench.executor->locks().empty());
+  CHECK(bench.executor->inspect().locks().empty());
 }
 
 TEST_CASE("a retry waits for its back-off, also over a restart") {
@@ -184,14 +185,14 @@ TEST_CASE("a retry waits for its back-off, also over a restart") {
   bench.world.retries = 2;
   auto submitted = bench.executor->submit(PlaceOrder(bench.world, "o-1"));
   bench.executor->run_until_idle();
-  CHECK(bench.executor->describe(submitted->id)->attempt == 2);
+  CHECK(bench.executor->inspect().describe(submitted->id)->attempt == 2);
   bench.open();
   bench.executor->run_until_idle();
-  CHECK(bench.executor->describe(submitted->id)->attempt == 2);
-  CHECK(bench.executor->describe(submitted->id)->error.message() == "the bank is closed");
+  CHECK(bench.executor->inspect().describe(submitted->id)->attempt == 2);
+  CHECK(bench.executor->inspect().describe(submitted->id)->error.message() == "the bank is closed");
   bench.clock->advance(1200ms);
   bench.executor->run_until_idle();
-  CHECK(bench.executor->describe(submitted->id)->attempt == 3);
+  CHECK(bench.executor->inspect().describe(submitted->id)->attempt == 3);
   bench.clock->advance(3s);
   bench.executor->run_until_idle();
   CHECK(bench.executor->wait(submitted->id)->status.ok());
@@ -212,7 +213,7 @@ TEST_CASE("a parent goes on when all its children have finished, and sees their 
   auto result = bench.executor->wait(submitted->id);
   REQUIRE(result.ok());
   CHECK(result->result == "parcel shipped;parcel shipped;parcel shipped;");
-  CHECK(bench.executor->live_procedures() == 0);
+  CHECK(bench.executor->inspect().live_procedures() == 0);
   CHECK(bench.disk->rows() - bench.disk->rows(pv2::Space::kEngine, "schema:") ==
         3);  // the watermark, and the root's result and date
 }
@@ -226,6 +227,6 @@ TEST_CASE("a child that fails has its whole tree undone") {
   REQUIRE(result.ok());
   CHECK(result->state == pv2::ProcedureState::kRolledBack);
   CHECK(bench.world.effects.back() == "undo batch");
-  CHECK(bench.executor->locks().empty());
+  CHECK(bench.executor->inspect().locks().empty());
   CHECK(bench.disk->rows() - bench.disk->rows(pv2::Space::kEngine, "schema:") == 3);
 }

@@ -31,7 +31,8 @@ TEST_CASE(
   const ProcedureId id = engine.submit("a", {.delay = 10s});
   engine.run();
   CHECK(engine.describe(id).state == ProcedureState::kWaitingTimeout);
-  CHECK(engine.executor().explain(id)->procedures[0].reasons[0].kind == WaitReason::Kind::kTimer);
+  CHECK(engine.executor().inspect().explain(id)->procedures[0].reasons[0].kind ==
+        WaitReason::Kind::kTimer);
   engine.advance(10s - 1us);
   CHECK(engine.journal().empty());
   engine.advance(1us);
@@ -95,12 +96,12 @@ TEST_CASE("who starts later holds no lock meanwhile, and then stands in line lik
   const ProcedureId now = engine.submit("now");
   engine.run();
   CHECK(engine.result(now).status.ok());
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().locks().empty());
   const bool crash = GENERATE(false, true);
   if (crash) engine.crash_and_open();
   engine.advance(10s);
   CHECK(engine.result(later).status.ok());
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 TEST_CASE("a start that is ordered before its time has not timed out, and later waits may") {
@@ -114,13 +115,13 @@ TEST_CASE("a start that is ordered before its time has not timed out, and later 
   engine.open();
   const ProcedureId id = engine.submit("a", {.delay = 10h});
   engine.run();
-  REQUIRE(engine.executor().retry_now(id, {.who = "anna", .why = "now"}).ok());
+  REQUIRE(engine.executor().operate().retry_now(id, {.who = "anna", .why = "now"}).ok());
   if (GENERATE(false, true)) engine.crash_and_open();
   engine.run();
   CHECK(engine.journal() == Entries{"do a.1"});
   SECTION("its wait ends when its time has come") { engine.advance(1h); }
   SECTION("its wait ends by order") {
-    REQUIRE(engine.executor().retry_now(id, {.who = "anna", .why = "now"}).ok());
+    REQUIRE(engine.executor().operate().retry_now(id, {.who = "anna", .why = "now"}).ok());
     engine.run();
   }
   CHECK(engine.journal() == Entries{"do a.1", "timed out", "do a.2"});
@@ -137,7 +138,7 @@ TEST_CASE("a procedure whose start was put off can be aborted, and nothing of it
   REQUIRE(again.ok());
   CHECK(again->id == id);
   CHECK(again->replayed);
-  engine.executor().abort_async(id, {}, [](const Status&) {});
+  engine.executor().async().abort(id, {}, [](const Status&) {});
   engine.run();
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
   CHECK(engine.journal().empty());

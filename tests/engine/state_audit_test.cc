@@ -5,6 +5,7 @@
 
 #include "state_audit.h"
 
+#include <pv2/engine/inspection.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/state_machine_procedure.h>
 
@@ -109,7 +110,7 @@ Spoil set(std::string said, const std::function<void(EngineState&, bool)>& to) {
 TEST_CASE("the audit names what is spoiled of a tree that goes forward") {
   Machine machine;
   const ProcedureId root = machine.submit(Part(2, true), 1);
-  REQUIRE(machine.steps.executor().live_procedures() == 3);
+  REQUIRE(machine.steps.executor().inspect().live_procedures() == 3);
   const auto parent = [root](EngineState& state) -> Execution& {
     return *state.live.find(root)->second;
   };
@@ -190,7 +191,7 @@ TEST_CASE("the audit names what is spoiled of a tree that goes forward") {
 TEST_CASE("the audit names what is spoiled of a tree that is undone") {
   Machine machine;
   const ProcedureId root = machine.submit(Part(2, false, true), 1);
-  REQUIRE(machine.steps.executor().live_procedures() == 3);
+  REQUIRE(machine.steps.executor().inspect().live_procedures() == 3);
   const auto parent = [root](EngineState& state) -> Execution& {
     return *state.live.find(root)->second;
   };

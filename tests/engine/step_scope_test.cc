@@ -25,11 +25,11 @@ JobScript waits_for_go() {
 // Tells the two children of `root`, one after the other, and looks how that ended.
 void let_children_go(EngineWorld& engine, ProcedureId root) {
   for (std::uint64_t child : {1, 2}) {
-    engine.executor().signal_async({root.value + child}, "go", {}, [](const Status&) {});
+    engine.executor().async().signal({root.value + child}, "go", {}, [](const Status&) {});
     engine.run();
   }
   CHECK(engine.result(root).status.ok());
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ TEST_CASE("an N-step machine with locks per step makes N + 1 records when nobody
   engine.run_to_the_end();
 
   CHECK(engine.faults().commits() - before == steps + 1);
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 TEST_CASE("readers that hold a lock per step do not make each other give way") {
@@ -90,7 +90,7 @@ TEST_CASE("a step that waits gives back the locks that it holds per step") {
   engine.submit("a");
   engine.run();
 
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().locks().empty());
   engine.world.answer_one("go on");
   engine.run_to_the_end();
   CHECK(engine.journal() == Entries{"do a.1", "do a.2"});
@@ -130,7 +130,7 @@ TEST_CASE("children do not hold what their parent gives back while it waits for 
   if (crash) engine.crash_and_open();
   engine.run();
   CHECK(engine.world.journal.count("do c.1") == 1);
-  for (const LockInfo& lock : engine.executor().locks()) CHECK(lock.holders.size() == 1);
+  for (const LockInfo& lock : engine.executor().inspect().locks()) CHECK(lock.holders.size() == 1);
   let_children_go(engine, root);
 }
 

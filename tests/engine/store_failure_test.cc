@@ -31,7 +31,7 @@ TEST_CASE(
     engine.submit("f");
     engine.run();
     commits = engine.faults().commits();
-    REQUIRE(engine.executor().live_procedures() == 0);
+    REQUIRE(engine.executor().inspect().live_procedures() == 0);
   }
   for (std::size_t n = 2; n <= commits; ++n) {  // the first one is that of open()
     CAPTURE(n);
@@ -43,14 +43,15 @@ TEST_CASE(
     std::size_t asked = 0;
     for (const char* name : {"p", "f"}) {
       ++asked;
-      engine.executor().submit_async(
+      engine.executor().async().submit(
           Job(engine.world, name), {.nonce = {1, asked}}, [&](const Result<Submitted>& submitted) {
             answers.push_back(submitted.status());
             if (!submitted.ok()) return;
             ++asked;
-            engine.executor().wait_async(submitted->id, [&](const Result<ProcedureResult>& result) {
-              answers.push_back(result.ok() ? Status() : result.status());
-            });
+            engine.executor().async().wait(
+                submitted->id, [&](const Result<ProcedureResult>& result) {
+                  answers.push_back(result.ok() ? Status() : result.status());
+                });
           });
     }
     while (engine.executor().health().ok()) REQUIRE(engine.executor().run_until_idle(1) <= 1);
@@ -141,7 +142,7 @@ TEST_CASE("an acknowledgement that waits for its tree's rows to go is told when 
   engine.run();
   REQUIRE(engine.result(id).status.ok());
   std::vector<Status> answers;
-  engine.executor().acknowledge_async(id, [&](const Status& s) { answers.push_back(s); });
+  engine.executor().async().acknowledge(id, [&](const Status& s) { answers.push_back(s); });
   engine.run();
   REQUIRE(answers.empty());
 
@@ -166,7 +167,7 @@ TEST_CASE("a store that somebody else closes is a failure like any other, not a 
   engine.open();
   const ProcedureId id = engine.submit("a");
   std::vector<Status> answers;
-  engine.executor().wait_async(
+  engine.executor().async().wait(
       id, [&](const Result<ProcedureResult>& r) { answers.push_back(r.status()); });
   engine.run();
 

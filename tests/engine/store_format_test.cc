@@ -417,9 +417,9 @@ TEST_CASE("a reader written from the page reads an audit entry, and a bypassed r
   w.open();
   const ProcedureId id = w.submit("a");
   w.run();
-  REQUIRE(w.executor().skip_step(id, {.who = "anna", .why = "by hand"}).ok());
+  REQUIRE(w.executor().operate().skip_step(id, {.who = "anna", .why = "by hand"}).ok());
   w.run();
-  REQUIRE(w.executor().bypass(id, {.who = "ben", .why = "it is stuck"}).ok());
+  REQUIRE(w.executor().operate().bypass(id, {.who = "ben", .why = "it is stuck"}).ok());
 
   const auto rows = rows_of(w.disk);
   const auto audit = [&](std::uint64_t number) {
@@ -484,11 +484,11 @@ TEST_CASE("a reader written from the page reads a reported failure, and who gave
   CHECK(parked.engine.number(15) == 8);
   CHECK_THAT(parked.engine.text(16), ContainsSubstring("late"));
 
-  REQUIRE(w.executor().retry_now(unsure, {.who = "anna", .why = "it is there"}).ok());
+  REQUIRE(w.executor().operate().retry_now(unsure, {.who = "anna", .why = "it is there"}).ok());
   const auto history = state_of(w, unsure).engine.list(9);
   CHECK(history.size() == 6);
   CHECK(history[4] % 16 == 7);
-  REQUIRE(w.executor().fail_and_roll_back(root, {.who = "anna", .why = "no use"}).ok());
+  REQUIRE(w.executor().operate().fail_and_roll_back(root, {.who = "anna", .why = "no use"}).ok());
   const auto after = rows_of(w.disk);
   std::string_view audit = after.at("P" + big_endian(root.value) + "\x04" + big_endian(3)).value;
   CHECK(Message(*take_frame(audit)).number(1) == 3);

@@ -61,11 +61,11 @@ TEST_CASE("what a step submits is in its own record, and starts when that is dur
   const ProcedureId id = engine.submit("a", {.owner = "alice"});
   engine.faults().hold_commit(engine.faults().commits() + 2);  // step 1 passes, step 2 waits
   engine.run();
-  CHECK(engine.executor().list().size() == 1);
+  CHECK(engine.executor().inspect().list().size() == 1);
   CHECK(engine.world.journal.count("do other.1") == 0);
   engine.faults().release();
   engine.executor().run_until_idle(1);
-  const auto other = engine.executor().describe({id.value + 1});
+  const auto other = engine.executor().inspect().describe({id.value + 1});
   if (other.ok()) CHECK(other->owner == "alice");
   engine.run();
   CHECK(engine.result(id).status.ok());
@@ -114,7 +114,7 @@ TEST_CASE("a step that fails, retries, throws or waits submits nothing") {
   engine.advance(1s);
   CHECK(engine.result(id).status.ok() == (what == 1));
   CHECK(engine.world.journal.count("do other.1") == 0);
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   const auto free = engine.executor().submit(Job(engine.world, "other"), {.nonce = {7, 7}});
   REQUIRE(free.ok());
   CHECK_FALSE(free->replayed);
@@ -154,8 +154,8 @@ TEST_CASE("a step is not done with what another step is only about to submit") {
   engine.retry.max_attempts = max_attempts;
   ProcedureId b;
   const std::function<void()> meddle = [&] {  // b's step runs and is recorded before that of a
-    engine.executor().submit_async(Job(engine.world, "b"), {},
-                                   [&b](const Result<Submitted>& answer) { b = answer->id; });
+    engine.executor().async().submit(Job(engine.world, "b"), {},
+                                     [&b](const Result<Submitted>& answer) { b = answer->id; });
     engine.run();
     if (gives_up) throw std::runtime_error("no locks");
     engine.faults().crash_before(engine.faults().commits() + 1, FaultStore::AfterCrash::kFail);
@@ -183,8 +183,8 @@ TEST_CASE("a step is not done with what another step is only about to submit") {
   const ProcedureId a = engine.submit("a");
   engine.run();
   if (!gives_up) open();
-  CHECK(engine.executor().history(b)->front().outcome == Outcome::Kind::kRetry);
-  if (gives_up) CHECK(engine.executor().live_procedures() == 0);  // no time had to pass
+  CHECK(engine.executor().inspect().history(b)->front().outcome == Outcome::Kind::kRetry);
+  if (gives_up) CHECK(engine.executor().inspect().live_procedures() == 0);  // no time had to pass
   engine.run_to_the_end();
 
   CHECK(engine.result(a).status.ok() == !gives_up);
@@ -200,8 +200,8 @@ TEST_CASE("a step that is put off for a nonce goes on as soon as that is durable
   EngineWorld engine;
   ProcedureId b;
   const std::function<void()> meddle = [&] {  // b's back-off is recorded before the step of a
-    engine.executor().submit_async(Job(engine.world, "b"), {},
-                                   [&b](const Result<Submitted>& answer) { b = answer->id; });
+    engine.executor().async().submit(Job(engine.world, "b"), {},
+                                     [&b](const Result<Submitted>& answer) { b = answer->id; });
     engine.run();
     CHECK(engine.describe(b).state == ProcedureState::kWaitingTimeout);
   };
@@ -222,7 +222,7 @@ TEST_CASE("a step that is put off for a nonce goes on as soon as that is durable
   engine.submit("a");
   engine.run();  // no time passes
 
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   CHECK(engine.result(b).status.ok());
   CHECK(engine.world.journal.count("do other.1") == 1);
 }
@@ -257,7 +257,8 @@ TEST_CASE("a step whose nonce cannot be looked up on the disk backs off, and cou
   CHECK(engine.describe(a).parked == parks);
   CHECK(engine.world.journal.count("do other.1") == 1);
   bad = false;
-  if (parks) REQUIRE(engine.executor().retry_now(a, {.who = "anna", .why = "a new disk"}).ok());
+  if (parks)
+    REQUIRE(engine.executor().operate().retry_now(a, {.who = "anna", .why = "a new disk"}).ok());
   engine.run_to_the_end();
 
   CHECK(engine.result(a).status.to_string() == "OK");
@@ -293,8 +294,8 @@ TEST_CASE("a step does not fail because of a nonce that another step was only ab
   EngineWorld engine;
   ProcedureId b;
   const std::function<void()> meddle = [&] {
-    engine.executor().submit_async(Job(engine.world, "b"), {},
-                                   [&b](const Result<Submitted>& answer) { b = answer->id; });
+    engine.executor().async().submit(Job(engine.world, "b"), {},
+                                     [&b](const Result<Submitted>& answer) { b = answer->id; });
     engine.run();
     throw std::runtime_error("no locks");
   };
@@ -348,8 +349,8 @@ TEST_CASE("a duplicate that joins a submission of a step that is given up is tol
   const ProcedureId id = engine.submit("a");
   engine.run();
   CHECK(engine.result(id).status.code() == StatusCode::kInvalidArgument);
-  CHECK(engine.executor().live_procedures() == 0);
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().live_procedures() == 0);
+  CHECK(engine.executor().inspect().locks().empty());
   const auto free = engine.executor().submit(Job(engine.world, "other"), {.nonce = {7, 7}});
   REQUIRE(free.ok());
   CHECK_FALSE(free->replayed);

@@ -223,8 +223,8 @@ TEST_CASE("thousands of procedures from several threads all end as they should")
     CHECK(result.status.ok() == succeeds(kind_of(key)));
   }
   CHECK(busy.overlaps == 0);
-  CHECK(executor->live_procedures() == 0);
-  CHECK(executor->locks().empty());
+  CHECK(executor->inspect().live_procedures() == 0);
+  CHECK(executor->inspect().locks().empty());
 }
 
 TEST_CASE("stopped in the middle of everything, and opened again, everything ends") {
@@ -239,17 +239,17 @@ TEST_CASE("stopped in the middle of everything, and opened again, everything end
     std::latch enough(static_cast<std::ptrdiff_t>(until == 0 ? kKeys : until));
     std::atomic<std::ptrdiff_t> left = static_cast<std::ptrdiff_t>(until == 0 ? kKeys : until);
     for (std::uint64_t key = 1; key <= kKeys; ++key) {
-      executor->submit_async(Job(busy.world, kind_of(key)), {.nonce = {1, key}},
-                             [&, key, running = executor.get()](Result<Submitted> answer) {
-                               clients.submitted(key, answer);
-                               if (!answer.ok()) return;
-                               running->wait_async(answer->id,
-                                                   [&, key](Result<ProcedureResult> result) {
-                                                     clients.ended(key, result);
-                                                     if (result.ok() && left.fetch_sub(1) > 0)
-                                                       enough.count_down();
-                                                   });
-                             });
+      executor->async().submit(Job(busy.world, kind_of(key)), {.nonce = {1, key}},
+                               [&, key, running = executor.get()](Result<Submitted> answer) {
+                                 clients.submitted(key, answer);
+                                 if (!answer.ok()) return;
+                                 running->async().wait(answer->id,
+                                                       [&, key](Result<ProcedureResult> result) {
+                                                         clients.ended(key, result);
+                                                         if (result.ok() && left.fetch_sub(1) > 0)
+                                                           enough.count_down();
+                                                       });
+                               });
     }
     enough.wait();
     if (until % 2 == 0) executor->stop();
@@ -283,22 +283,22 @@ TEST_CASE(
     std::latch answered(static_cast<std::ptrdiff_t>(kKeys));
     std::atomic<std::size_t> told = 0;
     for (std::uint64_t key = 1; key <= kKeys; ++key) {
-      executor->submit_async(Job(busy.world, kind_of(key)), {.nonce = {1, key}},
-                             [&, key, running = executor.get()](Result<Submitted> answer) {
-                               if (!answer.ok()) {
-                                 answered.count_down();
-                                 return;
-                               }
-                               clients.submitted(key, answer);
-                               running->wait_async(answer->id,
-                                                   [&, key](Result<ProcedureResult> result) {
-                                                     if (result.ok()) {
-                                                       clients.ended(key, result);
-                                                       ++told;
-                                                     }
-                                                     answered.count_down();
-                                                   });
-                             });
+      executor->async().submit(Job(busy.world, kind_of(key)), {.nonce = {1, key}},
+                               [&, key, running = executor.get()](Result<Submitted> answer) {
+                                 if (!answer.ok()) {
+                                   answered.count_down();
+                                   return;
+                                 }
+                                 clients.submitted(key, answer);
+                                 running->async().wait(answer->id,
+                                                       [&, key](Result<ProcedureResult> result) {
+                                                         if (result.ok()) {
+                                                           clients.ended(key, result);
+                                                           ++told;
+                                                         }
+                                                         answered.count_down();
+                                                       });
+                               });
     }
     answered.wait();
     CHECK(executor->health().ok() == (commits == 0));
@@ -327,7 +327,7 @@ TEST_CASE("answers that come while an executor goes, and after it has gone, do n
   const auto disk = std::make_shared<MemoryDisk>();
   executor = busy.open(memory(disk, {.mode = MemoryStoreOptions::Mode::kThread}), 2);
   for (int i = 0; i < 64; ++i) {
-    executor->submit_async(Job(busy.world, "late"), {}, [](Result<Submitted>) {});
+    executor->async().submit(Job(busy.world, "late"), {}, [](Result<Submitted>) {});
   }
   asked.wait();
 
@@ -357,23 +357,24 @@ TEST_CASE("a listing, a description and the locks can be read while everything r
   std::atomic<bool> over = false;
   std::thread reader([&] {
     while (!over) {
-      for (const ProcedureInfo& info : executor->list()) {
-        const auto again = executor->describe(info.id);
+      for (const ProcedureInfo& info : executor->inspect().list()) {
+        const auto again = executor->inspect().describe(info.id);
         if (again.ok() && again->type != info.type) std::abort();
       }
-      (void)executor->locks();
-      (void)executor->live_procedures();
+      (void)executor->inspect().locks();
+      (void)executor->inspect().live_procedures();
     }
   });
   for (std::uint64_t key = 0; key < kJobs; ++key) {
-    executor->submit_async(Job(busy.world, kind_of(key)), {}, [&](Result<Submitted> answer) {
-      executor->wait_async(answer->id, [&](const Result<ProcedureResult>&) { ended.count_down(); });
+    executor->async().submit(Job(busy.world, kind_of(key)), {}, [&](Result<Submitted> answer) {
+      executor->async().wait(answer->id,
+                             [&](const Result<ProcedureResult>&) { ended.count_down(); });
     });
   }
   ended.wait();
   over = true;
   reader.join();
-  CHECK(executor->live_procedures() == 0);
+  CHECK(executor->inspect().live_procedures() == 0);
 }
 
 TEST_CASE("a reserved worker runs urgent work while ordinary work blocks all the others") {
@@ -455,7 +456,7 @@ TEST_CASE("what is left to an idle worker to publish is published before the wor
   ProcedureStore& store = *owned;
   auto executor = busy.open(std::move(owned), 1);
   for (std::ptrdiff_t i = 0; i < kMany; ++i) {
-    executor->submit_async(Job(busy.world, "waits"), {}, [&](const Result<Submitted>& submitted) {
+    executor->async().submit(Job(busy.world, "waits"), {}, [&](const Result<Submitted>& submitted) {
       if (submitted.ok()) all_known.count_down();
     });
   }
@@ -464,7 +465,7 @@ TEST_CASE("what is left to an idle worker to publish is published before the wor
   }
 
   all_known.wait();
-  while (executor->live_procedures() != 0) {
+  while (executor->inspect().live_procedures() != 0) {
     if (!store.pump()) std::this_thread::yield();
   }
 }
@@ -520,13 +521,13 @@ TEST_CASE("offloaded work that hangs keeps nobody from being told of anything el
     if (!result->status.ok()) CHECK(result->status.code() == StatusCode::kDeadlock);
   }
   SECTION("callbacks, listeners and chores are called") {
-    (void)executor->add_listener([&](const ProcedureNews& news) {
+    const auto news_heard = executor->listen([&](const ProcedureNews& news) {
       if (news.kind == ProcedureNews::Kind::kFinished && !heard.test_and_set()) called.count_down();
     });
-    executor->submit_async(Job(world, "quick"), {}, [&](const Result<Submitted>& submitted) {
+    executor->async().submit(Job(world, "quick"), {}, [&](const Result<Submitted>& submitted) {
       called.count_down();
-      executor->wait_async(submitted->id,
-                           [&](const Result<ProcedureResult>&) { called.count_down(); });
+      executor->async().wait(submitted->id,
+                             [&](const Result<ProcedureResult>&) { called.count_down(); });
     });
     called.wait();
   }
@@ -571,10 +572,10 @@ TEST_CASE("starts may be put off while the executor is being started") {
     // The committer arms its timer, beside start(). Each is earlier than the one before.
     std::latch ended(8);
     for (int i = 0; i < 8; ++i) {
-      executor->submit_async(
+      executor->async().submit(
           Job(world, "a"), {.delay = 20us - 2us * i}, [&](const Result<Submitted>& submitted) {
-            executor->wait_async(submitted->id,
-                                 [&](const Result<ProcedureResult>&) { ended.count_down(); });
+            executor->async().wait(submitted->id,
+                                   [&](const Result<ProcedureResult>&) { ended.count_down(); });
           });
     }
     executor->start();
@@ -589,8 +590,8 @@ TEST_CASE("any number of deadlines that pass at once are all met") {
   engine.open();
   constexpr std::size_t kJobs = 3000;
   for (std::size_t i = 0; i < kJobs; ++i) {
-    engine.executor().submit_async(Job(engine.world, "a"), {.delay = 1h},
-                                   [](const Result<Submitted>&) {});
+    engine.executor().async().submit(Job(engine.world, "a"), {.delay = 1h},
+                                     [](const Result<Submitted>&) {});
   }
   engine.run();
   engine.advance(1h);

@@ -119,7 +119,7 @@ TEST_CASE("one throw in a constructor costs a back-off and no attempt at the ste
   engine.advance(std::chrono::seconds(1));
   CHECK(engine.describe(id).state == ProcedureState::kWaitingTimeout);
   CHECK_FALSE(engine.describe(id).parked);
-  const auto history = *engine.executor().history(id);
+  const auto history = *engine.executor().inspect().history(id);
   REQUIRE(history.size() == 1);
   CHECK(history[0].outcome == Outcome::Kind::kRetry);
   CHECK(history[0].attempt == 1);
@@ -150,11 +150,11 @@ TEST_CASE("a constructor that goes on throwing parks its procedure, and retry_no
   CHECK_THAT(info.error.to_string(), ContainsSubstring("4 attempts to begin it, at step EXECUTE"));
   CHECK_THAT(info.error.to_string(), ContainsSubstring("thrown by the test"));
 
-  CHECK(engine.executor().retry_now(id, {.who = "anna", .why = "mended"}).ok());
+  CHECK(engine.executor().operate().retry_now(id, {.who = "anna", .why = "mended"}).ok());
   engine.run();  // it still throws: a back-off again, with as many attempts as before
   CHECK_FALSE(engine.describe(id).parked);
   place = Place::kNowhere;
-  CHECK(engine.executor().retry_now(id, {.who = "anna", .why = "mended"}).ok());
+  CHECK(engine.executor().operate().retry_now(id, {.who = "anna", .why = "mended"}).ok());
   engine.run();
   CHECK(engine.result(id).result == "ended");
 }
@@ -173,7 +173,7 @@ TEST_CASE("a constructor that throws in an undo backs off, parks, and is undone 
                                }};
   engine.open(std::move(options));
   const ProcedureId root = engine.submit("p");
-  while (engine.executor().list().size() < 2) engine.executor().run_until_idle(1);
+  while (engine.executor().inspect().list().size() < 2) engine.executor().run_until_idle(1);
   const ProcedureId child{root.value + 1};
   while (engine.describe(child).state != ProcedureState::kSuccess) {
     engine.executor().run_until_idle(1);
@@ -192,7 +192,10 @@ TEST_CASE("a constructor that throws in an undo backs off, parks, and is undone 
     CHECK_THAT(info.error.to_string(), ContainsSubstring("thrown by the test"));
   }
   place = Place::kNowhere;
-  CHECK(engine.executor().retry_now(once ? child : root, {.who = "anna", .why = "mended"}).ok());
+  CHECK(engine.executor()
+            .operate()
+            .retry_now(once ? child : root, {.who = "anna", .why = "mended"})
+            .ok());
   engine.run();
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
   CHECK(engine.result(root).status.message() == "no");
@@ -231,7 +234,7 @@ TEST_CASE("what a child throws while it is spawned fails the step that spawns it
 
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
   CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("thrown by the test"));
-  CHECK(engine.executor().list().empty());
+  CHECK(engine.executor().inspect().list().empty());
   CHECK(engine.disk->rows() - engine.disk->rows(Space::kEngine, "schema:") == 1 + 2);
 }
 
@@ -256,7 +259,7 @@ TEST_CASE("a value that cannot be moved into a step's wait may be sent again") {
       (*asked)(Fragile(left));
     }
     engine.run();
-    CHECK(engine.executor().live_procedures() == 0);
+    CHECK(engine.executor().inspect().live_procedures() == 0);
     CHECK(engine.result(id).status.ok());
   }
 }
@@ -277,7 +280,7 @@ TEST_CASE("offloaded work whose value cannot be moved ends with an error, not ne
     engine.open();
     const ProcedureId id = engine.submit("a");
     engine.run();
-    CHECK(engine.executor().live_procedures() == 0);
+    CHECK(engine.executor().inspect().live_procedures() == 0);
     CHECK(engine.result(id).status.ok());
     if (!error.ok()) CHECK_THAT(error.to_string(), ContainsSubstring("broken on the way"));
     if (moves == 0) CHECK_FALSE(error.ok());

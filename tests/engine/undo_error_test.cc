@@ -37,7 +37,7 @@ TEST_CASE("an undo in back-off is explained by its own error and step, also afte
     engine.run();
   }
 
-  const auto why = engine.executor().explain(id);
+  const auto why = engine.executor().inspect().explain(id);
   REQUIRE(why.ok());
   const Explanation::Procedure& procedure = why->procedures.front();
   CHECK(procedure.undo);
@@ -55,7 +55,7 @@ TEST_CASE("an undo in back-off is explained by its own error and step, also afte
   CHECK(info.step_name == "ONE");
   CHECK(info.error.message() == "out of stock");
   CHECK(info.undo_error.message() == "the bank is closed");
-  CHECK(engine.executor().list().front().undo_error.message() == "the bank is closed");
+  CHECK(engine.executor().inspect().list().front().undo_error.message() == "the bank is closed");
 
   engine.run_to_the_end();
   CHECK(engine.result(id).status.message() == "out of stock");
@@ -68,7 +68,7 @@ TEST_CASE("a back-off of an undo that an operator ends keeps its error until the
   const ProcedureId id = engine.submit("a");
   engine.run();
   engine.faults().hold_commit(engine.faults().commits() + 2);  // that of the second attempt
-  REQUIRE(engine.executor().retry_now(id, kNote).ok());
+  REQUIRE(engine.executor().operate().retry_now(id, kNote).ok());
   CHECK(engine.describe(id).undo_error.message() == "the bank is closed");
   engine.faults().release();
   engine.run_to_the_end();
@@ -83,7 +83,7 @@ TEST_CASE("a history says which entries were undos, live, ended and after a rest
   engine.run_to_the_end();
   if (restart) engine.crash_and_open();
 
-  const auto history = engine.executor().history(id);
+  const auto history = engine.executor().inspect().history(id);
   REQUIRE(history.ok());
   std::string words;
   for (const HistoryEntry& entry : *history) {

@@ -50,7 +50,7 @@ TEST_CASE(
   engine.run();
   const ProcedureId after = engine.submit("after");
   engine.run();
-  CHECK(engine.executor().live_procedures() == 1);
+  CHECK(engine.executor().inspect().live_procedures() == 1);
   engine.world.answer_one("later");
   engine.run();
 
@@ -73,7 +73,7 @@ TEST_CASE("an answer that comes while the record of the wait is on its way is no
   engine.run();
 
   CHECK(engine.world.journal.count("heard early") == 1);
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE("a deadline that passes while its own record is on its way is not lost either") {
@@ -173,7 +173,7 @@ TEST_CASE("being woken does not move the deadline") {
   engine.advance(4s);
 
   CHECK(engine.world.journal.count("late") == 1);
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE("after a restart a waiting step asks again at once, and keeps its deadline") {
@@ -230,9 +230,9 @@ TEST_CASE(
   if (restart) engine.crash_and_open();
   engine.run();
   // Only a restart has to believe the wall clock.
-  CHECK(engine.executor().live_procedures() == (restart && jump > 0s ? 0 : 1));
+  CHECK(engine.executor().inspect().live_procedures() == (restart && jump > 0s ? 0 : 1));
   engine.advance(10s);
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE("a timeout of nothing runs the step again, later than those that are ready") {
@@ -260,7 +260,7 @@ TEST_CASE("a step may wait for one deadline after the other, and each passes onc
   const ProcedureId id = engine.submit("a");
   engine.run();
   for (int i = 0; i < 3; ++i) {
-    CHECK(engine.executor().live_procedures() == 1);
+    CHECK(engine.executor().inspect().live_procedures() == 1);
     engine.advance(1s);
   }
   CHECK(engine.result(id).status.message() == "enough");
@@ -334,11 +334,12 @@ TEST_CASE("who waits keeps his locks: others with the same key wait, those with 
   const ProcedureId other = engine.submit("other");
   engine.run();
 
-  CHECK(engine.executor().describe(other).status().code() == StatusCode::kNotFound);  // it ended
+  CHECK(engine.executor().inspect().describe(other).status().code() ==
+        StatusCode::kNotFound);  // it ended
   CHECK(engine.world.journal.count("do same.1") == 0);
   CHECK(engine.describe(holder).holds_locks);
   CHECK_FALSE(engine.describe(same).holds_locks);
-  const auto locks = engine.executor().locks();
+  const auto locks = engine.executor().inspect().locks();
   const auto orders = std::find_if(locks.begin(), locks.end(), [](const LockInfo& lock) {
     return lock.key.name == table_key_name("shop", "orders");
   });
@@ -391,7 +392,7 @@ TEST_CASE("a lock for a step is given back while its procedure waits, and taken 
   engine.world.answer_one("now");
   engine.run();
   CHECK(engine.result(a).status.ok());
-  CHECK(engine.executor().locks().empty());
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 namespace {
@@ -432,17 +433,17 @@ TEST_CASE("while a procedure waits its fields are kept and its object is not") {
   options.registry.add<Sleeper>(world);
   auto executor = ProcedureExecutor::open(std::move(options)).value();
   std::optional<ProcedureId> id;
-  executor->submit_async(Sleeper(world), {}, [&](const Result<Submitted>& s) { id = s->id; });
+  executor->async().submit(Sleeper(world), {}, [&](const Result<Submitted>& s) { id = s->id; });
   executor->run_until_idle();
   REQUIRE(id.has_value());
-  CHECK(executor->live_procedures() == 1);
+  CHECK(executor->inspect().live_procedures() == 1);
   CHECK(Sleeper::alive == 0);
 
   world.answer_one("now");
   executor->run_until_idle();
 
   std::string result;
-  executor->wait_async(*id, [&](const Result<ProcedureResult>& r) { result = r->result; });
+  executor->async().wait(*id, [&](const Result<ProcedureResult>& r) { result = r->result; });
   executor->run_until_idle();
   CHECK(result == "kept, gone");
   CHECK(Sleeper::alive == 0);

@@ -42,7 +42,7 @@ struct Loop {
   }
 
   void bypass(ProcedureId id, Heard& heard) {
-    engine.executor().repair_async(id, RepairVerb::kBypass, kNote, [&](const Status& status) {
+    engine.executor().operate().order(id, RepairVerb::kBypass, kNote, [&](const Status& status) {
       heard = status;
       engine.world.journal.note("answered " + status.to_string());
     });
@@ -68,9 +68,9 @@ TEST_CASE("a tree that is being undone is bypassed when the undo step under way 
   std::vector<std::string> preview;
   loop.says = [&] { return answer; };
   loop.orders = [&] {
-    const ProcedureId root = engine.executor().list().front().id;
+    const ProcedureId root = engine.executor().inspect().list().front().id;
     const ProcedureId target{root.value + (by_child ? 1 : 0)};
-    const auto lines = engine.executor().preview(target, RepairVerb::kBypass);
+    const auto lines = engine.executor().operate().preview(target, RepairVerb::kBypass);
     REQUIRE(lines.status().to_string() == "OK");
     preview = *lines;
     loop.bypass(target, heard);
@@ -85,8 +85,8 @@ TEST_CASE("a tree that is being undone is bypassed when the undo step under way 
   CHECK(engine.world.journal.count("begins") == 1);
   CHECK(engine.world.journal.count("undo a.1") == 0);
   CHECK(engine.world.journal.count("undo p.1") == 0);
-  CHECK(engine.executor().locks().empty());
-  CHECK(engine.executor().audit(root)->size() == 1);
+  CHECK(engine.executor().inspect().locks().empty());
+  CHECK(engine.executor().operate().audit(root)->size() == 1);
   CHECK_THAT(preview.back(), ContainsSubstring("ends as bypassed"));
   engine.advance(2h);
   CHECK(engine.world.journal.count("begins") == 1);
@@ -102,7 +102,7 @@ TEST_CASE("crashed anywhere, an order that waits for an undo step is carried out
       std::vector<std::unique_ptr<Heard>> answers;
       loop.orders = [&] {
         answers.push_back(std::make_unique<Heard>());
-        loop.bypass(engine.executor().list().front().id, *answers.back());
+        loop.bypass(engine.executor().inspect().list().front().id, *answers.back());
       };
       engine.open();
       before ? engine.faults().crash_before(at, FaultStore::AfterCrash::kFail)
@@ -114,15 +114,15 @@ TEST_CASE("crashed anywhere, an order that waits for an undo step is carried out
       const bool was_durable =
           !answers.empty() && answers.front()->has_value() && answers.front()->value().ok();
       engine.open();
-      if (crashed && was_durable) CHECK(engine.executor().live_procedures() == 0);
+      if (crashed && was_durable) CHECK(engine.executor().inspect().live_procedures() == 0);
       const std::size_t begun = engine.world.journal.count("begins");
       const ProcedureId root = engine.submit("p", options);
       engine.run();
-      CHECK(engine.executor().live_procedures() == 0);
+      CHECK(engine.executor().inspect().live_procedures() == 0);
       if (was_durable) CHECK(engine.world.journal.count("begins") == begun);
       const ProcedureResult result = engine.result(root);
       CHECK(result.state == ProcedureState::kRolledBack);
-      const auto audit = engine.executor().audit(root);
+      const auto audit = engine.executor().operate().audit(root);
       REQUIRE(audit.status().to_string() == "OK");
       CHECK(audit->size() == (result.bypassed ? 1 : 0));
       if (result.bypassed) CHECK(engine.world.journal.count("undo p.1") == 0);
@@ -146,9 +146,10 @@ TEST_CASE("while an order waits no undo step begins, also of those that are undo
   }};
   engine.world.scripts["c"] = {.steps = 1, .undo = [&](JobRun& run) {
                                  if (run.world.journal.count("undo c.1") == 0) {
-                                   engine.executor().repair_async(
-                                       engine.executor().list().front().id, RepairVerb::kBypass,
-                                       kNote, [&](const Status& status) { heard = status; });
+                                   engine.executor().operate().order(
+                                       engine.executor().inspect().list().front().id,
+                                       RepairVerb::kBypass, kNote,
+                                       [&](const Status& status) { heard = status; });
                                  }
                                  return usual();
                                }};
@@ -158,7 +159,7 @@ TEST_CASE("while an order waits no undo step begins, also of those that are undo
   CHECK(text_of(heard) == "OK");
   CHECK(engine.result(root).bypassed);
   CHECK(engine.world.journal.count("undo c.1") == 1);
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE("an order that waits is refused when the tree ends first") {
@@ -173,7 +174,7 @@ TEST_CASE("an order that waits is refused when the tree ends first") {
             return usual();
           }};
   Heard heard;
-  loop.orders = [&] { loop.bypass(engine.executor().list().front().id, heard); };
+  loop.orders = [&] { loop.bypass(engine.executor().inspect().list().front().id, heard); };
   engine.open();
   const ProcedureId root = engine.submit("p");
   engine.run();
@@ -181,7 +182,7 @@ TEST_CASE("an order that waits is refused when the tree ends first") {
   CHECK(heard->code() == StatusCode::kFailedPrecondition);
   CHECK_THAT(heard->to_string(), ContainsSubstring("ended before it could be bypassed"));
   CHECK_FALSE(engine.result(root).bypassed);
-  CHECK(engine.executor().audit(root)->empty());
+  CHECK(engine.executor().operate().audit(root)->empty());
 }
 
 TEST_CASE("an order that waits to end a child is refused when its whole tree fails meanwhile") {
@@ -200,14 +201,14 @@ TEST_CASE("an order that waits to end a child is refused when its whole tree fai
           [&](JobRun& run) {
             if (run.step == 2 && !heard) {
               loop.bypass({root.value + 1}, heard);
-              engine.executor().abort_async(root, {.reason = "stop"},
-                                            [&](const Status& status) { aborted = status; });
+              engine.executor().async().abort(root, {.reason = "stop"},
+                                              [&](const Status& status) { aborted = status; });
             }
             return usual();
           }};
   engine.open();
-  engine.executor().submit_async(Job(engine.world, "p"), {},
-                                 [&](const Result<Submitted>& one) { root = one->id; });
+  engine.executor().async().submit(Job(engine.world, "p"), {},
+                                   [&](const Result<Submitted>& one) { root = one->id; });
   engine.run();
   CHECK(text_of(aborted) == "OK");
   REQUIRE(heard.has_value());
@@ -236,8 +237,8 @@ TEST_CASE("a child that is being undone on its own is bypassed between two of it
             return usual();
           }};
   engine.open();
-  engine.executor().submit_async(Job(engine.world, "p"), {},
-                                 [&](const Result<Submitted>& one) { root = one->id; });
+  engine.executor().async().submit(Job(engine.world, "p"), {},
+                                   [&](const Result<Submitted>& one) { root = one->id; });
   engine.run();
   CHECK(text_of(heard) == "OK");
   CHECK(engine.result(root).status.ok());
@@ -253,10 +254,10 @@ TEST_CASE("a second order waits for nothing, and a stop ends the wait of the fir
   Heard retried;
   std::optional<ProcedureId> root;
   loop.orders = [&] {
-    root = engine.executor().list().front().id;
+    root = engine.executor().inspect().list().front().id;
     loop.bypass(*root, first);
     loop.bypass(*root, second);
-    const auto explained = engine.executor().explain(*root);
+    const auto explained = engine.executor().inspect().explain(*root);
     REQUIRE(explained.ok());
     CHECK(explained->procedures.at(0).reasons.at(0).kind == WaitReason::Kind::kTreeInFlight);
   };
@@ -312,13 +313,13 @@ TEST_CASE("a tree whose undo never ends is bypassed while workers try it again a
     tries = 0;
     const ProcedureId root = executor->submit(Job(world, "p"))->id;
     for (int seen = tries; seen < 50; seen = tries) tries.wait(seen);
-    REQUIRE(executor->bypass(root, kNote).to_string() == "OK");
+    REQUIRE(executor->operate().bypass(root, kNote).to_string() == "OK");
     const auto result = executor->wait(root);
     REQUIRE(result.status().to_string() == "OK");
     REQUIRE(result->bypassed);
-    REQUIRE(executor->audit(root)->size() == 1);
+    REQUIRE(executor->operate().audit(root)->size() == 1);
   }
-  REQUIRE(executor->live_procedures() == 0);
+  REQUIRE(executor->inspect().live_procedures() == 0);
 }
 
 namespace {
@@ -378,11 +379,11 @@ struct Crowd {
     REQUIRE(engine.world.journal.count("undo bad.1") == 0);
   }
   void bypass(ProcedureId id) {
-    engine.executor().repair_async(id, RepairVerb::kBypass, kNote,
-                                   [this](const Status& status) { heard = status; });
+    engine.executor().operate().order(id, RepairVerb::kBypass, kNote,
+                                      [this](const Status& status) { heard = status; });
   }
   void go() {
-    engine.executor().signal_async(runs(), "go", {}, [](const Status&) {});
+    engine.executor().async().signal(runs(), "go", {}, [](const Status&) {});
     engine.run();
   }
   [[nodiscard]] ProcedureId gives_up() const { return {root.value + 1}; }
@@ -406,14 +407,14 @@ TEST_CASE("what gave up is bypassed while others of its tree run, wait and stand
   Heard aborted;
   crowd.orders = [&] {
     const ProcedureId target = by_root ? crowd.root : crowd.gives_up();
-    preview = joined(engine.executor().preview(target, RepairVerb::kBypass));
+    preview = joined(engine.executor().operate().preview(target, RepairVerb::kBypass));
     crowd.bypass(target);
     CHECK_FALSE(crowd.heard.has_value());
-    engine.executor().repair_async(crowd.gives_up(), RepairVerb::kRetryNow, kNote,
-                                   [&](const Status& status) { retried = status; });
-    engine.executor().abort_async(crowd.root, {.reason = "stop"},
-                                  [&](const Status& status) { aborted = status; });
-    const auto why = engine.executor().explain(crowd.in_line());
+    engine.executor().operate().order(crowd.gives_up(), RepairVerb::kRetryNow, kNote,
+                                      [&](const Status& status) { retried = status; });
+    engine.executor().async().abort(crowd.root, {.reason = "stop"},
+                                    [&](const Status& status) { aborted = status; });
+    const auto why = engine.executor().inspect().explain(crowd.in_line());
     REQUIRE(why.status().to_string() == "OK");
     const WaitReason& reason = why->procedures.at(0).reasons.at(0);
     CHECK(reason.kind == WaitReason::Kind::kTreeInFlight);
@@ -434,7 +435,7 @@ TEST_CASE("what gave up is bypassed while others of its tree run, wait and stand
   }
   engine.advance(20h);  // the lock is free
   engine.run();
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   CHECK(engine.world.journal.count("undo bad.1") == 0);
 }
 
@@ -443,14 +444,14 @@ TEST_CASE("what gave up and stands beside a line is bypassed at once, without an
   crowd.open_and_submit();
   EngineWorld& engine = crowd.engine;
   const std::size_t commits = engine.faults().commits();
-  CHECK_THAT(joined(engine.executor().preview(crowd.root, RepairVerb::kBypass)),
+  CHECK_THAT(joined(engine.executor().operate().preview(crowd.root, RepairVerb::kBypass)),
              !ContainsSubstring("the order waits"));
-  REQUIRE(engine.executor().bypass(crowd.root, kNote).to_string() == "OK");
+  REQUIRE(engine.executor().operate().bypass(crowd.root, kNote).to_string() == "OK");
   CHECK(engine.faults().commits() <= commits + 2);  // the order; the rows of the children
   engine.run();
   CHECK(engine.result(crowd.root).bypassed);
   CHECK_THAT(engine.result(crowd.root).status.to_string(), !ContainsSubstring("it had failed"));
-  CHECK(engine.executor().live_procedures() == 1);
+  CHECK(engine.executor().inspect().live_procedures() == 1);
 }
 
 TEST_CASE("crashed anywhere, an order that waits for a step that goes forward is whole or not") {
@@ -478,11 +479,11 @@ TEST_CASE("crashed anywhere, an order that waits for a step that goes forward is
         REQUIRE(engine.describe(crowd.gives_up()).parked);
         crowd.go();
         CHECK(engine.world.journal.count("do child.3") == 1);
-        REQUIRE(engine.executor().bypass(crowd.root, kNote).to_string() == "OK");
+        REQUIRE(engine.executor().operate().bypass(crowd.root, kNote).to_string() == "OK");
         engine.run();
       }
       CHECK(engine.result(crowd.root).bypassed);
-      CHECK(engine.executor().audit(crowd.root)->size() == 1);
+      CHECK(engine.executor().operate().audit(crowd.root)->size() == 1);
     }
   }
 }
@@ -498,9 +499,9 @@ TEST_CASE("what was stopped for an order is undone by its records when a wider t
   Heard aborted;
   crowd.orders = [&] {
     crowd.bypass(crowd.gives_up());
-    engine.executor().abort_async({crowd.root.value - 1}, {.reason = "stop"},
-                                  [&](const Status& status) { aborted = status; });
-    engine.executor().signal_async({crowd.root.value + 3}, "late", {}, [](const Status&) {});
+    engine.executor().async().abort({crowd.root.value - 1}, {.reason = "stop"},
+                                    [&](const Status& status) { aborted = status; });
+    engine.executor().async().signal({crowd.root.value + 3}, "late", {}, [](const Status&) {});
   };
   engine.open();
   engine.submit("keeps");
@@ -527,7 +528,7 @@ TEST_CASE("what was stopped for an order is undone by its records when a wider t
   }
   CHECK(engine.world.journal.count("undo in line.1") == 0);
   CHECK(engine.world.journal.count("undo child.1") == 0);
-  CHECK(engine.executor().audit(top)->size() == 1);  // the abort
+  CHECK(engine.executor().operate().audit(top)->size() == 1);  // the abort
 }
 
 TEST_CASE("what gave up is not bypassed while it is just being retried or skipped") {
@@ -536,8 +537,8 @@ TEST_CASE("what gave up is not bypassed while it is just being retried or skippe
   crowd.open_and_submit();
   engine.faults().hold_commit(engine.faults().commits() + 1);
   Heard skipped;
-  engine.executor().repair_async(crowd.gives_up(), RepairVerb::kSkipStep, kNote,
-                                 [&](const Status& status) { skipped = status; });
+  engine.executor().operate().order(crowd.gives_up(), RepairVerb::kSkipStep, kNote,
+                                    [&](const Status& status) { skipped = status; });
   crowd.bypass(crowd.root);
   engine.run();
   CHECK_THAT(text_of(crowd.heard), ContainsSubstring("UNAVAILABLE"));

@@ -85,7 +85,7 @@ TEST_CASE("a step that runs too long is reported once, with its name and for how
   runs.get_future().wait();
 
   world.engine.clock->advance(9s);
-  const auto running = executor.running();
+  const auto running = executor.inspect().running();
   REQUIRE(running.size() == 1);
   CHECK(running[0].id == id);
   CHECK(running[0].step_name == "TWO");
@@ -103,7 +103,7 @@ TEST_CASE("a step that runs too long is reported once, with its name and for how
   CHECK(executor.wait(id).ok());
   executor.stop();
   CHECK(reports == 1);
-  CHECK(executor.running().empty());
+  CHECK(executor.inspect().running().empty());
 }
 
 TEST_CASE("a wall clock that jumps does not make a step stuck") {
@@ -139,8 +139,8 @@ TEST_CASE("listeners hear what becomes durable, in its order, of roots and child
   }};
   engine.open();
   std::vector<std::string> heard;
-  const ListenerId listener = *engine.executor().add_listener(
-      [&](const ProcedureNews& news) { heard.push_back(in_words(news)); });
+  Subscription news =
+      *engine.executor().listen([&](const ProcedureNews& one) { heard.push_back(in_words(one)); });
   engine.submit("parent");
   engine.run();
   engine.submit("fails");
@@ -149,8 +149,7 @@ TEST_CASE("listeners hear what becomes durable, in its order, of roots and child
   CHECK(heard == Entries{"added 1 RUNNABLE", "added 2 RUNNABLE", "finished 2 SUCCESS",
                          "finished 1 SUCCESS", "added 3 RUNNABLE",
                          "finished 3 ROLLEDBACK out of stock"});
-  engine.executor().remove_listener(listener);
-  engine.executor().remove_listener(listener);
+  news = {};
   engine.submit("child");
   engine.run();
   CHECK(heard.size() == 6);
@@ -165,7 +164,8 @@ TEST_CASE("a listener hears of what is parked and what is quarantined") {
                                    .undo = [](JobRun&) { return Say::fail("cannot"); }};
   engine.open();
   std::vector<ProcedureNews> heard;
-  (void)engine.executor().add_listener([&](const ProcedureNews& news) { heard.push_back(news); });
+  const auto news =
+      engine.executor().listen([&](const ProcedureNews& one) { heard.push_back(one); });
   const ProcedureId id = engine.submit("stuck");
   engine.run();
 
@@ -180,10 +180,10 @@ TEST_CASE("a listener that throws is logged and harms neither the others nor the
   engine.world.scripts["a"] = {.steps = 1};
   engine.open();
   int heard = 0;
-  (void)engine.executor().add_listener(
-      [](const ProcedureNews&) { throw std::runtime_error("deaf"); });
-  (void)engine.executor().add_listener([&](const ProcedureNews&) { ++heard; });
-  (void)engine.executor().add_listener([](const ProcedureNews&) { throw 7; });
+  const auto first =
+      engine.executor().listen([](const ProcedureNews&) { throw std::runtime_error("deaf"); });
+  const auto second = engine.executor().listen([&](const ProcedureNews&) { ++heard; });
+  const auto third = engine.executor().listen([](const ProcedureNews&) { throw 7; });
   const ProcedureId id = engine.submit("a");
   engine.run();
   CHECK(engine.result(id).status.ok());
@@ -191,19 +191,19 @@ TEST_CASE("a listener that throws is logged and harms neither the others nor the
   CHECK(logged(engine, "a listener, told of procedure 1, threw: deaf"));
 }
 
-TEST_CASE("a listener may remove itself, and call the executor, while it runs") {
+TEST_CASE("a listener may end its own subscription, and call the executor, while it runs") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.steps = 1};
   engine.open();
   int heard = 0;
-  ListenerId self;
-  self = *engine.executor().add_listener([&](const ProcedureNews& news) {
+  Subscription self;
+  self = *engine.executor().listen([&](const ProcedureNews& news) {
     ++heard;
-    (void)engine.executor().list();
-    (void)engine.executor().explain(news.id);
-    engine.executor().remove_listener(self);
+    (void)engine.executor().inspect().list();
+    (void)engine.executor().inspect().explain(news.id);
+    self = {};
     if (heard == 1) {
-      engine.executor().submit_async(Job(engine.world, "a"), {}, [](const Result<Submitted>&) {});
+      engine.executor().async().submit(Job(engine.world, "a"), {}, [](const Result<Submitted>&) {});
     }
   });
   engine.submit("a");
@@ -212,7 +212,8 @@ TEST_CASE("a listener may remove itself, and call the executor, while it runs") 
   CHECK(engine.result({2}).status.ok());
 }
 
-TEST_CASE("who removes a listener on his own thread waits for the call that is under way") {
+TEST_CASE(
+    "whoever ends a subscription on a thread of the host waits for the call that is under way") {
   ThreadedWorld world;
   world.engine.world.scripts["a"] = {.steps = 1};
   ProcedureExecutor& executor = world.open(world.options());
@@ -220,7 +221,7 @@ TEST_CASE("who removes a listener on his own thread waits for the call that is u
   std::latch may_leave(1);
   std::atomic<bool> left = false;
   std::atomic<bool> first = true;
-  const ListenerId listener = *executor.add_listener([&](const ProcedureNews&) {
+  Subscription news = *executor.listen([&](const ProcedureNews&) {
     if (!first.exchange(false)) return;
     entered.set_value();
     may_leave.wait();
@@ -229,7 +230,7 @@ TEST_CASE("who removes a listener on his own thread waits for the call that is u
   const ProcedureId id = executor.submit(Job(world.engine.world, "a"))->id;
   entered.get_future().wait();
   std::thread remover([&] {
-    executor.remove_listener(listener);
+    news = {};
     CHECK(left);
   });
   may_leave.count_down();
@@ -251,7 +252,7 @@ TEST_CASE("a listener that hangs keeps neither callbacks nor offloaded work from
   std::latch hangs(1);
   std::latch may_end(1);
   std::atomic<int> heard = 0;
-  (void)executor.add_listener([&](const ProcedureNews&) {
+  const auto news = executor.listen([&](const ProcedureNews&) {
     if (heard++ != 0) return;
     hangs.count_down();
     may_end.wait();
@@ -261,7 +262,7 @@ TEST_CASE("a listener that hangs keeps neither callbacks nor offloaded work from
 
   const auto offloads = executor.submit(Job(world.engine.world, "offloads"));
   std::latch called(1);
-  executor.wait_async(offloads->id, [&](const Result<ProcedureResult>&) { called.count_down(); });
+  executor.async().wait(offloads->id, [&](const Result<ProcedureResult>&) { called.count_down(); });
   called.wait();  // for ever, if it stood behind the listener
   CHECK(heard == 1);
   may_end.count_down();
@@ -288,19 +289,19 @@ TEST_CASE(
   std::latch heard(2);
   int finished = 0;  // of the one thread that tells news
   for (unsigned i = 0; i < threads; ++i) {
-    executor.submit_async(Job(world.engine.world, "quick"), {}, [&](const Result<Submitted>&) {
+    executor.async().submit(Job(world.engine.world, "quick"), {}, [&](const Result<Submitted>&) {
       hang.count_down();
       may_end.wait();
     });
   }
   hang.wait();
 
-  (void)executor.add_listener([&](const ProcedureNews& news) {
+  const auto news = executor.listen([&](const ProcedureNews& one) {
     // The quick ones may be among them.
-    if (news.kind == ProcedureNews::Kind::kFinished && ++finished <= 2) heard.count_down();
+    if (one.kind == ProcedureNews::Kind::kFinished && ++finished <= 2) heard.count_down();
   });
   std::latch ran(1);
-  const ChoreId chore = *executor.add_chore("once", 1s, [&] { ran.count_down(); });
+  Chore chore = *executor.add_chore("once", 1s, [&] { ran.count_down(); });
   const auto first = executor.submit(Job(world.engine.world, "offloads"));
   const auto second = executor.submit(Job(world.engine.world, "offloads"));
   CHECK(executor.wait(first->id)->status.ok());  // for ever, if the callbacks had all threads
@@ -308,7 +309,7 @@ TEST_CASE(
   heard.wait();
   world.engine.clock->advance(1s);
   ran.wait();
-  executor.remove_chore(chore);
+  chore = {};
   may_end.count_down();
   executor.stop();  // the callbacks that hung look at what ends here
 }
@@ -319,9 +320,9 @@ TEST_CASE("a host without threads tells listeners a batch at a time, between oth
   engine.open();
   int heard = 0;
   std::optional<int> heard_before_callback;
-  (void)engine.executor().add_listener([&](const ProcedureNews&) { ++heard; });
+  const auto news = engine.executor().listen([&](const ProcedureNews&) { ++heard; });
   for (int i = 0; i < 500; ++i) {
-    engine.executor().submit_async(Job(engine.world, "quick"), {}, [&](const Result<Submitted>&) {
+    engine.executor().async().submit(Job(engine.world, "quick"), {}, [&](const Result<Submitted>&) {
       if (!heard_before_callback) heard_before_callback = heard;
     });
   }
@@ -341,12 +342,13 @@ TEST_CASE("news that a listener is too slow for are counted and not kept") {
   engine.open();
   std::size_t heard = 0;
   std::vector<std::uint64_t> missed;
-  (void)engine.executor().add_listener([&](const ProcedureNews& news) {
+  const auto news = engine.executor().listen([&](const ProcedureNews& one) {
     ++heard;
-    if (news.missed != 0) missed.push_back(news.missed);
+    if (one.missed != 0) missed.push_back(one.missed);
   });
   for (std::size_t i = 0; i < kMany; ++i) {
-    engine.executor().submit_async(Job(engine.world, "quick"), {}, [](const Result<Submitted>&) {});
+    engine.executor().async().submit(Job(engine.world, "quick"), {},
+                                     [](const Result<Submitted>&) {});
   }
   while (engine.store().pump()) {  // as much happens as can before anybody is told
   }
@@ -360,13 +362,12 @@ TEST_CASE("news that a listener is too slow for are counted and not kept") {
   CHECK(logged(engine, "news were not told to listeners"));
 }
 
-TEST_CASE(
-    "a chore runs period after period on the pool, also after it threw, until it is removed") {
+TEST_CASE("a chore runs period after period on the pool, also after it threw, until it is ended") {
   EngineWorld engine;
   engine.open();
   const std::size_t commits = engine.faults().commits();
   int runs = 0;
-  const ChoreId chore = *engine.executor().add_chore("sweeper", 10s, [&] {
+  Chore chore = *engine.executor().add_chore("sweeper", 10s, [&] {
     if (++runs == 2) throw std::runtime_error("broom broke");
   });
   engine.advance(9s);
@@ -378,30 +379,29 @@ TEST_CASE(
   CHECK(logged(engine, "chore 'sweeper' threw: broom broke"));
   engine.advance(1h);  // late by 359 periods: once is enough
   CHECK(runs == 3);
-  engine.executor().remove_chore(chore);
-  engine.executor().remove_chore(chore);
+  chore = {};
   engine.advance(1h);
   CHECK(runs == 3);
   CHECK(engine.faults().commits() == commits);  // nothing of it is kept
 }
 
-TEST_CASE("a chore may remove itself, and is silent once the executor has stopped") {
+TEST_CASE("a chore may end itself, and is silent once the executor has stopped") {
   ThreadedWorld world;
   ProcedureExecutor& executor = world.open(world.options());
   std::atomic<int> runs = 0;
   std::promise<void> ran;
-  ChoreId self;
+  Chore self;
   std::promise<void> known;
   auto ready = known.get_future().share();
   self = *executor.add_chore("once", 1s, [&, ready] {
     ready.wait();
     ++runs;
-    executor.remove_chore(self);
+    self = {};
     ran.set_value();
   });
   known.set_value();
   std::atomic<int> others = 0;
-  (void)executor.add_chore("other", 10s, [&] { ++others; });
+  const auto other = executor.add_chore("other", 10s, [&] { ++others; });
   world.engine.clock->advance(1s);
   ran.get_future().wait();
   world.engine.clock->advance(1s);
@@ -409,6 +409,89 @@ TEST_CASE("a chore may remove itself, and is silent once the executor has stoppe
   world.engine.clock->advance(1h);
   CHECK(runs == 1);
   CHECK(others == 0);
+}
+
+TEST_CASE("a listener and a chore end with their handles, and what they hold is freed then") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1};
+  engine.open();
+  int calls = 0;
+  const auto held = std::make_shared<int>();
+  {
+    const auto news = engine.executor().listen([&, held](const ProcedureNews&) { ++calls; });
+    const auto chore = engine.executor().add_chore("sweeper", 10s, [&, held] { ++calls; });
+    engine.submit("a");
+    engine.advance(10s);
+    CHECK(calls == 3);  // added, finished, and the chore
+  }
+  CHECK(held.use_count() == 1);
+  engine.submit("a");
+  engine.advance(1h);
+  CHECK(calls == 3);
+}
+
+TEST_CASE("a handle that is moved from ends nothing, and one that is assigned to ends its own") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1};
+  engine.open();
+  int first = 0;
+  int second = 0;
+  Subscription kept = *engine.executor().listen([&](const ProcedureNews&) { ++first; });
+  {
+    Subscription moved_from = std::move(kept);
+    kept = std::move(moved_from);
+  }
+  engine.submit("a");
+  engine.run();
+  CHECK(first == 2);
+
+  kept = *engine.executor().listen([&](const ProcedureNews&) { ++second; });
+  engine.submit("a");
+  engine.run();
+  CHECK(first == 2);
+  CHECK(second == 2);
+}
+
+TEST_CASE("a handle may outlive its executor, which frees what the listener and the chore hold") {
+  EngineWorld engine;
+  engine.open();
+  const auto held = std::make_shared<int>();
+  Subscription news = *engine.executor().listen([held](const ProcedureNews&) {});
+  Chore chore = *engine.executor().add_chore("sweeper", 10s, [held] {});
+  engine.close();
+  CHECK(held.use_count() == 1);
+  int heard = 0;
+  engine.open();
+  Subscription other = *engine.executor().listen([&](const ProcedureNews&) { ++heard; });
+  news = {};  // ends nothing of the next executor, whose first listener has the same number
+  chore = {};
+  engine.world.scripts["a"] = {.steps = 1};
+  engine.submit("a");
+  engine.run();
+  CHECK(heard == 2);
+}
+
+TEST_CASE("a handle may end while its executor is being destroyed") {
+  for (int round = 0; round < 50; ++round) {
+    ThreadedWorld world;
+    world.engine.world.scripts["a"] = {.steps = 1};
+    std::latch begin(2);
+    std::thread host;
+    {
+      ProcedureExecutor& executor = world.open(world.options());
+      Subscription news = *executor.listen([](const ProcedureNews&) {});
+      Chore chore = *executor.add_chore("sweeper", 1ms, [] {});
+      CHECK(executor.submit(Job(world.engine.world, "a")).ok());
+      host = std::thread([&begin, news = std::move(news), chore = std::move(chore)]() mutable {
+        begin.arrive_and_wait();
+        news = {};
+        chore = {};
+      });
+    }
+    begin.arrive_and_wait();
+    world.executor.reset();
+    host.join();
+  }
 }
 
 }  // namespace pv2::testing

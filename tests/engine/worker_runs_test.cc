@@ -167,7 +167,7 @@ TEST_CASE("no step of a tree begins after its abort was answered") {
   CHECK(executor->wait(root)->status.code() == StatusCode::kAborted);
   CHECK(crowd.begun == 1);
   CHECK(world.journal.count("undo one of many.1") == 1);
-  CHECK(executor->locks().empty());
+  CHECK(executor->inspect().locks().empty());
   others_may_end.count_down();
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("an abort takes what has not begun out of a run and leaves the others 
   engine.world.scripts["parent"] = {.children = {"aborts", "child", "child", "child"}};
   engine.world.scripts["child"] = {.steps = 1};
   engine.world.scripts["aborts"] = {.steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
-                                      engine.executor().abort_async(
+                                      engine.executor().async().abort(
                                           root, {}, [&](const Status& s) { answers.push_back(s); });
                                       while (engine.store().pump()) {
                                       }
@@ -229,7 +229,7 @@ TEST_CASE("an undo that a worker has polled is kept when another tree fails mean
   ProcedureId other;
   engine.world.scripts["parent"] = {
       .children = {"left", "fails"}, .undo = [&](JobRun&) -> std::optional<Outcome> {
-        engine.executor().abort_async(other, {}, [](const Status&) {});
+        engine.executor().async().abort(other, {}, [](const Status&) {});
         engine.executor().run_until_idle(1);
         return std::nullopt;
       }};
@@ -259,7 +259,7 @@ TEST_CASE("a meta procedure waits for the step that runs and not for the run of 
   engine.world.scripts["meta"] = {.steps = 1, .locks = meta()};
   engine.world.scripts["first"] = {.steps = 1,
                                    .run = [&](JobRun&) -> std::optional<Outcome> {
-                                     engine.executor().submit_async(
+                                     engine.executor().async().submit(
                                          Job(engine.world, "meta"), {},
                                          [](const Result<Submitted>&) {});
                                      while (engine.store().pump()) {
@@ -280,7 +280,7 @@ TEST_CASE("a meta procedure waits for the step that runs and not for the run of 
   engine.run();
 
   CHECK(engine.journal() == expected);  // those that went back kept their order
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE("a meta procedure that waits for a lock does not wait for the run of its holder") {
@@ -290,7 +290,7 @@ TEST_CASE("a meta procedure that waits for a lock does not wait for the run of i
   engine.world.scripts["meta"] = {.steps = 1, .locks = both};
   engine.world.scripts["first"] = {.steps = 1,
                                    .run = [&](JobRun&) -> std::optional<Outcome> {
-                                     engine.executor().submit_async(
+                                     engine.executor().async().submit(
                                          Job(engine.world, "meta"), {},
                                          [](const Result<Submitted>&) {});
                                      while (engine.store().pump()) {
@@ -331,7 +331,7 @@ TEST_CASE(
                                     .locks = table("goods")};
   engine.world.scripts["first"] = {.steps = 1,
                                    .run = [&](JobRun&) -> std::optional<Outcome> {
-                                     engine.executor().submit_async(
+                                     engine.executor().async().submit(
                                          Job(engine.world, "meta"), {},
                                          [](const Result<Submitted>&) {});
                                      while (engine.store().pump()) {
@@ -348,7 +348,7 @@ TEST_CASE(
   engine.run();
   CHECK(grants_seen == 1);
   CHECK(engine.world.journal.count("do meta.1") == 2);
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
 TEST_CASE("an idle reserved worker takes over the top work that another worker has polled") {
@@ -403,7 +403,7 @@ TEST_CASE("an idle reserved worker takes over the top work that another worker h
   reserved_gate.count_down();
 
   for (const ProcedureId id : ids) {
-    executor->wait_async(id, [&](const Result<ProcedureResult>& result) {
+    executor->async().wait(id, [&](const Result<ProcedureResult>& result) {
       if (result.ok() && result->status.ok() && ++ended < kRun) others_ended.count_down();
     });
   }

@@ -5,6 +5,9 @@
 // executor must refuse with a reason and leave every row as it was, or run. If it runs, it still
 // knows every procedure whose rows were left alone, whatever happened to the others.
 
+#include <pv2/engine/async_executor.h>
+#include <pv2/engine/inspection.h>
+#include <pv2/engine/operator_console.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/store/memory_procedure_store.h>
 
@@ -115,7 +118,7 @@ struct Template {
     const auto disk = std::make_shared<MemoryDisk>();
     auto executor = must_open(
         ProcedureExecutor::open(options_for(world, disk, std::make_shared<ManualClock>())));
-    (void)executor->set_type_limit(Job::kType, 50);
+    (void)executor->operate().set_type_limit(Job::kType, 50);
     std::uint64_t nonce = 0;
     const auto submit = [&](auto job) {
       (void)executor->submit(std::move(job), {.nonce = {1, ++nonce}, .owner = "fuzz"});
@@ -130,8 +133,8 @@ struct Template {
     executor->run_until_idle(1);
     submit(Job(world, "witness"));
     // The abort is durable, but its tree is not undone yet, so its message is still there.
-    executor->abort_async(ProcedureId{2}, {.reason = "to have one", .who = "fuzz"},
-                          [](const auto&) {});
+    executor->async().abort(ProcedureId{2}, {.reason = "to have one", .who = "fuzz"},
+                            [](const auto&) {});
     executor->run_until_idle(1);
 
     class NoSink final : public CommitSink {
@@ -281,10 +284,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   for (const std::uint64_t id : sound.roots) {
     if (!untouched(rows, sound, id)) continue;
-    bool known = executor.describe(ProcedureId{id}).ok();
+    bool known = executor.inspect().describe(ProcedureId{id}).ok();
     if (!known) {
-      executor.wait_async(ProcedureId{id},
-                          [&](const Result<ProcedureResult>& result) { known = result.ok(); });
+      executor.async().wait(ProcedureId{id},
+                            [&](const Result<ProcedureResult>& result) { known = result.ok(); });
       executor.run_until_idle(1);
     }
     PV2_ASSERT(known || !executor.health().ok(), "a procedure whose rows were left alone is there");

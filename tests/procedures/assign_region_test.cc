@@ -3,6 +3,7 @@
 // AssignRegion against servers that refuse, are not reached, do not answer, or die: which server
 // gets the region, and that no two ever have it.
 
+#include <pv2/engine/inspection.h>
 #include <pv2/procedures/assign_region.h>
 #include <pv2/procedures/create_table.h>
 #include <pv2/procedures/server_crash.h>
@@ -162,7 +163,7 @@ TEST_CASE("without a live server an assignment waits, says why, and goes on when
   executor.open();
   const auto id = executor.submit(CreateTable(cluster.ports(), table_t()));
   for (int second = 0; second < 30; ++second) executor.advance(std::chrono::seconds(1));
-  const auto live = executor->list();
+  const auto live = executor->inspect().list();
   REQUIRE(live.size() == 2);
   CHECK(live[1].step_name == "CHOOSE_SERVER");
   CHECK(live[1].attempt > 5);

@@ -6,6 +6,8 @@
 
 #include "support/crash_everywhere.h"
 
+#include <pv2/engine/async_executor.h>
+#include <pv2/engine/inspection.h>
 #include <pv2/procedures/create_table.h>
 #include <pv2/procedures/memory_cluster.h>
 #include <pv2/procedures/server_crash.h>
@@ -35,16 +37,17 @@ struct Client {
 
   template <class P>
   void begin_life(ProcedureExecutor& executor, P procedure) const {
-    executor.submit_async(std::move(procedure), {.nonce = nonce},
-                          [known = id, ended = result, &executor](Result<Submitted> submitted) {
-                            if (!submitted.ok()) return;  // the life ended first
-                            // Promised once is promised for ever.
-                            if (*known) CHECK(**known == submitted->id);
-                            *known = submitted->id;
-                            executor.wait_async(submitted->id, [ended](Result<ProcedureResult> r) {
-                              if (r.ok()) *ended = *r;
+    executor.async().submit(std::move(procedure), {.nonce = nonce},
+                            [known = id, ended = result, &executor](Result<Submitted> submitted) {
+                              if (!submitted.ok()) return;  // the life ended first
+                              // Promised once is promised for ever.
+                              if (*known) CHECK(**known == submitted->id);
+                              *known = submitted->id;
+                              executor.async().wait(submitted->id,
+                                                    [ended](Result<ProcedureResult> r) {
+                                                      if (r.ok()) *ended = *r;
+                                                    });
                             });
-                          });
   }
   void check_success() const {
     REQUIRE(result->has_value());
@@ -85,8 +88,8 @@ class ClusterStory final : public CrashStory {
     REQUIRE(left.tables.size() == 1);
     CHECK(left.regions.size() == 2);
     for (const RegionRow& row : left.regions) CHECK(row.server != *dead_);
-    CHECK(end.executor.locks().empty());
-    CHECK(end.executor.live_procedures() == 0);
+    CHECK(end.executor.inspect().locks().empty());
+    CHECK(end.executor.inspect().live_procedures() == 0);
   }
 
  private:

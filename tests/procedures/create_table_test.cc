@@ -3,6 +3,7 @@
 // CreateTable on a cluster in memory: what it leaves behind, what it refuses, and how it gets
 // through each kind of failure behind the point of no return.
 
+#include <pv2/engine/inspection.h>
 #include <pv2/procedures/create_table.h>
 
 #include <algorithm>
@@ -106,7 +107,7 @@ TEST_CASE("CreateTable refuses what it cannot make, and changes nothing") {
   CHECK(result.status.code() == StatusCode::kInvalidArgument);
   CHECK_THAT(std::string(result.status.message()), ContainsSubstring(refused.why));
   CHECK(cluster.snapshot().effects.empty());
-  CHECK(executor->locks().empty());
+  CHECK(executor->inspect().locks().empty());
 }
 
 TEST_CASE("the second of two CreateTables of one table fails because the table exists") {
@@ -189,7 +190,7 @@ TEST_CASE("after a restart the regions have the ids that were decided before") {
   cluster.fail_next(ClusterCall::kWriteLayout, ClusterFault::kHalf);
   const auto id = executor.submit(create(cluster));
   executor.settle();
-  REQUIRE(executor->describe(*id)->step_name == "WRITE_FS_LAYOUT");
+  REQUIRE(executor->inspect().describe(*id)->step_name == "WRITE_FS_LAYOUT");
   const std::vector<std::string> half = cluster.snapshot().directories.at(0).regions;
 
   executor.crash();

@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include <pv2/engine/async_executor.h>
+#include <pv2/engine/inspection.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/procedures/memory_cluster.h>
 #include <pv2/store/memory_procedure_store.h>
@@ -83,7 +85,7 @@ class DeterministicExecutor {
   /// Runs until nothing is live, the store has failed, or two simulated minutes have passed.
   void run() const {
     settle();
-    for (int second = 0; second < 120 && executor_->live_procedures() > 0; ++second) {
+    for (int second = 0; second < 120 && executor_->inspect().live_procedures() > 0; ++second) {
       if (!executor_->health().ok()) return;
       advance(std::chrono::seconds(1));
     }
@@ -94,8 +96,8 @@ class DeterministicExecutor {
   template <class P>
   Result<ProcedureId> submit(P procedure, Nonce nonce = {}) const {
     auto answer = std::make_shared<std::optional<Result<Submitted>>>();
-    executor_->submit_async(std::move(procedure), {.nonce = nonce, .owner = {}},
-                            [answer](Result<Submitted> result) { *answer = std::move(result); });
+    executor_->async().submit(std::move(procedure), {.nonce = nonce, .owner = {}},
+                              [answer](Result<Submitted> result) { *answer = std::move(result); });
     executor_->run_until_idle(0);
     if (!*answer) executor_->run_until_idle(1);
     if (!*answer) return Status(StatusCode::kUnknownOutcome, "the store did not answer");

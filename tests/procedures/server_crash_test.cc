@@ -2,6 +2,7 @@
 //
 // ServerCrash: everything moves off a dead server, once, whatever else is going on.
 
+#include <pv2/engine/inspection.h>
 #include <pv2/procedures/create_table.h>
 #include <pv2/procedures/server_crash.h>
 
@@ -161,7 +162,7 @@ TEST_CASE(
       story.cluster.ports(), TableDescriptor{{"default", "second"}, {"f1"}}, even_split_keys(4)));
   story.executor.settle();
   story.cluster.kill_server(dying);
-  REQUIRE(story.executor->describe(*create)->state == ProcedureState::kWaiting);
+  REQUIRE(story.executor->inspect().describe(*create)->state == ProcedureState::kWaiting);
 
   const auto crash = story.report_crash(dying);
   story.executor.run();

@@ -5,6 +5,10 @@
 
 #include "simulation/mixed_story.h"
 
+#include <pv2/engine/async_executor.h>
+#include <pv2/engine/inspection.h>
+#include <pv2/engine/operator_console.h>
+
 #include <algorithm>
 #include <array>
 
@@ -164,10 +168,10 @@ void MixedStory::operate(std::size_t index, ProcedureExecutor& executor) {
     }
     case Kind::kUnkeyed:
       return with_task(world_, operation.client, [&](auto task) {
-        executor.submit_async(std::move(task), {}, [](const Result<Submitted>&) {});
+        executor.async().submit(std::move(task), {}, [](const Result<Submitted>&) {});
       });
     case Kind::kLimit:
-      static_cast<void>(executor.set_type_limit("sim.Task", limit_of(operation)));
+      static_cast<void>(executor.operate().set_type_limit("sim.Task", limit_of(operation)));
       return;
     case Kind::kKeyLimit:
       return key_limits_.set(key_of(operation), limit_of(operation), executor);
@@ -175,17 +179,18 @@ void MixedStory::operate(std::size_t index, ProcedureExecutor& executor) {
       const Client& client = clients_[operation.client];
       // A nonce can be misused only if it is known to be taken and will stay taken.
       if (!client.keyed.id() || client.acknowledges) return;
-      executor.submit_async(Task<TaskSpec::Kind::kUndoable>(world_, client.root + 1'000'000),
-                            {.nonce = client.keyed.nonce()},
-                            [this](const Result<Submitted>& answer) {
-                              if (answer.ok()) found_.push_back("a nonce was used for two things");
-                            });
+      executor.async().submit(Task<TaskSpec::Kind::kUndoable>(world_, client.root + 1'000'000),
+                              {.nonce = client.keyed.nonce()},
+                              [this](const Result<Submitted>& answer) {
+                                if (answer.ok())
+                                  found_.push_back("a nonce was used for two things");
+                              });
       return;
     }
     case Kind::kAbort:
       return abort(clients_[operation.client], executor);
     case Kind::kAskUnknown:
-      return executor.wait_async(ProcedureId{UINT64_MAX}, [this](const auto& answer) {
+      return executor.async().wait(ProcedureId{UINT64_MAX}, [this](const auto& answer) {
         if (answer.ok()) found_.push_back("a procedure that never was has a result");
       });
     case Kind::kSignal:
@@ -228,7 +233,7 @@ void MixedStory::interfere(std::uint64_t choices, ProcedureExecutor& executor) {
 
 // A tree that goes forward would refuse the bypass. If undo steps are under way, the order waits.
 bool MixedStory::bypass_what_is_undone(ProcedureExecutor& executor) {
-  for (const ProcedureInfo& info : executor.list()) {
+  for (const ProcedureInfo& info : executor.inspect().list()) {
     if (info.state != ProcedureState::kFailed || info.parked) continue;
     const auto root = world_.members().find(info.root.value);
     if (root == world_.members().end()) continue;
@@ -249,8 +254,8 @@ void MixedStory::abort(const Client& client, ProcedureExecutor& executor) {
   if (!client.keyed.id()) return;
   world_.may_be_aborted(client.root);
   Abort& abort = aborts_[client.root];
-  executor.abort_async(client.keyed.id(), {.reason = "simulated", .who = "client"},
-                       [&abort](const Status& status) { abort.accepted |= status.ok(); });
+  executor.async().abort(client.keyed.id(), {.reason = "simulated", .who = "client"},
+                         [&abort](const Status& status) { abort.accepted |= status.ok(); });
 }
 
 std::optional<std::uint32_t> MixedStory::limit_of(const Operation& operation) {
@@ -280,7 +285,8 @@ bool MixedStory::wind_up(ProcedureExecutor& executor) {
   bool did = false;
   for (Client& client : clients_) {
     if (!client.began || client.keyed.id() || client.keyed.refused().ok()) continue;
-    if (executor.live_procedures() != 0) continue;  // what caused the refusal is still there
+    if (executor.inspect().live_procedures() != 0)
+      continue;  // what caused the refusal is still there
     submit(client, executor);
     did = true;
   }
@@ -310,7 +316,7 @@ bool MixedStory::repair_the_rest(ProcedureExecutor& executor) {
   for (const std::uint64_t root : parked_) {
     const auto member = world_.members().find(root);
     // The procedure of the order is busy just now: try again later.
-    const Status now = executor.preview(ProcedureId{root}, last_order()).status();
+    const Status now = executor.operate().preview(ProcedureId{root}, last_order()).status();
     if (now.code() == StatusCode::kUnavailable) {
       try_again_later_ = true;
       continue;
@@ -325,7 +331,7 @@ bool MixedStory::repair_the_rest(ProcedureExecutor& executor) {
 }
 
 void MixedStory::check(ProcedureExecutor& executor, Findings& findings) {
-  const auto list = executor.list();
+  const auto list = executor.inspect().list();
   parked_.clear();
   for (const ProcedureInfo& info : list) {
     if (info.parked) parked_.insert(info.root.value);

@@ -3,6 +3,9 @@
 // What must be true when nothing moves any more: what each client was told, what is left of each
 // tree, and every row.
 
+#include <pv2/engine/inspection.h>
+#include <pv2/engine/operator_console.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -32,8 +35,9 @@ void MixedStory::check_repaired(SimulationEnd& end) {
   }
   const ProcedureId root{*parked_.begin()};
   std::string words = "something is parked, and no order helps; " +
-                      end.executor.preview(root, last_order()).status().to_string();
-  for (const ProcedureInfo& info : end.executor.list()) words += "\n    " + in_words(info);
+                      end.executor.operate().preview(root, last_order()).status().to_string();
+  for (const ProcedureInfo& info : end.executor.inspect().list())
+    words += "\n    " + in_words(info);
   end.findings.add(std::move(words));
 }
 
@@ -47,7 +51,7 @@ void MixedStory::check_client(const Client& client, SimulationEnd& end) {
     return;
   }
   if (!keyed.result()) {
-    const auto info = end.executor.describe(keyed.id());
+    const auto info = end.executor.inspect().describe(keyed.id());
     // A circle of trees that wait for each other while all are being undone is opened by parking
     // one.
     const bool may_park = fate.may_park || fate.may_wait_in_a_circle;

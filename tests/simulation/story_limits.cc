@@ -4,6 +4,9 @@
 
 #include "simulation/story_limits.h"
 
+#include <pv2/engine/inspection.h>
+#include <pv2/engine/operator_console.h>
+
 #include <algorithm>
 #include <set>
 #include <vector>
@@ -23,21 +26,21 @@ std::size_t StoryLimits::holders_of(const LockInfo* lock, ProcedureExecutor& exe
   if (lock == nullptr) return 0;
   std::set<std::uint64_t> trees;
   for (const LockInfo::Party& party : lock->holders) {
-    const auto info = executor.describe(party.id);
+    const auto info = executor.inspect().describe(party.id);
     if (info.ok()) trees.insert(info->root.value);  // else its record is about to become durable
   }
   return trees.size();
 }
 
 void StoryLimits::set(const ResourceKey& key, Limit limit, ProcedureExecutor& executor) {
-  const bool done = executor.set_limit(key, limit).ok();
-  const std::vector<LockInfo> locks = executor.locks();
+  const bool done = executor.operate().set_limit(key, limit).ok();
+  const std::vector<LockInfo> locks = executor.inspect().locks();
   Known& known = keys_[key];
   known = {.limit = limit, .is_known = done, .may_hold = holders_of(find(locks, key), executor)};
 }
 
 void StoryLimits::begin_life(ProcedureExecutor& executor) {
-  const std::vector<LockInfo> locks = executor.locks();
+  const std::vector<LockInfo> locks = executor.inspect().locks();
   for (auto& [key, known] : keys_) {
     const LockInfo* const lock = find(locks, key);
     if (!known.is_known) known.limit = limit_of(lock);
@@ -48,7 +51,7 @@ void StoryLimits::begin_life(ProcedureExecutor& executor) {
 
 void StoryLimits::check(ProcedureExecutor& executor, Findings& findings) {
   if (keys_.empty()) return;
-  const std::vector<LockInfo> locks = executor.locks();
+  const std::vector<LockInfo> locks = executor.inspect().locks();
   for (auto& [key, known] : keys_) {
     if (!known.is_known) continue;
     const LockInfo* const lock = find(locks, key);

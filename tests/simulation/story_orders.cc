@@ -5,6 +5,9 @@
 
 #include "simulation/story_orders.h"
 
+#include <pv2/engine/inspection.h>
+#include <pv2/engine/operator_console.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -64,16 +67,17 @@ void StoryOrders::begin_life(ProcedureExecutor& executor) {
 
 void StoryOrders::order(ProcedureExecutor& executor, RepairVerb verb, ProcedureId target,
                         std::size_t root, bool mends) {
-  const auto info = executor.describe(target);
+  const auto info = executor.inspect().describe(target);
   if (!info.ok()) {
-    return executor.repair_async(target, verb, {.who = kWho, .why = "late"},
-                                 [this](const Status& answer) {
-                                   if (answer.ok())
-                                     found_.add("an order about what has ended was carried out");
-                                 });
+    return executor.operate().order(target, verb, {.who = kWho, .why = "late"},
+                                    [this](const Status& answer) {
+                                      if (answer.ok())
+                                        found_.add("an order about what has ended was carried out");
+                                    });
   }
-  auto lines = executor.preview(target, verb);
-  while (lines.status().message().ends_with("ask again")) lines = executor.preview(target, verb);
+  auto lines = executor.operate().preview(target, verb);
+  while (lines.status().message().ends_with("ask again"))
+    lines = executor.operate().preview(target, verb);
   Order order;
   order.verb = verb;
   order.target = target;
@@ -92,14 +96,14 @@ void StoryOrders::order(ProcedureExecutor& executor, RepairVerb verb, ProcedureI
     if (verb == RepairVerb::kSkipStep) order.step = step_in(lines->front());
     expect_effect(order, lines->front(), root);
   }
-  const auto list = executor.list();
+  const auto list = executor.inspect().list();
   order.goes_forward = std::none_of(list.begin(), list.end(), [&](const ProcedureInfo& one) {
     return one.root == info->root && one.parked;
   });
   const std::size_t number = orders_.size();
   orders_.push_back(std::move(order));
-  executor.repair_async(target, verb, {.who = kWho, .why = why_of(number)},
-                        [this, number](const Status& answer) { heard(number, answer); });
+  executor.operate().order(target, verb, {.who = kWho, .why = why_of(number)},
+                           [this, number](const Status& answer) { heard(number, answer); });
 }
 
 void StoryOrders::expect_effect(const Order& order, const std::string& line, std::size_t root) {
@@ -149,12 +153,12 @@ void StoryOrders::was_done(Order& order) {
 
 void StoryOrders::check(ProcedureExecutor& executor) {
   if (bypassed_.empty()) return;
-  for (const ProcedureInfo& info : executor.list()) {
+  for (const ProcedureInfo& info : executor.inspect().list()) {
     if (bypassed_.contains(info.root.value)) {
       found_.add("procedure " + std::to_string(info.id.value) + " is live, though it was bypassed");
     }
   }
-  for (const LockInfo& lock : executor.locks()) {
+  for (const LockInfo& lock : executor.inspect().locks()) {
     for (const LockInfo::Party& holder : lock.holders) {
       if (!world_.was_ended(holder.id)) continue;
       found_.add(to_string(lock.key) + " is held by procedure " + std::to_string(holder.id.value) +
@@ -172,7 +176,7 @@ void StoryOrders::check_audits(ProcedureExecutor& executor, Moment moment) {
 }
 
 void StoryOrders::check_audit(ProcedureExecutor& executor, ProcedureId root, Moment moment) {
-  const auto audit = executor.audit(root);
+  const auto audit = executor.operate().audit(root);
   if (!audit.ok()) return found_.add(audit.status().to_string());
   std::map<std::string, const AuditEntry*> entries;
   for (const AuditEntry& entry : *audit) {

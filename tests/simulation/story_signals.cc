@@ -5,6 +5,8 @@
 
 #include "simulation/story_signals.h"
 
+#include <pv2/engine/async_executor.h>
+
 #include <algorithm>
 
 namespace pv2::testing {
@@ -45,14 +47,14 @@ void StorySignals::send(ProcedureId to) {
   std::vector<Sent>& sent = sent_[to.value];
   const std::size_t number = sent.size();
   sent.emplace_back();
-  executor_->signal_async(
+  executor_->async().signal(
       to, std::string(kName), payload_of(to.value, number),
       [this, id = to.value, number](const Status& answer) { heard(id, number, answer); });
 }
 
 void StorySignals::send_noise(ProcedureId to) {
   ++noise_[to.value];
-  executor_->signal_async(to, std::string(kNoise), "", [](const Status&) {});
+  executor_->async().signal(to, std::string(kNoise), "", [](const Status&) {});
 }
 
 void StorySignals::send_due(std::size_t which) {

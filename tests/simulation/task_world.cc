@@ -18,7 +18,7 @@ TaskMember& TaskWorld::member(std::size_t spec, StepContext& ctx) {
   TaskMember& member = at->second;
   if (is_new) {
     member.spec = spec;
-    const auto info = executor_->describe(ctx.id());
+    const auto info = executor_->inspect().describe(ctx.id());
     if (info.ok()) member.parent = info->parent.value;
     const auto [first, only] = id_of_spec_.try_emplace(spec, ctx.id().value);
     expect(only, ctx,
@@ -31,7 +31,7 @@ TaskMember& TaskWorld::member(std::size_t spec, StepContext& ctx) {
 
 void TaskWorld::check_may_run(const TaskSpec& spec, const StepContext& ctx, Runs runs) {
   expect(!stopping_, ctx, "it begins after the executor was told to stop");
-  const auto info = executor_->describe(ctx.id());
+  const auto info = executor_->inspect().describe(ctx.id());
   expect(info.ok(), ctx, "it runs and is not listed");
   if (!info.ok()) return;
   expect(spec.locks.empty() || info->holds_locks, ctx, "it runs without a durable grant");

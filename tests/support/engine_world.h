@@ -7,6 +7,9 @@
 
 #pragma once
 
+#include <pv2/engine/async_executor.h>
+#include <pv2/engine/inspection.h>
+#include <pv2/engine/operator_console.h>
 #include <pv2/store/memory_procedure_store.h>
 
 #include <memory>
@@ -90,24 +93,24 @@ class EngineWorld {
   /// Lets time pass, ten minutes at once, until nothing is live.
   void run_to_the_end() {
     run();
-    for (int i = 0; i < 100 && executor_->live_procedures() != 0; ++i) {
+    for (int i = 0; i < 100 && executor_->inspect().live_procedures() != 0; ++i) {
       advance(std::chrono::minutes(10));
     }
-    REQUIRE(executor_->live_procedures() == 0);
+    REQUIRE(executor_->inspect().live_procedures() == 0);
   }
   /// The result of a procedure that has ended.
   ProcedureResult result(ProcedureId id) {
     // Shared: if the procedure does not end, the answer comes only after this test has failed.
     const auto answer = std::make_shared<std::optional<Result<ProcedureResult>>>();
-    executor_->wait_async(id,
-                          [answer](Result<ProcedureResult> r) { answer->emplace(std::move(r)); });
+    executor_->async().wait(id,
+                            [answer](Result<ProcedureResult> r) { answer->emplace(std::move(r)); });
     run();
     REQUIRE(answer->has_value());
     REQUIRE((*answer)->status().to_string() == "OK");
     return ***answer;
   }
   [[nodiscard]] ProcedureInfo describe(ProcedureId id) {
-    auto info = executor_->describe(id);
+    auto info = executor_->inspect().describe(id);
     REQUIRE(info.status().to_string() == "OK");
     return *std::move(info);
   }

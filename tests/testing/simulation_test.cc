@@ -6,6 +6,8 @@
 
 #include "pv2/testing/simulation.h"
 
+#include <pv2/engine/async_executor.h>
+
 #include <cstdlib>
 #include <vector>
 
@@ -146,7 +148,7 @@ class FatalStory final : public SimulationStory {
     return "it begins";
   }
   void operate(std::size_t /*index*/, ProcedureExecutor& executor) override {
-    executor.submit_async(Fatal(runs_), {.nonce = {1, 1}}, [](const Result<Submitted>&) {});
+    executor.async().submit(Fatal(runs_), {.nonce = {1, 1}}, [](const Result<Submitted>&) {});
   }
   void check_end(SimulationEnd& /*end*/) override {}
 

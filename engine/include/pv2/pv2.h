@@ -12,8 +12,14 @@
 #include <pv2/engine/step_context.h>
 #include <pv2/engine/step_table.h>
 // Which types there are, and who runs them.
+#include <pv2/engine/executor_options.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/procedure_registry.h>
+#include <pv2/engine/procedure_result.h>
+// The same without blocking; what can be seen of it; what an operator may do.
+#include <pv2/engine/async_executor.h>
+#include <pv2/engine/inspection.h>
+#include <pv2/engine/operator_console.h>
 // Where everything is kept.
 #include <pv2/store/leveldb_procedure_store.h>
 #include <pv2/store/noop_procedure_store.h>

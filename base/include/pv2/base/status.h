@@ -83,8 +83,8 @@ class [[nodiscard]] Status {
 
 /// A value, or the Status that says why there is none. Never holds an OK Status.
 ///
-/// A temporary Result gives its value away, so `for (auto& x : *executor.preview(...))` is safe.
-/// What `->` names lies within the Result: `for (auto& x : executor.describe(id)->history)` reads
+/// A temporary Result gives its value away, so `for (auto& x : *console.preview(...))` is safe.
+/// What `->` names lies within the Result: `for (auto& x : inspection.describe(id)->history)` reads
 /// freed memory. Keep the Result, or `*result`, in a variable first.
 template <class T>
 class [[nodiscard]] Result {

@@ -114,4 +114,12 @@ struct RunningProcedure {
   std::optional<Duration> heartbeat{};
 };
 
+/// How many procedures of one type there have been in this run, children included.
+struct TypeCounts {
+  std::string type;
+  std::uint64_t submitted = 0;  ///< Submitted or spawned, and durable.
+  std::uint64_t succeeded = 0;  ///< Counted when their tree has ended, once each.
+  std::uint64_t undone = 0;     ///< Counted likewise, including those that never began.
+};
+
 }  // namespace pv2

@@ -10,11 +10,13 @@
 #include <pv2/base/procedure_state.h>
 #include <pv2/base/status.h>
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
+
+#include "pv2/engine/registration.h"
 
 namespace pv2 {
 
@@ -52,16 +54,21 @@ struct ProcedureNews {
 /// nothing else.
 using ProcedureListener = std::function<void(const ProcedureNews&)>;
 
-/// Names a listener of one executor.
-struct ListenerId {
-  std::uint64_t value = 0;
-  friend auto operator<=>(const ListenerId&, const ListenerId&) = default;
-};
+/// What ProcedureExecutor::listen() returns. It ends when it is destroyed, or another is assigned
+/// to it ({} ends it early): then its listener is not called any more. On a thread of the executor
+/// (a listener that ends its own subscription) a call that is under way may still be running. It
+/// may outlive its executor; then nothing is left to end.
+///
+/// Owned by one thread at a time. A default-made or moved-from Subscription is none.
+class [[nodiscard]] Subscription {
+ public:
+  Subscription() = default;
 
-/// Names a chore of one executor.
-struct ChoreId {
-  std::uint64_t value = 0;
-  friend auto operator<=>(const ChoreId&, const ChoreId&) = default;
+ private:
+  friend class ProcedureExecutor;
+  explicit Subscription(internal::Registration made) : made_(std::move(made)) {}
+
+  internal::Registration made_;
 };
 
 }  // namespace pv2

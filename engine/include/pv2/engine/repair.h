@@ -2,7 +2,7 @@
 //
 // Repair: what an operator may order where the engine does not go on by itself. Each order is one
 // atomic batch together with its audit entry: it has happened, with who and why, or it has not.
-// ProcedureExecutor::preview() says beforehand what an order would leave inconsistent.
+// OperatorConsole::preview() says beforehand what an order would leave inconsistent.
 
 #pragma once
 

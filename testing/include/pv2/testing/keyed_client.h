@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <pv2/engine/async_executor.h>
 #include <pv2/engine/procedure_executor.h>
 
 #include <memory>
@@ -28,10 +29,10 @@ class KeyedClient {
   /// same procedure with the same arguments.
   template <ProcedureClass P>
   void submit(ProcedureExecutor& executor, P procedure, std::string owner = {}) {
-    executor.submit_async(std::move(procedure), {.nonce = nonce_, .owner = std::move(owner)},
-                          [seen = seen_, &executor](const Result<Submitted>& answer) {
-                            Seen::submitted(seen, executor, answer);
-                          });
+    executor.async().submit(std::move(procedure), {.nonce = nonce_, .owner = std::move(owner)},
+                            [seen = seen_, &executor](const Result<Submitted>& answer) {
+                              Seen::submitted(seen, executor, answer);
+                            });
   }
   /// Asks for the result of the operation that was accepted before.
   void ask(ProcedureExecutor& executor);

@@ -13,6 +13,7 @@
 
 #pragma once
 
+#include <pv2/engine/inspection.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/store/memory_procedure_store.h>
 
@@ -75,7 +76,7 @@ class StepExecutor {
 
   /// A live procedure, as of its last record, with its fields as JSON.
   [[nodiscard]] Result<ProcedureInfo> describe(ProcedureId id) const {
-    return executor_->describe(id);
+    return executor_->inspect().describe(id);
   }
   /// How the procedure ended; kUnavailable while it has not.
   [[nodiscard]] Result<ProcedureResult> result(ProcedureId id);
