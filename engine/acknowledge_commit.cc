@@ -3,7 +3,6 @@
 // AcknowledgeCommit: what follows when the rows of a result that was received are deleted.
 
 #include "engine_core.h"
-#include "results.h"
 #include "step_commit.h"
 
 namespace pv2 {
@@ -22,7 +21,7 @@ void AcknowledgeCommit::published(EngineCore& core, Effects& effects)
       --core.state.nonces_on_disk_only;
     }
   }
-  for (Acknowledger& who : answers) answer_acknowledger(std::move(who), Status(), effects);
+  for (Reply<Status>& each : replies) effects.reply(std::move(each), Status());
   core.state.spare_acknowledges.give_back(std::unique_ptr<AcknowledgeCommit>(this));
 }
 
@@ -30,7 +29,7 @@ void AcknowledgeCommit::failed(EngineCore& core, const RequestFailure& why, Effe
     PV2_REQUIRES(core.state_mutex) {
   const std::unique_ptr<AcknowledgeCommit> owned(this);
   core.state.acknowledging.erase(id);
-  for (Acknowledger& who : answers) answer_acknowledger(std::move(who), why.unknown, effects);
+  for (Reply<Status>& each : replies) effects.reply(std::move(each), why.unknown);
 }
 
 }  // namespace pv2

@@ -18,12 +18,6 @@
 namespace pv2 {
 namespace {
 
-void answer(InsertCommit::Submitter submitter, Result<Submitted> result, Effects& effects) {
-  auto call = [tell = std::move(submitter.answer), result = std::move(result)] { tell(result); };
-  submitter.on_pool ? effects.pool_tasks.emplace_back(std::move(call))
-                    : effects.answers.emplace_back(std::move(call));
-}
-
 // A string that keeps its memory for the next submission on this thread. Taken away while it is
 // used: the fields() of one procedure may submit another.
 class Scratch {
@@ -164,10 +158,10 @@ void Admission::withdraw(std::unique_ptr<InsertCommit> commit) {
     for (const InsertCommit::PutOff& step : commit->put_off) core_.wake(step.id, step.epoch);
   }
   for (InsertCommit::Submitter& submitter : commit->submitters) {
-    answer(std::move(submitter),
-           Status(StatusCode::kUnavailable,
-                  "the step that was submitting the same nonce did not come to its end; try again"),
-           effects);
+    effects.reply(
+        std::move(submitter.reply),
+        Status(StatusCode::kUnavailable,
+               "the step that was submitting the same nonce did not come to its end; try again"));
   }
   publisher_.perform(effects);
 }
@@ -273,7 +267,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type_name,
   }
   // It was moved away only if the submission was accepted.
   if (!refused.ok())
-    answer(std::move(submitter), refused, effects);  // NOLINT(bugprone-use-after-move)
+    effects.reply(std::move(submitter.reply), refused);  // NOLINT(bugprone-use-after-move)
   if (commit && key.nonce && !asked_store) check_unknown(key.nonce, execution->id);
   if (execution->id) fill(std::move(execution), *commit);
   return commit;
@@ -336,28 +330,26 @@ void Admission::answer_known(const Key& wanted, const NonceEntry& entry,
     // Its record must not be durable before that insert, nor fail because of it: it may be
     // withdrawn yet.
     pending->put_off.push_back({submitter.step->id, submitter.step->wait.epoch});
-    return answer(std::move(submitter),
-                  Status(StatusCode::kUnavailable,
-                         "nonce " + std::to_string(wanted.nonce.group) + "/" +
-                             std::to_string(wanted.nonce.value) +
-                             " is just being submitted by somebody else; try again"),
-                  effects);
+    return effects.reply(std::move(submitter.reply),
+                         Status(StatusCode::kUnavailable,
+                                "nonce " + std::to_string(wanted.nonce.group) + "/" +
+                                    std::to_string(wanted.nonce.value) +
+                                    " is just being submitted by somebody else; try again"));
   }
   if (!wanted.fingerprints.match(entry.fingerprint)) {
-    return answer(
-        std::move(submitter),
+    return effects.reply(
+        std::move(submitter.reply),
         Status(StatusCode::kKeyReused,
                "nonce " + std::to_string(wanted.nonce.group) + "/" +
                    std::to_string(wanted.nonce.value) +
-                   " was used before for something else; nothing was started. Use a new nonce"),
-        effects);
+                   " was used before for something else; nothing was started. Use a new nonce"));
   }
   submitter.replayed = true;
   if (pending != nullptr) {  // neither is known to be durable
     pending->submitters.push_back(std::move(submitter));
     return;
   }
-  answer(std::move(submitter), Submitted{entry.id, true}, effects);
+  effects.reply(std::move(submitter.reply), Submitted{entry.id, true});
 }
 
 Admission::Known Admission::look_up_in_store(const Key& wanted, InsertCommit::Submitter& submitter,
@@ -374,8 +366,8 @@ Admission::Known Admission::look_up_in_store(const Key& wanted, InsertCommit::Su
     }
     failed = record.status();
   }
-  answer(std::move(submitter), failed.with_context("looking for a nonce in " + core_.store.name()),
-         effects);
+  effects.reply(std::move(submitter.reply),
+                failed.with_context("looking for a nonce in " + core_.store.name()));
   return Known::kAnswered;
 }
 

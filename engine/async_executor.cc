@@ -8,32 +8,30 @@
 #include <utility>
 
 #include "engine.h"
-#include "on_pool.h"
 
 namespace pv2 {
 
 void AsyncExecutor::submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
                                   SubmitOptions options, SubmitCallback done) const {
   engine_->admission.submit(type, std::move(procedure), std::move(options),
-                            {.answer = or_nobody(std::move(done))});
+                            {.reply = {std::move(done)}});
 }
 
 void AsyncExecutor::wait(ProcedureId id, ResultCallback done) const {
-  if (done) engine_->results.wait(id, std::move(done), true);
+  if (done) engine_->results.wait(id, {std::move(done)});
 }
 
 void AsyncExecutor::acknowledge(ProcedureId id, StatusCallback done) const {
-  engine_->results.acknowledge(id, {.answer = or_nobody(std::move(done))});
+  engine_->results.acknowledge(id, {std::move(done)});
 }
 
 void AsyncExecutor::abort(ProcedureId id, AbortOptions options, StatusCallback done) const {
-  engine_->messages.abort(id, std::move(options), on_pool(engine_->core, std::move(done)));
+  engine_->messages.abort(id, std::move(options), {std::move(done)});
 }
 
 void AsyncExecutor::signal(ProcedureId id, std::string name, std::string payload,
                            StatusCallback done) const {
-  engine_->messages.signal(id, std::move(name), std::move(payload),
-                           on_pool(engine_->core, std::move(done)));
+  engine_->messages.signal(id, std::move(name), std::move(payload), {std::move(done)});
 }
 
 }  // namespace pv2

@@ -78,12 +78,12 @@ T await(EngineCore& core, Latch<T>& latch) {
   return *std::move(latch.value);
 }
 
-/// Blocks until the function that `begin` is given was called, and returns what with.
+/// Blocks until the reply that `begin` is given was given, and returns what it says.
 template <class T, class Begin>
 T block(EngineCore& core, std::string_view verb, Begin begin) {
   if (EngineThread::belongs_to(&core)) return on_engine_thread(verb);
   const auto latch = std::make_shared<Latch<T>>();
-  begin([latch](T answer) { latch->set(std::move(answer)); });
+  begin(Reply<T>{[latch](T answer) { latch->set(std::move(answer)); }, ReplyOn::kHere});
   return await(core, *latch);
 }
 

@@ -92,11 +92,10 @@ TypeCounts& EngineCore::counts_of(const ProcedureType& type) {
   return counts;
 }
 
-void EngineCore::write_watermark(std::uint64_t next_id, std::function<void(Status)> answer,
-                                 Effects& effects) {
+void EngineCore::write_watermark(std::uint64_t next_id, Reply<Status> reply, Effects& effects) {
   auto commit = std::make_unique<WatermarkCommit>();
   commit->next_id = next_id;
-  commit->answer = std::move(answer);
+  commit->reply = std::move(reply);
   std::string row;
   encode_watermark({next_id, age.mark()}, row);
   commit->batch.put(Space::kEngine, kWatermarkKey, row);
@@ -112,14 +111,12 @@ void WatermarkCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES
   const std::unique_ptr<WatermarkCommit> owned(this);
   core.state.durable_watermark = next_id;
   core.state.watermark_on_the_way = false;
-  if (answer) effects.answers.push_back([answer = std::move(answer)] { answer(Status()); });
+  effects.reply(std::move(reply), Status());
 }
 
 void WatermarkCommit::failed(EngineCore& /*core*/, const RequestFailure& why, Effects& effects) {
   const std::unique_ptr<WatermarkCommit> owned(this);
-  if (!answer) return;
-  effects.answers.push_back(
-      [answer = std::move(answer), unknown = why.unknown] { answer(unknown); });
+  effects.reply(std::move(reply), why.unknown);
 }
 
 Status EngineCore::unavailable() const {

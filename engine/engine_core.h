@@ -25,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -68,6 +69,15 @@ struct Effects {
   Effects& operator=(const Effects&) = delete;
 
   void log(LogLevel level, std::string line) { log_lines.emplace_back(level, std::move(line)); }
+  /// Has `value` told to whom `reply` says, if to anybody.
+  template <class T>
+  void reply(Reply<T> reply, std::type_identity_t<T> value) {
+    if (!reply) return;
+    auto call = [tell = std::move(reply.tell), value = std::move(value)]() mutable {
+      tell(std::move(value));
+    };
+    (reply.on == ReplyOn::kPool ? pool_tasks : answers).emplace_back(std::move(call));
+  }
 };
 
 /// A nonce that is known in memory.
@@ -84,7 +94,7 @@ struct PendingGarbage {
   std::vector<std::unique_ptr<GarbageCommit>> next;
   /// Of the root's result, which wait for the last of them: rows without their root would look like
   /// a torn tree.
-  std::vector<std::function<void(Status)>> acknowledgements;
+  std::vector<Reply<Status>> acknowledgements;
 };
 
 template <class Key, class Value>
@@ -227,7 +237,7 @@ struct EngineCore {
   void reserve_ids(Effects& effects) PV2_REQUIRES(state_mutex);
   /// Queues a watermark; no id at or above it will be issued by this or any later run before
   /// another one is durable.
-  void write_watermark(std::uint64_t next_id, std::function<void(Status)> answer, Effects& effects)
+  void write_watermark(std::uint64_t next_id, Reply<Status> reply, Effects& effects)
       PV2_REQUIRES(state_mutex);
   /// Has every worker look through what it has taken and not begun.
   void recall_runs() PV2_REQUIRES(state_mutex) { recalls.fetch_add(1, std::memory_order_relaxed); }

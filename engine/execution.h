@@ -35,6 +35,7 @@
 #include "pv2/engine/procedure_registry.h"
 #include "pv2/engine/procedure_result.h"
 #include "record.h"
+#include "reply.h"
 #include "slot_list.h"
 #include "state_of.h"
 
@@ -42,10 +43,9 @@ namespace pv2 {
 
 struct InsertCommit;
 
-/// Who waits for a result, and how he is told.
+/// A caller that waits for a result.
 struct Waiter {
-  ResultCallback answer;
-  bool on_pool = true;
+  Reply<Result<ProcedureResult>> reply;
   std::uint64_t ticket = 0;  ///< To withdraw a waiter whose patience ended.
 };
 

@@ -99,7 +99,8 @@ void Expiry::acknowledge_some(std::size_t slot) {
   for (std::size_t i = from; i < to; ++i) {
     const KeptResult& kept = expired_[i];
     results_.expire(
-        kept, [this, slot, id = kept.id](const Status& status) { acknowledged(slot, id, status); });
+        kept, {[this, slot, id = kept.id](const Status& status) { acknowledged(slot, id, status); },
+               ReplyOn::kHere});
   }
 }
 

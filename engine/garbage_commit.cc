@@ -52,9 +52,7 @@ void GarbageCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(c
     pending.next.erase(pending.next.begin());
   }
   if (--pending.chains != 0) return;
-  for (auto& acknowledge : pending.acknowledgements) {
-    effects.answers.push_back([acknowledge = std::move(acknowledge)] { acknowledge(Status()); });
-  }
+  for (Reply<Status>& each : pending.acknowledgements) effects.reply(std::move(each), Status());
   core.state.garbage.erase(at);
 }
 
@@ -64,9 +62,8 @@ void GarbageCommit::failed(EngineCore& core, const RequestFailure& why, Effects&
   const std::unique_ptr<GarbageCommit> owned(this);
   const auto at = core.state.garbage.find(root);
   if (at == core.state.garbage.end()) return;
-  for (auto& acknowledge : at->second.acknowledgements) {
-    effects.answers.push_back(
-        [acknowledge = std::move(acknowledge), status = why.not_written] { acknowledge(status); });
+  for (Reply<Status>& each : at->second.acknowledgements) {
+    effects.reply(std::move(each), why.not_written);
   }
   at->second.acknowledgements.clear();
 }

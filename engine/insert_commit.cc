@@ -14,9 +14,7 @@ void answer_submitters(InsertCommit& commit, const Result<Submitted>& result, Ef
   for (InsertCommit::Submitter& submitter : commit.submitters) {
     Result<Submitted> own = result;
     if (own.ok()) own->replayed = submitter.replayed;
-    auto call = [answer = std::move(submitter.answer), own = std::move(own)] { answer(own); };
-    submitter.on_pool ? effects.pool_tasks.emplace_back(std::move(call))
-                      : effects.answers.emplace_back(std::move(call));
+    effects.reply(std::move(submitter.reply), std::move(own));
   }
 }
 

@@ -10,13 +10,12 @@ namespace pv2 {
 void LimitCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   const std::unique_ptr<LimitCommit> owned(this);
   core.set_limit(key, limit);
-  effects.answers.push_back([answer = std::move(answer)] { answer(Status()); });
+  effects.reply(std::move(reply), Status());
 }
 
 void LimitCommit::failed(EngineCore& /*core*/, const RequestFailure& why, Effects& effects) {
   const std::unique_ptr<LimitCommit> owned(this);
-  effects.answers.push_back(
-      [answer = std::move(answer), unknown = why.unknown] { answer(unknown); });
+  effects.reply(std::move(reply), why.unknown);
 }
 
 }  // namespace pv2

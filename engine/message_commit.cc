@@ -16,10 +16,7 @@ void MessageCommit::failed(EngineCore& core, const RequestFailure& why, Effects&
     PV2_REQUIRES(core.state_mutex) {
   const std::unique_ptr<MessageCommit> owned(this);
   core.state.aborting.erase(to);
-  for (auto& answer : answers) {
-    effects.answers.push_back(
-        [answer = std::move(answer), unknown = why.unknown] { answer(unknown); });
-  }
+  for (Reply<Status>& each : replies) effects.reply(std::move(each), why.unknown);
 }
 
 }  // namespace pv2

@@ -78,7 +78,7 @@ Status error_of(const InboxMessage& abort) {
   return Status(StatusCode::kAborted, std::move(text));
 }
 
-void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(Status)> done,
+void Messages::abort(ProcedureId id, AbortOptions options, Reply<Status> reply,
                      const AuditEntry* entry) {
   auto message = std::make_unique<InboxMessage>();
   message->kind = InboxMessage::Kind::kAbort;
@@ -104,7 +104,7 @@ void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(St
                       procedure(id) + " is a child; abort its root, " + procedure(root->root->id));
     } else if (on_the_way != core_.state.aborting.end()) {
       if (entry == nullptr) {
-        on_the_way->second->answers.push_back(std::move(done));
+        on_the_way->second->replies.push_back(std::move(reply));
         return;
       }
       answer = why_not_aborted_anew(*root);
@@ -116,7 +116,7 @@ void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(St
       PV2_ASSERT(root->phase != Phase::kInserting, "what is aborted is durable");
       root->domain.abort_accepted = true;
       auto commit = make_commit(core_, *root, std::move(message));
-      commit->answers.push_back(std::move(done));
+      commit->replies.push_back(std::move(reply));
       add_entry(entry != nullptr ? *entry : own, *root, *commit);
       core_.state.aborting.emplace(id, commit.get());
       effects.commits.push_back(*commit.release());
@@ -124,7 +124,8 @@ void Messages::abort(ProcedureId id, AbortOptions options, std::function<void(St
   }
   if (!effects.commits.empty()) return publisher_.perform(effects);
   // NOLINTNEXTLINE(bugprone-use-after-move): moved away only together with a commit
-  done(live || !answer.ok() ? answer : results_.why_not_live(id));
+  effects.reply(std::move(reply), live || !answer.ok() ? answer : results_.why_not_live(id));
+  publisher_.perform(effects);
 }
 
 Status why_not_aborted_anew(const Execution& root) {
@@ -166,12 +167,14 @@ Status Messages::why_no_signal(Execution& to, const InboxMessage& signal,
                     std::to_string(bytes_max) + ")");
 }
 
-void Messages::signal(ProcedureId id, std::string name, std::string payload,
-                      std::function<void(Status)> done) {
+void Messages::signal(ProcedureId id, std::string name, std::string payload, Reply<Status> reply) {
+  Effects effects;
   if (name.empty() || name.size() > limits::kSignalNameBytes) {
-    return done(Status(StatusCode::kInvalidArgument,
-                       "the name of a signal has 1 to " + std::to_string(limits::kSignalNameBytes) +
-                           " bytes, not " + std::to_string(name.size())));
+    effects.reply(std::move(reply), Status(StatusCode::kInvalidArgument,
+                                           "the name of a signal has 1 to " +
+                                               std::to_string(limits::kSignalNameBytes) +
+                                               " bytes, not " + std::to_string(name.size())));
+    return publisher_.perform(effects);
   }
   auto message = std::make_unique<InboxMessage>();
   message->kind = InboxMessage::Kind::kSignal;
@@ -180,7 +183,6 @@ void Messages::signal(ProcedureId id, std::string name, std::string payload,
   // What is stored has to fit into one batch, whatever the options say.
   const std::size_t bytes_max =
       std::min(core_.options.max_signal_bytes, record_bytes_max(core_.store.limits()) / 2);
-  Effects effects;
   Status refused;
   bool live = true;
   {
@@ -194,13 +196,14 @@ void Messages::signal(ProcedureId id, std::string name, std::string payload,
       to->inbox->reserve(*message);
       message->to_undo = is_to_be_undone(*to);
       auto commit = make_commit(core_, *to, std::move(message));
-      commit->answers.push_back(std::move(done));
+      commit->replies.push_back(std::move(reply));
       effects.commits.push_back(*commit.release());
     }
   }
   if (!effects.commits.empty()) return publisher_.perform(effects);
   // NOLINTNEXTLINE(bugprone-use-after-move): moved away only together with a commit
-  done(live || !refused.ok() ? refused : results_.why_not_live(id));
+  effects.reply(std::move(reply), live || !refused.ok() ? refused : results_.why_not_live(id));
+  publisher_.perform(effects);
 }
 
 void inbox_used(Execution& execution, StepCommit& commit) {
@@ -251,9 +254,7 @@ void message_published(EngineCore& core, MessageCommit& commit, Effects& effects
         break;
     }
   }
-  for (auto& tell : commit.answers) {
-    effects.answers.push_back([tell = std::move(tell), answer] { tell(answer); });
-  }
+  for (Reply<Status>& each : commit.replies) effects.reply(std::move(each), answer);
 }
 
 }  // namespace pv2

@@ -17,17 +17,16 @@
 
 namespace pv2 {
 
-/// Thread-safe. `done` is engine code: it runs on whichever thread knows the answer.
+/// Thread-safe.
 class Messages {
  public:
   Messages(EngineCore& core, Publisher& publisher, Results& results)
       : core_(core), publisher_(publisher), results_(results) {}
 
   /// With an `entry` it is the order of an operator, who is named in the audit too.
-  void abort(ProcedureId id, AbortOptions options, std::function<void(Status)> done,
+  void abort(ProcedureId id, AbortOptions options, Reply<Status> reply,
              const AuditEntry* entry = nullptr);
-  void signal(ProcedureId id, std::string name, std::string payload,
-              std::function<void(Status)> done);
+  void signal(ProcedureId id, std::string name, std::string payload, Reply<Status> reply);
 
  private:
   [[nodiscard]] Status why_no_signal(Execution& to, const InboxMessage& signal,

@@ -10,20 +10,19 @@
 #include "blocking_call.h"
 #include "check_limits.h"
 #include "engine.h"
-#include "on_pool.h"
 #include "pv2/engine/limits.h"
 
 namespace pv2 {
 
 Status OperatorConsole::order(ProcedureId id, RepairVerb verb, RepairNote note) const {
-  return block<Status>(engine_->core, to_string(verb), [&](StatusCallback done) {
-    engine_->repairs.repair(id, verb, std::move(note), std::move(done));
+  return block<Status>(engine_->core, to_string(verb), [&](Reply<Status> reply) {
+    engine_->repairs.repair(id, verb, std::move(note), std::move(reply));
   });
 }
 
 void OperatorConsole::order(ProcedureId id, RepairVerb verb, RepairNote note,
                             StatusCallback done) const {
-  engine_->repairs.repair(id, verb, std::move(note), on_pool(engine_->core, std::move(done)));
+  engine_->repairs.repair(id, verb, std::move(note), {std::move(done)});
 }
 
 Result<std::vector<std::string>> OperatorConsole::preview(ProcedureId id, RepairVerb verb) const {
@@ -42,7 +41,7 @@ Status OperatorConsole::set_limit(const ResourceKey& key,
   auto commit = std::make_unique<LimitCommit>();
   commit->key = key;
   commit->limit = limit;
-  commit->answer = [latch](const Status& status) { latch->set(status); };
+  commit->reply = {[latch](const Status& status) { latch->set(status); }, ReplyOn::kHere};
   if (limit) {
     std::string row;
     encode_limit(*limit, row);

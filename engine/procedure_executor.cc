@@ -124,9 +124,9 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
   Effects bound;
   {
     StateLock lock(core);
-    core.write_watermark(
-        core.state.next_id + kIdBlock, [latch](const Status& written) { latch->set(written); },
-        bound);
+    core.write_watermark(core.state.next_id + kIdBlock,
+                         {[latch](const Status& written) { latch->set(written); }, ReplyOn::kHere},
+                         bound);
   }
   executor->engine_->publisher.perform(bound);
   const Status written = await(core, *latch);
@@ -181,9 +181,9 @@ void ProcedureExecutor::start() {
 Result<Submitted> ProcedureExecutor::submit_erased(std::string_view type,
                                                    std::unique_ptr<Procedure> procedure,
                                                    SubmitOptions options) {
-  return block<Result<Submitted>>(engine_->core, "submit()", [&](SubmitCallback done) {
+  return block<Result<Submitted>>(engine_->core, "submit()", [&](Reply<Result<Submitted>> reply) {
     engine_->admission.submit(type, std::move(procedure), std::move(options),
-                              {.answer = std::move(done), .on_pool = false});
+                              {.reply = std::move(reply)});
   });
 }
 
@@ -192,7 +192,8 @@ Result<ProcedureResult> ProcedureExecutor::wait(ProcedureId id,
   if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread("wait()");
   const auto latch = std::make_shared<Latch<Result<ProcedureResult>>>();
   const std::uint64_t ticket = engine_->results.wait(
-      id, [latch](Result<ProcedureResult> result) { latch->set(std::move(result)); }, false);
+      id,
+      {[latch](Result<ProcedureResult> result) { latch->set(std::move(result)); }, ReplyOn::kHere});
   if (timeout && ticket != 0 &&
       !arrives_in_time(latch, engine_->core.clock, to_duration(*timeout))) {
     if (engine_->results.withdraw(id, ticket)) {
@@ -206,20 +207,20 @@ Result<ProcedureResult> ProcedureExecutor::wait(ProcedureId id,
 }
 
 Status ProcedureExecutor::acknowledge(ProcedureId id) {
-  return block<Status>(engine_->core, "acknowledge()", [&](StatusCallback done) {
-    engine_->results.acknowledge(id, {.answer = std::move(done), .on_pool = false});
+  return block<Status>(engine_->core, "acknowledge()", [&](Reply<Status> reply) {
+    engine_->results.acknowledge(id, std::move(reply));
   });
 }
 
 Status ProcedureExecutor::abort(ProcedureId id, AbortOptions options) {
-  return block<Status>(engine_->core, "abort()", [&](StatusCallback done) {
-    engine_->messages.abort(id, std::move(options), std::move(done));
+  return block<Status>(engine_->core, "abort()", [&](Reply<Status> reply) {
+    engine_->messages.abort(id, std::move(options), std::move(reply));
   });
 }
 
 Status ProcedureExecutor::signal(ProcedureId id, std::string name, std::string payload) {
-  return block<Status>(engine_->core, "signal()", [&](StatusCallback done) {
-    engine_->messages.signal(id, std::move(name), std::move(payload), std::move(done));
+  return block<Status>(engine_->core, "signal()", [&](Reply<Status> reply) {
+    engine_->messages.signal(id, std::move(name), std::move(payload), std::move(reply));
   });
 }
 

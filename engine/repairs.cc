@@ -399,8 +399,7 @@ std::unique_ptr<StepCommit> end_tree(EngineCore& core, Execution& head, const Au
 
 // Writes the record and the audit entry in one batch.
 void submit_order(EngineCore& core, std::unique_ptr<StepCommit> commit, AuditEntry entry,
-                  std::function<void(Status)> done, Effects& effects)
-    PV2_REQUIRES(core.state_mutex) {
+                  Reply<Status> reply, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   Execution& execution = *commit->execution;
   Execution& root = *execution.root;
   PV2_ASSERT(execution.phase != Phase::kInFlight, "an order waits until nothing is on the way");
@@ -418,7 +417,7 @@ void submit_order(EngineCore& core, std::unique_ptr<StepCommit> commit, AuditEnt
                  commit->is_undo() ? execution.turn.step : execution.record.step, commit->batch);
   }
   insert_audit(entry, root.id, number, commit->batch);
-  commit->answer = std::move(done);
+  commit->reply = std::move(reply);
   execution.phase.move_to(Phase::kInFlight);
   enter_flight(execution);
   effects.log(LogLevel::kWarning, std::string(to_string(entry.verb)) + " of " + name_of(execution) +
@@ -611,8 +610,8 @@ const Execution* busy_member(EngineCore& core, Execution& head) PV2_REQUIRES(cor
 }
 
 // The order waits, and nothing of the tree begins until it is carried out.
-Status let_order_wait(EngineCore& core, Execution& head, AuditEntry entry,
-                      std::function<void(Status)>& done) PV2_REQUIRES(core.state_mutex) {
+Status let_order_wait(EngineCore& core, Execution& head, AuditEntry entry, Reply<Status>& reply)
+    PV2_REQUIRES(core.state_mutex) {
   auto& waiting = core.state.waiting_orders;
   if (waiting.size() >= WaitingOrder::kMax) {
     return Status(StatusCode::kUnavailable,
@@ -620,7 +619,7 @@ Status let_order_wait(EngineCore& core, Execution& head, AuditEntry entry,
                       " orders to bypass wait until steps have ended, which is as many as may "
                       "wait; try again");
   }
-  waiting.push_back({head.id, std::move(entry), std::move(done)});
+  waiting.push_back({head.id, std::move(entry), std::move(reply)});
   make_way_for_order(core, head);
   return Status();
 }
@@ -823,7 +822,7 @@ void carry_out_waiting_orders(EngineCore& core, Effects& effects) {
     Looks::one();
     if (Status late = why_not_any_more(core, order); !late.ok()) {
       if (Execution* const head = core.find(order.head)) head->domain.ending = EndingOrder::kNone;
-      effects.answers.push_back([tell = std::move(order.done), late] { tell(late); });
+      effects.reply(std::move(order.reply), late);
       return true;
     }
     Execution& head = *core.find(order.head);
@@ -833,28 +832,30 @@ void carry_out_waiting_orders(EngineCore& core, Effects& effects) {
     head.domain.ending = EndingOrder::kWaits;
     if (busy_member(core, head) != nullptr || !stop_turns(core, head, effects)) return false;
     auto commit = end_tree(core, head, order.entry);
-    submit_order(core, std::move(commit), std::move(order.entry), std::move(order.done), effects);
+    submit_order(core, std::move(commit), std::move(order.entry), std::move(order.reply), effects);
     return true;
   });
 }
 
 void refuse_waiting_orders(EngineCore& core, const Status& why, Effects& effects) {
   for (WaitingOrder& order : core.state.waiting_orders) {
-    effects.answers.push_back([tell = std::move(order.done), why] { tell(why); });
+    effects.reply(std::move(order.reply), why);
   }
   core.state.waiting_orders.clear();
 }
 
-void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note,
-                     std::function<void(Status)> done) {
-  if (Status invalid = check_order(verb, note); !invalid.ok()) return done(std::move(invalid));
+void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note, Reply<Status> reply) {
+  Effects effects;
+  if (Status invalid = check_order(verb, note); !invalid.ok()) {
+    effects.reply(std::move(reply), std::move(invalid));
+    return publisher_.perform(effects);
+  }
   note.who.resize(std::min(note.who.size(), limits::kWhoBytes));
   note.why.resize(std::min(note.why.size(), limits::kWhyBytes));
   AuditEntry entry;
   entry.verb = verb;
   entry.who = note.who;
   entry.why = note.why;
-  Effects effects;
   Status answer;
   ProcedureId abort;
   bool live = true;
@@ -873,20 +874,22 @@ void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note,
       answer = commit.status();
       submitted = commit.ok();
       if (submitted && *commit == nullptr) {
-        answer = let_order_wait(core_, scope_of(*target), std::move(entry), done);
+        answer = let_order_wait(core_, scope_of(*target), std::move(entry), reply);
         submitted = answer.ok();
       } else if (submitted) {
-        submit_order(core_, *std::move(commit), std::move(entry), std::move(done), effects);
+        submit_order(core_, *std::move(commit), std::move(entry), std::move(reply), effects);
       }
     }
   }
   if (abort) {
     // NOLINTNEXTLINE(bugprone-use-after-move): moved away only together with a commit
-    return messages_.abort(abort, {.reason = note.why, .who = note.who}, std::move(done), &entry);
+    return messages_.abort(abort, {.reason = note.why, .who = note.who}, std::move(reply), &entry);
+  }
+  if (!submitted) {
+    // NOLINTNEXTLINE(bugprone-use-after-move): moved away only together with a commit
+    effects.reply(std::move(reply), live || !answer.ok() ? answer : results_.why_not_live(id));
   }
   publisher_.perform(effects);
-  // NOLINTNEXTLINE(bugprone-use-after-move): moved away only together with a commit
-  if (!submitted) done(live || !answer.ok() ? answer : results_.why_not_live(id));
 }
 
 Result<std::vector<std::string>> Repairs::preview(ProcedureId id, RepairVerb verb) {

@@ -25,13 +25,13 @@ void carry_out_waiting_orders(EngineCore& core, Effects& effects) PV2_REQUIRES(c
 void refuse_waiting_orders(EngineCore& core, const Status& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
-/// Thread-safe. `done` is engine code: it runs on whichever thread knows the answer.
+/// Thread-safe.
 class Repairs {
  public:
   Repairs(EngineCore& core, Publisher& publisher, Results& results, Messages& messages)
       : core_(core), publisher_(publisher), results_(results), messages_(messages) {}
 
-  void repair(ProcedureId id, RepairVerb verb, RepairNote note, std::function<void(Status)> done);
+  void repair(ProcedureId id, RepairVerb verb, RepairNote note, Reply<Status> reply);
   Result<std::vector<std::string>> preview(ProcedureId id, RepairVerb verb);
   Result<std::vector<AuditEntry>> audit(ProcedureId id);
 

@@ -73,17 +73,11 @@ Status find_audits(ProcedureStore& store, ProcedureId root, std::vector<std::str
 
 }  // namespace
 
-void answer_waiter(Waiter waiter, Result<ProcedureResult> result, Effects& effects) {
-  auto call = [answer = std::move(waiter.answer), result = std::move(result)] { answer(result); };
-  waiter.on_pool ? effects.pool_tasks.emplace_back(std::move(call))
-                 : effects.answers.emplace_back(std::move(call));
-}
-
 void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureResult>& result,
                     Effects& effects) {
   if (root.waiters.empty()) return;
   if (std::next(root.waiters.begin()) == root.waiters.end()) {
-    answer_waiter(std::move(root.waiters.front()), result, effects);
+    effects.reply(std::move(root.waiters.front().reply), result);
     return root.waiters.clear();
   }
   // There may be any number: they share one copy, and are gone through when the mutex is released.
@@ -96,19 +90,16 @@ void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureRes
   effects.answers.push_back([&pool = *core.pool, crowd = std::move(crowd)] {
     crowd->waiters.reverse();
     for (Waiter& waiter : crowd->waiters) {
-      if (!waiter.on_pool) {
-        waiter.answer(crowd->result);
-      } else {
-        pool.post([crowd, answer = std::move(waiter.answer)] { answer(crowd->result); });
+      switch (waiter.reply.on) {
+        case ReplyOn::kHere:
+          waiter.reply.tell(crowd->result);
+          break;
+        case ReplyOn::kPool:
+          pool.post([crowd, tell = std::move(waiter.reply.tell)] { tell(crowd->result); });
+          break;
       }
     }
   });
-}
-
-void answer_acknowledger(Acknowledger who, Status status, Effects& effects) {
-  auto call = [answer = std::move(who.answer), status = std::move(status)] { answer(status); };
-  who.on_pool ? effects.pool_tasks.emplace_back(std::move(call))
-              : effects.answers.emplace_back(std::move(call));
 }
 
 void keep_result(EngineCore& core, Execution& root, Effects& effects) {
@@ -126,34 +117,31 @@ void keep_result(EngineCore& core, Execution& root, Effects& effects) {
   evict_old_results(core);
 }
 
-std::uint64_t Results::wait(ProcedureId id, ResultCallback answer, bool on_pool) {
+std::uint64_t Results::wait(ProcedureId id, Reply<Result<ProcedureResult>> reply) {
   Effects effects;
   std::uint64_t ticket = 0;
   bool look_in_store = false;
-  Waiter waiter{std::move(answer), on_pool};
   {
     StateLock lock(core_);
     const Completed* const completed = core_.state.completed.find(id);
     Execution* const live = core_.find(id);
     if (completed != nullptr) {
-      answer_waiter(std::move(waiter), completed->result, effects);
+      effects.reply(std::move(reply), completed->result);
     } else if (live != nullptr && !live->is_root()) {
-      answer_waiter(
-          std::move(waiter),
-          Status(StatusCode::kInvalidArgument,
-                 procedure(id) + " is a child; wait for its root, " + procedure(live->root->id)),
-          effects);
+      effects.reply(std::move(reply), Status(StatusCode::kInvalidArgument,
+                                             procedure(id) + " is a child; wait for its root, " +
+                                                 procedure(live->root->id)));
     } else if (live != nullptr) {
       if (const Status status = core_.unavailable(); !status.ok()) {
-        answer_waiter(std::move(waiter), status, effects);
+        effects.reply(std::move(reply), status);
       } else {
-        ticket = waiter.ticket = core_.state.next_ticket++;
-        live->waiters.push_front(std::move(waiter));
+        ticket = core_.state.next_ticket++;
+        live->waiters.push_front({std::move(reply), ticket});
       }
     } else if (!id || id.value >= core_.state.next_id) {
-      answer_waiter(std::move(waiter), never_issued(id), effects);
+      effects.reply(std::move(reply), never_issued(id));
     } else if (!core_.keeps_records) {
-      answer_waiter(std::move(waiter), forgotten(id), effects);
+      effects.reply(std::move(reply), forgotten(id));
     } else {
       look_in_store = true;
     }
@@ -162,9 +150,8 @@ std::uint64_t Results::wait(ProcedureId id, ResultCallback answer, bool on_pool)
     auto stored = read_stored(id);
     using Answer = Result<ProcedureResult>;
     // NOLINTNEXTLINE(bugprone-use-after-move): what looks in the store was not answered above
-    answer_waiter(std::move(waiter),
-                  stored.ok() ? Answer(std::move(stored->result)) : Answer(stored.status()),
-                  effects);
+    effects.reply(std::move(reply),
+                  stored.ok() ? Answer(std::move(stored->result)) : Answer(stored.status()));
   }
   publisher_.perform(effects);
   return ticket;
@@ -178,7 +165,7 @@ bool Results::withdraw(ProcedureId id, std::uint64_t ticket) {
          0;
 }
 
-void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* kept) {
+void Results::acknowledge(ProcedureId id, Reply<Status> reply, const KeptResult* kept) {
   Effects effects;
   std::unique_ptr<AcknowledgeCommit> commit;
   bool in_memory = false;
@@ -197,20 +184,14 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
     if (!refused.ok()) {
     } else if (other) {
     } else if (on_the_way != core_.state.acknowledging.end()) {
-      on_the_way->second->answers.push_back(std::move(who));
+      on_the_way->second->replies.push_back(std::move(reply));
       return;
     } else if (core_.find(id) != nullptr) {
       other = kept != nullptr;
       refused = Status(StatusCode::kFailedPrecondition,
                        procedure(id) + " still goes on; only a result can be acknowledged");
     } else if (garbage != core_.state.garbage.end()) {
-      garbage->second.acknowledgements.push_back(
-          [this, id, who = std::move(who)](const Status& status) {
-            if (status.ok()) return acknowledge(id, who);
-            Effects answer;
-            answer_acknowledger(who, status, answer);
-            publisher_.perform(answer);
-          });
+      garbage->second.acknowledgements.push_back(again_after_garbage(id, std::move(reply)));
       return;
     } else if (!id || id.value >= core_.state.next_id) {
       refused = never_issued(id);
@@ -228,7 +209,7 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
         commit->age = completed->ended_age;
         commit->bytes = completed->bytes;
       }
-      commit->answers.push_back(std::move(who));
+      commit->replies.push_back(std::move(reply));
       core_.state.acknowledging.emplace(id, commit.get());
     }
   }
@@ -238,7 +219,7 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
   }
   if (commit == nullptr) {
     // NOLINTNEXTLINE(bugprone-use-after-move): moved away only when nothing refuses it
-    answer_acknowledger(std::move(who), refused, effects);
+    effects.reply(std::move(reply), refused);
     return publisher_.perform(effects);
   }
   std::vector<std::string> audits;
@@ -259,9 +240,7 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
     const bool is_damaged = refused.code() == StatusCode::kCorruption && !set_aside;
     const bool is_gone = refused.code() == StatusCode::kExpired;
     if (kept != nullptr && (is_damaged || is_gone)) delete_date(*kept, effects);
-    for (Acknowledger& each : commit->answers) {
-      answer_acknowledger(std::move(each), refused, effects);
-    }
+    for (Reply<Status>& each : commit->replies) effects.reply(std::move(each), refused);
     return publisher_.perform(effects);
   }
   // Its rows, date and nonce, and these; a tree to which an operator's program gives orders for
@@ -276,13 +255,8 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
       core_.state.acknowledging.erase(id);
       PendingGarbage& pending = core_.state.garbage[id];
       ++pending.chains;
-      for (Acknowledger& each : commit->answers) {
-        pending.acknowledgements.push_back([this, id, who = std::move(each)](const Status& status) {
-          if (status.ok()) return acknowledge(id, who);
-          Effects answer;
-          answer_acknowledger(who, status, answer);
-          publisher_.perform(answer);
-        });
+      for (Reply<Status>& each : commit->replies) {
+        pending.acknowledgements.push_back(again_after_garbage(id, std::move(each)));
       }
       core_.state.spare_acknowledges.give_back(std::move(commit));
       core_.delete_rows(std::move(garbage), effects);
@@ -298,6 +272,17 @@ void Results::acknowledge(ProcedureId id, Acknowledger who, const KeptResult* ke
   }
   effects.commits.push_back(*commit.release());
   publisher_.perform(effects);
+}
+
+Reply<Status> Results::again_after_garbage(ProcedureId id, Reply<Status> reply) {
+  return {.tell =
+              [this, id, reply = std::move(reply)](const Status& deleted) {
+                if (deleted.ok()) return acknowledge(id, reply);
+                Effects effects;
+                effects.reply(reply, deleted);
+                publisher_.perform(effects);
+              },
+          .on = ReplyOn::kHere};
 }
 
 // From here on nobody else can delete them: it is on the way.
@@ -352,9 +337,7 @@ void Results::answer_all(const Status& status) {
       answer_waiters(core_, *execution, status, effects);
     }
     for (auto& [root, garbage] : core_.state.garbage) {
-      for (auto& answer : garbage.acknowledgements) {
-        effects.answers.push_back([answer = std::move(answer), status] { answer(status); });
-      }
+      for (Reply<Status>& each : garbage.acknowledgements) effects.reply(std::move(each), status);
       garbage.acknowledgements.clear();
     }
   }

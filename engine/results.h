@@ -17,14 +17,10 @@ namespace pv2 {
 void keep_result(EngineCore& core, Execution& root, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
-/// Queues an answer where it belongs: the host's code goes to the pool.
-void answer_waiter(Waiter waiter, Result<ProcedureResult> result, Effects& effects);
-/// The same for all who wait for `root`, in the order in which they came. They share one copy of
-/// the result, which lives until the last of them was told.
+/// Answers all that wait for `root`, in the order in which they came. They share one copy of the
+/// result, which lives until the last of them was told.
 void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureResult>& result,
                     Effects& effects) PV2_REQUIRES(core.state_mutex);
-/// The same for an acknowledgement.
-void answer_acknowledger(Acknowledger who, Status status, Effects& effects);
 
 /// Thread-safe.
 class Results {
@@ -32,14 +28,16 @@ class Results {
   Results(EngineCore& core, Publisher& publisher) : core_(core), publisher_(publisher) {}
 
   /// Returns a ticket for withdraw(), or 0 when the answer was given at once.
-  std::uint64_t wait(ProcedureId id, ResultCallback answer, bool on_pool);
+  std::uint64_t wait(ProcedureId id, Reply<Result<ProcedureResult>> reply);
   /// Takes a waiter back; false when its answer is already on the way.
   bool withdraw(ProcedureId id, std::uint64_t ticket);
-  void acknowledge(ProcedureId id, Acknowledger who) { acknowledge(id, std::move(who), nullptr); }
+  void acknowledge(ProcedureId id, Reply<Status> reply) {
+    acknowledge(id, std::move(reply), nullptr);
+  }
   /// The same for one whose time is over. `kept` may be out of date, as it was read before this: if
-  /// its result is another one, or gone, only its date is deleted. `answer` is engine code.
-  void expire(const KeptResult& kept, std::function<void(Status)> answer) {
-    acknowledge(kept.id, {.answer = std::move(answer), .on_pool = false}, &kept);
+  /// its result is another one, or gone, only its date is deleted.
+  void expire(const KeptResult& kept, Reply<Status> reply) {
+    acknowledge(kept.id, std::move(reply), &kept);
   }
   /// Why nothing can be done to `id`, which is not live: it has ended (kFailedPrecondition), is
   /// forgotten (kExpired), or never was (kNotFound). May read the store.
@@ -50,7 +48,9 @@ class Results {
   Result<Completed> read_stored(ProcedureId id);
 
  private:
-  void acknowledge(ProcedureId id, Acknowledger who, const KeptResult* kept);
+  void acknowledge(ProcedureId id, Reply<Status> reply, const KeptResult* kept);
+  /// Acknowledges when the rows of the descendants are deleted.
+  [[nodiscard]] Reply<Status> again_after_garbage(ProcedureId id, Reply<Status> reply);
   /// Fills in what is to be deleted for a result that is not in memory, with the keys of its audit
   /// rows in `audits`.
   Status look_at_rows(AcknowledgeCommit& commit, const KeptResult* kept,

@@ -259,9 +259,7 @@ void drop_children(EngineCore& core, Execution& execution, const StepCommit& com
 }
 
 void answer_with(StepCommit& commit, const Status& status, Effects& effects) {
-  if (!commit.answer) return;
-  effects.answers.push_back(
-      [tell = std::exchange(commit.answer, nullptr), status] { tell(status); });
+  if (commit.reply) effects.reply(std::exchange(commit.reply, {}), status);
 }
 
 }  // namespace

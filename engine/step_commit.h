@@ -8,13 +8,13 @@
 
 #include <pv2/store/commit_request.h>
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "execution.h"
+#include "reply.h"
 
 namespace pv2 {
 
@@ -48,8 +48,7 @@ struct InsertCommit final : EngineRequest {
   bool holds_locks = false;  ///< The grant rides on the insert.
   /// The submitter, and duplicates that arrived meanwhile.
   struct Submitter {
-    std::function<void(Result<Submitted>)> answer;
-    bool on_pool = true;
+    Reply<Result<Submitted>> reply;
     bool replayed = false;
     const Execution* step = nullptr;  ///< Whose step submits, in its own record; or a caller does.
   };
@@ -96,7 +95,7 @@ struct StepCommit final : EngineRequest {
   /// Roots that the step submitted; their rows are in this batch. Owned, as the children are.
   std::vector<InsertCommit*> roots;
   std::unique_ptr<InboxUse> inbox_use;  ///< Most have none.
-  std::function<void(Status)> answer;   ///< Of an operator's order: engine code.
+  Reply<Status> reply;                  ///< To an operator's order.
   std::string scratch;  ///< For fields of children; keeps its memory from step to step.
 
   [[nodiscard]] bool is_undo() const noexcept { return kind == Kind::kUndo; }
@@ -122,7 +121,7 @@ struct StepCommit final : EngineRequest {
     children.clear();
     roots.clear();
     inbox_use.reset();
-    answer = nullptr;
+    reply = {};
   }
 };
 
@@ -154,13 +153,7 @@ struct MessageCommit final : EngineRequest {
   std::unique_ptr<InboxMessage> message;
   std::uint64_t audit = 0;  ///< Not 0: the number of the audit entry in its batch.
   ProcedureId audited;      ///< Whom that is about.
-  std::vector<std::function<void(Status)>> answers;  ///< Engine code.
-};
-
-/// Who acknowledged a result, and how he is told.
-struct Acknowledger {
-  std::function<void(Status)> answer;
-  bool on_pool = true;
+  std::vector<Reply<Status>> replies;
 };
 
 /// Deletes everything of a finished root whose result was received.
@@ -172,7 +165,7 @@ struct AcknowledgeCommit final : EngineRequest {
   Nonce nonce;
   Duration age = Progress::kNotDated;  ///< When it ended, if it is dated.
   std::uint64_t bytes = 0;             ///< What is free with it.
-  std::vector<Acknowledger> answers;   ///< The first who asked, and those who joined.
+  std::vector<Reply<Status>> replies;  ///< To the first caller, and to those who joined it.
 
   /// Ready for the next acknowledgement; buffers keep their memory.
   void reset() {
@@ -182,7 +175,7 @@ struct AcknowledgeCommit final : EngineRequest {
     nonce = {};
     age = Progress::kNotDated;
     bytes = 0;
-    answers.clear();
+    replies.clear();
   }
 };
 
@@ -192,7 +185,7 @@ struct WatermarkCommit final : EngineRequest {
   void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
 
   std::uint64_t next_id = 0;
-  std::function<void(Status)> answer;  ///< Engine code; may be empty.
+  Reply<Status> reply;
 };
 
 /// Makes a limit durable, or its end.
@@ -202,7 +195,7 @@ struct LimitCommit final : EngineRequest {
 
   ResourceKey key;
   std::optional<std::uint32_t> limit;
-  std::function<void(Status)> answer;  ///< Engine code.
+  Reply<Status> reply;
 };
 
 /// Requests that came back, to be filled again. Guarded by whoever owns it.

@@ -728,8 +728,8 @@ bool StepRun::adopt_roots() {
     const auto refused = std::make_shared<Status>();  // shared with whoever answers, maybe later
     auto insert = core_.admission->reserve_for_step(
         submitting.type, std::move(submitting.object), std::move(submitting.options),
-        {.answer = [refused](const Result<Submitted>& result) { *refused = result.status(); },
-         .on_pool = false,
+        {.reply = {[refused](const Result<Submitted>& result) { *refused = result.status(); },
+                   ReplyOn::kHere},
          .step = &execution_});
     if (insert) {
       insert->batch.for_each(

@@ -9,9 +9,8 @@
 
 #include <pv2/base/ids.h>
 
-#include <functional>
-
 #include "pv2/engine/repair.h"
+#include "reply.h"
 
 namespace pv2 {
 
@@ -21,7 +20,7 @@ struct WaitingOrder {
 
   ProcedureId head;  ///< Of what it ends.
   AuditEntry entry;
-  std::function<void(Status)> done;  ///< Engine code.
+  Reply<Status> reply;
 };
 
 }  // namespace pv2
