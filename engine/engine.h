@@ -20,8 +20,11 @@
 #include "publisher.h"
 #include "repairs.h"
 #include "results.h"
+#include "rollback_planning.h"
+#include "state_audit.h"
 #include "stuck_detector.h"
 #include "timers.h"
+#include "tree_works.h"
 #include "wake_port.h"
 #include "workers.h"
 
@@ -32,7 +35,13 @@ class Engine {
  public:
   explicit Engine(ExecutorOptions options)
       : core(std::move(options)),
-        publisher(core),
+        publisher(core, {.do_tree_works = do_tree_works,
+                         .go_on_with_sorted = go_on_with_sorted,
+                         .sort_collected = sort_collected,
+                         .carry_out_waiting_orders = carry_out_waiting_orders,
+                         .audit_now_and_then = audit_now_and_then,
+                         .store_failed = answer_all_waiters,
+                         .timers_moved = [this] { timers.earliest_moved(); }}),
         offloads(core, publisher),
         admission(core, publisher),
         results(core, publisher),
@@ -46,7 +55,6 @@ class Engine {
         expiry(core, publisher, results),
         wake_port(std::make_shared<WakePort>(core)),
         workers(core, publisher, wake_port) {
-    publisher.set_timers(&timers);
     core.admission = &admission;
     core.offloads = &offloads;
     timers.add(*chores);
@@ -55,6 +63,7 @@ class Engine {
     if (core.options.retention.ttl != Duration::zero()) timers.add(expiry);
     chores->on_change([this] { timers.earliest_moved(); });
     expiry.on_change([this] { timers.earliest_moved(); });
+    core.tell_work_to_stop = [this] { offloads.tell_later(); };
     core.has_listeners = &listeners->any();
     core.tell_news = [this] { listeners->tell(); };
     if (core.options.workers != 0) {

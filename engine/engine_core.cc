@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "offloads.h"
 #include "pv2/engine/limits.h"
 #include "record_codec.h"
 
@@ -254,8 +253,6 @@ void EngineCore::count_for_its_type(Execution& execution) {
 void EngineCore::stop_work(Execution& execution) {
   if (execution.work) execution.work->stop(state.work_to_stop);
 }
-
-void EngineCore::tell_work_to_stop() { offloads->tell_later(); }
 
 void EngineCore::abandon_waits(Execution& execution) {
   stop_work(execution);

@@ -190,6 +190,8 @@ struct EngineCore {
   /// Set once, before anything runs; without workers it is not.
   std::function<void()> expect_deadlock_search;
   std::function<void()> tell_news;  ///< Set once, before anything runs.
+  /// Has those told that stop_work() has noted; called without the mutex. Set once likewise.
+  std::function<void()> tell_work_to_stop;
   /// For tests: called without a lock when a work on a tree pauses. Set before anything runs.
   std::function<void()> between_sections;
   Admission* admission = nullptr;  ///< Set once, before anything runs.
@@ -287,8 +289,6 @@ struct EngineCore {
   /// Nobody will take the values of what it has outstanding on the pool: that is told to stop, and
   /// what has not begun never does.
   void stop_work(Execution& execution) PV2_REQUIRES(state_mutex);
-  /// Has those told that stop_work() has noted; after the mutex was released.
-  void tell_work_to_stop() PV2_EXCLUDES(state_mutex);
   /// A timed wait that begins now: what its record says, and when it is due in this run.
   void begin_wait(Duration patience, Transition& next) const;
   /// The timed wait of `execution`, if it has one, goes on: a record that is made now says what is

@@ -132,4 +132,12 @@ struct Inbox {
   }
 };
 
+/// What a tree that was aborted by `abort` failed with.
+[[nodiscard]] inline Status error_of(const InboxMessage& abort) {
+  std::string text = "aborted";
+  if (!abort.who.empty()) text += " by " + abort.who;
+  if (!abort.payload.empty()) text += ": " + abort.payload;
+  return Status(StatusCode::kAborted, std::move(text));
+}
+
 }  // namespace pv2

@@ -71,13 +71,6 @@ void wake(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex)
 
 }  // namespace
 
-Status error_of(const InboxMessage& abort) {
-  std::string text = "aborted";
-  if (!abort.who.empty()) text += " by " + abort.who;
-  if (!abort.payload.empty()) text += ": " + abort.payload;
-  return Status(StatusCode::kAborted, std::move(text));
-}
-
 void Messages::abort(ProcedureId id, AbortOptions options, Reply<Status> reply,
                      const AuditEntry* entry) {
   auto message = std::make_unique<InboxMessage>();
@@ -204,16 +197,6 @@ void Messages::signal(ProcedureId id, std::string name, std::string payload, Rep
   // NOLINTNEXTLINE(bugprone-use-after-move): moved away only together with a commit
   effects.reply(std::move(reply), live || !refused.ok() ? refused : results_.why_not_live(id));
   publisher_.perform(effects);
-}
-
-void inbox_used(Execution& execution, StepCommit& commit) {
-  PV2_ASSERT(commit.execution == &execution, "a record consumes messages of its own procedure");
-  if (!execution.inbox) execution.inbox = std::make_unique<Inbox>();
-  Inbox& inbox = *execution.inbox;
-  inbox.wanted.clear();
-  if (!commit.inbox_use) return;
-  for (const std::uint64_t number : commit.inbox_use->given) inbox.consume(number);
-  inbox.wanted = std::move(commit.inbox_use->wanted);
 }
 
 void message_published(EngineCore& core, MessageCommit& commit, Effects& effects) {

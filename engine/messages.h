@@ -41,13 +41,7 @@ class Messages {
 void message_published(EngineCore& core, MessageCommit& commit, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
-/// A record is published: what it consumed is gone, and what it waits for is known.
-void inbox_used(Execution& execution, StepCommit& commit);
-
 /// Why the order of an operator to undo a tree adds nothing to an abort before it, or OK.
 [[nodiscard]] Status why_not_aborted_anew(const Execution& root);
-
-/// What a tree that was aborted by `abort` failed with.
-[[nodiscard]] Status error_of(const InboxMessage& abort);
 
 }  // namespace pv2

@@ -9,14 +9,6 @@
 #include <utility>
 
 #include "check_limits.h"
-#include "messages.h"
-#include "offloads.h"
-#include "record_codec.h"
-#include "repairs.h"
-#include "results.h"
-#include "state_audit.h"
-#include "timers.h"
-#include "tree.h"
 
 namespace pv2 {
 namespace {
@@ -65,18 +57,18 @@ void Publisher::publish(CommitList finished) {
     Effects effects;
     {
       StateLock lock(core_);
-      for (TreeWork* const work : sorted) go_on_with_sorted(core_, *work);
+      for (TreeWork* const work : sorted) hooks_.go_on_with_sorted(core_, *work);
       sorted.clear();
       for (std::size_t i = 0; i < kSection && !finished.empty() && core_.looks.have_room(); ++i) {
         apply(static_cast<EngineRequest&>(*finished.pop_front()), effects);
-        do_tree_works(core_, effects);
+        hooks_.do_tree_works(core_, effects);
       }
-      works = do_tree_works(core_, effects);
-      carry_out_waiting_orders(core_, effects);
-      audit_now_and_then(core_);
+      works = hooks_.do_tree_works(core_, effects);
+      hooks_.carry_out_waiting_orders(core_, effects);
+      hooks_.audit_now_and_then(core_);
     }
     finished.splice_back(act_on(effects));
-    for (TreeWork* const work : effects.to_sort) sort_collected(*work);
+    for (TreeWork* const work : effects.to_sort) hooks_.sort_collected(*work);
     sorted = std::move(effects.to_sort);
     if (!sorted.empty()) works = true;
     if (core_.between_sections && works) core_.between_sections();
@@ -88,7 +80,7 @@ void Publisher::perform(Effects& effects) { publish(act_on(effects)); }
 
 // Returns what the store answered to be durable at once.
 CommitList Publisher::act_on(Effects& effects) {
-  if (effects.timers_moved && timers_ != nullptr) timers_->earliest_moved();
+  if (effects.timers_moved) hooks_.timers_moved();
   for (auto& garbage : effects.garbage) {
     const std::size_t most = core_.store.limits().batch_operations / 2;
     garbage->fill(std::clamp<std::size_t>(most, 1, kGarbageChunk));
@@ -132,9 +124,7 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
       effects.pool_tasks.push_back([callback = core_.options.on_store_failure,
                                     status = core_.state.store_failure] { callback(status); });
     }
-    for (const auto& [id, execution] : core_.state.live) {
-      answer_waiters(core_, *execution, core_.state.store_failure, effects);
-    }
+    hooks_.store_failed(core_, effects);
   }
   const Status unknown =
       closed ? request.status

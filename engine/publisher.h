@@ -15,14 +15,25 @@
 
 namespace pv2 {
 
-class Timers;
+/// What stands above the publisher and has its say in each section. Functions of the engine, all
+/// under the state mutex but the third and the last.
+struct PublisherHooks {
+  /// Goes on with works on whole trees; whether more is left that can be gone on with.
+  bool (*do_tree_works)(EngineCore& core, Effects& effects);
+  void (*go_on_with_sorted)(EngineCore& core, TreeWork& work);
+  void (*sort_collected)(TreeWork& work);
+  void (*carry_out_waiting_orders)(EngineCore& core, Effects& effects);
+  void (*audit_now_and_then)(EngineCore& core);
+  /// The store has failed: whoever waits for a result is told.
+  void (*store_failed)(EngineCore& core, Effects& effects);
+  /// A deadline became the earliest.
+  std::function<void()> timers_moved;
+};
 
 /// Thread-safe.
 class Publisher final : public CommitSink {
  public:
-  explicit Publisher(EngineCore& core) : core_(core) {}
-  /// Whom to tell when a deadline became the earliest. Set once, before anything runs.
-  void set_timers(Timers* timers) { timers_ = timers; }
+  Publisher(EngineCore& core, PublisherHooks hooks) : core_(core), hooks_(std::move(hooks)) {}
 
   void on_committed(CommitList finished) noexcept override;
   /// Publishes what the store gave back and nobody has published yet, in order, unless another
@@ -40,7 +51,7 @@ class Publisher final : public CommitSink {
   void store_failed(EngineRequest& request, Effects& effects) PV2_REQUIRES(core_.state_mutex);
 
   EngineCore& core_;
-  Timers* timers_ = nullptr;
+  const PublisherHooks hooks_;
 
   Mutex committed_mutex_;
   CommitList committed_ PV2_GUARDED_BY(committed_mutex_);

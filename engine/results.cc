@@ -102,6 +102,12 @@ void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureRes
   });
 }
 
+void answer_all_waiters(EngineCore& core, Effects& effects) {
+  for (const auto& [id, execution] : core.state.live) {
+    answer_waiters(core, *execution, core.state.store_failure, effects);
+  }
+}
+
 void keep_result(EngineCore& core, Execution& root, Effects& effects) {
   ProcedureResult result = result_of(root);
   answer_waiters(core, root, result, effects);

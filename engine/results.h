@@ -21,6 +21,8 @@ void keep_result(EngineCore& core, Execution& root, Effects& effects)
 /// result, which lives until the last of them was told.
 void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureResult>& result,
                     Effects& effects) PV2_REQUIRES(core.state_mutex);
+/// The store has failed: everybody who waits for a result is told.
+void answer_all_waiters(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex);
 
 /// Thread-safe.
 class Results {

@@ -12,7 +12,6 @@
 #include "flight.h"
 #include "join.h"
 #include "member_step.h"
-#include "messages.h"
 #include "record_codec.h"
 #include "rollback.h"
 #include "tree_walk.h"

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "engine_core.h"
-#include "messages.h"
 #include "offloads.h"
 #include "tree.h"
 
@@ -76,6 +75,17 @@ void become(Execution& execution, StepCommit& commit) {
   if (commit.was_parked != record.parked) note_parked(execution);
   if (record.interrupted && !had_interrupted) ++execution.root->domain.heads_that_say_it;
   if (!commit.is_only_locks()) apply_to_run(execution, next);
+}
+
+// What the record consumed is gone, and what its procedure waits for is known.
+void use_inbox(Execution& execution, StepCommit& commit) {
+  PV2_ASSERT(commit.execution == &execution, "a record consumes messages of its own procedure");
+  if (!execution.inbox) execution.inbox = std::make_unique<Inbox>();
+  Inbox& inbox = *execution.inbox;
+  inbox.wanted.clear();
+  if (!commit.inbox_use) return;
+  for (const std::uint64_t number : commit.inbox_use->given) inbox.consume(number);
+  inbox.wanted = std::move(commit.inbox_use->wanted);
 }
 
 // What the step spawned becomes live; it is queued when its parent waits for it.
@@ -276,7 +286,7 @@ void StepCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core
              "a member that spawns has joined those that it spawned before");
   if (is_last_order(*this) && waits_for_work(*this)) return answer_with(*this, Status(), effects);
   become(about, *this);
-  if (!is_only_locks() && (about.inbox || inbox_use)) inbox_used(about, *this);
+  if (!is_only_locks() && (about.inbox || inbox_use)) use_inbox(about, *this);
   if (!next.retried.ok()) tell_of_retry(core, about, *this, effects);
   answer_with(*this, Status(), effects);
   adopt_children(core, about, *this, effects);
