@@ -299,7 +299,6 @@ class Audit {
   }
 
   void look_at_phase(const Execution& member) {
-    if (member.phase == Phase::kQueued) ++queued_;
     if (member.phase == Phase::kInFlight) ++in_flight_;
     const Execution* const failing = member.head->domain.failing;
     const bool is_over = member.root->domain.is_over() || member.head->domain.is_over();
@@ -429,11 +428,6 @@ class Audit {
     // Whoever spawns is in flight until its children are live.
     if (in_flight_ == 0 && state_.spawning != 0) {
       say(number(state_.spawning) + " children are about to be live, and no step runs");
-    }
-    const std::size_t queued = core_.scheduler.stats().queued;
-    if (queued > queued_) {
-      say("the scheduler has " + number(queued) + " in its queues, and " + number(queued_) +
-          " are queued");
     }
   }
 
@@ -625,7 +619,6 @@ class Audit {
   std::map<const Execution*, std::size_t> turns_;
   std::size_t children_linked_ = 0;
   std::size_t children_adopted_ = 0;
-  std::size_t queued_ = 0;
   std::size_t in_flight_ = 0;
   std::vector<std::string> found_;
 };

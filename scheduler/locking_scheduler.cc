@@ -52,7 +52,7 @@ void LockingScheduler::check_invariants() const {
   PV2_ASSERT(
       table_->granted().empty() && table_->reranked().empty(),
       "whoever was granted its set, or has another rank, is placed before the mutex is free");
-  PV2_ASSERT(stats_.runnable <= stats_.queued, "what can run is a part of what is queued");
+  PV2_ASSERT(runnable_ <= queued_, "what can run is a part of what is queued");
   PV2_ASSERT(fresh_ == 0 && fresh_top_ == 0, "what became runnable was counted for the sleepers");
 }
 
@@ -92,9 +92,7 @@ LockingScheduler::LockingScheduler(std::unique_ptr<ReadyQueue> ready, const Cloc
 
 LockingScheduler::~LockingScheduler() = default;
 
-bool LockingScheduler::admit(SchedulerEntry& entry) { return try_lock(entry); }
-
-bool LockingScheduler::try_lock(SchedulerEntry& entry) {
+bool LockingScheduler::admit(SchedulerEntry& entry) {
   const SteadyTime now = clock_.steady_now();
   bool held = false;
   Wakes sleepers;
@@ -162,7 +160,6 @@ std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run
   MutexLock lock(queues_mutex_);
   Sleepers& sleepers = work == Work::kAny ? any_ : top_;
   CondVar& arrived = work == Work::kAny ? work_arrived_ : top_work_arrived_;
-  ++stats_.polls;
   while (!stopped_) {
     if (table_->owes()) serve_rest();
     if (const std::size_t taken = take(work, run); taken != 0 || run.empty()) return taken;
@@ -183,7 +180,6 @@ std::size_t LockingScheduler::poll_for(Work work, std::span<SchedulerEntry*> run
       --sleepers.asleep;
     }
   }
-  ++stats_.empty_polls;
   return 0;
 }
 
@@ -233,12 +229,12 @@ bool LockingScheduler::withdraw(SchedulerEntry& entry) {
         entry.place_ = SchedulerEntry::Place::kOut;
         ready_->remove(entry, LockTable::entity(entry), entry.queued_rank_);
         entry.queued_rank_ = SchedulerEntry::kNotQueued;
-        --stats_.runnable;
+        --runnable_;
         if (entry.granted_in_queue_) table_->release(entry, now);
         entry.granted_in_queue_ = false;
         break;
     }
-    --stats_.queued;
+    --queued_;
     place_changed();
     sleepers = claim_sleepers();
   }
@@ -387,7 +383,7 @@ std::vector<WaitCycle> LockingScheduler::cycles() const {
 QueuePlace LockingScheduler::place_of(const SchedulerEntry& entry, std::size_t most) const {
   QueuePlace place;
   Section lock(*this);
-  place.runnable = stats_.runnable;
+  place.runnable = runnable_;
   switch (entry.place_) {
     case SchedulerEntry::Place::kUnknown:
       return place;
@@ -420,11 +416,9 @@ std::vector<LockInfo> LockingScheduler::locks() const {
   return std::move(listing).assemble();
 }
 
-SchedulerStats LockingScheduler::stats() const {
-  Section lock(*this);
-  SchedulerStats stats = stats_;
-  stats.sleeping = any_.asleep + top_.asleep;
-  return stats;
+SchedulerCounts LockingScheduler::counts() const {
+  MutexLock lock(queues_mutex_);
+  return {queued_, runnable_, any_.asleep + top_.asleep, wakes_};
 }
 
 void LockingScheduler::meet(SchedulerEntry& entry) {
@@ -454,8 +448,6 @@ void LockingScheduler::apply(SchedulerEntry& entry, SteadyTime now) {
     case Disposition::kFront:
       enqueue(entry, ReadySection::kFront, now);
       return;
-    case Disposition::kPark:
-      return;
     case Disposition::kParkUnlock:
       unlock(entry, now);
       return;
@@ -473,7 +465,7 @@ void LockingScheduler::apply(SchedulerEntry& entry, SteadyTime now) {
 }
 
 void LockingScheduler::enqueue(SchedulerEntry& entry, ReadySection section, SteadyTime now) {
-  ++stats_.queued;
+  ++queued_;
   if (!entry.holds_locks()) {
     if (!table_->take(entry, now)) {
       entry.place_ = SchedulerEntry::Place::kWaiting;
@@ -513,12 +505,12 @@ void LockingScheduler::put_back(SchedulerEntry& entry) {
   entry.queued_rank_ = entry.rank_;
   const auto section = entry.queued_in_front_ ? ReadySection::kFront : ReadySection::kBack;
   ready_->put_back(entry, LockTable::entity(entry), section, entry.rank_);
-  ++stats_.queued;
+  ++queued_;
   count_ready(entry);
 }
 
 void LockingScheduler::count_ready(const SchedulerEntry& entry) {
-  ++stats_.runnable;
+  ++runnable_;
   ++fresh_;
   if (ready_->is_top(entry.rank_)) ++fresh_top_;
 }
@@ -562,11 +554,11 @@ void LockingScheduler::place_changed() {
 }
 
 std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run) {
-  if (stats_.runnable == 0) return 0;
+  if (runnable_ == 0) return 0;
   if (work == Work::kAny) {
     // A worker that sleeps, or was signalled and is on its way, gets its share.
     const std::size_t workers = 1 + any_.asleep + any_.tokens;
-    run = run.first(std::min(run.size(), (stats_.runnable + workers - 1) / workers));
+    run = run.first(std::min(run.size(), (runnable_ + workers - 1) / workers));
   }
   const std::size_t taken = work == Work::kAny ? ready_->take(run) : ready_->take_top(run);
   for (SchedulerEntry* const entry : run.first(taken)) {
@@ -574,8 +566,8 @@ std::size_t LockingScheduler::take(Work work, std::span<SchedulerEntry*> run) {
     entry->granted_by_poll_ = entry->granted_in_queue_;
     entry->granted_in_queue_ = false;
   }
-  stats_.runnable -= taken;
-  stats_.queued -= taken;
+  runnable_ -= taken;
+  queued_ -= taken;
   (void)note_urgency();
   return taken;
 }
@@ -599,7 +591,7 @@ LockingScheduler::Wakes LockingScheduler::claim_sleepers() {
   top_.tokens += wakes.top;
   any_.asleep -= wakes.any;
   any_.tokens += wakes.any;
-  stats_.wakes += wakes.top + wakes.any;
+  wakes_ += wakes.top + wakes.any;
   return wakes;
 }
 

@@ -36,7 +36,6 @@ class ChoosingScheduler final : public ProcedureScheduler {
 
   // ProcedureScheduler
   bool admit(SchedulerEntry& entry) override { return inner_->admit(entry); }
-  bool try_lock(SchedulerEntry& entry) override { return inner_->try_lock(entry); }
   [[nodiscard]] bool contended(const SchedulerEntry& entry) const override {
     return inner_->contended(entry);
   }
@@ -78,7 +77,6 @@ class ChoosingScheduler final : public ProcedureScheduler {
                                     std::size_t count_max) const override {
     return inner_->place_of(entry, count_max);
   }
-  [[nodiscard]] SchedulerStats stats() const override { return inner_->stats(); }
 
  private:
   std::unique_ptr<ProcedureScheduler> inner_;

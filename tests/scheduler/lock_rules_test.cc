@@ -75,7 +75,6 @@ TEMPLATE_TEST_CASE_METHOD(Fixture, "a key stays known while it is queued for, he
   complete(scheduler, reader_two);
   CHECK(ids_of(lock_on(scheduler, table_key("t")).holders) == Ids{3});  // 3 is queued, too
   CHECK(poll_all(scheduler) == Ids{3});
-  settle(scheduler, writer, Disposition::kPark);
   CHECK(ids_of(lock_on(scheduler, table_key("t")).holders) == Ids{3});
   complete(scheduler, writer);
 
@@ -152,7 +151,6 @@ TEMPLATE_TEST_CASE_METHOD(Fixture, "region children run under their parent's exc
   TestEntry same_as_a(4, region("t", "a"), &parent);
   submit(scheduler, parent);
   CHECK(poll_all(scheduler) == Ids{1});
-  settle(scheduler, parent, Disposition::kPark);
 
   submit(scheduler, {&a, &b, &same_as_a});
 
@@ -171,7 +169,6 @@ TEMPLATE_TEST_CASE_METHOD(
   TestEntry writer(5, table("t", kExclusive));
   submit(scheduler, root);
   CHECK(poll_all(scheduler) == Ids{1});
-  settle(scheduler, root, Disposition::kPark);
   submit(scheduler, {&outsider, &writer, &child, &grandchild});
 
   CHECK(poll_all(scheduler) == Ids{2, 3});
@@ -195,7 +192,6 @@ TEMPLATE_TEST_CASE_METHOD(Fixture,
   TestEntry writer(5, table("t", kExclusive));
   submit(scheduler, root);
   REQUIRE(poll_all(scheduler) == Ids{1});
-  settle(scheduler, root, Disposition::kPark);
 
   submit(scheduler, {&writer, &child, &grandchild});
 
@@ -238,7 +234,6 @@ TEMPLATE_TEST_CASE_METHOD(
   TestEntry grandchild(5, table("t", kExclusive), &lockless);
   submit(scheduler, root);
   CHECK(poll_all(scheduler) == Ids{1});
-  settle(scheduler, root, Disposition::kPark);
 
   submit(scheduler, {&child, &sibling, &grandchild});
 
@@ -270,9 +265,8 @@ TEMPLATE_TEST_CASE_METHOD(Fixture, "a parked entry is not polled until it is set
   submit(scheduler, suspended);
   CHECK(poll_all(scheduler) == Ids{1});
 
-  settle(scheduler, suspended, Disposition::kPark);
   submit(scheduler, other);
-  CHECK(poll_all(scheduler).empty());
+  CHECK(poll_all(scheduler).empty());  // it keeps its locks until it is settled
   settle(scheduler, suspended, Disposition::kParkUnlock);
   CHECK(poll_all(scheduler) == Ids{2});
   complete(scheduler, other);
@@ -282,7 +276,7 @@ TEMPLATE_TEST_CASE_METHOD(Fixture, "a parked entry is not polled until it is set
   settle(scheduler, suspended, Disposition::kFront);
   CHECK(poll_all(scheduler) == Ids{1});
   CHECK(suspended.granted_by_poll());
-  CHECK(scheduler.stats().queued == 0);
+  CHECK(poll_all(scheduler).empty());
 }
 
 TEMPLATE_TEST_CASE_METHOD(
@@ -293,7 +287,6 @@ TEMPLATE_TEST_CASE_METHOD(
   TestEntry writer(3, table("t", kExclusive)), reader(4, table("t", kShared));
   submit(scheduler, parent);
   CHECK(poll_all(scheduler) == Ids{1});
-  settle(scheduler, parent, Disposition::kPark);
 
   submit(scheduler, {&writer, &child, &reader});
 
@@ -311,7 +304,6 @@ TEMPLATE_TEST_CASE_METHOD(
   TestEntry child(3, region("t", "a"), &parent);
   submit(scheduler, {&parent, &waits_for_parent});
   CHECK(poll_all(scheduler) == Ids{1});
-  settle(scheduler, parent, Disposition::kPark);
 
   submit(scheduler, child);
 
@@ -354,7 +346,7 @@ TEMPLATE_TEST_CASE_METHOD(Fixture,
   TestEntry reader(3, table("t", kShared));
   submit(scheduler, {&holder, &writer, &reader});
   CHECK(poll_all(scheduler) == Ids{1});
-  CHECK(scheduler.try_lock(holder));  // held already: nothing is taken twice
+  CHECK(scheduler.admit(holder));  // held already: nothing is taken twice
 
   const std::vector<LockInfo> locks = scheduler.locks();
   REQUIRE(locks.size() == 3);
@@ -443,13 +435,10 @@ TEMPLATE_TEST_CASE_METHOD(
   TestEntry next_op(3, table("t", kExclusive));
   submit(scheduler, server_crash);
   CHECK(poll_all(scheduler) == Ids{1});
-  settle(scheduler, server_crash, Disposition::kPark);
   submit(scheduler, {&table_op, &next_op});
   CHECK(poll_all(scheduler) == Ids{2});
 
-  settle(scheduler, table_op,
-         Disposition::kPark);  // waits for something: still the one in progress
-  CHECK(poll_all(scheduler).empty());
+  CHECK(poll_all(scheduler).empty());  // it waits for something: still the one in progress
   complete(scheduler, table_op);
 
   CHECK(poll_all(scheduler) == Ids{3});
@@ -491,20 +480,19 @@ TEMPLATE_TEST_CASE_METHOD(Fixture,
   CHECK(poll_all(scheduler) == Ids{3});
 }
 
-TEMPLATE_TEST_CASE_METHOD(
-    Fixture, "a parked entry tries its whole lock set and does not queue when that fails",
-    "[try_lock]", Simple, Master) {
+TEMPLATE_TEST_CASE_METHOD(Fixture,
+                          "an entry is admitted with its whole lock set or with no part of it",
+                          "[admit]", Simple, Master) {
   auto& scheduler = this->scheduler;
-  TestEntry parked(1, region("t", "a")), holder(2, region("t", "a"));
-  TestEntry other_region(3, region("t", "b"));
+  TestEntry entry(1, region("t", "a")), holder(2, region("t", "a"));
+  TestEntry writer(3, table("t", kExclusive));
   REQUIRE(scheduler.admit(holder));
 
-  CHECK_FALSE(scheduler.try_lock(parked));
-  CHECK(scheduler.admit(other_region));
+  CHECK_FALSE(scheduler.admit(entry));
   complete(scheduler, holder);
 
-  CHECK(scheduler.try_lock(parked));
-  CHECK_FALSE(parked.granted_by_poll());
+  CHECK(scheduler.locks().empty());  // and no place in a line
+  CHECK(scheduler.admit(writer));
 }
 
 TEMPLATE_TEST_CASE_METHOD(Fixture,

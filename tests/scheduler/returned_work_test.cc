@@ -57,7 +57,7 @@ TEST_CASE("returned entries are served again in the order in which they were pol
 
   give_back(scheduler, run);
 
-  CHECK(scheduler.stats().queued == 9);
+  CHECK(scheduler.counts().queued == 9);
   CHECK(ids_of_run(poll_run(scheduler, 9)) == Ids{1, 2, 3, 4, 5, 6, 7, 8, 9});
   for (const auto& entry : entries) complete(scheduler, *entry);
 }

@@ -69,7 +69,7 @@ class SchedulerModel {
 
   void add(ModelEntry& entry) { all_.push_back(&entry); }
 
-  bool try_lock(ModelEntry& e) { return lock(e, UINT64_MAX); }
+  bool admit(ModelEntry& e) { return lock(e, UINT64_MAX); }
   bool restore(ModelEntry& e) { return lock(e, 0); }
 
   void settle(ModelEntry& e, Disposition disposition) {

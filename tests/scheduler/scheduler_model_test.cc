@@ -78,7 +78,7 @@ class Story {
   bool ask_one(std::uint64_t choice) {
     ModelEntry& e = *entries_[random_.below(entries_.size())];
     const bool out = e.where == Where::kUnknown || e.where == Where::kOut;
-    if (choice == 13 && out) return agree("try_lock", real_->try_lock(*e.real), model_.try_lock(e));
+    if (choice == 13 && out) return agree("admit", real_->admit(*e.real), model_.admit(e));
     if (choice == 14 && out) {
       return agree("restore", real_->restore(*e.real).ok(), model_.restore(e));
     }
@@ -200,11 +200,9 @@ class Story {
       const bool planned =
           std::any_of(plan.begin(), plan.end(), [&](auto& item) { return item.first == e; });
       if (planned || e->where == Where::kWaiting || e->where == Where::kReady) continue;
-      auto disposition = static_cast<Disposition>(random_.below(6));
+      auto disposition = static_cast<Disposition>(random_.below(5));
       if (e->polled && random_.below(3) == 0) disposition = Disposition::kReturn;
-      if (disposition == Disposition::kComplete && e->live_children != 0) {
-        disposition = Disposition::kPark;
-      }
+      if (disposition == Disposition::kComplete && e->live_children != 0) continue;
       const bool queues = disposition == Disposition::kBack || disposition == Disposition::kFront ||
                           disposition == Disposition::kBackUnlock ||
                           disposition == Disposition::kReturn;
@@ -238,7 +236,7 @@ class Story {
   }
 
   bool same() {
-    static_cast<LockingScheduler&>(*real_).check_invariants();
+    real_->check_invariants();
     for (const auto& e : entries_) {
       if (e->where != Where::kOut) continue;
       const std::string who = " of " + std::to_string(e->real->id.value);
@@ -256,14 +254,14 @@ class Story {
       const bool overtaken = real_->is_overtaken(*e->real, real_->lifts());
       if (!agree("overtaken", overtaken, model_.is_overtaken(*e))) return false;
     }
-    const SchedulerStats stats = real_->stats();
+    const SchedulerCounts counts = real_->counts();
     std::map<ResourceKey, std::pair<Ids, Ids>> locks;
     for (const LockInfo& info : real_->locks()) {
       if (info.holders.empty() && info.waiters.empty()) continue;  // only limited
       locks[info.key] = {ids_of(info.holders), ids_of(info.waiters)};
     }
-    return agree("runnable", stats.runnable, model_.count(Where::kReady)) &&
-           agree("queued", stats.queued,
+    return agree("runnable", counts.runnable, model_.count(Where::kReady)) &&
+           agree("queued", counts.queued,
                  model_.count(Where::kReady) + model_.count(Where::kWaiting)) &&
            agree("locks", locks, model_.locks()) && agree_on_standing_still();
   }
@@ -336,7 +334,7 @@ class Story {
     }
     for (const ResourceKey& key : limited_) real_->set_limit(key, {});
     return agree("locks left", real_->locks().size(), std::size_t{0}) &&
-           agree("queued left", real_->stats().queued, std::size_t{0});
+           agree("queued left", real_->counts().queued, std::size_t{0});
   }
 
   template <class T>
@@ -356,7 +354,7 @@ class Story {
   std::uint32_t bound_;
   SystemClock clock_;
   SchedulerModel model_;
-  std::unique_ptr<ProcedureScheduler> real_;
+  std::unique_ptr<LockingScheduler> real_;
   std::vector<std::unique_ptr<ModelEntry>> entries_;
   std::uint64_t last_id_ = 0;
   std::uint64_t key_count_ = 0;

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -34,7 +35,8 @@ struct Master {
   using Type = MasterProcedureScheduler;
 };
 
-// Workers that do `step` with whatever they poll, and settle it as `step` says, until told to stop.
+// Workers that do `step` with whatever they poll, and settle it as `step` says, or leave it parked
+// if `step` says nothing, until told to stop.
 class Workers {
  public:
   template <class Step>
@@ -45,7 +47,10 @@ class Workers {
         std::vector<SchedulerEntry*> run(run_max);
         while (const std::size_t taken = scheduler_.poll(run, kForEver)) {
           EntryList batch;
-          for (std::size_t at = 0; at < taken; ++at) batch.push_back(*run[at], step(*run[at]));
+          for (std::size_t at = 0; at < taken; ++at) {
+            const std::optional<Disposition> disposition = step(*run[at]);
+            if (disposition) batch.push_back(*run[at], *disposition);
+          }
           scheduler_.settle(std::move(batch));
         }
       });
@@ -61,8 +66,8 @@ class Workers {
   std::vector<std::thread> threads_;
 };
 
-void wait_until_sleeping(const ProcedureScheduler& scheduler, std::size_t workers) {
-  while (scheduler.stats().sleeping != workers) std::this_thread::yield();
+void wait_until_sleeping(const LockingScheduler& scheduler, std::size_t workers) {
+  while (scheduler.counts().sleeping != workers) std::this_thread::yield();
 }
 
 void wait_until(const std::atomic<int>& counter, int value) {
@@ -123,7 +128,7 @@ TEMPLATE_TEST_CASE(
 
   CHECK_FALSE(overlap);
   CHECK(scheduler.locks().empty());
-  CHECK(scheduler.stats().queued == 0);
+  CHECK(scheduler.counts().queued == 0);
 }
 
 TEMPLATE_TEST_CASE(
@@ -148,7 +153,6 @@ TEMPLATE_TEST_CASE(
       std::array<SchedulerEntry*, 1> run{};
       while (scheduler.poll(run, kForEver) != 0) {
         ++ran;
-        settle(scheduler, *run[0], Disposition::kPark);
         MutexLock lock(parked_mutex);
         parked.push_back(run[0]);
         ++parked_count;
@@ -200,12 +204,12 @@ TEMPLATE_TEST_CASE("releasing a key with three ready readers signals three of th
       return Disposition::kComplete;
     });
     wait_until_sleeping(scheduler, 5);
-    const std::uint64_t before = scheduler.stats().wakes;
+    const std::uint64_t before = scheduler.counts().wakes;
 
     complete(scheduler, writer);
 
     wait_until(finished, 3);
-    CHECK(scheduler.stats().wakes - before == 3);
+    CHECK(scheduler.counts().wakes - before == 3);
   }
 }
 
@@ -231,7 +235,7 @@ TEMPLATE_TEST_CASE("a nudge ends one waiting poll, or else the next one that wou
   wait_until_sleeping(scheduler, 2);
   scheduler.nudge();
   wait_until(returned, 1);
-  CHECK(scheduler.stats().sleeping == 1);
+  CHECK(scheduler.counts().sleeping == 1);
   scheduler.stop();
   for (std::thread& worker : workers) worker.join();
 }
@@ -272,7 +276,7 @@ TEMPLATE_TEST_CASE(
   typename TestType::Type scheduler(clock);
   TestEntry awake(1);
   submit(scheduler, awake);
-  CHECK(scheduler.stats().wakes == 0);
+  CHECK(scheduler.counts().wakes == 0);
   REQUIRE(poll(scheduler) == &awake);
 
   std::vector<std::unique_ptr<TestEntry>> entries;
@@ -293,7 +297,7 @@ TEMPLATE_TEST_CASE(
     scheduler.settle(std::move(batch));
 
     wait_until(finished, 5);
-    CHECK(scheduler.stats().wakes == 2);
+    CHECK(scheduler.counts().wakes == 2);
   }
 }
 
@@ -306,9 +310,9 @@ TEMPLATE_TEST_CASE("two operations on one peer with children both finish", "[row
   std::array<std::atomic<int>, 5> turns{};
   std::atomic<int> finished{0};
   {
-    Workers workers(scheduler, 4, 2, [&](SchedulerEntry& entry) {
+    Workers workers(scheduler, 4, 2, [&](SchedulerEntry& entry) -> std::optional<Disposition> {
       const bool is_parent = entry.parent == nullptr;
-      if (is_parent && ++turns[entry.id.value] == 1) return Disposition::kPark;
+      if (is_parent && ++turns[entry.id.value] == 1) return std::nullopt;
       ++finished;
       finished.notify_all();
       return Disposition::kComplete;

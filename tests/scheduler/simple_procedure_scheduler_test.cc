@@ -86,5 +86,5 @@ TEST_CASE("a poll takes a run and nothing after stop") {
   scheduler.stop();
 
   CHECK(scheduler.poll(run, std::chrono::hours(1)) == 0);
-  CHECK(scheduler.stats().queued == 1);
+  CHECK(scheduler.counts().queued == 1);
 }

@@ -579,13 +579,13 @@ TEST_CASE_METHOD(Fixture, "top work wakes a reserved worker that sleeps, other w
     std::array<SchedulerEntry*, 4> run{};
     if (scheduler.poll_top(run, std::chrono::hours(1)) == 1) served = run[0]->id.value;
   });
-  while (scheduler.stats().sleeping != 1) std::this_thread::yield();
+  while (scheduler.counts().sleeping != 1) std::this_thread::yield();
 
   submit(scheduler, ordinary);
-  CHECK(scheduler.stats().wakes == 0);
+  CHECK(scheduler.counts().wakes == 0);
   submit(scheduler, meta);
   reserved.join();
 
   CHECK(served == 2);
-  CHECK(scheduler.stats().wakes == 1);
+  CHECK(scheduler.counts().wakes == 1);
 }

@@ -36,6 +36,14 @@ struct SchedulerLooks {
   std::uint64_t section_max = 0;  ///< In one critical section.
 };
 
+/// How full the queues of a scheduler are, and how its workers sleep.
+struct SchedulerCounts {
+  std::size_t queued = 0;    ///< In a queue, runnable or waiting for a lock.
+  std::size_t runnable = 0;  ///< Could be polled at once.
+  std::size_t sleeping = 0;  ///< Workers asleep in poll() and not signalled yet.
+  std::uint64_t wakes = 0;   ///< Signals ever sent to sleeping workers.
+};
+
 /// Thread-safe. It calls nothing but its clock, and that outside its mutex.
 class LockingScheduler : public ProcedureScheduler {
  public:
@@ -44,7 +52,6 @@ class LockingScheduler : public ProcedureScheduler {
   LockingScheduler& operator=(const LockingScheduler&) = delete;
 
   bool admit(SchedulerEntry& entry) override PV2_EXCLUDES(queues_mutex_);
-  bool try_lock(SchedulerEntry& entry) override PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] bool contended(const SchedulerEntry& entry) const override
       PV2_EXCLUDES(queues_mutex_);
   Status restore(SchedulerEntry& entry) override PV2_EXCLUDES(queues_mutex_);
@@ -74,7 +81,8 @@ class LockingScheduler : public ProcedureScheduler {
   [[nodiscard]] QueuePlace place_of(const SchedulerEntry& entry, std::size_t most) const override
       PV2_EXCLUDES(queues_mutex_);
   [[nodiscard]] std::vector<LockInfo> locks() const override PV2_EXCLUDES(queues_mutex_);
-  [[nodiscard]] SchedulerStats stats() const override PV2_EXCLUDES(queues_mutex_);
+  /// How full the queues are, and how often workers were signalled. For tests.
+  [[nodiscard]] SchedulerCounts counts() const PV2_EXCLUDES(queues_mutex_);
   /// What the calls cost, counted: tests compare it with the number of waiters.
   [[nodiscard]] SchedulerLooks looks() const PV2_EXCLUDES(queues_mutex_);
   /// Ends the process if a count or a link is wrong. For tests: it looks at all entries in one
@@ -146,7 +154,9 @@ class LockingScheduler : public ProcedureScheduler {
   CondVar top_work_arrived_;
   Sleepers any_ PV2_GUARDED_BY(queues_mutex_);
   Sleepers top_ PV2_GUARDED_BY(queues_mutex_);
-  SchedulerStats stats_ PV2_GUARDED_BY(queues_mutex_);
+  std::size_t queued_ PV2_GUARDED_BY(queues_mutex_) = 0;
+  std::size_t runnable_ PV2_GUARDED_BY(queues_mutex_) = 0;
+  std::uint64_t wakes_ PV2_GUARDED_BY(queues_mutex_) = 0;
   mutable std::uint64_t section_looks_max_ PV2_GUARDED_BY(queues_mutex_) = 0;
   /// Entries that became runnable in this critical section: it may wake as many workers.
   std::size_t fresh_ PV2_GUARDED_BY(queues_mutex_) = 0;

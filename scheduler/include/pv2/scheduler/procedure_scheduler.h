@@ -39,16 +39,6 @@ struct LockInfo {
   std::vector<Party> waiters;  ///< In the order in which they will be served.
 };
 
-/// How full the queues are.
-struct SchedulerStats {
-  std::size_t queued = 0;    ///< In a queue, runnable or waiting for a lock.
-  std::size_t runnable = 0;  ///< Could be polled at once.
-  std::uint64_t polls = 0;
-  std::uint64_t empty_polls = 0;
-  std::size_t sleeping = 0;  ///< Workers asleep in poll() and not signalled yet.
-  std::uint64_t wakes = 0;   ///< Signals ever sent to sleeping workers.
-};
-
 /// Thread-safe.
 class ProcedureScheduler {
  public:
@@ -58,10 +48,6 @@ class ProcedureScheduler {
   /// and no waiter is ahead. Returns whether the locks are held now (true for an empty set). The
   /// entry is not queued: a settle() follows when its record is durable.
   virtual bool admit(SchedulerEntry& entry) = 0;
-
-  /// Tries again for a parked entry that holds nothing: before the record of a step whose successor
-  /// needs the locks, or to undo a finished child.
-  virtual bool try_lock(SchedulerEntry& entry) = 0;
 
   /// Whether another entry waits for what `entry` holds, so that an entry that needs its locks only
   /// step by step should give way. False: it may keep them for its next step, and the grant for
@@ -162,7 +148,6 @@ class ProcedureScheduler {
   /// holds or waits during the whole call is listed once, and one that came meanwhile may be
   /// missing.
   [[nodiscard]] virtual std::vector<LockInfo> locks() const = 0;
-  [[nodiscard]] virtual SchedulerStats stats() const = 0;
 };
 
 }  // namespace pv2

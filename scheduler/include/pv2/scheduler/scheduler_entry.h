@@ -31,12 +31,12 @@ enum class Priority : std::uint8_t {
   kMeta = 160
 };
 
-/// What settle() does with an entry, from the outcome of its last step.
+/// What settle() does with an entry, from the outcome of its last step. An entry that waits for
+/// something and keeps its locks is not settled: it was polled and stays out of the queues.
 enum class Disposition : std::uint8_t {
   kBack,        ///< Queue it behind its equals.
   kFront,       ///< Queue it before its equals: a holder that goes on, a woken parent, a child.
-  kPark,        ///< Not queued; keeps its locks. It comes back through a later settle().
-  kParkUnlock,  ///< Not queued; its locks are released.
+  kParkUnlock,  ///< Not queued; its locks are released. It comes back through a later settle().
   kBackUnlock,  ///< Locks released, then queued behind the entries that waited for them.
   kComplete,    ///< Locks released, every link forgotten: the scheduler will not touch it again.
   /// It was polled and its step has not begun: it goes back to where it stood, before its equals,
@@ -67,8 +67,8 @@ class SchedulerEntry {
   /// Whether the lock set is held (always true for an empty one). Stable while the entry is neither
   /// queued nor parked as a waiter, that is: after a grant, until the next settle().
   [[nodiscard]] bool holds_locks() const noexcept { return holds_locks_ || locks.empty(); }
-  /// Whether the poll that returned this entry also granted its locks; false after admit(),
-  /// try_lock() and restore(), and after the next settle().
+  /// Whether the poll that returned this entry also granted its locks; false after admit()
+  /// and restore(), and after the next settle().
   [[nodiscard]] bool granted_by_poll() const noexcept { return granted_by_poll_; }
 
  protected:
