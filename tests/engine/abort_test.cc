@@ -4,9 +4,9 @@
 // be carried out; and decided by the order of commits against everything that it races with. (Rows
 // 5, 6, 10, 13, 14, 124, 125; X5.)
 
-#include "engine/job_story.h"
 #include "record_codec.h"
 #include "support/engine_world.h"
+#include "support/job_story.h"
 
 namespace pv2::testing {
 namespace {

@@ -4,8 +4,8 @@
 // too, with the next attempt told so; when the attempts are used up the procedure parks where it
 // is, its tree goes on, and an operator decides.
 
-#include "engine/job_story.h"
-#include "engine/repair_orders.h"
+#include "support/job_story.h"
+#include "support/repair_orders.h"
 
 namespace pv2::testing {
 namespace {

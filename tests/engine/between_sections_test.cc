@@ -10,10 +10,10 @@
 #include <optional>
 #include <utility>
 
-#include "engine/job_story.h"
-#include "engine/repair_orders.h"
 #include "looks.h"
 #include "state_audit.h"
+#include "support/job_story.h"
+#include "support/repair_orders.h"
 #include "support/wrapped_store.h"
 
 namespace pv2::testing {

@@ -6,8 +6,8 @@
 
 #include <stdexcept>
 
-#include "engine/job_story.h"
-#include "engine/repair_orders.h"
+#include "support/job_story.h"
+#include "support/repair_orders.h"
 
 namespace pv2::testing {
 namespace {

@@ -4,7 +4,7 @@
 // end that it would have had without. What is checked everywhere stands in job_story.h; here is
 // only what is special to a story. (Rows 8-13, 16, 18, 35-39, 48, 49, X12.)
 
-#include "engine/job_story.h"
+#include "support/job_story.h"
 
 namespace pv2::testing {
 namespace {

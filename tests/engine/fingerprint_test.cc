@@ -5,9 +5,9 @@
 
 #include <pv2/base/hash128.h>
 
-#include "older_rows.h"
 #include "record_codec.h"
 #include "support/engine_world.h"
+#include "support/older_rows.h"
 
 namespace pv2::testing {
 namespace {

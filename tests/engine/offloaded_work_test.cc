@@ -9,8 +9,8 @@
 #include <latch>
 #include <memory>
 
-#include "engine/job_story.h"
 #include "support/engine_world.h"
+#include "support/job_story.h"
 
 namespace pv2::testing {
 namespace {

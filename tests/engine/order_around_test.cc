@@ -4,7 +4,7 @@
 // says that it failed. What is around it and within it, who sends it messages, and who asks about
 // its tree, meet what the records say.
 
-#include "engine/repair_orders.h"
+#include "support/repair_orders.h"
 
 namespace pv2::testing {
 namespace {

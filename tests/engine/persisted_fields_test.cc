@@ -4,9 +4,9 @@
 // field of what it has on its way back, one field per play, and the campaign has to name it; then
 // it leaves out a procedure, or has one too many.
 
-#include "engine/job_story.h"
 #include "inbox_codec.h"
 #include "record_codec.h"
+#include "support/job_story.h"
 #include "support/wrapped_store.h"
 
 namespace pv2::testing {

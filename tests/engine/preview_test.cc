@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/random_job_tree.h"
-#include "engine/repair_orders.h"
+#include "support/random_job_tree.h"
+#include "support/repair_orders.h"
 
 namespace pv2::testing {
 namespace {

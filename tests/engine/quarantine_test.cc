@@ -6,9 +6,9 @@
 
 #include <pv2/base/frame.h>
 
-#include "engine/repair_orders.h"
 #include "record_codec.h"
 #include "support/engine_world.h"
+#include "support/repair_orders.h"
 
 namespace pv2::testing {
 namespace {

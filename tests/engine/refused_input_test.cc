@@ -3,7 +3,7 @@
 // What a caller can hand in: each thing that means nothing is refused with a sentence that names
 // it, and nothing happens.
 
-#include "engine/repair_orders.h"
+#include "support/repair_orders.h"
 
 namespace pv2::testing {
 namespace {

@@ -4,8 +4,8 @@
 // back or bypasses whatever he finds parked. He is not answered when it crashes, looks again, and
 // orders again what is still parked.
 
-#include "engine/job_story.h"
-#include "engine/repair_orders.h"
+#include "support/job_story.h"
+#include "support/repair_orders.h"
 
 namespace pv2::testing {
 namespace {

@@ -4,7 +4,7 @@
 // crash before or after it, and refused where it has no meaning. (Rows 40-45 in our terms; X9,
 // F31.)
 
-#include "engine/repair_orders.h"
+#include "support/repair_orders.h"
 
 namespace pv2::testing {
 namespace {

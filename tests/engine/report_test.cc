@@ -4,8 +4,8 @@
 // is told, and nobody else is touched; also when it is in the middle of that that the tree around
 // it fails, when an undo of it parks, and wherever the machine crashes.
 
-#include "engine/job_story.h"
-#include "engine/repair_orders.h"
+#include "support/job_story.h"
+#include "support/repair_orders.h"
 
 namespace pv2::testing {
 namespace {

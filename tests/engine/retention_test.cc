@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "inbox_codec.h"
-#include "older_rows.h"
 #include "record_codec.h"
 #include "support/engine_world.h"
+#include "support/older_rows.h"
 #include "support/wrapped_store.h"
 
 namespace pv2::testing {

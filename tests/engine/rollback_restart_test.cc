@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/random_job_tree.h"
 #include "interrupted_members.h"
+#include "support/random_job_tree.h"
 
 namespace pv2::testing {
 namespace {

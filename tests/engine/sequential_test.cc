@@ -3,8 +3,8 @@
 // Sequential procedures: a class without a step table has one step, EXECUTE, which runs until it
 // says done(), and one undo. (The original's SequentialProcedure.)
 
-#include "engine/repair_orders.h"
 #include "pv2/testing/crash_everywhere.h"
+#include "support/repair_orders.h"
 
 namespace pv2::testing {
 namespace {

@@ -6,10 +6,10 @@
 
 #include <set>
 
-#include "engine/repair_orders.h"
-#include "older_rows.h"
 #include "record_codec.h"
 #include "support/engine_world.h"
+#include "support/older_rows.h"
+#include "support/repair_orders.h"
 
 namespace pv2::testing {
 namespace {

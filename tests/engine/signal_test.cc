@@ -8,9 +8,9 @@
 
 #include <thread>
 
-#include "engine/job_story.h"
 #include "record_codec.h"
 #include "support/engine_world.h"
+#include "support/job_story.h"
 
 namespace pv2::testing {
 namespace {

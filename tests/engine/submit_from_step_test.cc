@@ -3,8 +3,8 @@
 // A step that submits an independent procedure: it exists exactly if the step's record does, has a
 // life of its own, and, with a nonce, is submitted once however often the step runs.
 
-#include "job_story.h"
 #include "support/engine_world.h"
+#include "support/job_story.h"
 #include "support/wrapped_store.h"
 
 namespace pv2::testing {

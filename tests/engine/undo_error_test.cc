@@ -3,7 +3,7 @@
 // What is seen of an undo that fails for now: explain() and describe() say why it failed and which
 // step it is about, the history which entries were undos; also after a restart.
 
-#include "engine/repair_orders.h"
+#include "support/repair_orders.h"
 
 namespace pv2::testing {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-#include "engine/repair_orders.h"
+#include "support/repair_orders.h"
 
 namespace pv2::testing {
 namespace {
