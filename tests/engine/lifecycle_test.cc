@@ -657,4 +657,18 @@ TEST_CASE("on a store that keeps no records everything works but the memory of i
   CHECK(engine.executor().wait(first->id).status().code() == StatusCode::kExpired);
 }
 
+TEST_CASE("stop() on a thread of the executor does not wait for itself") {
+  EngineWorld engine;
+  engine.world.scripts["stopper"] = {.steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
+                                       engine.executor().stop();
+                                       return std::nullopt;
+                                     }};
+  engine.open();
+  const ProcedureId id = engine.submit("stopper");
+  engine.run();
+
+  CHECK(engine.result(id).status.ok());
+  CHECK(engine.log_lines.size() == 1);
+}
+
 }  // namespace pv2::testing

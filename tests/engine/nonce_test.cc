@@ -382,4 +382,20 @@ TEST_CASE("an expires_at that promises more than is kept is refused") {
   CHECK(engine.executor().submit(Job(engine.world, "a"), options).ok());
 }
 
+TEST_CASE("a duplicate gets its answer also when no new procedure would be accepted") {
+  EngineWorld engine;
+  engine.max_live_procedures = 1;
+  engine.world.scripts["plain"] = {.steps = 1};
+  engine.open();
+  const ProcedureId first = engine.submit("plain", {.nonce = {1, 7}});
+
+  const auto again = engine.executor().submit(Job(engine.world, "plain"), {.nonce = {1, 7}});
+  const auto other = engine.executor().submit(Job(engine.world, "plain"), {.nonce = {1, 8}});
+
+  REQUIRE(again.status().to_string() == "OK");
+  CHECK(again->id == first);
+  CHECK(again->replayed);
+  CHECK(other.status().code() == StatusCode::kResourceExhausted);
+}
+
 }  // namespace pv2::testing

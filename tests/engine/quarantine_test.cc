@@ -13,6 +13,8 @@
 namespace pv2::testing {
 namespace {
 
+using namespace std::chrono_literals;
+
 const auto kOrders = LockSet().table("shop", "orders", LockMode::kExclusive);
 
 JobScript asks() {
@@ -611,6 +613,32 @@ TEST_CASE("a lock that cannot be restored is reported, not taken twice") {
   CHECK_THAT(engine.describe(second).error.to_string(), ContainsSubstring("locks"));
   while (engine.world.answer_one("go on")) engine.run();
   CHECK(engine.result(first).status.ok());
+}
+
+TEST_CASE("a tree that lost one of its middle members is frozen whole") {
+  EngineWorld engine;
+  engine.world.scripts["leaf"] = {
+      .steps = 1, .run = [](JobRun&) -> std::optional<Outcome> { return Say::wait_for(1h); }};
+  engine.world.scripts["middle"] = {.children = {"leaf"}};
+  engine.world.scripts["root"] = {.children = {"middle"}};
+  engine.open();
+  const ProcedureId root = engine.submit("root");
+  engine.run();
+  ProcedureId middle;
+  for (const ProcedureInfo& info : engine.executor().list()) {
+    if (info.parent == root) middle = info.id;
+  }
+  REQUIRE(middle);
+  engine.close();
+  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
+    REQUIRE(engine.disk->erase(Space::kProcedure, procedure_key(middle, kind)));
+  }
+
+  engine.open();
+  engine.advance(2h);
+
+  REQUIRE(engine.executor().list().size() == 2);
+  for (const ProcedureInfo& info : engine.executor().list()) CHECK(info.quarantined);
 }
 
 }  // namespace pv2::testing

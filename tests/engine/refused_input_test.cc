@@ -225,4 +225,24 @@ TEST_CASE("who wants no answer gives an empty callback, and the verb has its eff
   CHECK(executor.wait(id).status().code() == StatusCode::kExpired);
 }
 
+TEST_CASE("an owner or lock names too large for the store are refused, and nothing else suffers") {
+  EngineWorld engine;
+  engine.world.scripts["plain"] = {.steps = 1};
+  engine.world.scripts["huge"] = {
+      .steps = 1, .locks = LockSet().server(std::string(20'000'000, 's'), LockMode::kExclusive)};
+  engine.open();
+
+  const auto owner =
+      engine.executor().submit(Job(engine.world, "plain"), {.owner = std::string(20'000'000, 'o')});
+  CHECK(owner.status().code() == StatusCode::kInvalidArgument);
+  const auto locks = engine.executor().submit(Job(engine.world, "huge"));
+  CHECK(locks.status().code() == StatusCode::kInvalidArgument);
+
+  CHECK(engine.executor().health().ok());
+  CHECK(engine.executor().live_procedures() == 0);
+  const ProcedureId plain = engine.submit("plain");
+  engine.run();
+  CHECK(engine.result(plain).status.ok());
+}
+
 }  // namespace pv2::testing

@@ -423,4 +423,23 @@ TEST_CASE("a child that ends while its tree fails is not waited for, before and 
   CHECK(in_words(engine.executor().inspect().list()) == listed);
 }
 
+TEST_CASE("a step that repeats itself after spawning is undone after its children") {
+  EngineWorld engine;
+  engine.world.scripts["child"] = {.steps = 1};
+  engine.world.scripts["parent"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                      if (run.step == 2) return Say::fail("no");
+                                      run.effect();
+                                      if (!run.note.empty()) return Say::next(2);
+                                      run.note = "spawned";
+                                      run.spawn("child");
+                                      return Say::again();
+                                    }};
+  engine.open();
+  engine.submit("parent");
+  engine.run();
+
+  CHECK(engine.journal() == Entries{"do parent.1", "do child.1", "do parent.1", "undo parent.2",
+                                    "undo child.1", "undo parent.1"});
+}
+
 }  // namespace pv2::testing

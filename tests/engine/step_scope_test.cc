@@ -8,6 +8,8 @@
 namespace pv2::testing {
 namespace {
 
+using namespace std::chrono_literals;
+
 LockSet per_step(LockMode mode = LockMode::kExclusive) {
   return LockSet().table("shop", "orders", mode).scope(LockScope::kStep);
 }
@@ -164,6 +166,36 @@ TEST_CASE("a parent whose work runs when it spawns keeps its locks until its chi
   CHECK((holds(0) && holds(1) && holds(2)));
   CHECK_FALSE(engine.describe(root).quarantined);
   let_children_go(engine, root);
+}
+
+TEST_CASE(
+    "a step that waits gives its locks back in its record, so the next owner's is no conflict") {
+  EngineWorld engine;
+  engine.world.scripts["first"] = {
+      .steps = 1,
+      .run = [](JobRun& run) -> std::optional<Outcome> {
+        const auto* answer = run.ctx.await<std::string>(
+            [&](Completion<std::string> completion) { run.world.ask(std::move(completion)); });
+        if (answer == nullptr) return Say::wait();
+        return std::nullopt;
+      },
+      .locks = per_step()};
+  engine.world.scripts["second"] = {
+      .steps = 1,
+      .run = [](JobRun&) -> std::optional<Outcome> { return Say::wait_for(1h); },
+      .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+  engine.open();
+  const ProcedureId first = engine.submit("first");
+  const ProcedureId second = engine.submit("second");
+  engine.run();
+  REQUIRE(engine.describe(second).holds_locks);
+  CHECK_FALSE(engine.describe(first).holds_locks);
+
+  engine.crash_and_open();
+
+  CHECK_FALSE(engine.describe(first).quarantined);
+  CHECK_FALSE(engine.describe(second).quarantined);
+  CHECK(engine.describe(second).holds_locks);
 }
 
 }  // namespace pv2::testing
