@@ -181,4 +181,60 @@ TEST_CASE("a shared holder with the larger id goes on after a restart, and then 
   CHECK(engine.result(second).status.ok());
 }
 
+TEST_CASE("three nested procedures run once each, the outer ones before the inner ones") {
+  EngineWorld engine;  // row 2
+  engine.world.scripts["a"] = {.steps = 2, .children = {"b"}};
+  engine.world.scripts["b"] = {.steps = 2, .children = {"c"}};
+  engine.world.scripts["c"] = {.steps = 1};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+
+  CHECK(engine.journal() == Entries{"do a.1", "do a.2", "do b.1", "do b.2", "do c.1"});
+  CHECK(engine.result(id).result == "a done");
+}
+
+TEST_CASE("a process that dies between the last child's record and its parent's goes on") {
+  EngineWorld engine;  // row 37
+  engine.world.scripts["a"] = {.children = {"b", "b"}};
+  engine.world.scripts["b"] = {.steps = 1};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.executor().run_until_idle(2);
+  engine.faults().crash_after(engine.faults().commits() + 2, FaultStore::AfterCrash::kFail);
+  engine.run();
+  REQUIRE(engine.world.journal.count("do b.1") == 2);
+  REQUIRE(engine.world.journal.count("do a.3") == 0);
+  engine.open();
+  CHECK(engine.describe(id).state == ProcedureState::kRunnable);
+  engine.run();
+  CHECK(engine.result(id).status.ok());
+  CHECK(engine.world.journal.count("do b.1") == 2);
+}
+
+TEST_CASE("whichever of two siblings is recorded first, a crash between them tears nothing") {
+  EngineWorld engine;  // row 48
+  const bool failing = GENERATE(false, true);
+  engine.world.scripts["p"] = {.children = {"x", "y"}};
+  engine.world.scripts["x"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 1) return usual();
+    const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+    return value == nullptr ? std::optional(Say::wait()) : usual();
+  }};
+  engine.world.scripts["y"] = {.steps = 2};
+  if (failing)
+    engine.world.scripts["y"].run = [](JobRun& run) {
+      return run.step == 2 ? std::optional(Say::fail("no")) : usual();
+    };
+  engine.open();
+  const ProcedureId id = engine.submit("p");
+  engine.executor().run_until_idle(4);  // the younger is recorded, the older still asks
+  engine.crash_and_open();
+  engine.run();
+  while (engine.world.answer_one("go on")) engine.run();
+  CHECK(engine.result(id).status.ok() == !failing);
+  for (const std::string& line : engine.log_lines)
+    CHECK_THAT(line, !ContainsSubstring("quarantined"));
+}
+
 }  // namespace pv2::testing

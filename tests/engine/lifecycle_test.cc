@@ -33,6 +33,16 @@ struct Quick final : Procedure {
   Outcome execute(StepContext&) override { return done("quick"); }
 };
 
+// Counts how often its constructor throws: as after a deployment that cannot make it.
+struct Fragile final : Procedure {
+  static constexpr std::string_view kType = "test.Fragile";
+  explicit Fragile(const bool& broken) {
+    if (broken) throw std::runtime_error("its dependency is missing");
+  }
+  void fields(auto& /*f*/) {}
+  Outcome execute(StepContext&) override { return done("made after all"); }
+};
+
 // What throws, and where, is a job of its own.
 enum class Place { kNowhere, kConstructor, kFields, kLocks, kPriority, kExecute, kRollback };
 struct Thrower final : Procedure {
@@ -669,6 +679,36 @@ TEST_CASE("stop() on a thread of the executor does not wait for itself") {
 
   CHECK(engine.result(id).status.ok());
   CHECK(engine.log_lines.size() == 1);
+}
+
+TEST_CASE("a procedure that cannot be made after a restart waits for a build that can make it") {
+  EngineWorld engine;  // row 121
+  bool broken = false;
+  const auto options = [&] {
+    ExecutorOptions made = engine.options();
+    made.registry.add<Fragile>(broken);
+    return made;
+  };
+  engine.world.scripts["other"] = {.steps = 1};
+  engine.open(options());
+  const auto submitted = engine.executor().submit(Fragile(broken), {.nonce = {1, 1}});
+  REQUIRE(submitted.ok());
+  for (int life = 0; life < 2; ++life) {
+    engine.close();
+    ExecutorOptions next = options();  // registration makes one of each type
+    broken = true;
+    engine.open(std::move(next));
+    const ProcedureId other = engine.submit("other");
+    engine.run();
+    CHECK(engine.result(other).status.ok());
+    CHECK_FALSE(engine.describe(submitted->id).quarantined);
+    CHECK_THAT(engine.describe(submitted->id).error.to_string(),
+               ContainsSubstring("its dependency is missing"));
+    broken = false;
+  }
+  engine.open(options());
+  engine.run_to_the_end();
+  CHECK(engine.result(submitted->id).result == "made after all");
 }
 
 }  // namespace pv2::testing

@@ -325,4 +325,18 @@ TEST_CASE("listings from everywhere while everything moves are sound") {
   CHECK(sorted);
 }
 
+TEST_CASE("a listing shows a procedure while it runs, and its result afterwards") {
+  EngineWorld engine;  // row 126
+  engine.world.scripts["a"] = {.steps = 2};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.executor().run_until_idle(1);
+  REQUIRE(engine.executor().list().size() == 1);
+  CHECK(engine.executor().list()[0].id == id);
+  CHECK(engine.executor().list()[0].step_name == "TWO");
+  engine.run();
+  CHECK(engine.executor().list().empty());
+  CHECK(engine.result(id).state == ProcedureState::kSuccess);
+}
+
 }  // namespace pv2::testing

@@ -179,4 +179,53 @@ TEST_CASE(
         1 + 2);  // the bound of ids; result and date of the root
 }
 
+TEST_CASE("machines that give way before each step take turns, forward and back") {
+  EngineWorld engine;  // row 21
+  for (const char* name : {"a", "b", "c"}) {
+    engine.world.scripts[name] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+      if (run.note != run.label()) {
+        run.note = run.label();
+        return Say::again();
+      }
+      return run.step == 3 ? std::optional(Say::fail("back")) : std::nullopt;
+    }};
+  }
+  engine.open();
+  const std::size_t before = engine.faults().commits();
+  for (const char* name : {"a", "b", "c"}) engine.submit(name);
+  while (engine.executor().live_procedures() != 0) engine.executor().run_until_idle(1);
+
+  Entries expected;
+  for (const char* step : {".1", ".2"}) {
+    for (const char* name : {"a", "b", "c"}) expected.push_back("do " + std::string(name) + step);
+  }
+  const Entries journal = engine.journal();
+  CHECK(Entries(journal.begin(), journal.begin() + 6) == expected);
+  for (const char* name : {"a", "b", "c"}) {
+    Entries undone;
+    for (const std::string& entry : journal) {
+      if (entry.starts_with("undo " + std::string(name))) undone.push_back(entry.substr(6));
+    }
+    CHECK(undone == Entries{".3", ".2", ".1"});
+  }
+  // Of each: the insert, three times giving way, two steps, the failure, three undone.
+  CHECK(engine.faults().commits() - before == 3 * (1 + 3 + 2 + 1 + 3));
+}
+
+TEST_CASE("a step that gives way five times makes five records more and is done once") {
+  EngineWorld engine;  // row 23
+  engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                 run.note += "x";
+                                 return run.note.size() <= 5 ? std::optional(Say::again())
+                                                             : std::nullopt;
+                               }};
+  engine.open();
+  const std::size_t before = engine.faults().commits();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK(engine.journal() == Entries{"do a.1"});
+  CHECK(engine.faults().commits() - before == 1 + 5 + 1);
+  CHECK(engine.result(id).status.ok());
+}
+
 }  // namespace pv2::testing

@@ -286,4 +286,30 @@ TEST_CASE("the history keeps the last eight steps, over restarts") {
   CHECK(in_words(engine.describe(id)) == before);
 }
 
+TEST_CASE("the result of a tree survives restarts, whether it succeeded or failed") {
+  EngineWorld engine;  // rows 35, 38
+  const bool failing = GENERATE(false, true);
+  engine.world.scripts["a"] = {.children = {"b", "c"}};
+  engine.world.scripts["b"] = {.steps = 1};
+  engine.world.scripts["c"] = {.steps = 2};
+  if (failing) {
+    engine.world.scripts["c"].run = [](JobRun&) { return std::optional(Say::fail("no")); };
+  }
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  const ProcedureResult before = engine.result(id);
+  CHECK(before.status.ok() == !failing);
+  const Entries journal = engine.journal();
+  for (int life = 0; life < 2; ++life) {
+    engine.crash_and_open();
+    engine.run();
+    CHECK(engine.result(id).status == before.status);
+    CHECK(engine.result(id).result == before.result);
+    CHECK(engine.result(id).finished == before.finished);
+    CHECK(engine.executor().list().empty());
+  }
+  CHECK(engine.journal() == journal);
+}
+
 }  // namespace pv2::testing

@@ -4,6 +4,7 @@
 // spawned them, only what was begun, and only once nobody is in flight. (Rows 1, 3, 6, 10, 17-20,
 // 60, 122; X1, X6. Rows that abort have their own stories in abort_test.cc; here a step fails.)
 
+#include "record_codec.h"
 #include "support/engine_world.h"
 
 namespace pv2::testing {
@@ -26,6 +27,26 @@ Entries undone(const EngineWorld& engine) {
   }
   return only;
 }
+
+// The undo list of the last record of `id`.
+std::size_t undo_entries(const EngineWorld& engine, ProcedureId id) {
+  Execution execution;
+  PartStatus user = PartStatus::kIntact;
+  auto row = engine.disk->get(Space::kProcedure, procedure_key(id, RowKind::kState));
+  if (!row) {  // it has ended
+    const auto both = engine.disk->get(Space::kResult, result_key(id));
+    REQUIRE(both.has_value());
+    row = std::string(split_result(*both)->state);
+  }
+  REQUIRE(decode_state(*row, CommitSequence{1}, execution, user).ok());
+  return execution.record.undo.size();
+}
+
+struct Unknown final : Procedure {
+  static constexpr std::string_view kType = "test.Unknown";
+  void fields(auto& /*f*/) {}
+  Outcome execute(StepContext&) override { return done(); }
+};
 
 }  // namespace
 
@@ -440,6 +461,67 @@ TEST_CASE("a step that repeats itself after spawning is undone after its childre
 
   CHECK(engine.journal() == Entries{"do parent.1", "do child.1", "do parent.1", "undo parent.2",
                                     "undo child.1", "undo parent.1"});
+}
+
+TEST_CASE("a child that cannot be recorded fails its parent, and what was done is undone") {
+  EngineWorld engine;  // row 1
+  engine.world.scripts["a"] = {.steps = 2, .children = {"b"}};
+  engine.world.scripts["b"] = {.steps = 1, .run = [](JobRun& run) {
+                                 run.effect();
+                                 run.ctx.spawn(Unknown());
+                                 return std::optional(Say::done());
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+
+  CHECK(engine.journal() ==
+        Entries{"do a.1", "do a.2", "do b.1", "undo b.1", "undo a.2", "undo a.1"});
+  CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("test.Unknown"));
+  CHECK(engine.disk->rows() - engine.disk->rows(Space::kEngine, "schema:") == 1 + 2);
+}
+
+TEST_CASE("nothing is left in the undo list after a rollback, also of one that failed at times") {
+  EngineWorld engine;  // rows 19, 20
+  const bool throws = GENERATE(false, true);
+  engine.world.scripts["a"] = {.children = {"b"}};
+  engine.world.scripts["a"].undo = [throws](JobRun& run) -> std::optional<Outcome> {
+    if (throws && run.ctx.attempt() == 1) throw std::runtime_error("not now");
+    return usual();
+  };
+  engine.world.scripts["b"] = failing_at(1, "as it was told");
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.executor().run_until_idle(2);
+  CHECK(undo_entries(engine, id) == 2);
+  engine.run_to_the_end();
+
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK(undo_entries(engine, id) == 0);
+}
+
+TEST_CASE(
+    "a holder that fails while it waits is undone under its lock, and then the next gets it") {
+  EngineWorld engine;  // row 27
+  const auto table = LockSet().table("shop", "orders", LockMode::kExclusive);
+  engine.world.scripts["holder"] = {
+      .run = [](JobRun& run) -> std::optional<Outcome> {
+        if (run.step != 2) return usual();
+        const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+        return value == nullptr ? Say::wait() : Say::fail(*value);
+      },
+      .locks = table};
+  engine.world.scripts["next"] = {.steps = 1, .locks = table};
+  engine.open();
+  const ProcedureId holder = engine.submit("holder");
+  engine.submit("next");
+  engine.run();
+  CHECK(engine.journal() == Entries{"do holder.1"});
+  engine.world.answer_one("the world says no");
+  engine.run();
+
+  CHECK(engine.journal() == Entries{"do holder.1", "undo holder.2", "undo holder.1", "do next.1"});
+  CHECK(engine.result(holder).status.message() == "the world says no");
 }
 
 }  // namespace pv2::testing

@@ -611,4 +611,39 @@ TEST_CASE("a wait with a timeout is answered once, whichever comes first") {
   }
 }
 
+TEST_CASE("a batch of submissions all end, and acknowledged they leave nothing but the watermark") {
+  World world;  // rows 62, 88
+  world.scripts["plain"] = {.steps = 2};
+  world.scripts["tree"] = {.children = {"plain", "plain"}};
+  const auto disk = std::make_shared<MemoryDisk>();
+  ExecutorOptions options;
+  options.store = memory(disk, {.mode = MemoryStoreOptions::Mode::kThread});
+  add_job_types(options.registry, world);
+  options.log = {};
+  auto opened = ProcedureExecutor::open(std::move(options));
+  REQUIRE(opened.ok());
+  ProcedureExecutor& executor = **opened;
+  executor.start();
+  std::atomic<int> acknowledged = 0;
+  std::vector<std::thread> clients;
+  for (std::uint64_t client = 1; client <= 4; ++client) {
+    clients.emplace_back([&, client] {
+      std::vector<ProcedureId> ids;
+      for (std::uint64_t key = 1; key <= 250; ++key) {
+        const auto submitted =
+            executor.submit(Job(world, key % 5 == 0 ? "tree" : "plain"), {.nonce = {client, key}});
+        if (submitted.ok()) ids.push_back(submitted->id);
+      }
+      for (const ProcedureId id : ids) {
+        if (executor.wait(id).ok() && executor.acknowledge(id).ok()) ++acknowledged;
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+
+  CHECK(acknowledged == 1000);
+  CHECK(executor.live_procedures() == 0);
+  CHECK(disk->rows() - disk->rows(Space::kEngine) == 0);
+}
+
 }  // namespace pv2::testing

@@ -449,4 +449,32 @@ TEST_CASE("while a procedure waits its fields are kept and its object is not") {
   CHECK(Sleeper::alive == 0);
 }
 
+TEST_CASE("a wait that may not be exceeded fails no earlier than its deadline, and is undone") {
+  EngineWorld engine;  // rows 5, 6
+  const bool final_child = GENERATE(true, false);
+  engine.world.scripts["child"] = {.steps = 1};
+  engine.world.scripts["a"] = {
+      .steps = 2, .run = [final_child](JobRun& run) -> std::optional<Outcome> {
+        if (run.step == 1) {
+          final_child ? run.ctx.spawn(FinalJob(run.world, "child")) : run.spawn("child");
+          return std::nullopt;
+        }
+        if (!run.ctx.timed_out()) return Say::wait_for(5s);
+        return Say::fail(Status(StatusCode::kDeadlineExceeded, "nobody came"));
+      }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  engine.advance(5s - 1us);
+  CHECK(engine.executor().live_procedures() == 2);
+  engine.advance(1us);
+
+  CHECK(engine.result(id).status == Status(StatusCode::kDeadlineExceeded, "nobody came"));
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK(engine.world.journal.count("do child.1") == 1);
+  CHECK(engine.world.journal.count("undo child.1") == (final_child ? 0 : 1));
+  CHECK(engine.world.journal.count("undo a.1") == 1);
+  CHECK(engine.world.journal.count("undo a.2") == 1);
+}
+
 }  // namespace pv2::testing
