@@ -133,13 +133,16 @@ struct Bench {
     executor = *std::move(opened);
   }
 
+  enum class Tables { kOneEach, kOneForAll };
+
   // Lives of FiveSteps, 16 at a time, each with a nonce and acknowledged.
-  void lives(std::uint64_t count) {
+  void lives(std::uint64_t count, Tables tables = Tables::kOneEach) {
     for (std::uint64_t first = 1; first <= count; first += 16) {
       std::vector<pv2::ProcedureId> ids;
       for (std::uint64_t i = first; i < first + 16 && i <= count; ++i) {
-        executor->async().submit(FiveSteps("t" + std::to_string(i)), {.nonce = {1, i}},
-                                 [&](pv2::Result<pv2::Submitted> s) { ids.push_back(s->id); });
+        const std::uint64_t table = tables == Tables::kOneEach ? i : 0;
+        executor->async().submit(FiveSteps("t" + std::to_string(table)), {.nonce = {1, i}},
+                               [&](pv2::Result<pv2::Submitted> s) { ids.push_back(s->id); });
       }
       executor->run_until_idle();
       for (const pv2::ProcedureId id : ids) executor->async().acknowledge(id, [](pv2::Status) {});
@@ -160,6 +163,22 @@ struct Bench {
   }
 };
 
+// Procedures that wait, loaded by eight starts one after the other.
+void restart(std::uint32_t count) {
+  constexpr int kStarts = 8;
+  const auto disk = std::make_shared<pv2::MemoryDisk>();
+  {
+    Bench bench(pv2::memory(disk));
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (!bench.executor->submit(Waits(bench.world, 1)).ok()) std::exit(1);
+    }
+    bench.executor->run_until_idle();
+  }
+  for (int start = 0; start < kStarts; ++start) {
+    if (Bench(pv2::memory(disk)).executor->live_procedures() != count) std::exit(1);
+  }
+}
+
 // Counts are compared only with counts made with the same compiler.
 int print_compiler() {
 #ifdef __clang__
@@ -173,7 +192,7 @@ int print_compiler() {
 int usage() {
   std::fprintf(stderr,
                "usage: instruction_paths PATH COUNT | --compiler\n"
-               "paths: noop_master noop_simple memory retry wait children\n");
+               "paths: noop_master noop_simple contended memory retry wait children restart\n");
   return 2;
 }
 
@@ -188,6 +207,8 @@ int main(int argc, char** argv) {
     Bench(pv2::noop()).lives(count);
   } else if (path == "noop_simple") {
     Bench(pv2::noop(), true).lives(count);
+  } else if (path == "contended") {
+    Bench(pv2::noop()).lives(count, Bench::Tables::kOneForAll);
   } else if (path == "memory") {
     Bench(pv2::memory()).lives(count);
   } else if (path == "retry") {
@@ -199,6 +220,8 @@ int main(int argc, char** argv) {
   } else if (path == "children") {
     Bench bench(pv2::noop());
     bench.run(bench.executor->submit(Parent(count)));
+  } else if (path == "restart") {
+    restart(count);
   } else {
     return usage();
   }

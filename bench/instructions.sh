@@ -31,10 +31,12 @@ count_of() {  # path repetitions
 # path, repetitions, units per repetition, what a unit is
 paths='noop_master 480 5 step
 noop_simple 480 5 step
+contended 480 5 step
 memory 480 5 step
 retry 400 1 attempt
 wait 400 1 wait
-children 200 5 step'
+children 200 5 step
+restart 400 8 procedure'
 
 compiler=$("$program" --compiler)
 growth_max=10

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // results_table: the figures of a run, for people, each next to its target and the limit of the
-// machine. The targets stand here and nowhere else. A row whose benchmark was not run is left out.
-// It does not judge: the exit code is 0 whether targets are met or not.
+// machine. bench/targets.txt lists the rows. A row whose benchmark was not run is left out. It does
+// not judge: the exit code is 0 whether targets are met or not.
 //
-//     results_table FILE
+//     results_table TARGETS FILE
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "harness/result_file.h"
+#include "harness/work_folder.h"
 
 namespace pv2::bench {
 namespace {
@@ -22,261 +26,109 @@ namespace {
 // With fewer quiet rounds the figure may be that of a busy machine, or an accident.
 constexpr double kQuietEnough = 3;
 
-enum class Good { kAtLeast, kAtMost, kUnder };
+enum class Good { kNothing, kAtLeast, kAtMost, kUnder };
 
-using Conditions = std::vector<std::pair<std::string_view, ResultLine::Value>>;
+using Conditions = std::vector<std::pair<std::string, ResultLine::Value>>;
 
 /// One row of the table. A value.
 struct Target {
-  std::string_view what;
-  std::string_view bench;
+  std::string what;
+  std::string bench;
   Conditions where;
-  std::string_view field;
-  std::string_view unit;
-  Good good;
-  double target;
-  std::string_view limit;
+  std::string field;
+  std::string unit;
+  Good good = Good::kNothing;
+  double target = 0;
+  std::string limit;
   double scale = 1;  ///< Converts the field to the unit.
   /// Not 0: the greatest figure with at most this many in flight counts. 0: `where` says it all.
   double in_flight_max = 0;
 };
 
-ResultLine::Value text(const char* word) { return std::string(word); }
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    std::string_view part = text.substr(begin, end - begin);
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    parts.emplace_back(part);
+    begin = end + 1;
+  }
+  return parts;
+}
 
-const std::vector<Target>& targets() {
-  using enum Good;
-  static const std::vector<Target> all = {
-      {"durable steps/s on LevelDB, 1 in flight",
-       "durable_steps",
-       {{"in_flight", 1.0}},
-       "ratio",
-       "x raw",
-       kAtLeast,
-       0.55,
-       "0.63 (0.52 with the insert's sync)"},
-      {"64 in flight",
-       "durable_steps",
-       {{"in_flight", 64.0}},
-       "ratio_per_in_flight",
-       "x 64 x raw",
-       kAtLeast,
-       0.30,
-       "0.41"},
-      {"4096 in flight",
-       "durable_steps",
-       {{"in_flight", 4096.0}},
-       "ratio",
-       "x raw",
-       kAtLeast,
-       60,
-       "85"},
-      {"engine CPU per durable step, 4096 in flight",
-       "durable_steps",
-       {{"in_flight", 4096.0}},
-       "engine_cpu_us_per_step",
-       "us",
-       kAtMost,
-       1.5,
-       "LevelDB itself 1.7-2.0"},
-      {"commit p50, up to 64 in flight",
-       "durable_steps",
-       {},
-       "p50_over_raw_p50",
-       "x raw p50",
-       kAtMost,
-       2.5,
-       "2.0",
-       1,
-       64},
-      {"commit p99, 1024 in flight",
-       "durable_steps",
-       {{"in_flight", 1024.0}},
-       "p99_over_raw_p50",
-       "x raw p50",
-       kAtMost,
-       40,
-       "30"},
-      {"steps/s in memory, 1 worker, simple scheduler",
-       "memory_steps",
-       {{"scheduler", text("simple")}, {"workers", 1.0}, {"user_work_us", 0.0}},
-       "steps_per_s",
-       "M/s",
-       kAtLeast,
-       3,
-       "16-20",
-       1e-6},
-      {"steps/s in memory, 1 worker, master scheduler",
-       "memory_steps",
-       {{"scheduler", text("master")}, {"workers", 1.0}, {"user_work_us", 0.0}},
-       "steps_per_s",
-       "M/s",
-       kAtLeast,
-       1.5,
-       "16-20",
-       1e-6},
-      {"2 workers / 1, empty steps, simple",
-       "memory_scaling",
-       {{"scheduler", text("simple")}, {"user_work_us", 0.0}},
-       "ratio",
-       "",
-       kAtLeast,
-       0.9,
-       "1.9"},
-      {"2 workers / 1, empty steps, master",
-       "memory_scaling",
-       {{"scheduler", text("master")}, {"user_work_us", 0.0}},
-       "ratio",
-       "",
-       kAtLeast,
-       0.9,
-       "1.9"},
-      {"2 workers / 1, 2 us of user work, simple",
-       "memory_scaling",
-       {{"scheduler", text("simple")}, {"user_work_us", 2.0}},
-       "ratio",
-       "",
-       kAtLeast,
-       1.6,
-       "1.9"},
-      {"2 workers / 1, 2 us of user work, master",
-       "memory_scaling",
-       {{"scheduler", text("master")}, {"user_work_us", 2.0}},
-       "ratio",
-       "",
-       kAtLeast,
-       1.6,
-       "1.9"},
-      {"submission durable, 1 caller, p50",
-       "submit",
-       {{"mode", text("one_caller")}},
-       "p50_over_raw_p50",
-       "x raw p50",
-       kAtMost,
-       1.8,
-       ""},
-      {"submissions/s, 256 outstanding",
-       "submit",
-       {{"mode", text("async")}},
-       "ratio",
-       "x raw",
-       kAtLeast,
-       20,
-       ""},
-      {"submissions/s, 256 blocked threads",
-       "submit",
-       {{"mode", text("threads")}},
-       "ratio",
-       "x raw",
-       kAtLeast,
-       8,
-       "110 k/s"},
-      {"a tree of 10 000 / independent procedures",
-       "tree",
-       {},
-       "tree_over_independent",
-       "",
-       kAtLeast,
-       0.8,
-       ""},
-      {"replay of 100 k live, first new submission",
-       "replay",
-       {{"procedures", 1e5}},
-       "first_submission_ms",
-       "s",
-       kAtMost,
-       0,
-       "",
-       1e-3},
-      {"replay of 100 k live, all runnable",
-       "replay",
-       {{"procedures", 1e5}},
-       "all_runnable_ms",
-       "s",
-       kAtMost,
-       0,
-       "",
-       1e-3},
-      {"replay of 1 M live, first new submission",
-       "replay",
-       {{"procedures", 1e6}},
-       "first_submission_ms",
-       "s",
-       kAtMost,
-       1.5,
-       "0.4-0.8",
-       1e-3},
-      {"replay of 1 M live, all runnable",
-       "replay",
-       {{"procedures", 1e6}},
-       "all_runnable_ms",
-       "s",
-       kAtMost,
-       3,
-       "0.4-0.8",
-       1e-3},
-      {"memory per waiting procedure",
-       "waiting_memory",
-       {{"with_lock_and_nonce", 0.0}},
-       "bytes_per_procedure",
-       "B",
-       kAtMost,
-       700,
-       ""},
-      {"the same with its lock and nonce",
-       "waiting_memory",
-       {{"with_lock_and_nonce", 1.0}},
-       "bytes_per_procedure",
-       "B",
-       kAtMost,
-       0,
-       ""},
-      {"bytes written / record bytes, 4096 in flight",
-       "durable_steps",
-       {{"in_flight", 4096.0}},
-       "written_over_record_bytes",
-       "",
-       kAtMost,
-       3.5,
-       "2.1"},
-      {"idle with 1 M timers", "idle_timers", {}, "core_percent", "% of a core", kUnder, 0.5, ""},
-      {"scheduler alone: added to the back",
-       "scheduler",
-       {},
-       "add_per_s",
-       "M/s",
-       kAtLeast,
-       5,
-       "",
-       1e-6},
-      {"polled, locked and released",
-       "scheduler",
-       {},
-       "poll_lock_release_per_s",
-       "M/s",
-       kAtLeast,
-       3,
-       "",
-       1e-6},
-      {"wake by an event to the next step, p50, in memory",
-       "wake",
-       {{"store", text("noop")}},
-       "p50_us",
-       "us",
-       kAtMost,
-       60,
-       "17-27"},
-      {"p99", "wake", {{"store", text("noop")}}, "p99_us", "us", kAtMost, 500, ""},
-      {"the same on LevelDB, p50",
-       "wake",
-       {{"store", text("leveldb")}},
-       "p50_us",
-       "us",
-       kAtMost,
-       60,
-       "17-27"},
-      {"p99", "wake", {{"store", text("leveldb")}}, "p99_us", "us", kAtMost, 500, ""},
-  };
-  return all;
+std::optional<double> as_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// "durable_steps in_flight<=64", "memory_steps scheduler=simple workers=1".
+void read_selection(std::string_view text, Target& target) {
+  constexpr std::string_view kAtMostInFlight = "in_flight<=";
+  const std::vector<std::string> words = split(text, ' ');
+  target.bench = words.front();
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (word.starts_with(kAtMostInFlight)) {
+      target.in_flight_max = as_number(word.substr(kAtMostInFlight.size())).value_or(0);
+      continue;
+    }
+    const std::size_t equals = word.find('=');
+    if (equals == word.npos) die(fmt::format("'{}' in the targets is no condition", word));
+    const std::string value(word.substr(equals + 1));
+    const std::optional<double> number = as_number(value);
+    target.where.emplace_back(word.substr(0, equals),
+                              number ? ResultLine::Value(*number) : ResultLine::Value(value));
+  }
+}
+
+// ">= 0.55 x raw", "- s".
+void read_target(std::string_view text, Target& target) {
+  const std::size_t space = std::min(text.find(' '), text.size());
+  const std::string_view sign = text.substr(0, space);
+  text.remove_prefix(std::min(space + 1, text.size()));
+  target.good = sign == ">="   ? Good::kAtLeast
+                : sign == "<=" ? Good::kAtMost
+                : sign == "<"  ? Good::kUnder
+                               : Good::kNothing;
+  if (target.good != Good::kNothing) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::optional<double> number = as_number(text.substr(0, end));
+    if (!number) die(fmt::format("'{}' in the targets has no number", text));
+    target.target = *number;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  target.unit = text;
+}
+
+// Pairs of lines: a name, and below it, indented, four columns. The file says what they are.
+std::vector<Target> read_targets(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) die("cannot read " + path);
+  std::vector<Target> targets;
+  std::string name;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line.starts_with('#')) continue;
+    if (!line.starts_with(' ')) {
+      name = line;
+      continue;
+    }
+    const std::vector<std::string> columns = split(line, '|');
+    if (columns.size() != 4) die(fmt::format("'{}' in the targets has not four columns", line));
+    const std::vector<std::string> figure = split(columns[1], '*');
+    Target target;
+    target.what = name;
+    target.field = figure[0];
+    target.limit = columns[3];
+    if (figure.size() == 2) target.scale = as_number(figure[1]).value_or(1);
+    read_selection(columns[0], target);
+    read_target(columns[2], target);
+    targets.push_back(std::move(target));
+  }
+  return targets;
 }
 
 std::string number(double value) {
@@ -287,6 +139,8 @@ std::string number(double value) {
 
 bool meets(const Target& target, double value) {
   switch (target.good) {
+    case Good::kNothing:
+      return true;
     case Good::kAtLeast:
       return value >= target.target;
     case Good::kAtMost:
@@ -298,7 +152,7 @@ bool meets(const Target& target, double value) {
 }
 
 std::string wanted(const Target& target) {
-  if (target.target == 0) return "";
+  if (target.good == Good::kNothing) return "";
   const std::string_view sign = target.good == Good::kAtLeast  ? ">="
                                 : target.good == Good::kAtMost ? "<="
                                                                : "<";
@@ -306,7 +160,7 @@ std::string wanted(const Target& target) {
 }
 
 bool matches(const ResultLine& line, const Target& target) {
-  if (!line.has("bench", std::string(target.bench))) return false;
+  if (!line.has("bench", target.bench)) return false;
   if (target.in_flight_max != 0 && line.number("in_flight") > target.in_flight_max) return false;
   return std::all_of(target.where.begin(), target.where.end(), [&](const auto& condition) {
     return line.has(condition.first, condition.second);
@@ -319,10 +173,10 @@ void print_row(std::string_view what, std::string_view target, std::string_view 
              limit, rounds);
 }
 
-void print_targets(const std::vector<ResultLine>& lines) {
+void print_targets(const std::vector<Target>& targets, const std::vector<ResultLine>& lines) {
   print_row("what", "target", "measured", "met", "limit", "rounds");
   print_row("---", "---", "---", "---", "---", "---");
-  for (const Target& target : targets()) {
+  for (const Target& target : targets) {
     const ResultLine* found = nullptr;
     for (const ResultLine& line : lines) {
       if (!matches(line, target) || !line.number(target.field)) continue;
@@ -335,7 +189,7 @@ void print_targets(const std::vector<ResultLine>& lines) {
     const double quiet = found->number("quiet_runs").value_or(0);
     const double runs = found->number("runs").value_or(1);
     std::string met;
-    if (target.target != 0) met = meets(target, value) ? "yes" : "NO";
+    if (target.good != Good::kNothing) met = meets(target, value) ? "yes" : "NO";
     if (!met.empty() && quiet < kQuietEnough) met += " ?";
     print_row(target.what, wanted(target), fmt::format("{} {}", number(value), target.unit), met,
               target.limit, fmt::format("{:.0f}/{:.0f}", quiet, runs));
@@ -373,11 +227,12 @@ void print_durable(const std::vector<ResultLine>& lines) {
 }
 
 int run(int argc, char** argv) {
-  if (argc != 2) {
-    fmt::print(stderr, "results_table FILE: the table of a file of JSON lines\n");
+  if (argc != 3) {
+    fmt::print(stderr, "results_table TARGETS FILE: the table of a file of JSON lines\n");
     return 2;
   }
-  const std::vector<ResultLine> lines = read_results(argv[1]);
+  const std::vector<Target> targets = read_targets(argv[1]);
+  const std::vector<ResultLine> lines = read_results(argv[2]);
   for (const ResultLine& line : lines) {
     if (!line.has("bench", std::string("raw_sync"))) continue;
     fmt::print("raw: {} syncs/s of 256 B on a zero-filled file, p50 {} us, p99 {} us\n\n",
@@ -385,7 +240,7 @@ int run(int argc, char** argv) {
                number(line.number("p50_us").value_or(0)),
                number(line.number("p99_us").value_or(0)));
   }
-  print_targets(lines);
+  print_targets(targets, lines);
   print_durable(lines);
   fmt::print(
       "\nrounds: quiet ones / all. Quiet are those in which other programs used at most 0.3 cores; "

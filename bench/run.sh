@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds the benchmarks, runs them one after another, and prints the figures next to the targets and
-# the limits of the machine. Nothing else should be running. It does not judge: the exit code says
-# only whether everything could be measured.
+# Builds the benchmarks, runs them one after another, and prints the measured figures next to their
+# targets (bench/targets.txt) and the limits of the machine. No other program should be running. It
+# judges nothing: the exit code says whether everything could be measured.
 #
 #   bench/run.sh               all of it, medians of 5 rounds: about 10 minutes
 #   bench/run.sh --quick       3 rounds of shorter windows: under 3 minutes
@@ -11,7 +11,6 @@
 #     --chart FILE             an SVG of durable steps/s over the procedures in flight
 #     --data DIR               where the stores are written; a folder on a disk, build/ unless given
 #     --only PROGRAM           only this program of bench/ (may be repeated)
-#     --micro                  the micro-benchmarks instead; they have no targets
 set -euo pipefail
 caller=$PWD
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -28,11 +27,9 @@ json=
 chart=
 data=$root/build
 only=()
-micro=no
 while (($#)); do
   case $1 in
     --quick) quick=(--quick) ;;
-    --micro) micro=yes ;;
     --json | --chart | --data | --only)
       if (($# < 2)); then usage; fi
       case $1 in
@@ -51,14 +48,6 @@ done
 "$root/cmake/install_packages.sh"
 "$root/cmake/build_preset.sh" release bench_programs
 bin=$root/build/release/bench
-
-if [[ $micro == yes ]]; then
-  for program in "$root"/bench/*_micro.cc; do
-    echo "== $(basename "$program" .cc)"
-    "$bin/$(basename "$program" .cc)" --benchmark_min_time=0.2
-  done
-  exit 0
-fi
 
 programs=(durable_steps_bench memory_steps_bench submit_bench tree_bench waiting_bench wake_bench
   replay_bench scheduler_bench)
@@ -84,6 +73,6 @@ for program in "${programs[@]}"; do
 done
 echo "== measured in $((SECONDS - begin)) s on $(nproc) processors, $(uname -sr)" >&2
 echo
-"$bin/results_table" "$results"
+"$bin/results_table" "$root/bench/targets.txt" "$results"
 if [[ -n $json ]]; then cp "$results" "$json"; fi
 if [[ -n $chart ]]; then "$bin/steps_chart" "$results" >"$chart"; fi

@@ -15,7 +15,6 @@ packages=(
   cmake ninja-build g++ ccache
   'libboost1.81-dev|libboost1.83-dev|libboost1.88-dev' libleveldb-dev libfmt-dev  # the library
   catch2 protobuf-compiler  # the tests; protoc is the oracle of the codec
-  libbenchmark-dev          # bench
 )
 case "${1:-}" in
   '') ;;
