@@ -18,22 +18,6 @@
 namespace pv2 {
 namespace {
 
-// A string that keeps its memory for the next submission on this thread. Taken away while it is
-// used: the fields() of one procedure may submit another.
-class Scratch {
- public:
-  Scratch() : text_(std::move(spare)) {}
-  ~Scratch() { spare = std::move(text_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::string& operator*() noexcept { return text_; }
-
- private:
-  static thread_local std::string spare;
-  std::string text_;
-};
-thread_local std::string Scratch::spare;
-
 // What the first record will hold, so that it is refused here and not by the store, where it would
 // end the run.
 std::size_t size_of(const Execution& execution) {
@@ -191,14 +175,14 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type_name,
     execution->nonce = options.nonce;
     execution->record.step = execution->type->steps.front().number;
     execution->submitted = core_.clock.wall_now();
-    Scratch scratch;
+    std::string scratch;
     now = execution->submitted;
     if (options.expires_at) now = std::max(now, at_least_now(core_.age));
     if (refused.ok()) refused = check_expiry(options, now);
-    if (refused.ok()) refused = describe_new(*procedure, *execution, *scratch);
+    if (refused.ok()) refused = describe_new(*procedure, *execution, scratch);
     if (refused.ok()) refused = defer_start(*execution, options, core_.clock);
     core_.count_for_its_type(*execution);
-    if (options.nonce) key = {options.nonce, fingerprints_of(*execution, *scratch)};
+    if (options.nonce) key = {options.nonce, fingerprints_of(*execution, scratch)};
   }
   if (refused.ok()) refused = check_size(*execution);
 
