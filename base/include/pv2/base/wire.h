@@ -89,9 +89,6 @@ inline void append_fixed32(std::string& out, std::uint32_t value) {
 inline void append_fixed64(std::string& out, std::uint64_t value) {
   internal::WireScratch().fixed(value).append_to(out);
 }
-inline void append_tag(std::string& out, std::uint32_t number, WireType type) {
-  internal::WireScratch().tag(number, type).append_to(out);
-}
 
 // Whole fields: tag and value.
 
