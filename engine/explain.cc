@@ -376,10 +376,11 @@ class Explainer {
   std::size_t members_looked_at_ = 0;
 };
 
-// Circles and root causes, of a finished answer: needs no lock.
-class WaitGraph {
+// Circles and root causes, of a finished answer: needs no lock. (Why it does not ask the scheduler
+// for its circles: docs/decisions/0017-kept-after-review.md.)
+class Circles {
  public:
-  explicit WaitGraph(Explanation& answer) : answer_(answer), marks_(answer.procedures.size()) {}
+  explicit Circles(Explanation& answer) : answer_(answer), marks_(answer.procedures.size()) {}
 
   void complete() {
     for (const Explanation::Procedure& procedure : answer_.procedures) {
@@ -431,7 +432,7 @@ class WaitGraph {
 
 Result<Explanation> explain(EngineCore& core, ProcedureId id) {
   Result<Explanation> answer = Explainer(core).run(id);
-  if (answer.ok()) WaitGraph(*answer).complete();
+  if (answer.ok()) Circles(*answer).complete();
   return answer;
 }
 
