@@ -10,7 +10,6 @@
 #include <pv2/procedures/region_server.h>
 #include <pv2/procedures/server_crash.h>
 #include <pv2/store/memory_procedure_store.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -27,6 +26,7 @@
 #include "cluster/server_lines.h"
 #include "cluster/table_directories.h"
 #include "support/catch.h"
+#include "support/forked_child.h"
 
 namespace {
 
@@ -51,33 +51,17 @@ struct Directory {
   }
 };
 
-/// A region server's process.
+/// A region server's process; made when that is ready.
 struct Server {
   ServerName name;
-  pid_t pid = -1;
+  testing::ForkedChild process;
 
-  Server(const fs::path& cluster, ServerName server) : name(std::move(server)) {
-    int ready[2];
-    REQUIRE(::pipe(ready) == 0);
-    pid = ::fork();
-    if (pid == 0) {
-      ::dup2(ready[1], STDOUT_FILENO);
-      std::_Exit(run_region_server({cluster, name}));
-    }
-    ::close(ready[1]);
-    char byte = 0;
-    REQUIRE(::read(ready[0], &byte, 1) == 1);
-    ::close(ready[0]);
-  }
-  ~Server() { kill(); }
-  void kill() {
-    if (pid < 0) return;
-    ::kill(pid, SIGKILL);
-    wait();
-  }
-  void wait() {
-    ::waitpid(pid, nullptr, 0);
-    pid = -1;
+  Server(const fs::path& cluster, ServerName server)
+      : name(std::move(server)), process([&](int writing) {
+          ::dup2(writing, STDOUT_FILENO);
+          std::_Exit(run_region_server({cluster, name}));
+        }) {
+    REQUIRE_FALSE(process.read_some().empty());
   }
 };
 
@@ -188,9 +172,9 @@ TEST_CASE("a call to a dead server is not sent, and one to a stopped server is u
   LineClient client(100ms);
   const std::string line = open_line({server.name, kRegion, 0, "k"});
 
-  ::kill(server.pid, SIGSTOP);
+  ::kill(server.process.pid(), SIGSTOP);
   CHECK(classify(client.ask_and_wait(port, line)).kind == CallOutcome::Kind::kUnknown);
-  server.kill();
+  server.process.kill();
   CHECK(classify(client.ask_and_wait(port, line)).kind == CallOutcome::Kind::kNotSent);
 }
 
@@ -200,7 +184,7 @@ TEST_CASE("a region server ends by itself when its registration is removed") {
 
   REQUIRE(directory.files.unregister_server(server.name).ok());
 
-  server.wait();  // hangs if it does not
+  server.process.wait();  // hangs if it does not
   CHECK(directory.files.registered()->empty());
 }
 
@@ -227,7 +211,7 @@ TEST_CASE("on the real cluster a table is created, and moves off a server that i
   REQUIRE((*executor)->wait(create->id, 60s)->state == ProcedureState::kSuccess);
   CHECK(find_disorder(*inspect_cluster(directory.path)).empty());
 
-  rs1.kill();
+  rs1.process.kill();
   const auto crash = (*executor)->submit(ServerCrash((*cluster)->ports(), rs1.name));
   REQUIRE(crash.ok());
   REQUIRE((*executor)->wait(crash->id, 60s)->state == ProcedureState::kSuccess);

@@ -7,9 +7,8 @@
 #include <leveldb/db.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
+#include <unistd.h>
 
-#include <csignal>
 #include <deque>
 #include <fstream>
 #include <iterator>
@@ -17,6 +16,7 @@
 
 #include "store_fixture.h"
 #include "support/catch.h"
+#include "support/forked_child.h"
 
 namespace pv2::testing {
 namespace {
@@ -94,24 +94,11 @@ void flip_byte(const fs::path& path, std::string_view at) {
 
 // Runs `body` in a child process as a user without rights and returns what it says.
 std::string as_nobody(const std::function<std::string()>& body) {
-  int ends[2];
-  REQUIRE(::pipe(ends) == 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    std::string said = "cannot become another user";
-    if (::geteuid() != 0 || ::setuid(65'534) == 0) said = body();
-    const ssize_t written = ::write(ends[1], said.data(), said.size());
-    ::_exit(written < 0);
-  }
-  ::close(ends[1]);
-  std::string said;
-  char buffer[512];
-  for (ssize_t size = 0; (size = ::read(ends[0], buffer, sizeof buffer)) > 0;) {
-    said.append(buffer, static_cast<std::size_t>(size));
-  }
-  ::close(ends[0]);
-  ::waitpid(child, nullptr, 0);
-  return said;
+  const ForkedChild child([&](int writing) {
+    const bool is_nobody = ::geteuid() != 0 || ::setuid(65'534) == 0;
+    say(writing, is_nobody ? body() : "cannot become another user");
+  });
+  return child.read_all();
 }
 
 TEST_CASE("a second store on the same directory is refused with the process that has it") {
@@ -136,29 +123,20 @@ TEST_CASE("a store whose process was killed opens at once, and one whose process
   const TemporaryDirectory directory;
   const std::string path = directory.path("orders.db");
   make_store(path);
-  int ends[2];
-  REQUIRE(::pipe(ends) == 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
+  ForkedChild child([&](int writing) {
     RecordingSink sink;
     LevelDbProcedureStore store(path, {.committer = kPump});
-    const bool opened = store.recover_lease(sink).ok();
-    const ssize_t written = ::write(ends[1], opened ? "o" : "f", 1);
-    if (written == 1) ::pause();
-    ::_exit(1);
-  }
-  char opened = 0;
-  REQUIRE(::read(ends[0], &opened, 1) == 1);
-  REQUIRE(opened == 'o');
+    say(writing, store.recover_lease(sink).ok() ? "opened" : "failed");
+    ::pause();
+  });
+  REQUIRE(child.read_some() == "opened");
+  const pid_t pid = child.pid();
   const Status refused = open_and_close(path);
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  ::close(ends[0]);
-  ::close(ends[1]);
+  child.kill();
 
   REQUIRE(refused.code() == StatusCode::kBusy);
   REQUIRE_THAT(std::string(refused.message()),
-               ContainsSubstring("in use by process " + std::to_string(child)));
+               ContainsSubstring("in use by process " + std::to_string(pid)));
   REQUIRE_FALSE(read_file(path + "/PV2-LOCK").empty());  // stale, and harmless
   REQUIRE(open_and_close(path).ok());
 }
@@ -382,25 +360,12 @@ TEST_CASE("a relative path is refused with a message if the current directory wa
   const TemporaryDirectory directory;
   const std::string gone = directory.path("gone");
   fs::create_directory(gone);
-  int ends[2];
-  REQUIRE(::pipe(ends) == 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    std::string answer = "cannot go there";
-    if (::chdir(gone.c_str()) == 0 && ::rmdir(gone.c_str()) == 0) {
-      answer = open_and_close("store").to_string();
-    }
-    const ssize_t written = ::write(ends[1], answer.data(), answer.size());
-    ::_exit(written < 0);
-  }
-  ::close(ends[1]);
-  char buffer[512];
-  const ssize_t size = ::read(ends[0], buffer, sizeof buffer);
-  ::close(ends[0]);
-  ::waitpid(child, nullptr, 0);
+  const ForkedChild child([&](int writing) {
+    const bool is_there = ::chdir(gone.c_str()) == 0 && ::rmdir(gone.c_str()) == 0;
+    say(writing, is_there ? open_and_close("store").to_string() : "cannot go there");
+  });
 
-  REQUIRE(size > 0);
-  REQUIRE_THAT(std::string(buffer, static_cast<std::size_t>(size)),
+  REQUIRE_THAT(child.read_all(),
                ContainsSubstring("the current directory of the process cannot be found"));
 }
 
