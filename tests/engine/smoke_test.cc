@@ -1,232 +1,131 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The shortest stories: a procedure runs to its end, is undone, waits, retries, and survives a
-// restart. Everything runs on this thread, on the memory store, under a manual clock.
+// The shortest stories: a procedure runs to its end, is undone, retries, has work done elsewhere,
+// and has children. Read these first; each behaviour has a file of its own.
 
-#include <pv2/engine/inspection.h>
-#include <pv2/engine/procedure_executor.h>
-#include <pv2/engine/state_machine_procedure.h>
-#include <pv2/store/memory_procedure_store.h>
+#include "support/engine_world.h"
 
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "support/catch.h"
-
+namespace pv2::testing {
 namespace {
 
 using namespace std::chrono_literals;
 
-struct World {
-  std::vector<std::string> effects;
-  bool fail_ship = false;
-  int retries = 0;
-  bool offload = false;
-};
+// Three steps under a lock; the third fails if `fails`.
+JobScript order(bool fails = false) {
+  return {.run = [fails](JobRun& run) -> std::optional<Outcome> {
+            if (run.step == 3 && fails) return Say::fail("no carrier");
+            return std::nullopt;
+          },
+          .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+}
 
-enum class OrderStep { kReserve = 1, kCharge = 2, kShip = 3 };
-
-class PlaceOrder final : public pv2::StateMachineProcedure<OrderStep> {
- public:
-  static constexpr std::string_view kType = "shop.PlaceOrder";
-  static constexpr auto kSteps =
-      pv2::steps(pv2::step(OrderStep::kReserve, "RESERVE", pv2::kUndoable),
-                 pv2::step(OrderStep::kCharge, "CHARGE", pv2::kUndoable),
-                 pv2::step(OrderStep::kShip, "SHIP", pv2::kPointOfNoReturn));
-  explicit PlaceOrder(World& world, std::string order = {})
-      : world_(world), order_(std::move(order)) {}
-  void fields(auto& f) {
-    f.arg(1, "order", order_);
-    f(2, "parcel", parcel_);
-  }
-  pv2::LockSet locks() const override {
-    return pv2::LockSet().table("shop", order_, pv2::LockMode::kExclusive);
-  }
-  Flow execute_from_state(OrderStep step, pv2::StepContext& ctx) override {
-    switch (step) {
-      case OrderStep::kReserve:
-        world_.effects.push_back("reserve " + order_);
-        return next(OrderStep::kCharge);
-      case OrderStep::kCharge: {
-        if (world_.retries > 0) {
-          --world_.retries;
-          return retry(pv2::Status(pv2::StatusCode::kUnavailable, "the bank is closed"));
-        }
-        if (world_.offload) {
-          auto* charged = ctx.offload([&w = world_, order = order_] {
-            w.effects.push_back("charge " + order);
-            return std::string("receipt");
-          });
-          if (charged == nullptr) return wait();
-          parcel_ = **charged;
-        } else {
-          world_.effects.push_back("charge " + order_);
-          parcel_ = "parcel";
-        }
-        return next(OrderStep::kShip);
-      }
-      case OrderStep::kShip:
-        if (world_.fail_ship) return fail(pv2::Status(pv2::StatusCode::kUnavailable, "no carrier"));
-        world_.effects.push_back("ship " + order_);
-        return done(parcel_ + " shipped");
-    }
-    return fail({pv2::StatusCode::kInternal, "no such step"});
-  }
-  Flow rollback_state(OrderStep step, pv2::StepContext&) override {
-    world_.effects.push_back(step == OrderStep::kReserve ? "release " + order_
-                                                         : "refund " + order_);
-    return undone();
-  }
-
- private:
-  World& world_;
-  std::string order_;
-  std::string parcel_;
-};
-
-class Batch final : public pv2::StateMachineProcedure<OrderStep> {
- public:
-  static constexpr std::string_view kType = "shop.Batch";
-  static constexpr auto kSteps =
-      pv2::steps(pv2::step(OrderStep::kReserve, "SPAWN", pv2::kUndoable),
-                 pv2::step(OrderStep::kCharge, "COLLECT", pv2::kUndoable));
-  explicit Batch(World& world) : world_(world) {}
-  void fields(auto& /*f*/) {}
-  Flow execute_from_state(OrderStep step, pv2::StepContext& ctx) override {
-    if (step == OrderStep::kReserve) {
-      for (const char* order : {"a", "b", "c"}) ctx.spawn(PlaceOrder(world_, order));
-      return next(OrderStep::kCharge);
-    }
-    std::string all;
-    for (const auto& child : ctx.children()) all += std::string(child.result) + ";";
-    return done(all);
-  }
-  Flow rollback_state(OrderStep, pv2::StepContext&) override {
-    world_.effects.push_back("undo batch");
-    return undone();
-  }
-
- private:
-  World& world_;
-};
-
-struct Bench {
-  World world;
-  std::shared_ptr<pv2::ManualClock> clock = std::make_shared<pv2::ManualClock>();
-  std::shared_ptr<pv2::MemoryDisk> disk = std::make_shared<pv2::MemoryDisk>();
-  std::unique_ptr<pv2::ProcedureExecutor> executor;
-
-  Bench() { open(); }
-  void open() {
-    executor.reset();
-    pv2::ExecutorOptions options;
-    options.store = pv2::memory(disk);
-    options.registry.add<PlaceOrder>(world).add<Batch>(world);
-    options.workers = 0;
-    options.clock = clock;
-    auto opened = pv2::ProcedureExecutor::open(std::move(options));
-    REQUIRE(opened.status().to_string() == "OK");
-    executor = *std::move(opened);
-    executor->start();
-  }
-};
-
-using Effects = std::vector<std::string>;
+std::size_t rows_but_for_schemas(const EngineWorld& engine) {
+  return engine.disk->rows() - engine.disk->rows(Space::kEngine, "schema:");
+}
 
 }  // namespace
 
 TEST_CASE("a state machine runs its steps in order and keeps its result") {
-  Bench bench;
-  auto submitted = bench.executor->submit(PlaceOrder(bench.world, "o-42"), {.nonce = {1, 7}});
-  REQUIRE(submitted.status().to_string() == "OK");
-  bench.executor->run_until_idle();
-  auto result = bench.executor->wait(submitted->id);
-  REQUIRE(result.status().to_string() == "OK");
-  CHECK(result->status.ok());
-  CHECK(result->result == "parcel shipped");
-  CHECK(bench.world.effects == Effects{"reserve o-42", "charge o-42", "ship o-42"});
+  EngineWorld engine;
+  engine.world.scripts["o-42"] = engine.world.scripts["o-43"] = order();
+  engine.open();
+  const ProcedureId id = engine.submit("o-42", {.nonce = {1, 7}});
+  engine.run();
+  CHECK(engine.result(id).status.ok());
+  CHECK(engine.result(id).result == "o-42 done");
+  CHECK(engine.journal() == Entries{"do o-42.1", "do o-42.2", "do o-42.3"});
 
-  auto again = bench.executor->submit(PlaceOrder(bench.world, "o-42"), {.nonce = {1, 7}});
+  const auto again = engine.executor().submit(Job(engine.world, "o-42"), {.nonce = {1, 7}});
   REQUIRE(again.ok());
-  CHECK(again->id == submitted->id);
+  CHECK(again->id == id);
   CHECK(again->replayed);
-  CHECK(
-      bench.executor->submit(PlaceOrder(bench.world, "o-43"), {.nonce = {1, 7}}).status().code() ==
-      pv2::StatusCode::kKeyReused);
+  const auto other = engine.executor().submit(Job(engine.world, "o-43"), {.nonce = {1, 7}});
+  CHECK(other.status().code() == StatusCode::kKeyReused);
 
-  bench.open();
-  again = bench.executor->submit(PlaceOrder(bench.world, "o-42"), {.nonce = {1, 7}});
-  REQUIRE(again.ok());
-  CHECK(again->id == submitted->id);
-  result = bench.executor->wait(submitted->id);
-  REQUIRE(result.ok());
-  CHECK(result->result == "parcel shipped");
-  REQUIRE(bench.executor->acknowledge(submitted->id).ok());
-  CHECK(bench.executor->wait(submitted->id).status().code() == pv2::StatusCode::kExpired);
-  CHECK(bench.disk->rows() - bench.disk->rows(pv2::Space::kEngine) == 0);
+  engine.open();
+  CHECK(engine.submit("o-42", {.nonce = {1, 7}}) == id);
+  CHECK(engine.result(id).result == "o-42 done");
+  REQUIRE(engine.executor().acknowledge(id).ok());
+  CHECK(engine.executor().wait(id).status().code() == StatusCode::kExpired);
+  CHECK(engine.disk->rows() - engine.disk->rows(Space::kEngine) == 0);
 }
 
 TEST_CASE("a failed step undoes what was done, newest first") {
-  Bench bench;
-  bench.world.fail_ship = true;
-  auto submitted = bench.executor->submit(PlaceOrder(bench.world, "o-1"));
-  bench.executor->run_until_idle();
-  auto result = bench.executor->wait(submitted->id);
-  REQUIRE(result.ok());
-  CHECK(result->state == pv2::ProcedureState::kRolledBack);
-  CHECK(result->status.message() == "no carrier");
-  CHECK(bench.world.effects == Effects{"reserve o-1", "charge o-1", "refund o-1", "release o-1"});
-  CHECK(bench.executor->inspect().locks().empty());
+  EngineWorld engine;
+  engine.world.scripts["a"] = order(true);
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK(engine.result(id).status.message() == "no carrier");
+  CHECK(engine.journal() == Entries{"do a.1", "do a.2", "undo a.3", "undo a.2", "undo a.1"});
+  CHECK(engine.executor().inspect().locks().empty());
 }
 
 TEST_CASE("a retry waits for its back-off, also over a restart") {
-  Bench bench;
-  bench.world.retries = 2;
-  auto submitted = bench.executor->submit(PlaceOrder(bench.world, "o-1"));
-  bench.executor->run_until_idle();
-  CHECK(bench.executor->inspect().describe(submitted->id)->attempt == 2);
-  bench.open();
-  bench.executor->run_until_idle();
-  CHECK(bench.executor->inspect().describe(submitted->id)->attempt == 2);
-  CHECK(bench.executor->inspect().describe(submitted->id)->error.message() == "the bank is closed");
-  bench.clock->advance(1200ms);
-  bench.executor->run_until_idle();
-  CHECK(bench.executor->inspect().describe(submitted->id)->attempt == 3);
-  bench.clock->advance(3s);
-  bench.executor->run_until_idle();
-  CHECK(bench.executor->wait(submitted->id)->status.ok());
+  EngineWorld engine;
+  engine.world.scripts["a"].run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step == 2 && run.ctx.attempt() <= 2) return Say::retry("the bank is closed");
+    return std::nullopt;
+  };
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK(engine.describe(id).attempt == 2);
+  engine.open();
+  engine.run();
+  CHECK(engine.describe(id).attempt == 2);
+  CHECK(engine.describe(id).error.message() == "the bank is closed");
+  engine.advance(1200ms);
+  CHECK(engine.describe(id).attempt == 3);
+  engine.advance(3s);
+  CHECK(engine.result(id).status.ok());
 }
 
 TEST_CASE("offloaded work reaches the next run of its step") {
-  Bench bench;
-  bench.world.offload = true;
-  auto submitted = bench.executor->submit(PlaceOrder(bench.world, "o-1"));
-  bench.executor->run_until_idle();
-  CHECK(bench.executor->wait(submitted->id)->result == "receipt shipped");
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                 auto* const work =
+                                     run.ctx.offload([] { return std::string("receipt"); });
+                                 return work == nullptr ? Say::wait() : Say::done(**work);
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK(engine.result(id).result == "receipt");
 }
 
 TEST_CASE("a parent goes on when all its children have finished, and sees their results") {
-  Bench bench;
-  auto submitted = bench.executor->submit(Batch(bench.world));
-  bench.executor->run_until_idle();
-  auto result = bench.executor->wait(submitted->id);
-  REQUIRE(result.ok());
-  CHECK(result->result == "parcel shipped;parcel shipped;parcel shipped;");
-  CHECK(bench.executor->inspect().live_procedures() == 0);
-  CHECK(bench.disk->rows() - bench.disk->rows(pv2::Space::kEngine, "schema:") ==
-        3);  // the watermark, and the root's result and date
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"c", "c", "c"},
+                               .run = [](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step != 3) return std::nullopt;
+                                 std::string all;
+                                 for (const auto& child : run.ctx.children()) {
+                                   all += std::string(child.result) + ";";
+                                 }
+                                 return Say::done(all);
+                               }};
+  engine.world.scripts["c"] = order();
+  engine.open();
+  const ProcedureId id = engine.submit("p");
+  engine.run();
+  CHECK(engine.result(id).result == "c done;c done;c done;");
+  CHECK(engine.executor().inspect().live_procedures() == 0);
+  CHECK(rows_but_for_schemas(engine) == 3);  // the watermark, and the root's result and date
 }
 
 TEST_CASE("a child that fails has its whole tree undone") {
-  Bench bench;
-  bench.world.fail_ship = true;
-  auto submitted = bench.executor->submit(Batch(bench.world));
-  bench.executor->run_until_idle();
-  auto result = bench.executor->wait(submitted->id);
-  REQUIRE(result.ok());
-  CHECK(result->state == pv2::ProcedureState::kRolledBack);
-  CHECK(bench.world.effects.back() == "undo batch");
-  CHECK(bench.executor->inspect().locks().empty());
-  CHECK(bench.disk->rows() - bench.disk->rows(pv2::Space::kEngine, "schema:") == 3);
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.steps = 2, .children = {"c", "c"}};
+  engine.world.scripts["c"] = order(true);
+  engine.open();
+  const ProcedureId id = engine.submit("p");
+  engine.run();
+  CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+  CHECK(engine.journal().back() == "undo p.1");
+  CHECK(engine.executor().inspect().locks().empty());
+  CHECK(rows_but_for_schemas(engine) == 3);
 }
+
+}  // namespace pv2::testing
