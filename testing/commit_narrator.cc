@@ -11,19 +11,13 @@
 
 #include <set>
 
+#include "row_id.h"
+
 namespace pv2::testing {
 namespace {
 
 // The key of a message is the key of the record followed by the number of the message.
 constexpr std::size_t kRecordKeyBytes = 9;
-
-ProcedureId id_in(std::string_view key) {
-  ProcedureId id;
-  for (std::size_t i = 0; i < 8 && i < key.size(); ++i) {
-    id.value = id.value << 8 | static_cast<unsigned char>(key[i]);
-  }
-  return id;
-}
 
 }  // namespace
 

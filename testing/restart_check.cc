@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "row_id.h"
+
 namespace pv2::testing {
 namespace {
 
@@ -47,15 +49,6 @@ std::vector<std::string> values_of(const std::vector<PersistedField>& fields) {
   values.reserve(fields.size());
   for (const PersistedField& field : fields) values.push_back(field.value);
   return values;
-}
-
-// The key of a row of a procedure begins with its id, big-endian (docs/store-format.md).
-ProcedureId id_in(std::string_view key) {
-  ProcedureId id;
-  for (std::size_t i = 0; i < 8 && i < key.size(); ++i) {
-    id.value = id.value << 8 | static_cast<unsigned char>(key[i]);
-  }
-  return id;
 }
 
 }  // namespace
