@@ -7,13 +7,12 @@
 #include "record_codec.h"
 #include "support/engine_world.h"
 #include "support/job_story.h"
+#include "support/rows_in_store.h"
 
 namespace pv2::testing {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::optional<Outcome> usual() { return std::nullopt; }
 
 JobScript waiting_at(std::uint32_t step, std::uint32_t steps = 3) {
   return {.steps = steps, .run = [step](JobRun& run) {
@@ -38,24 +37,6 @@ struct Answers {
   }
 };
 
-std::size_t messages_in_store(EngineWorld& engine) {
-  std::size_t rows = 0;
-  const Status scanned = engine.store().scan(Space::kProcedure, "", [&](const StoredRow& row) {
-    rows += parse_procedure_key(row.key)->kind == RowKind::kInbox ? 1 : 0;
-    return Status();
-  });
-  REQUIRE(scanned.ok());
-  return rows;
-}
-
-Entries undone(const EngineWorld& engine) {
-  Entries only;
-  for (const std::string& entry : engine.journal()) {
-    if (entry.starts_with("undo ")) only.push_back(entry.substr(5));
-  }
-  return only;
-}
-
 }  // namespace
 
 TEST_CASE("an abort undoes a tree that waits, and its result says who and why") {
@@ -72,8 +53,8 @@ TEST_CASE("an abort undoes a tree that waits, and its result says who and why") 
   const ProcedureResult result = engine.result(id);
   CHECK(result.state == ProcedureState::kRolledBack);
   CHECK(result.status == Status(StatusCode::kAborted, "aborted by anna: not needed"));
-  CHECK(undone(engine) == Entries{"slow.2", "slow.1", "c.1", "p.2", "p.1"});
-  CHECK(messages_in_store(engine) == 0);
+  CHECK(engine.undone() == Entries{"slow.2", "slow.1", "c.1", "p.2", "p.1"});
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
 TEST_CASE("an abort ends a step that repeats itself, a back-off and a timed wait") {
@@ -91,7 +72,7 @@ TEST_CASE("an abort ends a step that repeats itself, a back-off and a timed wait
   engine.run();
 
   CHECK(engine.result(id).status == Status(StatusCode::kAborted, "aborted"));
-  CHECK(undone(engine) == Entries{"a.2", "a.1"});
+  CHECK(engine.undone() == Entries{"a.2", "a.1"});
 }
 
 TEST_CASE("an abort is in the audit of its tree, once, with who and why") {
@@ -136,9 +117,9 @@ TEST_CASE("an abort that was accepted is carried out after a crash") {
   engine.run();
 
   CHECK(engine.result(id).status == Status(StatusCode::kAborted, "aborted: enough"));
-  CHECK(undone(engine) == Entries{"a.2", "a.1"});
+  CHECK(engine.undone() == Entries{"a.2", "a.1"});
   engine.open();  // the message of the abort was deleted with the tree
-  CHECK(messages_in_store(engine) == 0);
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
   CHECK(engine.result(id).status == Status(StatusCode::kAborted, "aborted: enough"));
 }
 
@@ -174,7 +155,7 @@ TEST_CASE("who cannot be aborted is told why, and nothing changes") {
   const Status kept = executor.abort(parked);
   CHECK(kept.code() == StatusCode::kFailedPrecondition);
   CHECK_THAT(kept.to_string(), ContainsSubstring("parked"));
-  CHECK(messages_in_store(engine) == 0);
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
   CHECK(engine.describe(parent).state == ProcedureState::kWaiting);
 }
 
@@ -274,7 +255,7 @@ TEST_CASE("an abort that meets the last record is decided by the order of their 
     }
     engine.run();
     CHECK(engine.result(id).status.ok());
-    CHECK(undone(engine).empty());
+    CHECK(engine.undone().empty());
     if (!crash) {
       REQUIRE(answers.list.size() == 1);
       CHECK(answers.list[0].code() == StatusCode::kFailedPrecondition);
@@ -292,10 +273,10 @@ TEST_CASE("an abort that meets the last record is decided by the order of their 
     engine.run();
     CHECK(engine.result(id).status.code() == StatusCode::kAborted);
     CHECK(engine.result(id).result.empty());
-    CHECK(undone(engine) == Entries{"a.2", "a.1"});
+    CHECK(engine.undone() == Entries{"a.2", "a.1"});
     if (!crash) CHECK(answers.list == std::vector<Status>{Status()});
   }
-  CHECK(messages_in_store(engine) == 0);
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
 TEST_CASE("of an abort and a failure, the one that is durable first is the cause") {
@@ -322,8 +303,8 @@ TEST_CASE("of an abort and a failure, the one that is durable first is the cause
   if (!crash) CHECK(answers.list == std::vector<Status>{Status()});  // it is undone, as was asked
   CHECK(engine.result(id).status.code() ==
         (failure_first ? StatusCode::kFailedPrecondition : StatusCode::kAborted));
-  CHECK(undone(engine) == Entries{"a.2", "a.1"});
-  CHECK(messages_in_store(engine) == 0);
+  CHECK(engine.undone() == Entries{"a.2", "a.1"});
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
 TEST_CASE("a second abort joins the first, on its way and while the tree is undone") {
@@ -342,11 +323,11 @@ TEST_CASE("a second abort joins the first, on its way and while the tree is undo
   answers.ask(engine, id, {.who = "cleo"});
   engine.run();
   CHECK(answers.list == std::vector<Status>{Status(), Status(), Status()});
-  CHECK(messages_in_store(engine) == 1);
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 1);
   engine.advance(1h);
 
   CHECK(engine.result(id).status == Status(StatusCode::kAborted, "aborted by anna"));
-  CHECK(messages_in_store(engine) == 0);
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
 TEST_CASE("an abort waits for who is in flight; children that it spawned never begin") {
@@ -362,11 +343,11 @@ TEST_CASE("an abort waits for who is in flight; children that it spawned never b
   engine.run();  // step 2 spawns; its record stands behind the abort
   engine.faults().release();
   engine.store().pump_some(1);
-  CHECK(undone(engine).empty());
+  CHECK(engine.undone().empty());
   engine.run();
 
   CHECK(engine.result(id).status.code() == StatusCode::kAborted);
-  CHECK(undone(engine) == Entries{"p.2", "p.1"});
+  CHECK(engine.undone() == Entries{"p.2", "p.1"});
   CHECK(engine.world.journal.count("do c.1") == 0);
 }
 
@@ -408,7 +389,7 @@ TEST_CASE("a message to nobody is deleted at load, one that is damaged freezes i
     engine.disk->put(Space::kProcedure, inbox_key(ProcedureId{77}, 3), "nor this");
     engine.open();
     engine.run();
-    CHECK(messages_in_store(engine) == 0);
+    CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
     CHECK(engine.result(ended).status.ok());
     CHECK_FALSE(engine.describe(id).quarantined);
     CHECK(engine.submit("ended").value > 77);
@@ -419,7 +400,7 @@ TEST_CASE("a message to nobody is deleted at load, one that is damaged freezes i
     engine.run();
     CHECK(engine.describe(id).quarantined);
     CHECK_THAT(engine.describe(id).error.to_string(), ContainsSubstring("message 1"));
-    CHECK(messages_in_store(engine) == 1);
+    CHECK(rows_in_store(engine, RowKind::kInbox) == 1);
     CHECK(engine.result(ended).status.ok());
   }
 }

@@ -11,8 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::optional<Outcome> usual() { return std::nullopt; }
-
 }  // namespace
 
 TEST_CASE("children in the middle and in the last step all run, and get the next ids") {

@@ -87,6 +87,15 @@ void check_undone(EngineWorld& engine, ProcedureId root, const std::vector<std::
   CHECK(engine.executor().inspect().locks().empty());
 }
 
+// `count` undos ask; each when the one before it has its answer.
+void answer_one_after_the_other(EngineWorld& engine, int count) {
+  for (int undone = 0; undone < count; ++undone) {
+    CHECK(engine.world.asked() == 1);
+    engine.world.answer_one("yes");
+    engine.run();
+  }
+}
+
 }  // namespace
 
 TEST_CASE("children of one spawn that says so are undone at the same time") {
@@ -122,11 +131,7 @@ TEST_CASE("without a word of their spawn children are undone one at a time") {
   engine.open();
   const ProcedureId root = engine.submit("p");
   engine.run();
-  for (int undone = 0; undone < 4; ++undone) {
-    CHECK(engine.world.asked() == 1);
-    engine.world.answer_one("yes");
-    engine.run();
-  }
+  answer_one_after_the_other(engine, 4);
   check_undone(engine, root, {"x", "y"});
 }
 
@@ -158,11 +163,7 @@ TEST_CASE("who is undone beside others still waits for a lock that one of them n
   engine.open();
   const ProcedureId root = engine.submit("p");
   engine.run();
-  for (int undone = 0; undone < 4; ++undone) {
-    CHECK(engine.world.asked() == 1);
-    engine.world.answer_one("yes");
-    engine.run();
-  }
+  answer_one_after_the_other(engine, 4);
   check_undone(engine, root, {"x", "y"});
 }
 

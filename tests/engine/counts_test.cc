@@ -8,8 +8,6 @@
 namespace pv2::testing {
 namespace {
 
-std::optional<Outcome> usual() { return std::nullopt; }
-
 // "type: submitted, succeeded, undone".
 Entries counted(const ProcedureExecutor& executor) {
   Entries entries;

@@ -11,8 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::optional<Outcome> usual() { return std::nullopt; }
-
 std::optional<Outcome> fails(JobRun& /*run*/) { return Say::fail("as it was told"); }
 
 std::size_t count_beginning(const EngineWorld& engine, std::string_view beginning) {

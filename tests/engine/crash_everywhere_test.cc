@@ -11,8 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::optional<Outcome> usual() { return std::nullopt; }
-
 }  // namespace
 
 TEST_CASE("crashed anywhere, a plain state machine ends as if nothing had happened") {

@@ -29,6 +29,13 @@ bool logged(const EngineWorld& engine, const std::string& part) {
                      [&](const auto& line) { return line.find(part) != std::string::npos; });
 }
 
+// Deadlocks are reported in this life, and not opened.
+void open_to_report(EngineWorld& engine) {
+  auto options = engine.options();
+  options.deadlock_policy = DeadlockPolicy::kReport;
+  engine.open(std::move(options));
+}
+
 }  // namespace
 
 TEST_CASE("of two trees that wait for each other the younger is undone and the older finishes") {
@@ -72,9 +79,7 @@ TEST_CASE("the error of a deadlock is cut like any other: it travels in every la
 TEST_CASE("a host that only wants to hear of deadlocks finds them listed, and nothing is undone") {
   EngineWorld engine;
   script_a_circle(engine.world);
-  auto options = engine.options();
-  options.deadlock_policy = DeadlockPolicy::kReport;
-  engine.open(std::move(options));
+  open_to_report(engine);
   const ProcedureId older = engine.submit("older");
   const ProcedureId younger = engine.submit("younger");
   engine.run();
@@ -91,9 +96,7 @@ TEST_CASE("a host that only wants to hear of deadlocks finds them listed, and no
 TEST_CASE("a deadlock that a crash left behind is found and ended by the next run") {
   EngineWorld engine;
   script_a_circle(engine.world);
-  auto options = engine.options();
-  options.deadlock_policy = DeadlockPolicy::kReport;
-  engine.open(std::move(options));
+  open_to_report(engine);
   const ProcedureId older = engine.submit("older");
   const ProcedureId younger = engine.submit("younger");
   engine.run();
@@ -107,9 +110,7 @@ TEST_CASE("a deadlock that a crash left behind is found and ended by the next ru
 TEST_CASE("an executor that is stopped before it looked at a deadlock leaves it to the next run") {
   EngineWorld engine;
   script_a_circle(engine.world);
-  auto options = engine.options();
-  options.deadlock_policy = DeadlockPolicy::kReport;
-  engine.open(std::move(options));
+  open_to_report(engine);
   const ProcedureId older = engine.submit("older");
   engine.submit("younger");
   engine.run();

@@ -62,19 +62,6 @@ WaitReason only_reason(const Explanation& explanation, ProcedureId id) {
 
 using Ids = std::vector<ProcedureId>;
 
-// Two workers, and a store with a thread of its own.
-std::unique_ptr<ProcedureExecutor> open_with_threads(EngineWorld& engine) {
-  ExecutorOptions options = engine.options();
-  options.workers = 2;
-  options.store = memory(engine.disk, {.mode = MemoryStoreOptions::Mode::kThread});
-  options.clock = nullptr;
-  options.log = {};
-  auto opened = ProcedureExecutor::open(std::move(options));
-  REQUIRE(opened.status().to_string() == "OK");
-  (*opened)->start();
-  return *std::move(opened);
-}
-
 }  // namespace
 
 TEST_CASE("who waits for a lock is explained by its holder, and that by what the holder awaits") {
@@ -312,7 +299,7 @@ TEST_CASE("a failed tree whose member is in flight says whose step it waits for"
     const auto* value = run.ctx.await<std::string>([&](auto c) { fails_asked.set_value(c); });
     return value == nullptr ? Say::wait() : Say::fail("out of stock");
   }};
-  const auto executor = open_with_threads(engine);
+  const auto executor = open_with_threads(engine, nullptr);
   const ProcedureId parent = executor->submit(Job(engine.world, "parent"))->id;
   slow_asked.get_future().get()("go on");
   const ProcedureId slow = slow_runs.get_future().get();
@@ -444,7 +431,7 @@ TEST_CASE("explanations asked from everywhere while everything moves are sound")
   engine.world.scripts["fails"] = {.children = {"child", "bad"}, .locks = kReadsOrders};
   engine.world.scripts["bad"] = stays_in(2, Say::fail("bad"));
   engine.world.scripts["waits"] = stays_in(1, Say::wait_for(1h));
-  const auto executor = open_with_threads(engine);
+  const auto executor = open_with_threads(engine, nullptr);
   std::atomic<bool> stop = false;
   std::latch asked(1);
   bool first = true;

@@ -65,17 +65,6 @@ ProcedureExecutor& open(EngineWorld& engine, Throws& where) {
   return engine.open(std::move(options));
 }
 
-std::unique_ptr<ProcedureExecutor> open_with_threads(EngineWorld& engine) {
-  ExecutorOptions options = engine.options();
-  options.workers = 2;
-  options.store = memory(engine.disk, {.mode = MemoryStoreOptions::Mode::kThread});
-  options.log = {};
-  auto opened = ProcedureExecutor::open(std::move(options));
-  REQUIRE(opened.status().to_string() == "OK");
-  (*opened)->start();
-  return *std::move(opened);
-}
-
 }  // namespace
 
 TEST_CASE("what throws at a submission refuses it, and leaves no lock and no nonce") {
@@ -139,7 +128,7 @@ TEST_CASE("a second stop returns when the first has ended, not before") {
                                     ended = true;
                                     return std::nullopt;
                                   }};
-  const auto executor = open_with_threads(engine);
+  const auto executor = open_with_threads(engine, engine.clock);
   REQUIRE(executor->submit(Job(engine.world, "slow")).ok());
   runs.get_future().wait();
   std::vector<std::thread> stoppers;
@@ -167,7 +156,7 @@ TEST_CASE("an executor that is destroyed while everything moves finishes what ru
     return run.ctx.offload([] {}) == nullptr ? std::optional(Say::wait()) : std::nullopt;
   }};
   for (int round = 0; round < 5; ++round) {
-    auto executor = open_with_threads(engine);
+    auto executor = open_with_threads(engine, engine.clock);
     const auto news_heard = executor->listen(
         [&](const ProcedureNews& news) { (void)executor->inspect().explain(news.id); });
     for (int i = 0; i < 20; ++i) {
@@ -218,7 +207,7 @@ TEST_CASE("a wait with a timeout ends by the executor's clock, and the procedure
         const auto* value = run.ctx.await<std::string>([&](auto c) { asked.set_value(c); });
         return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
       }};
-  const auto executor = open_with_threads(engine);
+  const auto executor = open_with_threads(engine, engine.clock);
   const ProcedureId id = executor->submit(Job(engine.world, "waits"))->id;
   CHECK(executor->wait(id, 0ms).status().code() == StatusCode::kDeadlineExceeded);
   std::atomic<bool> told = false;

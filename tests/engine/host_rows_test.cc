@@ -8,8 +8,6 @@
 namespace pv2::testing {
 namespace {
 
-std::optional<Outcome> usual() { return std::nullopt; }
-
 std::optional<std::string> row(EngineWorld& engine, std::string_view key) {
   return engine.disk->get(Space::kHost, key);
 }

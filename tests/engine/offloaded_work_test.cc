@@ -20,8 +20,6 @@ using Kind = WaitReason::Kind;
 
 const ResourceKey kPlaces{ResourceClass::kHostFirst, "encoders"};
 
-std::optional<Outcome> usual() { return std::nullopt; }
-
 // Step `step` offloads `work` and waits for its end; every other step is as usual.
 JobScript offloads_in(std::uint32_t step, std::function<void()> work, Outcome meanwhile,
                       std::function<Outcome(JobRun&)> late = {}) {

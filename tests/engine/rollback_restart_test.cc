@@ -19,8 +19,6 @@ using namespace std::chrono_literals;
 
 using Calls = std::vector<std::string>;
 
-std::optional<Outcome> usual() { return std::nullopt; }
-
 Calls entries_with(const Entries& journal, std::string_view prefix) {
   Calls calls;
   for (const std::string& entry : journal) {

@@ -12,20 +12,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::optional<Outcome> usual() { return std::nullopt; }
-
 JobScript failing_at(std::uint32_t step, const std::string& why) {
   return {.steps = 5, .run = [step, why](JobRun& run) {
             return run.step == step ? std::optional(Say::fail(why)) : usual();
           }};
-}
-
-Entries undone(const EngineWorld& engine) {
-  Entries only;
-  for (const std::string& entry : engine.journal()) {
-    if (entry.starts_with("undo ")) only.push_back(entry.substr(5));
-  }
-  return only;
 }
 
 // The undo list of the last record of `id`.
@@ -81,7 +71,7 @@ TEST_CASE("siblings are undone in the reverse order of their steps, not one afte
   }
   Entries expected(done.rbegin(), done.rend());
   expected.insert(expected.begin(), "bad.4");  // begun, not done
-  CHECK(undone(engine) == expected);
+  CHECK(engine.undone() == expected);
 }
 
 TEST_CASE(
@@ -99,11 +89,11 @@ TEST_CASE(
   REQUIRE(engine.faults().held() == 2);
   engine.faults().release();
   engine.store().pump_some(1);
-  CHECK(undone(engine).empty());  // one is in flight
+  CHECK(engine.undone().empty());  // one is in flight
   engine.run();
 
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
-  CHECK(undone(engine).size() == 4);
+  CHECK(engine.undone().size() == 4);
   CHECK(engine.executor().inspect().locks().empty());
 }
 
@@ -183,7 +173,7 @@ TEST_CASE("steps without undo are passed over") {
   engine.open();
   const ProcedureId id = engine.submit<CommittingJob>("a");
   engine.run();
-  CHECK(undone(engine) == Entries{"a.1"});  // 2 is a check; 3 is the point of no return itself
+  CHECK(engine.undone() == Entries{"a.1"});  // 2 is a check; 3 is the point of no return itself
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
 }
 
@@ -196,7 +186,7 @@ TEST_CASE("a failure behind the point of no return parks the tree, and says so")
     engine.run();
     CHECK(engine.describe(id).parked);
     CHECK(engine.describe(id).error.message() == "too late");
-    CHECK(undone(engine).empty());
+    CHECK(engine.undone().empty());
     engine.crash_and_open();
   }
 }
@@ -221,7 +211,7 @@ TEST_CASE("a final child stays, and its parent's undo is told what it made") {
   engine.submit("p");
   engine.run();
   CHECK(engine.world.journal.count("compensate final done") == 1);
-  CHECK(undone(engine) == Entries{"p.3", "p.1"});
+  CHECK(engine.undone() == Entries{"p.3", "p.1"});
 }
 
 TEST_CASE("a final child that fails is undone like any other") {
@@ -234,7 +224,7 @@ TEST_CASE("a final child that fails is undone like any other") {
   engine.open();
   engine.submit("p");
   engine.run();
-  CHECK(undone(engine) == Entries{"final.2", "final.1", "p.2", "p.1"});
+  CHECK(engine.undone() == Entries{"final.2", "final.1", "p.2", "p.1"});
 }
 
 TEST_CASE("the fields that a step kept are there when it is undone, also after a restart") {
@@ -270,7 +260,7 @@ TEST_CASE("a loop over undoable steps is bounded, and then undone") {
   const ProcedureId id = engine.submit("a");
   engine.run_to_the_end();
   CHECK(engine.result(id).status.code() == StatusCode::kInvalidArgument);
-  CHECK(undone(engine).size() >= 1024);
+  CHECK(engine.undone().size() >= 1024);
 }
 
 TEST_CASE("a step that answers what is not in its table fails its tree, in words") {
@@ -290,7 +280,7 @@ TEST_CASE("a step that answers what is not in its table fails its tree, in words
   engine.run();
   CHECK(engine.result(id).status.code() == StatusCode::kInternal);
   CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("step TWO"));
-  CHECK(undone(engine) == Entries{"a.2", "a.1"});
+  CHECK(engine.undone() == Entries{"a.2", "a.1"});
 }
 
 TEST_CASE("a step that was begun and never recorded is undone, though its undo was interrupted") {
@@ -319,7 +309,7 @@ TEST_CASE("a step that was begun and never recorded is undone, though its undo w
   engine.run_to_the_end();
 
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
-  CHECK(undone(engine) == Entries{"begun.1", "bad.2", "bad.1", "p.2", "p.1"});
+  CHECK(engine.undone() == Entries{"begun.1", "bad.2", "bad.1", "p.2", "p.1"});
 }
 
 TEST_CASE("a step that was begun after its children had ended is undone over a crash") {
@@ -342,7 +332,7 @@ TEST_CASE("a step that was begun after its children had ended is undone over a c
   engine.run_to_the_end();
 
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
-  CHECK(undone(engine) == Entries{"p.3", "c.1", "p.2", "p.1"});
+  CHECK(engine.undone() == Entries{"p.3", "c.1", "p.2", "p.1"});
 }
 
 TEST_CASE("an undo that waits for nothing parks its tree, and says so") {

@@ -11,13 +11,12 @@
 #include "record_codec.h"
 #include "support/engine_world.h"
 #include "support/job_story.h"
+#include "support/rows_in_store.h"
 
 namespace pv2::testing {
 namespace {
 
 using namespace std::chrono_literals;
-
-std::optional<Outcome> usual() { return std::nullopt; }
 
 // Step 2 takes a signal "go" and writes down what it says.
 JobScript taking_one() {
@@ -29,16 +28,6 @@ JobScript taking_one() {
     run.world.journal.note("got " + *got);
     return usual();
   }};
-}
-
-std::size_t messages_in_store(EngineWorld& engine) {
-  std::size_t rows = 0;
-  const Status scanned = engine.store().scan(Space::kProcedure, "", [&](const StoredRow& row) {
-    rows += parse_procedure_key(row.key)->kind == RowKind::kInbox ? 1 : 0;
-    return Status();
-  });
-  REQUIRE(scanned.ok());
-  return rows;
 }
 
 }  // namespace
@@ -53,14 +42,14 @@ TEST_CASE("a signal wakes the step that waits for it, and is consumed with its r
   engine.run();
   CHECK(engine.world.journal.count("got go") == 0);
   CHECK(engine.executor().signal(id, "go", "left").ok());
-  CHECK(messages_in_store(engine) == 2);
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 2);
   engine.executor().run_until_idle(1);
 
   CHECK(engine.world.journal.count("got left") == 1);
-  CHECK(messages_in_store(engine) == 1);  // "other", which nobody asked for
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 1);  // "other", which nobody asked for
   engine.run();
   CHECK(engine.result(id).status.ok());
-  CHECK(messages_in_store(engine) == 0);
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
 TEST_CASE("a signal that comes before the step asks is kept, over a crash too") {
@@ -104,7 +93,7 @@ TEST_CASE("signals of one name come in their order, one per call, whatever is be
   CHECK(engine.world.journal.count("got 12") == 1);
   CHECK(engine.world.journal.count("got 34") == 1);
   CHECK(engine.result(id).status.ok());
-  CHECK(messages_in_store(engine) == 0);
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
 TEST_CASE("a step that fails for now, or is lost in a crash, gets the same signal again") {
@@ -164,7 +153,7 @@ TEST_CASE("a signal in a back-off, or for children, wakes nobody before their ti
   CHECK(engine.world.journal.count("run 2") == 1);
   CHECK(engine.result(id).status.ok());
   CHECK(engine.result(parent).status.ok());
-  CHECK(messages_in_store(engine) == 0);
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
 TEST_CASE(
@@ -279,7 +268,7 @@ TEST_CASE("a signal to one that had succeeded and is being undone is kept over a
 
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
   for (const char* got : {"got 1", "got 2", "got 3"}) CHECK(engine.world.journal.count(got) == 1);
-  CHECK(messages_in_store(engine) == 0);
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
 TEST_CASE("a signal that is durable after a success and an abort is kept for the undo") {
@@ -312,7 +301,7 @@ TEST_CASE("a signal that is durable after a success and an abort is kept for the
 
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
   CHECK(engine.world.journal.count("got 1") >= 1);
-  CHECK(messages_in_store(engine) == 0);
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
 TEST_CASE("a signal that is durable together with a wait that gives its locks back wakes it") {
@@ -354,7 +343,7 @@ TEST_CASE("an undo may wait for a signal, and consumes it") {
 
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
   CHECK(engine.world.journal.count("undo a.1") == 1);
-  CHECK(messages_in_store(engine) == 0);
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
 TEST_CASE("a signal to a child reaches it, and what is left of it goes with the tree") {
@@ -372,7 +361,7 @@ TEST_CASE("a signal to a child reaches it, and what is left of it goes with the 
 
   CHECK(engine.world.journal.count("got down") == 1);
   CHECK(engine.result(root).status.ok());
-  CHECK(messages_in_store(engine) == 0);
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
   CHECK(engine.executor().acknowledge(root).ok());
 }
 
@@ -395,7 +384,7 @@ TEST_CASE("a signal to who has ended, or never was, is refused and leaves nothin
   CHECK(executor.signal(ended, "go").code() == StatusCode::kExpired);
   CHECK(executor.signal(parent, "").code() == StatusCode::kInvalidArgument);
   CHECK(executor.signal(parent, std::string(257, 'x')).code() == StatusCode::kInvalidArgument);
-  CHECK(messages_in_store(engine) == 0);
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
 TEST_CASE("a signal behind the last record is answered as too late, and deleted") {
@@ -417,7 +406,7 @@ TEST_CASE("a signal behind the last record is answered as too late, and deleted"
 
   if (!crash) CHECK(answer->code() == StatusCode::kFailedPrecondition);
   CHECK(engine.result(id).status.ok());
-  CHECK(messages_in_store(engine) == 0);
+  CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
 TEST_CASE("signals that nobody consumes are bounded, in number and bytes, over restarts") {

@@ -95,6 +95,19 @@ std::ptrdiff_t place_of(const Entries& journal, const std::string& entry) {
   return std::find(journal.begin(), journal.end(), entry) - journal.begin();
 }
 
+// Its step submits "meta", which is durable when the step ends.
+JobScript submits_meta(EngineWorld& engine) {
+  return {.steps = 1,
+          .run = [&engine](JobRun&) -> std::optional<Outcome> {
+            engine.executor().async().submit(Job(engine.world, "meta"), {},
+                                           [](const Result<Submitted>&) {});
+            while (engine.store().pump()) {
+            }
+            return std::nullopt;
+          },
+          .locks = table("first")};
+}
+
 }  // namespace
 
 TEST_CASE("a stop waits for the step that runs and for none that its worker has only polled") {
@@ -257,16 +270,7 @@ TEST_CASE("an undo that a worker has polled is kept when another tree fails mean
 TEST_CASE("a meta procedure waits for the step that runs and not for the run of its worker") {
   EngineWorld engine;
   engine.world.scripts["meta"] = {.steps = 1, .locks = meta()};
-  engine.world.scripts["first"] = {.steps = 1,
-                                   .run = [&](JobRun&) -> std::optional<Outcome> {
-                                     engine.executor().async().submit(
-                                         Job(engine.world, "meta"), {},
-                                         [](const Result<Submitted>&) {});
-                                     while (engine.store().pump()) {
-                                     }
-                                     return std::nullopt;
-                                   },
-                                   .locks = table("first")};
+  engine.world.scripts["first"] = submits_meta(engine);
   Entries expected = {"do first.1", "do meta.1"};
   for (int i = 0; i < kRun; ++i) {
     const std::string name = "t" + std::to_string(i);
@@ -288,16 +292,7 @@ TEST_CASE("a meta procedure that waits for a lock does not wait for the run of i
   LockSet both = meta();
   both.table("shop", "holder", LockMode::kExclusive);
   engine.world.scripts["meta"] = {.steps = 1, .locks = both};
-  engine.world.scripts["first"] = {.steps = 1,
-                                   .run = [&](JobRun&) -> std::optional<Outcome> {
-                                     engine.executor().async().submit(
-                                         Job(engine.world, "meta"), {},
-                                         [](const Result<Submitted>&) {});
-                                     while (engine.store().pump()) {
-                                     }
-                                     return std::nullopt;
-                                   },
-                                   .locks = table("first")};
+  engine.world.scripts["first"] = submits_meta(engine);
   for (int i = 0; i < kRun; ++i) {
     const std::string name = "t" + std::to_string(i);
     engine.world.scripts[name] = {.steps = 1, .locks = table(name)};
@@ -329,16 +324,7 @@ TEST_CASE(
                                       return std::nullopt;
                                     },
                                     .locks = table("goods")};
-  engine.world.scripts["first"] = {.steps = 1,
-                                   .run = [&](JobRun&) -> std::optional<Outcome> {
-                                     engine.executor().async().submit(
-                                         Job(engine.world, "meta"), {},
-                                         [](const Result<Submitted>&) {});
-                                     while (engine.store().pump()) {
-                                     }
-                                     return std::nullopt;
-                                   },
-                                   .locks = table("first")};
+  engine.world.scripts["first"] = submits_meta(engine);
   engine.open();
   engine.submit("holder");
   waiter = engine.submit("waiter");

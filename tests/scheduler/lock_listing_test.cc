@@ -21,9 +21,6 @@ using namespace pv2::test;
 
 namespace {
 
-constexpr LockMode kShared = LockMode::kShared;
-constexpr LockMode kExclusive = LockMode::kExclusive;
-
 // A table of locks with entries that hold or wait, and a listing in progress.
 class Sections {
  public:

@@ -18,9 +18,6 @@ using namespace pv2::test;
 
 namespace {
 
-constexpr LockMode kShared = LockMode::kShared;
-constexpr LockMode kExclusive = LockMode::kExclusive;
-
 struct Simple {
   static std::unique_ptr<ProcedureScheduler> make(const Clock& clock) {
     return std::make_unique<SimpleProcedureScheduler>(clock);

@@ -20,8 +20,6 @@ using namespace pv2::test;
 
 namespace {
 
-constexpr LockMode kShared = LockMode::kShared;
-constexpr LockMode kExclusive = LockMode::kExclusive;
 constexpr std::uint64_t kMany = 500;
 const ResourceKey kRack{ResourceClass::kHostFirst, "rack"};
 

@@ -18,8 +18,6 @@ using namespace pv2::test;
 
 namespace {
 
-constexpr LockMode kShared = LockMode::kShared;
-constexpr LockMode kExclusive = LockMode::kExclusive;
 constexpr std::uint64_t kFew = 500;
 constexpr std::uint64_t kLooksMax = 1024;  // in one critical section
 

@@ -19,9 +19,6 @@ using namespace pv2::test;
 
 namespace {
 
-constexpr LockMode kShared = LockMode::kShared;
-constexpr LockMode kExclusive = LockMode::kExclusive;
-
 MasterSchedulerOptions bound(std::uint32_t turns) {
   MasterSchedulerOptions options;
   options.bounded_wait = turns;

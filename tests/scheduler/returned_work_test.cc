@@ -17,9 +17,6 @@ using namespace pv2::test;
 
 namespace {
 
-constexpr LockMode kShared = LockMode::kShared;
-constexpr LockMode kExclusive = LockMode::kExclusive;
-
 std::vector<SchedulerEntry*> poll_run(ProcedureScheduler& scheduler, std::size_t most) {
   std::vector<SchedulerEntry*> run(most);
   run.resize(scheduler.poll(run, std::chrono::milliseconds(0)));

@@ -23,8 +23,6 @@ using namespace pv2::test;
 
 namespace {
 
-constexpr LockMode kShared = LockMode::kShared;
-constexpr LockMode kExclusive = LockMode::kExclusive;
 // Longer than any test waits: a lost wake-up shows as a test that hangs.
 constexpr std::chrono::hours kForEver{1};
 

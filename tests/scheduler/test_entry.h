@@ -18,6 +18,9 @@
 
 namespace pv2::test {
 
+inline constexpr LockMode kShared = LockMode::kShared;
+inline constexpr LockMode kExclusive = LockMode::kExclusive;
+
 /// Owned by the test; lives until the scheduler has completed it.
 class TestEntry final : public SchedulerEntry {
  public:

@@ -20,9 +20,6 @@ using namespace pv2::test;
 
 namespace {
 
-constexpr LockMode kShared = LockMode::kShared;
-constexpr LockMode kExclusive = LockMode::kExclusive;
-
 class Table {
  public:
   ~Table() {

@@ -115,10 +115,33 @@ class EngineWorld {
     return *std::move(info);
   }
   [[nodiscard]] std::vector<std::string> journal() const { return world.journal.entries(); }
+  /// The labels of the journal's "undo" entries: "name.step".
+  [[nodiscard]] std::vector<std::string> undone() const {
+    std::vector<std::string> labels;
+    for (const std::string& entry : journal()) {
+      if (entry.starts_with("undo ")) labels.push_back(entry.substr(5));
+    }
+    return labels;
+  }
 
  private:
   FaultStore* faults_ = nullptr;  // in executor_
   std::unique_ptr<ProcedureExecutor> executor_;
 };
+
+/// A second executor for the world's disk and jobs: two workers, a store with a thread of its own,
+/// no log. nullptr: the real clock.
+inline std::unique_ptr<ProcedureExecutor> open_with_threads(EngineWorld& engine,
+                                                            std::shared_ptr<Clock> clock) {
+  ExecutorOptions options = engine.options();
+  options.workers = 2;
+  options.store = memory(engine.disk, {.mode = MemoryStoreOptions::Mode::kThread});
+  options.clock = std::move(clock);
+  options.log = {};
+  auto opened = ProcedureExecutor::open(std::move(options));
+  REQUIRE(opened.status().to_string() == "OK");
+  (*opened)->start();
+  return *std::move(opened);
+}
 
 }  // namespace pv2::testing

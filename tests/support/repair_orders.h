@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests of repairs share: who orders, an order with a crash right before or after its commit,
-// and what is left in the store.
+// What tests of repairs share: who orders, and an order with a crash right before or after its
+// commit.
 
 #pragma once
 
 #include "record_codec.h"
 #include "support/engine_world.h"
+#include "support/rows_in_store.h"
 
 namespace pv2::testing {
 
-inline std::optional<Outcome> usual() { return std::nullopt; }
 inline const RepairNote kNote{.who = "anna", .why = "ticket 7"};
 
 // Fails at step 3; the undo of step 2 fails for good until `mended`.
@@ -22,16 +22,6 @@ inline JobScript stuck(const bool& mended) {
             return run.step == 2 && !mended ? std::optional(Say::fail("stuck")) : usual();
           },
       .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
-}
-
-inline std::size_t rows_in_store(EngineWorld& engine, RowKind kind) {
-  std::size_t rows = 0;
-  const Status scanned = engine.store().scan(Space::kProcedure, "", [&](const StoredRow& row) {
-    rows += parse_procedure_key(row.key)->kind == kind ? 1 : 0;
-    return Status();
-  });
-  REQUIRE(scanned.ok());
-  return rows;
 }
 
 inline std::string joined(const Result<std::vector<std::string>>& lines) {

@@ -3,8 +3,8 @@
 // Scripted jobs: state machines whose steps a test writes as lambdas, and the World that they act
 // on. A job's only argument is its name; World::scripts says under that name what the job does, so
 // it does the same after a restart. Every effect is noted in the journal, which, like the world,
-// outlives any crash of the engine. Not an example of how to write procedures: for that, see the
-// smoke test. A name without a script fails the step.
+// outlives any crash of the engine. Not an example of how to write procedures: for that, see
+// tests/engine/life_of_a_procedure_test.cc. A name without a script fails the step.
 
 #pragma once
 
@@ -74,6 +74,9 @@ struct Say final : Procedure {
   }
   Outcome execute(StepContext&) override { return undone(); }
 };
+
+/// What a script answers when the step is to be done, or undone, as usual.
+inline std::optional<Outcome> usual() { return std::nullopt; }
 
 class World;
 
