@@ -240,10 +240,11 @@ void Recovery::set_aside(std::vector<UnreadableRecord> records) {
   }
 }
 
-// What is set aside may be a member of a tree that is there, which must not go on as if it had
-// never had that member. Its header names the root; without one, ids do: the children of one spawn
-// have ids in a row, and who waits for children has some. A child that had ended, of whose spawn
-// nobody else can be read, is not missed by its parent after the next record of that.
+// A record that was set aside may belong to a member of a loaded tree, which must not go on as if
+// it had never had that member. A readable header names the root. Without one, the ids are a guess
+// (docs/decisions/0017-kept-after-review.md): the children of one spawn have consecutive ids, and a
+// parent that waits for children has some. If a child had ended, and no other child of its spawn
+// can be read, its parent does not miss it after the parent's next record.
 void Recovery::freeze_relatives() {
   if (core_.state.unreadable.empty()) return;
   const auto freeze = [&](Execution* relative, ProcedureId member) {
