@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The texts for servers, their states and the outcomes of calls to them. Nothing here can fail.
+// The texts for servers and their states. Nothing here can fail.
 
 #include "pv2/procedures/server.h"
 
 #include <charconv>
-
-#include "pv2/procedures/server_calls.h"
 
 namespace pv2 {
 
@@ -33,20 +31,6 @@ std::string_view to_string(ServerState state) noexcept {
       return "RETIRED";
   }
   return "UNKNOWN";
-}
-
-std::string_view to_string(CallOutcome::Kind kind) noexcept {
-  switch (kind) {
-    case CallOutcome::Kind::kDone:
-      return "done";
-    case CallOutcome::Kind::kRefused:
-      return "refused";
-    case CallOutcome::Kind::kNotSent:
-      return "not sent";
-    case CallOutcome::Kind::kUnknown:
-      return "unknown";
-  }
-  return "unknown";
 }
 
 }  // namespace pv2

@@ -162,10 +162,6 @@ void MemoryProcedureStore::close() noexcept {
 
 std::size_t MemoryProcedureStore::queued() const { return impl_->committer().queued(); }
 
-const std::shared_ptr<MemoryDisk>& MemoryProcedureStore::disk() const noexcept {
-  return impl_->disk();
-}
-
 std::unique_ptr<ProcedureStore> memory(std::shared_ptr<MemoryDisk> disk,
                                        MemoryStoreOptions options) {
   return std::make_unique<MemoryProcedureStore>(std::move(disk), options);

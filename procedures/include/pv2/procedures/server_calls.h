@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "pv2/procedures/region.h"
@@ -30,8 +29,6 @@ struct CallOutcome {
   std::uint64_t open_sequence = 0;  ///< The region's, when an opening is done.
   std::string reason;               ///< If it is not done: why, for people.
 };
-
-[[nodiscard]] std::string_view to_string(CallOutcome::Kind kind) noexcept;
 
 /// What a caller asks of a server about a region. A plain value.
 struct RegionCall {

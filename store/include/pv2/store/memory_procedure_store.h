@@ -79,7 +79,6 @@ class MemoryProcedureStore final : public ProcedureStore {
 
   /// How many requests wait for pump().
   [[nodiscard]] std::size_t queued() const;
-  [[nodiscard]] const std::shared_ptr<MemoryDisk>& disk() const noexcept;
 
  private:
   class Impl;
