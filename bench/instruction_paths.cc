@@ -142,7 +142,7 @@ struct Bench {
       for (std::uint64_t i = first; i < first + 16 && i <= count; ++i) {
         const std::uint64_t table = tables == Tables::kOneEach ? i : 0;
         executor->async().submit(FiveSteps("t" + std::to_string(table)), {.nonce = {1, i}},
-                               [&](pv2::Result<pv2::Submitted> s) { ids.push_back(s->id); });
+                                 [&](pv2::Result<pv2::Submitted> s) { ids.push_back(s->id); });
       }
       executor->run_until_idle();
       for (const pv2::ProcedureId id : ids) executor->async().acknowledge(id, [](pv2::Status) {});
@@ -175,7 +175,7 @@ void restart(std::uint32_t count) {
     bench.executor->run_until_idle();
   }
   for (int start = 0; start < kStarts; ++start) {
-    if (Bench(pv2::memory(disk)).executor->live_procedures() != count) std::exit(1);
+    if (Bench(pv2::memory(disk)).executor->inspect().live_procedures() != count) std::exit(1);
   }
 }
 

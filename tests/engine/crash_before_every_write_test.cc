@@ -29,7 +29,7 @@ std::size_t run_dying_before_every_write(EngineWorld& engine) {
   engine.run();
   while (true) {
     engine.open();
-    if (engine.executor().live_procedures() == 0) return restarts;
+    if (engine.executor().inspect().live_procedures() == 0) return restarts;
     REQUIRE(++restarts < 100);
     engine.faults().crash_before(engine.faults().commits() + 2, FaultStore::AfterCrash::kFail);
     engine.run();

@@ -331,11 +331,11 @@ TEST_CASE("a listing shows a procedure while it runs, and its result afterwards"
   engine.open();
   const ProcedureId id = engine.submit("a");
   engine.executor().run_until_idle(1);
-  REQUIRE(engine.executor().list().size() == 1);
-  CHECK(engine.executor().list()[0].id == id);
-  CHECK(engine.executor().list()[0].step_name == "TWO");
+  REQUIRE(engine.executor().inspect().list().size() == 1);
+  CHECK(engine.executor().inspect().list()[0].id == id);
+  CHECK(engine.executor().inspect().list()[0].step_name == "TWO");
   engine.run();
-  CHECK(engine.executor().list().empty());
+  CHECK(engine.executor().inspect().list().empty());
   CHECK(engine.result(id).state == ProcedureState::kSuccess);
 }
 

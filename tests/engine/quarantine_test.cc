@@ -625,7 +625,7 @@ TEST_CASE("a tree that lost one of its middle members is frozen whole") {
   const ProcedureId root = engine.submit("root");
   engine.run();
   ProcedureId middle;
-  for (const ProcedureInfo& info : engine.executor().list()) {
+  for (const ProcedureInfo& info : engine.executor().inspect().list()) {
     if (info.parent == root) middle = info.id;
   }
   REQUIRE(middle);
@@ -637,8 +637,8 @@ TEST_CASE("a tree that lost one of its middle members is frozen whole") {
   engine.open();
   engine.advance(2h);
 
-  REQUIRE(engine.executor().list().size() == 2);
-  for (const ProcedureInfo& info : engine.executor().list()) CHECK(info.quarantined);
+  REQUIRE(engine.executor().inspect().list().size() == 2);
+  for (const ProcedureInfo& info : engine.executor().inspect().list()) CHECK(info.quarantined);
 }
 
 }  // namespace pv2::testing

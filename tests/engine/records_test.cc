@@ -193,7 +193,7 @@ TEST_CASE("machines that give way before each step take turns, forward and back"
   engine.open();
   const std::size_t before = engine.faults().commits();
   for (const char* name : {"a", "b", "c"}) engine.submit(name);
-  while (engine.executor().live_procedures() != 0) engine.executor().run_until_idle(1);
+  while (engine.executor().inspect().live_procedures() != 0) engine.executor().run_until_idle(1);
 
   Entries expected;
   for (const char* step : {".1", ".2"}) {

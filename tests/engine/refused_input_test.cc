@@ -239,7 +239,7 @@ TEST_CASE("an owner or lock names too large for the store are refused, and nothi
   CHECK(locks.status().code() == StatusCode::kInvalidArgument);
 
   CHECK(engine.executor().health().ok());
-  CHECK(engine.executor().live_procedures() == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
   const ProcedureId plain = engine.submit("plain");
   engine.run();
   CHECK(engine.result(plain).status.ok());

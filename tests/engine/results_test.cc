@@ -307,7 +307,7 @@ TEST_CASE("the result of a tree survives restarts, whether it succeeded or faile
     CHECK(engine.result(id).status == before.status);
     CHECK(engine.result(id).result == before.result);
     CHECK(engine.result(id).finished == before.finished);
-    CHECK(engine.executor().list().empty());
+    CHECK(engine.executor().inspect().list().empty());
   }
   CHECK(engine.journal() == journal);
 }

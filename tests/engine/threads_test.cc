@@ -642,7 +642,7 @@ TEST_CASE("a batch of submissions all end, and acknowledged they leave nothing b
   for (std::thread& client : clients) client.join();
 
   CHECK(acknowledged == 1000);
-  CHECK(executor.live_procedures() == 0);
+  CHECK(executor.inspect().live_procedures() == 0);
   CHECK(disk->rows() - disk->rows(Space::kEngine) == 0);
 }
 

@@ -466,7 +466,7 @@ TEST_CASE("a wait that may not be exceeded fails no earlier than its deadline, a
   const ProcedureId id = engine.submit("a");
   engine.run();
   engine.advance(5s - 1us);
-  CHECK(engine.executor().live_procedures() == 2);
+  CHECK(engine.executor().inspect().live_procedures() == 2);
   engine.advance(1us);
 
   CHECK(engine.result(id).status == Status(StatusCode::kDeadlineExceeded, "nobody came"));
