@@ -65,13 +65,15 @@ void Record::assign(Transition& next, std::uint32_t ran_step, CommitSequence seq
   PV2_ASSERT(!next.parked || !is_finished(next.state), "what has ended is not parked");
   PV2_ASSERT(next.undo_error.ok() || next.state == ProcedureState::kFailed,
              "only what has failed is undone");
-  const FailureAfter after = failure_after(*this, next);
-  std::unique_ptr<Failure> carried;
-  if (!after.is_none()) {
-    carried = std::make_unique<Failure>(
-        Failure{after.error, after.sequence.value_or(sequence), after.parked, after.undo});
+  if (may_carry_failure(*this, next)) {
+    const FailureAfter after = failure_after(*this, next);
+    std::unique_ptr<Failure> carried;
+    if (!after.is_none()) {
+      carried = std::make_unique<Failure>(
+          Failure{after.error, after.sequence.value_or(sequence), after.parked, after.undo});
+    }
+    failure = std::move(carried);
   }
-  failure = std::move(carried);
   const auto [kept, adds] = undo_after(*this, next, ran_step);
   if (kept == 0 && !adds) undo.clear();
   while (undo.size() > kept) undo.pop_back();
@@ -79,7 +81,7 @@ void Record::assign(Transition& next, std::uint32_t ran_step, CommitSequence seq
   if (next.history) history.add(*next.history);
   if (next.new_image) image = next.image;
   if (next.interrupted) interrupted = std::move(next.interrupted);
-  result = next.result;
+  if (!next.result.empty() || !result.empty()) result = next.result;
   static_cast<Progress&>(*this) = next;
 }
 

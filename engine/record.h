@@ -213,6 +213,10 @@ struct FailureAfter {
   [[nodiscard]] bool is_none() const noexcept { return error.ok() && parked.ok() && undo.ok(); }
 };
 [[nodiscard]] FailureAfter failure_after(const Record& last, const Transition& next) noexcept;
+/// Whether it may carry one: false for most records, which is all that most steps pay.
+[[nodiscard]] inline bool may_carry_failure(const Record& last, const Transition& next) noexcept {
+  return last.failure != nullptr || !next.error.ok() || !next.undo_error.ok();
+}
 
 /// What becomes of the undo list of `last`: its first `kept` entries stay, and `ran_step` is added
 /// or not. A repeated step keeps its first place: what it spawned since is undone before it.

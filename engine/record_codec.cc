@@ -733,7 +733,12 @@ bool ends_root(const Execution& execution, const Transition& next) noexcept {
 
 std::size_t state_bytes_max(const Execution& execution, const Transition& next) {
   const InterruptedMembers* const interrupted = interrupted_of(execution, next);
-  const FailureAfter failure = failure_after(execution.record, next);
+  std::size_t failure_max = 0;
+  if (may_carry_failure(execution.record, next)) {
+    const FailureAfter failure = failure_after(execution.record, next);
+    failure_max = failure.error.message().size() + failure.parked.message().size() +
+                  failure.undo.message().size();
+  }
   // Nineteen fields, a message of two, three numbers per entry of the history, two per step to undo
   // and per range.
   const std::size_t numbers_max = 22 + 3 * (History::kCapacity + 1) +
@@ -752,7 +757,6 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
              "a failure is reported when it is undone");
   const std::string_view image =
       next.new_image ? std::string_view(next.image) : execution.record.image.view();
-  const FailureAfter failure = failure_after(execution.record, next);
   const InterruptedMembers* const interrupted = interrupted_of(execution, next);
   RowWriter row(out, state_bytes_max(execution, next));
   char* const frame = row.open_frame();
@@ -775,8 +779,11 @@ void encode_state(const Execution& execution, const Transition& next, std::uint3
   encode_history(row, execution.record.history, next);
   encode_undo_list(row, execution.record, next, ran_step);
   encode_interrupted(row, interrupted);
-  encode_error(row, failure);
-  encode_undo_error(row, failure.undo);
+  if (may_carry_failure(execution.record, next)) {
+    const FailureAfter failure = failure_after(execution.record, next);
+    encode_error(row, failure);
+    encode_undo_error(row, failure.undo);
+  }
   if (!next.result.empty()) row.bytes(state_field::kResult, next.result);
   if (ends_root(execution, next)) row.sint(state_field::kEndedAge, next.ended_age.count());
   row.close_frame(frame);
