@@ -11,8 +11,10 @@
 #include <utility>
 
 #include "check_limits.h"
-#include "record_codec.h"
+#include "nonce_record.h"
+#include "procedure_rows.h"
 #include "results.h"
+#include "row_keys.h"
 #include "step_run.h"
 
 namespace pv2 {

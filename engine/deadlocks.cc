@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "record_codec.h"
+#include "procedure_rows.h"
 #include "step_run.h"
 #include "tree.h"
 

@@ -9,8 +9,11 @@
 #include <algorithm>
 #include <thread>
 
+#include "header_codec.h"
 #include "pv2/engine/limits.h"
-#include "record_codec.h"
+#include "row_keys.h"
+#include "state_codec.h"
+#include "watermark.h"
 
 namespace pv2 {
 namespace {

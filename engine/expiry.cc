@@ -9,7 +9,7 @@
 #include <chrono>
 #include <set>
 
-#include "record_codec.h"
+#include "row_keys.h"
 
 namespace pv2 {
 namespace {

@@ -15,6 +15,7 @@
 #include <functional>
 #include <vector>
 
+#include "kept_result.h"
 #include "publisher.h"
 #include "results.h"
 #include "timed_work.h"

@@ -4,7 +4,7 @@
 // follow each other; the acknowledgement of its result waits for the last of them.
 
 #include "engine_core.h"
-#include "record_codec.h"
+#include "row_keys.h"
 #include "step_commit.h"
 
 namespace pv2 {

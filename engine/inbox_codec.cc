@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decoding trusts nothing, as in record_codec.cc.
+// One message per row, in a frame of its own.
 
 #include "inbox_codec.h"
 
+#include <pv2/base/assert.h>
 #include <pv2/base/frame.h>
 #include <pv2/base/wire.h>
 
-#include "record_codec.h"
+#include "stored_time.h"
 
 namespace pv2 {
 namespace {
@@ -23,87 +24,20 @@ enum : std::uint32_t {
   kToUndo = 7
 };
 
-namespace audit_field {
-enum : std::uint32_t {
-  kVerb = 1,
-  kNumber = 2,
-  kAt = 3,
-  kWho = 4,
-  kWhy = 5,
-  kProcedure = 6,
-  kStep = 7,
-  kRoot = 8
-};
-}  // namespace audit_field
-
-// With a `root` it is the copy under a member of its tree.
-std::string encode_audit(const AuditEntry& entry, std::uint64_t number, ProcedureId root) {
-  std::string out;
-  FrameWriter frame(out);
-  append_varint_field(out, audit_field::kVerb, static_cast<std::uint64_t>(entry.verb));
-  append_varint_field(out, audit_field::kNumber, number);
-  append_sint_field(out, audit_field::kAt, entry.at.time_since_epoch().count());
-  if (!entry.who.empty()) append_length_delimited(out, audit_field::kWho, entry.who);
-  if (!entry.why.empty()) append_length_delimited(out, audit_field::kWhy, entry.why);
-  append_varint_field(out, audit_field::kProcedure, entry.procedure.value);
-  if (entry.step != 0) append_varint_field(out, audit_field::kStep, entry.step);
-  if (root) append_varint_field(out, audit_field::kRoot, root.value);
-  frame.finish();
-  return out;
+bool is_known(std::uint64_t kind) {
+  return kind == static_cast<std::uint64_t>(InboxMessage::Kind::kAbort) ||
+         kind == static_cast<std::uint64_t>(InboxMessage::Kind::kSignal);
 }
 
 }  // namespace
 
-void insert_audit(const AuditEntry& entry, ProcedureId root, std::uint64_t number,
-                  RowBatch& batch) {
-  batch.insert(Space::kProcedure, audit_key(root, number), encode_audit(entry, number, {}));
-  if (entry.procedure == root) return;
-  batch.insert(Space::kProcedure, audit_key(entry.procedure, number),
-               encode_audit(entry, number, root));
-}
-
-Result<AuditRow> decode_audit(std::string_view row) {
-  const auto bytes = read_frame(row);
-  if (!bytes) return Status(StatusCode::kCorruption, "an audit row does not match its checksum");
-  AuditRow audit;
-  AuditEntry& entry = audit.entry;
-  WireReader reader(*bytes);
-  while (reader.next()) {
-    switch (reader.number()) {
-      case audit_field::kVerb:
-        entry.verb = static_cast<RepairVerb>(reader.varint());
-        break;
-      case audit_field::kAt:
-        entry.at = WallTime(Duration(reader.sint()));
-        break;
-      case audit_field::kWho:
-        entry.who = reader.bytes();
-        break;
-      case audit_field::kWhy:
-        entry.why = reader.bytes();
-        break;
-      case audit_field::kProcedure:
-        entry.procedure = ProcedureId{reader.varint()};
-        break;
-      case audit_field::kStep:
-        entry.step = static_cast<std::uint32_t>(reader.varint());
-        break;
-      case audit_field::kRoot:
-        audit.root = ProcedureId{reader.varint()};
-        break;
-      default:
-        break;
-    }
-  }
-  if (!reader.ok()) return reader.status();
-  return audit;
-}
-
 void encode_message(const InboxMessage& message, std::string& out) {
+  PV2_ASSERT(is_known(static_cast<std::uint64_t>(message.kind)),
+             "a message is an abort or a signal");
   FrameWriter frame(out);
   append_varint_field(out, kKind, static_cast<std::uint64_t>(message.kind));
   append_varint_field(out, kNumber, message.number);
-  append_sint_field(out, kAt, message.at.time_since_epoch().count());
+  append_sint_field(out, kAt, micros(message.at));
   if (!message.who.empty()) append_length_delimited(out, kWho, message.who);
   if (!message.payload.empty()) append_length_delimited(out, kPayload, message.payload);
   if (!message.name.empty()) append_length_delimited(out, kName, message.name);
@@ -126,7 +60,7 @@ Result<InboxMessage> decode_message(std::string_view row) {
         message.number = reader.varint();
         break;
       case kAt:
-        message.at = WallTime(Duration(reader.sint()));
+        message.at = wall_time(reader.sint());
         break;
       case kWho:
         message.who = reader.bytes();
@@ -145,8 +79,7 @@ Result<InboxMessage> decode_message(std::string_view row) {
     }
   }
   if (!reader.ok()) return reader.status();
-  if (kind != static_cast<std::uint64_t>(InboxMessage::Kind::kAbort) &&
-      kind != static_cast<std::uint64_t>(InboxMessage::Kind::kSignal)) {
+  if (!is_known(kind)) {
     return Status(StatusCode::kNotSupported,
                   "it is of kind " + std::to_string(kind) + ", which this program does not know");
   }

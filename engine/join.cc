@@ -12,7 +12,7 @@
 #include "flight.h"
 #include "member_step.h"
 #include "offloads.h"
-#include "record_codec.h"
+#include "procedure_rows.h"
 #include "tree_walk.h"
 
 namespace pv2 {

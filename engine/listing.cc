@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "guard.h"
+#include "row_parts.h"
+#include "state_codec.h"
 #include "stored_result.h"
 #include "tree.h"
 

@@ -7,10 +7,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "audit_row.h"
 #include "check_limits.h"
 #include "inbox_codec.h"
 #include "pv2/engine/limits.h"
-#include "record_codec.h"
+#include "row_keys.h"
 #include "tree.h"
 
 namespace pv2 {

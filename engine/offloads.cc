@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "record_codec.h"
+#include "procedure_rows.h"
 #include "tree.h"
 
 namespace pv2 {

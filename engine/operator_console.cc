@@ -10,7 +10,9 @@
 #include "blocking_call.h"
 #include "check_limits.h"
 #include "engine.h"
+#include "limit_row.h"
 #include "pv2/engine/limits.h"
+#include "row_keys.h"
 
 namespace pv2 {
 

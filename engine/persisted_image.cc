@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One function per record: fields_of() is the list of what a header, a state and the messages of a
-// procedure say.
+// fields_of() lists what the header, the state and the messages of a procedure say, in that order.
 
 #include "persisted_image.h"
 
@@ -89,78 +88,104 @@ bool has_failed(const Execution& execution) {
          execution.record.state == ProcedureState::kRolledBack;
 }
 
-std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
+// The fields of one procedure, in order.
+class FieldList {
+ public:
+  void add(std::string_view name, std::string value) {
+    fields_.push_back({name, std::move(value), false, false});
+  }
+  void by_wait(std::string_view name, std::string value) {
+    fields_.push_back({name, std::move(value), true, true});
+  }
+  void by_tree(std::string_view name, std::string value) {
+    fields_.push_back({name, std::move(value), true, false});
+  }
+  [[nodiscard]] std::vector<PersistedField> take() && { return std::move(fields_); }
+
+ private:
+  std::vector<PersistedField> fields_;
+};
+
+void add_header(EngineCore& core, Execution& execution, FieldList& fields)
     PV2_REQUIRES(core.state_mutex) {
-  std::vector<PersistedField> fields;
-  const auto add = [&](std::string_view name, std::string value) {
-    fields.push_back({name, std::move(value), false, false});
-  };
-  const auto by_wait = [&](std::string_view name, std::string value) {
-    fields.push_back({name, std::move(value), true, true});
-  };
-  const auto by_tree = [&](std::string_view name, std::string value) {
-    fields.push_back({name, std::move(value), true, false});
-  };
-  // The header.
-  add("type", std::string(execution.name_of_type()));
-  add("parent", execution.parent != nullptr ? words(execution.parent->id) : "");
-  add("root", words(execution.root->id));
-  add("nonce", words(execution.nonce));
+  fields.add("type", std::string(execution.name_of_type()));
+  fields.add("parent", execution.parent != nullptr ? words(execution.parent->id) : "");
+  fields.add("root", words(execution.root->id));
+  fields.add("nonce", words(execution.nonce));
   const auto nonce = core.state.nonces.find(execution.nonce);
   const bool is_known = execution.nonce && nonce != core.state.nonces.end();
-  add("procedure of its nonce", is_known ? words(nonce->second.id) : "");
-  add("fingerprint", is_known ? words(nonce->second.fingerprint) : "");
-  add("time of submission", words(execution.submitted));
-  add("owner", std::string(execution.owner.view()));
-  add("lock set", words(execution.locks));
-  add("priority", std::to_string(static_cast<int>(execution.priority)));
-  add("visit of the parent that spawned it", std::to_string(execution.spawned_at));
-  add("failure is reported", words(execution.reports()));
-  add("undone beside its siblings", words(execution.undo_order == UndoOrder::kConcurrent));
-  add("arguments", to_hex(execution.arguments));
-  // The state.
-  by_wait("state", std::string(to_string(execution.record.state)));
-  add("step", std::to_string(execution.record.step));
-  by_tree("attempt", std::to_string(execution.record.attempt));
-  add("visits", std::to_string(execution.record.visits));
-  add("holds its locks", words(execution.record.holds_locks));
-  add("past its point of no return", words(execution.record.no_return));
-  by_tree("parked", words(execution.record.parked));
-  by_wait("awaits beside its deadline",
-          execution.record.deadline ? words(execution.record.awaits) : "");
-  add("bypassed", words(execution.record.bypassed));
-  add("sent back", words(execution.record.sent_back));
-  add("reported", words(execution.record.reported));
-  add("an attempt may have had its effect", words(execution.record.unsure));
-  by_wait("deadline", execution.record.deadline ? words(*execution.record.deadline) : "");
-  by_wait("patience",
-          execution.record.deadline ? std::to_string(execution.record.patience.count()) : "");
-  add("undo list", words(execution.record.undo));
-  add("history", words(execution.record.history));
-  // A restart that finds a failure whose rollback was not planned yet records it at once.
-  by_tree("members in the middle of a step", words(execution.record.interrupted.get()));
-  const Failure* const failure = execution.record.failure.get();
-  by_wait("error", failure != nullptr ? failure->error.to_string() : Status().to_string());
-  by_tree("why it is parked",
-          failure != nullptr ? failure->parked.to_string() : Status().to_string());
-  by_wait("why its undo failed",
-          failure != nullptr ? failure->undo.to_string() : Status().to_string());
-  // Orders the failures of a tree: of what has not failed it says nothing.
-  const bool ordered = failure != nullptr && !failure->error.ok() && has_failed(execution);
-  by_tree("commit of its failure", ordered ? std::to_string(failure->sequence.value) : "");
-  add("time of its record", words(execution.record.updated));
-  by_tree("result", to_hex(execution.record.result));
-  add("state fields", to_hex(execution.record.image));
-  add("messages", execution.inbox ? words(*execution.inbox) : "");
-  // What follows from the records of its tree.
-  by_tree("tree is parked", words(is_parked(execution)));
-  by_tree("quarantined", words(execution.is_quarantined()));
-  const Domain& domain = execution.domain;  // of what fails together, if this is the head of that
-  by_tree("cause", domain.is_stopped() ? domain.cause.to_string() : "");
-  return fields;
+  fields.add("procedure of its nonce", is_known ? words(nonce->second.id) : "");
+  fields.add("fingerprint", is_known ? words(nonce->second.fingerprint) : "");
+  fields.add("time of submission", words(execution.submitted));
+  fields.add("owner", std::string(execution.owner.view()));
+  fields.add("lock set", words(execution.locks));
+  fields.add("priority", std::to_string(static_cast<int>(execution.priority)));
+  fields.add("visit of the parent that spawned it", std::to_string(execution.spawned_at));
+  fields.add("failure is reported", words(execution.reports()));
+  fields.add("undone beside its siblings", words(execution.undo_order == UndoOrder::kConcurrent));
+  fields.add("arguments", to_hex(execution.arguments));
 }
 
-// Whether a restart would plan the undoing of `member` now, and perhaps otherwise than it was.
+void add_progress(const Execution& execution, FieldList& fields) {
+  fields.by_wait("state", std::string(to_string(execution.record.state)));
+  fields.add("step", std::to_string(execution.record.step));
+  fields.by_tree("attempt", std::to_string(execution.record.attempt));
+  fields.add("visits", std::to_string(execution.record.visits));
+  fields.add("holds its locks", words(execution.record.holds_locks));
+  fields.add("past its point of no return", words(execution.record.no_return));
+  fields.by_tree("parked", words(execution.record.parked));
+  fields.by_wait("awaits beside its deadline",
+                 execution.record.deadline ? words(execution.record.awaits) : "");
+  fields.add("bypassed", words(execution.record.bypassed));
+  fields.add("sent back", words(execution.record.sent_back));
+  fields.add("reported", words(execution.record.reported));
+  fields.add("an attempt may have had its effect", words(execution.record.unsure));
+  fields.by_wait("deadline", execution.record.deadline ? words(*execution.record.deadline) : "");
+  fields.by_wait("patience", execution.record.deadline
+                                 ? std::to_string(execution.record.patience.count())
+                                 : "");
+  fields.add("undo list", words(execution.record.undo));
+  fields.add("history", words(execution.record.history));
+}
+
+void add_failure(const Execution& execution, FieldList& fields) {
+  // A restart that finds a failure without a planned rollback records these members at once.
+  fields.by_tree("members in the middle of a step", words(execution.record.interrupted.get()));
+  const Failure* const failure = execution.record.failure.get();
+  fields.by_wait("error", failure != nullptr ? failure->error.to_string() : Status().to_string());
+  fields.by_tree("why it is parked",
+                 failure != nullptr ? failure->parked.to_string() : Status().to_string());
+  fields.by_wait("why its undo failed",
+                 failure != nullptr ? failure->undo.to_string() : Status().to_string());
+  // It orders the failures of a tree, so it means nothing for a member that has not failed.
+  const bool ordered = failure != nullptr && !failure->error.ok() && has_failed(execution);
+  fields.by_tree("commit of its failure", ordered ? std::to_string(failure->sequence.value) : "");
+}
+
+// What follows from the records of its tree.
+void add_tree(Execution& execution, FieldList& fields) {
+  fields.by_tree("tree is parked", words(is_parked(execution)));
+  fields.by_tree("quarantined", words(execution.is_quarantined()));
+  const Domain& domain = execution.domain;  // means something only if this is the head of one
+  fields.by_tree("cause", domain.is_stopped() ? domain.cause.to_string() : "");
+}
+
+std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
+    PV2_REQUIRES(core.state_mutex) {
+  FieldList fields;
+  add_header(core, execution, fields);
+  add_progress(execution, fields);
+  add_failure(execution, fields);
+  fields.add("time of its record", words(execution.record.updated));
+  fields.by_tree("result", to_hex(execution.record.result));
+  fields.add("state fields", to_hex(execution.record.image));
+  fields.add("messages", execution.inbox ? words(*execution.inbox) : "");
+  add_tree(execution, fields);
+  return std::move(fields).take();
+}
+
+// Whether a restart would plan the undoing of `member` now, perhaps with another result than
+// before.
 bool is_decided_at_restart(Execution& member) {
   if (member.parent != nullptr && is_over(*member.parent_execution()))
     return true;  // means nothing

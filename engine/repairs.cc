@@ -9,10 +9,11 @@
 #include <optional>
 #include <utility>
 
-#include "inbox_codec.h"
+#include "audit_row.h"
 #include "offloads.h"
+#include "procedure_rows.h"
 #include "pv2/engine/limits.h"
-#include "record_codec.h"
+#include "row_keys.h"
 #include "tree.h"
 #include "tree_walk.h"
 

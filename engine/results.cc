@@ -11,8 +11,8 @@
 #include <memory>
 #include <utility>
 
-#include "inbox_codec.h"
-#include "record_codec.h"
+#include "audit_row.h"
+#include "row_keys.h"
 
 namespace pv2 {
 namespace {

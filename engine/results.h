@@ -7,8 +7,8 @@
 #pragma once
 
 #include "engine_core.h"
+#include "kept_result.h"
 #include "publisher.h"
-#include "record_codec.h"
 #include "stored_result.h"
 
 namespace pv2 {

@@ -17,8 +17,8 @@
 #include <set>
 #include <utility>
 
+#include "kept_result.h"
 #include "pv2/engine/executor_options.h"
-#include "record_codec.h"
 
 namespace pv2 {
 

@@ -12,7 +12,7 @@
 #include "flight.h"
 #include "join.h"
 #include "member_step.h"
-#include "record_codec.h"
+#include "procedure_rows.h"
 #include "rollback.h"
 #include "tree_walk.h"
 #include "tree_works.h"

@@ -15,8 +15,9 @@
 #include "check_limits.h"
 #include "guard.h"
 #include "offloads.h"
-#include "record_codec.h"
+#include "procedure_rows.h"
 #include "row_bindings.h"
+#include "row_keys.h"
 
 namespace pv2 {
 namespace {

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two places in which a root that has ended may lie.
+// Space::kResult is asked first, then Space::kProcedure.
 
 #include "stored_result.h"
 
 #include <utility>
+
+#include "header_codec.h"
+#include "kept_result.h"
+#include "row_keys.h"
+#include "row_parts.h"
+#include "state_codec.h"
 
 namespace pv2 {
 
@@ -58,7 +64,7 @@ Result<std::optional<Completed>> StoredResult::decode(ProcedureId id) const {
                                                std::to_string(id.value) +
                                                " is kept is not the end of that procedure");
   }
-  // An older program did not say whether there are audit rows, so they have to be looked for.
+  // A record of an older program does not say whether there are orders, so somebody has to look.
   return std::optional(Completed{.result = result_of(stored),
                                  .nonce = stored.nonce,
                                  .audited = stored.audited || in_place_,

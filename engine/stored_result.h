@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StoredResult: what a store has of a root that has ended. It is one row in Space::kResult. Where
-// live procedures are, it was left by an older program, or is too large to be moved.
+// StoredResult: the rows of a root that has ended. They are one row in Space::kResult. Older
+// programs left them in Space::kProcedure, where those of live procedures are; so are those that
+// are too large to be moved.
 
 #pragma once
 
@@ -12,14 +13,14 @@
 #include <string_view>
 
 #include "completed_results.h"
-#include "record_codec.h"
+#include "execution.h"
 
 namespace pv2 {
 
-/// A value; the rows are its own.
+/// A value that owns a copy of the rows. Const methods may be called concurrently.
 class StoredResult {
  public:
-  /// Reads the rows of `id`, which is not live. nullopt: it has none. May read the disk.
+  /// Reads the rows of `id`, which is not live. nullopt: it has none. May block on the disk.
   static Result<std::optional<StoredResult>> read(ProcedureStore& store, ProcedureId id);
 
   [[nodiscard]] std::string_view header() const noexcept {
@@ -28,9 +29,10 @@ class StoredResult {
   [[nodiscard]] std::string_view state() const noexcept {
     return std::string_view(rows_).substr(header_bytes_);
   }
-  /// What they say. nullopt: it is no root that has ended.
+  /// The result that the rows say. nullopt: they are not those of a root that has ended.
+  /// kCorruption if they cannot be read.
   [[nodiscard]] Result<std::optional<Completed>> decode(ProcedureId id) const;
-  /// Adds to `batch` that the rows of `id` are deleted, which are where live ones are or not.
+  /// Adds to `batch` that the rows of `id` are deleted. `in_place`: they are in Space::kProcedure.
   static void erase(ProcedureId id, bool in_place, RowBatch& batch);
 
  private:

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "offloads.h"
-#include "record_codec.h"
+#include "procedure_rows.h"
 #include "step_run.h"
 #include "tree.h"
 

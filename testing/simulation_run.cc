@@ -18,7 +18,7 @@
 #include "looks.h"
 #include "persisted_image.h"
 #include "pv2/testing/listing_words.h"
-#include "record_codec.h"
+#include "row_keys.h"
 #include "state_audit.h"
 
 namespace pv2::testing {

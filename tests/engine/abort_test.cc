@@ -4,7 +4,7 @@
 // be carried out; and decided by the order of commits against everything that it races with. (Rows
 // 5, 6, 10, 13, 14, 124, 125; X5.)
 
-#include "record_codec.h"
+#include "row_keys.h"
 #include "support/engine_world.h"
 #include "support/job_story.h"
 #include "support/rows_in_store.h"

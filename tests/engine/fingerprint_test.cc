@@ -5,7 +5,9 @@
 
 #include <pv2/base/hash128.h>
 
-#include "record_codec.h"
+#include "header_codec.h"
+#include "nonce_record.h"
+#include "row_keys.h"
 #include "support/engine_world.h"
 #include "support/older_rows.h"
 

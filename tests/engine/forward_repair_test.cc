@@ -3,6 +3,7 @@
 // Trees that failed beyond a point of no return: an operator has the failed step made again, skips
 // it, or sends the tree back as far as it can be undone. And what histories and audits say of it.
 
+#include "row_keys.h"
 #include "support/repair_orders.h"
 
 namespace pv2::testing {

@@ -4,8 +4,11 @@
 // field of what it has on its way back, one field per play, and the campaign has to name it; then
 // it leaves out a procedure, or has one too many.
 
+#include "header_codec.h"
 #include "inbox_codec.h"
-#include "record_codec.h"
+#include "row_keys.h"
+#include "row_parts.h"
+#include "state_codec.h"
 #include "support/job_story.h"
 #include "support/wrapped_store.h"
 

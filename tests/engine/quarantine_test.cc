@@ -6,7 +6,10 @@
 
 #include <pv2/base/frame.h>
 
-#include "record_codec.h"
+#include "header_codec.h"
+#include "row_keys.h"
+#include "row_parts.h"
+#include "state_codec.h"
 #include "support/engine_world.h"
 #include "support/repair_orders.h"
 

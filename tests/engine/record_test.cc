@@ -10,7 +10,8 @@
 #include <string>
 
 #include "execution.h"
-#include "record_codec.h"
+#include "row_parts.h"
+#include "state_codec.h"
 #include "support/catch.h"
 
 namespace pv2 {

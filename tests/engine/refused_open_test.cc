@@ -5,7 +5,7 @@
 
 #include <pv2/store/leveldb_procedure_store.h>
 
-#include "record_codec.h"
+#include "row_keys.h"
 #include "support/engine_world.h"
 #include "support/temporary_directory.h"
 

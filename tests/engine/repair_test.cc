@@ -4,6 +4,7 @@
 // crash before or after it, and refused where it has no meaning. (Rows 40-45 in our terms; X9,
 // F31.)
 
+#include "row_keys.h"
 #include "support/repair_orders.h"
 
 namespace pv2::testing {

@@ -5,7 +5,7 @@
 
 #include <pv2/store/noop_procedure_store.h>
 
-#include "record_codec.h"
+#include "row_keys.h"
 #include "support/engine_world.h"
 
 namespace pv2::testing {

@@ -7,8 +7,9 @@
 
 #include <thread>
 
-#include "inbox_codec.h"
-#include "record_codec.h"
+#include "audit_row.h"
+#include "kept_result.h"
+#include "row_keys.h"
 #include "support/engine_world.h"
 #include "support/older_rows.h"
 #include "support/wrapped_store.h"

@@ -4,7 +4,9 @@
 // spawned them, only what was begun, and only once nobody is in flight. (Rows 1, 3, 6, 10, 17-20,
 // 60, 122; X1, X6. Rows that abort have their own stories in abort_test.cc; here a step fails.)
 
-#include "record_codec.h"
+#include "row_keys.h"
+#include "row_parts.h"
+#include "state_codec.h"
 #include "support/engine_world.h"
 
 namespace pv2::testing {

@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "record_codec.h"
+#include "row_keys.h"
 #include "support/engine_world.h"
 #include "support/older_rows.h"
 #include "support/repair_orders.h"

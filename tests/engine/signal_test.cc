@@ -8,7 +8,7 @@
 
 #include <thread>
 
-#include "record_codec.h"
+#include "row_keys.h"
 #include "support/engine_world.h"
 #include "support/job_story.h"
 #include "support/rows_in_store.h"

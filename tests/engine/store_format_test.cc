@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A reader of the engine's records that was written from docs/store-format.md alone: it shares no
-// code with record_codec.cc but the CRC. It reads the rows that real runs leave behind. If it fails
-// after a change of the codec, either the page is wrong now or the format has changed.
+// code with the engine's codecs but the CRC. It reads the rows that real runs leave behind. If it
+// fails after a change of a codec, either the page is wrong now or the format has changed.
 
 #include <pv2/base/crc32c.h>
 

@@ -23,9 +23,10 @@
 #include <utility>
 #include <vector>
 
+#include "header_codec.h"
 #include "pv2/base/assert.h"
 #include "pv2/base/frame.h"
-#include "record_codec.h"
+#include "row_keys.h"
 #include "support/all_rows.h"
 #include "support/scripted_job.h"
 

@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "record_codec.h"
+#include "row_keys.h"
 #include "support/engine_world.h"
 #include "support/rows_in_store.h"
 

@@ -12,10 +12,17 @@
 #include <string>
 #include <string_view>
 
+#include "audit_row.h"
+#include "header_codec.h"
 #include "inbox_codec.h"
+#include "limit_row.h"
+#include "nonce_record.h"
 #include "pv2/base/assert.h"
 #include "pv2/base/frame.h"
-#include "record_codec.h"
+#include "row_keys.h"
+#include "row_parts.h"
+#include "state_codec.h"
+#include "watermark.h"
 
 namespace {
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// AuditRow: the row of an order that was carried out: one frame, a protobuf message inside. The
+// byte format is in docs/store-format.md. Rows of orders stay until the result of their root is
+// acknowledged.
+
+#pragma once
+
+#include <pv2/base/ids.h>
+#include <pv2/base/status.h>
+#include <pv2/store/commit_request.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "pv2/engine/repair.h"
+
+namespace pv2 {
+
+/// The row of an order that was carried out.
+struct AuditRow {
+  AuditEntry entry;
+  /// Of a copy, under the member that the order was about: the root under which the order itself
+  /// lies. 0: it is no copy.
+  ProcedureId root;
+};
+/// Adds the row of an order to the batch that carries it out: under `root`, and a copy under the
+/// member that it is about. So the order is found by the id of the member even after its end.
+void insert_audit(const AuditEntry& entry, ProcedureId root, std::uint64_t number, RowBatch& batch);
+[[nodiscard]] Result<AuditRow> decode_audit(std::string_view row);
+
+}  // namespace pv2
