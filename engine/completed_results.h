@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CompletedResults: the results of roots that ended lately, by id, oldest first, as many and as
-// large as the host allows in memory. What has to leave is handed out one by one; whether anybody
-// else has it then is its owner's business. No verb looks at more than it is about.
+// CompletedResults: the results of roots that ended lately, found by id and ordered by age. The
+// host limits their number and their bytes. A result that has to leave is handed to the caller,
+// which knows whether the store still has it. Every function takes constant time.
 
 #pragma once
 
@@ -22,9 +22,9 @@ struct Completed {
   ProcedureResult result;
   Nonce nonce;
   bool audited = false;     ///< There are audit rows, to be deleted with it.
-  bool in_place = false;    ///< Its rows are where live ones are.
-  Duration ended_age{};     ///< How old the store was at its end.
-  std::uint64_t bytes = 0;  ///< About what its rows take.
+  bool in_place = false;    ///< Its rows lie where those of live procedures do.
+  Duration ended_age{};     ///< The age of the store when it ended.
+  std::uint64_t bytes = 0;  ///< About the size of its rows.
 };
 
 /// Guarded by the engine's state mutex.
@@ -34,20 +34,20 @@ class CompletedResults {
   CompletedResults(std::size_t count_max, std::size_t bytes_max)
       : count_max_(count_max), bytes_max_(bytes_max) {}
 
-  /// The newest from now on. It is not there yet.
+  /// Adds the newest result. Its id must not be there yet.
   void add(Completed completed);
   [[nodiscard]] const Completed* find(ProcedureId id) const;
   [[nodiscard]] bool contains(ProcedureId id) const { return by_id_.contains(id); }
-  /// Whether it was there.
+  /// False: there is no such result.
   bool erase(ProcedureId id);
-  /// Removes and returns the oldest if there are more than may be, or they are too large.
+  /// Removes and returns the oldest result if there are too many, or they take too many bytes.
   [[nodiscard]] std::optional<Completed> take_surplus();
 
   [[nodiscard]] std::size_t size() const noexcept { return by_id_.size(); }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] auto begin() const noexcept { return by_age_.begin(); }
   [[nodiscard]] auto end() const noexcept { return by_age_.end(); }
-  /// About what one of them takes.
+  /// About the memory that one result takes.
   [[nodiscard]] static std::size_t bytes_of(const Completed& completed) noexcept;
 
  private:

@@ -25,6 +25,7 @@
 #include "stuck_detector.h"
 #include "timers.h"
 #include "tree_works.h"
+#include "waiters.h"
 #include "wake_port.h"
 #include "workers.h"
 

@@ -15,22 +15,22 @@ namespace pv2 {
 namespace {
 
 // Results in one batch: a millisecond or two of work for a pool thread, and as much for the
-// committer. A larger batch is no faster, and delays whoever commits behind it.
+// committer. A larger batch is no faster, and delays the commits behind it.
 constexpr std::size_t kAtOnce = 128;
-// Results that one search finds; they take 200 KB. Each search passes over what earlier searches
-// had deleted, so it has to find many.
+// Results that one search finds; they take 200 KB. A search has to read past the rows that earlier
+// searches had deleted, so it should find many.
 constexpr std::size_t kFoundAtOnce = 32 * kAtOnce;
-// Between two looks when nothing is too old: for a retention of half an hour and more once a minute
-// is often enough.
+// Between two looks when nothing is too old. Once a minute is often enough for a retention of half
+// an hour or more.
 constexpr Duration kPause = std::chrono::minutes(1);
-// By so much at most a crash makes results seem younger.
+// A crash makes results seem younger by at most this much.
 constexpr Duration kMarkEvery = std::chrono::minutes(10);
 
 }  // namespace
 
 std::optional<SteadyTime> Expiry::next_due() {
   StateLock lock(core_);
-  if (looking_) return std::nullopt;  // who looks says when it is over
+  if (looking_) return std::nullopt;  // the end of the look sets the time of the next one
   return next_look_;
 }
 
@@ -38,7 +38,7 @@ std::size_t Expiry::fire(SteadyTime now) {
   {
     StateLock lock(core_);
     if (looking_ || !core_.unavailable().ok()) return 0;
-    // A clock that a test moves is looked at each time that it was moved.
+    // With a manual clock there is a look after each move of the clock.
     const bool moved = core_.clock.is_manual() && now != last_look_;
     if (now < next_look_ && !moved) return 0;
     looking_ = true;
@@ -59,27 +59,37 @@ void Expiry::look() {
         found.status().to_string());
     return look_again_in(kPause);
   }
-  if (found->damaged > told_damaged_) {
-    complain("the dates of " + std::to_string(found->damaged) +
-             " results that are kept are damaged; these results stay, with their nonces, until "
-             "they are acknowledged: " +
-             found->damage.to_string());
-    told_damaged_ = found->damaged;
-  }
+  report_damage(*found);
   const bool keeps_any = !found->expired.empty() || found->young;
   const bool mark_is_old = age - marked_ >= kMarkEvery;
   if (core_.keeps_records && keeps_any && (mark_is_old || !found->expired.empty())) {
     mark_age();
     marked_ = age;
   }
-  pause_ = found->more ? Duration::zero() : kMarkEvery;
-  if (found->young) {
-    const Duration left =
-        later(SteadyTime(*found->young), core_.options.retention.ttl) - SteadyTime(age);
-    pause_ = std::min(pause_, std::max(left, kPause));
-  }
+  pause_ = pause_after(*found, age);
   if (found->expired.empty()) return look_again_in(pause_);
-  expired_ = std::move(found->expired);
+  acknowledge(std::move(found->expired));
+}
+
+void Expiry::report_damage(const Found& found) {
+  if (found.damaged <= told_damaged_) return;
+  complain("the dates of " + std::to_string(found.damaged) +
+           " results that are kept are damaged; these results stay, with their nonces, until "
+           "they are acknowledged: " +
+           found.damage.to_string());
+  told_damaged_ = found.damaged;
+}
+
+Duration Expiry::pause_after(const Found& found, Duration age) const {
+  const Duration pause = found.more ? Duration::zero() : kMarkEvery;
+  if (!found.young) return pause;
+  const Duration left =
+      later(SteadyTime(*found.young), core_.options.retention.ttl) - SteadyTime(age);
+  return std::min(pause, std::max(left, kPause));
+}
+
+void Expiry::acknowledge(std::vector<KeptResult> expired) {
+  expired_ = std::move(expired);
   next_ = 0;
   open_slots_ = kSlots;
   for (std::size_t slot = 0; slot < kSlots; ++slot) {
@@ -104,25 +114,33 @@ void Expiry::acknowledge_some(std::size_t slot) {
   }
 }
 
+bool Expiry::is_young(const KeptResult& kept, Duration age) const {
+  return later(SteadyTime(kept.age), core_.options.retention.ttl) > SteadyTime(age);
+}
+
 Result<Expiry::Found> Expiry::find(Duration age) {
+  if (!core_.keeps_records) return find_in_memory(age);
+  return find_in_store(age);
+}
+
+// One result at a time: its acknowledgement waits for no store.
+Expiry::Found Expiry::find_in_memory(Duration age) {
   Found found;
-  const Duration ttl = core_.options.retention.ttl;
-  const auto is_young = [&](const KeptResult& kept) {
-    return later(SteadyTime(kept.age), ttl) > SteadyTime(age);
-  };
-  if (!core_.keeps_records) {  // one at a time: there is nothing to wait for
-    StateLock lock(core_);
-    const auto oldest = core_.state.retention.oldest_remembered();
-    if (!oldest) return found;
-    if (is_young(*oldest)) {
-      found.young = oldest->age;
-    } else {
-      found.expired.push_back(*oldest);
-      found.more = true;
-    }
-    return found;
+  StateLock lock(core_);
+  const auto oldest = core_.state.retention.oldest_remembered();
+  if (!oldest) return found;
+  if (is_young(*oldest, age)) {
+    found.young = oldest->age;
+  } else {
+    found.expired.push_back(*oldest);
+    found.more = true;
   }
-  std::set<ProcedureId> set_aside;  // they stay, with their dates
+  return found;
+}
+
+Result<Expiry::Found> Expiry::find_in_store(Duration age) {
+  Found found;
+  std::set<ProcedureId> set_aside;  // these stay, with their dates
   {
     StateLock lock(core_);
     for (const auto& [id, record] : core_.state.unreadable) set_aside.insert(id);
@@ -136,7 +154,7 @@ Result<Expiry::Found> Expiry::find(Duration age) {
       return Status();
     }
     if (set_aside.contains(kept->id)) return Status();
-    const bool young = is_young(*kept);
+    const bool young = is_young(*kept, age);
     if (young) found.young = kept->age;
     stopped = young || found.expired.size() == kFoundAtOnce;
     if (stopped) return enough;
@@ -148,7 +166,7 @@ Result<Expiry::Found> Expiry::find(Duration age) {
   return found;
 }
 
-// A mark that was on its way already is as good, or nearly.
+// A mark that is on its way already is nearly as good.
 void Expiry::mark_age() {
   Effects effects;
   {
@@ -160,7 +178,7 @@ void Expiry::mark_age() {
 }
 
 void Expiry::acknowledged(std::size_t slot, ProcedureId id, const Status& status) {
-  // The host may have acknowledged it in this moment.
+  // kExpired: the host has acknowledged the result in the meantime.
   if (status.code() == StatusCode::kCorruption) {
     complain("the result of procedure " + std::to_string(id.value) +
              " has been kept long enough, but cannot be read: it stays, with its nonce: " +
@@ -178,7 +196,7 @@ void Expiry::acknowledged(std::size_t slot, ProcedureId id, const Status& status
 void Expiry::complain(const std::string& what) {
   {
     StateLock lock(core_);
-    if (!core_.unavailable().ok()) return;  // the next run finds it too old again
+    if (!core_.unavailable().ok()) return;  // the next run finds the result again
   }
   log(core_.options.log, LogLevel::kWarning, what);
 }

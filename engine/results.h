@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Results: who waits for the end of a procedure, and what is known of those that have ended. Recent
-// results are in memory; older ones are read from the store; acknowledged or forgotten ones are
-// recognisable as such.
+// Results: answers callers that ask for the end of a procedure. Recent results are in memory; older
+// ones are read from the store; acknowledged or forgotten ones are recognised as such.
 
 #pragma once
 
+#include <optional>
+#include <utility>
+
+#include "acknowledgements.h"
+#include "ended_procedure.h"
 #include "engine_core.h"
 #include "kept_result.h"
 #include "publisher.h"
-#include "stored_result.h"
 
 namespace pv2 {
 
@@ -17,52 +20,45 @@ namespace pv2 {
 void keep_result(EngineCore& core, Execution& root, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
-/// Answers all that wait for `root`, in the order in which they came. They share one copy of the
-/// result, which lives until the last of them was told.
-void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureResult>& result,
-                    Effects& effects) PV2_REQUIRES(core.state_mutex);
-/// The store has failed: everybody who waits for a result is told.
-void answer_all_waiters(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex);
-
 /// Thread-safe.
 class Results {
  public:
-  Results(EngineCore& core, Publisher& publisher) : core_(core), publisher_(publisher) {}
+  Results(EngineCore& core, Publisher& publisher)
+      : core_(core), publisher_(publisher), acknowledgements_(core, publisher) {}
 
-  /// Returns a ticket for withdraw(), or 0 when the answer was given at once.
+  /// Answers once, when the procedure has ended, or with the reason why no answer will come. May
+  /// read the store. Returns a ticket for withdraw(), or 0 when the answer was given at once.
   std::uint64_t wait(ProcedureId id, Reply<Result<ProcedureResult>> reply);
   /// Takes a waiter back; false when its answer is already on the way.
   bool withdraw(ProcedureId id, std::uint64_t ticket);
+  /// See Acknowledgements.
   void acknowledge(ProcedureId id, Reply<Status> reply) {
-    acknowledge(id, std::move(reply), nullptr);
+    acknowledgements_.acknowledge(id, std::move(reply));
   }
-  /// The same for one whose time is over. `kept` may be out of date, as it was read before this: if
-  /// its result is another one, or gone, only its date is deleted.
+  /// See Acknowledgements.
   void expire(const KeptResult& kept, Reply<Status> reply) {
-    acknowledge(kept.id, std::move(reply), &kept);
+    acknowledgements_.expire(kept, std::move(reply));
   }
   /// Why nothing can be done to `id`, which is not live: it has ended (kFailedPrecondition), is
   /// forgotten (kExpired), or never was (kNotFound). May read the store.
   [[nodiscard]] Status why_not_live(ProcedureId id);
-  /// Answers everybody who still waits with `status`.
+  /// Answers every waiter, and every acknowledger that waits for rows to be deleted, with `status`.
   void answer_all(const Status& status);
   /// What the store says of a root that has ended (kExpired: nothing).
-  Result<Completed> read_stored(ProcedureId id);
+  [[nodiscard]] Result<Completed> read_stored(ProcedureId id) { return read_ended(core_, id); }
 
  private:
-  void acknowledge(ProcedureId id, Reply<Status> reply, const KeptResult* kept);
-  /// Acknowledges when the rows of the descendants are deleted.
-  [[nodiscard]] Reply<Status> again_after_garbage(ProcedureId id, Reply<Status> reply);
-  /// Fills in what is to be deleted for a result that is not in memory, with the keys of its audit
-  /// rows in `audits`.
-  Status look_at_rows(AcknowledgeCommit& commit, const KeptResult* kept,
-                      std::vector<std::string>& audits);
-  /// OK, unless open() could not read the record of `id`.
-  Status why_set_aside(ProcedureId id);
-  void delete_date(const KeptResult& kept, Effects& effects);
+  /// Where the answer to a waiter comes from: from the end of `live`, from memory, or (neither)
+  /// from the store.
+  struct Source {
+    Execution* live = nullptr;
+    std::optional<Result<ProcedureResult>> answer{};
+  };
+  [[nodiscard]] Source look_up(ProcedureId id) PV2_REQUIRES(core_.state_mutex);
 
   EngineCore& core_;
   Publisher& publisher_;
+  Acknowledgements acknowledgements_;
 };
 
 }  // namespace pv2

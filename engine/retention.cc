@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The books of what is kept. Deleting is the business of acknowledgements: what has expired is
-// acknowledged in the host's place.
+// Only counts. Results are deleted by acknowledgements: Expiry acknowledges a result that has
+// expired, in the host's place.
 
 #include "retention.h"
 
@@ -16,11 +16,12 @@ void Retention::kept(ProcedureId id, Duration age, std::uint64_t bytes) {
 }
 
 void Retention::gone(ProcedureId id, Duration age, std::uint64_t bytes) {
-  if (counts()) bytes_ -= std::min(bytes, bytes_);  // by rows on disk, of which one may be damaged
+  // The sizes come from rows on disk, of which one may be damaged: they need not add up.
+  if (counts()) bytes_ -= std::min(bytes, bytes_);
   if (remembers_) by_age_.erase({age, id});
 }
 
-Status Retention::room(std::size_t nonces) const {
+Status Retention::why_full(std::size_t nonces) const {
   const auto refused = [](const std::string& what) {
     return Status(StatusCode::kResourceExhausted,
                   what +

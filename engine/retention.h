@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Retention: whether there is room for more keyed submissions, how large the results are that are
-// kept, and, where the store keeps none, which have been kept long enough. Nothing is evicted
-// early: at a limit new keyed submissions are refused, and a result goes only when it is
-// acknowledged or its time is over. What a store keeps is dated there (KeptResult), in the order in
-// which it is to go; nothing is remembered here of each.
+// Retention: how many bytes the kept results take, and whether one more submission with a nonce may
+// be accepted. If the store keeps no results, also which result is the oldest. Nothing is evicted
+// early: at a limit new submissions with a nonce are refused, and a result goes only when it is
+// acknowledged or its time is over. A store that keeps results dates them itself (KeptResult), in
+// the order in which they expire; then nothing is remembered here of each.
 
 #pragma once
 
@@ -28,25 +28,25 @@ class Retention {
   Retention(const RetentionPolicy& policy, bool store_keeps_results)
       : policy_(policy), remembers_(!store_keeps_results && policy.ttl != Duration::zero()) {}
 
-  /// Whether bytes() is known: nobody counts what nothing limits.
+  /// Whether bytes() is known: bytes are counted only if they are limited.
   [[nodiscard]] bool counts() const noexcept { return policy_.max_bytes != 0; }
 
-  /// A root has ended, in this run or one before; `bytes` is about what its rows take.
+  /// A root has ended, in this run or an earlier one; its rows take about `bytes`.
   void kept(ProcedureId id, Duration age, std::uint64_t bytes);
-  /// Its result is gone.
+  /// The result of a root that was kept() is gone.
   void gone(ProcedureId id, Duration age, std::uint64_t bytes);
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
-  /// OK, or why no new keyed submission is accepted while so many nonces are known: of live
-  /// procedures, each of which will have a result, and of results.
-  [[nodiscard]] Status room(std::size_t nonces) const;
-  /// The oldest result that no store keeps.
+  /// OK, or why no new submission with a nonce is accepted. `nonces` are known now: those of live
+  /// procedures, each of which will have a result, and those of results.
+  [[nodiscard]] Status why_full(std::size_t nonces) const;
+  /// The oldest result, if the store keeps none and results expire.
   [[nodiscard]] std::optional<KeptResult> oldest_remembered() const;
 
  private:
   const RetentionPolicy policy_;
   const bool remembers_;
-  std::set<std::pair<Duration, ProcedureId>> by_age_;
+  std::set<std::pair<Duration, ProcedureId>> by_age_;  // oldest first
   std::uint64_t bytes_ = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Space::kResult is asked first, then Space::kProcedure.
+// read() looks in Space::kResult first, then among the rows of live procedures.
 
 #include "stored_result.h"
 
@@ -59,12 +59,12 @@ Result<std::optional<Completed>> StoredResult::decode(ProcedureId id) const {
   if (status.ok()) status = decode_state(state(), {}, stored, user);
   if (!status.ok()) return status.with_context("record of procedure " + std::to_string(id.value));
   if (facts.root != id || !is_finished(stored.record.state)) {
-    if (in_place_) return std::optional<Completed>();  // a child, or live
+    if (in_place_) return std::optional<Completed>();  // of a child, or of a live procedure
     return Status(StatusCode::kCorruption, "what lies where the result of procedure " +
                                                std::to_string(id.value) +
                                                " is kept is not the end of that procedure");
   }
-  // A record of an older program does not say whether there are orders, so somebody has to look.
+  // An older program did not record whether there are audit rows, so they have to be looked for.
   return std::optional(Completed{.result = result_of(stored),
                                  .nonce = stored.nonce,
                                  .audited = stored.audited || in_place_,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StoredResult: the rows of a root that has ended. They are one row in Space::kResult. Older
-// programs left them in Space::kProcedure, where those of live procedures are; so are those that
-// are too large to be moved.
+// StoredResult: the rows of a root that has ended. Usually it is one row in Space::kResult. A
+// header and a state among those of live procedures are the result of a root that an older program
+// ended, or of one that is too large to be moved.
 
 #pragma once
 
@@ -17,10 +17,11 @@
 
 namespace pv2 {
 
-/// A value that owns a copy of the rows. Const methods may be called concurrently.
+/// A value: it owns a copy of the rows.
 class StoredResult {
  public:
-  /// Reads the rows of `id`, which is not live. nullopt: it has none. May block on the disk.
+  /// Reads the rows of `id`, which is not live. nullopt: there are none. kCorruption: they cannot
+  /// be read. May read the disk.
   static Result<std::optional<StoredResult>> read(ProcedureStore& store, ProcedureId id);
 
   [[nodiscard]] std::string_view header() const noexcept {
@@ -29,10 +30,10 @@ class StoredResult {
   [[nodiscard]] std::string_view state() const noexcept {
     return std::string_view(rows_).substr(header_bytes_);
   }
-  /// The result that the rows say. nullopt: they are not those of a root that has ended.
-  /// kCorruption if they cannot be read.
+  /// What the rows say. nullopt: they are not those of a root that has ended.
   [[nodiscard]] Result<std::optional<Completed>> decode(ProcedureId id) const;
-  /// Adds to `batch` that the rows of `id` are deleted. `in_place`: they are in Space::kProcedure.
+  /// Adds to `batch` that the rows of `id` are deleted. `in_place`: they lie among those of live
+  /// procedures.
   static void erase(ProcedureId id, bool in_place, RowBatch& batch);
 
  private:
@@ -46,7 +47,7 @@ class StoredResult {
 
 /// The result of `root`, which has ended.
 [[nodiscard]] ProcedureResult result_of(const Execution& root);
-/// About what the rows of an ended root take.
+/// About the size of the rows of a root that has ended.
 [[nodiscard]] std::size_t bytes_of_rows(const Execution& root);
 
 }  // namespace pv2
