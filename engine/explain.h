@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // explain(): finds out why a procedure does not go on. It follows the waits from procedure to
-// procedure in one critical section, so that all of the answer is of one moment; the number of
-// procedures, of names per reason and of tree members it looks at is bounded, so that the section
-// stays short.
+// procedure in one critical section, so the whole answer describes one moment. To keep the section
+// short, the number of procedures, of names per reason and of tree members looked at is bounded.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An explanation in words: one line per procedure and reason. The procedures form a graph; it is
-// written as a tree, in which one that was written before is only referred to.
+// An explanation in words: one line per procedure and reason. The procedures form a graph, which is
+// written as a tree: a procedure that was written before is only referred to.
 
 #include "pv2/engine/explanation.h"
 
@@ -42,7 +42,51 @@ std::string several(std::size_t count, std::string_view one, std::string_view ma
   return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
-// Writes the procedures as a tree; one that was written before is only referred to.
+std::string queued(const WaitReason& reason) {
+  return fmt::format("can run and waits for a worker: {} before it in its queue, {} in all",
+                     several(reason.ahead, "other is", "others are"), reason.count);
+}
+
+std::string for_key(const WaitReason& reason, std::string_view behind) {
+  return fmt::format("waits for {}{}{}{}", to_string(reason.key), behind, names(reason),
+                     since(reason));
+}
+
+std::string limited(const WaitReason& reason) {
+  const std::string place = "waits for a place at " + to_string(reason.key);
+  if (reason.on.empty()) return place + ": none is to be had";
+  return place + "; those there are belong to " + names(reason) + since(reason);
+}
+
+std::string backing_off(const WaitReason& reason) {
+  return fmt::format("makes attempt {} in {}, after {}", reason.attempt, time_span(reason.left),
+                     reason.error.to_string());
+}
+
+std::string event(const WaitReason& reason) {
+  const std::string awaited = reason.name.empty() ? "awaits an event without a name"
+                                                  : "awaits the event '" + reason.name + "'";
+  return awaited + until(reason) + since(reason);
+}
+
+std::string offloaded(const WaitReason& reason) {
+  std::string text = "awaits " + several(reason.count, "piece", "pieces") + " of offloaded work" +
+                     until(reason) + since(reason);
+  if (reason.heartbeat)
+    text += ", with the last heartbeat " + time_span(*reason.heartbeat) + " ago";
+  return text;
+}
+
+std::string committed_with(const WaitReason& reason) {
+  return "has ended its step; its record goes to the store together with that of " + names(reason);
+}
+
+std::string around_in_flight(const WaitReason& reason) {
+  return "stands still until its tree is undone, or ended by an operator, which waits for the "
+         "step, or for what was offloaded, of " +
+         names(reason);
+}
+
 class Writer {
  public:
   explicit Writer(const Explanation& explanation) : explanation_(explanation) {}
@@ -149,18 +193,13 @@ std::string to_string(const WaitReason& reason) {
     case WaitReason::Kind::kSubmitting:
       return "is being submitted: its first record is on its way to the store";
     case WaitReason::Kind::kQueued:
-      return fmt::format("can run and waits for a worker: {} before it in its queue, {} in all",
-                         several(reason.ahead, "other is", "others are"), reason.count);
+      return queued(reason);
     case WaitReason::Kind::kLock:
-      return "waits for " + to_string(reason.key) + ", held by " + names(reason) + since(reason);
+      return for_key(reason, ", held by ");
     case WaitReason::Kind::kLine:
-      return "waits for " + to_string(reason.key) + ", in line behind " + names(reason) +
-             since(reason);
+      return for_key(reason, ", in line behind ");
     case WaitReason::Kind::kLimit:
-      if (reason.on.empty())
-        return "waits for a place at " + to_string(reason.key) + ": none is to be had";
-      return "waits for a place at " + to_string(reason.key) + "; those there are belong to " +
-             names(reason) + since(reason);
+      return limited(reason);
     case WaitReason::Kind::kProducer:
       return "waits for something that " + names(reason) + " has to do" + since(reason);
     case WaitReason::Kind::kChildren:
@@ -169,35 +208,25 @@ std::string to_string(const WaitReason& reason) {
     case WaitReason::Kind::kTimer:
       return "waits for its deadline, in " + time_span(reason.left);
     case WaitReason::Kind::kBackOff:
-      return fmt::format("makes attempt {} in {}, after {}", reason.attempt, time_span(reason.left),
-                         reason.error.to_string());
+      return backing_off(reason);
     case WaitReason::Kind::kValue:
       return "awaits " + several(reason.count, "value", "values") + until(reason) + since(reason);
     case WaitReason::Kind::kEvent:
-      return (reason.name.empty() ? "awaits an event without a name"
-                                  : "awaits the event '" + reason.name + "'") +
-             until(reason) + since(reason);
+      return event(reason);
     case WaitReason::Kind::kSignal:
       return "waits for a signal '" + reason.name + "'" + until(reason) + since(reason);
     case WaitReason::Kind::kOffload:
-      return "awaits " + several(reason.count, "piece", "pieces") + " of offloaded work" +
-             until(reason) + since(reason) +
-             (reason.heartbeat
-                  ? ", with the last heartbeat " + time_span(*reason.heartbeat) + " ago"
-                  : std::string());
+      return offloaded(reason);
     case WaitReason::Kind::kRunning:
       return "runs its step" + since(reason);
     case WaitReason::Kind::kTaken:
       return "was taken by a worker that runs the step of " + names(reason) + " first";
     case WaitReason::Kind::kRun:
-      return "has ended its step; its record goes to the store together with that of " +
-             names(reason);
+      return committed_with(reason);
     case WaitReason::Kind::kCommitting:
       return "has ended its step; its record is on its way to the store";
     case WaitReason::Kind::kTreeInFlight:
-      return "stands still until its tree is undone, or ended by an operator, which waits for the "
-             "step, or for what was offloaded, of " +
-             names(reason);
+      return around_in_flight(reason);
     case WaitReason::Kind::kTurn:
       return "waits while its tree is undone; it is the turn of " + names(reason);
     case WaitReason::Kind::kParked:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Telling: news are taken in batches under the state mutex and told without any lock.
+// News are taken in batches under the state mutex and told without any lock.
 
 #include "listeners.h"
 
@@ -13,7 +13,7 @@
 namespace pv2 {
 namespace {
 
-// News told by one task: few enough that what else a host without threads has to run comes soon.
+// News told by one task: few enough that the other tasks of a host without threads run soon.
 constexpr std::size_t kBatch = 64;
 
 }  // namespace
@@ -45,8 +45,8 @@ void Listeners::remove(std::uint64_t id) {
   found->guard.remove(!EngineThread::belongs_to(&core_));
 }
 
-// What is left is told by the next task, which the end of this one posts: where the pool has no
-// threads, what else is queued there comes before it.
+// The rest of the news is told by the next task, which is posted when this one ends: if the pool
+// has no threads, the tasks that are queued there already run first.
 void Listeners::tell() {
   std::vector<ProcedureNews> news;
   {

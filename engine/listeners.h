@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Listeners: tells the host's listeners what has become durable. News are collected under the state
-// mutex, so their order is that of publication, and told by one task at a time on the pool's thread
-// for them. A listener that hangs holds up the other listeners and nothing else; what waits for it
-// is bounded.
+// mutex, so they are in the order of publication. One task at a time, on the pool's thread for
+// news, tells them. A listener that hangs delays the other listeners and nothing else; the news
+// that wait for it are bounded.
 
 #pragma once
 
@@ -30,12 +30,15 @@ class Listeners final : public internal::Registrations {
  public:
   explicit Listeners(EngineCore& core) : core_(core) {}
 
-  /// Returns the id for remove().
+  /// From now on `listener` is told what becomes durable. Returns the id for remove().
+  /// kInvalidArgument: it is empty.
   Result<std::uint64_t> add(ProcedureListener listener) PV2_EXCLUDES(listeners_mutex_);
+  /// When this returns, the listener is not running and will not be called again. On a thread of
+  /// the engine (a listener may remove itself) it does not wait for a call that is under way.
   void remove(std::uint64_t id) override PV2_EXCLUDES(listeners_mutex_);
-  /// Whether there are any. A hint that spares the news: most hosts have none.
+  /// Whether there are listeners. A hint: without listeners no news are made.
   [[nodiscard]] const std::atomic<bool>& any() const noexcept { return any_; }
-  /// Tells the oldest news, one batch of them. Runs on the pool, once at a time.
+  /// Tells the oldest news, one batch of them. Runs on the pool, one call at a time.
   void tell() PV2_EXCLUDES(listeners_mutex_);
 
  private:
@@ -44,7 +47,7 @@ class Listeners final : public internal::Registrations {
     ProcedureListener call;
     RemovableCall guard;
   };
-  // Shared by the list and by whoever is telling: a listener may be removed meanwhile.
+  // Shared by the list and by tell(): a listener may be removed while it is being told.
   using Shared = std::shared_ptr<Listener>;
 
   void tell_one(Listener& listener, const ProcedureNews& news);

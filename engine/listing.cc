@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A page is gathered in pieces. Between two pieces the engine goes on, so a page is not of one
-// moment; but each procedure in it is as one durable record said.
+// A page is gathered in pieces. Between two pieces the engine goes on, so a page does not describe
+// one moment; but each procedure in it is as one durable record said.
 
 #include "listing.h"
 
@@ -17,13 +17,13 @@
 namespace pv2 {
 namespace {
 
-// Ids looked at, and procedures copied, in one critical section: about 50 us each.
+// Ids looked at, and procedures copied, in one critical section: each takes about 50 us.
 constexpr std::size_t kIdsPerPiece = 1024;
 constexpr std::size_t kCopiesPerPiece = 64;
 
 std::string name_of(ProcedureId id) { return "procedure " + std::to_string(id.value); }
 
-// A procedure as its last record has it, and what is needed to print its fields.
+// A procedure as its last record says, and what is needed to print its fields.
 struct Published {
   ProcedureInfo info;
   const ProcedureType* type = nullptr;  // of the registry, which lives as long as the executor
@@ -76,13 +76,13 @@ Published published(Execution& execution, bool with_fields) {
   return copy;
 }
 
-// And it has not ended, with its tree, either.
-bool is_durable(Execution& execution) {
+// Whether it has a durable record and has not ended with its tree.
+bool is_listed(Execution& execution) {
   return execution.record.state != ProcedureState::kInitializing && !execution.leaves();
 }
 
 bool matches(Execution& execution, const ListFilter& filter, WallTime now) {
-  if (!is_durable(execution)) return false;
+  if (!is_listed(execution)) return false;
   if (filter.state && execution.record.state != *filter.state) return false;
   if (!filter.type.empty() && execution.name_of_type() != filter.type) return false;
   if (!filter.owner.empty() && execution.owner.view() != filter.owner) return false;
@@ -100,7 +100,7 @@ bool matches(Execution& execution, const ListFilter& filter, WallTime now) {
                      [&](const LockRequest& request) { return request.key == *filter.entity; });
 }
 
-// Without any lock: this is the user's code.
+// Calls the user's code, so no lock may be held.
 void print_fields_of(Published& copy) {
   if (copy.type == nullptr) {
     copy.info.fields_error =
@@ -156,7 +156,7 @@ Result<ProcedureInfo> describe_procedure(EngineCore& core, ProcedureId id) {
   {
     StateLock lock(core);
     Execution* const execution = core.find(id);
-    if (execution == nullptr || !is_durable(*execution)) {
+    if (execution == nullptr || !is_listed(*execution)) {
       return Status(StatusCode::kNotFound, name_of(id) + " is not live");
     }
     copy = published(*execution, true);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fields_of() lists what the header, the state and the messages of a procedure say, in that order.
+// One function per record: the fields of a header, those of a state with its messages, and what
+// follows from the records of a tree.
 
 #include "persisted_image.h"
 
@@ -83,22 +84,21 @@ std::string words(const Fingerprint& fingerprint) {
          std::to_string(static_cast<int>(fingerprint.form));
 }
 
-bool has_failed(const Execution& execution) {
-  return execution.record.state == ProcedureState::kFailed ||
-         execution.record.state == ProcedureState::kRolledBack;
+bool has_failed(const Record& record) {
+  return record.state == ProcedureState::kFailed || record.state == ProcedureState::kRolledBack;
 }
 
-// The fields of one procedure, in order.
+// The fields of one procedure, in the order in which they are added.
 class FieldList {
  public:
   void add(std::string_view name, std::string value) {
-    fields_.push_back({name, std::move(value), false, false});
+    fields_.push_back({.name = name, .value = std::move(value)});
   }
   void by_wait(std::string_view name, std::string value) {
-    fields_.push_back({name, std::move(value), true, true});
+    fields_.push_back({.name = name, .value = std::move(value), .by_tree = true, .by_wait = true});
   }
   void by_tree(std::string_view name, std::string value) {
-    fields_.push_back({name, std::move(value), true, false});
+    fields_.push_back({.name = name, .value = std::move(value), .by_tree = true});
   }
   [[nodiscard]] std::vector<PersistedField> take() && { return std::move(fields_); }
 
@@ -106,7 +106,7 @@ class FieldList {
   std::vector<PersistedField> fields_;
 };
 
-void add_header(EngineCore& core, Execution& execution, FieldList& fields)
+void add_header(EngineCore& core, const Execution& execution, FieldList& fields)
     PV2_REQUIRES(core.state_mutex) {
   fields.add("type", std::string(execution.name_of_type()));
   fields.add("parent", execution.parent != nullptr ? words(execution.parent->id) : "");
@@ -126,47 +126,49 @@ void add_header(EngineCore& core, Execution& execution, FieldList& fields)
   fields.add("arguments", to_hex(execution.arguments));
 }
 
-void add_progress(const Execution& execution, FieldList& fields) {
-  fields.by_wait("state", std::string(to_string(execution.record.state)));
-  fields.add("step", std::to_string(execution.record.step));
-  fields.by_tree("attempt", std::to_string(execution.record.attempt));
-  fields.add("visits", std::to_string(execution.record.visits));
-  fields.add("holds its locks", words(execution.record.holds_locks));
-  fields.add("past its point of no return", words(execution.record.no_return));
-  fields.by_tree("parked", words(execution.record.parked));
-  fields.by_wait("awaits beside its deadline",
-                 execution.record.deadline ? words(execution.record.awaits) : "");
-  fields.add("bypassed", words(execution.record.bypassed));
-  fields.add("sent back", words(execution.record.sent_back));
-  fields.add("reported", words(execution.record.reported));
-  fields.add("an attempt may have had its effect", words(execution.record.unsure));
-  fields.by_wait("deadline", execution.record.deadline ? words(*execution.record.deadline) : "");
-  fields.by_wait("patience", execution.record.deadline
-                                 ? std::to_string(execution.record.patience.count())
-                                 : "");
-  fields.add("undo list", words(execution.record.undo));
-  fields.add("history", words(execution.record.history));
+void add_failure(const Record& record, FieldList& fields) {
+  const Failure none;
+  const Failure& failure = record.failure ? *record.failure : none;
+  fields.by_wait("error", failure.error.to_string());
+  fields.by_tree("why it is parked", failure.parked.to_string());
+  fields.by_wait("why its undo failed", failure.undo.to_string());
+  // The sequence orders the failures of a tree. Without a failure it means nothing.
+  const bool ordered = !failure.error.ok() && has_failed(record);
+  fields.by_tree("commit of its failure", ordered ? std::to_string(failure.sequence.value) : "");
 }
 
-void add_failure(const Execution& execution, FieldList& fields) {
-  // A restart that finds a failure without a planned rollback records these members at once.
-  fields.by_tree("members in the middle of a step", words(execution.record.interrupted.get()));
-  const Failure* const failure = execution.record.failure.get();
-  fields.by_wait("error", failure != nullptr ? failure->error.to_string() : Status().to_string());
-  fields.by_tree("why it is parked",
-                 failure != nullptr ? failure->parked.to_string() : Status().to_string());
-  fields.by_wait("why its undo failed",
-                 failure != nullptr ? failure->undo.to_string() : Status().to_string());
-  // It orders the failures of a tree, so it means nothing for a member that has not failed.
-  const bool ordered = failure != nullptr && !failure->error.ok() && has_failed(execution);
-  fields.by_tree("commit of its failure", ordered ? std::to_string(failure->sequence.value) : "");
+void add_state(const Execution& execution, FieldList& fields) {
+  const Record& record = execution.record;
+  fields.by_wait("state", std::string(to_string(record.state)));
+  fields.add("step", std::to_string(record.step));
+  fields.by_tree("attempt", std::to_string(record.attempt));
+  fields.add("visits", std::to_string(record.visits));
+  fields.add("holds its locks", words(record.holds_locks));
+  fields.add("past its point of no return", words(record.no_return));
+  fields.by_tree("parked", words(record.parked));
+  fields.by_wait("awaits beside its deadline", record.deadline ? words(record.awaits) : "");
+  fields.add("bypassed", words(record.bypassed));
+  fields.add("sent back", words(record.sent_back));
+  fields.add("reported", words(record.reported));
+  fields.add("an attempt may have had its effect", words(record.unsure));
+  fields.by_wait("deadline", record.deadline ? words(*record.deadline) : "");
+  fields.by_wait("patience", record.deadline ? std::to_string(record.patience.count()) : "");
+  fields.add("undo list", words(record.undo));
+  fields.add("history", words(record.history));
+  // A restart that finds a failure whose rollback was not planned yet records this at once.
+  fields.by_tree("members in the middle of a step", words(record.interrupted.get()));
+  add_failure(record, fields);
+  fields.add("time of its record", words(record.updated));
+  fields.by_tree("result", to_hex(record.result));
+  fields.add("state fields", to_hex(record.image));
+  fields.add("messages", execution.inbox ? words(*execution.inbox) : "");
 }
 
 // What follows from the records of its tree.
 void add_tree(Execution& execution, FieldList& fields) {
   fields.by_tree("tree is parked", words(is_parked(execution)));
   fields.by_tree("quarantined", words(execution.is_quarantined()));
-  const Domain& domain = execution.domain;  // means something only if this is the head of one
+  const Domain& domain = execution.domain;  // means something only if this is a head
   fields.by_tree("cause", domain.is_stopped() ? domain.cause.to_string() : "");
 }
 
@@ -174,21 +176,15 @@ std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
     PV2_REQUIRES(core.state_mutex) {
   FieldList fields;
   add_header(core, execution, fields);
-  add_progress(execution, fields);
-  add_failure(execution, fields);
-  fields.add("time of its record", words(execution.record.updated));
-  fields.by_tree("result", to_hex(execution.record.result));
-  fields.add("state fields", to_hex(execution.record.image));
-  fields.add("messages", execution.inbox ? words(*execution.inbox) : "");
+  add_state(execution, fields);
   add_tree(execution, fields);
   return std::move(fields).take();
 }
 
-// Whether a restart would plan the undoing of `member` now, perhaps with another result than
-// before.
+// Whether a restart would plan the undoing of `member`, perhaps differently than this engine has.
 bool is_decided_at_restart(Execution& member) {
-  if (member.parent != nullptr && is_over(*member.parent_execution()))
-    return true;  // means nothing
+  // A member whose parent is over: its fields mean nothing any more.
+  if (member.parent != nullptr && is_over(*member.parent_execution())) return true;
   for (Execution* head = &member.own_head(); head != nullptr; head = head->outer_domain()) {
     const Domain& domain = head->domain;
     if (!domain.is_stopped() || head->is_quarantined()) continue;
@@ -199,7 +195,7 @@ bool is_decided_at_restart(Execution& member) {
 }
 
 bool has_nothing_left(Execution& member) {
-  return has_failed(member) && !member.is_head() && member.turn.left == 0 &&
+  return has_failed(member.record) && !member.is_head() && member.turn.left == 0 &&
          failing_domain(member) != nullptr;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A worker dates its step with the wall clock, which it reads anyway. The wall clock may jump, so
-// an age is believed only between the bounds that our own looks, dated with the steady clock, give.
+// the age that follows from it is clamped between bounds that the steady clock gives: when the
+// detector looked last before the step began, and first after it.
 
 #include "stuck_detector.h"
 
@@ -14,7 +15,7 @@
 namespace pv2 {
 namespace {
 
-// Looks per threshold: a stuck step is reported when it is at most a quarter older than that.
+// Looks per `stuck_after`: a stuck step is reported when it is at most a quarter older than that.
 constexpr int kLooks = 4;
 
 RunningProcedure info_of(const RunningStep& step, Duration age) {
@@ -85,8 +86,8 @@ std::optional<SteadyTime> StuckDetector::next_due() {
 
 std::size_t StuckDetector::fire(SteadyTime now) {
   const auto due = next_due();
-  // The timers fire whenever a deadline of any procedure is near; a clock that a test moves is
-  // looked at each time.
+  // The timers fire whenever the deadline of any procedure is near. With a manual clock every
+  // firing is a look.
   if (!due || (now < *due && !core_.clock.is_manual())) return 0;
   const WallTime wall = core_.clock.wall_now();
   for (std::size_t worker = 0; worker < seen_.size(); ++worker) {
@@ -107,7 +108,8 @@ std::size_t StuckDetector::fire(SteadyTime now) {
   return 0;
 }
 
-// Its clock is the steady one, so its age needs no bounds. A heartbeat begins a new one.
+// Offloaded work is dated with the steady clock, so its age needs no bounds. Its age begins again
+// with each heartbeat.
 void StuckDetector::look_at_work(SteadyTime now) {
   for (const auto& piece : core_.offloads->running()) {
     const SteadyTime alive = piece->last_sign_of_life();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StuckDetector: reports steps, and offloaded work without a sign of life, that run longer than
-// they should, once each. It looks at what the workers say they are doing (RunningSteps) and at
-// what runs on the pool (Offloads) when the timers fire; it stops nobody and measures nothing in
-// the workers' path.
+// StuckDetector: reports each step, and each piece of offloaded work without a sign of life, that
+// runs longer than ExecutorOptions::stuck_after; once each. When the timers fire it reads what the
+// workers are doing (RunningSteps) and what runs on the pool (Offloads). It stops nothing, and
+// costs the workers nothing.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace pv2 {
 
-/// What runs now. Thread-safe.
+/// The steps and the offloaded work that run now. Thread-safe.
 [[nodiscard]] std::vector<RunningProcedure> running_procedures(const EngineCore& core);
 
 /// "step PACK of procedure 7 (shop.Ship) has been running for 12.0 s".
@@ -30,11 +30,11 @@ class StuckDetector final : public TimedWork {
   std::size_t fire(SteadyTime now) override;
 
  private:
-  // A step of one worker, as the looks so far have bounded its age.
+  // The step of one worker, and the bounds that the looks so far have set to its age.
   struct Seen {
     std::uint64_t number = 0;
-    SteadyTime not_before;  ///< When it was not running yet.
-    SteadyTime at_latest;   ///< When it was running for the first time that we looked.
+    SteadyTime not_before;  ///< The last look at which it was not running yet.
+    SteadyTime at_latest;   ///< The first look at which it was running.
     bool reported = false;
   };
 
