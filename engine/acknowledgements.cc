@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "audit_row.h"
 #include "ended_procedure.h"
 #include "inbox_codec.h"
+#include "kept_result.h"
+#include "row_keys.h"
 #include "stored_result.h"
 
 namespace pv2 {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "engine_core.h"
+#include "kept_result.h"
 #include "publisher.h"
-#include "record_codec.h"
 
 namespace pv2 {
 

@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "record_codec.h"
+#include "nonce_record.h"
+#include "procedure_rows.h"
+#include "row_keys.h"
 #include "waiters.h"
 
 namespace pv2 {

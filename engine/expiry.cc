@@ -9,6 +9,7 @@
 #include <chrono>
 #include <set>
 
+#include "kept_result.h"
 #include "row_keys.h"
 
 namespace pv2 {

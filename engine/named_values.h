@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -31,12 +30,7 @@ class NamedValues {
     value = static_cast<Enum>(number);
   }
   /// kCorruption if one of the numbers was too large; `what` names the record.
-  [[nodiscard]] Status status(std::string_view what) const {
-    if (too_large_ == 0) return Status();
-    return Status(StatusCode::kCorruption, std::string(what) + " names value " +
-                                               std::to_string(too_large_) +
-                                               " where 255 is the largest");
-  }
+  [[nodiscard]] Status status(std::string_view what) const;
 
  private:
   std::uint64_t too_large_ = 0;

@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "audit_row.h"
+#include "header_codec.h"
 #include "inbox_codec.h"
+#include "row_keys.h"
 #include "row_parts.h"
 #include "state_codec.h"
 #include "step_run.h"

@@ -23,7 +23,7 @@ std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.
 
 // A signal that came after its member had succeeded counts only if the member was to be undone by
 // then, or if the signal is to be undone.
-void drop_late_signals(EngineCore& core, Execution& root, Effects& effects)
+void drop_late_signals([[maybe_unused]] EngineCore& core, Execution& root, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   auto garbage = std::make_unique<GarbageCommit>();
   const auto drop = [&](Execution& member) PV2_REQUIRES(core.state_mutex) {

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <string>
 
+#include "kept_result.h"
+
 namespace pv2 {
 
 void Retention::kept(ProcedureId id, Duration age, std::uint64_t bytes) {

@@ -15,6 +15,7 @@
 
 #include "failure_codec.h"
 #include "named_values.h"
+#include "row_parts.h"
 #include "row_writer.h"
 #include "state_fields.h"
 #include "state_lists.h"
