@@ -36,7 +36,11 @@ function(pv2_layer name)
   list(TRANSFORM arg_DEPENDS PREPEND pv2_)
   target_link_libraries(${target} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_LIBS})
   pv2_flags(${target})
-  pv2_precompile(${target})
+  if(arg_DEPENDS)  # All layers are compiled with the same options, and stand on base.
+    pv2_precompile(${target} LIKE pv2_base)
+  else()
+    pv2_precompile(${target})
+  endif()
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${name}
     VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL}

@@ -15,7 +15,7 @@
 #include "slot_list.h"
 #include "support/catch.h"
 
-namespace pv2 {
+namespace pv2::testing::compact_types_test {
 namespace {
 
 std::string text(std::size_t size) {
@@ -145,4 +145,4 @@ TEST_CASE("a slot list keeps the order in which it was asked", "[compact]") {
 }
 
 }  // namespace
-}  // namespace pv2
+}  // namespace pv2::testing::compact_types_test

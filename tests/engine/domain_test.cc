@@ -8,7 +8,7 @@
 #include "support/catch.h"
 #include "support/in_child.h"
 
-namespace pv2 {
+namespace pv2::testing::domain_test {
 namespace {
 
 constexpr DomainState kDomainStates[] = {DomainState::kForward,      DomainState::kStopped,
@@ -58,4 +58,4 @@ TEST_CASE("a move that is not in the table ends the process") {
 }
 
 }  // namespace
-}  // namespace pv2
+}  // namespace pv2::testing::domain_test

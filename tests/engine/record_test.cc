@@ -14,7 +14,7 @@
 #include "state_codec.h"
 #include "support/catch.h"
 
-namespace pv2 {
+namespace pv2::testing::record_test {
 namespace {
 
 Status any_error(Random& random) {
@@ -144,4 +144,4 @@ TEST_CASE("a wait without a record leaves what only a record can change") {
 }
 
 }  // namespace
-}  // namespace pv2
+}  // namespace pv2::testing::record_test
