@@ -12,7 +12,8 @@
 #include "pv2/base/random.h"
 #include "support/catch.h"
 
-using namespace pv2;
+namespace pv2::testing::clock_test {
+
 using namespace std::chrono_literals;
 
 TEST_CASE("a manual clock stands still until it is advanced, and then moves both times") {
@@ -113,3 +114,5 @@ TEST_CASE("a seed decides the whole sequence of random numbers") {
   CHECK(a.next() != other.next());
   for (int i = 0; i < 1000; ++i) REQUIRE(a.below(7) < 7);
 }
+
+}  // namespace pv2::testing::clock_test

@@ -15,7 +15,8 @@
 #include "pv2/base/fields.h"
 #include "support/catch.h"
 
-using namespace pv2;
+namespace pv2::testing::field_schema_test {
+
 using pv2::test::Everything;
 
 namespace {
@@ -281,3 +282,5 @@ TEST_CASE("a class that contains itself is in its schema once") {
   REQUIRE(schema.messages.size() == 1);
   CHECK(schema.messages[0].find(3)->message == 0);
 }
+
+}  // namespace pv2::testing::field_schema_test

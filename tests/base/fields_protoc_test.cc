@@ -15,7 +15,8 @@
 #include "pv2/base/fields.h"
 #include "support/catch.h"
 
-using namespace pv2;
+namespace pv2::testing::fields_protoc_test {
+
 using pv2::test::Empties;
 using pv2::test::Everything;
 using pv2::test::EverythingSource;
@@ -136,3 +137,5 @@ TEST_CASE("protoc reads our fields by their names and values") {
     CHECK_THAT(text, ContainsSubstring(line));
   }
 }
+
+}  // namespace pv2::testing::fields_protoc_test

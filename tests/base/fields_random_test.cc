@@ -10,7 +10,8 @@
 #include "pv2/base/fields.h"
 #include "support/catch.h"
 
-using namespace pv2;
+namespace pv2::testing::fields_random_test {
+
 using pv2::test::Empties;
 using pv2::test::Everything;
 using pv2::test::EverythingSource;
@@ -173,3 +174,5 @@ TEST_CASE("damaged bytes decode to a value or to a Status, and do no harm") {
   }
   CHECK(understood > 0);
 }
+
+}  // namespace pv2::testing::fields_random_test

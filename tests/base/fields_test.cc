@@ -11,7 +11,8 @@
 #include "base/everything.h"
 #include "support/catch.h"
 
-using namespace pv2;
+namespace pv2::testing::fields_test {
+
 using pv2::test::Everything;
 
 namespace {
@@ -410,3 +411,5 @@ TEST_CASE("a wrong description is also found in the classes of members, recursiv
   Chain chain;
   CHECK(validate_fields(chain).ok());
 }
+
+}  // namespace pv2::testing::fields_test

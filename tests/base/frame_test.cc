@@ -11,7 +11,7 @@
 #include "pv2/base/random.h"
 #include "support/catch.h"
 
-using namespace pv2;
+namespace pv2::testing::frame_test {
 
 TEST_CASE("CRC-32C gives the published answers") {
   // The check value of the algorithm, and the vectors of RFC 3720, B.4.
@@ -112,3 +112,5 @@ TEST_CASE("a frame that is not finished leaves nothing behind") {
   }
   CHECK(out == "before");
 }
+
+}  // namespace pv2::testing::frame_test

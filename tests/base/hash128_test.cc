@@ -10,7 +10,7 @@
 
 #include "support/catch.h"
 
-namespace pv2 {
+namespace pv2::testing::hash128_test {
 namespace {
 
 TEST_CASE("hash128 gives the published values of MurmurHash3") {
@@ -43,4 +43,4 @@ TEST_CASE("hash128 tells apart texts that differ in one bit, one zero or their l
 }
 
 }  // namespace
-}  // namespace pv2
+}  // namespace pv2::testing::hash128_test

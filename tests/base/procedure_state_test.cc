@@ -9,7 +9,7 @@
 
 #include "support/catch.h"
 
-using namespace pv2;
+namespace pv2::testing::procedure_state_test {
 
 namespace {
 
@@ -90,3 +90,5 @@ TEST_CASE("every state can still reach an end") {
     }));
   }
 }
+
+}  // namespace pv2::testing::procedure_state_test

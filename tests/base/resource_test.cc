@@ -11,7 +11,7 @@
 #include "pv2/base/random.h"
 #include "support/catch.h"
 
-using namespace pv2;
+namespace pv2::testing::resource_test {
 
 namespace {
 
@@ -145,3 +145,5 @@ TEST_CASE(
     REQUIRE((locks.requests() == wanted));
   }
 }
+
+}  // namespace pv2::testing::resource_test

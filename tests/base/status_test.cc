@@ -16,8 +16,7 @@
 #include "support/catch.h"
 #include "support/in_child.h"
 
-using namespace pv2;
-using pv2::testing::in_child;
+namespace pv2::testing::status_test {
 
 TEST_CASE("status codes keep their numbers and names, which are persisted and printed") {
   const std::pair<StatusCode, const char*> codes[] = {
@@ -161,3 +160,5 @@ TEST_CASE(
           (void)failed.value();
         }).second);
 }
+
+}  // namespace pv2::testing::status_test

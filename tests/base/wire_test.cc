@@ -10,7 +10,7 @@
 
 #include "support/catch.h"
 
-using namespace pv2;
+namespace pv2::testing::wire_test {
 
 namespace {
 
@@ -132,3 +132,5 @@ TEST_CASE("fields that nobody asks for are skipped") {
   CHECK(reader.status().ok());
   CHECK(found == 9);
 }
+
+}  // namespace pv2::testing::wire_test

@@ -26,7 +26,7 @@
 
 extern char** environ;
 
-namespace pv2::testing {
+namespace pv2::testing::crash_under_load_test {
 namespace {
 
 constexpr int kReportEnd = 3;  // the descriptor to which a life writes its events
@@ -207,4 +207,4 @@ TEST_CASE("a machine that loses power at any moment under load loses nothing tha
   REQUIRE(ledger.submitted() > 0);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::crash_under_load_test

@@ -9,7 +9,7 @@
 #include "support/job_story.h"
 #include "support/rows_in_store.h"
 
-namespace pv2::testing {
+namespace pv2::testing::abort_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -452,4 +452,4 @@ TEST_CASE("crashed anywhere, an abort and a point of no return agree on one end"
   crash_everywhere(plot, {.twice = true});
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::abort_test

@@ -7,7 +7,7 @@
 #include "support/job_story.h"
 #include "support/repair_orders.h"
 
-namespace pv2::testing {
+namespace pv2::testing::attempts_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -316,4 +316,4 @@ TEST_CASE("an order about a part of what is just being bypassed is refused") {
   CHECK(engine.executor().operate().audit(root)->size() == 1);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::attempts_test

@@ -16,7 +16,7 @@
 #include "support/repair_orders.h"
 #include "support/wrapped_store.h"
 
-namespace pv2::testing {
+namespace pv2::testing::between_sections_test {
 namespace {
 
 // Children of one parent: a work that visits them takes three sections.
@@ -469,4 +469,4 @@ TEST_CASE("an order to go on in a domain goes by what a wider one has come to me
   CHECK(engine.describe(root).parked);  // its child is beyond its point of no return
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::between_sections_test

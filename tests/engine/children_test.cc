@@ -6,7 +6,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::children_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -235,4 +235,4 @@ TEST_CASE("whichever of two siblings is recorded first, a crash between them tea
     CHECK_THAT(line, !ContainsSubstring("quarantined"));
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::children_test

@@ -12,7 +12,7 @@
 #include "step_run.h"
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::clock_jump_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -200,4 +200,4 @@ TEST_CASE("a back-off that begins with nothing is nothing at every attempt") {
   CHECK(backoff_delay(engine.retry, UINT32_MAX, random) == Duration(0));
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::clock_jump_test

@@ -9,7 +9,7 @@
 #include "support/job_story.h"
 #include "support/repair_orders.h"
 
-namespace pv2::testing {
+namespace pv2::testing::concurrent_undo_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -514,4 +514,4 @@ TEST_CASE("crashed anywhere, a failure around what is undone concurrently takes 
   }
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::concurrent_undo_test

@@ -5,7 +5,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::counts_test {
 namespace {
 
 // "type: submitted, succeeded, undone".
@@ -102,4 +102,4 @@ TEST_CASE("what was loaded is counted at its end, each type by itself") {
   CHECK(counted(executor) == Entries{"test.Job: 1, 2, 0", "test.FinalJob: 0, 1, 0"});
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::counts_test

@@ -6,7 +6,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::crash_before_every_write_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -125,4 +125,4 @@ TEST_CASE(
   CHECK(restarts == (failing ? 4 : 3));
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::crash_before_every_write_test

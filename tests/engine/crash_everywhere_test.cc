@@ -6,7 +6,7 @@
 
 #include "support/job_story.h"
 
-namespace pv2::testing {
+namespace pv2::testing::crash_everywhere_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -370,4 +370,4 @@ TEST_CASE("crashed anywhere, a step that repeats itself is undone once") {
   crash_everywhere(plot, {.twice = true});
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::crash_everywhere_test

@@ -8,7 +8,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::deadlock_test {
 namespace {
 
 LockSet orders(LockMode mode = LockMode::kExclusive) {
@@ -449,4 +449,4 @@ TEST_CASE("a child that asks exclusively for what its parent shares fails the sp
   CHECK(engine.faults().rows(Space::kProcedure, RowOperation::kInsert) == 2);  // of the parent
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::deadlock_test

@@ -10,7 +10,7 @@
 #include "step_run.h"
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::endless_times_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -218,4 +218,4 @@ TEST_CASE("the timer thread sleeps while the next deadline is as far away as can
   CHECK(clock->looks < 300);  // it would look a hundred times for each of them
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::endless_times_test

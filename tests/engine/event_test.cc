@@ -8,7 +8,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::event_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -201,4 +201,4 @@ TEST_CASE("500 rounds of waiting and setting over four threads lose no wake") {
   CHECK(ended == 500);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::event_test

@@ -8,7 +8,7 @@
 
 #include "support/repair_orders.h"
 
-namespace pv2::testing {
+namespace pv2::testing::every_verb_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -355,4 +355,4 @@ TEST_CASE("every verb is answered in every phase, and the procedure comes to its
   CHECK(table == kTable);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::every_verb_test

@@ -11,7 +11,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::explain_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -460,4 +460,4 @@ TEST_CASE("explanations asked from everywhere while everything moves are sound")
   asker.join();
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::explain_test

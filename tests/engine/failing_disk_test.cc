@@ -8,7 +8,7 @@
 #include "support/crash_env.h"
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::failing_disk_test {
 namespace {
 
 enum class Fault { kOnce, kForEver, kNoSpace };
@@ -124,4 +124,4 @@ TEST_CASE("whichever operation of the file system fails, everybody is told and a
   }
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::failing_disk_test

@@ -9,7 +9,7 @@
 #include "schema_rows.h"
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::field_versions_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -270,4 +270,4 @@ TEST_CASE("a schema row that says the same is not written again") {
   CHECK(std::count_if(trace.begin(), trace.end(), is_schema) == 1);  // the watermark
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::field_versions_test

@@ -11,7 +11,7 @@
 #include "support/engine_world.h"
 #include "support/older_rows.h"
 
-namespace pv2::testing {
+namespace pv2::testing::fingerprint_test {
 namespace {
 
 using namespace std::string_literals;
@@ -89,4 +89,4 @@ TEST_CASE("a nonce that an older program has recorded still names its submission
   CHECK(other.status().code() == StatusCode::kKeyReused);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::fingerprint_test

@@ -6,7 +6,7 @@
 #include "row_keys.h"
 #include "support/repair_orders.h"
 
-namespace pv2::testing {
+namespace pv2::testing::forward_repair_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -557,4 +557,4 @@ TEST_CASE("the audit of an order that came too late is deleted with its message"
   CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::forward_repair_test

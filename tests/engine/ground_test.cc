@@ -11,7 +11,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::ground_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -224,4 +224,4 @@ TEST_CASE("a wait with a timeout ends by the executor's clock, and the procedure
   patient.join();
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::ground_test

@@ -9,7 +9,7 @@
 #include "check_limits.h"
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::handed_in_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -350,4 +350,4 @@ TEST_CASE("what is measured with a store that keeps nothing has a bound of its o
   CHECK(record_bytes_max({.batch_operations = 10, .batch_bytes = 1000}) == 1000);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::handed_in_test

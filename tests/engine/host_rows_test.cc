@@ -5,7 +5,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::host_rows_test {
 namespace {
 
 std::optional<std::string> row(EngineWorld& engine, std::string_view key) {
@@ -141,4 +141,4 @@ TEST_CASE("rows of the host survive their procedure and its acknowledgement") {
   CHECK(engine.disk->rows() - engine.disk->rows(Space::kEngine) == 1);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::host_rows_test

@@ -14,7 +14,7 @@
 #include "support/engine_world.h"
 #include "support/in_child.h"
 
-namespace pv2::testing {
+namespace pv2::testing::lifecycle_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -711,4 +711,4 @@ TEST_CASE("a procedure that cannot be made after a restart waits for a build tha
   CHECK(engine.result(submitted->id).result == "made after all");
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::lifecycle_test

@@ -5,7 +5,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::limits_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -192,4 +192,4 @@ TEST_CASE("a child, or a root that a step submits, with too many locks fails the
   CHECK(engine.world.journal.count("do more.1") == 0);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::limits_test

@@ -10,7 +10,7 @@
 #include "live_table.h"
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::listing_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -339,4 +339,4 @@ TEST_CASE("a listing shows a procedure while it runs, and its result afterwards"
   CHECK(engine.result(id).state == ProcedureState::kSuccess);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::listing_test

@@ -20,7 +20,7 @@
 #include "pv2/testing/step_executor.h"
 #include "support/catch.h"
 
-namespace pv2::testing {
+namespace pv2::testing::looks_test {
 namespace {
 
 enum class PartStep : std::uint32_t { kBegin = 1, kJoin = 2 };
@@ -558,4 +558,4 @@ TEST_CASE("a step whose children find no room fails in the end, and at once if t
   CHECK(machine.steps.executor().abort(first).ok());
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::looks_test

@@ -8,7 +8,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::no_lock_held_test {
 namespace {
 
 // Calls every thread-safe verb that does not block, from wherever touch() is called.
@@ -229,4 +229,4 @@ TEST_CASE("no lock of the engine is held while user code, the store or the log i
   }
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::no_lock_held_test

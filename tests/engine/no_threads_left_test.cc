@@ -7,7 +7,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::no_threads_left_test {
 namespace {
 
 struct Limit {
@@ -62,4 +62,4 @@ TEST_CASE("an executor that was opened and never started ends") {
   CHECK(executor->stop(std::chrono::milliseconds(60'000)).ok());
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::no_threads_left_test

@@ -6,7 +6,7 @@
 #include "support/engine_world.h"
 #include "support/wrapped_store.h"
 
-namespace pv2::testing {
+namespace pv2::testing::nonce_test {
 namespace {
 
 constexpr SubmitOptions keyed() { return {.nonce = {7, 1}}; }
@@ -398,4 +398,4 @@ TEST_CASE("a duplicate gets its answer also when no new procedure would be accep
   CHECK(other.status().code() == StatusCode::kResourceExhausted);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::nonce_test

@@ -5,7 +5,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::odd_answers_test {
 namespace {
 
 Outcome of_kind(unsigned kind) { return {.kind = static_cast<Outcome::Kind>(kind)}; }
@@ -57,4 +57,4 @@ TEST_CASE("an outcome of a kind that does not exist parks an undo") {
   CHECK(engine.result(id).state == ProcedureState::kRolledBack);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::odd_answers_test

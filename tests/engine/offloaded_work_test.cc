@@ -12,7 +12,7 @@
 #include "support/engine_world.h"
 #include "support/job_story.h"
 
-namespace pv2::testing {
+namespace pv2::testing::offloaded_work_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -753,4 +753,4 @@ TEST_CASE("a stop tells offloaded work to stop, and waits for it") {
   CHECK(ended);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::offloaded_work_test

@@ -6,7 +6,7 @@
 
 #include "support/repair_orders.h"
 
-namespace pv2::testing {
+namespace pv2::testing::order_around_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -442,4 +442,4 @@ TEST_CASE("what was stopped for an order goes forward again with a wider tree, a
   CHECK(engine.result(around.root).status.ok());
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::order_around_test

@@ -12,7 +12,7 @@
 #include "support/job_story.h"
 #include "support/wrapped_store.h"
 
-namespace pv2::testing {
+namespace pv2::testing::persisted_fields_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -329,4 +329,4 @@ TEST_CASE("what is different after a restart is told with both values") {
                                       "      attempt: 2"));
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::persisted_fields_test

@@ -11,7 +11,7 @@
 #include "support/random_job_tree.h"
 #include "support/repair_orders.h"
 
-namespace pv2::testing {
+namespace pv2::testing::preview_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -207,4 +207,4 @@ TEST_CASE("a preview names the step of a child that is parked at its attempts, a
   CHECK(engine.world.journal.count("undo stuck.1") == 1);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::preview_test

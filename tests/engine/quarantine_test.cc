@@ -13,7 +13,7 @@
 #include "support/engine_world.h"
 #include "support/repair_orders.h"
 
-namespace pv2::testing {
+namespace pv2::testing::quarantine_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -644,4 +644,4 @@ TEST_CASE("a tree that lost one of its middle members is frozen whole") {
   for (const ProcedureInfo& info : engine.executor().inspect().list()) CHECK(info.quarantined);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::quarantine_test

@@ -5,7 +5,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::records_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -228,4 +228,4 @@ TEST_CASE("a step that gives way five times makes five records more and is done 
   CHECK(engine.result(id).status.ok());
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::records_test

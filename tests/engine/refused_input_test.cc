@@ -5,7 +5,7 @@
 
 #include "support/repair_orders.h"
 
-namespace pv2::testing {
+namespace pv2::testing::refused_input_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -245,4 +245,4 @@ TEST_CASE("an owner or lock names too large for the store are refused, and nothi
   CHECK(engine.result(plain).status.ok());
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::refused_input_test

@@ -9,7 +9,7 @@
 #include "support/engine_world.h"
 #include "support/temporary_directory.h"
 
-namespace pv2::testing {
+namespace pv2::testing::refused_open_test {
 namespace {
 
 class OnDisk {
@@ -120,4 +120,4 @@ TEST_CASE(
                ContainsSubstring("store " + disk.path() + " was removed, moved or replaced"));
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::refused_open_test

@@ -7,7 +7,7 @@
 #include "support/job_story.h"
 #include "support/repair_orders.h"
 
-namespace pv2::testing {
+namespace pv2::testing::repair_everywhere_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -190,4 +190,4 @@ TEST_CASE("crashed anywhere, a child that is parked while it is undone alone is 
   }
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::repair_everywhere_test

@@ -7,7 +7,7 @@
 #include "row_keys.h"
 #include "support/repair_orders.h"
 
-namespace pv2::testing {
+namespace pv2::testing::repair_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -410,4 +410,4 @@ TEST_CASE("what a procedure waits for is explained also when it is a signal") {
   CHECK(why->procedures[0].reasons[0].name == "approved");
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::repair_test

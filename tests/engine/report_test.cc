@@ -7,7 +7,7 @@
 #include "support/job_story.h"
 #include "support/repair_orders.h"
 
-namespace pv2::testing {
+namespace pv2::testing::report_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -613,4 +613,4 @@ TEST_CASE("a child whose failure is reported and that failed beyond its point of
   CHECK(engine.world.journal.count("do m.5") == (skip ? 1 : 0));
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::report_test

@@ -7,7 +7,7 @@
 #include "persisted_image.h"
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::results_in_memory_test {
 namespace {
 
 // Gives back a result of 1000 bytes.
@@ -84,4 +84,4 @@ TEST_CASE("the books of the results in memory are right whatever leaves first") 
   CHECK(results.bytes() == 0);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::results_in_memory_test

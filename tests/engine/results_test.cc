@@ -8,7 +8,7 @@
 #include "row_keys.h"
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::results_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -312,4 +312,4 @@ TEST_CASE("the result of a tree survives restarts, whether it succeeded or faile
   CHECK(engine.journal() == journal);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::results_test

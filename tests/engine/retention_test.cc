@@ -14,7 +14,7 @@
 #include "support/older_rows.h"
 #include "support/wrapped_store.h"
 
-namespace pv2::testing {
+namespace pv2::testing::retention_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -591,4 +591,4 @@ TEST_CASE("a time to live that clients could outlast is refused") {
         StatusCode::kInvalidArgument);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::retention_test

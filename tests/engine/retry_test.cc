@@ -8,7 +8,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::retry_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -272,4 +272,4 @@ TEST_CASE("a long error is cut, not refused") {
   CHECK(engine.result(id).status.message().size() < 4096);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::retry_test

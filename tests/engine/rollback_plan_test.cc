@@ -16,7 +16,7 @@
 #include "execution.h"
 #include "support/catch.h"
 
-namespace pv2::testing {
+namespace pv2::testing::rollback_plan_test {
 namespace {
 
 using Members = std::vector<std::unique_ptr<Execution>>;
@@ -213,4 +213,4 @@ TEST_CASE("an operator may pass over a turn that has not begun") {
   CHECK(plan.left() == 1);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::rollback_plan_test

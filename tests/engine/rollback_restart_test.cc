@@ -12,7 +12,7 @@
 #include "interrupted_members.h"
 #include "support/random_job_tree.h"
 
-namespace pv2::testing {
+namespace pv2::testing::rollback_restart_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -394,4 +394,4 @@ TEST_CASE("ranges hold everybody who was interrupted, and with room for them nob
   }
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::rollback_restart_test

@@ -9,7 +9,7 @@
 #include "state_codec.h"
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::rollback_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -516,4 +516,4 @@ TEST_CASE(
   CHECK(engine.result(holder).status.message() == "the world says no");
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::rollback_test

@@ -7,7 +7,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::row_bindings_test {
 namespace {
 
 const auto kWrites = LockSet().table("shop", "orders", LockMode::kExclusive);
@@ -99,4 +99,4 @@ TEST_CASE("bindings without a prefix, or with the same twice, are refused") {
         StatusCode::kInvalidArgument);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::row_bindings_test

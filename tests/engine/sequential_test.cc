@@ -6,7 +6,7 @@
 #include "pv2/testing/crash_everywhere.h"
 #include "support/repair_orders.h"
 
-namespace pv2::testing {
+namespace pv2::testing::sequential_test {
 namespace {
 
 // Spawns two more of its kind, level by level, then is done; fails at the bottom if it is told to.
@@ -90,4 +90,4 @@ TEST_CASE("crashed anywhere, sequential procedures end, or are undone, level by 
   CHECK(report.plays > 20);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::sequential_test

@@ -11,7 +11,7 @@
 #include "support/older_rows.h"
 #include "support/repair_orders.h"
 
-namespace pv2::testing {
+namespace pv2::testing::set_aside_test {
 namespace {
 
 const auto kOrders = LockSet().table("shop", "orders", LockMode::kExclusive);
@@ -303,4 +303,4 @@ TEST_CASE("a result that an abort may take back is set aside when damaged, with 
   CHECK(engine.disk->rows() == rows);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::set_aside_test

@@ -13,7 +13,7 @@
 #include "support/job_story.h"
 #include "support/rows_in_store.h"
 
-namespace pv2::testing {
+namespace pv2::testing::signal_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -498,4 +498,4 @@ TEST_CASE("crashed anywhere, a signal that was answered is consumed by one recor
   crash_everywhere(plot, {.twice = true, .power_cuts = true});
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::signal_test

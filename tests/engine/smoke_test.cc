@@ -5,7 +5,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::smoke_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -128,4 +128,4 @@ TEST_CASE("a child that fails has its whole tree undone") {
   CHECK(rows_but_for_schemas(engine) == 3);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::smoke_test

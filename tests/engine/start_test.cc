@@ -4,7 +4,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::start_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -144,4 +144,4 @@ TEST_CASE("a procedure whose start was put off can be aborted, and nothing of it
   CHECK(engine.journal().empty());
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::start_test

@@ -17,7 +17,7 @@
 #include "pv2/testing/step_executor.h"
 #include "support/catch.h"
 
-namespace pv2::testing {
+namespace pv2::testing::state_audit_test {
 namespace {
 
 enum class PartStep : std::uint32_t { kBegin = 1, kEnd = 2 };
@@ -255,4 +255,4 @@ TEST_CASE("the audit names what is spoiled of nonces, results and numbers") {
         [](EngineState& state) { state.next_id -= state.durable_watermark; }}});
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::state_audit_test

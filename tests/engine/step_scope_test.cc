@@ -5,7 +5,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::step_scope_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -198,4 +198,4 @@ TEST_CASE(
   CHECK(engine.describe(second).holds_locks);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::step_scope_test

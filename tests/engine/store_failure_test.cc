@@ -5,7 +5,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::store_failure_test {
 namespace {
 
 const Status kGone(StatusCode::kIoError, "the disk is gone");
@@ -206,4 +206,4 @@ TEST_CASE("who was fenced by another owner stops, and does no harm to what the o
   CHECK(other.executor().health().ok());
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::store_failure_test

@@ -18,7 +18,7 @@
 #include "support/all_rows.h"
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::store_format_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -572,4 +572,4 @@ TEST_CASE("a reader written from the page sees a point of no return, and damage"
   CHECK(!take_frame(row).has_value());
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::store_format_test

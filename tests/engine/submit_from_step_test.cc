@@ -7,7 +7,7 @@
 #include "support/job_story.h"
 #include "support/wrapped_store.h"
 
-namespace pv2::testing {
+namespace pv2::testing::submit_from_step_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -383,4 +383,4 @@ TEST_CASE("wherever the process dies, what a step submits is submitted once, who
   crash_everywhere(plot, {.twice = true, .power_cuts = true});
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::submit_from_step_test

@@ -16,7 +16,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::threads_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -646,4 +646,4 @@ TEST_CASE("a batch of submissions all end, and acknowledged they leave nothing b
   CHECK(disk->rows() - disk->rows(Space::kEngine) == 0);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::threads_test

@@ -9,7 +9,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::throwing_code_test {
 namespace {
 
 enum class Place { kNowhere, kConstructor, kDecode, kEncode, kLocks, kPriority, kAwait };
@@ -287,4 +287,4 @@ TEST_CASE("offloaded work whose value cannot be moved ends with an error, not ne
   }
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::throwing_code_test

@@ -5,7 +5,7 @@
 
 #include "support/repair_orders.h"
 
-namespace pv2::testing {
+namespace pv2::testing::undo_error_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -114,4 +114,4 @@ TEST_CASE("a restart in the middle of a rollback forgets neither error") {
   CHECK(engine.result(root).status.message() == "out of stock");
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::undo_error_test

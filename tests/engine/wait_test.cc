@@ -6,7 +6,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::wait_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -477,4 +477,4 @@ TEST_CASE("a wait that may not be exceeded fails no earlier than its deadline, a
   CHECK(engine.world.journal.count("undo a.2") == 1);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::wait_test

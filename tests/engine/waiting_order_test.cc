@@ -8,7 +8,7 @@
 
 #include "support/repair_orders.h"
 
-namespace pv2::testing {
+namespace pv2::testing::waiting_order_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -548,4 +548,4 @@ TEST_CASE("what gave up is not bypassed while it is just being retried or skippe
   CHECK(engine.world.journal.count("do gives up.3") == 1);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::waiting_order_test

@@ -11,7 +11,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::watching_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -494,4 +494,4 @@ TEST_CASE("a handle may end while its executor is being destroyed") {
   }
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::watching_test

@@ -14,7 +14,7 @@
 
 #include "support/engine_world.h"
 
-namespace pv2::testing {
+namespace pv2::testing::worker_runs_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -100,7 +100,7 @@ JobScript submits_meta(EngineWorld& engine) {
   return {.steps = 1,
           .run = [&engine](JobRun&) -> std::optional<Outcome> {
             engine.executor().async().submit(Job(engine.world, "meta"), {},
-                                           [](const Result<Submitted>&) {});
+                                             [](const Result<Submitted>&) {});
             while (engine.store().pump()) {
             }
             return std::nullopt;
@@ -434,4 +434,4 @@ TEST_CASE("an idle reserved worker runs what a meta procedure waits for in the r
   crowd.first_may_end.count_down();
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::worker_runs_test

@@ -12,10 +12,8 @@
 
 #include "deterministic_executor.h"
 
+namespace pv2::testing::assign_region_test {
 namespace {
-
-using namespace pv2;
-using namespace pv2::testing;
 
 /// One table of one region is being created on two servers, rs1 before rs2.
 struct OneRegion {
@@ -201,3 +199,5 @@ TEST_CASE("assigning an open region changes nothing") {
   CHECK(story.cluster.snapshot().regions.at(0) == before);
   CHECK(story.cluster.calls(ClusterCall::kOpenRegion) == 1);
 }
+
+}  // namespace pv2::testing::assign_region_test

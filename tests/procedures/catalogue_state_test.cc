@@ -9,9 +9,8 @@
 
 #include "support/catch.h"
 
+namespace pv2::testing::catalogue_state_test {
 namespace {
-
-using namespace pv2;
 
 const ServerName kA{"a", 1};
 const ServerName kB{"b", 2};
@@ -123,3 +122,5 @@ TEST_CASE("a write with one bad row changes nothing, and its key may be used aga
   write.regions.pop_back();
   CHECK(*state.apply(write) == Applied::kNow);
 }
+
+}  // namespace pv2::testing::catalogue_state_test

@@ -10,9 +10,8 @@
 
 #include "support/catch.h"
 
+namespace pv2::testing::cluster_snapshot_test {
 namespace {
-
-using namespace pv2;
 
 const ServerName kA{"a", 1};
 const ServerName kB{"b", 2};
@@ -78,3 +77,5 @@ TEST_CASE("each kind of disorder is found and named") {
     CHECK_THAT(all, ContainsSubstring(damage.finding));
   }
 }
+
+}  // namespace pv2::testing::cluster_snapshot_test

@@ -19,10 +19,8 @@
 
 #include "deterministic_executor.h"
 
+namespace pv2::testing::crash_everywhere_test {
 namespace {
-
-using namespace pv2;
-using namespace pv2::testing;
 
 // The client's name for its one operation, over all lives.
 constexpr Nonce kCreateNonce{1, 1};
@@ -115,3 +113,5 @@ TEST_CASE("CreateTable and ServerCrash end the same whichever store write the ma
 
   CHECK(plays > 2 * 2 * 20);  // before and after each of at least twenty commits, on two stores
 }
+
+}  // namespace pv2::testing::crash_everywhere_test

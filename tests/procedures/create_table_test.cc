@@ -10,10 +10,8 @@
 
 #include "deterministic_executor.h"
 
+namespace pv2::testing::create_table_test {
 namespace {
-
-using namespace pv2;
-using namespace pv2::testing;
 
 CreateTable create(MemoryCluster& cluster, TableDescriptor descriptor = table_t(),
                    std::size_t regions = 3) {
@@ -204,3 +202,5 @@ TEST_CASE("after a restart the regions have the ids that were decided before") {
   }
   CHECK(disorder(cluster).empty());
 }
+
+}  // namespace pv2::testing::create_table_test

@@ -28,9 +28,8 @@
 #include "support/catch.h"
 #include "support/forked_child.h"
 
+namespace pv2::testing::local_cluster_test {
 namespace {
-
-using namespace pv2;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
@@ -234,3 +233,5 @@ TEST_CASE("the persisted names of servers and regions never change") {
   CHECK(regions[1].start_key == "m");
   CHECK(crash_nonce({"rs1", 17}).group == 0x5365727665724372);
 }
+
+}  // namespace pv2::testing::local_cluster_test

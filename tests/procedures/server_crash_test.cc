@@ -10,10 +10,8 @@
 
 #include "deterministic_executor.h"
 
+namespace pv2::testing::server_crash_test {
 namespace {
-
-using namespace pv2;
-using namespace pv2::testing;
 
 /// A table of four regions on three servers.
 struct Cluster {
@@ -196,3 +194,5 @@ TEST_CASE(
   CHECK(story.regions_on(dying) == 0);
   CHECK(disorder(story.cluster).empty());
 }
+
+}  // namespace pv2::testing::server_crash_test

@@ -16,7 +16,8 @@
 #include "support/catch.h"
 #include "test_entry.h"
 
-using namespace pv2;
+namespace pv2::testing::lock_listing_test {
+
 using namespace pv2::test;
 
 namespace {
@@ -240,3 +241,5 @@ TEST_CASE("listings agree with the holders of the same keys in other threads") {
   over = true;
   for (std::thread& other : others) other.join();
 }
+
+}  // namespace pv2::testing::lock_listing_test

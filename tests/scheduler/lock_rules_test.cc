@@ -13,7 +13,8 @@
 #include "support/catch.h"
 #include "test_entry.h"
 
-using namespace pv2;
+namespace pv2::testing::lock_rules_test {
+
 using namespace pv2::test;
 
 namespace {
@@ -570,3 +571,5 @@ TEMPLATE_TEST_CASE_METHOD(Fixture,
 TEST_CASE("an entry that waits for locks costs its owner no more than 200 bytes") {
   CHECK(sizeof(TestEntry) <= 200);
 }
+
+}  // namespace pv2::testing::lock_rules_test

@@ -7,7 +7,8 @@
 #include "support/catch.h"
 #include "test_entry.h"
 
-using namespace pv2;
+namespace pv2::testing::lock_upgrade_test {
+
 using namespace pv2::test;
 
 TEST_CASE("asking exclusively for what an ancestor shares is an error that says so") {
@@ -44,3 +45,5 @@ TEST_CASE("a namespace taken exclusively under a parent's table lock is an upgra
 
   CHECK(check_no_upgrade(child).code() == StatusCode::kInvalidArgument);
 }
+
+}  // namespace pv2::testing::lock_upgrade_test

@@ -15,7 +15,8 @@
 #include "support/catch.h"
 #include "test_entry.h"
 
-using namespace pv2;
+namespace pv2::testing::long_lines_test {
+
 using namespace pv2::test;
 
 namespace {
@@ -171,3 +172,5 @@ TEST_CASE("urgent siblings that wait for a place look only at the one before the
   CHECK(t.looks(others) < 10 * kMany);
   CHECK(t.looks([&] { t.release(first); }) < 10 * kMany);
 }
+
+}  // namespace pv2::testing::long_lines_test

@@ -13,7 +13,8 @@
 #include "support/catch.h"
 #include "test_entry.h"
 
-using namespace pv2;
+namespace pv2::testing::looks_test {
+
 using namespace pv2::test;
 
 namespace {
@@ -202,3 +203,5 @@ TEST_CASE("each of a chain of n levels takes its locks with a few looks", "[look
 
   CHECK(looks <= 10 * n);
 }
+
+}  // namespace pv2::testing::looks_test

@@ -14,7 +14,8 @@
 #include "support/catch.h"
 #include "test_entry.h"
 
-using namespace pv2;
+namespace pv2::testing::master_procedure_scheduler_test {
+
 using namespace pv2::test;
 
 namespace {
@@ -184,3 +185,5 @@ TEST_CASE("a waiter that gets its locks goes before those that begin in the same
 
   CHECK(poll_all(scheduler) == Ids{2, 3});
 }
+
+}  // namespace pv2::testing::master_procedure_scheduler_test

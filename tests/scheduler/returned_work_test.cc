@@ -12,7 +12,8 @@
 #include "support/catch.h"
 #include "test_entry.h"
 
-using namespace pv2;
+namespace pv2::testing::returned_work_test {
+
 using namespace pv2::test;
 
 namespace {
@@ -142,3 +143,5 @@ TEST_CASE("a polled entry is overtaken when an urgent entry begins to wait for i
     complete(scheduler, *entry);
   }
 }
+
+}  // namespace pv2::testing::returned_work_test

@@ -19,7 +19,8 @@
 
 #include "support/catch.h"
 
-using namespace pv2;
+namespace pv2::testing::scheduler_model_test {
+
 using namespace pv2::test;
 
 namespace {
@@ -385,3 +386,5 @@ TEST_CASE("the simple scheduler agrees with its model under random operations") 
 TEST_CASE("the master scheduler agrees with its model under random operations") {
   compare(SchedulerModel::Kind::kMaster);
 }
+
+}  // namespace pv2::testing::scheduler_model_test

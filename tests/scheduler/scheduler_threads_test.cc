@@ -18,7 +18,8 @@
 #include "support/catch.h"
 #include "test_entry.h"
 
-using namespace pv2;
+namespace pv2::testing::scheduler_threads_test {
+
 using namespace pv2::test;
 
 namespace {
@@ -332,3 +333,5 @@ TEMPLATE_TEST_CASE("two operations on one peer with children both finish", "[row
 
   CHECK(scheduler.locks().empty());
 }
+
+}  // namespace pv2::testing::scheduler_threads_test

@@ -11,7 +11,8 @@
 #include "support/catch.h"
 #include "test_entry.h"
 
-using namespace pv2;
+namespace pv2::testing::simple_procedure_scheduler_test {
+
 using namespace pv2::test;
 
 TEST_CASE("entries of the simple scheduler run in the order in which they were queued") {
@@ -88,3 +89,5 @@ TEST_CASE("a poll takes a run and nothing after stop") {
   CHECK(scheduler.poll(run, std::chrono::hours(1)) == 0);
   CHECK(scheduler.counts().queued == 1);
 }
+
+}  // namespace pv2::testing::simple_procedure_scheduler_test

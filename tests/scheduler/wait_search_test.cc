@@ -15,7 +15,8 @@
 #include "support/catch.h"
 #include "test_entry.h"
 
-using namespace pv2;
+namespace pv2::testing::wait_search_test {
+
 using namespace pv2::test;
 
 namespace {
@@ -245,3 +246,5 @@ TEST_CASE("changes between the sections of a search do not mislead it", "[random
     }
   }
 }
+
+}  // namespace pv2::testing::wait_search_test

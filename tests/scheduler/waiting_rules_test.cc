@@ -15,7 +15,8 @@
 #include "support/catch.h"
 #include "test_entry.h"
 
-using namespace pv2;
+namespace pv2::testing::waiting_rules_test {
+
 using namespace pv2::test;
 
 namespace {
@@ -586,3 +587,5 @@ TEST_CASE_METHOD(Fixture, "top work wakes a reserved worker that sleeps, other w
   CHECK(served == 2);
   CHECK(scheduler.counts().wakes == 1);
 }
+
+}  // namespace pv2::testing::waiting_rules_test

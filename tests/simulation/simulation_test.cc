@@ -15,7 +15,7 @@
 #include "simulation/mixed_story.h"
 #include "support/catch.h"
 
-namespace pv2::testing {
+namespace pv2::testing::simulation_test {
 namespace {
 
 std::unique_ptr<SimulationStory> mixed_story(std::uint64_t seed) {
@@ -41,4 +41,4 @@ TEST_CASE("the simulation finds no broken promise in the mixed workload") {
   CHECK(report.seeds > 0);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::simulation_test

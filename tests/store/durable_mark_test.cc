@@ -11,7 +11,7 @@
 #include "store_fixture.h"
 #include "support/catch.h"
 
-namespace pv2::testing {
+namespace pv2::testing::durable_mark_test {
 namespace {
 
 // A log with the commits 1 to 5, as it is after a clean stop and after the death of the process.
@@ -154,4 +154,4 @@ TEST_CASE("a store of a version without marks opens, and has marks from its firs
 }
 
 }  // namespace
-}  // namespace pv2::testing
+}  // namespace pv2::testing::durable_mark_test

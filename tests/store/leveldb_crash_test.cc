@@ -18,7 +18,7 @@
 #include "store_fixture.h"
 #include "support/catch.h"
 
-namespace pv2::testing {
+namespace pv2::testing::leveldb_crash_test {
 namespace {
 
 std::uint64_t first_seed() {
@@ -506,4 +506,4 @@ TEST_CASE("any flipped bit in a log, the MANIFEST or CURRENT is refused, and no 
 }
 
 }  // namespace
-}  // namespace pv2::testing
+}  // namespace pv2::testing::leveldb_crash_test

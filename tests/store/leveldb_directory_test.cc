@@ -18,7 +18,7 @@
 #include "support/catch.h"
 #include "support/forked_child.h"
 
-namespace pv2::testing {
+namespace pv2::testing::leveldb_directory_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -624,4 +624,4 @@ TEST_CASE("salvage leaves stores alone that are sound, in use, or beyond repair"
 }
 
 }  // namespace
-}  // namespace pv2::testing
+}  // namespace pv2::testing::leveldb_directory_test

@@ -8,7 +8,7 @@
 #include "store_fixture.h"
 #include "support/catch.h"
 
-namespace pv2::testing {
+namespace pv2::testing::memory_procedure_store_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -142,4 +142,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace pv2::testing
+}  // namespace pv2::testing::memory_procedure_store_test

@@ -10,7 +10,7 @@
 #include "store_fixture.h"
 #include "support/catch.h"
 
-namespace pv2::testing {
+namespace pv2::testing::store_conformance_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -385,4 +385,4 @@ TEST_CASE("queued commits are divided into units as large as the limits allow") 
   store.close();
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::store_conformance_test

@@ -8,7 +8,7 @@
 #include "store_fixture.h"
 #include "support/catch.h"
 
-namespace pv2::testing {
+namespace pv2::testing::untouched_until_taken_over_test {
 namespace {
 
 // The logs are replayed into tables, MANIFEST and CURRENT replaced: by the first commit.
@@ -71,4 +71,4 @@ TEST_CASE("a store is opened, read and closed without one operation on its file 
 }
 
 }  // namespace
-}  // namespace pv2::testing
+}  // namespace pv2::testing::untouched_until_taken_over_test

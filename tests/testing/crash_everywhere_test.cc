@@ -8,7 +8,7 @@
 #include "support/catch.h"
 #include "testing/shop.h"
 
-namespace pv2::testing {
+namespace pv2::testing::crash_everywhere_test {
 namespace {
 
 template <Defect kDefect, bool kStreetOpen>
@@ -70,4 +70,4 @@ TEST_CASE("crash_everywhere runs every step twice in one play") {
   CHECK_THAT(words, ContainsSubstring("every step ran twice"));
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::crash_everywhere_test

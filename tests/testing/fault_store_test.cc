@@ -9,7 +9,7 @@
 #include "store/store_fixture.h"
 #include "support/catch.h"
 
-namespace pv2::testing {
+namespace pv2::testing::fault_store_test {
 namespace {
 
 using Numbers = std::vector<int>;
@@ -150,4 +150,4 @@ TEST_CASE("with a committer thread the answers to earlier commits come before a 
 }
 
 }  // namespace
-}  // namespace pv2::testing
+}  // namespace pv2::testing::fault_store_test

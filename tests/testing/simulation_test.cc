@@ -15,7 +15,7 @@
 #include "support/catch.h"
 #include "testing/shop.h"
 
-namespace pv2::testing {
+namespace pv2::testing::simulation_test {
 namespace {
 
 // [region story]
@@ -168,4 +168,4 @@ TEST_CASE("a run that ends the process is reported as a failure, with its seed a
   CHECK(moves_in(report.failure) <= 5);
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::simulation_test

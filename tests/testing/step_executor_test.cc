@@ -7,7 +7,7 @@
 #include "support/catch.h"
 #include "testing/shop.h"
 
-namespace pv2::testing {
+namespace pv2::testing::step_executor_test {
 
 using Order = PlaceOrder<Defect::kNone, true>;
 using OrderToClosedStreet = PlaceOrder<Defect::kNone, false>;
@@ -100,4 +100,4 @@ TEST_CASE("a procedure that does not end is reported, and so is a store that can
   CHECK(!twice.opened().ok());
 }
 
-}  // namespace pv2::testing
+}  // namespace pv2::testing::step_executor_test
