@@ -8,9 +8,13 @@
 #include <string>
 #include <utility>
 
+#include "check_limits.h"
+#include "names.h"
 #include "nonce_record.h"
 #include "procedure_rows.h"
+#include "results.h"
 #include "row_keys.h"
+#include "step_run.h"
 #include "waiters.h"
 
 namespace pv2 {
@@ -53,11 +57,11 @@ void Admission::withdraw(std::unique_ptr<InsertCommit> commit) {
     core_.settle(*execution, Disposition::kComplete);
     core_.state.live.erase(execution->id);
     if (execution->nonce) core_.state.nonces.erase(execution->nonce);
-    answer_waiters(core_, *execution,
-                   Status(StatusCode::kNotFound, "the step that was submitting procedure " +
-                                                     std::to_string(execution->id.value) +
-                                                     " did not come to its end"),
-                   effects);
+    answer_waiters(
+        core_, *execution,
+        Status(StatusCode::kNotFound, "the step that was submitting " + name_of(execution->id) +
+                                          " did not come to its end"),
+        effects);
     for (const InsertCommit::PutOff& step : commit->put_off) core_.wake(step.id, step.epoch);
   }
   for (Submitter& submitter : commit->submitters) {

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "kept_result.h"
+#include "names.h"
 #include "row_keys.h"
 
 namespace pv2 {
@@ -181,11 +182,11 @@ void Expiry::mark_age() {
 void Expiry::acknowledged(std::size_t slot, ProcedureId id, const Status& status) {
   // kExpired: the host has acknowledged the result in the meantime.
   if (status.code() == StatusCode::kCorruption) {
-    complain("the result of procedure " + std::to_string(id.value) +
+    complain("the result of " + name_of(id) +
              " has been kept long enough, but cannot be read: it stays, with its nonce: " +
              status.to_string());
   } else if (!status.ok() && status.code() != StatusCode::kExpired && !failed_.exchange(true)) {
-    complain("the result of procedure " + std::to_string(id.value) +
+    complain("the result of " + name_of(id) +
              " has been kept long enough but could not be deleted, which is tried again in a "
              "minute: " +
              status.to_string());

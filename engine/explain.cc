@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "circles.h"
+#include "names.h"
+#include "offloads.h"
 #include "tree.h"
 #include "wait_reasons.h"
 
@@ -61,9 +63,8 @@ class Explainer {
     if (completed != nullptr) return ended(completed->result);
     const bool issued = id && id.value < core_.state.next_id;
     return Status(StatusCode::kNotFound,
-                  "procedure " + std::to_string(id.value) +
-                      (issued ? " is not live: it has ended; wait() knows its result"
-                              : " does not exist and never did"));
+                  name_of(id) + (issued ? " is not live: it has ended; wait() knows its result"
+                                        : " does not exist and never did"));
   }
 
  private:

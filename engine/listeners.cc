@@ -9,6 +9,7 @@
 
 #include "engine_core.h"
 #include "guard.h"
+#include "names.h"
 
 namespace pv2 {
 namespace {
@@ -76,9 +77,8 @@ void Listeners::tell() {
 
 void Listeners::tell_one(Listener& listener, const ProcedureNews& news) {
   listener.guard.run([&] {
-    const Status told = guarded(
-        [&] { return "a listener, told of procedure " + std::to_string(news.id.value) + ","; },
-        [&] { listener.call(news); });
+    const Status told = guarded([&] { return "a listener, told of " + name_of(news.id) + ","; },
+                                [&] { listener.call(news); });
     if (!told.ok()) log(core_.options.log, LogLevel::kError, told.message());
   });
 }

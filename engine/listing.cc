@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "guard.h"
+#include "names.h"
 #include "row_parts.h"
 #include "state_codec.h"
 #include "stored_result.h"

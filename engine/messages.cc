@@ -10,14 +10,13 @@
 #include "audit_row.h"
 #include "check_limits.h"
 #include "inbox_codec.h"
+#include "names.h"
 #include "pv2/engine/limits.h"
 #include "row_keys.h"
 #include "tree.h"
 
 namespace pv2 {
 namespace {
-
-std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
 
 std::string cut(std::string text, std::size_t most) {
   if (text.size() > most) text.resize(most);
@@ -95,7 +94,7 @@ void Messages::abort(ProcedureId id, AbortOptions options, Reply<Status> reply,
     if (!answer.ok() || !live) {
     } else if (!root->is_root()) {
       answer = Status(StatusCode::kInvalidArgument,
-                      procedure(id) + " is a child; abort its root, " + procedure(root->root->id));
+                      name_of(id) + " is a child; abort its root, " + name_of(root->root->id));
     } else if (on_the_way != core_.state.aborting.end()) {
       if (entry == nullptr) {
         on_the_way->second->replies.push_back(std::move(reply));
@@ -126,21 +125,20 @@ Status why_not_aborted_anew(const Execution& root) {
   if (root.domain.is_parked()) return Status();
   if (root.inbox && root.inbox->abort() != nullptr) {
     return Status(StatusCode::kFailedPrecondition,
-                  procedure(root.id) + " was aborted already, and is being undone");
+                  name_of(root.id) + " was aborted already, and is being undone");
   }
   if (!root.domain.abort_accepted) return Status();
   return Status(StatusCode::kUnavailable,
-                procedure(root.id) + " is just being aborted; look again, or try again");
+                name_of(root.id) + " is just being aborted; look again, or try again");
 }
 
 Status Messages::why_no_signal(Execution& to, const InboxMessage& signal,
                                std::size_t bytes_max) const {
   if (to.phase == Phase::kInserting) {
-    return Status(StatusCode::kUnavailable,
-                  procedure(to.id) + " is just being submitted; try again");
+    return Status(StatusCode::kUnavailable, name_of(to.id) + " is just being submitted; try again");
   }
   if (has_ended(to)) {
-    return Status(StatusCode::kFailedPrecondition, procedure(to.id) + " has ended already");
+    return Status(StatusCode::kFailedPrecondition, name_of(to.id) + " has ended already");
   }
   const std::size_t signals = to.inbox ? to.inbox->signals : 0;
   const std::size_t bytes = to.inbox ? to.inbox->signal_bytes : 0;
@@ -149,11 +147,11 @@ Status Messages::why_no_signal(Execution& to, const InboxMessage& signal,
   if (Inbox::size_of(signal) > bytes_max) {
     return Status(StatusCode::kInvalidArgument,
                   "a signal of " + std::to_string(Inbox::size_of(signal)) +
-                      " bytes is larger than all that " + procedure(to.id) +
+                      " bytes is larger than all that " + name_of(to.id) +
                       " may have (max_signal_bytes " + std::to_string(bytes_max) + ")");
   }
   return Status(StatusCode::kResourceExhausted,
-                procedure(to.id) + " has " + std::to_string(signals) + " signals with " +
+                name_of(to.id) + " has " + std::to_string(signals) + " signals with " +
                     std::to_string(bytes) + " bytes that it has not consumed; with this one of " +
                     std::to_string(Inbox::size_of(signal)) +
                     " bytes it would be beyond its limits (max_signals " +
@@ -211,7 +209,7 @@ void message_published(EngineCore& core, MessageCommit& commit, Effects& effects
   const bool is_abort = message.kind == InboxMessage::Kind::kAbort;
   if (to == nullptr || (is_abort ? end_is_durable(*to) : has_ended(*to))) {
     answer = Status(StatusCode::kFailedPrecondition,
-                    procedure(commit.to) + " ended before the message was durable");
+                    name_of(commit.to) + " ended before the message was durable");
     if (core.keeps_records) {
       auto garbage = std::make_unique<GarbageCommit>();
       garbage->rows.push_back(inbox_key(commit.to, message.number));

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "inbox_codec.h"
+#include "names.h"
 #include "stored_result.h"
 #include "waiters.h"
 
@@ -107,7 +109,7 @@ bool Results::withdraw(ProcedureId id, std::uint64_t ticket) {
 }
 
 Status Results::why_not_live(ProcedureId id) {
-  const Status ended(StatusCode::kFailedPrecondition, procedure(id) + " has ended already");
+  const Status ended(StatusCode::kFailedPrecondition, name_of(id) + " has ended already");
   {
     StateLock lock(core_);
     if (core_.state.completed.contains(id)) return ended;

@@ -13,6 +13,8 @@
 #include "audited_state.h"
 #include "engine.h"
 #include "member_audit.h"
+#include "names.h"
+#include "offloads.h"
 #include "pv2/engine/procedure_executor.h"
 #include "table_audit.h"
 

@@ -8,6 +8,7 @@
 
 #include "header_codec.h"
 #include "kept_result.h"
+#include "names.h"
 #include "row_keys.h"
 #include "row_parts.h"
 #include "state_codec.h"
@@ -35,8 +36,8 @@ Result<std::optional<StoredResult>> StoredResult::read(ProcedureStore& store, Pr
   if (*row) {
     const auto parts = split_result(**row);
     if (!parts) {
-      return Status(StatusCode::kCorruption, "the result of procedure " + std::to_string(id.value) +
-                                                 " is cut short: its header has no end");
+      return Status(StatusCode::kCorruption,
+                    "the result of " + name_of(id) + " is cut short: its header has no end");
     }
     const std::size_t header_bytes = parts->header.size();
     return std::optional(StoredResult(**std::move(row), header_bytes, false));
@@ -57,7 +58,7 @@ Result<std::optional<Completed>> StoredResult::decode(ProcedureId id) const {
   PartStatus user = PartStatus::kIntact;
   Status status = decode_header(header(), stored, facts);
   if (status.ok()) status = decode_state(state(), {}, stored, user);
-  if (!status.ok()) return status.with_context("record of procedure " + std::to_string(id.value));
+  if (!status.ok()) return status.with_context("record of " + name_of(id));
   if (facts.root != id || !is_finished(stored.record.state)) {
     if (in_place_) return std::optional<Completed>();  // of a child, or of a live procedure
     return Status(StatusCode::kCorruption, "what lies where the result of procedure " +

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "names.h"
 #include "offloads.h"
 
 namespace pv2 {
@@ -70,7 +71,7 @@ std::string in_words(const RunningProcedure& running) {
   const bool offloaded = running.kind == RunningProcedure::Kind::kOffloaded;
   std::string text = std::string(offloaded ? "work offloaded by " : "") +
                      (running.undo ? "the undoing of step " : "step ") + running.step_name +
-                     " of procedure " + std::to_string(running.id.value) + " (" + running.type +
+                     " of " + name_of(running.id) + " (" + running.type +
                      ") has been running for " + seconds(running.age);
   if (running.heartbeat) text += ", its last heartbeat was " + seconds(*running.heartbeat) + " ago";
   return text;
