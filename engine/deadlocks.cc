@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The youngest tree is the one whose root has the highest id: it has probably done least. One that
-// fails already, or is past its point of no return, is passed over: failing it again frees nothing.
-// If nobody is left, the youngest of those that are being undone is parked; and where nobody is
-// being undone, the youngest of all, as if it had used up its attempts. A circle through a tree
-// whose end is on the way is left to that: the scheduler looks again when it is opened.
+// The youngest tree is the one whose root has the highest id: it has probably done least. A tree
+// that fails already, or is past its point of no return, is passed over: failing it again frees
+// nothing. If no tree can be given up, the youngest of those that are being undone is parked; if
+// none is being undone, the youngest of all is parked, as if it had used up its attempts. A circle
+// through a tree that is about to be given up or undone is left alone: the scheduler searches again
+// when the circle opens.
 
 #include "deadlocks.h"
 
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "names.h"
 #include "procedure_rows.h"
 #include "step_run.h"
 #include "tree.h"
@@ -31,7 +33,7 @@ bool can_be_taken_out(const Execution& member, const WaitLink& link) {
   return link.why == WaitLink::Why::kReported && member.phase == Phase::kWaiting;
 }
 
-// Whether the failure, or the abort, of something around it is on its way.
+// Whether a record that fails or aborts a domain around `member` is on its way.
 bool is_given_up(Execution& member) {
   for (Execution* head = &member.own_head(); head != nullptr; head = head->outer_domain()) {
     if (head->domain.given_up || head->domain.abort_accepted) return true;
@@ -39,8 +41,8 @@ bool is_given_up(Execution& member) {
   return false;
 }
 
-// Whether one of those who wait is about to be taken out: its tree is given up, or aborted, by a
-// record that is on its way.
+// Whether the circle opens without help: one of its members has ended, or a record that gives up or
+// aborts the tree of one is on its way.
 bool is_about_to_open(EngineCore& core, const WaitCycle& cycle) PV2_REQUIRES(core.state_mutex) {
   return std::any_of(cycle.links.begin(), cycle.links.end(),
                      [&](const WaitLink& link) PV2_REQUIRES(core.state_mutex) {
@@ -50,54 +52,47 @@ bool is_about_to_open(EngineCore& core, const WaitCycle& cycle) PV2_REQUIRES(cor
                      });
 }
 
-// The waiting member of the youngest tree that can still be given up, or null.
-Execution* youngest(EngineCore& core, const WaitCycle& cycle) PV2_REQUIRES(core.state_mutex) {
-  Execution* found = nullptr;
-  for (const WaitLink& link : cycle.links) {
-    Execution* const member = core.find(link.waiter);
-    if (member == nullptr || !can_be_taken_out(*member, link)) continue;
-    if (failing_domain(*member) != nullptr || !can_be_undone(member->own_head())) continue;
-    if (found == nullptr || member->root->id > found->root->id) found = member;
-  }
-  return found;
-}
-
-// Where nobody can be given up: the member of the youngest tree whose undoing waits in line, or
-// null.
-Execution* youngest_in_rollback(EngineCore& core, const WaitCycle& cycle)
-    PV2_REQUIRES(core.state_mutex) {
-  Execution* found = nullptr;
-  for (const WaitLink& link : cycle.links) {
-    Execution* const member = stands_in_line(link) ? core.find(link.waiter) : nullptr;
-    if (member == nullptr || member->phase != Phase::kQueued || member->turn.step == 0) continue;
-    if (stands_still(*member)) continue;
-    if (found == nullptr || member->root->id > found->root->id) found = member;
-  }
-  return found;
-}
-
-// Where all of them are past their points of no return: the waiting member of the youngest tree,
-// or null.
-Execution* youngest_of_all(EngineCore& core, const WaitCycle& cycle)
+// Of the members of `cycle` that `is_it` accepts, the one whose tree is the youngest; or nullptr.
+template <class Test>
+Execution* youngest(EngineCore& core, const WaitCycle& cycle, Test is_it)
     PV2_REQUIRES(core.state_mutex) {
   Execution* found = nullptr;
   for (const WaitLink& link : cycle.links) {
     Execution* const member = core.find(link.waiter);
-    if (member == nullptr || !can_be_taken_out(*member, link)) continue;
-    if (failing_domain(*member) != nullptr || member->turn.step != 0) continue;
+    if (member == nullptr || !is_it(*member, link)) continue;
     if (found == nullptr || member->root->id > found->root->id) found = member;
   }
   return found;
 }
 
-// The step that it was about to run may have been begun before (again(), a back-off, a restart).
+// Its domain goes forward, and can be undone.
+bool can_be_given_up(Execution& member, const WaitLink& link) {
+  if (!can_be_taken_out(member, link)) return false;
+  return failing_domain(member) == nullptr && can_be_undone(member.own_head());
+}
+
+// Its undo stands in a line.
+bool waits_with_its_undo(Execution& member, const WaitLink& link) {
+  if (!stands_in_line(link) || member.phase != Phase::kQueued) return false;
+  return member.turn.step != 0 && !stands_still(member);
+}
+
+// Its domain goes forward, whether it can be undone or not.
+bool goes_forward(Execution& member, const WaitLink& link) {
+  if (!can_be_taken_out(member, link)) return false;
+  return failing_domain(member) == nullptr && member.turn.step == 0;
+}
+
+// Whether an earlier run may have begun the step that it is at: the step answered again(), backs
+// off, or was interrupted by a restart.
 bool has_begun_its_step(const Execution& member) {
   if (!member.started || member.record.step == 0 || member.record.no_return) return false;
   const StepInfo* const info = member.type->find_step(member.record.step);
   return info != nullptr && info->kind == StepKind::kUndoable;
 }
 
-// Takes `member` out of whatever it waits for; false: it goes on, so the cycle is open.
+// Takes `member` out of the line or the wait that it is in. False: a worker has just polled it, so
+// the circle is open.
 bool take_out(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex) {
   core.flush();
   if (member.phase == Phase::kQueued && !core.scheduler.withdraw(member)) return false;
@@ -140,8 +135,9 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
   write(member, std::move(commit), effects);
 }
 
-// Two rollbacks that need each other's locks can neither be finished nor undone; so the younger is
-// parked like everything else of which that is true, and the older waits for what it keeps.
+// Two rollbacks that need each other's locks can neither be finished nor undone. So the younger one
+// is parked, like everything else of which that is true, and keeps its locks; the older one waits
+// for these.
 void park_in_line(EngineCore& core, Execution& member, const std::string& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
@@ -155,15 +151,15 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
   next.undo = UndoChange::kPush;  // its turn is not over
   next.undo_is_unfinished = true;
   next.holds_locks = false;
-  next.error =
-      bounded(Status(StatusCode::kDeadlock,
-                     "its undoing is in a deadlock with others, as the youngest in it: " + why +
-                         "; undo by hand what procedure " + std::to_string(member.id.value) +
-                         " has done, or free what it waits for"));
+  next.error = bounded(Status(
+      StatusCode::kDeadlock,
+      "its undoing is in a deadlock with others, as the youngest in it: " + why +
+          "; undo by hand what " + name_of(member.id) + " has done, or free what it waits for"));
   write(member, std::move(commit), effects);
 }
 
-// It stays where it is, with what it holds, until an operator acts; so do those who wait for that.
+// The member stays where it is, with the locks that it holds, until an operator acts. Procedures
+// that wait for these locks wait as long.
 void give_up_in_line(EngineCore& core, Execution& member, const std::string& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
@@ -184,36 +180,43 @@ void give_up_in_line(EngineCore& core, Execution& member, const std::string& why
   write(member, std::move(commit), effects);
 }
 
+// Opens the circle as the host's policy says, and logs it with the consequence.
+void resolve(EngineCore& core, const WaitCycle& cycle, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  const std::string why = to_string(cycle);
+  const auto log = [&](const std::string& consequence) {
+    effects.log(LogLevel::kError, fmt::format("deadlock: {}. {}", why, consequence));
+  };
+  if (core.options.deadlock_policy != DeadlockPolicy::kFailYoungest) {
+    log("Nothing ends it by itself");
+  } else if (Execution* const given_up = youngest(core, cycle, can_be_given_up)) {
+    log(fmt::format("Procedure {} is the youngest and is undone", given_up->root->id));
+    fail_in_line(core, *given_up, why, effects);
+  } else if (Execution* const undone = youngest(core, cycle, waits_with_its_undo)) {
+    log(fmt::format("All of them are being undone; procedure {} is the youngest and is parked",
+                    undone->root->id));
+    park_in_line(core, *undone, why, effects);
+  } else if (Execution* const last = youngest(core, cycle, goes_forward)) {
+    log(
+        fmt::format("None of them can be undone; procedure {} is of the youngest and is parked "
+                    "until an operator acts",
+                    last->id));
+    give_up_in_line(core, *last, why, effects);
+  } else {
+    log("Nothing ends it by itself");
+  }
+}
+
 }  // namespace
 
 void resolve_deadlocks(EngineCore& core, Publisher& publisher) {
   Effects effects;
   {
     StateLock lock(core);
-    core.state.deadlock_task_posted = false;  // what is suspected from here on is another search's
+    core.state.deadlock_task_posted = false;  // a circle suspected from here on needs a new search
     if (!core.unavailable().ok()) return;
     for (const WaitCycle& cycle : core.scheduler.take_new_cycles()) {
-      if (is_about_to_open(core, cycle)) continue;
-      const std::string why = to_string(cycle);
-      const bool acts = core.options.deadlock_policy == DeadlockPolicy::kFailYoungest;
-      const auto log = [&](const std::string& consequence) {
-        effects.log(LogLevel::kError, "deadlock: " + why + ". " + consequence);
-      };
-      if (Execution* const given_up = acts ? youngest(core, cycle) : nullptr) {
-        log("Procedure " + std::to_string(given_up->root->id.value) +
-            " is the youngest and is undone");
-        fail_in_line(core, *given_up, why, effects);
-      } else if (Execution* const undone = acts ? youngest_in_rollback(core, cycle) : nullptr) {
-        log("All of them are being undone; procedure " + std::to_string(undone->root->id.value) +
-            " is the youngest and is parked");
-        park_in_line(core, *undone, why, effects);
-      } else if (Execution* const last = acts ? youngest_of_all(core, cycle) : nullptr) {
-        log("None of them can be undone; procedure " + std::to_string(last->id.value) +
-            " is of the youngest and is parked until an operator acts");
-        give_up_in_line(core, *last, why, effects);
-      } else {
-        log("Nothing ends it by itself");
-      }
+      if (!is_about_to_open(core, cycle)) resolve(core, cycle, effects);
     }
   }
   publisher.perform(effects);
