@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each verb: check under the mutex, number, encode, commit. message_published() is the other end.
+// Each verb checks under the state mutex, numbers and encodes its message, and commits it.
+// message_published() is the other end.
 
 #include "messages.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "audit_row.h"
@@ -29,7 +31,7 @@ std::unique_ptr<MessageCommit> make_commit(EngineCore& core, Execution& to,
     PV2_REQUIRES(core.state_mutex) {
   if (!to.inbox) to.inbox = std::make_unique<Inbox>();
   message->number = to.inbox->next_number++;
-  PV2_ASSERT(message->number != 0, "numbers of messages do not begin anew");
+  PV2_ASSERT(message->number != 0, "numbers of messages do not wrap around");
   message->at = core.clock.wall_now();
   auto commit = std::make_unique<MessageCommit>();
   commit->to = to.id;
@@ -40,7 +42,7 @@ std::unique_ptr<MessageCommit> make_commit(EngineCore& core, Execution& to,
   return commit;
 }
 
-// The audit entry goes with the message that carries the order out.
+// Writes the audit entry of an order into the batch of the message that carries it out.
 void add_entry(AuditEntry entry, Execution& root, MessageCommit& commit) {
   PV2_ASSERT(root.is_root() && root.inbox, "what is ordered is kept with the root");
   PV2_ASSERT(commit.to == root.id, "an order goes with the message to the root");
@@ -51,7 +53,8 @@ void add_entry(AuditEntry entry, Execution& root, MessageCommit& commit) {
   insert_audit(entry, root.id, commit.audit, commit.batch);
 }
 
-// Whether no signal can reach it any more. One that has succeeded and is to be undone may ask.
+// Whether `to` takes no signal any more. A member that has succeeded still takes signals while it
+// is to be undone: its undo may ask for them.
 bool has_ended(Execution& to) {
   if (!is_finished(to.record.state)) return false;
   return to.record.state != ProcedureState::kSuccess || !to.is_undone_with_its_tree() ||
@@ -63,61 +66,82 @@ bool end_is_durable(const Execution& root) {
 }
 
 void wake(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(execution.phase == Phase::kWaiting, "who is woken waits");
+  PV2_ASSERT(execution.phase == Phase::kWaiting, "a procedure that is woken was waiting");
   core.state.timers.cancel(execution);
-  core.flush();  // the record before this one may just have given its locks back
+  core.flush();  // the record before this message may just have given its locks back
   core.queue(execution, execution.holds_locks() ? Disposition::kFront : Disposition::kBack);
+}
+
+std::unique_ptr<InboxMessage> abort_message(AbortOptions options) {
+  auto message = std::make_unique<InboxMessage>();
+  message->kind = InboxMessage::Kind::kAbort;
+  message->who = cut(std::move(options.who), limits::kWhoBytes);
+  message->payload = cut(std::move(options.reason), limits::kWhyBytes);
+  return message;
+}
+
+// The audit entry of an abort that is not the order of an operator.
+AuditEntry entry_of(ProcedureId root, const InboxMessage& abort) {
+  AuditEntry entry;
+  entry.verb = RepairVerb::kFailAndRollBack;
+  entry.procedure = root;
+  entry.who = abort.who;
+  entry.why = abort.payload;
+  return entry;
+}
+
+// How an abort of `target` is answered without a message; nullopt: it is to be sent.
+std::optional<Status> answer_without_message(EngineCore& core, Execution& target, bool is_order)
+    PV2_REQUIRES(core.state_mutex) {
+  if (!target.is_root()) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} is a child; abort its root, {}", name_of(target.id),
+                              name_of(target.root->id)));
+  }
+  if (core.state.aborting.contains(target.id)) return why_not_aborted_anew(target);
+  if (target.inbox && target.inbox->abort() != nullptr && !target.domain.is_parked()) {
+    // It was aborted before and is being undone, which is as good as a second abort. But an order
+    // is only carried out together with its audit entry.
+    return is_order ? why_not_aborted_anew(target) : Status();
+  }
+  if (Status refusal = why_not_abortable(target); !refusal.ok()) return refusal;
+  return std::nullopt;
 }
 
 }  // namespace
 
 void Messages::abort(ProcedureId id, AbortOptions options, Reply<Status> reply,
                      const AuditEntry* entry) {
-  auto message = std::make_unique<InboxMessage>();
-  message->kind = InboxMessage::Kind::kAbort;
-  message->who = cut(std::move(options.who), limits::kWhoBytes);
-  message->payload = cut(std::move(options.reason), limits::kWhyBytes);
-  AuditEntry own;
-  own.verb = RepairVerb::kFailAndRollBack;
-  own.procedure = id;
-  own.who = message->who;
-  own.why = message->payload;
+  auto message = abort_message(std::move(options));
+  const AuditEntry audit = entry != nullptr ? *entry : entry_of(id, *message);
   Effects effects;
-  Status answer;
-  bool live = true;
+  std::optional<Status> answer;
   {
     StateLock lock(core_);
-    Execution* const root = core_.find(id);
-    const auto on_the_way = core_.state.aborting.find(id);
-    live = root != nullptr;
-    answer = core_.unavailable();
-    if (!answer.ok() || !live) {
-    } else if (!root->is_root()) {
-      answer = Status(StatusCode::kInvalidArgument,
-                      name_of(id) + " is a child; abort its root, " + name_of(root->root->id));
-    } else if (on_the_way != core_.state.aborting.end()) {
-      if (entry == nullptr) {
+    Execution* const target = core_.find(id);
+    if (Status stopped = core_.unavailable(); !stopped.ok()) {
+      answer = std::move(stopped);
+    } else if (target != nullptr) {
+      const auto on_the_way = core_.state.aborting.find(id);
+      if (entry == nullptr && on_the_way != core_.state.aborting.end()) {
         on_the_way->second->replies.push_back(std::move(reply));
         return;
       }
-      answer = why_not_aborted_anew(*root);
-    } else if (root->inbox && root->inbox->abort() != nullptr && !root->domain.is_parked()) {
-      // It was aborted before, and is being undone: that is as good as a second abort, but an order
-      // is only carried out together with its audit entry.
-      if (entry != nullptr) answer = why_not_aborted_anew(*root);
-    } else if (answer = why_not_abortable(*root); answer.ok()) {
-      PV2_ASSERT(root->phase != Phase::kInserting, "what is aborted is durable");
-      root->domain.abort_accepted = true;
-      auto commit = make_commit(core_, *root, std::move(message));
-      commit->replies.push_back(std::move(reply));
-      add_entry(entry != nullptr ? *entry : own, *root, *commit);
-      core_.state.aborting.emplace(id, commit.get());
-      effects.commits.push_back(*commit.release());
+      answer = answer_without_message(core_, *target, entry != nullptr);
+      if (!answer) {
+        PV2_ASSERT(target->phase != Phase::kInserting, "what is aborted is durable");
+        target->domain.abort_accepted = true;
+        auto commit = make_commit(core_, *target, std::move(message));
+        commit->replies.push_back(std::move(reply));
+        add_entry(audit, *target, *commit);
+        core_.state.aborting.emplace(id, commit.get());
+        effects.commits.push_back(*commit.release());
+      }
     }
   }
   if (!effects.commits.empty()) return publisher_.perform(effects);
   // NOLINTNEXTLINE(bugprone-use-after-move): moved away only together with a commit
-  effects.reply(std::move(reply), live || !answer.ok() ? answer : results_.why_not_live(id));
+  effects.reply(std::move(reply), answer ? *answer : results_.why_not_live(id));
   publisher_.perform(effects);
 }
 
@@ -125,11 +149,12 @@ Status why_not_aborted_anew(const Execution& root) {
   if (root.domain.is_parked()) return Status();
   if (root.inbox && root.inbox->abort() != nullptr) {
     return Status(StatusCode::kFailedPrecondition,
-                  name_of(root.id) + " was aborted already, and is being undone");
+                  fmt::format("{} was aborted already, and is being undone", name_of(root.id)));
   }
   if (!root.domain.abort_accepted) return Status();
-  return Status(StatusCode::kUnavailable,
-                name_of(root.id) + " is just being aborted; look again, or try again");
+  return Status(
+      StatusCode::kUnavailable,
+      fmt::format("{} is just being aborted; look again, or try again", name_of(root.id)));
 }
 
 Status Messages::why_no_signal(Execution& to, const InboxMessage& signal,
@@ -144,35 +169,34 @@ Status Messages::why_no_signal(Execution& to, const InboxMessage& signal,
   const std::size_t bytes = to.inbox ? to.inbox->signal_bytes : 0;
   const std::size_t signals_max = core_.options.max_signals;
   if (signals < signals_max && bytes + Inbox::size_of(signal) <= bytes_max) return Status();
-  if (Inbox::size_of(signal) > bytes_max) {
+  const std::size_t size = Inbox::size_of(signal);
+  if (size > bytes_max) {
     return Status(StatusCode::kInvalidArgument,
-                  "a signal of " + std::to_string(Inbox::size_of(signal)) +
-                      " bytes is larger than all that " + name_of(to.id) +
-                      " may have (max_signal_bytes " + std::to_string(bytes_max) + ")");
+                  fmt::format("a signal of {} bytes is larger than all that {} may have "
+                              "(max_signal_bytes {})",
+                              size, name_of(to.id), bytes_max));
   }
   return Status(StatusCode::kResourceExhausted,
-                name_of(to.id) + " has " + std::to_string(signals) + " signals with " +
-                    std::to_string(bytes) + " bytes that it has not consumed; with this one of " +
-                    std::to_string(Inbox::size_of(signal)) +
-                    " bytes it would be beyond its limits (max_signals " +
-                    std::to_string(signals_max) + ", max_signal_bytes " +
-                    std::to_string(bytes_max) + ")");
+                fmt::format("{} has {} signals with {} bytes that it has not consumed; with this "
+                            "one of {} bytes it would be beyond its limits (max_signals {}, "
+                            "max_signal_bytes {})",
+                            name_of(to.id), signals, bytes, size, signals_max, bytes_max));
 }
 
 void Messages::signal(ProcedureId id, std::string name, std::string payload, Reply<Status> reply) {
   Effects effects;
   if (name.empty() || name.size() > limits::kSignalNameBytes) {
-    effects.reply(std::move(reply), Status(StatusCode::kInvalidArgument,
-                                           "the name of a signal has 1 to " +
-                                               std::to_string(limits::kSignalNameBytes) +
-                                               " bytes, not " + std::to_string(name.size())));
+    effects.reply(std::move(reply),
+                  Status(StatusCode::kInvalidArgument,
+                         fmt::format("the name of a signal has 1 to {} bytes, not {}",
+                                     limits::kSignalNameBytes, name.size())));
     return publisher_.perform(effects);
   }
   auto message = std::make_unique<InboxMessage>();
   message->kind = InboxMessage::Kind::kSignal;
   message->name = std::move(name);
   message->payload = std::move(payload);
-  // What is stored has to fit into one batch, whatever the options say.
+  // The signals that are kept have to fit into one batch, whatever the options say.
   const std::size_t bytes_max =
       std::min(core_.options.max_signal_bytes, record_bytes_max(core_.store.limits()) / 2);
   Status refused;
@@ -198,43 +222,58 @@ void Messages::signal(ProcedureId id, std::string name, std::string payload, Rep
   publisher_.perform(effects);
 }
 
+namespace {
+
+bool is_abort(const InboxMessage& message) { return message.kind == InboxMessage::Kind::kAbort; }
+
+// The message came too late: its rows are deleted.
+void delete_rows_of(const MessageCommit& commit, Effects& effects) {
+  const InboxMessage& message = *commit.message;
+  auto garbage = std::make_unique<GarbageCommit>();
+  garbage->rows.push_back(inbox_key(commit.to, message.number));
+  if (commit.audit != 0) {
+    garbage->rows.push_back(audit_key(commit.to, commit.audit));
+    if (commit.audited != commit.to) {
+      garbage->rows.push_back(audit_key(commit.audited, commit.audit));
+    }
+  }
+  effects.garbage.push_back(std::move(garbage));
+}
+
+void take_effect(EngineCore& core, Execution& to, std::unique_ptr<InboxMessage> message,
+                 Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(to.inbox != nullptr, "a message was sent to an inbox");
+  PV2_ASSERT(!is_abort(*message) || (to.is_root() && to.inbox->abort() == nullptr),
+             "a root is aborted once, with all its tree");
+  const InboxMessage::Kind kind = message->kind;
+  to.inbox->add(std::move(message));
+  switch (kind) {
+    case InboxMessage::Kind::kAbort:
+      return abort_tree(core, to, effects);
+    case InboxMessage::Kind::kSignal:
+      // While `to` is in flight its next record looks at the inbox; otherwise the signal stays
+      // until a step asks for it.
+      if (to.phase == Phase::kWaiting && to.inbox->has_wanted()) wake(core, to);
+      return;
+  }
+}
+
+}  // namespace
+
 void message_published(EngineCore& core, MessageCommit& commit, Effects& effects) {
   const std::unique_ptr<MessageCommit> owned(&commit);
   PV2_ASSERT(commit.message != nullptr, "what is published is a message");
-  InboxMessage& message = *commit.message;
-  message.sequence = commit.sequence;
-  if (message.kind == InboxMessage::Kind::kAbort) core.state.aborting.erase(commit.to);
+  commit.message->sequence = commit.sequence;
+  const bool aborts = is_abort(*commit.message);
+  if (aborts) core.state.aborting.erase(commit.to);
   Execution* const to = core.find(commit.to);
   Status answer;
-  const bool is_abort = message.kind == InboxMessage::Kind::kAbort;
-  if (to == nullptr || (is_abort ? end_is_durable(*to) : has_ended(*to))) {
+  if (to == nullptr || (aborts ? end_is_durable(*to) : has_ended(*to))) {
     answer = Status(StatusCode::kFailedPrecondition,
-                    name_of(commit.to) + " ended before the message was durable");
-    if (core.keeps_records) {
-      auto garbage = std::make_unique<GarbageCommit>();
-      garbage->rows.push_back(inbox_key(commit.to, message.number));
-      if (commit.audit != 0) {
-        garbage->rows.push_back(audit_key(commit.to, commit.audit));
-        if (commit.audited != commit.to) {
-          garbage->rows.push_back(audit_key(commit.audited, commit.audit));
-        }
-      }
-      effects.garbage.push_back(std::move(garbage));
-    }
+                    fmt::format("{} ended before the message was durable", name_of(commit.to)));
+    if (core.keeps_records) delete_rows_of(commit, effects);
   } else {
-    PV2_ASSERT(to->inbox != nullptr, "who is sent a message has an inbox");
-    PV2_ASSERT(!is_abort || (to->is_root() && to->inbox->abort() == nullptr),
-               "a root is aborted once, with all its tree");
-    to->inbox->add(std::move(commit.message));
-    switch (message.kind) {
-      case InboxMessage::Kind::kAbort:
-        abort_tree(core, *to, effects);
-        break;
-      case InboxMessage::Kind::kSignal:
-        // In flight: looked at when the record is published. Not waiting: it is latched.
-        if (to->phase == Phase::kWaiting && to->inbox->has_wanted()) wake(core, *to);
-        break;
-    }
+    take_effect(core, *to, std::move(commit.message), effects);
   }
   for (Reply<Status>& each : commit.replies) effects.reply(std::move(each), answer);
 }
