@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "admission.h"
+#include "bypass.h"
 #include "chores.h"
 #include "deadlocks.h"
 #include "engine_core.h"

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "blocking_call.h"
+#include "bypass.h"
 #include "check_limits.h"
 #include "engine.h"
 #include "listing.h"

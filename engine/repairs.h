@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Repairs: the orders of operators. Each is checked under the state mutex against a tree that
-// stands still: nobody is in flight where it matters. (An order to end a tree waits until the steps
-// under way are over.) An order becomes one batch: a state record as a step would
-// have written it, and the audit row. From then on it is published like any record, so nothing can
-// be half done. Whoever it concerns counts as in flight until then.
+// Repairs: the orders of operators. Each is planned under the state mutex, against a tree that
+// stands still where it matters (repair_plan.h), and is one atomic batch with its audit row
+// (repair_record.h). An abort is sent as a message instead, and an order to end a tree waits until
+// the steps under way have ended (bypass.h).
 
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,21 +17,19 @@
 
 namespace pv2 {
 
-/// Carries out each WaitingOrder that waits for nobody any more, or says why it cannot be.
-void carry_out_waiting_orders(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex);
-/// None of them is carried out in this run, for the reason `why`.
-void refuse_waiting_orders(EngineCore& core, const Status& why, Effects& effects)
-    PV2_REQUIRES(core.state_mutex);
-
 /// Thread-safe.
 class Repairs {
  public:
   Repairs(EngineCore& core, Publisher& publisher, Results& results, Messages& messages)
       : core_(core), publisher_(publisher), results_(results), messages_(messages) {}
 
+  /// The reply is OK when the order is durable, else why it is refused.
   void repair(ProcedureId id, RepairVerb verb, RepairNote note, Reply<Status> reply);
-  Result<std::vector<std::string>> preview(ProcedureId id, RepairVerb verb);
-  Result<std::vector<AuditEntry>> audit(ProcedureId id);
+  /// What the order would do, a line for each thing; or the refusal that it would get.
+  [[nodiscard]] Result<std::vector<std::string>> preview(ProcedureId id, RepairVerb verb);
+  /// The orders that were carried out in the tree of a root, or about a child; oldest first. Reads
+  /// the store.
+  [[nodiscard]] Result<std::vector<AuditEntry>> audit(ProcedureId id);
 
  private:
   EngineCore& core_;
