@@ -11,14 +11,15 @@
 #include <string>
 #include <utility>
 
+#include "audit_row.h"
 #include "domains.h"
 #include "flight.h"
 #include "inbox_codec.h"
 #include "member_step.h"
 #include "names.h"
 #include "offloads.h"
+#include "procedure_rows.h"
 #include "pv2/engine/limits.h"
-#include "record_codec.h"
 
 namespace pv2 {
 namespace {

@@ -8,15 +8,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "bypass.h"
 #include "audit_row.h"
+#include "bypass.h"
 #include "inbox_codec.h"
 #include "names.h"
 #include "pv2/engine/limits.h"
-#include "row_keys.h"
 #include "repair_plan.h"
 #include "repair_preview.h"
 #include "repair_record.h"
+#include "row_keys.h"
 
 namespace pv2 {
 namespace {

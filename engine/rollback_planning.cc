@@ -10,6 +10,7 @@
 
 #include "domains.h"
 #include "flight.h"
+#include "inbox.h"
 #include "join.h"
 #include "member_step.h"
 #include "procedure_rows.h"
