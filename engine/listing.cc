@@ -22,8 +22,6 @@ namespace {
 constexpr std::size_t kIdsPerPiece = 1024;
 constexpr std::size_t kCopiesPerPiece = 64;
 
-std::string name_of(ProcedureId id) { return "procedure " + std::to_string(id.value); }
-
 // A procedure as its last record says, and what is needed to print its fields.
 struct Published {
   ProcedureInfo info;

@@ -390,7 +390,8 @@ TEST_CASE("a success that an abort takes back is undone after a restart, and has
   if (older) leave_among_live_ones(*engine.disk, id);
   // Behind it lies an order of which nobody has the root.
   RowBatch order;
-  insert_audit({}, {id.value + 1}, 1, order);
+  const ProcedureId gone{id.value + 1};
+  insert_audit({.procedure = gone}, gone, 1, order);
   order.for_each([&](RowOperation, Space space, std::string_view key, std::string_view value) {
     engine.disk->put(space, key, value);
   });
