@@ -11,10 +11,9 @@
 #include "check_limits.h"
 #include "names.h"
 #include "nonce_record.h"
+#include "object_codec.h"
 #include "procedure_rows.h"
-#include "results.h"
 #include "row_keys.h"
-#include "step_run.h"
 #include "waiters.h"
 
 namespace pv2 {

@@ -123,4 +123,9 @@ bool fits(const StoreLimits& limits, const RowBatch& batch) noexcept {
   return batch.operations() <= limits.batch_operations && batch.bytes() <= limits.batch_bytes;
 }
 
+Status bounded(Status error) {
+  if (error.message().size() <= limits::kErrorBytes) return error;
+  return Status(error.code(), shortened(error.message(), limits::kErrorBytes));
+}
+
 }  // namespace pv2

@@ -41,4 +41,8 @@ struct ExecutorOptions;
 /// For messages: the first `shown` bytes of a string that may be long, and dots for the rest.
 [[nodiscard]] std::string shortened(std::string_view text, std::size_t shown = 64);
 
+/// The error as it is recorded: its message is cut at limits::kErrorBytes, because every later
+/// record of its procedure repeats it.
+[[nodiscard]] Status bounded(Status error);
+
 }  // namespace pv2

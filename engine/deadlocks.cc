@@ -14,9 +14,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "check_limits.h"
 #include "names.h"
 #include "procedure_rows.h"
-#include "step_run.h"
 #include "tree.h"
 
 namespace pv2 {

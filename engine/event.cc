@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whoever subscribes either sees the event set or is on the list when it is set: both happen under
-// its mutex, so no wake is lost. Slots are completed after that was released, as a completion wakes
-// its procedure.
+// A slot that subscribes either sees that the event is set, or is on the list when it is set: both
+// happen under the mutex of the event, so no wake is lost. Slots are completed after that mutex was
+// released, because a completion wakes its procedure, which takes other locks.
 
 #include "pv2/engine/event.h"
 
@@ -33,11 +33,11 @@ class Event::State {
     MutexLock lock(event_mutex_);
     return set_;
   }
-  /// False: it is set, and `slot` need not wait.
+  /// False: the event is set, and `slot` need not wait.
   bool wait(const std::shared_ptr<EventSlot>& slot) PV2_EXCLUDES(event_mutex_) {
     MutexLock lock(event_mutex_);
     if (set_) return false;
-    if (waiters_.size() >= look_at_) {  // those whose procedures went on, by a deadline perhaps
+    if (waiters_.size() >= look_at_) {  // drops slots whose procedures do not wait any more
       std::erase_if(waiters_, [](const auto& waiter) { return waiter.expired(); });
       look_at_ = std::max(kFew, 2 * waiters_.size());
     }
@@ -50,7 +50,7 @@ class Event::State {
 
   mutable Mutex event_mutex_;
   bool set_ PV2_GUARDED_BY(event_mutex_) = false;
-  // Not owned: a procedure that no longer waits lets go of its slot.
+  // Not owned: a procedure that does not wait any more destroys its slot.
   std::vector<std::weak_ptr<EventSlot>> waiters_ PV2_GUARDED_BY(event_mutex_);
   std::size_t look_at_ PV2_GUARDED_BY(event_mutex_) = kFew;
 };

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "circles.h"
+#include "members_at_work.h"
 #include "names.h"
-#include "offloads.h"
 #include "tree.h"
 #include "wait_reasons.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one door into user code: whatever it throws comes out as a Status that names where it was
-// thrown.
+// guarded(): the one door into user code. Whatever user code throws comes out as a Status that
+// names the place where it was thrown.
 
 #pragma once
 
@@ -15,8 +15,8 @@
 
 namespace pv2 {
 
-/// Calls `code`; `name` is asked for the place's name only when it throws. Result<T>, or Status for
-/// void and Status.
+/// Calls `code`. Returns Result<T>, or Status if `code` returns void or Status. `name` makes the
+/// name of the place; it is called only when `code` throws. Call it without a lock.
 template <class Name, class Code>
 auto guarded(Name&& name, Code&& code) ->
     typename internal::OffloadValue<std::invoke_result_t<Code>>::type {

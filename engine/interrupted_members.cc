@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From candidates to ranges: a range goes on over every id that is no candidate, and ends before
+// From candidates to ranges: a range extends over every id that is no candidate, and ends before
 // the next candidate that was not interrupted.
 
 #include "interrupted_members.h"
@@ -13,17 +13,38 @@
 #include <utility>
 
 namespace pv2 {
+namespace {
+
+using Range = InterruptedMembers::Range;
+
+// Joins ranges until there are few enough. Of the gaps between them those with the most members
+// stay.
+std::vector<Range> joined_over_small(const std::vector<Range>& ranges,
+                                     const std::vector<std::size_t>& gaps) {
+  PV2_ASSERT(gaps.size() + 1 == ranges.size(), "a gap lies between two ranges");
+  constexpr std::size_t kGapsMax = InterruptedMembers::kRangesMax - 1;
+  std::vector<std::size_t> widest = gaps;
+  std::nth_element(widest.begin(), widest.begin() + kGapsMax, widest.end(), std::greater<>());
+  const std::size_t limit = widest[kGapsMax];  // at most kGapsMax gaps are wider than this
+  std::vector<Range> joined{ranges.front()};
+  for (std::size_t i = 1; i < ranges.size(); ++i) {
+    gaps[i - 1] > limit ? joined.push_back(ranges[i]) : void(joined.back().last = ranges[i].last);
+  }
+  return joined;
+}
+
+}  // namespace
 
 InterruptedMembers::InterruptedMembers(std::vector<Candidate> candidates) {
   std::sort(candidates.begin(), candidates.end(),
             [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
-  std::vector<std::size_t> between;  // before each range but the first: who was not interrupted
+  std::vector<std::size_t> gaps;  // before each range but the first: candidates not interrupted
   std::size_t others = 0;
   for (const Candidate& candidate : candidates) {
     if (!candidate.interrupted) {
       ++others;
     } else if (ranges_.empty() || others != 0) {
-      if (!ranges_.empty()) between.push_back(others);
+      if (!ranges_.empty()) gaps.push_back(others);
       ranges_.push_back({candidate.id, candidate.id});
       others = 0;
     } else {
@@ -31,18 +52,7 @@ InterruptedMembers::InterruptedMembers(std::vector<Candidate> candidates) {
       ranges_.back().last = candidate.id;
     }
   }
-  if (ranges_.size() <= kRangesMax) return;
-  // The gaps with the most members stay.
-  std::vector<std::size_t> widest = between;
-  std::nth_element(widest.begin(), widest.begin() + (kRangesMax - 1), widest.end(),
-                   std::greater<>());
-  const std::size_t limit = widest[kRangesMax - 1];  // at most kRangesMax - 1 are wider than this
-  std::vector<Range> joined{ranges_.front()};
-  for (std::size_t i = 1; i < ranges_.size(); ++i) {
-    between[i - 1] > limit ? joined.push_back(ranges_[i])
-                           : void(joined.back().last = ranges_[i].last);
-  }
-  ranges_ = std::move(joined);
+  if (ranges_.size() > kRangesMax) ranges_ = joined_over_small(ranges_, gaps);
   PV2_ASSERT(ranges_.size() <= kRangesMax, "the ranges of a record are bounded");
 }
 

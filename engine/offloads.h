@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Offloads: starts offloaded work, runs it on the pool, and does what its procedure waited with
-// until its end. The rule: a member does not leave while it has work outstanding. So
-//
-//   - it counts as in flight, and the rollback of its tree begins when its work has ended;
-//   - the record after which it would leave (its success, the end of an undo) is held back, and
-//     goes to the store when the work has ended;
-//   - a lock that it would give back in a wait or a back-off is given back when the work has ended.
+// Offloads: starts offloaded work, runs it on the pool, tells it to stop, and holds back the record
+// after which its procedure would leave (its success, the end of an undo): that record goes to the
+// store when the work has ended. What else waits for the work is in members_at_work.h.
 //
 // Work is outstanding from offload() until the callable has returned and was destroyed.
 
@@ -20,65 +16,46 @@
 #include "engine_core.h"
 #include "outstanding_work.h"
 #include "publisher.h"
-#include "tree_walk.h"
 
 namespace pv2 {
-
-/// Whether it has work that has not ended.
-[[nodiscard]] inline bool has_work(const Execution& execution) noexcept {
-  return execution.work != nullptr && !execution.work->pieces.empty();
-}
-
-/// Whether a procedure may still hold locks that it kept for its work.
-enum class Kept : std::uint8_t { kNo, kMaybe };
-
-/// Of the domain of `head` and of those within it, whoever has such work.
-template <class Visit>
-void for_each_at_work(Execution& head, Visit visit) {
-  (void)find_within(head.root->domain.at_work, head, [&](Execution& member) {
-    PV2_ASSERT(has_work(member), "who is said to have work outstanding has some");
-    visit(member);
-    return false;
-  });
-}
-
-/// Its last work has ended, or a run of a step was published after which it stays: locks that it
-/// kept only for its work are given back if that has ended.
-void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effects& effects)
-    PV2_REQUIRES(core.state_mutex);
-
-/// An order that ends what is under its head is durable. True: somebody of it has work outstanding,
-/// and the order is kept until that has ended.
-[[nodiscard]] bool waits_for_work(StepCommit& last_order);
 
 /// Thread-safe.
 class Offloads {
  public:
   Offloads(EngineCore& core, Publisher& publisher) : core_(core), publisher_(publisher) {}
 
-  /// Whether work for this place may start now. If not, the step is woken when it may be so.
+  /// Whether work for this place may start now. If not, the step is woken when it may.
   bool may_start(Execution& execution, const PlaceOfWork& place) PV2_EXCLUDES(core_.state_mutex);
-  /// Gives a piece to the pool; why not, if there are too many. By whoever has it in flight.
+  /// Gives a piece of work to the pool. kResourceExhausted: the procedure has too many. Called by
+  /// the worker that has the procedure in flight.
   Status start(Execution& execution, const PlaceOfWork& place,
                std::unique_ptr<internal::OffloadedWork> work) PV2_EXCLUDES(core_.state_mutex);
-  /// Keeps the record of a run if its procedure would leave with it while work is outstanding; it
-  /// is moved away then.
+  /// Takes the record of a run, and keeps it until the work has ended, if its procedure would leave
+  /// with it while work is outstanding.
   void hold_back(std::unique_ptr<StepCommit>& commit) PV2_EXCLUDES(core_.state_mutex);
-  /// Nobody will take the values of what this visit has outstanding any more.
+  /// Nobody takes the values any more of the work that this visit has outstanding: that work is
+  /// told to stop.
   void stop(Execution& execution, const PlaceOfWork& visit) PV2_EXCLUDES(core_.state_mutex);
-  /// Has those told that are to stop, on the pool.
+  /// Has the pool tell the work that is noted in EngineState::work_to_stop.
   void tell_later() PV2_EXCLUDES(core_.state_mutex);
-  /// The executor stops: so is what runs and what will.
+  /// The executor stops: tells the work that runs, and the work that will run.
   void stop_all() PV2_EXCLUDES(running_mutex_);
 
-  /// What runs now, in the order in which it began.
+  /// The work that runs now, in the order in which it began.
   [[nodiscard]] std::vector<std::shared_ptr<PieceOfWork>> running() const
       PV2_EXCLUDES(running_mutex_);
 
  private:
+  [[nodiscard]] std::shared_ptr<PieceOfWork> make_piece(
+      const Execution& execution, const PlaceOfWork& place,
+      std::unique_ptr<internal::OffloadedWork> work) const;
+  [[nodiscard]] Status add(Execution& execution, const std::shared_ptr<PieceOfWork>& piece)
+      PV2_EXCLUDES(core_.state_mutex);
   void run(const std::shared_ptr<PieceOfWork>& piece);
   void tell();
   void ended(PieceOfWork& piece);
+  [[nodiscard]] std::unique_ptr<StepCommit> last_ended(Execution& execution, Effects& effects)
+      PV2_REQUIRES(core_.state_mutex);
 
   EngineCore& core_;
   Publisher& publisher_;

@@ -13,10 +13,10 @@
 #include "audit_row.h"
 #include "header_codec.h"
 #include "inbox_codec.h"
+#include "object_codec.h"
 #include "row_keys.h"
 #include "row_parts.h"
 #include "state_codec.h"
-#include "step_run.h"
 #include "stored_result.h"
 
 namespace pv2 {

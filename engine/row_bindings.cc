@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A host has a few prefixes, so they are looked through one by one. What a procedure itself asks
-// for it holds while it runs; of its ancestors only their records tell.
+// A host has a few prefixes, so they are compared one by one. A procedure that runs holds all the
+// locks it asks for. Whether an ancestor holds its locks is in the record of that ancestor.
 
 #include "row_bindings.h"
 

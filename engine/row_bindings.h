@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Row bindings: which lock key guards which rows of the host, and whether a procedure that runs
-// holds it. Who may not write is told so by StepRun.
+// holds that key. What a step is told that may not write a row is in RowChanges.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace pv2 {
 
-/// Whether each has a prefix, and no prefix is bound twice.
+/// OK if every binding has a prefix and no prefix is bound twice; else kInvalidArgument.
 [[nodiscard]] Status check_row_bindings(std::span<const RowBinding> bindings);
 
 /// The binding with the longest prefix of `row`, or null.

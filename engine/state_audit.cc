@@ -14,9 +14,9 @@
 #include "engine.h"
 #include "member_audit.h"
 #include "names.h"
-#include "offloads.h"
 #include "pv2/engine/procedure_executor.h"
 #include "table_audit.h"
+#include "tree.h"
 
 namespace pv2 {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lock order: core_mutex_, then the state mutex, then the scheduler's.
+// Lock order: core_mutex_, then the state mutex, then the scheduler's. core_mutex_ is held during a
+// wake, so close() returns only when no wake is in the engine.
 
 #include "wake_port.h"
 

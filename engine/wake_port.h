@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WakePort: how completions reach the engine, and how they are kept from reaching one that is gone.
-// A wake only sets a bit or queues the procedure; it runs nothing. A wake for an older wait is
-// dropped.
+// WakePort: the door through which completions reach the engine. Completions may outlive the
+// engine; a closed port drops their wakes. A wake only sets a bit or queues the procedure; it runs
+// no step. A wake for an older wait is dropped.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace pv2 {
 
-/// Thread-safe. Held by every completion that is still out in the world.
+/// Thread-safe. Shared by the engine and by every completion that a step has handed out.
 class WakePort final : public WakeTarget {
  public:
   explicit WakePort(EngineCore& core) : core_(&core) {}

@@ -21,12 +21,12 @@
 namespace pv2 {
 namespace {
 
-// How long an idle worker sleeps before it looks again; a wake ends it at once.
+// How long an idle worker sleeps before it looks again; a wake ends the sleep at once.
 constexpr std::chrono::milliseconds kPatience{1000};
 
-// Makes a lock grant durable that the scheduler gave while the procedure was queued.
+// Fills the record that makes a lock grant durable, which the scheduler gave to a queued procedure.
 void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit) {
-  PV2_ASSERT(execution.holds_locks(), "what is granted is held");
+  PV2_ASSERT(execution.holds_locks(), "a procedure that was granted its locks holds them");
   commit.kind = StepCommit::Kind::kGrant;
   Transition& same = commit.next;
   same = as_it_is(core, execution);
@@ -80,7 +80,7 @@ void Workers::work(std::size_t index, Work work) {
   }
 }
 
-// The mark comes before the poll: what becomes urgent in between is seen before the second step.
+// lifts() is read before the poll: what becomes urgent in between is seen before the second step.
 bool Workers::poll(const Worker& worker, std::chrono::milliseconds patience, Polled& polled) {
   polled.lifts = core_.scheduler.lifts();
   polled.count = worker.work == Work::kTop ? core_.scheduler.poll_top(polled.entries, patience)
@@ -92,9 +92,9 @@ std::atomic<std::size_t>& Workers::idle_count(Work work) noexcept {
   return work == Work::kTop ? core_.idle_reserved : core_.idle_workers;
 }
 
-// A worker adds to its run, then reads the idle counts; an idle worker counts itself
-// before he looks at the runs. So either the one sees the other or the other way round, and what is
-// added to a run while somebody sleeps is followed by a nudge.
+// A worker adds to its run, then reads the idle counts; an idle worker counts itself, then looks at
+// the runs. So at least one of the two sees the other, and whatever is added to a run while a
+// worker sleeps is followed by a nudge.
 bool Workers::idle(Worker& worker, Polled& polled) {
   idle_count(worker.work).fetch_add(1);
   if (help_out(worker)) return true;
@@ -104,8 +104,8 @@ bool Workers::idle(Worker& worker, Polled& polled) {
   return found;
 }
 
-// What the committer has left to somebody idle comes before anything that may take long. To those
-// that are reserved it leaves nothing.
+// The committer may have left a long list to an idle worker: that is published before anything that
+// may take long. It leaves nothing to reserved workers.
 void Workers::cease_to_be_idle(const Worker& worker) {
   idle_count(worker.work).fetch_sub(1);
   if (worker.work == Work::kAny) publisher_.publish_committed();
@@ -131,9 +131,10 @@ bool Workers::help_out(Worker& worker) {
   return false;
 }
 
-// Something of a higher class began to wait for what is in somebody's run, perhaps behind a step
-// that takes long: all that waits in the runs goes back, and so becomes work of the top, or not.
-// What has ended in them is handed over: it may have been the holder's last step.
+// Work of a higher class has begun to wait for a procedure that is in the run of a worker, perhaps
+// behind a step that takes long. So all procedures that wait in the runs go back to the scheduler,
+// which knows which of them are work of the top classes now. The records in the runs are handed
+// over: the last step of a lock's holder may be among them.
 bool Workers::look_through_runs(Worker& worker) {
   const std::uint64_t lifts = core_.scheduler.lifts();
   if (std::exchange(worker.looked_through, lifts) == lifts) return false;
@@ -155,7 +156,7 @@ Workers::Round Workers::run_once(std::size_t max_steps, Random& random) {
                                       std::chrono::milliseconds(0));
   if (polled.count == 0) return {};
   Worker host = worker(0, random, Work::kAny);
-  // A step may run the engine itself where it has no threads: then this is a run within a run.
+  // Where the engine has no threads a step may run the engine: then this is a run within a run.
   WorkerRun inner;
   if (host.run->is_active()) host.run = &inner;
   return {take_and_run(polled, host), true};
@@ -169,7 +170,7 @@ std::size_t Workers::take_and_run(Polled& polled, const Worker& worker) {
   return run(taken, worker);
 }
 
-// Returns how many steps began.
+// Returns how many steps have begun.
 std::size_t Workers::run(Taken& taken, const Worker& worker) {
   worker.run->fill(std::span(taken.jobs).first(taken.count), taken.marks, taken.work);
   std::size_t steps = 0;
@@ -179,7 +180,7 @@ std::size_t Workers::run(Taken& taken, const Worker& worker) {
     WorkerRun::Next next =
         worker.run->next(std::exchange(ended, nullptr), recalls, core_.scheduler);
     if (next.recalled || next.overtaken) {
-      // A tree that has failed also waits for what has ended in this run.
+      // The rollback of a tree that has failed waits for the records in this run, too.
       hand_over(worker.run->take_finished());
       call_back(*worker.run, next.overtaken ? Which::kAll : Which::kForbidden);
       continue;
@@ -223,47 +224,61 @@ void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
     taken.marks = {core_.recalls.load(std::memory_order_relaxed), polled.lifts};
     for (SchedulerEntry* entry : std::span(polled.entries).first(polled.count)) {
       auto& execution = static_cast<Execution&>(*entry);
-      if (execution.phase == Phase::kDropping) {
-        execution.phase.move_to(Phase::kIdle);
-        if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
-        left_flight(core_, execution, effects);
-        continue;
-      }
-      PV2_ASSERT(execution.phase == Phase::kQueued, "what is polled was queued");
-      if (halted) continue;  // it stays as its last record says
-      const bool failed =
-          failing_domain(execution) != nullptr || execution.root->domain.failing != nullptr;
-      if (failed && execution.turn.step == 0) {  // and whoever stops its members comes to it yet
-        execution.phase.move_to(Phase::kIdle);
-        if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
-        core_.abandon_waits(execution);
-        continue;
-      }
-      if (makes_way_for_order(execution)) {
-        execution.phase.move_to(Phase::kIdle);
-        if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
-        put_turn_back(core_, execution);
-        continue;
-      }
-      if (execution.root->domain.abort_accepted && stands_before_no_return(execution)) {
-        execution.phase.move_to(Phase::kWaiting);  // for the abort, which ends all its waits
-        if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
-        continue;
-      }
-      PV2_ASSERT(!execution.root->domain.is_stopped() || execution.turn.step != 0,
-                 "what is queued in a tree that failed has its turn to be undone");
-      PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer, "who is taken waits for no time");
+      carry_out(fate_of(execution, halted), execution, taken, effects);
+    }
+  }
+}
+
+Workers::Fate Workers::fate_of(Execution& execution, bool halted) {
+  const Domain& tree = execution.root->domain;
+  if (execution.phase == Phase::kDropping) return Fate::kLeaves;
+  PV2_ASSERT(execution.phase == Phase::kQueued, "a procedure that is polled was queued");
+  if (halted) return Fate::kStays;
+  const bool failed = failing_domain(execution) != nullptr || tree.failing != nullptr;
+  if (failed && execution.turn.step == 0) return Fate::kStopped;
+  if (makes_way_for_order(execution)) return Fate::kMakesWay;
+  if (tree.abort_accepted && stands_before_no_return(execution)) return Fate::kWaitsForAbort;
+  PV2_ASSERT(!tree.is_stopped() || execution.turn.step != 0,
+             "a procedure that is queued in a tree that failed has its turn to be undone");
+  return Fate::kTaken;
+}
+
+void Workers::carry_out(Fate fate, Execution& execution, Taken& taken, Effects& effects) {
+  switch (fate) {
+    case Fate::kTaken:
+      PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer,
+                 "a procedure that is taken waits for no time");
       PV2_ASSERT(taken.count < kRun, "no more is taken than was polled");
       execution.phase.move_to(Phase::kInFlight);
       execution.wait.wake_pending = false;
       enter_flight(execution);
       taken.jobs[taken.count++] = {&execution, core_.state.spare_steps.take().release()};
-    }
+      return;
+    case Fate::kLeaves:
+      do_not_begin(execution, Phase::kIdle);
+      return left_flight(core_, execution, effects);
+    case Fate::kStays:
+      return;
+    case Fate::kStopped:  // the work that stops the members of the domain comes to it later
+      do_not_begin(execution, Phase::kIdle);
+      return core_.abandon_waits(execution);
+    case Fate::kMakesWay:
+      do_not_begin(execution, Phase::kIdle);
+      return put_turn_back(core_, execution);
+    case Fate::kWaitsForAbort:  // the abort ends all waits
+      return do_not_begin(execution, Phase::kWaiting);
   }
 }
 
-// Under the state mutex a job is in its run or nowhere: whoever looks for it there finds it. Counts
-// of flight go down when all is settled, as the last one may begin a rollback.
+// A grant that came with the poll is in no record yet, so the locks go back at once.
+void Workers::do_not_begin(Execution& execution, Phase phase) {
+  execution.phase.move_to(phase);
+  if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
+}
+
+// Under the state mutex a job is in its run or nowhere, so a thread that looks for it in the runs
+// finds it. The jobs leave flight after all of them are settled, because the last one may begin a
+// rollback.
 bool Workers::call_back(WorkerRun& run, Which which) {
   std::array<StepJob, kRun> jobs;
   std::size_t count = 0;
@@ -275,17 +290,8 @@ bool Workers::call_back(WorkerRun& run, Which which) {
       return which == Which::kForbidden && !halted && may_begin(execution);
     };
     count = run.sift(jobs, core_.recalls.load(std::memory_order_relaxed), stays);
-    for (std::size_t i = count; i-- > 0;) {  // of those that are returned the last stands first
-      Execution& execution = *jobs[i].execution;
-      PV2_ASSERT(execution.phase == Phase::kInFlight, "what is called back was taken");
-      core_.state.spare_steps.give_back(std::unique_ptr<StepCommit>(jobs[i].commit));
-      if (!may_begin(execution)) {
-        drop_from_flight(core_, execution);
-        continue;
-      }
-      execution.phase.move_to(Phase::kQueued);
-      if (!halted) core_.settle(execution, Disposition::kReturn);
-    }
+    // Backwards: of the entries that are returned to the scheduler the last one stands first.
+    for (std::size_t i = count; i-- > 0;) put_back(jobs[i], halted);
     core_.flush();
     for (const StepJob& job : std::span(jobs).first(count)) {
       left_flight(core_, *job.execution, effects);
@@ -295,12 +301,21 @@ bool Workers::call_back(WorkerRun& run, Which which) {
   return count != 0;
 }
 
+void Workers::put_back(const StepJob& job, bool halted) {
+  Execution& execution = *job.execution;
+  PV2_ASSERT(execution.phase == Phase::kInFlight, "a procedure that is called back was taken");
+  core_.state.spare_steps.give_back(std::unique_ptr<StepCommit>(job.commit));
+  if (!may_begin(execution)) return drop_from_flight(core_, execution);
+  execution.phase.move_to(Phase::kQueued);
+  if (!halted) core_.settle(execution, Disposition::kReturn);
+}
+
 StepCommit* Workers::run_step(StepJob job, const Worker& worker) {
   Execution& execution = *job.execution;
   std::unique_ptr<StepCommit> owned(job.commit);
   StepCommit& commit = *owned;
   PV2_ASSERT(execution.phase == Phase::kInFlight, "a step that runs was taken by a worker");
-  PV2_ASSERT(execution.type != nullptr, "only what this program knows runs");
+  PV2_ASSERT(execution.type != nullptr, "only types that this program knows run");
   PV2_ASSERT(execution.holds_locks(), "a step that runs holds its locks");
   commit.execution = &execution;
   if (execution.granted_by_poll() && core_.keeps_records) {
@@ -309,20 +324,25 @@ StepCommit* Workers::run_step(StepJob job, const Worker& worker) {
   }
   StepRun step(core_, execution, commit, worker.random, wake_target_);
   worker.activity.begin(execution.id, *execution.type, step.step(), step.is_undo(), step.now());
-  const bool made = step.run();
+  const Status ran = step.run();
   worker.activity.end();
-  if (made && execution.work) core_.offloads->hold_back(owned);
-  if (made) return owned.release();
+  if (!ran.ok()) {
+    quarantine(execution, ran);
+    return nullptr;
+  }
+  if (execution.work) core_.offloads->hold_back(owned);
+  return owned.release();
+}
 
+void Workers::quarantine(Execution& execution, const Status& why) {
   Effects effects;
   {
     StateLock lock(core_);
     execution.phase.move_to(Phase::kIdle);
-    quarantine_tree(core_, *execution.root, step.error(), effects);
+    quarantine_tree(core_, *execution.root, why, effects);
     left_flight(core_, execution, effects);
   }
   publisher_.perform(effects);
-  return nullptr;
 }
 
 void Workers::bury() {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "step_run.h"
+#include "backoff.h"
 #include "support/engine_world.h"
 
 namespace pv2::testing::clock_jump_test {

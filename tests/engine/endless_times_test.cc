@@ -7,7 +7,7 @@
 #include <latch>
 #include <thread>
 
-#include "step_run.h"
+#include "backoff.h"
 #include "support/engine_world.h"
 
 namespace pv2::testing::endless_times_test {

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Backoff: how long a step waits before it is tried again, and which failures the host hears of. It
+// knows numbers only: no procedure, no clock.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/random.h>
+
+#include <cstdint>
+
+#include "pv2/engine/procedure_executor.h"
+
+namespace pv2 {
+
+/// The delay before attempt `attempt` + 1: base * 2^(attempt - 1), at most cap, plus jitter.
+[[nodiscard]] Duration backoff_delay(const RetryPolicy& policy, std::uint32_t attempt,
+                                     Random& random);
+
+/// Whether the host is told when this attempt fails: the 10th, 20th, 40th, 80th and so on. A
+/// passing fault has usually ended before the 10th; a lasting one is told ever more rarely.
+[[nodiscard]] bool is_told_of(std::uint32_t attempt) noexcept;
+
+}  // namespace pv2
