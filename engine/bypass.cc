@@ -12,6 +12,7 @@
 
 #include "domains.h"
 #include "failure.h"
+#include "members_at_work.h"
 #include "names.h"
 #include "offloads.h"
 #include "repair_record.h"

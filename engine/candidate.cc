@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "check_limits.h"
-#include "step_run.h"
+#include "object_codec.h"
 
 namespace pv2 {
 namespace {

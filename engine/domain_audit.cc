@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "members_at_work.h"
 #include "offloads.h"
 #include "tree.h"
 

@@ -10,6 +10,7 @@
 
 #include "domains.h"
 #include "join.h"
+#include "members_at_work.h"
 #include "offloads.h"
 #include "results.h"
 #include "tree_walk.h"

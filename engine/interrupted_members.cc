@@ -12,6 +12,8 @@
 #include <iterator>
 #include <utility>
 
+#include "check_limits.h"
+
 namespace pv2 {
 namespace {
 

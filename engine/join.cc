@@ -11,6 +11,7 @@
 #include "domains.h"
 #include "flight.h"
 #include "member_step.h"
+#include "members_at_work.h"
 #include "offloads.h"
 #include "procedure_rows.h"
 #include "tree_walk.h"

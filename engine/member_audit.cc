@@ -9,6 +9,7 @@
 #include <string>
 
 #include "domain_audit.h"
+#include "members_at_work.h"
 #include "offloads.h"
 #include "tree.h"
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "record_codec.h"
+#include "procedure_rows.h"
 #include "tree.h"
 
 namespace pv2 {

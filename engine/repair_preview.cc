@@ -14,6 +14,7 @@
 #include "domains.h"
 #include "failure.h"
 #include "member_step.h"
+#include "members_at_work.h"
 #include "messages.h"
 #include "names.h"
 #include "offloads.h"

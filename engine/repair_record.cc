@@ -16,6 +16,7 @@
 #include "flight.h"
 #include "inbox_codec.h"
 #include "member_step.h"
+#include "members_at_work.h"
 #include "names.h"
 #include "offloads.h"
 #include "procedure_rows.h"

@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "members_at_work.h"
 #include "names.h"
 #include "offloads.h"
 

@@ -12,6 +12,7 @@
 #include "flight.h"
 #include "join.h"
 #include "member_step.h"
+#include "members_at_work.h"
 #include "offloads.h"
 #include "tree_walk.h"
 #include "tree_works.h"

@@ -12,8 +12,9 @@
 #include <utility>
 
 #include "check_limits.h"
+#include "members_at_work.h"
 #include "object_codec.h"
-#include "record_codec.h"
+#include "procedure_rows.h"
 
 namespace pv2 {
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine_core.h"
+#include "members_at_work.h"
 #include "offloads.h"
 #include "tree.h"
 

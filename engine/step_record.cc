@@ -12,7 +12,9 @@
 #include "backoff.h"
 #include "check_limits.h"
 #include "guard.h"
-#include "record_codec.h"
+#include "members_at_work.h"
+#include "procedure_rows.h"
+#include "row_keys.h"
 
 namespace pv2 {
 

@@ -24,8 +24,8 @@ Status SubmittedRoots::adopt() {
     const auto refused = std::make_shared<Status>();
     auto insert = frame_.core.admission->reserve_for_step(
         submitting.type, std::move(submitting.object), std::move(submitting.options),
-        {.answer = [refused](const Result<Submitted>& result) { *refused = result.status(); },
-         .on_pool = false,
+        {.reply = {[refused](const Result<Submitted>& result) { *refused = result.status(); },
+                   ReplyOn::kHere},
          .step = &frame_.execution});
     if (insert) {
       insert->batch.for_each(

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "members_at_work.h"
 #include "offloads.h"
 #include "tree.h"
 #include "tree_walk.h"
