@@ -15,11 +15,11 @@
 #include <utility>
 
 #include "commit_narrator.h"
-#include "looks.h"
+#include "model/looks.h"
 #include "pv2/testing/fault_store.h"
 #include "pv2/testing/listing_words.h"
 #include "restart_check.h"
-#include "state_audit.h"
+#include "watch/state_audit.h"
 
 namespace pv2::testing {
 namespace {

@@ -3,7 +3,7 @@
 // RestartCheck: keeps what an executor knew of everything that it had made durable, and checks that
 // the next executor on the same store knows the same. Every persisted field is compared; the first
 // that differs is reported in words: the procedure, the field, both values. Which fields there are,
-// and what is volatile by design, is in engine/persisted_image.h.
+// and what is volatile by design, is in engine/watch/persisted_image.h.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 #include <set>
 #include <string>
 
-#include "persisted_image.h"
+#include "watch/persisted_image.h"
 
 namespace pv2::testing {
 

@@ -15,11 +15,11 @@
 #include <thread>
 #include <utility>
 
-#include "looks.h"
-#include "persisted_image.h"
+#include "model/looks.h"
 #include "pv2/testing/listing_words.h"
-#include "row_keys.h"
-#include "state_audit.h"
+#include "records/row_keys.h"
+#include "watch/persisted_image.h"
+#include "watch/state_audit.h"
 
 namespace pv2::testing {
 namespace {

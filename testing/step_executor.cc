@@ -8,7 +8,7 @@
 #include <pv2/engine/inspection.h>
 
 #include "pv2/testing/listing_words.h"
-#include "state_audit.h"
+#include "watch/state_audit.h"
 
 namespace pv2::testing {
 

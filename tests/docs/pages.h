@@ -6,7 +6,7 @@
 //
 // A snippet is a block fenced as ```cpp below a comment that says where its text lives:
 //
-//     <!-- from tests/engine/life_of_a_procedure_test.cc region submit -->
+//     <!-- from tests/engine/executor/life_of_a_procedure_test.cc region submit -->
 //     <!-- from examples/hello_job.cc -->                    the whole file below its first comment
 //     <!-- not compiled: why -->
 //

@@ -106,7 +106,7 @@ TEST_CASE("a snippet, a region, a link and a file name are found where they are"
   CHECK(pv2::docs::without_first_comment("// A first\n// comment.\n\nint a;\n\n") == "int a;\n");
 
   const std::string page =
-      "See [there](a/b.md#c), [the web](https://x.org/y) and `engine/tree.cc`.\n"
+      "See [there](a/b.md#c), [the web](https://x.org/y) and `engine/tree/ending.cc`.\n"
       "<!-- from x.cc region two -->\n```cpp\nint b;\n```\n"
       "<!-- not compiled: a sketch -->\n```cpp\nint c;\n```\n"
       "```sh\nls `a/b.cc`\n```\n```cpp\nint d;\n```\n";
@@ -124,5 +124,5 @@ TEST_CASE("a snippet, a region, a link and a file name are found where they are"
   CHECK(links[0].target == "a/b.md");
   const auto named = pv2::docs::find_named_files(page);
   REQUIRE(named.size() == 1);
-  CHECK(named[0].target == "engine/tree.cc");
+  CHECK(named[0].target == "engine/tree/ending.cc");
 }

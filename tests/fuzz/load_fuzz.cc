@@ -23,10 +23,10 @@
 #include <utility>
 #include <vector>
 
-#include "header_codec.h"
 #include "pv2/base/assert.h"
 #include "pv2/base/frame.h"
-#include "row_keys.h"
+#include "records/header_codec.h"
+#include "records/row_keys.h"
 #include "support/all_rows.h"
 #include "support/scripted_job.h"
 

@@ -12,17 +12,17 @@
 #include <string>
 #include <string_view>
 
-#include "audit_row.h"
-#include "header_codec.h"
-#include "inbox_codec.h"
-#include "limit_row.h"
-#include "nonce_record.h"
 #include "pv2/base/assert.h"
 #include "pv2/base/frame.h"
-#include "row_keys.h"
-#include "row_parts.h"
-#include "state_codec.h"
-#include "watermark.h"
+#include "records/audit_row.h"
+#include "records/header_codec.h"
+#include "records/inbox_codec.h"
+#include "records/limit_row.h"
+#include "records/nonce_record.h"
+#include "records/row_keys.h"
+#include "records/row_parts.h"
+#include "records/state_codec.h"
+#include "records/watermark.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <pv2/base/frame.h>
 #include <pv2/store/memory_procedure_store.h>
 
-#include "row_keys.h"
-#include "row_parts.h"
+#include "records/row_keys.h"
+#include "records/row_parts.h"
 #include "support/catch.h"
 
 namespace pv2::testing {

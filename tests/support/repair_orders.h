@@ -5,7 +5,7 @@
 
 #pragma once
 
-#include "row_keys.h"
+#include "records/row_keys.h"
 #include "support/engine_world.h"
 #include "support/rows_in_store.h"
 

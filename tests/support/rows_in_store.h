@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-#include "row_keys.h"
+#include "records/row_keys.h"
 #include "support/engine_world.h"
 
 namespace pv2::testing {

@@ -4,7 +4,7 @@
 // on. A job's only argument is its name; World::scripts says under that name what the job does, so
 // it does the same after a restart. Every effect is noted in the journal, which, like the world,
 // outlives any crash of the engine. Not an example of how to write procedures: for that, see
-// tests/engine/life_of_a_procedure_test.cc. A name without a script fails the step.
+// tests/engine/executor/life_of_a_procedure_test.cc. A name without a script fails the step.
 
 #pragma once
 

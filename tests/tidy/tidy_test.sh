@@ -16,6 +16,10 @@ products=(testing server tools examples bench tests)
 declare -A below=([base]='' [store]='base' [scheduler]='base' [engine]='base|store|scheduler'
   [procedures]='base|store|scheduler|engine')
 
+# The rooms of engine/, from the bottom up. A room includes its own files and those of the rooms
+# below it.
+rooms=(model records core submission tree recovery steps orders watch executor)
+
 # Each rule prints breaches as file:line: text. `code` is the list of C++ files, `scripts` that of
 # CMake and shell files.
 no_leftovers() {
@@ -79,6 +83,24 @@ includes_point_down() {
         say "$layer may not see this layer"
   done
 }
+rooms_point_down() {
+  local room lower=pv2
+  for room in "${rooms[@]}"; do
+    lower+="|$room"
+    grep -rnHE --include='*.h' --include='*.cc' '#include "[a-z_0-9]+[./]' "engine/$room" \
+      2>/dev/null | grep -vE "#include \"($lower)/" | say "the room $room may not see this file"
+  done
+  find engine -maxdepth 1 \( -name '*.h' -o -name '*.cc' \) -printf '%p:1: is in no room\n' \
+    2>/dev/null
+}
+rooms_have_a_map() {
+  local room
+  for room in "${rooms[@]}"; do
+    if [[ -d engine/$room && ! -f engine/$room/README.md ]]; then
+      echo "engine/$room:1: no README.md"
+    fi
+  done
+}
 public_headers_are_clean() {
   local layer
   for layer in base store scheduler engine; do
@@ -94,8 +116,8 @@ folders_have_a_map() {
   done
 }
 rules=(no_leftovers no_tabs no_trailing_blanks no_direct_catch no_sleeps_in_tests no_long_lines
-  no_long_paragraphs header_paragraph pragma_once includes_point_down public_headers_are_clean
-  folders_have_a_map)
+  no_long_paragraphs header_paragraph pragma_once includes_point_down rooms_point_down
+  rooms_have_a_map public_headers_are_clean folders_have_a_map)
 
 # Shortens grep's file:line:text to file:line, the reason and the text.
 say() {
@@ -123,7 +145,8 @@ self_test() {
   tree=$(mktemp -d)  # Not local: the trap runs after this function.
   trap 'rm -rf "$tree"' EXIT
   cd "$tree"
-  mkdir -p base/include/pv2/base tests
+  mkdir -p base/include/pv2/base engine/model tests
+  printf '#include "tree/flight.h"\n' >engine/model/bad.h
   printf '#include <boost/asio.hpp>\n#include <pv2/engine/x.h>\n' >base/include/pv2/base/bad.h
   {
     printf '// TO''DO\n\tint x; \n#include <catch2/catch.hpp>\nvoid f() { sleep_for(1s); }\n'

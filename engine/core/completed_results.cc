@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A list by age and a table by id that points into it.
+
+#include "core/completed_results.h"
+
+#include <pv2/base/assert.h>
+
+#include <iterator>
+#include <utility>
+
+namespace pv2 {
+
+std::size_t CompletedResults::bytes_of(const Completed& completed) noexcept {
+  // The node, its entry in the table, and what an allocator adds.
+  constexpr std::size_t kNode = sizeof(Completed) + 96;
+  return kNode + completed.result.result.size() + completed.result.status.message().size();
+}
+
+void CompletedResults::add(Completed completed) {
+  const ProcedureId id = completed.result.id;
+  PV2_ASSERT(!by_id_.contains(id), "a root ends once");
+  PV2_ASSERT(id, "a result is that of somebody");
+  bytes_ += bytes_of(completed);
+  by_age_.push_back(std::move(completed));
+  by_id_.emplace(id, std::prev(by_age_.end()));
+  PV2_ASSERT(by_id_.size() == by_age_.size(), "what is in the list is in the table");
+}
+
+const Completed* CompletedResults::find(ProcedureId id) const {
+  const auto at = by_id_.find(id);
+  PV2_ASSERT(at == by_id_.end() || at->second->result.id == id, "a result is found by its own id");
+  return at == by_id_.end() ? nullptr : &*at->second;
+}
+
+Completed CompletedResults::take(Place place) {
+  Completed taken = std::move(*place);
+  by_age_.erase(place);
+  const std::size_t bytes = bytes_of(taken);
+  PV2_ASSERT(bytes <= bytes_, "what leaves memory was counted when it came");
+  bytes_ -= bytes;
+  PV2_ASSERT(by_id_.size() == by_age_.size(), "what is in the table is in the list");
+  PV2_ASSERT(!by_id_.empty() || bytes_ == 0, "where there are no results there are no bytes");
+  return taken;
+}
+
+bool CompletedResults::erase(ProcedureId id) {
+  const auto at = by_id_.find(id);
+  if (at == by_id_.end()) return false;
+  const Place place = at->second;
+  by_id_.erase(at);
+  (void)take(place);
+  return true;
+}
+
+std::optional<Completed> CompletedResults::take_surplus() {
+  const bool surplus = by_id_.size() > count_max_ || (bytes_ > bytes_max_ && by_id_.size() > 1);
+  if (!surplus || by_age_.empty()) return std::nullopt;
+  const auto removed = by_id_.erase(by_age_.front().result.id);
+  PV2_ASSERT(removed == 1, "what is in the list is in the table");
+  return take(by_age_.begin());
+}
+
+}  // namespace pv2

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The small verbs that several parts of the engine need.
+
+#include "core/engine_core.h"
+
+#include <pv2/scheduler/master_procedure_scheduler.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "pv2/engine/limits.h"
+#include "records/header_codec.h"
+#include "records/row_keys.h"
+#include "records/state_codec.h"
+#include "records/watermark.h"
+
+namespace pv2 {
+namespace {
+
+ExecutorOptions with_defaults(ExecutorOptions options) {
+  if (!options.clock) options.clock = std::make_shared<SystemClock>();
+  if (!options.scheduler) {
+    options.scheduler = std::make_unique<MasterProcedureScheduler>(*options.clock);
+  }
+  return options;
+}
+
+}  // namespace
+
+EngineCore::EngineCore(ExecutorOptions executor_options)
+    : options(with_defaults(std::move(executor_options))),
+      store(*options.store),
+      scheduler(*options.scheduler),
+      clock(*options.clock),
+      pool(TaskPool::make(options.workers == 0 ? 0 : std::max(1U, options.pool_threads), this)),
+      keeps_records(options.store->keeps_records()),
+      running(std::max(1U, options.workers)),
+      runs(std::make_unique<WorkerRun[]>(running.size())),
+      store_name(options.store->name()),
+      age(clock),
+      opened(clock.wall_now()),
+      state(options) {}
+
+// No id below `next_id` is issued again, and a life that issued none began at another time.
+Random EngineCore::random_of_life(std::size_t worker) {
+  Random seed(options.seed);
+  const auto mix = [&seed](std::uint64_t fact) { seed = Random(seed.next() ^ fact); };
+  {
+    StateLock lock(*this);
+    mix(state.first_id);
+  }
+  mix(static_cast<std::uint64_t>(opened.time_since_epoch().count()));
+  mix(worker);
+  return seed;
+}
+
+Result<ProcedureId> EngineCore::allocate_ids(std::size_t count) {
+  if (state.next_id + count > state.durable_watermark) {
+    return Status(StatusCode::kUnavailable,
+                  "no procedure id is free until " + store_name + " has recorded more; try again");
+  }
+  PV2_ASSERT(count != 0, "ids are taken for somebody");
+  PV2_ASSERT(state.loaded, "no id is issued before it is known which were");
+  const ProcedureId first{state.next_id};
+  PV2_ASSERT(first, "an id is not 0");
+  state.next_id += count;
+  PV2_ASSERT(state.next_id <= state.durable_watermark, "only ids below the watermark are issued");
+  return first;
+}
+
+void EngineCore::delete_rows(std::unique_ptr<GarbageCommit> garbage, Effects& effects) {
+  const auto at = state.garbage.find(garbage->root);
+  PV2_ASSERT(at != state.garbage.end() && at->second.chains != 0,
+             "rows are deleted for a root that counts the chain");
+  PendingGarbage& pending = at->second;
+  if (std::exchange(pending.under_way, true)) {
+    pending.next.push_back(std::move(garbage));
+  } else {
+    effects.garbage.push_back(std::move(garbage));
+  }
+}
+
+void EngineCore::reserve_ids(Effects& effects) {
+  if (state.watermark_on_the_way || state.next_id + kIdBlock / 2 < state.durable_watermark) return;
+  write_watermark(state.next_id + kIdBlock, {}, effects);
+}
+
+TypeCounts& EngineCore::counts_of(const ProcedureType& type) {
+  if (type.index >= state.counts.size()) state.counts.resize(type.index + 1);
+  TypeCounts& counts = state.counts[type.index];
+  if (counts.type.empty()) counts.type = type.name;
+  PV2_ASSERT(counts.type == type.name, "each type has counters of its own");
+  return counts;
+}
+
+void EngineCore::write_watermark(std::uint64_t next_id, Reply<Status> reply, Effects& effects) {
+  auto commit = std::make_unique<WatermarkCommit>();
+  commit->next_id = next_id;
+  commit->reply = std::move(reply);
+  std::string row;
+  encode_watermark({next_id, age.mark()}, row);
+  commit->batch.put(Space::kEngine, kWatermarkKey, row);
+  for (const auto& [key, schema] : state.schemas_to_write) {
+    commit->batch.put(Space::kEngine, key, schema);
+  }
+  state.schemas_to_write.clear();
+  state.watermark_on_the_way = true;
+  effects.commits.push_back(*commit.release());
+}
+
+void WatermarkCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  const std::unique_ptr<WatermarkCommit> owned(this);
+  core.state.durable_watermark = next_id;
+  core.state.watermark_on_the_way = false;
+  effects.reply(std::move(reply), Status());
+}
+
+void WatermarkCommit::failed(EngineCore& /*core*/, const RequestFailure& why, Effects& effects) {
+  const std::unique_ptr<WatermarkCommit> owned(this);
+  effects.reply(std::move(reply), why.unknown);
+}
+
+Status EngineCore::unavailable() const {
+  if (!state.store_failure.ok()) return state.store_failure;
+  if (state.stopping) {
+    return Status(StatusCode::kStopping, "the executor on " + store_name + " is stopping");
+  }
+  return Status();
+}
+
+Execution* EngineCore::find(ProcedureId id) {
+  const auto at = state.live.find(id);
+  if (at == state.live.end()) return nullptr;
+  PV2_ASSERT(at->second->id == id, "a procedure is in the table under its id");
+  return at->second->leaves() ? nullptr : at->second;
+}
+
+void EngineCore::settle(Execution& execution, Disposition disposition) {
+  state.to_settle.push_back(execution, disposition);
+}
+
+void EngineCore::lock_state() PV2_NO_THREAD_SAFETY_ANALYSIS {
+  if (state_mutex.try_lock()) return;
+  sleepers.fetch_add(1, std::memory_order_relaxed);
+  state_mutex.lock();
+  sleepers.fetch_sub(1, std::memory_order_relaxed);
+  let_in.fetch_add(1, std::memory_order_relaxed);
+}
+
+void EngineCore::give_way() const {
+  constexpr int kYields = 256;  // more than twice what a thread needs to wake up on another CPU
+  const std::size_t before = let_in.load(std::memory_order_relaxed);
+  for (int i = 0; i < kYields && sleepers.load(std::memory_order_relaxed) != 0; ++i) {
+    if (let_in.load(std::memory_order_relaxed) != before) return;
+    std::this_thread::yield();
+  }
+}
+
+void EngineCore::report_wait(Execution& waiter, Execution& producer, WaitLink::Why why) {
+  PV2_ASSERT(&waiter != &producer, "nobody is said to wait for itself");
+  flush();  // the scheduler looks for a cycle at once, and by what it has been told
+  scheduler.report_wait(waiter, producer, why);
+  waiter.wait.is_reported = true;
+}
+
+void EngineCore::end_reported_wait(Execution& waiter) {
+  if (!waiter.wait.is_reported) return;
+  waiter.wait.is_reported = false;
+  scheduler.end_reported_wait(waiter);
+}
+
+void EngineCore::queue(Execution& execution, Disposition disposition) {
+  PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer, "who is queued waits for no time");
+  PV2_ASSERT(!is_finished(execution.record.state), "who has ended is not queued");
+  end_reported_wait(execution);
+  execution.phase.move_to(Phase::kQueued);
+  settle(execution, disposition);
+}
+
+void EngineCore::flush() {
+  if (!state.to_settle.empty()) scheduler.settle(std::move(state.to_settle));
+}
+
+void EngineCore::wake(ProcedureId id, std::uint32_t epoch) {
+  Execution* const execution = find(id);
+  if (execution == nullptr || execution->wait.epoch != epoch) return;
+  switch (execution->phase) {
+    case Phase::kWaiting:
+      state.timers.cancel(*execution);
+      flush();  // the record before this one may just have given its locks back
+      queue(*execution, execution->holds_locks() ? Disposition::kFront : Disposition::kBack);
+      return;
+    case Phase::kInFlight:
+      execution->wait.wake_pending = true;  // seen when the record is published: never lost
+      return;
+    case Phase::kInserting:
+    case Phase::kQueued:  // it runs anyway
+    case Phase::kIdle:
+    case Phase::kDropping:
+      return;
+  }
+}
+
+bool EngineCore::claim_deadlock_task() {
+  if (!scheduler.suspects_cycles() && !scheduler.has_new_cycles()) return false;
+  if (!state.resolves_deadlocks || state.deadlock_task_posted || !expect_deadlock_search) {
+    return false;
+  }
+  // A stopped engine leaves them to the next run; asking again and again would never end.
+  if (!unavailable().ok()) return false;
+  return state.deadlock_task_posted = true;
+}
+
+void EngineCore::tell(ProcedureNews::Kind kind, const Execution& execution, Status error) {
+  if (!has_listeners->load(std::memory_order_relaxed)) return;
+  if (state.news.size() >= ProcedureNews::kWaitingMax) {
+    ++state.news_missed;
+    return;
+  }
+  ProcedureNews& news = state.news.emplace_back();
+  news.missed = std::exchange(state.news_missed, 0);
+  news.kind = kind;
+  news.id = execution.id;
+  news.root = execution.root->id;
+  news.type = execution.name_of_type();
+  // What is told of a member at the end of an undone tree is that it is undone, whatever its
+  // record.
+  const bool undone = execution.root->record.state == ProcedureState::kRolledBack;
+  news.state = undone ? ProcedureState::kRolledBack : execution.record.state;
+  news.error = std::move(error);
+}
+
+bool EngineCore::claim_news_task() {
+  if (state.news.empty() || state.news_task_posted) return false;
+  return state.news_task_posted = true;
+}
+
+void EngineCore::set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) {
+  if (limit) {
+    state.limits.insert_or_assign(key, *limit);
+  } else {
+    state.limits.erase(key);
+  }
+  if (limit && key.cls == ResourceClass::kType) limits_types.store(true, std::memory_order_relaxed);
+  scheduler.set_limit(key, limit);
+}
+
+void EngineCore::count_for_its_type(Execution& execution) {
+  if (execution.type == nullptr || !limits_types.load(std::memory_order_relaxed)) return;
+  ResourceKey key{ResourceClass::kType, execution.type->name};
+  StateLock lock(*this);
+  if (state.limits.contains(key)) execution.locks.key(std::move(key), LockMode::kShared);
+}
+
+void EngineCore::stop_work(Execution& execution) {
+  if (execution.work) execution.work->stop(state.work_to_stop);
+}
+
+void EngineCore::abandon_waits(Execution& execution) {
+  stop_work(execution);
+  state.timers.cancel(execution);
+  PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer, "a timer that was cancelled is gone");
+  end_reported_wait(execution);
+  ++execution.wait.epoch;
+  execution.wait.wake_pending = false;
+  execution.wait.timed_out = false;
+  if (execution.inbox) execution.inbox->wanted.clear();
+  if (execution.object) state.dead_objects.push_back(std::move(execution.object));
+  for (auto& slot : execution.slots) state.dead_slots.push_back(std::move(slot));
+  execution.slots.clear();
+}
+
+void EngineCore::arm_timer(Execution& execution, Effects& effects) {
+  PV2_ASSERT(execution.record.deadline.has_value(), "a timer needs a deadline");
+  PV2_ASSERT(execution.phase == Phase::kWaiting, "a timer is armed for who waits");
+  PV2_ASSERT(execution.wait.due != kNotDue, "whoever set the deadline said when it is due");
+  if (state.timers.arm(execution, execution.wait.due)) effects.timers_moved = true;
+  PV2_ASSERT(state.timers.has(execution), "a timer that was armed is found again");
+}
+
+void EngineCore::date_end(const Execution& execution, Transition& next, std::size_t beside) const {
+  const bool ends = execution.is_root() && is_finished(next.state);
+  next.ended_age = ends ? age.now() : Progress::kNotDated;
+  next.audited = ends && execution.audited;
+  next.in_results = false;
+  if (!ends || !keeps_records) return;  // a row that nobody keeps need not be moved
+  const std::size_t bytes = header_bytes_max(execution) + state_bytes_max(execution, next) +
+                            beside + limits::kLaterRecordBytes;
+  // What may be damaged stays where it is.
+  const bool may_move = bytes <= store.limits().batch_bytes && !execution.is_quarantined();
+  // A result that is among the results already fitted there, and hardly grows.
+  next.in_results = execution.record.in_results || may_move;
+}
+
+void EngineCore::begin_wait(Duration patience, Transition& next) const {
+  next.patience = std::max(patience, Duration::zero());
+  next.due = later(clock.steady_now(), next.patience);
+  PV2_ASSERT(next.due != kNotDue, "a wait that begins is due at a time");
+  next.deadline = later(clock.wall_now(), next.patience);
+}
+
+void EngineCore::go_on_waiting(const Execution& execution, Transition& next) const {
+  if (!execution.record.deadline) return next.stop_waiting();
+  PV2_ASSERT(execution.wait.due != kNotDue, "whoever set the deadline said when it is due");
+  const SteadyTime now = clock.steady_now();
+  next.patience = execution.wait.due > now ? execution.wait.due - now : Duration::zero();
+  PV2_ASSERT(next.patience >= Duration::zero(), "what is left of a wait is not negative");
+  next.due = execution.wait.due;
+  next.deadline = later(clock.wall_now(), next.patience);
+}
+
+Duration left_after_restart(WallTime deadline, Duration patience, WallTime now) noexcept {
+  const Duration most = std::max(patience, Duration::zero());
+  if (deadline <= now) return Duration::zero();
+  // Their difference may be more than a duration can say.
+  return later(now, most) <= deadline ? most : deadline - now;
+}
+
+}  // namespace pv2

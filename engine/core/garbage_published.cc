@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GarbageCommit: rows that nobody needs any more, deleted a chunk at a time. Chunks of one tree
+// follow each other; the acknowledgement of its result waits for the last of them.
+
+#include "core/engine_core.h"
+#include "model/requests.h"
+#include "records/row_keys.h"
+
+namespace pv2 {
+
+void GarbageCommit::fill(std::size_t chunk) {
+  PV2_ASSERT(chunk != 0, "each chunk deletes something");
+  PV2_ASSERT(next <= left.size(), "rows are deleted once");
+  batch.clear();
+  for (const auto& [id, inbox] : inboxes) {
+    for (const auto& message : inbox->messages) {
+      rows.push_back(inbox_key(id, message->number));
+    }
+  }
+  inboxes.clear();
+  for (; chunk > 0 && !rows.empty(); --chunk) {
+    batch.erase(Space::kProcedure, rows.back());
+    rows.pop_back();
+  }
+  for (; chunk > 0 && next < left.size(); --chunk) {
+    const ProcedureId id = left[next++];
+    batch.erase(Space::kProcedure, procedure_key(id, RowKind::kHeader));
+    batch.erase(Space::kProcedure, procedure_key(id, RowKind::kState));
+  }
+  for (; chunk > 0 && !engine_rows.empty(); --chunk) {
+    const auto& [key, value] = engine_rows.back();
+    value.empty() ? batch.erase(Space::kEngine, key) : batch.put(Space::kEngine, key, value);
+    engine_rows.pop_back();
+  }
+}
+
+void GarbageCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  std::unique_ptr<GarbageCommit> owned(this);
+  if (next < left.size() || !rows.empty() || !engine_rows.empty()) {
+    effects.garbage.push_back(std::move(owned));
+    return;
+  }
+  if (!root) return;
+  const auto at = core.state.garbage.find(root);
+  PV2_ASSERT(at != core.state.garbage.end(), "garbage belongs to a root that is remembered");
+  PV2_ASSERT(at->second.chains > 0, "garbage that is deleted was counted");
+  PendingGarbage& pending = at->second;
+  pending.under_way = !pending.next.empty();
+  if (pending.under_way) {
+    effects.garbage.push_back(std::move(pending.next.front()));
+    pending.next.erase(pending.next.begin());
+  }
+  if (--pending.chains != 0) return;
+  for (Reply<Status>& each : pending.acknowledgements) effects.reply(std::move(each), Status());
+  core.state.garbage.erase(at);
+}
+
+// Nothing of what the acknowledgements asked for was written: that is known.
+void GarbageCommit::failed(EngineCore& core, const RequestFailure& why, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  const std::unique_ptr<GarbageCommit> owned(this);
+  const auto at = core.state.garbage.find(root);
+  if (at == core.state.garbage.end()) return;
+  for (Reply<Status>& each : at->second.acknowledgements) {
+    effects.reply(std::move(each), why.not_written);
+  }
+  at->second.acknowledgements.clear();
+}
+
+}  // namespace pv2

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LiveTable: the live executions by id. Beside the hash table it counts how many there are in each
+// block of ids, so that they can be visited in order of id, a bounded piece at a time, without an
+// index that every submission would pay for. It owns nothing.
+
+#pragma once
+
+#include <pv2/base/assert.h>
+#include <pv2/base/ids.h>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "model/looks.h"
+
+namespace pv2 {
+
+struct Execution;
+
+/// Guarded by the engine's state mutex.
+class LiveTable {
+  using Map = boost::unordered_flat_map<ProcedureId, Execution*, std::hash<ProcedureId>>;
+
+ public:
+  void emplace(ProcedureId id, Execution* execution) {
+    PV2_ASSERT(id && execution != nullptr, "what is live has an id");
+    const bool is_new = map_.emplace(id, execution).second;
+    PV2_ASSERT(is_new, "an id is live once");
+    ++count_of(id);
+  }
+  void erase(ProcedureId id) {
+    if (map_.erase(id) == 0) return;
+    PV2_ASSERT(count_of(id) > 0, "what is live is counted in its block");
+    if (--count_of(id) == 0) {
+      blocks_.erase(block_of(id));
+      last_ = nullptr;
+    }
+    PV2_ASSERT(map_.empty() == blocks_.empty(), "blocks of ids are those of what is live");
+  }
+  void reserve(std::size_t count) { map_.reserve(count); }
+  void clear() {
+    map_.clear();
+    blocks_.clear();
+    last_ = nullptr;
+  }
+  [[nodiscard]] Map::const_iterator find(ProcedureId id) const { return map_.find(id); }
+  [[nodiscard]] Map::const_iterator begin() const { return map_.begin(); }
+  [[nodiscard]] Map::const_iterator end() const { return map_.end(); }
+  [[nodiscard]] std::size_t size() const noexcept { return map_.size(); }
+
+  /// Visits the executions with ids above `after`, in order, until `visit` answers false or
+  /// `ids_max` ids were looked at. Returns the id to go on after, or none (0) when all were
+  /// visited.
+  template <class Visit>
+  ProcedureId visit_after(ProcedureId after, std::size_t ids_max, Visit&& visit) const {
+    std::uint64_t id = after.value + 1;
+    for (std::size_t looked_at = 0; looked_at < ids_max; ++looked_at, ++id) {
+      if (const auto block = blocks_.find(block_of(ProcedureId{id})); block == blocks_.end()) {
+        const auto next = blocks_.upper_bound(block_of(ProcedureId{id}));
+        if (next == blocks_.end()) return ProcedureId();
+        id = next->first * kBlock;
+      }
+      const auto at = map_.find(ProcedureId{id});
+      if (at != map_.end()) Looks::one();
+      if (at != map_.end() && !visit(*at->second)) return ProcedureId{id};
+    }
+    return ProcedureId{id - 1};
+  }
+
+ private:
+  // Ids are handed out in order, so a block is dense while it is young. 1024 ids are looked up
+  // within about 30 us.
+  static constexpr std::uint64_t kBlock = 1024;
+  static std::uint64_t block_of(ProcedureId id) noexcept { return id.value / kBlock; }
+
+  // Most are inserted into the block that the one before went to.
+  std::uint32_t& count_of(ProcedureId id) {
+    if (last_ == nullptr || last_block_ != block_of(id)) {
+      last_block_ = block_of(id);
+      last_ = &blocks_[last_block_];
+    }
+    return *last_;
+  }
+
+  Map map_;
+  std::map<std::uint64_t, std::uint32_t> blocks_;  // how many are live in each; never 0
+  std::uint64_t last_block_ = 0;
+  std::uint32_t* last_ = nullptr;  // the count of last_block_
+};
+
+}  // namespace pv2

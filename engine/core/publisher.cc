@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One critical section per batch of finished requests; everything that must happen outside it is in
+// Effects.
+
+#include "core/publisher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/check_limits.h"
+
+namespace pv2 {
+namespace {
+
+// From here on a list takes longer to publish than a worker takes to wake up.
+constexpr std::size_t kWorthAnotherThread = 256;
+// Requests published in one critical section: others wait for it, workers for what it queues.
+constexpr std::size_t kSection = 128;
+// Rows deleted per batch after a tree has ended: small beside what a sync takes anyway.
+constexpr std::size_t kGarbageChunk = 512;
+
+}  // namespace
+
+// A worker that counts itself idle looks at what is committed after it has ceased to be; so either
+// it sees this list or this thread sees that nobody is idle.
+void Publisher::on_committed(CommitList finished) noexcept {
+  const EngineThread mark(&core_);
+  const bool is_long = finished.size() >= kWorthAnotherThread;
+  {
+    MutexLock lock(committed_mutex_);
+    committed_.splice_back(std::move(finished));
+  }
+  if (is_long && core_.idle_workers.load() != 0) return core_.scheduler.nudge();
+  publish_committed();
+}
+
+void Publisher::publish_committed() {
+  for (;;) {
+    CommitList taken;
+    {
+      MutexLock lock(committed_mutex_);
+      if (publishing_ || committed_.empty()) return;
+      publishing_ = true;
+      taken = std::exchange(committed_, {});
+    }
+    publish(std::move(taken));
+    MutexLock lock(committed_mutex_);
+    publishing_ = false;
+  }
+}
+
+void Publisher::publish(CommitList finished) {
+  std::vector<TreeWork*> sorted;
+  bool works = core_.tree_work_waits.load() && core_.tree_work_waits.exchange(false);
+  while (!finished.empty() || works) {
+    Effects effects;
+    {
+      StateLock lock(core_);
+      for (TreeWork* const work : sorted) hooks_.go_on_with_sorted(core_, *work);
+      sorted.clear();
+      for (std::size_t i = 0; i < kSection && !finished.empty() && core_.looks.have_room(); ++i) {
+        apply(static_cast<EngineRequest&>(*finished.pop_front()), effects);
+        hooks_.do_tree_works(core_, effects);
+      }
+      works = hooks_.do_tree_works(core_, effects);
+      hooks_.carry_out_waiting_orders(core_, effects);
+      hooks_.audit_now_and_then(core_);
+    }
+    finished.splice_back(act_on(effects));
+    for (TreeWork* const work : effects.to_sort) hooks_.sort_collected(*work);
+    sorted = std::move(effects.to_sort);
+    if (!sorted.empty()) works = true;
+    if (core_.between_sections && works) core_.between_sections();
+    if (works) core_.give_way();
+  }
+}
+
+void Publisher::perform(Effects& effects) { publish(act_on(effects)); }
+
+// Returns what the store answered to be durable at once.
+CommitList Publisher::act_on(Effects& effects) {
+  if (effects.timers_moved) hooks_.timers_moved();
+  for (auto& garbage : effects.garbage) {
+    const std::size_t most = core_.store.limits().batch_operations / 2;
+    garbage->fill(std::clamp<std::size_t>(most, 1, kGarbageChunk));
+    effects.commits.push_back(*garbage.release());
+  }
+  if (!effects.commits.empty()) {
+    const StoreLimits limits = core_.store.limits();
+    effects.commits.for_each([&](const CommitRequest& request) {
+      PV2_ASSERT(fits(limits, request.batch),
+                 "what the engine writes was measured against the limits of its store");
+    });
+  }
+  CommitList durable = std::move(effects.durable);
+  if (!effects.commits.empty() &&
+      core_.store.commit_all(effects.commits) == CommitAnswer::kDurable) {
+    durable.splice_back(std::move(effects.commits));
+  }
+  for (Task& answer : effects.answers) answer();
+  if (!effects.pool_tasks.empty()) core_.pool->post_all(effects.pool_tasks);
+  for (const auto& [level, line] : effects.log_lines) log(core_.options.log, level, line);
+  return durable;
+}
+
+void Publisher::apply(EngineRequest& request, Effects& effects) {
+  Looks::one();
+  if (!request.status.ok()) return store_failed(request, effects);
+  request.published(core_, effects);
+}
+
+// The first failure ends the run: nobody is told that something is durable from here on.
+void Publisher::store_failed(EngineRequest& request, Effects& effects) {
+  // By stop(): no failure. A store that anybody else has closed is one.
+  const bool closed = core_.state.stopping && request.status.code() == StatusCode::kStopping;
+  if (core_.state.store_failure.ok() && !closed) {
+    core_.state.store_failure = request.status.with_context(
+        "the store failed and nothing more is written; restart to go on from what is on disk");
+    core_.recall_runs();
+    core_.scheduler.stop();
+    effects.log(LogLevel::kError, core_.state.store_failure.to_string());
+    if (core_.options.on_store_failure) {
+      effects.pool_tasks.push_back([callback = core_.options.on_store_failure,
+                                    status = core_.state.store_failure] { callback(status); });
+    }
+    hooks_.store_failed(core_, effects);
+  }
+  const Status unknown =
+      closed ? request.status
+             : Status(StatusCode::kUnknownOutcome, "whether it is durable is not known: " +
+                                                       std::string(request.status.message()));
+  const Status not_written = closed ? request.status : core_.state.store_failure;
+  request.failed(core_, {unknown, not_written}, effects);
+}
+
+}  // namespace pv2

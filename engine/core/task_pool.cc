@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which pool is made, and on which threads an engine runs.
+
+#include "core/task_pool.h"
+
+#include "core/manual_pool.h"
+#include "core/threaded_pool.h"
+
+namespace pv2 {
+namespace {
+
+thread_local const EngineThread* innermost = nullptr;
+
+}  // namespace
+
+std::unique_ptr<TaskPool> TaskPool::make(unsigned threads, const void* engine) {
+  if (threads == 0) return std::make_unique<ManualPool>(engine);
+  return std::make_unique<ThreadedPool>(threads, engine);
+}
+
+EngineThread::EngineThread(const void* engine) noexcept : engine_(engine), outer_(innermost) {
+  innermost = this;
+}
+EngineThread::~EngineThread() { innermost = outer_; }
+bool EngineThread::belongs_to(const void* engine) noexcept {
+  const EngineThread* mark = innermost;
+  while (mark != nullptr && mark->engine_ != engine) mark = mark->outer_;
+  return mark != nullptr;
+}
+
+}  // namespace pv2

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A thread takes one task at a time. The task may block for as long as it likes, and meanwhile the
+// other threads take the tasks behind it.
+
+#include "core/threaded_pool.h"
+
+#include <pv2/base/assert.h>
+#include <pv2/base/thread.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/run_task.h"
+
+namespace pv2 {
+namespace {
+
+Task take(std::deque<Task>& tasks) {
+  PV2_ASSERT(!tasks.empty(), "a task is taken from a queue that has one");
+  Task task = std::move(tasks.front());
+  tasks.pop_front();
+  return task;
+}
+
+}  // namespace
+
+ThreadedPool::ThreadedPool(unsigned threads, const void* engine)
+    : engine_(engine), count_(threads) {
+  for (unsigned i = 0; i < threads && started_.ok(); ++i) start([this] { work(); });
+  if (started_.ok()) start([this] { stand_in(); });
+  if (started_.ok()) start([this] { tell_news(); });
+}
+
+void ThreadedPool::start(std::function<void()> run) {
+  auto thread = start_thread("the pool of the executor", std::move(run));
+  started_ = thread.status();
+  if (thread.ok()) threads_.push_back(*std::move(thread));
+}
+
+std::size_t ThreadedPool::Sleepers::claim(std::size_t most) {
+  const std::size_t claimed = std::min(most, sleeping);
+  sleeping -= claimed;
+  signalled += claimed;
+  return claimed;
+}
+
+void ThreadedPool::Sleepers::sleep(Mutex& mutex) {
+  ++sleeping;
+  arrived.wait(mutex);
+  PV2_ASSERT(signalled != 0 || sleeping != 0, "a thread that wakes up was asleep");
+  signalled != 0 ? --signalled : --sleeping;
+}
+
+void ThreadedPool::post_all(std::span<Task> tasks) {
+  std::size_t wakes = 0;
+  bool wake_stand_in = false;
+  bool taken = false;
+  {
+    MutexLock lock(tasks_mutex_);
+    taken = !stopped_;
+    if (taken) {
+      for (Task& task : tasks) tasks_.push_back(std::move(task));
+      const bool no_other_may = needs_stand_in();
+      wakes = no_other_may ? 0 : sleepers_.claim(tasks.size());
+      wake_stand_in = no_other_may && stand_in_.claim(1) != 0;
+    }
+  }
+  for (; wakes != 0; --wakes) sleepers_.arrived.notify_one();
+  if (wake_stand_in) stand_in_.arrived.notify_one();
+  if (taken) return;
+  for (Task& task : tasks) run_task(engine_, task);
+}
+
+void ThreadedPool::post_blocking(Task task) {
+  bool wake = false;
+  {
+    MutexLock lock(tasks_mutex_);
+    if (!stopped_) {
+      blocking_.push_back(std::move(task));
+      wake = sleepers_.claim(1) != 0;
+    }
+  }
+  if (wake) sleepers_.arrived.notify_one();
+  if (task) run_task(engine_, task);  // NOLINT(bugprone-use-after-move): stopped, still here
+}
+
+void ThreadedPool::post_news(Task task) {
+  bool wake = false;
+  {
+    MutexLock lock(tasks_mutex_);
+    if (!stopped_ || telling_) {  // a teller that is in a task looks for another one after it
+      news_.push_back(std::move(task));
+      wake = teller_.claim(1) != 0;
+    }
+  }
+  if (wake) teller_.arrived.notify_one();
+  if (task) run_task(engine_, task);  // NOLINT(bugprone-use-after-move): stopped, still here
+}
+
+std::size_t ThreadedPool::unfinished() const {
+  MutexLock lock(tasks_mutex_);
+  return running_ + tasks_.size() + blocking_.size() + news_.size();
+}
+
+void ThreadedPool::drain_and_stop() {
+  {
+    MutexLock lock(tasks_mutex_);
+    stopped_ = true;
+  }
+  sleepers_.arrived.notify_all();
+  stand_in_.arrived.notify_all();
+  teller_.arrived.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+// Whether only the thread that stands in may take a callback: all others are busy, or as many of
+// them are in callbacks as may be.
+bool ThreadedPool::needs_stand_in() const {
+  return blocked_ + calling_ == count_ || calling_ + 1 == count_;
+}
+
+// Whether a thread that takes blocking work may take a callback, and there is one.
+bool ThreadedPool::may_call() const {
+  return !tasks_.empty() && (calling_ + 1 < count_ || stopped_);
+}
+
+void ThreadedPool::work() {
+  for (Kind ended = Kind::kNothing;;) {
+    Next next;
+    {
+      MutexLock lock(tasks_mutex_);
+      next = next_after(ended);
+    }
+    if (next.kind == Kind::kNothing) return;
+    run_task(engine_, next.task);
+    ended = next.kind;
+  }
+}
+
+// Waits for the next task of a thread that works; kNothing: the pool stops and nothing is left.
+// Blocking work goes first, because callbacks always have a thread that may take them.
+ThreadedPool::Next ThreadedPool::next_after(Kind ended) {
+  count_ended(ended);
+  PV2_ASSERT(blocked_ + calling_ < count_, "a thread that looks for a task is in none");
+  while (blocking_.empty() && !may_call() && !stopped_) sleepers_.sleep(tasks_mutex_);
+  if (blocking_.empty() && tasks_.empty()) return {};
+  Next next;
+  next.kind = blocking_.empty() ? Kind::kCall : Kind::kWork;
+  next.task = take(next.kind == Kind::kWork ? blocking_ : tasks_);
+  ++running_;
+  ++(next.kind == Kind::kWork ? blocked_ : calling_);
+  // This thread may have been woken for the callbacks that it leaves.
+  const bool leaves_tasks = needs_stand_in() && !tasks_.empty();
+  if (leaves_tasks && stand_in_.claim(1) != 0) stand_in_.arrived.notify_one();
+  return next;
+}
+
+void ThreadedPool::count_ended(Kind ended) {
+  if (ended == Kind::kNothing) return;
+  std::size_t& busy = ended == Kind::kWork ? blocked_ : calling_;
+  PV2_ASSERT(running_ != 0 && busy != 0, "a task that has ended was counted");
+  --running_;
+  --busy;
+}
+
+// When another thread may take callbacks again, that thread takes those that are left, in the
+// critical section in which it ends its task.
+void ThreadedPool::stand_in() {
+  for (std::size_t ran = 0;;) {
+    Task task;
+    {
+      MutexLock lock(tasks_mutex_);
+      PV2_ASSERT(running_ >= ran, "a task that has ended was counted");
+      running_ -= std::exchange(ran, 1);
+      while (!stopped_ && (!needs_stand_in() || tasks_.empty())) stand_in_.sleep(tasks_mutex_);
+      if (tasks_.empty()) return;
+      task = take(tasks_);
+      ++running_;
+    }
+    run_task(engine_, task);
+  }
+}
+
+void ThreadedPool::tell_news() {
+  for (;;) {
+    Task task;
+    {
+      MutexLock lock(tasks_mutex_);
+      PV2_ASSERT(!telling_ || running_ != 0, "a task that has ended was counted");
+      if (std::exchange(telling_, false)) --running_;
+      while (!stopped_ && news_.empty()) teller_.sleep(tasks_mutex_);
+      if (news_.empty()) return;
+      task = take(news_);
+      telling_ = true;
+      ++running_;
+    }
+    run_task(engine_, task);
+  }
+}
+
+}  // namespace pv2

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The executor's life: open, start and stop. Every other verb is one call into the part that does
+// it.
+
+#include "pv2/engine/procedure_executor.h"
+
+#include <algorithm>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "executor/blocking_call.h"
+#include "executor/engine.h"
+#include "model/check_limits.h"
+#include "orders/bypass.h"
+#include "pv2/engine/async_executor.h"
+#include "pv2/engine/inspection.h"
+#include "pv2/engine/operator_console.h"
+#include "recovery/recovery.h"
+#include "steps/row_bindings.h"
+#include "watch/listing.h"
+#include "watch/stuck_detector.h"
+
+namespace pv2 {
+namespace {
+
+// As the engine counts; what is too long for that is the longest that there is.
+Duration to_duration(std::chrono::milliseconds time) {
+  constexpr auto kLongest = std::chrono::floor<std::chrono::milliseconds>(Duration::max());
+  if (time > kLongest) return Duration::max();
+  return std::max(time, std::chrono::milliseconds::zero());
+}
+
+Status check_retry(const RetryPolicy& retry) {
+  const auto refused = [](const std::string& what) {
+    return Status(StatusCode::kInvalidArgument, "ExecutorOptions.retry: RetryPolicy::" + what);
+  };
+  if (retry.base < Duration::zero()) return refused("base is negative; give the first delay");
+  if (retry.cap < Duration::zero()) return refused("cap is negative; give the longest delay");
+  if (retry.jitter_percent > 100) {
+    return refused("jitter_percent is " + std::to_string(retry.jitter_percent) +
+                   "; at most as much again as the delay itself (100) is added");
+  }
+  return Status();
+}
+
+Status stop_on_engine_thread() {
+  return Status(StatusCode::kFailedPrecondition,
+                "stop() was called on a thread of the executor, which it would wait for; call it "
+                "elsewhere");
+}
+
+// Why it takes so long to stop.
+Status what_still_runs(const EngineCore& core) {
+  constexpr std::size_t kNamesMax = 8;
+  std::string who;
+  const std::vector<RunningProcedure> steps = running_procedures(core);
+  for (std::size_t i = 0; i < std::min(steps.size(), kNamesMax); ++i) {
+    who += in_words(steps[i]) + "; ";
+  }
+  if (steps.size() > kNamesMax) {
+    who += "so have " + std::to_string(steps.size() - kNamesMax) + " others; ";
+  }
+  if (const std::size_t tasks = core.pool->unfinished(); tasks != 0) {
+    who += std::to_string(tasks) + (tasks == 1 ? " piece" : " pieces") +
+           " of offloaded work, chores or callbacks not ended; ";
+  }
+  if (who.empty()) who = core.store_name + " has not written yet what is queued; ";
+  return Status(StatusCode::kDeadlineExceeded,
+                "the executor has not stopped yet: " + who +
+                    "it stops as soon as that is over, and stop() may be called again");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptions options) {
+  if (!options.store) {
+    return Status(StatusCode::kInvalidArgument,
+                  "ExecutorOptions.store is missing; pv2::leveldb(path) or pv2::noop() makes one");
+  }
+  if (!options.registry.status().ok()) return options.registry.status();
+  if (options.retention.ttl != Duration::zero() &&
+      options.retention.ttl < std::chrono::minutes(30)) {
+    return Status(StatusCode::kInvalidArgument,
+                  "ExecutorOptions.retention.ttl is shorter than 30 minutes: a client that still "
+                  "retries would have its work done twice");
+  }
+  if (Status status = check_retry(options.retry); !status.ok()) return status;
+  if (options.deadlock_policy > DeadlockPolicy::kFailYoungest) {
+    return Status(StatusCode::kInvalidArgument,
+                  "ExecutorOptions.deadlock_policy has a value that DeadlockPolicy does not have");
+  }
+  if (options.unreadable > UnreadableRecords::kSetAside) {
+    return Status(StatusCode::kInvalidArgument,
+                  "ExecutorOptions.unreadable has a value that UnreadableRecords does not have");
+  }
+  if (options.stuck_after < Duration::zero()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "ExecutorOptions.stuck_after is negative; 0 means that no step is reported");
+  }
+  if (Status status = check_row_bindings(options.row_bindings); !status.ok()) return status;
+  if (Status status = check_limits_of(options); !status.ok()) return status;
+  if (options.reserved_workers != 0 && options.reserved_workers >= options.workers) {
+    return Status(StatusCode::kInvalidArgument,
+                  "ExecutorOptions.reserved_workers is " +
+                      std::to_string(options.reserved_workers) + " of " +
+                      std::to_string(options.workers) +
+                      " workers; at least one has to be left for other work");
+  }
+  auto engine = std::make_unique<Engine>(std::move(options));
+  if (Status status = engine->core.pool->started(); !status.ok()) return status;
+  if (Status status = engine->core.store.recover_lease(engine->publisher); !status.ok())
+    return status;
+  Effects effects;
+  const Status status = Recovery(engine->core).load(effects);
+  std::unique_ptr<ProcedureExecutor> executor(new ProcedureExecutor(std::move(engine)));
+  if (!status.ok()) return status;
+  if (Status made = executor->engine_->make_threads(); !made.ok()) return made;
+  // Ids are issued only below a durable bound; this also proves that the store can be written,
+  // before anything goes on.
+  const auto latch = std::make_shared<Latch<Status>>();
+  EngineCore& core = executor->engine_->core;
+  Effects bound;
+  {
+    StateLock lock(core);
+    core.write_watermark(core.state.next_id + kIdBlock,
+                         {[latch](const Status& written) { latch->set(written); }, ReplyOn::kHere},
+                         bound);
+  }
+  executor->engine_->publisher.perform(bound);
+  const Status written = await(core, *latch);
+  // Also when it failed: the store gives back, and so frees, what recovery wants to commit.
+  executor->engine_->publisher.perform(effects);
+  if (!written.ok()) return written;
+  {
+    StateLock lock(core);
+    core.state.resolves_deadlocks = true;
+  }
+  executor->engine_->host_random = core.random_of_life(0);
+  return executor;
+}
+
+ProcedureExecutor::ProcedureExecutor(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+
+ProcedureExecutor::~ProcedureExecutor() {
+  PV2_ASSERT(
+      !EngineThread::belongs_to(&engine_->core),
+      "an executor is not destroyed on a thread of its own (a step, a callback), which would "
+      "go on without it");
+  stop();
+  if (engine_->stopping.joinable()) engine_->stopping.join();
+  EngineCore& core = engine_->core;
+  std::vector<std::unique_ptr<Execution>> left;
+  {
+    StateLock lock(core);
+    left.reserve(core.state.live.size());
+    for (const auto& [id, execution] : core.state.live) left.emplace_back(execution);
+    core.state.live.clear();
+  }
+  // Children before parents: the scheduler's entries point upwards.
+  std::sort(left.begin(), left.end(), [](const auto& a, const auto& b) { return a->id > b->id; });
+  EntryList entries;
+  for (const auto& execution : left) {
+    core.scheduler.withdraw(*execution);
+    entries.push_back(*execution, Disposition::kComplete);
+  }
+  core.scheduler.settle(std::move(entries));
+}
+
+void ProcedureExecutor::start() {
+  {
+    StateLock lock(engine_->core);
+    if (engine_->core.state.stopping || std::exchange(engine_->core.state.started, true)) return;
+  }
+  if (engine_->core.options.workers == 0) return;
+  engine_->timers.start();
+  engine_->gate.open();
+}
+
+Result<Submitted> ProcedureExecutor::submit_erased(std::string_view type,
+                                                   std::unique_ptr<Procedure> procedure,
+                                                   SubmitOptions options) {
+  return block<Result<Submitted>>(engine_->core, "submit()", [&](Reply<Result<Submitted>> reply) {
+    engine_->admission.submit(type, std::move(procedure), std::move(options),
+                              {.reply = std::move(reply)});
+  });
+}
+
+Result<ProcedureResult> ProcedureExecutor::wait(ProcedureId id,
+                                                std::optional<std::chrono::milliseconds> timeout) {
+  if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread("wait()");
+  const auto latch = std::make_shared<Latch<Result<ProcedureResult>>>();
+  const std::uint64_t ticket = engine_->results.wait(
+      id,
+      {[latch](Result<ProcedureResult> result) { latch->set(std::move(result)); }, ReplyOn::kHere});
+  if (timeout && ticket != 0 &&
+      !arrives_in_time(latch, engine_->core.clock, to_duration(*timeout))) {
+    if (engine_->results.withdraw(id, ticket)) {
+      return Status(StatusCode::kDeadlineExceeded,
+                    "procedure " + std::to_string(id.value) + " had not ended after " +
+                        std::to_string(timeout->count()) + " ms; it goes on");
+    }
+  }
+  latch->wait();
+  return *std::move(latch->value);
+}
+
+Status ProcedureExecutor::acknowledge(ProcedureId id) {
+  return block<Status>(engine_->core, "acknowledge()", [&](Reply<Status> reply) {
+    engine_->results.acknowledge(id, std::move(reply));
+  });
+}
+
+Status ProcedureExecutor::abort(ProcedureId id, AbortOptions options) {
+  return block<Status>(engine_->core, "abort()", [&](Reply<Status> reply) {
+    engine_->messages.abort(id, std::move(options), std::move(reply));
+  });
+}
+
+Status ProcedureExecutor::signal(ProcedureId id, std::string name, std::string payload) {
+  return block<Status>(engine_->core, "signal()", [&](Reply<Status> reply) {
+    engine_->messages.signal(id, std::move(name), std::move(payload), std::move(reply));
+  });
+}
+
+AsyncExecutor ProcedureExecutor::async() noexcept { return AsyncExecutor(*engine_); }
+
+OperatorConsole ProcedureExecutor::operate() noexcept { return OperatorConsole(*engine_); }
+
+Inspection ProcedureExecutor::inspect() const noexcept { return Inspection(*engine_); }
+
+Result<Subscription> ProcedureExecutor::listen(ProcedureListener listener) {
+  const Result<std::uint64_t> id = engine_->listeners->add(std::move(listener));
+  if (!id.ok()) return id.status();
+  return Subscription(internal::Registration(engine_->listeners, *id));
+}
+
+Result<Chore> ProcedureExecutor::add_chore(std::string name, Duration period,
+                                           std::function<void()> work) {
+  const Result<std::uint64_t> id = engine_->chores->add(std::move(name), period, std::move(work));
+  if (!id.ok()) return id.status();
+  return Chore(internal::Registration(engine_->chores, *id));
+}
+
+Status ProcedureExecutor::health() const {
+  StateLock lock(engine_->core);
+  return engine_->core.state.store_failure;
+}
+
+std::size_t ProcedureExecutor::run_until_idle(std::size_t max_steps) {
+  const unsigned workers = engine_->core.options.workers;
+  if (workers != 0) {
+    log(engine_->core.options.log, LogLevel::kError,
+        "run_until_idle() did nothing: this executor has " + std::to_string(workers) +
+            " workers, which run everything by themselves; open one with workers = 0 to run it on "
+            "your own thread");
+    return 0;
+  }
+  HostThread& host = engine_->host_thread;
+  const HostThread::Entry entry = host.enter();
+  if (entry == HostThread::Entry::kOccupied) {
+    log(engine_->core.options.log, LogLevel::kError,
+        "run_until_idle() did nothing: another thread is in it; an executor without workers is run "
+        "by one thread at a time");
+  }
+  if (entry == HostThread::Entry::kOccupied || entry == HostThread::Entry::kTooLate) return 0;
+  Random& random = engine_->host_random;
+  std::size_t steps = 0;
+  for (bool progress = true; progress && steps < max_steps && !host.is_stopping();) {
+    const Workers::Round round = engine_->workers.run_once(max_steps - steps, random);
+    steps += round.steps;
+    progress = round.polled;
+    progress = engine_->core.store.pump() || progress;
+    progress = engine_->core.pool->run_one() || progress;
+    progress = engine_->timers.fire_due() != 0 || progress;
+    if (!progress) progress = engine_->deadlocks.search_at_idle();
+  }
+  engine_->workers.bury();
+  if (entry == HostThread::Entry::kFirst && host.leave()) shut_down();
+  return steps;
+}
+
+void ProcedureExecutor::stop() {
+  const ExecutorOptions& options = engine_->core.options;
+  if (EngineThread::belongs_to(&engine_->core)) {
+    log(options.log, LogLevel::kError, stop_on_engine_thread().message());
+    return;
+  }
+  const bool looks = options.stuck_after > Duration::zero();
+  const Duration patience = looks ? options.stuck_after : Duration::max();
+  for (Status late = stop_within(patience); !late.ok(); late = stop_within(patience)) {
+    log(options.log, LogLevel::kWarning, late.message());
+  }
+}
+
+Status ProcedureExecutor::stop(std::chrono::milliseconds timeout) {
+  if (EngineThread::belongs_to(&engine_->core)) return stop_on_engine_thread();
+  return stop_within(to_duration(timeout));
+}
+
+Status ProcedureExecutor::stop_within(Duration timeout) {
+  EngineCore& core = engine_->core;
+  const auto latch = std::make_shared<Latch<Status>>();
+  bool first = false;
+  {
+    StateLock lock(core);
+    if (core.state.stopped) return Status();
+    first = !std::exchange(core.state.stopping, true);
+    core.recall_runs();
+    core.state.stop_waiters.emplace_back([latch] { latch->set(Status()); });
+  }
+  if (first) begin_to_stop();
+  return arrives_in_time(latch, core.clock, timeout) ? Status() : what_still_runs(core);
+}
+
+// On a thread of its own, as a step, offloaded work or the disk may take longer than the caller
+// wants to wait. An executor without threads has nothing that goes on while its host does not.
+void ProcedureExecutor::begin_to_stop() {
+  const auto stop = [this] {
+    tell_of_stop();
+    shut_down();
+  };
+  if (engine_->core.options.workers == 0) {
+    tell_of_stop();
+    if (engine_->host_thread.stop()) shut_down();
+    return;
+  }
+  try {
+    engine_->stopping = std::thread(stop);
+  } catch (const std::system_error&) {  // the machine has no thread left
+    stop();
+  }
+}
+
+// Waits for nobody.
+void ProcedureExecutor::tell_of_stop() {
+  EngineCore& core = engine_->core;
+  const EngineThread mark(&core);
+  // Nobody can begin to wait any more, and what they wait for may take as long as a step does.
+  engine_->results.answer_all(
+      Status(StatusCode::kStopping,
+             "the executor is stopping; the procedure goes on when its store is opened again, "
+             "unless it has just ended"));
+  {
+    Effects effects;
+    {
+      StateLock lock(core);
+      refuse_waiting_orders(core, core.unavailable(), effects);
+    }
+    engine_->publisher.perform(effects);
+  }
+  engine_->offloads.stop_all();
+}
+
+void ProcedureExecutor::shut_down() {
+  EngineCore& core = engine_->core;
+  const EngineThread mark(&core);
+  engine_->gate.abandon();  // where start() was never called
+  engine_->timers.stop();
+  core.scheduler.stop();
+  engine_->workers.stop();
+  {
+    Effects effects;
+    {
+      StateLock lock(core);
+      if (core.state.loaded && core.state.store_failure.ok()) {
+        core.write_watermark(core.state.next_id, {}, effects);
+      }
+    }
+    engine_->publisher.perform(effects);
+  }
+  core.store.close();  // drains: what was handed over is published
+  engine_->wake_port->close();
+  core.pool->drain_and_stop();
+  engine_->workers.bury();
+  std::vector<std::function<void()>> waiters;
+  {
+    StateLock lock(core);
+    core.state.stopped = true;
+    waiters.swap(core.state.stop_waiters);
+  }
+  for (const auto& answer : waiters) answer();
+}
+
+}  // namespace pv2

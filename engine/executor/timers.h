@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Timers: fires the deadlines of the timer queue, on one thread of its own, or when the host's
+// thread asks. A timer that fires only queues its procedure; no user code runs here. Real time
+// passes in one asio timer for the next deadline; a manual clock says when it was moved.
+
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/engine_core.h"
+#include "core/start_gate.h"
+#include "core/timed_work.h"
+
+namespace pv2 {
+
+/// Thread-safe.
+class Timers {
+ public:
+  explicit Timers(EngineCore& core);
+  ~Timers();
+
+  /// Something else that has its times. Before start(); it outlives the thread.
+  void add(TimedWork& work) { others_.push_back(&work); }
+  /// Makes the thread; it begins when `gate` is open. kResourceExhausted: there is none
+  /// left.
+  Status make_thread(StartGate& gate);
+  /// From now on earliest_moved() is heard.
+  void start();
+  /// No timer fires after this has returned. Idempotent.
+  void stop();
+
+  /// The earliest deadline is another one than before.
+  void earliest_moved();
+  /// Queues every execution whose deadline has passed, and fires what else is due; returns how much
+  /// there was.
+  std::size_t fire_due();
+
+ private:
+  class Thread;
+
+  [[nodiscard]] std::optional<SteadyTime> earliest();
+  /// Queues some of those whose deadline has passed.
+  std::size_t fire_some(SteadyTime now) PV2_EXCLUDES(core_.state_mutex);
+
+  EngineCore& core_;
+  std::vector<TimedWork*> others_;
+  std::unique_ptr<Thread> thread_;  // of whoever starts and stops
+  // For everybody else. Release and acquire: who sees the thread sees it whole.
+  std::atomic<Thread*> running_{nullptr};
+};
+
+}  // namespace pv2

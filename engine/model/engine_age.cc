@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// look() is where the wall clock is doubted.
+
+#include "model/engine_age.h"
+
+#include <pv2/base/assert.h>
+
+#include <algorithm>
+
+namespace pv2 {
+
+EngineAge::EngineAge(const Clock& clock)
+    : clock_(clock),
+      began_(clock.steady_now()),
+      agree_since_(began_),
+      agree_from_(clock.wall_now()) {}
+
+void EngineAge::go_on_from(const AgeMark& mark) {
+  MutexLock lock(age_mutex_);
+  constexpr Duration kOldest = Duration::max() / 4;  // 73 000 years
+  base_ = std::clamp(mark.age, Duration::zero(), kOldest);
+  trusted_age_ = std::clamp(mark.trusted_age, Duration::zero(), base_);
+  if (mark.trusted_at && *mark.trusted_at >= WallTime()) trusted_at_ = mark.trusted_at;
+}
+
+Duration EngineAge::age_at(SteadyTime steady) const {
+  PV2_ASSERT(steady >= began_, "a monotonic clock does not go backwards");
+  return base_ + (steady - began_);
+}
+
+Duration EngineAge::now() const {
+  MutexLock lock(age_mutex_);
+  return age_at(clock_.steady_now());
+}
+
+AgeMark EngineAge::mark() const {
+  MutexLock lock(age_mutex_);
+  return {age_at(clock_.steady_now()), trusted_age_, trusted_at_};
+}
+
+void EngineAge::look() {
+  MutexLock lock(age_mutex_);
+  const SteadyTime steady = clock_.steady_now();
+  const WallTime wall = clock_.wall_now();
+  const WallTime expected = later(agree_from_, steady - agree_since_);
+  const bool agree =
+      wall < expected ? later(wall, kTolerance) >= expected : later(expected, kTolerance) >= wall;
+  if (!agree) {
+    agree_since_ = steady;
+    agree_from_ = wall;
+    return;
+  }
+  if (steady - agree_since_ < kProbation) return;
+  // Once per life, and never more than is certain: what ran meanwhile is in the age already.
+  if (trusted_at_ && !made_up_ && *trusted_at_ < wall) {
+    const Duration by_wall = wall - *trusted_at_;
+    const Duration counted = age_at(steady) - trusted_age_;
+    PV2_ASSERT(counted >= Duration::zero(), "an age only grows");
+    base_ += std::clamp(by_wall - counted - 2 * kTolerance, Duration::zero(), Duration::max() / 4);
+  }
+  made_up_ = true;
+  trusted_age_ = age_at(steady);
+  trusted_at_ = wall;
+}
+
+}  // namespace pv2

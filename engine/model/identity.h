@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Identity: what the header row of a procedure says. It is set before the first record and never
+// changes. Its id, locks and priority, which the scheduler reads, are in SchedulerEntry.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/ids.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "model/compact_bytes.h"
+#include "pv2/engine/procedure_registry.h"
+#include "pv2/engine/submit_options.h"
+
+namespace pv2 {
+
+/// 128 bits over type, arguments and owner of a submission (reference: idempotency 2.3).
+struct Fingerprint {
+  /// How it was made; persisted.
+  enum class Form : std::uint8_t {
+    kJoined = 1,  ///< By older programs: an owner or a type with a zero byte may pass for another.
+    kExact = 2,   ///< Of two submissions that differ it differs.
+  };
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+  Form form = Form::kExact;
+  friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
+};
+
+struct Identity {
+  const ProcedureType* type = nullptr;  ///< nullptr: not known to this program (quarantined).
+  CompactBytes type_name;               ///< Only when `type` is nullptr.
+  CompactBytes owner;
+  CompactBytes arguments;  ///< The argument fields, encoded.
+  Nonce nonce;
+  Fingerprint fingerprint;  ///< What the nonce stands for.
+  WallTime submitted{};
+  std::uint64_t spawned_at = 0;                 ///< The parent's `visits` with that spawn.
+  OnFailure on_failure = OnFailure::kFailTree;  ///< Of a child.
+  UndoOrder undo_order = UndoOrder::kReverse;   ///< Of a child; kConcurrent: with a sibling.
+
+  /// Whether it is a child whose failure is reported, and fails nobody else.
+  [[nodiscard]] bool reports() const noexcept { return on_failure == OnFailure::kReport; }
+  [[nodiscard]] std::string_view name_of_type() const noexcept {
+    return type != nullptr ? std::string_view(type->name) : type_name.view();
+  }
+};
+
+}  // namespace pv2

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Inbox: what came to one procedure from outside and is durable in rows of its own, in the order of
+// their numbers. Few procedures ever have one. Each message is a row beside the procedure's header
+// and state, so that sending it never writes a record that a step may be writing too.
+//
+// The order of numbers is the order of delivery. A row is deleted in the batch of the step that
+// consumes it, or after the tree has ended.
+
+#pragma once
+
+#include <pv2/base/assert.h>
+#include <pv2/base/clock.h>
+#include <pv2/base/ids.h>
+#include <pv2/base/status.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/looks.h"
+
+namespace pv2 {
+
+/// One message, as its row says it.
+struct InboxMessage {
+  /// The numbers are persisted.
+  enum class Kind : std::uint8_t {
+    kAbort = 1,   ///< To a root: its tree is undone. `payload` is the reason.
+    kSignal = 2,  ///< For a step that asks for `name`.
+  };
+  Kind kind = Kind::kAbort;
+  std::uint64_t number = 0;  ///< Unique within the procedure, increasing.
+  WallTime at{};
+  std::string who;
+  std::string name;
+  std::string payload;
+  /// It is for a procedure that is being undone, whose own record may still say that it succeeded.
+  bool to_undo = false;
+  bool late = false;  ///< Loaded, and durable after the success of its procedure; not in the row.
+  CommitSequence sequence;  ///< Of the batch that wrote the row; not in the row.
+};
+
+/// A step waits for one more signal called `name` than the `known` ones that it has been given.
+struct SignalWish {
+  std::string name;
+  std::size_t known = 0;
+};
+
+/// What a record has to do with the inbox.
+struct InboxUse {
+  std::vector<std::uint64_t> given;  ///< Numbers of the signals that it got.
+  std::vector<SignalWish> wanted;    ///< What was not there.
+};
+
+/// Guarded by the state mutex. Messages keep their addresses until they are consumed.
+struct Inbox {
+  std::uint64_t next_number = 1;
+  std::vector<std::unique_ptr<InboxMessage>> messages;  ///< Durable ones, by number.
+
+  const InboxMessage* aborted_by = nullptr;  ///< One of `messages`, which stays; see abort().
+
+  /// What the last published record of the procedure waits for.
+  std::vector<SignalWish> wanted;
+  // Accepted and not consumed, on the way or durable.
+  std::size_t signals = 0;
+  std::size_t signal_bytes = 0;
+
+  [[nodiscard]] std::size_t count(std::string_view name) const noexcept {
+    std::size_t found = 0;
+    for (const auto& message : messages) {
+      Looks::one();
+      found += message->kind == InboxMessage::Kind::kSignal && message->name == name ? 1 : 0;
+    }
+    return found;
+  }
+  /// Whether one of the signals that it waits for is there.
+  [[nodiscard]] bool has_wanted() const noexcept {
+    for (const SignalWish& wish : wanted) {
+      if (count(wish.name) > wish.known) return true;
+    }
+    return false;
+  }
+  /// Counts a signal that is accepted.
+  void reserve(const InboxMessage& message) noexcept {
+    ++signals;
+    signal_bytes += size_of(message);
+  }
+  void consume(std::uint64_t number) {
+    for (auto at = messages.begin(); at != messages.end(); ++at) {
+      Looks::one();
+      if ((*at)->number != number) continue;
+      PV2_ASSERT((*at)->kind == InboxMessage::Kind::kSignal, "only signals are consumed");
+      PV2_ASSERT(signals != 0 && signal_bytes >= size_of(**at),
+                 "a signal that is consumed was counted");
+      --signals;
+      signal_bytes -= size_of(**at);
+      messages.erase(at);
+      return;
+    }
+  }
+  /// The same of all for which `ends` answers true, in one go.
+  template <class Ends>
+  void consume_if(Ends&& ends) {
+    std::erase_if(messages, [&](const std::unique_ptr<InboxMessage>& message) {
+      Looks::one();
+      if (!ends(*message)) return false;
+      PV2_ASSERT(message->kind == InboxMessage::Kind::kSignal, "only signals are consumed");
+      PV2_ASSERT(signals != 0 && signal_bytes >= size_of(*message),
+                 "a signal that is consumed was counted");
+      --signals;
+      signal_bytes -= size_of(*message);
+      return true;
+    });
+  }
+  static std::size_t size_of(const InboxMessage& message) noexcept {
+    return message.name.size() + message.payload.size();
+  }
+
+  /// The message that aborted the tree, or nullptr. At most one is ever published.
+  [[nodiscard]] const InboxMessage* abort() const noexcept { return aborted_by; }
+  /// Keeps `message` in its place.
+  void add(std::unique_ptr<InboxMessage> message) {
+    PV2_ASSERT(message != nullptr, "an inbox is given a message");
+    if (message->number >= next_number) next_number = message->number + 1;
+    if (message->kind == InboxMessage::Kind::kAbort) aborted_by = message.get();
+    auto at = messages.end();
+    while (at != messages.begin() && (*(at - 1))->number > message->number) --at;
+    messages.insert(at, std::move(message));
+  }
+};
+
+/// What a tree that was aborted by `abort` failed with.
+[[nodiscard]] inline Status error_of(const InboxMessage& abort) {
+  std::string text = "aborted";
+  if (!abort.who.empty()) text += " by " + abort.who;
+  if (!abort.payload.empty()) text += ": " + abort.payload;
+  return Status(StatusCode::kAborted, std::move(text));
+}
+
+}  // namespace pv2

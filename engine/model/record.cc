@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How one record follows another. What is decided here holds for the row and for memory, so that a
+// restart reads what the engine knew.
+
+#include "model/record.h"
+
+#include <utility>
+
+namespace pv2 {
+namespace {
+
+// The failure that the record still tells of: while it is being undone, the one that it failed with
+// first. An operator may have it go on; then there is none any more.
+const Failure* lasting_failure(const Record& last, const Transition& next) noexcept {
+  const bool failed =
+      next.state == ProcedureState::kFailed || next.state == ProcedureState::kRolledBack;
+  return failed && last.state == ProcedureState::kFailed ? last.failure.get() : nullptr;
+}
+
+}  // namespace
+
+std::optional<Outcome::Kind> Record::last_outcome() const noexcept {
+  for (std::size_t i = history.size(); i-- > 0;) {
+    const Outcome::Kind last = history.at(i).outcome;
+    if (!is_order(last)) return last;
+  }
+  return std::nullopt;
+}
+
+bool Record::backs_off() const noexcept {
+  const auto last = last_outcome();
+  return last ? *last == Outcome::Kind::kRetry : attempt > 1;
+}
+
+FailureAfter failure_after(const Record& last, const Transition& next) noexcept {
+  static const Status kNone;
+  const Failure* const before = lasting_failure(last, next);
+  const Status& error_before = before != nullptr ? before->error : kNone;
+  const auto sequence = before != nullptr ? std::optional(before->sequence) : std::nullopt;
+  if (next.parked) {
+    const bool again = next.error.ok() && before != nullptr;
+    return {error_before, again ? before->parked : next.error, next.undo_error, sequence};
+  }
+  return {next.error.ok() ? error_before : next.error, kNone, next.undo_error, sequence};
+}
+
+UndoAfter undo_after(const Record& last, const Transition& next, std::uint32_t ran_step) noexcept {
+  const std::size_t size = last.undo.size();
+  const bool repeated = size != 0 && last.undo.back().step == ran_step;
+  switch (next.undo) {
+    case UndoChange::kKeep:
+      return {size, false};
+    case UndoChange::kPush:
+      return {size, !repeated};
+    case UndoChange::kClear:
+      return {0, false};
+    case UndoChange::kPop:
+      return {repeated ? size - 1 : size, false};
+  }
+  return {size, false};
+}
+
+void Record::assign(Transition& next, std::uint32_t ran_step, CommitSequence sequence) {
+  PV2_ASSERT(!next.parked || !is_finished(next.state), "what has ended is not parked");
+  PV2_ASSERT(next.undo_error.ok() || next.state == ProcedureState::kFailed,
+             "only what has failed is undone");
+  if (may_carry_failure(*this, next)) {
+    const FailureAfter after = failure_after(*this, next);
+    std::unique_ptr<Failure> carried;
+    if (!after.is_none()) {
+      carried = std::make_unique<Failure>(
+          Failure{after.error, after.sequence.value_or(sequence), after.parked, after.undo});
+    }
+    failure = std::move(carried);
+  }
+  const auto [kept, adds] = undo_after(*this, next, ran_step);
+  if (kept == 0 && !adds) undo.clear();
+  while (undo.size() > kept) undo.pop_back();
+  if (adds) undo.push_back({ran_step, next.undo_is_unfinished ? kUnfinishedStep : sequence});
+  if (next.history) history.add(*next.history);
+  if (next.new_image) image = next.image;
+  if (next.interrupted) interrupted = std::move(next.interrupted);
+  if (!next.result.empty() || !result.empty()) result = next.result;
+  static_cast<Progress&>(*this) = next;
+}
+
+void Record::assign_wait(const Transition& next) noexcept {
+  const Progress recorded = *this;
+  static_cast<Progress&>(*this) = next;
+  updated = recorded.updated;
+  holds_locks = recorded.holds_locks;
+  ended_age = recorded.ended_age;
+  in_results = recorded.in_results;
+}
+
+void Transition::begin(const Record& last, WallTime now) noexcept {
+  static_cast<Progress&>(*this) = last;
+  stop_waiting();
+  updated = now;
+  ended_age = kNotDated;
+  in_results = false;
+}
+
+}  // namespace pv2

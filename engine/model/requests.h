@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The requests that the engine sends to its store, one struct per kind, each carrying what has to
+// be published when it is durable. Owned by the code that makes them until commit, by the publisher
+// afterwards.
+
+#pragma once
+
+#include <pv2/store/commit_request.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/execution.h"
+#include "model/reply.h"
+
+namespace pv2 {
+
+struct EngineCore;
+struct Effects;
+
+/// Why a request was not published.
+struct RequestFailure {
+  Status unknown;      ///< For whoever asked for what its batch says: it may be durable.
+  Status not_written;  ///< For whoever waits for something that was to be written after it.
+};
+
+/// Base of the engine's requests. Each says itself what follows when it is durable, and what when
+/// the store has failed; that is written beside the code that makes it. The publisher calls one of
+/// the two, once, under the state mutex, in the order in which requests became durable. The
+/// request deletes itself there, or gives itself back.
+struct EngineRequest : CommitRequest {
+  virtual void published(EngineCore& core, Effects& effects) = 0;
+  virtual void failed(EngineCore& core, const RequestFailure& why, Effects& effects) = 0;
+
+ protected:
+  ~EngineRequest() = default;
+};
+
+/// A root's first record.
+struct InsertCommit final : EngineRequest {
+  void published(EngineCore& core, Effects& effects) override;
+  void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+
+  Execution* execution = nullptr;
+  bool holds_locks = false;  ///< The grant rides on the insert.
+  /// The submitter, and duplicates that arrived meanwhile.
+  struct Submitter {
+    Reply<Result<Submitted>> reply;
+    bool replayed = false;
+    const Execution* step = nullptr;  ///< Whose step submits, in its own record; or a caller does.
+  };
+  std::vector<Submitter> submitters;  ///< The first one made it.
+  /// A step that backs off because its nonce is just being submitted, here.
+  struct PutOff {
+    ProcedureId id;
+    std::uint32_t epoch = 0;
+  };
+  std::vector<PutOff> put_off;  ///< They run again when it is known what becomes of this.
+
+  /// Ready for the next submission; buffers keep their memory.
+  void reset() {
+    batch.clear();
+    sequence = {};
+    status = {};
+    execution = nullptr;
+    holds_locks = false;
+    submitters.clear();
+    put_off.clear();
+  }
+};
+
+/// The record of a step, of the undoing of one, or of a lock grant.
+struct StepCommit final : EngineRequest {
+  void published(EngineCore& core, Effects& effects) override;
+  void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+
+  /// What it is the record of.
+  enum class Kind : std::uint8_t {
+    kStep,      ///< A run of a step, or what came instead of one.
+    kUndo,      ///< Likewise of the undoing of one.
+    kGrant,     ///< Only that the locks are held; the step follows.
+    kGiveBack,  ///< Only that the locks are given back.
+  };
+  Execution* execution = nullptr;
+  Kind kind = Kind::kStep;
+  bool needs_record = true;  ///< False: a wait that changes nothing durable.
+  bool was_parked = false;   ///< Set when it is published: before this record.
+  Transition next;
+  ProcedureId producer;  ///< Of what the step awaits, if it said so.
+  std::vector<Execution*> children;
+  std::size_t reserved = 0;  ///< Of EngineState::spawning.
+  /// Roots that the step submitted; their rows are in this batch. Owned, as the children are.
+  std::vector<InsertCommit*> roots;
+  std::unique_ptr<InboxUse> inbox_use;  ///< Most have none.
+  Reply<Status> reply;                  ///< To an operator's order.
+  std::string scratch;  ///< For fields of children; keeps its memory from step to step.
+
+  [[nodiscard]] bool is_undo() const noexcept { return kind == Kind::kUndo; }
+  /// Whether nothing changes but the locks.
+  [[nodiscard]] bool is_only_locks() const noexcept {
+    return kind == Kind::kGrant || kind == Kind::kGiveBack;
+  }
+
+  /// Ready for the next step; buffers keep their memory.
+  void reset() {
+    std::string image = std::move(next.image);
+    image.clear();
+    batch.clear();
+    sequence = {};
+    status = {};
+    execution = nullptr;
+    kind = Kind::kStep;
+    needs_record = true;
+    std::destroy_at(&next);  // made anew in its place: assigning to it costs three times as much
+    std::construct_at(&next);
+    next.image = std::move(image);
+    producer = {};
+    children.clear();
+    roots.clear();
+    inbox_use.reset();
+    reply = {};
+  }
+};
+
+/// Deletes the rows of an ended root's descendants, and messages that nobody will consume, and puts
+/// right the dates of results, a bounded chunk at a time.
+struct GarbageCommit final : EngineRequest {
+  void published(EngineCore& core, Effects& effects) override;
+  void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+
+  ProcedureId root;               ///< 0: no acknowledgement waits for it.
+  std::vector<ProcedureId> left;  ///< Deleted in this order, children before their parents.
+  std::size_t next = 0;           ///< Of `left`.
+  std::vector<std::string> rows;  ///< Keys of messages that are not deleted yet.
+  /// Rows of Space::kEngine that are not written yet; an empty value deletes one.
+  std::vector<std::pair<std::string, std::string>> engine_rows;
+  /// Of members that left; their messages become rows outside the mutex.
+  std::vector<std::pair<ProcedureId, std::unique_ptr<Inbox>>> inboxes;
+
+  /// Makes its batch the next rows of what is left: at most `chunk` procedures, messages and rows.
+  void fill(std::size_t chunk);
+};
+
+/// A message on its way into the inbox of a procedure.
+struct MessageCommit final : EngineRequest {
+  void published(EngineCore& core, Effects& effects) override;
+  void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+
+  ProcedureId to;
+  std::unique_ptr<InboxMessage> message;
+  std::uint64_t audit = 0;  ///< Not 0: the number of the audit entry in its batch.
+  ProcedureId audited;      ///< Whom that is about.
+  std::vector<Reply<Status>> replies;
+};
+
+/// Deletes everything of a finished root whose result was received.
+struct AcknowledgeCommit final : EngineRequest {
+  void published(EngineCore& core, Effects& effects) override;
+  void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+
+  ProcedureId id;
+  Nonce nonce;
+  Duration age = Progress::kNotDated;  ///< When it ended, if it is dated.
+  std::uint64_t bytes = 0;             ///< What is free with it.
+  std::vector<Reply<Status>> replies;  ///< To the first caller, and to those who joined it.
+
+  /// Ready for the next acknowledgement; buffers keep their memory.
+  void reset() {
+    batch.clear();
+    sequence = {};
+    status = {};
+    nonce = {};
+    age = Progress::kNotDated;
+    bytes = 0;
+    replies.clear();
+  }
+};
+
+/// Raises the durable bound of the ids that may be issued. At most one is on the way.
+struct WatermarkCommit final : EngineRequest {
+  void published(EngineCore& core, Effects& effects) override;
+  void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+
+  std::uint64_t next_id = 0;
+  Reply<Status> reply;
+};
+
+/// Makes a limit durable, or its end.
+struct LimitCommit final : EngineRequest {
+  void published(EngineCore& core, Effects& effects) override;
+  void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
+
+  ResourceKey key;
+  std::optional<std::uint32_t> limit;
+  Reply<Status> reply;
+};
+
+/// Requests that came back, to be filled again. Guarded by whoever owns it.
+template <class Commit>
+class SpareCommits {
+ public:
+  std::unique_ptr<Commit> take() {
+    if (spare_.empty()) return std::make_unique<Commit>();
+    auto commit = std::move(spare_.back());
+    spare_.pop_back();
+    return commit;
+  }
+  void give_back(std::unique_ptr<Commit> commit) {
+    PV2_ASSERT(commit != nullptr, "a request that is given back was taken");
+    if (spare_.size() >= kSpareMax || commit->batch.bytes() > kBytesMax) return;
+    commit->reset();
+    spare_.push_back(std::move(commit));
+  }
+
+ private:
+  static constexpr std::size_t kSpareMax = 4096;  // as many as are usually on the way at once
+  static constexpr std::size_t kBytesMax = 4096;  // what grew beyond a page is not kept
+  std::vector<std::unique_ptr<Commit>> spare_;
+};
+
+}  // namespace pv2

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Making lanes, and going through them. `open_` is a stack: what may begin at the same time begins
+// from the newest to the oldest.
+
+#include "model/rollback_plan.h"
+
+#include <pv2/base/assert.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "model/execution.h"
+
+namespace pv2 {
+namespace {
+
+// Forks and lanes gone through in one call of begin_next(): many more than there are in a tree that
+// is not nested for its own sake.
+constexpr int kStepsAtOnce = 64;
+
+bool is_older(const UndoTurn& a, const UndoTurn& b) {
+  return std::pair(a.entry.sequence, a.execution->id) <
+         std::pair(b.entry.sequence, b.execution->id);
+}
+
+bool are_siblings(const Execution& a, const Execution& b) {
+  return a.parent == b.parent && a.spawned_at == b.spawned_at;
+}
+
+}  // namespace
+
+// Takes turns from the newest to the oldest, and keeps the lanes open to which one may be added:
+// those of a lane that is open are in the fork that is its oldest item.
+class RollbackPlan::Builder {
+ public:
+  Builder(RollbackPlan& plan, Execution& head)
+      : head_(head), items_(plan.items_), lanes_(plan.lanes_) {
+    lanes_.push_back({&head, kNone});
+  }
+
+  void add(const UndoTurn& turn) {
+    Execution* const branch = below_head(turn.execution->beside);
+    const Index lane = branch != nullptr ? lane_of(*branch) : 0;
+    close_fork_of(lane);
+    append(lane, turn);
+  }
+  void close() { close_fork_of(0); }
+
+ private:
+  // Ids grow from parent to child.
+  [[nodiscard]] Execution* below_head(Execution* beside) const {
+    Looks::one();
+    return beside != nullptr && head_.id < beside->id ? beside : nullptr;
+  }
+
+  Index lane_of(Execution& branch) {
+    std::vector<Execution*> missing;
+    Execution* at = &branch;
+    while (at != nullptr && !open_.contains(at)) {
+      missing.push_back(at);
+      at = below_head(at->parent_execution()->beside);
+    }
+    Index lane = at != nullptr ? open_.at(at) : 0;
+    for (; !missing.empty(); missing.pop_back()) lane = add_lane(lane, *missing.back());
+    return lane;
+  }
+
+  Index add_lane(Index outer, Execution& branch) {
+    Index fork = lanes_[outer].oldest;
+    const bool fits = fork != kNone && items_[fork].lanes != kNone &&
+                      are_siblings(*lanes_[items_[fork].lanes].scope, branch);
+    if (!fits) {
+      close_fork_of(outer);
+      fork = append(outer, {});
+      last_lane_.resize(items_.size(), kNone);
+    }
+    const auto lane = static_cast<Index>(lanes_.size());
+    lanes_.push_back({&branch, fork});
+    Item& item = items_[fork];
+    (item.lanes == kNone ? item.lanes : lanes_[last_lane_[fork]].next) = lane;
+    last_lane_[fork] = lane;
+    ++item.lanes_left;
+    open_.emplace(&branch, lane);
+    return lane;
+  }
+
+  // Nothing is added any more to the fork that is the oldest item of a lane, if one is.
+  void close_fork_of(Index lane) {
+    std::vector<Index> to_close{lanes_[lane].oldest};
+    while (!to_close.empty()) {
+      const Index fork = to_close.back();
+      to_close.pop_back();
+      if (fork == kNone || items_[fork].lanes == kNone) continue;
+      items_[fork].end = static_cast<Index>(items_.size());
+      for (Index in = items_[fork].lanes; in != kNone; in = lanes_[in].next) {
+        open_.erase(lanes_[in].scope);
+        to_close.push_back(lanes_[in].oldest);
+      }
+    }
+  }
+
+  Index append(Index lane, const UndoTurn& turn) {
+    const auto index = static_cast<Index>(items_.size());
+    const Index newer = std::exchange(lanes_[lane].oldest, index);
+    items_.push_back({.turn = turn, .lane = lane, .newer = newer});
+    (newer != kNone ? items_[newer].older : lanes_[lane].newest) = index;
+    return index;
+  }
+
+  Execution& head_;
+  std::vector<Item>& items_;
+  std::vector<Lane>& lanes_;
+  std::unordered_map<const Execution*, Index> open_;
+  std::vector<Index> last_lane_;  // of each fork
+};
+
+RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns) : left_(turns.size()) {
+  PV2_ASSERT(turns.size() < kNone / 2, "turns of a plan are numbered");
+  std::sort(turns.begin(), turns.end(), is_older);
+  items_.reserve(turns.size());
+  Builder builder(*this, head);
+  for (std::size_t i = turns.size(); i-- > 0;) builder.add(turns[i]);
+  builder.close();
+  for (std::size_t i = items_.size(); i-- > 0;) {  // the oldest first
+    Execution* const member = items_[i].turn.execution;
+    if (member == nullptr) continue;
+    const auto index = static_cast<Index>(i);
+    const auto [at, is_first] = newest_.try_emplace(member->id, index);
+    if (!is_first) items_[i].next_of_member = std::exchange(at->second, index);
+    if (is_first) new_waits_.emplace(member->id, Wait{member, &head});
+    has_locks_ = has_locks_ || (items_[i].lane != 0 && !member->locks.empty());
+  }
+  open_.push_back({0, false});
+}
+
+const UndoTurn* RollbackPlan::begin_next() {
+  for (int i = 0; i < kStepsAtOnce && !open_.empty(); ++i) {
+    Looks::one();
+    const auto [index, is_fork] = open_.back();
+    if (is_fork) {
+      step_into_fork(index);
+      continue;
+    }
+    const Index newest = lanes_[index].newest;
+    if (newest == kNone || items_[newest].lanes != kNone) {
+      step_into_lane(index);
+      continue;
+    }
+    open_.pop_back();
+    const UndoTurn& turn = items_[newest].turn;
+    PV2_ASSERT(turn.execution != nullptr, "a turn that begins is that of somebody");
+    const bool is_new = begun_.emplace(turn.execution->id, index).second;
+    PV2_ASSERT(is_new, "a member has one turn at a time");
+    PV2_ASSERT(begun_.size() <= left_, "a turn that has begun is left until it is over");
+    return &turn;
+  }
+  return nullptr;
+}
+
+// The lane on top is empty, or a fork comes next in it.
+void RollbackPlan::step_into_lane(Index index) {
+  const Lane& lane = lanes_[index];
+  open_.pop_back();
+  if (lane.newest != kNone) {
+    Item& fork = items_[lane.newest];
+    PV2_ASSERT(!fork.is_open && fork.lanes_left != 0, "a fork is opened once, and has lanes");
+    fork.is_open = true;
+    fork.unopened = fork.lanes;
+    open_.push_back({lane.newest, true});
+    if (has_locks_) opened_.push_back(lane.newest);
+    return;
+  }
+  if (lane.fork == kNone) return;
+  Item& fork = items_[lane.fork];
+  PV2_ASSERT(fork.is_open && fork.lanes_left != 0, "a lane that is empty was waited for");
+  if (--fork.lanes_left != 0) return;
+  PV2_ASSERT(lanes_[fork.lane].newest == lane.fork,
+             "a fork that is over is the newest of its lane");
+  open_.push_back({fork.lane, false});
+  take_out(lane.fork);
+}
+
+void RollbackPlan::step_into_fork(Index index) {
+  Item& fork = items_[index];
+  const Index lane = fork.unopened;
+  PV2_ASSERT(lane != kNone, "a fork whose lanes were all opened is open no more");
+  fork.unopened = lanes_[lane].next;
+  if (fork.unopened == kNone) open_.pop_back();
+  open_.push_back({lane, false});
+}
+
+// Out of its lane.
+void RollbackPlan::take_out(Index index) {
+  const Item& item = items_[index];
+  Lane& lane = lanes_[item.lane];
+  (item.newer != kNone ? items_[item.newer].older : lane.newest) = item.older;
+  (item.older != kNone ? items_[item.older].newer : lane.oldest) = item.newer;
+}
+
+void RollbackPlan::put_back(const Execution& member) {
+  const auto at = begun_.find(member.id);
+  if (at == begun_.end()) return;
+  PV2_ASSERT(items_[lanes_[at->second].newest].turn.execution == &member,
+             "a turn that has begun is the newest");
+  open_.push_back({at->second, false});
+  begun_.erase(at);
+}
+
+void RollbackPlan::end(Execution& member) {
+  const auto newest = newest_.find(member.id);
+  PV2_ASSERT(newest != newest_.end(), "what is over was to be undone");
+  PV2_ASSERT(left_ != 0, "a turn that is over was left");
+  Item& item = items_[newest->second];
+  if (const auto at = begun_.find(member.id); at != begun_.end()) {
+    PV2_ASSERT(lanes_[at->second].newest == newest->second, "a turn that has begun is the newest");
+    open_.push_back({at->second, false});
+    begun_.erase(at);
+  }
+  take_out(newest->second);
+  item.turn.execution = nullptr;
+  --left_;
+  PV2_ASSERT(member.turn.left <= left_, "the turns of a member are among those that are left");
+  newest->second = item.next_of_member;
+  if (newest->second == kNone) {
+    newest_.erase(newest);
+    new_waits_.erase(member.id);
+  } else {
+    new_waits_[member.id] = {&member, scope_now(newest->second)};
+  }
+}
+
+// Of the innermost lane around it that waits for nothing but what is in it.
+Execution* RollbackPlan::scope_now(Index item) const {
+  Index lane = items_[item].lane;
+  while (lanes_[lane].fork != kNone && !items_[lanes_[lane].fork].is_open) {
+    Looks::one();
+    lane = items_[lanes_[lane].fork].lane;
+  }
+  return lanes_[lane].scope;
+}
+
+bool RollbackPlan::has_begun(const Execution& member) const { return begun_.contains(member.id); }
+
+std::vector<Execution*> RollbackPlan::begun(std::size_t most) const {
+  std::vector<Execution*> members;
+  members.reserve(std::min(most, begun_.size()));
+  for (const auto& [id, lane] : begun_) {
+    if (members.size() == most) break;
+    Looks::one();
+    members.push_back(items_[lanes_[lane].newest].turn.execution);
+  }
+  return members;
+}
+
+const UndoTurn* RollbackPlan::last() const {
+  return left_ == 1 ? &items_[newest_.begin()->second].turn : nullptr;
+}
+
+const UndoTurn* RollbackPlan::newest_of(const Execution& member) const {
+  const auto at = newest_.find(member.id);
+  return at != newest_.end() ? &items_[at->second].turn : nullptr;
+}
+
+std::vector<RollbackPlan::Wait> RollbackPlan::take_new_waits(std::size_t most) {
+  std::vector<Wait> waits;
+  auto at = new_waits_.begin();
+  for (; at != new_waits_.end() && most > 0; ++at, --most) {
+    Looks::one();
+    if (!begun_.contains(at->first)) waits.push_back(at->second);
+  }
+  new_waits_.erase(new_waits_.begin(), at);
+  for (; !opened_.empty() && most > 0; --most) {
+    Looks::one();
+    const Index fork = opened_.front();
+    const Index index = std::max(told_, fork + 1);
+    told_ = index + 1;
+    if (told_ >= items_[fork].end) {
+      opened_.pop_front();
+      told_ = 0;
+    }
+    Execution* const member = items_[index].turn.execution;
+    const bool waits_in_it = member != nullptr && !member->locks.empty() &&
+                             newest_.at(member->id) == index && !begun_.contains(member->id);
+    if (waits_in_it) waits.push_back({member, scope_now(index)});
+  }
+  return waits;
+}
+
+void RollbackPlan::for_each(const std::function<void(const UndoTurn&)>& visit) const {
+  for (const Item& item : items_) {
+    Looks::one();
+    if (item.turn.execution != nullptr) visit(item.turn);
+  }
+}
+
+}  // namespace pv2

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tree of executions: who spawned whom. Links are made when a spawn is published, and every
+// step from one member to the next is counted as a look, also those that only lead back up: a walk
+// over n members takes no more than 2n of them, wherever it begins.
+
+#pragma once
+
+#include <pv2/base/assert.h>
+
+#include "model/execution.h"
+
+namespace pv2 {
+
+/// `child`, which belongs to its parent, is the youngest of its children from now on.
+inline void link_child(Execution& child) {
+  Execution& parent = *child.parent_execution();
+  PV2_ASSERT(child.links.prev_sibling == nullptr && parent.links.first_child != &child,
+             "a child is linked once");
+  PV2_ASSERT(child.root == parent.root, "a child is of the tree of its parent");
+  PV2_ASSERT((parent.links.first_child == nullptr) == (parent.links.last_child == nullptr),
+             "who has an oldest child has a youngest one");
+  PV2_ASSERT(
+      parent.links.last_child == nullptr || parent.links.last_child->links.next_sibling == nullptr,
+      "the youngest child has no younger sibling");
+  PV2_ASSERT(parent.links.last_child == nullptr || parent.links.last_child->id < child.id,
+             "children are linked in order of spawning");
+  if (parent.links.unexamined == nullptr)
+    parent.links.unexamined = &child;  // all before it were seen
+  child.links.prev_sibling = parent.links.last_child;
+  (parent.links.last_child != nullptr ? parent.links.last_child->links.next_sibling
+                                      : parent.links.first_child) = &child;
+  parent.links.last_child = &child;
+}
+
+/// `child`, which has no children any more, leaves the tree.
+inline void unlink_child(Execution& child) {
+  Execution& parent = *child.parent_execution();
+  if (parent.links.unexamined == &child) parent.links.unexamined = child.links.next_sibling;
+  PV2_ASSERT(child.links.first_child == nullptr, "whoever leaves a tree has no children in it");
+  PV2_ASSERT(child.links.prev_sibling != nullptr || parent.links.first_child == &child,
+             "whoever leaves a tree was linked");
+  PV2_ASSERT(
+      child.links.prev_sibling == nullptr || child.links.prev_sibling->links.next_sibling == &child,
+      "an older sibling knows who comes after it");
+  PV2_ASSERT(
+      child.links.next_sibling == nullptr || child.links.next_sibling->links.prev_sibling == &child,
+      "a younger sibling knows who comes before it");
+  PV2_ASSERT(child.links.next_sibling != nullptr || parent.links.last_child == &child,
+             "who has no younger sibling is the youngest");
+  (child.links.prev_sibling != nullptr ? child.links.prev_sibling->links.next_sibling
+                                       : parent.links.first_child) = child.links.next_sibling;
+  (child.links.next_sibling != nullptr ? child.links.next_sibling->links.prev_sibling
+                                       : parent.links.last_child) = child.links.prev_sibling;
+  child.links.next_sibling = child.links.prev_sibling = nullptr;
+}
+
+/// A place on a walk over a member and all its descendants, parents before their children, children
+/// in order of spawning. Moves along one link at a time.
+class TreeCursor {
+ public:
+  explicit TreeCursor(Execution& top) noexcept : top_(&top), at_(&top) {}
+
+  /// nullptr: the walk is over.
+  [[nodiscard]] Execution* at() const noexcept { return at_; }
+  /// Whether it has come to at() for the first time, and not from below.
+  [[nodiscard]] bool arrives() const noexcept { return !from_below_; }
+  void move() noexcept {
+    PV2_ASSERT(at_ != nullptr, "a walk that is over goes no further");
+    Looks::one();
+    if (!from_below_ && at_->links.first_child != nullptr) {
+      at_ = at_->links.first_child;
+    } else if (at_ == top_) {
+      at_ = nullptr;
+    } else if (at_->links.next_sibling != nullptr) {
+      at_ = at_->links.next_sibling;
+      from_below_ = false;
+    } else {
+      PV2_ASSERT(at_->parent != nullptr, "a walk comes back to where it began");
+      at_ = at_->parent_execution();
+      from_below_ = true;
+    }
+  }
+
+ private:
+  Execution* top_;
+  Execution* at_;
+  bool from_below_ = false;
+};
+
+/// The same for range-for, in one go.
+class Subtree {
+ public:
+  explicit Subtree(Execution& top) noexcept : top_(top) {}
+
+  struct Iterator {
+    TreeCursor cursor;
+    Execution& operator*() const noexcept { return *cursor.at(); }
+    Iterator& operator++() noexcept {
+      do {
+        cursor.move();
+      } while (cursor.at() != nullptr && !cursor.arrives());
+      return *this;
+    }
+    struct End {};
+    bool operator!=(End /*end*/) const noexcept { return cursor.at() != nullptr; }
+  };
+  [[nodiscard]] Iterator begin() const noexcept { return {TreeCursor(top_)}; }
+  [[nodiscard]] Iterator::End end() const noexcept { return {}; }
+
+ private:
+  Execution& top_;
+};
+
+/// Whether `member` is of the domain of `head`, or of one within it.
+inline bool is_within(Execution& member, const Execution& head) noexcept {
+  if (head.is_root()) return true;
+  Execution* at = &member.own_head();
+  while (at != nullptr && at != &head) at = at->outer_domain();
+  return at != nullptr;
+}
+
+/// The oldest of `members`, which are of one tree, that is within the domain of `head` and of whom
+/// `is_it` is true; or nullptr. Ids grow from parent to child.
+template <class Test>
+Execution* find_within(const std::unique_ptr<MembersById>& members, const Execution& head,
+                       Test is_it) {
+  if (!members) return nullptr;
+  for (auto at = members->lower_bound(head.id); at != members->end(); ++at) {
+    Looks::one();
+    if (is_within(*at->second, head) && is_it(*at->second)) return at->second;
+  }
+  return nullptr;
+}
+
+/// The one before `child` of those that the same step spawned; nullptr: it was the first.
+inline Execution* older_of_spawn(const Execution& child) noexcept {
+  Looks::one();
+  Execution* const older = child.links.prev_sibling;
+  PV2_ASSERT(older == nullptr || older->parent == child.parent, "siblings have one parent");
+  return older != nullptr && older->spawned_at == child.spawned_at ? older : nullptr;
+}
+
+}  // namespace pv2

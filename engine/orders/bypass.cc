@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An order that waits is looked at again in each section in which something of its domain may have
+// ended (EndingOrder::kMayGoOn). What it meant when it was given may not hold any more by then: the
+// domain may have ended, gone forward, or become part of a wider failure.
+
+#include "orders/bypass.h"
+
+#include <pv2/base/assert.h>
+
+#include <utility>
+
+#include "model/names.h"
+#include "orders/repair_record.h"
+#include "orders/repair_refusal.h"
+#include "steps/offloads.h"
+#include "tree/domains.h"
+#include "tree/failure.h"
+#include "tree/members_at_work.h"
+#include "tree/rollback.h"
+
+namespace pv2 {
+namespace {
+
+// From now on no step of the domain of `head` begins, until the order is carried out.
+void let_order_wait(EngineCore& core, Execution& head, AuditEntry entry, Reply<Status> reply,
+                    Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  auto& waiting = core.state.waiting_orders;
+  if (waiting.size() >= WaitingOrder::kMax) {
+    const std::string why = fmt::format(
+        "{} orders to bypass wait until steps have ended, which is as many as may wait; try again",
+        WaitingOrder::kMax);
+    return effects.reply(std::move(reply), Status(StatusCode::kUnavailable, why));
+  }
+  waiting.push_back({head.id, std::move(entry), std::move(reply)});
+  make_way_for_order(core, head);
+}
+
+// Why an order that has waited cannot be carried out any more, or OK.
+Status why_not_any_more(EngineCore& core, const WaitingOrder& order)
+    PV2_REQUIRES(core.state_mutex) {
+  Execution* const head = core.find(order.head);
+  if (head == nullptr || head->record.reported || is_over(*head)) {
+    return refused(fmt::format("procedure {} ended before it could be bypassed", order.head));
+  }
+  const Execution* const failing = failing_domain(*head);
+  if (failing == nullptr) {
+    return refused(fmt::format(
+        "procedure {} went forward again before it could be bypassed; look again", order.head));
+  }
+  if (failing != head) {
+    return refused(fmt::format(
+        "the tree of {} failed around procedure {} before that could be bypassed; look again",
+        name_of(*failing), order.head));
+  }
+  return Status();
+}
+
+// Whether nothing of the domain is under way; then none of its undos begins any more.
+bool comes_to_rest(EngineCore& core, Execution& head, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  return busy_member(core, head) == nullptr && stop_turns(core, head, effects);
+}
+
+// Whether the order waits no longer: it is carried out, or cannot be any more.
+bool try_again(EngineCore& core, WaitingOrder& order, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  Looks::one();
+  if (Status late = why_not_any_more(core, order); !late.ok()) {
+    if (Execution* const head = core.find(order.head)) head->domain.ending = EndingOrder::kNone;
+    effects.reply(std::move(order.reply), late);
+    return true;
+  }
+  Execution& head = *core.find(order.head);
+  PV2_ASSERT(head.domain.makes_way(), "a tree makes way for the order that is to end it");
+  if (!why_too_late(head).ok()) return false;
+  if (head.domain.ending != EndingOrder::kMayGoOn) return false;
+  head.domain.ending = EndingOrder::kWaits;
+  if (!comes_to_rest(core, head, effects)) return false;
+  const Order ends{.kind = Order::Kind::kBypass, .about = &head, .head = &head};
+  commit_order(core, ends, std::move(order.entry), std::move(order.reply), effects);
+  return true;
+}
+
+}  // namespace
+
+void bypass(EngineCore& core, const Order& order, AuditEntry entry, Reply<Status> reply,
+            Effects& effects) {
+  PV2_ASSERT(order.kind == Order::Kind::kBypass, "only an order to bypass may wait");
+  Execution& head = *order.head;
+  const bool at_once = head.domain.is_stopped() && comes_to_rest(core, head, effects);
+  at_once ? commit_order(core, order, std::move(entry), std::move(reply), effects)
+          : let_order_wait(core, head, std::move(entry), std::move(reply), effects);
+}
+
+void carry_out_waiting_orders(EngineCore& core, Effects& effects) {
+  auto& waiting = core.state.waiting_orders;
+  if (waiting.empty()) return;
+  if (Status stopped = core.unavailable(); !stopped.ok()) {
+    return refuse_waiting_orders(core, stopped, effects);
+  }
+  core.flush();  // so that every kQueued member is in a queue, or polled
+  std::erase_if(waiting, [&](WaitingOrder& order) PV2_REQUIRES(core.state_mutex) {
+    return try_again(core, order, effects);
+  });
+}
+
+void refuse_waiting_orders(EngineCore& core, const Status& why, Effects& effects) {
+  for (WaitingOrder& order : core.state.waiting_orders) {
+    effects.reply(std::move(order.reply), why);
+  }
+  core.state.waiting_orders.clear();
+}
+
+bool is_busy(EngineCore& core, const Execution& member) {
+  if (member.phase == Phase::kIdle || member.phase == Phase::kWaiting) return false;
+  return member.phase != Phase::kQueued ||
+         core.scheduler.place_of(member, 0).where == QueuePlace::Where::kOut;
+}
+
+const Execution* busy_member(EngineCore& core, Execution& head) {
+  if (!why_too_late(head).ok()) return &head;
+  PV2_ASSERT(head.domain.failing == &head, "a domain was stopped before an order ends it");
+  core.flush();  // so that every kQueued member is in a queue, or polled
+  if (head.domain.rollback) {
+    for (const Execution* const member : head.domain.rollback->begun()) {
+      if (is_busy(core, *member)) return member;
+    }
+  }
+  // The other members are idle, but for those that a worker had taken before: these are counted.
+  std::size_t at_work = 0;
+  for_each_at_work(head, [&](const Execution& /*member*/) { ++at_work; });
+  return head.domain.in_flight_inside == at_work ? nullptr : &head;
+}
+
+}  // namespace pv2

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Deadlocks: what the engine does about procedures that wait for each other in a circle. The
+// scheduler suspects circles, finds them and names their members; this part decides when the
+// scheduler searches, and applies the host's policy to what it found. Both happen on the pool, so
+// no lock of the thread that closed the circle is held.
+
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+
+#include "core/engine_core.h"
+#include "core/publisher.h"
+#include "core/timed_work.h"
+
+namespace pv2 {
+
+/// When the engine searches for deadlocks. A search goes through every procedure that may be in
+/// one. So the first one begins at once, and later ones at most every half second
+/// (kBetweenSearches), or less often if searches would otherwise take more than a twentieth of a
+/// thread. A manual clock does not show how long a search takes, so with one no search is put off.
+/// Without workers the host's thread searches whenever it has nothing else to do.
+///
+/// Thread-safe.
+class Deadlocks final : public TimedWork {
+ public:
+  static constexpr Duration kBetweenSearches = std::chrono::milliseconds(500);
+
+  Deadlocks(EngineCore& core, Publisher& publisher);
+  /// `changed` is called when the next search becomes due at another time. Set once, before
+  /// anything runs.
+  void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
+
+  /// A circle is suspected, so one search follows. Not called again before that search has ended.
+  void expect_search();
+  /// Searches now if a circle is suspected, and returns whether it searched. For an executor
+  /// without workers.
+  bool search_at_idle();
+
+  // TimedWork
+  [[nodiscard]] std::optional<SteadyTime> next_due() override;
+  std::size_t fire(SteadyTime now) override;
+
+ private:
+  void search();
+
+  EngineCore& core_;
+  Publisher& publisher_;
+  std::function<void()> changed_;
+  // When the next search begins, in ticks of the steady clock; kNever: no search is expected.
+  // Relaxed: no data is published through it.
+  static constexpr SteadyTime::rep kNever = SteadyTime::max().time_since_epoch().count();
+  std::atomic<SteadyTime::rep> due_{kNever};
+  // No search begins earlier. Changed by the one search that runs.
+  std::atomic<SteadyTime::rep> not_before_;
+};
+
+/// Logs every circle that was found since the last call and, if the policy says so, fails the
+/// youngest tree in it that can be undone: the member of it that waits gets a FAILED record that
+/// names the circle, and an ordinary rollback follows. If all trees in it are being undone already,
+/// the youngest is parked. A circle that has opened meanwhile is left alone.
+void resolve_deadlocks(EngineCore& core, Publisher& publisher) PV2_EXCLUDES(core.state_mutex);
+
+}  // namespace pv2

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The first section plans the order and describes what it does itself. Orders that end or undo a
+// whole domain then describe each member, a section at a time. The last section plans the order
+// again: the tree may have moved meanwhile.
+
+#include "orders/repair_preview.h"
+
+#include <pv2/base/assert.h>
+
+#include <utility>
+
+#include "model/names.h"
+#include "model/tree_walk.h"
+#include "orders/bypass.h"
+#include "orders/messages.h"
+#include "orders/repair_plan.h"
+#include "steps/offloads.h"
+#include "tree/domains.h"
+#include "tree/failure.h"
+#include "tree/member_step.h"
+#include "tree/members_at_work.h"
+
+namespace pv2 {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+// ---- One member ----
+
+std::string steps_of(const Execution& member) {
+  std::string steps;
+  for (const UndoEntry& entry : member.record.undo) {
+    if (!steps.empty()) steps += ", ";
+    steps += name_of_step(member, entry.step);
+  }
+  return steps;
+}
+
+// The steps of `member` that are undone if its tree is; `what_of_it` says whether they will be.
+void describe_undo(Execution& member, std::string_view what_of_it, Lines& lines) {
+  if (!member.record.undo.empty()) {
+    lines.push_back(
+        fmt::format("{} did {}, which is {}", name_of(member), steps_of(member), what_of_it));
+  }
+  const std::uint32_t begun = step_that_may_have_begun(member);
+  if (begun == 0) return;
+  lines.push_back(fmt::format("{} may have begun {}, which is {}", name_of(member),
+                              name_of_step(member, begun), what_of_it));
+}
+
+void describe_rollback(Execution& member, Lines& lines) {
+  if (!member.is_undone_with_its_tree()) {
+    lines.push_back(name_of(member) + " has succeeded and stays as it is");
+  } else if (member.record.no_return) {
+    lines.push_back(name_of(member) +
+                    " has passed its point of no return; nothing of it is undone");
+  } else if (member.record.state != ProcedureState::kRolledBack) {
+    describe_undo(member, "undone", lines);
+  }
+}
+
+// Whether a step that no undo is known for is cut off in the middle.
+bool leaves_step_unfinished(Execution& member) {
+  const ProcedureState state = member.record.state;
+  // While a member is in flight, `started` belongs to its worker.
+  const bool began = member.phase == Phase::kInFlight || member.started;
+  return began && state != ProcedureState::kSuccess && state != ProcedureState::kFailed &&
+         member.record.step != 0 && member.type != nullptr && step_that_may_have_begun(member) == 0;
+}
+
+void describe_locks(const Execution& member, Lines& lines) {
+  if (!member.record.holds_locks) return;
+  for (const LockRequest& lock : member.locks.requests()) {
+    if (lock.mode != LockMode::kExclusive) continue;
+    lines.push_back(fmt::format("{} gives up its lock on {}; others may change it as it is",
+                                name_of(member), to_string(lock.key)));
+  }
+}
+
+void describe_bypass(Execution& member, ProcedureId head, Lines& lines) {
+  if (member.is_undone_with_its_tree()) describe_undo(member, "not undone", lines);
+  if (leaves_step_unfinished(member)) {
+    lines.push_back(fmt::format("{} may have begun {}, which is neither finished nor undone",
+                                name_of(member), name_of_step(member, member.record.step)));
+  }
+  if (has_work(member)) {
+    lines.push_back(fmt::format(
+        "work that {} offloaded at step {} still runs; the tree ends, and gives its locks up, when "
+        "it has ended",
+        name_of(member), name_of_step(member, member.work->pieces.front()->step)));
+  }
+  describe_locks(member, lines);
+  const bool has_ended = member.record.state == ProcedureState::kSuccess ||
+                         member.record.state == ProcedureState::kRolledBack;
+  if (member.id != head && !has_ended) {
+    lines.push_back(name_of(member) + " is cut off as it stands");
+  }
+}
+
+// ---- The order ----
+
+std::string skipped_step(const Order& order) {
+  const Execution& member = *order.about;
+  return fmt::format("{} failed at {}, which may be half done and counts as done; {}",
+                     name_of(member), name_of_step(member, order.step),
+                     order.following == 0 ? "it ends then, without a result"
+                                          : name_of_step(member, order.following) +
+                                                " follows, unless the order names another step");
+}
+
+// Under the state mutex.
+class Preview {
+ public:
+  explicit Preview(RepairVerb verb) : verb_(verb) {}
+
+  // Plans the order and describes what it does itself, or says why it is refused.
+  Status begin(EngineCore& core, Execution& target) PV2_REQUIRES(core.state_mutex) {
+    const auto order = plan_order(core, target, verb_, 0);
+    if (!order.ok()) return order.status();
+    const Execution& about = *order->about;
+    switch (order->kind) {
+      case Order::Kind::kRetryUndo:
+        lines_.push_back(
+            fmt::format("the undo at which {} is parked is tried again", name_of(about)));
+        return Status();
+      case Order::Kind::kRetryStep:
+        lines_.push_back(fmt::format("{} makes {} again, at which it failed", name_of(about),
+                                     name_of_step(about, order->step)));
+        return Status();
+      case Order::Kind::kEndWait:
+        lines_.push_back(fmt::format("the wait of {} ends now", name_of(about)));
+        return Status();
+      case Order::Kind::kSkipUndo:
+        lines_.push_back(
+            fmt::format("{} did {}, which is not undone; the rollback goes on as if it were",
+                        name_of(about), name_of_step(about, order->step)));
+        return Status();
+      case Order::Kind::kSkipStep:
+        lines_.push_back(skipped_step(*order));
+        return Status();
+      case Order::Kind::kSendBack:
+        describe_all(*order->head);
+        return Status();
+      case Order::Kind::kAbortRoot:
+        return begin_abort(*order->head);
+      case Order::Kind::kBypass:
+        begin_bypass(*order->head);
+        return Status();
+    }
+    return Status();
+  }
+
+  // Whether all members are described; else the section has no room for more.
+  bool describe_members(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
+    if (!walk_) return true;
+    for (; walk_->at() != nullptr && core.looks.have_room(); walk_->move()) {
+      Execution& member = *walk_->at();
+      if (!walk_->arrives() || (member.id != of_ && is_over(member))) continue;
+      if (verb_ == RepairVerb::kBypass) {
+        if (waits_for_.empty() && is_busy(core, member)) waits_for_ = name_of(member);
+        describe_bypass(member, of_, lines_);
+      } else {
+        describe_rollback(member, lines_);
+      }
+    }
+    return walk_->at() == nullptr;
+  }
+
+  // Between pause() and go_on() the mutex may be released: the walk is known to the engine, which
+  // moves it on when the member that it has come to leaves.
+  void pause(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
+    has_paused_ = true;
+    core.state.walks.push_back(&*walk_);
+  }
+  void go_on(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
+    std::erase(core.state.walks, &*walk_);
+  }
+  [[nodiscard]] bool has_paused() const noexcept { return has_paused_; }
+
+  // All lines, if the order still means the same.
+  Result<Lines> end(EngineCore& core, Execution& target) PV2_REQUIRES(core.state_mutex) {
+    if (!of_) return std::move(lines_);
+    if (has_paused_) {
+      if (Status changed = why_it_changed(core, target); !changed.ok()) return changed;
+    }
+    const auto head = core.state.live.find(of_);
+    PV2_ASSERT(head != core.state.live.end(), "what an order is about is live");
+    if (verb_ == RepairVerb::kBypass) look_again(core, *head->second);
+    if (!waits_for_.empty()) {
+      lines_.push_back(fmt::format(
+          "the order waits until {} has ended what it is doing, by which some of this may change; "
+          "nothing else of the tree begins meanwhile",
+          waits_for_));
+    }
+    lines_.push_back(name_of(*head->second) + (verb_ == RepairVerb::kBypass
+                                                   ? " ends as bypassed, with all its children"
+                                                   : " ends as undone"));
+    return std::move(lines_);
+  }
+
+ private:
+  void describe_all(Execution& head) {
+    of_ = head.id;
+    walk_.emplace(head);
+  }
+
+  // The order is carried out by Messages::abort(), which refuses it in the same words.
+  Status begin_abort(Execution& root) {
+    if (Status refusal = why_not_aborted_anew(root); !refusal.ok()) return refusal;
+    if (Status refusal = why_not_abortable(root); !refusal.ok()) return refusal;
+    describe_all(root);
+    return Status();
+  }
+
+  void begin_bypass(Execution& head) {
+    describe_all(head);
+    if (head.stored != Stored::kLost) return;
+    lines_.push_back(name_of(head) +
+                     " has no record: what it did, and which locks it held, is not known");
+  }
+
+  Status why_it_changed(EngineCore& core, Execution& target) PV2_REQUIRES(core.state_mutex) {
+    Preview now(verb_);
+    if (Status refusal = now.begin(core, target); !refusal.ok()) return refusal;
+    if (now.of_ == of_) return Status();
+    return Status(StatusCode::kUnavailable,
+                  fmt::format("what is parked of the tree of {} has changed meanwhile; ask again",
+                              name_of(*target.root)));
+  }
+
+  // The member that the order would wait for may have ended what it was doing since it was
+  // described, and another one may have begun. In a domain that is stopped both are known.
+  void look_again(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
+    if (!head.domain.is_stopped()) return;
+    const Execution* const busy_one = busy_member(core, head);
+    if (busy_one == nullptr) waits_for_.clear();
+    if (busy_one != nullptr && waits_for_.empty()) waits_for_ = name_of(*busy_one);
+  }
+
+  RepairVerb verb_;
+  Lines lines_;
+  ProcedureId of_;                  // the head of the domain whose members are described, if any
+  std::optional<TreeCursor> walk_;  // to the member that is described next
+  std::string waits_for_;           // a member in the middle of something; "": none
+  bool has_paused_ = false;
+};
+
+}  // namespace
+
+std::optional<Result<Lines>> preview_order(EngineCore& core, ProcedureId id, RepairVerb verb) {
+  Preview preview(verb);
+  for (;;) {
+    {
+      StateLock lock(core);
+      if (preview.has_paused()) preview.go_on(core);
+      Execution* const target = core.find(id);
+      if (target == nullptr) return std::nullopt;
+      if (!preview.has_paused()) {
+        if (Status refusal = preview.begin(core, *target); !refusal.ok()) return {refusal};
+      }
+      if (preview.describe_members(core)) return preview.end(core, *target);
+      preview.pause(core);
+    }
+    if (core.between_sections) core.between_sections();
+    core.give_way();
+  }
+}
+
+}  // namespace pv2

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Refusals: why an order of an operator is not taken, in the words that the operator reads. What is
+// said here does not depend on the verb; repair_plan.cc says what does.
+
+#pragma once
+
+#include <pv2/base/status.h>
+
+#include <string>
+
+#include "model/execution.h"
+
+namespace pv2 {
+
+/// What the order is about is in a state in which the verb means nothing.
+[[nodiscard]] Status refused(std::string why);
+/// A step of `execution` is in the way; the same order may be taken soon.
+[[nodiscard]] Status busy(const Execution& execution);
+
+/// Why a record of `about` cannot be made now, or OK. While `about` stands still, the heads of the
+/// domains around it wait for it. So if such a head is in flight, an order to end its domain is on
+/// the way and would be published first. Under the state mutex.
+[[nodiscard]] Status why_too_late(Execution& about);
+/// Why an order cannot move `member`, which stands parked, or OK. Under the state mutex.
+[[nodiscard]] Status why_not_moved(Execution& member);
+/// Why a step of `member` cannot be skipped, or OK. A step that is skipped gives its locks back, so
+/// the work that it offloaded has to have ended. Under the state mutex.
+[[nodiscard]] Status why_work_forbids(const Execution& member);
+
+}  // namespace pv2

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decoding trusts nothing: a torn row is a Status that says what is wrong.
+
+#include "records/audit_row.h"
+
+#include <pv2/base/assert.h>
+#include <pv2/base/frame.h>
+#include <pv2/base/wire.h>
+
+#include <string>
+
+#include "records/row_keys.h"
+#include "records/stored_time.h"
+
+namespace pv2 {
+namespace {
+
+// Field numbers, persisted (docs/store-format.md). Retired ones are not used again.
+namespace audit_field {
+enum : std::uint32_t {
+  kVerb = 1,
+  kNumber = 2,
+  kAt = 3,
+  kWho = 4,
+  kWhy = 5,
+  kProcedure = 6,
+  kStep = 7,
+  kRoot = 8
+};
+}  // namespace audit_field
+
+// With a `root` it is a copy, under a member of the tree of `root`.
+std::string encode_audit(const AuditEntry& entry, std::uint64_t number, ProcedureId root) {
+  std::string out;
+  FrameWriter frame(out);
+  append_varint_field(out, audit_field::kVerb, static_cast<std::uint64_t>(entry.verb));
+  append_varint_field(out, audit_field::kNumber, number);
+  append_sint_field(out, audit_field::kAt, micros(entry.at));
+  if (!entry.who.empty()) append_length_delimited(out, audit_field::kWho, entry.who);
+  if (!entry.why.empty()) append_length_delimited(out, audit_field::kWhy, entry.why);
+  append_varint_field(out, audit_field::kProcedure, entry.procedure.value);
+  if (entry.step != 0) append_varint_field(out, audit_field::kStep, entry.step);
+  if (root) append_varint_field(out, audit_field::kRoot, root.value);
+  frame.finish();
+  return out;
+}
+
+}  // namespace
+
+void insert_audit(const AuditEntry& entry, ProcedureId root, std::uint64_t number,
+                  RowBatch& batch) {
+  PV2_ASSERT(root && entry.procedure, "an order is about a member of a tree");
+  batch.insert(Space::kProcedure, audit_key(root, number), encode_audit(entry, number, {}));
+  if (entry.procedure == root) return;
+  batch.insert(Space::kProcedure, audit_key(entry.procedure, number),
+               encode_audit(entry, number, root));
+}
+
+Result<AuditRow> decode_audit(std::string_view row) {
+  const auto bytes = read_frame(row);
+  if (!bytes) return Status(StatusCode::kCorruption, "an audit row does not match its checksum");
+  AuditRow audit;
+  AuditEntry& entry = audit.entry;
+  WireReader reader(*bytes);
+  while (reader.next()) {
+    switch (reader.number()) {
+      case audit_field::kVerb:
+        entry.verb = static_cast<RepairVerb>(reader.varint());
+        break;
+      case audit_field::kAt:
+        entry.at = wall_time(reader.sint());
+        break;
+      case audit_field::kWho:
+        entry.who = reader.bytes();
+        break;
+      case audit_field::kWhy:
+        entry.why = reader.bytes();
+        break;
+      case audit_field::kProcedure:
+        entry.procedure = ProcedureId{reader.varint()};
+        break;
+      case audit_field::kStep:
+        entry.step = static_cast<std::uint32_t>(reader.varint());
+        break;
+      case audit_field::kRoot:
+        audit.root = ProcedureId{reader.varint()};
+        break;
+      default:
+        break;
+    }
+  }
+  if (!reader.ok()) return reader.status();
+  return audit;
+}
+
+}  // namespace pv2

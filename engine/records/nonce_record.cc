@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A row without a form of its fingerprint was written by an older program, which knew only one.
+
+#include "records/nonce_record.h"
+
+#include <pv2/base/assert.h>
+#include <pv2/base/frame.h>
+#include <pv2/base/wire.h>
+
+namespace pv2 {
+namespace {
+
+// Field numbers, persisted (docs/store-format.md).
+enum : std::uint32_t { kId = 1, kFingerprintHigh = 2, kFingerprintLow = 3, kFingerprintForm = 4 };
+
+}  // namespace
+
+void encode_nonce_record(const NonceRecord& record, std::string& out) {
+  PV2_ASSERT(record.id, "a nonce is that of a procedure");
+  FrameWriter frame(out);
+  append_varint_field(out, kId, record.id.value);
+  append_fixed64_field(out, kFingerprintHigh, record.fingerprint.high);
+  append_fixed64_field(out, kFingerprintLow, record.fingerprint.low);
+  if (record.fingerprint.form != Fingerprint::Form::kJoined) {
+    append_varint_field(out, kFingerprintForm, static_cast<std::uint64_t>(record.fingerprint.form));
+  }
+  frame.finish();
+}
+
+Result<NonceRecord> decode_nonce_record(std::string_view row) {
+  const auto bytes = read_frame(row);
+  if (!bytes) return Status(StatusCode::kCorruption, "nonce row does not match its checksum");
+  NonceRecord record;
+  record.fingerprint.form = Fingerprint::Form::kJoined;  // unless the row names another
+  WireReader reader(*bytes);
+  while (reader.next()) {
+    switch (reader.number()) {
+      case kId:
+        record.id = ProcedureId{reader.varint()};
+        break;
+      case kFingerprintHigh:
+        record.fingerprint.high = reader.fixed64();
+        break;
+      case kFingerprintLow:
+        record.fingerprint.low = reader.fixed64();
+        break;
+      case kFingerprintForm:
+        record.fingerprint.form = static_cast<Fingerprint::Form>(reader.varint());
+        break;
+      default:
+        break;
+    }
+  }
+  if (!reader.ok()) return reader.status().with_context("nonce row");
+  if (!record.id) return Status(StatusCode::kCorruption, "nonce row names no procedure");
+  return record;
+}
+
+}  // namespace pv2

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every call of user code is made through guarded(), outside every lock.
+
+#include "records/object_codec.h"
+
+#include "model/check_limits.h"
+#include "model/guard.h"
+
+namespace pv2 {
+
+Status describe_new(Procedure& object, Execution& execution, std::string& scratch) {
+  const ProcedureType& type = *execution.type;
+  Status status = guarded([&] { return "fields(), locks() or priority() of " + type.name; },
+                          [&] {
+                            scratch.clear();
+                            type.encode(object, FieldSelection::kArguments, scratch);
+                            execution.arguments = scratch;
+                            scratch.clear();
+                            type.encode(object, FieldSelection::kState, scratch);
+                            execution.record.image = scratch;
+                            execution.locks = object.locks();
+                            execution.priority = object.priority();
+                          });
+  return status.ok() ? check_locks(type.name, execution.locks) : status;
+}
+
+Result<std::unique_ptr<Procedure>> object_of(const Execution& execution) {
+  const ProcedureType& type = *execution.type;
+  std::unique_ptr<Procedure> object;
+  Status made =
+      guarded([&] { return "making a " + type.name + " from its record"; },
+              [&]() -> Status {
+                object = type.create();
+                Status read = type.decode(*object, FieldSelection::kArguments, execution.arguments);
+                if (read.ok())
+                  read = type.decode(*object, FieldSelection::kState, execution.record.image);
+                return read;
+              });
+  if (!made.ok()) return made;
+  return object;
+}
+
+}  // namespace pv2

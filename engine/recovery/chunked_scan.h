@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ChunkedScan: reads the rows of all live procedures. One thread scans the store and cuts the rows
+// into chunks; other threads decode the chunks, side by side; the first thread visits what they
+// read, in order of id. A failed read or visit ends the scan.
+//
+//     store --rows--> RowChunk --RecordReader, side by side--> ReadRecords --in order--> visitor
+
+#pragma once
+
+#include <pv2/store/procedure_store.h>
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <future>
+
+#include "pv2/engine/executor_options.h"
+#include "recovery/record_reader.h"
+#include "recovery/row_chunk.h"
+
+namespace pv2 {
+
+/// Used once. Owned by one thread. Its destructor waits for the threads that still read.
+class ChunkedScan {
+ public:
+  /// Called on the thread of run().
+  using Visitor = std::function<Status(ReadRecords)>;
+
+  /// `options` and `store` must outlive the scan.
+  ChunkedScan(const ExecutorOptions& options, ProcedureStore& store, Visitor visit);
+
+  /// Returns after the last visit, or with the first failure.
+  Status run();
+
+ private:
+  Status add(const StoredRow& row);
+  void read_chunk(std::launch where);
+  Status visit_oldest();
+
+  const ExecutorOptions& options_;
+  ProcedureStore& store_;
+  const Visitor visit_;
+  const std::size_t side_by_side_;  // chunks that are decoded at once; 0: on this thread
+  RowChunk chunk_;                  // being filled
+  ProcedureId last_in_chunk_;
+  std::deque<std::future<Result<ReadRecords>>> reading_;  // oldest first
+};
+
+}  // namespace pv2

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LeftoverRows: rows that recovery found and that nobody needs any more, because a crash came
+// before they were deleted. Recovery writes nothing; it hands the rows to Effects, and they are
+// deleted once the engine has started.
+
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/engine_core.h"
+#include "recovery/record_reader.h"
+
+namespace pv2 {
+
+/// Owned by one thread.
+class LeftoverRows {
+ public:
+  /// Keys of messages and orders whose procedure is gone, or that came after its end.
+  void add_orphans(std::vector<std::string> keys);
+  /// The copy of an order is left over if its root is, or if the order itself is among the orphans.
+  void add_copy(AuditCopy copy, bool root_is_there);
+  /// A member of a tree whose root has ended: its header, state and messages.
+  void add_of_ended_root(const LoadedProcedure& loaded);
+  /// A member that has left a tree that is live: its header, state and messages.
+  void add_of_live_root(const LoadedProcedure& loaded);
+
+  /// Has the messages and orders deleted.
+  void delete_orphans(Effects& effects);
+  /// Has the members deleted, children before their parents, and acknowledgements of their roots
+  /// wait for that.
+  void delete_members(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex);
+
+ private:
+  using Members = FlatMap<ProcedureId, std::vector<ProcedureId>>;  // by root, in order of id
+
+  void add_messages_of(const LoadedProcedure& loaded);
+
+  std::vector<std::string> orphans_;
+  std::set<std::pair<ProcedureId, std::uint64_t>> late_orders_;  // among the orphans: root, number
+  Members of_ended_roots_;
+  Members of_live_roots_;
+};
+
+}  // namespace pv2

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A procedure is placed in its tree, then takes its locks. Whatever is wrong with it becomes a
+// problem of its tree.
+
+#include "recovery/loaded_trees.h"
+
+#include <memory>
+#include <string>
+
+#include "records/nonce_record.h"
+#include "records/row_keys.h"
+#include "tree/domains.h"
+#include "tree/join.h"
+#include "tree/member_step.h"
+
+namespace pv2 {
+namespace {
+
+std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
+
+// nullptr: its parent is not there, or is of another tree.
+Execution* parent_of(EngineCore& core, const LoadedProcedure& loaded, ProcedureId id,
+                     const Execution* root) PV2_REQUIRES(core.state_mutex) {
+  if (!(loaded.header.parent < id)) return nullptr;
+  Execution* const parent = core.find(loaded.header.parent);
+  return parent != nullptr && parent->root == root ? parent : nullptr;
+}
+
+void count_for_its_parent(Execution& child) {
+  Execution& above = *child.parent_execution();
+  PV2_ASSERT(!is_over(above), "a member of a domain that is over has left, and is not linked");
+  const bool ended = child.record.state == ProcedureState::kSuccess || child.record.reported;
+  if (!ended) ++above.unfinished_children;
+}
+
+void restore_locks(EngineCore& core, Execution& execution, LoadedProcedure& loaded)
+    PV2_REQUIRES(core.state_mutex) {
+  if (is_over(execution)) execution.record.holds_locks = false;
+  if (!execution.record.holds_locks || execution.locks.empty()) return;
+  const Status status = core.scheduler.restore(execution);
+  if (!status.ok()) loaded.problem = status.with_context("restoring its locks");
+}
+
+}  // namespace
+
+// Children leave before their parents, so the row of its parent is there.
+bool LoadedTrees::has_left(EngineCore& core, const LoadedProcedure& loaded) {
+  const ProcedureId id = loaded.execution->id;
+  Execution* const parent = loaded.header.parent < id ? core.find(loaded.header.parent) : nullptr;
+  const bool left =
+      left_.contains(loaded.header.parent) ||
+      (parent != nullptr && parent->root->id == loaded.header.root && is_over(*parent));
+  if (left) left_.emplace(id, true);
+  return left;
+}
+
+void LoadedTrees::link(EngineCore& core, LoadedProcedure& loaded) {
+  Execution& execution = *loaded.execution.release();  // the table of live executions has it
+  PV2_ASSERT(last_linked_ < execution.id, "procedures are linked in order of id");
+  last_linked_ = execution.id;
+  if (execution.record.deadline) {
+    execution.wait.due = later(began_, left_after_restart(*execution.record.deadline,
+                                                          execution.record.patience, began_at_));
+  }
+  core.state.live.emplace(execution.id, &execution);
+  place(core, execution, loaded);
+  // If its tree fails, the age of its last record says whether its step can have begun.
+  const bool matters = !execution.is_root() || execution.inbox;
+  if (matters && execution.started) recorded_.emplace(execution.id, loaded.state_sequence);
+  restore_locks(core, execution, loaded);
+  if (!loaded.problem.ok()) add_problem(execution, std::move(loaded.problem));
+}
+
+void LoadedTrees::place(EngineCore& core, Execution& execution, LoadedProcedure& loaded) {
+  Execution* const root = root_of(core, execution, loaded);
+  Execution* const parent = parent_of(core, loaded, execution.id, root);
+  execution.phase.move_to(Phase::kIdle);
+  execution.started = may_have_begun(execution, execution.record.holds_locks);
+  const bool is_root = loaded.header.root == execution.id && !loaded.header.parent;
+  const bool has_root = root != nullptr && !is_stand_in(*root);
+  if (!is_root && (!has_root || parent == nullptr)) {
+    loaded.problem =
+        Status(StatusCode::kCorruption,
+               "it belongs to " + procedure(has_root ? loaded.header.parent : loaded.header.root) +
+                   ", of which there is no record");
+  }
+  if (!is_root && root == nullptr) execution.stored = Stored::kTorn;
+  // Without its parent it still belongs to its root, whose whole tree is frozen with it.
+  execution.belong_to(parent != nullptr ? parent : root);
+  adopt(execution);
+  if (!execution.is_root()) return count_for_its_parent(execution);
+  roots_.push_back(&execution);
+  if (execution.nonce) {
+    core.state.nonces.emplace(execution.nonce, NonceEntry{execution.id, execution.fingerprint});
+  }
+}
+
+// nullptr: it is a root, or its record names a root that cannot be one.
+Execution* LoadedTrees::root_of(EngineCore& core, const Execution& execution,
+                                const LoadedProcedure& loaded) {
+  const ProcedureId id = loaded.header.root;
+  if (!(id < execution.id)) return nullptr;
+  Execution* const found = core.find(id);
+  if (found == nullptr) return &stand_in_for(core, id, execution);
+  return found->is_root() ? found : nullptr;
+}
+
+// What is left of a tree without its root is frozen, shown and bypassed as one.
+Execution& LoadedTrees::stand_in_for(EngineCore& core, ProcedureId id, const Execution& member) {
+  PV2_ASSERT(id < member.id, "a root is older than its descendants");
+  auto owner = std::make_unique<Execution>();
+  Execution& root = *owner;
+  root.id = id;
+  root.belong_to(nullptr);
+  root.stored = Stored::kLost;
+  root.type_name = "(lost)";
+  root.owner = member.owner.view();  // children have their parent's
+  root.submitted = root.record.updated = member.submitted;
+  root.record.state = ProcedureState::kWaiting;  // it had children that are not done
+  root.phase.move_to(Phase::kIdle);
+  adopt(root);
+  roots_.push_back(&root);
+  core.state.live.emplace(root.id, &root);
+  return *owner.release();  // the table of live executions has it
+}
+
+// A root whose record is lost may still be named by the row of its nonce. That row says what the
+// record would say of the nonce, and is deleted with the result of the root.
+Status LoadedTrees::find_lost_nonces(EngineCore& core) {
+  FlatMap<ProcedureId, Execution*> lost;
+  for (Execution* root : roots_) {
+    if (is_stand_in(*root)) lost.emplace(root->id, root);
+  }
+  if (lost.empty()) return Status();
+  std::vector<std::pair<Nonce, NonceEntry>> found;
+  const Status status = core.store.scan(Space::kNonce, "", [&](const StoredRow& row) {
+    const auto nonce = parse_nonce_key(row.key);
+    const auto record = decode_nonce_record(row.value);
+    if (nonce && record.ok() && lost.contains(record->id)) {
+      found.emplace_back(*nonce, NonceEntry{record->id, record->fingerprint});
+    }
+    return Status();
+  });
+  StateLock lock(core);
+  for (const auto& [nonce, entry] : found) {
+    lost[entry.id]->nonce = nonce;
+    lost[entry.id]->fingerprint = entry.fingerprint;
+    core.state.nonces.emplace(nonce, entry);
+  }
+  return status;
+}
+
+}  // namespace pv2

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// load() is the recipe; each ingredient has a file of its own.
+
+#include "recovery/recovery.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "records/limit_row.h"
+#include "records/row_keys.h"
+#include "records/watermark.h"
+#include "recovery/chunked_scan.h"
+#include "recovery/restarted_trees.h"
+#include "recovery/set_aside_records.h"
+
+namespace pv2 {
+
+Status Recovery::load(Effects& effects) {
+  Status status = read_store();
+  if (!status.ok()) return status.with_context("loading " + core_.store.name());
+  StateLock lock(core_);
+  status = schemas_.check(core_, effects);
+  if (!status.ok()) return status;
+  go_on_with_ids();
+  core_.state.loaded = true;
+  core_.state.store_knows_more_nonces = core_.state.durable_watermark != 0;  // it is not new
+  freeze_relatives(core_, trees_);
+  tell_of_set_aside(core_, effects);
+  leftovers_.delete_orphans(effects);
+  dates_.write(core_, effects);
+  leftovers_.delete_members(core_, effects);
+  quarantine_problems(core_, trees_, effects);
+  restart_trees(core_, trees_, effects);
+  core_.looks.nobody_waits();
+  return Status();
+}
+
+Status Recovery::read_store() {
+  Status status = read_watermark();
+  if (status.ok()) status = read_limits();
+  if (status.ok()) status = schemas_.read(core_.store);
+  if (status.ok()) {
+    status = ChunkedScan(core_.options, core_.store, [this](ReadRecords read) {
+               return link(std::move(read));
+             }).run();
+  }
+  if (status.ok()) status = trees_.find_lost_nonces(core_);
+  if (status.ok()) status = dates_.read(core_);
+  return status;
+}
+
+Status Recovery::read_watermark() {
+  const auto row = core_.store.get(Space::kEngine, kWatermarkKey);
+  if (!row.ok() || !*row) return row.status();
+  const auto watermark = decode_watermark(**row);
+  if (!watermark.ok()) return watermark.status();
+  core_.age.go_on_from(watermark->age);
+  StateLock lock(core_);
+  core_.state.durable_watermark = watermark->next_id;
+  return Status();
+}
+
+Status Recovery::read_limits() {
+  return core_.store.scan(Space::kEngine, kLimitKeyPrefix, [this](const StoredRow& found) {
+    const auto key = parse_limit_key(found.key);
+    if (!key) return Status();
+    const auto limit = decode_limit(found.value);
+    if (!limit.ok()) return limit.status();
+    StateLock lock(core_);
+    core_.set_limit(*key, *limit);
+    return Status();
+  });
+}
+
+Status Recovery::link(ReadRecords read) {
+  highest_ = std::max(highest_, read.highest);
+  leftovers_.add_orphans(std::move(read.orphans));
+  if (Status status = ended_roots_.ask_about(core_, read); !status.ok()) return status;
+  StateLock lock(core_);
+  set_aside(core_, std::move(read.unreadable));
+  for (const EndedRoot& root : read.ended_roots) {
+    ended_roots_.add(root.id);
+    dates_.add(root);
+  }
+  for (LoadedProcedure& loaded : read.procedures) {
+    if (ended_roots_.has_ended(loaded.header.root)) {
+      leftovers_.add_of_ended_root(loaded);
+    } else if (trees_.has_left(core_, loaded)) {
+      leftovers_.add_of_live_root(loaded);
+    } else {
+      trees_.link(core_, loaded);
+    }
+  }
+  for (AuditCopy& copy : read.audit_copies) {  // of a root with a lower id, which was linked
+    const bool root_is_there = ended_roots_.has_ended(copy.root) ||
+                               core_.find(copy.root) != nullptr ||
+                               core_.state.unreadable.contains(copy.root);
+    leftovers_.add_copy(std::move(copy), root_is_there);
+  }
+  return Status();
+}
+
+// Every id below the watermark may have been issued, and may be in somebody's log.
+void Recovery::go_on_with_ids() {
+  core_.state.next_id =
+      std::max({highest_.value + 1, core_.state.durable_watermark, std::uint64_t{1}});
+  core_.state.first_id = core_.state.next_id;
+  PV2_ASSERT(highest_.value < core_.state.next_id, "ids go on above all that were read");
+}
+
+}  // namespace pv2

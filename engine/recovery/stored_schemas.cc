@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A type that has changed is refused, accepted by order of the host, or of no consequence because
+// no procedure of it is live.
+
+#include "recovery/stored_schemas.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace pv2 {
+namespace {
+
+bool is_live(EngineCore& core, const ProcedureType& type) PV2_REQUIRES(core.state_mutex) {
+  for (const auto& [id, execution] : core.state.live) {
+    if (execution->type == &type) return true;
+  }
+  return false;
+}
+
+// OK if the program goes on in spite of `changed`.
+Status judge(EngineCore& core, const ProcedureType& type, const Status& changed, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  const std::vector<std::string>& accepted = core.options.accept_field_changes;
+  const bool meant = std::find(accepted.begin(), accepted.end(), type.name) != accepted.end();
+  if (!meant && is_live(core, type)) {
+    return {changed.code(),
+            "procedures of type '" + type.name + "' are live, and their " +
+                std::string(changed.message()) +
+                ". Give what has changed a number of its own; or let the program that wrote "
+                "them end them; or, if what they have is to be read so, name the type in "
+                "ExecutorOptions::accept_field_changes. Nothing was changed"};
+  }
+  effects.log(LogLevel::kWarning, "'" + type.name + "': " + std::string(changed.message()) +
+                                      (meant ? "; as ExecutorOptions::accept_field_changes "
+                                               "says, it is read so"
+                                             : "; none is live, so it is what it is now"));
+  return Status();
+}
+
+}  // namespace
+
+Status StoredSchemas::read(ProcedureStore& store) {
+  return store.scan(Space::kEngine, kSchemaKeyPrefix, [&](const StoredRow& found) {
+    const auto type = parse_schema_key(found.key);
+    PV2_ASSERT(type, "a scan finds keys that begin with its prefix");
+    auto rows = decode_schema(found.value);
+    if (!rows.ok()) return rows.status().with_context("schema of '" + std::string(*type) + "'");
+    rows_.insert_or_assign(std::string(*type), *std::move(rows));
+    return Status();
+  });
+}
+
+Status StoredSchemas::check(EngineCore& core, Effects& effects) const {
+  if (!core.keeps_records) return Status();
+  for (const auto& [name, type] : core.options.registry.types()) {
+    SchemaRows now = rows_of(type->schema);
+    const auto at = rows_.find(name);
+    static const SchemaRows kNone;
+    const SchemaRows& before = at == rows_.end() ? kNone : at->second;
+    if (const Status changed = check_schema(before, now); !changed.ok()) {
+      if (Status status = judge(core, *type, changed, effects); !status.ok()) return status;
+    }
+    std::string stored;
+    std::string row;
+    encode_schema(before, stored);
+    encode_schema(merge_schemas(before, std::move(now)), row);
+    if (at == rows_.end() || row != stored) {
+      core.state.schemas_to_write.emplace_back(schema_key(name), std::move(row));
+    }
+  }
+  return Status();
+}
+
+}  // namespace pv2

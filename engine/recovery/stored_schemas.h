@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StoredSchemas: what the fields of each type meant to the programs that wrote the store, compared
+// with what they mean in this one. Nothing is written here: new rows ride on the record that open()
+// writes when everything is well.
+
+#pragma once
+
+#include <pv2/store/procedure_store.h>
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "core/engine_core.h"
+#include "records/schema_rows.h"
+
+namespace pv2 {
+
+/// Owned by one thread.
+class StoredSchemas {
+ public:
+  /// Reads the rows of all types.
+  Status read(ProcedureStore& store);
+  /// kFailedPrecondition if live procedures have fields that mean something else now and
+  /// ExecutorOptions::accept_field_changes does not name their type. Other changes are logged.
+  Status check(EngineCore& core, Effects& effects) const PV2_REQUIRES(core.state_mutex);
+
+ private:
+  std::map<std::string, SchemaRows, std::less<>> rows_;  // by type
+};
+
+}  // namespace pv2

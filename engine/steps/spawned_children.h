@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SpawnedChildren: the children that one run of a step spawns. They are kept as objects until the
+// step is done; then adopt() gives them ids, locks and rows in the step's batch. Nobody else sees
+// them before that batch is durable.
+
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "steps/step_frame.h"
+
+namespace pv2 {
+
+/// Owned by the worker that runs the step. adopt() is called once, after the last spawn();
+/// abandon() at any time, also repeatedly.
+class SpawnedChildren {
+ public:
+  explicit SpawnedChildren(const StepFrame& frame) : frame_(frame) {}
+
+  void spawn(const ProcedureType& type, std::unique_ptr<Procedure> object, SpawnOptions options);
+  /// How many objects wait for adopt().
+  [[nodiscard]] std::size_t size() const noexcept { return spawned_.size(); }
+
+  /// Makes the objects children of the procedure and adds their rows to its batch. Calls user code.
+  /// After a failure the caller abandons all of them.
+  Status adopt() PV2_EXCLUDES(frame_.core.state_mutex);
+  /// The step does not come to its end: takes back all that spawn() and adopt() did.
+  void abandon() PV2_EXCLUDES(frame_.core.state_mutex);
+
+  /// After adopt(): whether the locks of the procedure cover its children. Then it keeps them until
+  /// the children have ended.
+  [[nodiscard]] bool are_covered() const noexcept { return covered_; }
+  /// Whether adopt() failed because too many others are live: it may succeed when some have ended.
+  [[nodiscard]] bool may_find_room() const noexcept { return may_find_room_; }
+
+ private:
+  struct Spawned {
+    const ProcedureType* type;
+    std::unique_ptr<Procedure> object;
+    SpawnOptions options;
+  };
+  [[nodiscard]] Status make_children();
+  [[nodiscard]] Status reserve_ids();
+  void insert_children();
+  [[nodiscard]] Status no_room(std::size_t others) const;
+
+  const StepFrame& frame_;
+  std::vector<Spawned> spawned_;
+  bool covered_ = true;
+  bool may_find_room_ = false;
+};
+
+}  // namespace pv2

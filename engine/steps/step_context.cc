@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepContext forwards to the run that it belongs to: to its frame (which step runs) and its
+// effects (what takes effect with the record). It takes the state mutex only for what others
+// publish while the step runs: the ends of children, and signals.
+
+#include "pv2/engine/step_context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "model/tree_walk.h"
+#include "pv2/engine/limits.h"
+#include "steps/offloads.h"
+#include "steps/step_run.h"
+
+namespace pv2 {
+namespace {
+
+// Throws, as a defect of the step. A step that loops without end would otherwise take all memory
+// before its record is found to be too large.
+void check_count(std::size_t already, std::size_t most, const char* verb, const char* things) {
+  if (already < most) return;
+  throw std::length_error(fmt::format("a step may {} at most {} {}", verb, most, things));
+}
+
+[[noreturn]] void cannot_spawn(std::string_view type, std::string_view why) {
+  throw std::invalid_argument(fmt::format("cannot spawn a '{}': {}", type, why));
+}
+
+}  // namespace
+
+ProcedureId StepContext::id() const noexcept { return run_.frame_.execution.id; }
+ProcedureId StepContext::root_id() const noexcept { return run_.frame_.execution.root->id; }
+std::uint32_t StepContext::step() const noexcept { return run_.frame_.step; }
+std::uint32_t StepContext::attempt() const noexcept { return run_.frame_.execution.record.attempt; }
+bool StepContext::unsure() const noexcept { return run_.frame_.execution.record.unsure; }
+bool StepContext::timed_out() const noexcept {
+  // Neither a back-off nor the time before a start that was put off is a wait of the step.
+  const Execution& execution = run_.frame_.execution;
+  return execution.wait.timed_out && execution.record.last_outcome() == Outcome::Kind::kWait;
+}
+WallTime StepContext::now() const { return run_.frame_.now; }
+Random& StepContext::random() { return run_.frame_.random; }
+
+std::string StepContext::effect_key() const {
+  const std::string key = "p" + std::to_string(id().value) + ".s" + std::to_string(step());
+  if (!run_.frame_.undo) return key + ".v" + std::to_string(run_.frame_.execution.record.visits);
+  // The visits do not change while the procedure is undone. Its turns differ in the place of the
+  // entry in the undo list. A step that was never recorded has the place that it gets when its undo
+  // waits.
+  const auto& undo = run_.frame_.execution.record.undo;
+  const bool listed = !undo.empty() && undo.back().step == step();
+  return key + ".undo" + std::to_string(undo.size() - (listed ? 1 : 0));
+}
+
+std::vector<ChildOutcome> StepContext::children() const {
+  const Execution& self = run_.frame_.execution;
+  std::vector<ChildOutcome> outcomes;
+  // The children have ended and do not change while their parent runs: so a list of any length may
+  // be read in pieces.
+  const Execution* child = nullptr;
+  for (bool first = true; first || child != nullptr; first = false) {
+    StateLock lock(run_.frame_.core);  // the children were published by other threads
+    if (first) child = self.links.last_child;
+    for (; child != nullptr && run_.frame_.core.looks.have_room(); child = older_of_spawn(*child)) {
+      outcomes.push_back({.id = child->id,
+                          .type = child->name_of_type(),
+                          .state = child->record.state,
+                          .error = child->record.failure ? child->record.failure->error : Status(),
+                          .result = child->record.result.view()});
+    }
+  }
+  std::reverse(outcomes.begin(), outcomes.end());
+  return outcomes;
+}
+
+const std::string* StepContext::signal(std::string_view name) {
+  if (!run_.effects_.inbox_use) run_.effects_.inbox_use = std::make_unique<InboxUse>();
+  InboxUse& use = *run_.effects_.inbox_use;
+  if (name.empty() || name.size() > limits::kSignalNameBytes) {
+    run_.effects_.bad_signal = {
+        StatusCode::kInvalidArgument,
+        fmt::format("a step asks for a signal whose name has {} bytes, but that of a signal has 1 "
+                    "to {}",
+                    name.size(), limits::kSignalNameBytes)};
+    return nullptr;
+  }
+  std::size_t known = 0;
+  {
+    StateLock lock(run_.frame_.core);  // the publisher adds messages while the step runs
+    const Inbox* const inbox = run_.frame_.execution.inbox.get();
+    for (std::size_t i = 0; inbox != nullptr && i < inbox->messages.size(); ++i) {
+      const InboxMessage& message = *inbox->messages[i];
+      if (message.kind != InboxMessage::Kind::kSignal || message.name != name) continue;
+      if (std::find(use.given.begin(), use.given.end(), message.number) == use.given.end()) {
+        use.given.push_back(message.number);
+        return &message.payload;
+      }
+      ++known;
+    }
+  }
+  check_count(use.wanted.size(), limits::kAwaitsPerStep, "look for", "signals that are not there");
+  use.wanted.push_back({std::string(name), known});
+  return nullptr;
+}
+
+void StepContext::spawn_erased(std::string_view type, std::unique_ptr<Procedure> child,
+                               SpawnOptions options) {
+  const ProcedureType* const known = run_.frame_.core.options.registry.find(type);
+  if (known == nullptr) cannot_spawn(type, "the type is not in the executor's ProcedureRegistry");
+  if (const Status status = known->check_class_of(*child); !status.ok()) {
+    cannot_spawn(type, status.message());
+  }
+  if (options.on_failure > OnFailure::kReport || options.undo_order > UndoOrder::kConcurrent) {
+    cannot_spawn(type, "SpawnOptions has a value that its kind does not have");
+  }
+  check_count(run_.effects_.children.size(), limits::kSpawnsPerStep, "spawn", "children");
+  run_.effects_.children.spawn(*known, std::move(child), options);
+}
+
+void StepContext::submit_erased(std::string_view type, std::unique_ptr<Procedure> procedure,
+                                SubmitOptions options) {
+  check_count(run_.effects_.roots.size(), limits::kSubmitsPerStep, "submit", "procedures");
+  if (options.owner.empty()) options.owner = run_.frame_.execution.owner.view();
+  run_.effects_.roots.submit(std::string(type), std::move(procedure), std::move(options));
+}
+
+AwaitSlot* StepContext::slot(std::size_t index, const std::type_info& type) {
+  if (index >= run_.frame_.execution.slots.size()) return nullptr;
+  if (run_.frame_.execution.slots[index]->type() != type) {
+    throw std::logic_error("a step that runs again has to await the same things in the same order");
+  }
+  return run_.frame_.execution.slots[index].get();
+}
+
+void StepContext::add_slot(std::shared_ptr<AwaitSlot> slot) {
+  check_count(run_.frame_.execution.slots.size(), limits::kAwaitsPerStep, "await",
+              "things at once");
+  run_.frame_.execution.slots.push_back(std::move(slot));
+}
+
+bool StepContext::await(const Event& event) {
+  auto* known = static_cast<EventSlot*>(slot(next_slot_++, typeid(Event)));
+  if (known == nullptr) {
+    const auto made = std::make_shared<EventSlot>(wake_target(), id(), wait_epoch(), event);
+    known = made.get();
+    add_slot(made);
+    EventSlot::subscribe(made);
+  } else if (!known->waits_for(event)) {
+    throw std::logic_error("a step that runs again has to await the same things in the same order");
+  }
+  return known->ready();
+}
+
+std::shared_ptr<WakeTarget> StepContext::wake_target() const { return run_.wake_target_; }
+std::uint32_t StepContext::wait_epoch() const noexcept { return run_.frame_.execution.wait.epoch; }
+
+void StepContext::completed_by(ProcedureId producer) noexcept {
+  run_.frame_.commit.producer = producer;
+}
+
+const Clock& StepContext::clock() const noexcept { return run_.frame_.core.clock; }
+const std::shared_ptr<AwaitSlot>& StepContext::at(std::size_t index) const noexcept {
+  return run_.frame_.execution.slots[index];
+}
+
+bool StepContext::may_offload(std::size_t index, OffloadOptions options) {
+  return options.beside_earlier || run_.frame_.core.offloads->may_start(
+                                       run_.frame_.execution, run_.frame_.place_of_work(index));
+}
+
+void StepContext::start_offloaded(std::size_t index,
+                                  std::unique_ptr<internal::OffloadedWork> work) {
+  const Status started = run_.frame_.core.offloads->start(
+      run_.frame_.execution, run_.frame_.place_of_work(index), std::move(work));
+  if (!started.ok()) throw std::length_error(std::string(started.message()));
+}
+
+Result<std::optional<std::string>> StepContext::get_row(std::string_view key) const {
+  return run_.effects_.rows.get(key);
+}
+void StepContext::put_row(std::string_view key, std::string_view value) {
+  run_.effects_.rows.put(key, value);
+}
+void StepContext::erase_row(std::string_view key) { run_.effects_.rows.erase(key); }
+
+}  // namespace pv2

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Read decide() first. The upper half of the file is about steps that go forward, the lower half
+// about their undoing.
+
+#include "steps/step_decision.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "model/check_limits.h"
+#include "steps/offloads.h"
+
+namespace pv2 {
+namespace {
+
+// How often a step asks for room for its children: a bit more than ten minutes with the defaults.
+constexpr std::uint32_t kRoomAttempts = 10;
+
+template <class... Parts>
+Status defect(fmt::format_string<Parts...> format, Parts&&... parts) {
+  return {StatusCode::kInternal, fmt::format(format, std::forward<Parts>(parts)...)};
+}
+
+}  // namespace
+
+void StepDecision::decide(Outcome outcome) {
+  Transition& next = frame_.commit.next;
+  if (frame_.execution.work) stop_work_of_attempt(outcome.kind);
+  const bool known = is_known(outcome.kind);
+  const Outcome::Kind recorded = known ? outcome.kind : Outcome::Kind::kFail;
+  next.history = HistoryEntry{frame_.step, next.attempt, recorded, frame_.now, frame_.undo};
+  if (!known) {
+    return record_.fail_or_park(
+        defect("step {} answered an Outcome of kind {}, which does not exist; answer next(), "
+               "done(), wait(), retry() or fail()",
+               frame_.name(), static_cast<unsigned>(outcome.kind)));
+  }
+  if (!effects_.refused().ok()) return record_.fail_or_park(effects_.refused());
+  frame_.undo ? decide_undo(outcome) : decide_forward(outcome);
+}
+
+// Nobody takes the values of work that an attempt has offloaded when the attempt is given up, or
+// when its wait has timed out and the step does not wait on: that work is told to stop. Work of a
+// step that goes on for another reason may be wanted for its effect.
+void StepDecision::stop_work_of_attempt(Outcome::Kind answer) {
+  const bool timed_out = frame_.execution.wait.timed_out &&
+                         frame_.execution.record.last_outcome() == Outcome::Kind::kWait;
+  if (answer == Outcome::Kind::kWait || (answer != Outcome::Kind::kRetry && !timed_out)) return;
+  frame_.core.offloads->stop(frame_.execution, frame_.place_of_work(0));
+}
+
+void StepDecision::decide_forward(Outcome& outcome) {
+  using Kind = Outcome::Kind;
+  switch (outcome.kind) {
+    case Kind::kNext:
+      return go_to(outcome.next_step);
+    case Kind::kAgain:
+      frame_.commit.next.requeue = true;
+      return advance_to(frame_.step);
+    case Kind::kDone:
+      return finish(std::move(outcome.result));
+    case Kind::kWait:
+      if (Status refused = why_no_wait(); !refused.ok()) return record_.fail(std::move(refused));
+      return pause_.wait_for(outcome);
+    case Kind::kRetry:
+      return pause_.back_off(outcome.error, outcome.unsure);
+    case Kind::kFail:
+      return record_.fail(std::move(outcome.error));
+    case Kind::kUndone:
+      return record_.fail(
+          defect("step {} answered undone() but is not being undone", frame_.name()));
+    case Kind::kRetriedNow:
+    case Kind::kSkipped:
+    case Kind::kSentBack:
+    case Kind::kBypassed:
+      return record_.fail(
+          defect("step {} answered what only an operator can order", frame_.name()));
+  }
+}
+
+// A step that waits runs again from its start, so it would spawn or submit again.
+Status StepDecision::why_no_wait() const {
+  if (effects_.children.size() != 0) {
+    return defect("step {} spawned children but answered wait(); next() waits for them",
+                  frame_.name());
+  }
+  if (effects_.roots.size() != 0) {
+    return defect(
+        "step {} submitted a procedure but answered wait(): it would submit it again "
+        "when it goes on; submit it in the run that ends the step",
+        frame_.name());
+  }
+  return Status();
+}
+
+void StepDecision::go_to(std::uint32_t step) {
+  const ProcedureType& type = *frame_.execution.type;
+  if (type.find_step(step) == nullptr) {
+    return record_.fail(defect("step {} answered next({}), which is not in kSteps of {}",
+                               frame_.name(), step, type.name));
+  }
+  advance_to(step);
+}
+
+void StepDecision::finish(std::string result) {
+  if (result.size() > record_bytes_max(frame_.core.store.limits())) {
+    return record_.fail(frame_.too_large("the result", result.size()));
+  }
+  frame_.commit.next.result = std::move(result);
+  advance_to(0);
+}
+
+// The step is done. Its children, if it spawned some, run before the next step or the end.
+void StepDecision::advance_to(std::uint32_t step) {
+  PV2_ASSERT(!frame_.undo, "an undo advances to nothing");
+  Status status = record_.encode_image();
+  if (status.ok()) status = effects_.children.adopt();
+  if (status.ok()) status = effects_.roots.adopt();
+  if (!status.ok()) return cannot_advance(status);
+  Transition& next = frame_.commit.next;
+  next.step = step;
+  next.attempt = 1;
+  next.unsure = false;
+  ++next.visits;
+  if (Status noted = note_undo(step); !noted.ok()) return record_.fail(std::move(noted));
+  const bool waits = !frame_.commit.children.empty();
+  if (step == 0 && !waits) {
+    record_.become(ProcedureState::kSuccess);
+    record_.release_object();
+    return;
+  }
+  record_.become(waits ? ProcedureState::kWaiting : ProcedureState::kRunnable);
+  if (waits) frame_.execution.object.reset();
+  frame_.execution.slots.clear();  // on this thread, because the values in them are the user's
+}
+
+// Notes what the step that is done means for a rollback; fails if there is too much to undo.
+Status StepDecision::note_undo(std::uint32_t step_after) {
+  PV2_ASSERT(frame_.info() != nullptr, "a step that ran is one of its type");
+  const Execution& execution = frame_.execution;
+  Transition& next = frame_.commit.next;
+  const StepKind kind = frame_.info()->kind;
+  if (kind == StepKind::kUndoable && !execution.record.no_return) {
+    if (execution.record.undo.size() >= limits::kUndoEntries) {
+      return {StatusCode::kInvalidArgument,
+              fmt::format("{} has {} steps to undo and may not add another", execution.type->name,
+                          limits::kUndoEntries)};
+    }
+    next.undo = UndoChange::kPush;
+  } else if (kind == StepKind::kPointOfNoReturn && step_after != frame_.step) {
+    next.undo = UndoChange::kClear;
+    next.no_return = true;
+  }
+  return Status();
+}
+
+// The step is done but cannot be recorded as done. Where that may change, what it answered is
+// forgotten and it runs again; else it fails.
+void StepDecision::cannot_advance(const Status& error) {
+  const bool not_now = error.code() == StatusCode::kUnavailable;
+  const bool unread = error.code() == StatusCode::kIoError;
+  // Others may end and leave room. But if all live procedures wait for room, some have to fail.
+  const bool crowded =
+      effects_.children.may_find_room() && frame_.execution.record.attempt < kRoomAttempts;
+  if (!not_now && !unread && !crowded) return record_.fail(error);
+  Transition& next = frame_.commit.next;
+  next.result.clear();
+  next.requeue = false;
+  if (next.history) next.history->outcome = Outcome::Kind::kRetry;
+  // A disk that cannot be read may stay so: such attempts are counted, told to the host, and in the
+  // end the step is given up, as if it had answered retry().
+  if (unread || crowded) return pause_.back_off(error, false);
+  pause_.back_off_unused(error);
+}
+
+void StepDecision::decide_undo(Outcome& outcome) {
+  frame_.commit.next.state = ProcedureState::kFailed;
+  if (Status refused = why_no_undo(); !refused.ok()) return record_.park(std::move(refused));
+  using Kind = Outcome::Kind;
+  switch (outcome.kind) {
+    case Kind::kUndone:
+      return undone();
+    case Kind::kWait:
+      return pause_.wait_for(outcome);
+    case Kind::kRetry:
+      return retry_undo(outcome);
+    case Kind::kFail:
+      return record_.park(std::move(outcome.error));
+    case Kind::kNext:
+    case Kind::kAgain:
+    case Kind::kDone:
+    case Kind::kRetriedNow:
+    case Kind::kSkipped:
+    case Kind::kSentBack:
+    case Kind::kBypassed:
+      return record_.park(
+          defect("the undoing of step {} answered next(), again() or done(); undone() was meant?",
+                 frame_.name()));
+  }
+}
+
+Status StepDecision::why_no_undo() const {
+  const char* const what = effects_.children.size() != 0 ? "spawned children"
+                           : effects_.roots.size() != 0  ? "submitted a procedure"
+                                                         : nullptr;
+  if (what == nullptr) return Status();
+  return {StatusCode::kNotSupported, fmt::format("the undoing of step {} {}", frame_.name(), what)};
+}
+
+void StepDecision::undone() {
+  const Turn& turn = frame_.execution.turn;
+  PV2_ASSERT(turn.left != 0, "a turn that is over was left");
+  PV2_ASSERT(!turn.ends_domain || turn.leads, "the last to be undone is the head");
+  if (Status encoded = record_.encode_image(); !encoded.ok()) {
+    return record_.park(std::move(encoded));
+  }
+  Transition& next = frame_.commit.next;
+  next.undo = UndoChange::kPop;
+  next.attempt = 1;
+  next.unsure = false;
+  next.step = 0;
+  if (turn.left == 1) end_turns();
+  record_.release_object();
+}
+
+// That was the procedure's last turn: it is rolled back. But the head of the domain keeps its state
+// and its locks until nothing else of the domain is left to undo.
+void StepDecision::end_turns() {
+  const Execution& execution = frame_.execution;
+  Transition& next = frame_.commit.next;
+  next.holds_locks = execution.turn.leads && !execution.turn.ends_domain;
+  next.state = next.holds_locks ? ProcedureState::kFailed : ProcedureState::kRolledBack;
+  if (!execution.turn.ends_domain) return;
+  next.error = execution.domain.cause;
+  next.bypassed = execution.record.sent_back;
+  next.reported = !execution.is_root();
+}
+
+void StepDecision::retry_undo(const Outcome& outcome) {
+  Transition& next = frame_.commit.next;
+  if (next.attempt >= frame_.core.options.retry.undo_attempts) {
+    return record_.park(outcome.error.with_context(
+        fmt::format("{} attempts to undo step {}", next.attempt, frame_.name())));
+  }
+  pause_.back_off(outcome.error, outcome.unsure);
+  next.undo = UndoChange::kPush;  // its turn is not over
+  // The record keeps the error that the tree failed with, beside this one.
+  next.undo_error = std::exchange(next.error, Status());
+}
+
+}  // namespace pv2

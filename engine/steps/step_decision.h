@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepDecision: the one place where an Outcome, the answer of user code, decides what becomes of
+// the procedure. The doing is left to StepRecord and StepPause. An answer that makes no sense fails
+// the step, or parks the undo.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "steps/step_effects.h"
+#include "steps/step_pause.h"
+#include "steps/step_record.h"
+
+namespace pv2 {
+
+/// Owned by the worker that runs the step.
+class StepDecision {
+ public:
+  StepDecision(const StepFrame& frame, StepEffects& effects, StepRecord& record, StepPause& pause)
+      : frame_(frame), effects_(effects), record_(record), pause_(pause) {}
+
+  /// Completes the Transition. Calls user code (fields of the object and of new procedures).
+  void decide(Outcome outcome);
+
+ private:
+  void stop_work_of_attempt(Outcome::Kind answer);
+  void decide_forward(Outcome& outcome);
+  [[nodiscard]] Status why_no_wait() const;
+  void go_to(std::uint32_t step);
+  void finish(std::string result);
+  void advance_to(std::uint32_t step);
+  [[nodiscard]] Status note_undo(std::uint32_t step_after);
+  void cannot_advance(const Status& error);
+  void decide_undo(Outcome& outcome);
+  [[nodiscard]] Status why_no_undo() const;
+  void undone();
+  void end_turns();
+  void retry_undo(const Outcome& outcome);
+
+  const StepFrame& frame_;
+  StepEffects& effects_;
+  StepRecord& record_;
+  StepPause& pause_;
+};
+
+}  // namespace pv2

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepEffects: what user code asked for in one run of a step, collected by its StepContext: rows,
+// signals, children and roots. All of it takes effect with the record of the run, or none of it.
+
+#pragma once
+
+#include <memory>
+
+#include "steps/row_changes.h"
+#include "steps/spawned_children.h"
+#include "steps/submitted_roots.h"
+
+namespace pv2 {
+
+/// Owned by the worker that runs the step.
+struct StepEffects {
+  explicit StepEffects(const StepFrame& frame)
+      : commit(frame.commit), rows(frame), children(frame), roots(frame) {}
+
+  StepCommit& commit;
+  RowChanges rows;
+  SpawnedChildren children;
+  SubmittedRoots roots;
+  std::unique_ptr<InboxUse> inbox_use;  ///< Signals that the step asked for; nullptr: none.
+  Status bad_signal;                    ///< Not OK: a signal was asked for that cannot exist.
+
+  /// OK, or why the step fails or its undo is parked, whatever user code answers.
+  [[nodiscard]] const Status& refused() const noexcept {
+    return bad_signal.ok() ? rows.refused() : bad_signal;
+  }
+  [[nodiscard]] bool wants_signals() const noexcept {
+    return inbox_use && !inbox_use->wanted.empty();
+  }
+  /// Forgets children and roots, and empties the batch, which has their rows.
+  void abandon_procedures() {
+    roots.abandon();
+    commit.batch.clear();
+    children.abandon();
+  }
+};
+
+}  // namespace pv2

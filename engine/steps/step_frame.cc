@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A procedure that has a turn in a rollback undoes the step of that turn; any other runs the step
+// that its record names.
+
+#include "steps/step_frame.h"
+
+#include <fmt/format.h>
+
+#include "model/check_limits.h"
+#include "tree/members_at_work.h"
+
+namespace pv2 {
+
+StepFrame::StepFrame(EngineCore& engine, Execution& procedure, StepCommit& record, Random& source)
+    : core(engine),
+      execution(procedure),
+      commit(record),
+      random(source),
+      now(engine.clock.wall_now()),
+      step(procedure.turn.step != 0 ? procedure.turn.step : procedure.record.step),
+      undo(procedure.turn.step != 0) {}
+
+std::string StepFrame::name() const {
+  const StepInfo* const known = info();
+  return known != nullptr ? std::string(known->name) : std::to_string(step);
+}
+
+const StepInfo* StepFrame::info() const noexcept { return execution.type->find_step(step); }
+
+bool StepFrame::has_work() const {
+  if (execution.work == nullptr) return false;
+  StateLock lock(core);
+  return pv2::has_work(execution);
+}
+
+PlaceOfWork StepFrame::place_of_work(std::size_t index) const {
+  return {step, undo, execution.record.visits, index};
+}
+
+Status StepFrame::too_large(std::string_view what, std::size_t bytes) const {
+  return {StatusCode::kInvalidArgument,
+          fmt::format("{} of a {} at step {} has {} bytes; {} takes {} in one batch", what,
+                      execution.type->name, name(), bytes, core.store.name(),
+                      record_bytes_max(core.store.limits()))};
+}
+
+}  // namespace pv2

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepFrame: what all parts of one run of a step work on: the procedure, which of its steps runs or
+// is undone, and the commit that the run fills. It decides nothing.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/engine_core.h"
+
+namespace pv2 {
+
+/// Owned by the worker that runs the step.
+struct StepFrame {
+  /// A run that begins now, of the step that `procedure` has to run or to undo.
+  StepFrame(EngineCore& engine, Execution& procedure, StepCommit& record, Random& source);
+
+  EngineCore& core;
+  Execution& execution;
+  StepCommit& commit;
+  Random& random;
+  const WallTime now;        ///< When the run began.
+  const std::uint32_t step;  ///< The step that runs or is undone.
+  const bool undo;
+
+  /// The name of the step; its number if the type does not have it.
+  [[nodiscard]] std::string name() const;
+  /// The table's entry of the step; nullptr if the type does not have it.
+  [[nodiscard]] const StepInfo* info() const noexcept;
+  /// Whether the procedure has offloaded work that has not ended. Only its own step adds work, so
+  /// without work now it has none until the record of this run is published.
+  [[nodiscard]] bool has_work() const PV2_EXCLUDES(core.state_mutex);
+  /// The place of the work that the step awaits as number `index`.
+  [[nodiscard]] PlaceOfWork place_of_work(std::size_t index) const;
+  /// The error for `what`, which has `bytes` bytes and does not fit one batch of the store.
+  [[nodiscard]] Status too_large(std::string_view what, std::size_t bytes) const;
+};
+
+}  // namespace pv2

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A wait writes a record only if a restart would go wrong without one: most waits cost no disk
+// access. A back-off always does, because it counts an attempt.
+
+#include "steps/step_pause.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "model/check_limits.h"
+#include "steps/backoff.h"
+
+namespace pv2 {
+namespace {
+
+// Whether the wall clock has jumped between the two: clocks that are kept in step differ by less.
+bool differs_much(WallTime one, WallTime other) {
+  constexpr Duration kMuch = std::chrono::seconds(2);
+  return one < other ? later(one, kMuch) < other : later(other, kMuch) < one;
+}
+
+std::string attempts(std::uint32_t count) {
+  return fmt::format("{} {}", count, count == 1 ? "attempt" : "attempts");
+}
+
+}  // namespace
+
+void StepPause::wait_for(const Outcome& outcome) {
+  Execution& execution = frame_.execution;
+  Transition& next = frame_.commit.next;
+  const bool wants_signals = effects_.wants_signals();
+  if (execution.slots.empty() && !wants_signals && !outcome.timeout) {
+    return record_.fail_or_park(
+        Status(StatusCode::kInternal,
+               fmt::format("step {} answered wait() but awaits nothing and has no timeout",
+                           frame_.name())));
+  }
+  next.ends_waits = false;
+  next.awaits = !execution.slots.empty() || wants_signals;
+  if (wants_signals) {
+    frame_.commit.inbox_use = std::make_unique<InboxUse>();
+    frame_.commit.inbox_use->wanted = effects_.inbox_use->wanted;
+  }
+  const bool new_deadline = outcome.timeout && set_deadline(*outcome.timeout);
+  if (Status encoded = record_.encode_image(); !encoded.ok()) {
+    return record_.fail_or_park(std::move(encoded));
+  }
+  if (!frame_.undo) {
+    record_.become(outcome.timeout ? ProcedureState::kWaitingTimeout : ProcedureState::kRunnable);
+  }
+  frame_.commit.needs_record = wait_needs_record(outcome.timeout.has_value(), new_deadline);
+  if (!frame_.commit.needs_record) {
+    if (next.deadline) {  // as recorded
+      next.deadline = execution.record.deadline;
+      next.patience = execution.record.patience;
+    }
+    next.history.reset();  // a listing shows what is durable
+  } else if (frame_.undo) {
+    next.undo = UndoChange::kPush;  // its turn is not over
+  }
+  execution.object.reset();  // a wait may be long, and the fields are kept as over a crash
+}
+
+// Sets when the wait ends; whether the deadline in the last record is another one.
+bool StepPause::set_deadline(Duration timeout) {
+  const Execution& execution = frame_.execution;
+  Transition& next = frame_.commit.next;
+  // The deadline counts from the first wait of this visit: being woken does not move it.
+  const bool waited_before =
+      execution.record.deadline && !execution.wait.timed_out && !execution.record.backs_off();
+  waited_before ? frame_.core.go_on_waiting(execution, next)
+                : frame_.core.begin_wait(timeout, next);
+  // After a jump of the wall clock the recorded deadline is wrong, and a restart would believe it.
+  return !waited_before || differs_much(*next.deadline, *execution.record.deadline);
+}
+
+bool StepPause::wait_needs_record(bool has_timeout, bool new_deadline) const {
+  const Record& last = frame_.execution.record;
+  const Transition& next = frame_.commit.next;
+  // Locks that a record names are given back only by another record: otherwise the record of a
+  // later holder would contradict it.
+  const bool gives_locks_back = last.holds_locks && !next.holds_locks;
+  // A restart would sit out the deadline of a record that does not say that something is awaited.
+  const bool begins_to_await = has_timeout && next.awaits && !last.awaits;
+  // The last record says that the step backs off, until when and why; a restart would believe that.
+  const bool ends_back_off = !frame_.undo && last.state == ProcedureState::kWaitingTimeout &&
+                             last.backs_off() && !has_timeout;
+  return new_deadline || begins_to_await || gives_locks_back || ends_back_off ||
+         next.image != last.image.view() || !effects_.rows.empty();
+}
+
+void StepPause::back_off(const Status& error, bool unsure) {
+  Transition& next = frame_.commit.next;
+  record_.forget_effects();
+  next.unsure = next.unsure || unsure;
+  next.error = bounded(error.ok() ? Status(StatusCode::kUnavailable,
+                                           fmt::format("step {} asked for a retry", frame_.name()))
+                                  : error);
+  const std::uint32_t most = frame_.undo ? 0 : max_attempts();
+  if (most != 0 && next.attempt >= most) {
+    return record_.give_up(
+        fmt::format("{} at step {}{}", attempts(next.attempt), frame_.name(),
+                    next.unsure ? ", of which one may have had its effect" : ""));
+  }
+  if (is_told_of(next.attempt)) next.retried = next.error;
+  record_.sleep_before(next.attempt + 1, next.attempt);
+}
+
+void StepPause::back_off_unused(const Status& error) {
+  Transition& next = frame_.commit.next;
+  record_.forget_effects();
+  next.error = bounded(error);
+  next.ends_waits = false;
+  record_.sleep_before(next.attempt, next.attempt);
+}
+
+void StepPause::back_off_without_object(const Status& error) {
+  Execution& execution = frame_.execution;
+  PV2_ASSERT(!execution.object && !error.ok(), "there is no object, and a reason");
+  PV2_ASSERT(effects_.children.size() == 0 && effects_.roots.size() == 0 && effects_.rows.empty(),
+             "no step has run");
+  Transition& next = frame_.commit.next;
+  next.history =
+      HistoryEntry{frame_.step, next.attempt, Outcome::Kind::kRetry, frame_.now, frame_.undo};
+  next.error = bounded(error);
+  const std::uint32_t failures = ++execution.object_failures;
+  if (failures >= frame_.core.options.retry.undo_attempts) {
+    execution.object_failures = 0;  // an operator who orders another try gives it as many again
+    const std::string count = attempts(failures) + " to begin it";
+    frame_.undo ? record_.park(error.with_context(count))
+                : record_.give_up(fmt::format("{}, at step {}", count, frame_.name()));
+    return;
+  }
+  if (is_told_of(failures)) next.retried = next.error;
+  record_.sleep_before(next.attempt, failures);
+  if (!frame_.undo) return;
+  next.state = ProcedureState::kFailed;
+  next.undo = UndoChange::kPush;  // its turn is not over
+  next.error = Status();          // the record keeps the error that the tree failed with
+}
+
+// How many attempts the step has; 0: any number.
+std::uint32_t StepPause::max_attempts() const {
+  const StepInfo* const info = frame_.info();
+  if (info != nullptr && info->max_attempts != 0) return info->max_attempts;
+  if (frame_.execution.type->max_attempts != 0) return frame_.execution.type->max_attempts;
+  return frame_.core.options.retry.max_attempts;
+}
+
+}  // namespace pv2

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fail() and park() may come after another verb, when the record of that one turned out too large:
+// so they set every field that the others may have changed.
+
+#include "steps/step_record.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "model/check_limits.h"
+#include "model/guard.h"
+#include "records/procedure_rows.h"
+#include "records/row_keys.h"
+#include "steps/backoff.h"
+#include "tree/members_at_work.h"
+
+namespace pv2 {
+
+void StepRecord::become(ProcedureState state) {
+  PV2_ASSERT(is_legal_transition(frame_.execution.record.state, state),
+             "a step moves along the table of states");
+  Transition& next = frame_.commit.next;
+  next.state = state;
+  next.holds_locks = state != ProcedureState::kSuccess && !gives_locks_back(state);
+}
+
+// Locks that are held per step are given back when the procedure waits, or when another one waits
+// for them; otherwise the grant for the next step is part of this record. Locks of a visit are kept
+// while the visit waits. A procedure with outstanding work keeps all its locks.
+bool StepRecord::gives_locks_back(ProcedureState state) const {
+  const LockScope scope = frame_.execution.locks.scope();
+  if (state == ProcedureState::kWaiting) return !effects_.children.are_covered();
+  if (scope == LockScope::kOperation || state == ProcedureState::kFailed || frame_.has_work()) {
+    return false;
+  }
+  if (scope == LockScope::kVisit && !frame_.commit.next.ends_waits) return false;
+  const bool goes_on = state == ProcedureState::kRunnable && frame_.commit.next.ends_waits;
+  return !goes_on || frame_.core.scheduler.contended(frame_.execution);
+}
+
+void StepRecord::sleep_before(std::uint32_t attempt, std::uint32_t failures) {
+  Transition& next = frame_.commit.next;
+  const Duration delay = backoff_delay(frame_.core.options.retry, failures, frame_.random);
+  frame_.core.begin_wait(delay, next);
+  next.attempt = attempt;
+  if (!frame_.undo) become(ProcedureState::kWaitingTimeout);
+  release_object();
+}
+
+void StepRecord::fail(Status error) {
+  const Record& last = frame_.execution.record;
+  Transition& next = frame_.commit.next;
+  forget_effects();
+  if (error.ok()) {
+    error = Status(StatusCode::kInternal,
+                   fmt::format("step {} failed without an error", frame_.name()));
+  }
+  next.error = bounded(std::move(error));
+  next.attempt = 1;
+  next.step = frame_.step;  // an operator may order that it is tried again
+  next.requeue = false;
+  next.visits = last.visits;
+  next.result.clear();
+  next.deadline.reset();
+  next.no_return = last.no_return;
+  const StepInfo* const info = frame_.info();
+  const bool undoable = info != nullptr && info->kind == StepKind::kUndoable && !last.no_return;
+  next.undo = undoable ? UndoChange::kPush : UndoChange::kKeep;
+  next.ends_waits = true;
+  frame_.commit.needs_record = true;
+  if (next.history) next.history->outcome = Outcome::Kind::kFail;
+  become(ProcedureState::kFailed);
+  release_object();
+}
+
+void StepRecord::park(Status error) {
+  const Record& last = frame_.execution.record;
+  Transition& next = frame_.commit.next;
+  forget_effects();
+  next.state = ProcedureState::kFailed;
+  next.step = last.step;
+  next.attempt = last.attempt;
+  next.unsure = last.unsure;
+  next.reported = next.bypassed = false;
+  next.parked = true;
+  next.undo = UndoChange::kPush;  // its turn is not over
+  next.deadline.reset();
+  next.ends_waits = true;
+  next.holds_locks = frame_.execution.locks.scope() != LockScope::kVisit || frame_.has_work();
+  const std::string name = frame_.name();
+  next.error = bounded(
+      error.ok() ? Status(StatusCode::kInternal, fmt::format("the undoing of step {} failed", name))
+                 : error.with_context("cannot undo step " + name));
+  const bool retried = next.history && next.history->outcome == Outcome::Kind::kRetry;
+  if (next.history && !retried) next.history->outcome = Outcome::Kind::kFail;
+  frame_.commit.needs_record = true;
+  release_object();
+}
+
+void StepRecord::fail_or_park(Status error) {
+  frame_.undo ? park(std::move(error)) : fail(std::move(error));
+}
+
+void StepRecord::give_up(const std::string& after) {
+  Transition& next = frame_.commit.next;
+  become(ProcedureState::kRunnable);
+  next.parked = true;
+  next.holds_locks = frame_.execution.locks.scope() != LockScope::kVisit || frame_.has_work();
+  next.deadline.reset();
+  next.error = bounded(next.error.with_context(after));
+  release_object();
+}
+
+void StepRecord::forget_effects() {
+  effects_.abandon_procedures();
+  frame_.commit.inbox_use.reset();
+  effects_.rows.clear();
+  frame_.commit.next.new_image = false;
+  frame_.commit.next.retried = Status();
+}
+
+void StepRecord::release_object() {
+  frame_.execution.object.reset();
+  frame_.execution.slots.clear();
+}
+
+Status StepRecord::encode_image() {
+  const Execution& execution = frame_.execution;
+  Transition& next = frame_.commit.next;
+  next.image.clear();
+  Status status = guarded(
+      [&] { return "fields() of " + execution.type->name; },
+      [&] { execution.type->encode(*execution.object, FieldSelection::kState, next.image); });
+  if (status.ok() && next.image.size() > record_bytes_max(frame_.core.store.limits())) {
+    status = frame_.too_large("fields()", next.image.size());
+    next.image.clear();
+  }
+  next.new_image = status.ok();
+  if (status.ok() && execution.has_unknown_fields) {
+    next.image = with_unknown_fields(execution.type->schema, FieldSelection::kState,
+                                     execution.record.image.view(), next.image);
+  }
+  return status;
+}
+
+void StepRecord::write() {
+  PV2_ASSERT(frame_.commit.execution == &frame_.execution,
+             "a record is that of the procedure that ran");
+  date_end();
+  update_state(frame_.execution, frame_.commit.next, frame_.step, frame_.commit.batch);
+  consume_signals();
+  effects_.rows.append_to(frame_.commit.batch);
+}
+
+// The rows of a root that ends move to the results only where one batch of the store takes them
+// with everything else that this batch has or will have.
+void StepRecord::date_end() {
+  const Execution& execution = frame_.execution;
+  Transition& next = frame_.commit.next;
+  if (!execution.is_root() || !is_finished(next.state)) {
+    return frame_.core.date_end(execution, next);
+  }
+  // The key of a signal with its framing takes less.
+  constexpr std::size_t kBytesOfSignal = 64;
+  constexpr std::size_t kOperationsOfEnd = 5;
+  const std::size_t signals = effects_.inbox_use ? effects_.inbox_use->given.size() : 0;
+  const RowBatch& roots = frame_.commit.batch;  // until now it has the rows of submitted roots only
+  const RowChanges& rows = effects_.rows;
+  frame_.core.date_end(execution, next, roots.bytes() + rows.bytes() + signals * kBytesOfSignal);
+  const std::size_t operations =
+      roots.operations() + rows.operations() + signals + kOperationsOfEnd;
+  const bool fits_in = operations <= frame_.core.store.limits().batch_operations;
+  if (!fits_in && !execution.record.in_results) next.in_results = false;
+}
+
+// Signals are consumed only by the record that ends the visit, or the undo, in which the step got
+// them.
+void StepRecord::consume_signals() {
+  if (!effects_.inbox_use) return;
+  const bool is_over = frame_.commit.next.visits != frame_.execution.record.visits;
+  if (!is_over && frame_.commit.next.undo != UndoChange::kPop) return;
+  const std::vector<std::uint64_t>& given = effects_.inbox_use->given;
+  for (const std::uint64_t number : given) {
+    frame_.commit.batch.erase(Space::kProcedure, inbox_key(frame_.execution.id, number));
+  }
+  frame_.commit.inbox_use = std::make_unique<InboxUse>();
+  frame_.commit.inbox_use->given = given;
+}
+
+}  // namespace pv2

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every record of a step leaves room in its batch for what the next record of the same procedure
+// may need beyond it, because that one repeats its fields. So a failure can always be recorded.
+
+#include "steps/step_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "model/check_limits.h"
+#include "model/guard.h"
+#include "records/object_codec.h"
+#include "records/procedure_rows.h"
+#include "records/row_keys.h"
+#include "steps/offloads.h"
+#include "steps/row_bindings.h"
+
+namespace pv2 {
+namespace {
+
+// What a later record may need beyond the one before it: two errors (that of its failure, and that
+// with which it is parked or its undo is tried again); the members that were interrupted when its
+// tree failed, two numbers per range; an undo entry, a history entry, flags and times; and the
+// audit entry of an order with its copy. Each string with its framing; all numbers of a row
+// together have less than 256 bytes.
+constexpr std::size_t kErrorField = limits::kErrorBytes + sizeof("...") + 16;
+constexpr std::size_t kNumbers = 256;
+constexpr std::size_t kAuditRow = limits::kWhoBytes + limits::kWhyBytes + kNumbers;
+constexpr std::size_t kInterrupted = InterruptedMembers::kRangesMax * 2 * 10 + 4;
+static_assert(limits::kLaterRecordBytes >=
+                  2 * kErrorField + kInterrupted + kNumbers + 2 * kAuditRow,
+              "the record of an order fits behind every record of a step");
+// An abort, or an order that becomes one, is a record of its own.
+static_assert(limits::kBatchBytesMin >= 3 * kAuditRow + kNumbers,
+              "an abort with its audit entry and the copy fits every store");
+static_assert(limits::kBatchBytesMin >= 4 * limits::kLaterRecordBytes,
+              "every store leaves room for a record beside what is kept free");
+static_assert(limits::kBatchOperationsMin >= 4, "a lost root is a header, a state, two audit rows");
+
+}  // namespace
+
+StepRun::StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Random& random,
+                 const std::shared_ptr<WakeTarget>& wake_target)
+    : frame_(core, execution, commit, random), wake_target_(wake_target) {
+  commit.execution = &execution;
+  commit.kind = frame_.undo ? StepCommit::Kind::kUndo : StepCommit::Kind::kStep;
+  commit.next.begin(execution.record, frame_.now);
+  commit.next.undo_is_unfinished = frame_.undo;
+  commit.next.holds_locks = true;  // the scheduler hands out only what holds its locks
+}
+
+Status StepRun::run() {
+  if (Status made = make_object(); !made.ok()) {
+    if (made.code() == StatusCode::kCorruption) return made;
+    pause_.back_off_without_object(made);
+    record_.write();
+    return Status();
+  }
+  frame_.execution.started = true;
+  decision_.decide(call_user_code());
+  if (!frame_.commit.needs_record) return Status();
+  record_.write();
+  if (Status too_large = why_too_large(); !too_large.ok()) {
+    record_.fail_or_park(std::move(too_large));
+    record_.write();
+    PV2_ASSERT(fits(frame_.core.store.limits(), frame_.commit.batch),
+               "the record of a failure fits what the record before it left free");
+  }
+  return Status();
+}
+
+// The object of the run before is used again, unless the procedure has waited since.
+Status StepRun::make_object() {
+  Execution& execution = frame_.execution;
+  if (!execution.object) {
+    auto object = object_of(execution);
+    if (!object.ok()) return object.status();
+    execution.object = *std::move(object);
+  }
+  execution.object_failures = 0;
+  return Status();
+}
+
+Outcome StepRun::call_user_code() {
+  Execution& execution = frame_.execution;
+  PV2_ASSERT(execution.object != nullptr, "a step runs on an object");
+  PV2_ASSERT(frame_.step != 0, "only a step runs");
+  StepContext context(*this);
+  auto outcome = guarded([&] { return "step " + frame_.name() + " of " + execution.type->name; },
+                         [&] {
+                           return frame_.undo ? execution.object->rollback(context)
+                                              : execution.object->execute(context);
+                         });
+  if (outcome.ok()) return *std::move(outcome);
+  // A forward step that throws is a defect and fails for good. An undo has to end, so it is tried
+  // again.
+  return {.kind = frame_.undo ? Outcome::Kind::kRetry : Outcome::Kind::kFail,
+          .error = outcome.status()};
+}
+
+// OK if the batch fits the store with what has to be left free; else the error that names both.
+Status StepRun::why_too_large() const {
+  StoreLimits limits = frame_.core.store.limits();
+  limits.batch_bytes -= std::min(limits.batch_bytes / 4, limits::kLaterRecordBytes);
+  const RowBatch& batch = frame_.commit.batch;
+  if (fits(limits, batch)) return Status();
+  return {
+      StatusCode::kInvalidArgument,
+      fmt::format("step {} of procedure {} writes {} rows, {} bytes; {} takes {} rows, {} bytes "
+                  "in one batch",
+                  frame_.name(), frame_.execution.id.value, batch.operations(), batch.bytes(),
+                  frame_.core.store.name(), limits.batch_operations, limits.batch_bytes)};
+}
+
+}  // namespace pv2

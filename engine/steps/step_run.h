@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepRun: one run of one step, or of its undoing, from the object to the rows of its record:
+//
+//     user code (StepContext) -> Outcome, StepEffects -> StepDecision -> Transition -> StepCommit
+//
+// User code is called through one guard, outside every lock. Nothing of the run is visible to
+// anybody else until the commit is published. If the record cannot be made (a field that throws, a
+// batch beyond the limits of the store) the step fails instead.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "steps/step_decision.h"
+#include "steps/step_effects.h"
+#include "steps/step_frame.h"
+#include "steps/step_pause.h"
+#include "steps/step_record.h"
+
+namespace pv2 {
+
+/// Owned by the worker that runs it.
+class StepRun {
+ public:
+  StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Random& random,
+          const std::shared_ptr<WakeTarget>& wake_target);
+  StepRun(const StepRun&) = delete;
+  StepRun& operator=(const StepRun&) = delete;
+
+  /// Runs the step, or undoes it, and fills the commit. A failure (kCorruption) means that the
+  /// fields in the last record cannot be read: the commit is not filled, and the caller quarantines
+  /// the tree. Whatever else goes wrong is said by the commit.
+  Status run();
+  /// The step that runs or is undone, and when the run began.
+  [[nodiscard]] std::uint32_t step() const noexcept { return frame_.step; }
+  [[nodiscard]] bool is_undo() const noexcept { return frame_.undo; }
+  [[nodiscard]] WallTime now() const noexcept { return frame_.now; }
+
+ private:
+  friend class StepContext;
+
+  [[nodiscard]] Status make_object();
+  [[nodiscard]] Outcome call_user_code();
+  [[nodiscard]] Status why_too_large() const;
+
+  const StepFrame frame_;
+  const std::shared_ptr<WakeTarget>& wake_target_;
+  StepEffects effects_{frame_};
+  StepRecord record_{frame_, effects_};
+  StepPause pause_{frame_, effects_, record_};
+  StepDecision decision_{frame_, effects_, record_, pause_};
+};
+
+}  // namespace pv2

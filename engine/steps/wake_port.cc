@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lock order: core_mutex_, then the state mutex, then the scheduler's. core_mutex_ is held during a
+// wake, so close() returns only when no wake is in the engine.
+
+#include "steps/wake_port.h"
+
+namespace pv2 {
+
+void WakePort::wake(ProcedureId id, std::uint32_t epoch) noexcept {
+  MutexLock open(core_mutex_);
+  if (core_ == nullptr) return;
+  StateLock lock(*core_);
+  core_->wake(id, epoch);
+}
+
+void WakePort::close() {
+  MutexLock open(core_mutex_);
+  core_ = nullptr;
+}
+
+}  // namespace pv2

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The workers' loop. Read run(): take procedures under the state mutex, run their steps without it,
+// hand their records over.
+
+#include "steps/workers.h"
+
+#include <pv2/base/thread.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "records/procedure_rows.h"
+#include "steps/offloads.h"
+#include "steps/step_run.h"
+#include "tree/domains.h"
+#include "tree/failure.h"
+#include "tree/flight.h"
+#include "tree/member_step.h"
+
+namespace pv2 {
+namespace {
+
+// How long an idle worker sleeps before it looks again; a wake ends the sleep at once.
+constexpr std::chrono::milliseconds kPatience{1000};
+
+// Fills the record that makes a lock grant durable, which the scheduler gave to a queued procedure.
+void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit) {
+  PV2_ASSERT(execution.holds_locks(), "a procedure that was granted its locks holds them");
+  commit.kind = StepCommit::Kind::kGrant;
+  Transition& same = commit.next;
+  same = as_it_is(core, execution);
+  same.holds_locks = true;
+  if (execution.record.failure) {
+    same.error = execution.record.failure->error;
+    same.undo_error = execution.record.failure->undo;
+  }
+  if (execution.turn.step != 0) {  // its turn is to come
+    same.undo = UndoChange::kPush;
+    same.undo_is_unfinished = true;
+  }
+  update_state(execution, same, execution.turn.step, commit.batch);
+}
+
+}  // namespace
+
+Status Workers::make_threads(unsigned count, unsigned reserved, StartGate& gate) {
+  for (unsigned i = 0; i < count; ++i) {
+    const Work kind = i < reserved ? Work::kTop : Work::kAny;
+    auto thread = start_thread("worker " + std::to_string(i + 1) + " of " + std::to_string(count),
+                               [this, i, kind, &gate] {
+                                 if (gate.pass()) work(i, kind);
+                               });
+    if (!thread.ok()) return thread.status();
+    threads_.push_back(*std::move(thread));
+  }
+  return Status();
+}
+
+void Workers::stop() {
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+void Workers::work(std::size_t index, Work work) {
+  const EngineThread mark(&core_);
+  Random random = core_.random_of_life(index);
+  Worker me = worker(index, random, work);
+  Polled polled;
+  for (;;) {
+    if (poll(me, std::chrono::milliseconds(0), polled)) {
+      take_and_run(polled, me);
+    } else if (idle(me, polled)) {
+      continue;
+    } else {
+      bury();
+      StateLock lock(core_);
+      if (!core_.unavailable().ok()) return;
+    }
+  }
+}
+
+// lifts() is read before the poll: what becomes urgent in between is seen before the second step.
+bool Workers::poll(const Worker& worker, std::chrono::milliseconds patience, Polled& polled) {
+  polled.lifts = core_.scheduler.lifts();
+  polled.count = worker.work == Work::kTop ? core_.scheduler.poll_top(polled.entries, patience)
+                                           : core_.scheduler.poll(polled.entries, patience);
+  return polled.count != 0;
+}
+
+std::atomic<std::size_t>& Workers::idle_count(Work work) noexcept {
+  return work == Work::kTop ? core_.idle_reserved : core_.idle_workers;
+}
+
+// A worker adds to its run, then reads the idle counts; an idle worker counts itself, then looks at
+// the runs. So at least one of the two sees the other, and whatever is added to a run while a
+// worker sleeps is followed by a nudge.
+bool Workers::idle(Worker& worker, Polled& polled) {
+  idle_count(worker.work).fetch_add(1);
+  if (help_out(worker)) return true;
+  const bool found = poll(worker, kPatience, polled);
+  cease_to_be_idle(worker);
+  if (found) take_and_run(polled, worker);
+  return found;
+}
+
+// The committer may have left a long list to an idle worker: that is published before anything that
+// may take long. It leaves nothing to reserved workers.
+void Workers::cease_to_be_idle(const Worker& worker) {
+  idle_count(worker.work).fetch_sub(1);
+  if (worker.work == Work::kAny) publisher_.publish_committed();
+}
+
+bool Workers::help_out(Worker& worker) {
+  if (worker.work == Work::kTop && look_through_runs(worker)) {
+    cease_to_be_idle(worker);
+    return true;
+  }
+  Taken taken;
+  for (std::size_t i = 0; i < core_.running.size(); ++i) {
+    WorkerRun::Help help = core_.runs[i].help_out(taken.jobs, worker.work);
+    if (help.jobs == 0 && help.finished.empty()) continue;
+    cease_to_be_idle(worker);
+    hand_over(std::move(help.finished));
+    taken.count = help.jobs;
+    taken.marks = help.marks;
+    taken.work = help.work;
+    run(taken, worker);
+    return true;
+  }
+  return false;
+}
+
+// Work of a higher class has begun to wait for a procedure that is in the run of a worker, perhaps
+// behind a step that takes long. So all procedures that wait in the runs go back to the scheduler,
+// which knows which of them are work of the top classes now. The records in the runs are handed
+// over: the last step of a lock's holder may be among them.
+bool Workers::look_through_runs(Worker& worker) {
+  const std::uint64_t lifts = core_.scheduler.lifts();
+  if (std::exchange(worker.looked_through, lifts) == lifts) return false;
+  bool found = false;
+  for (std::size_t i = 0; i < core_.running.size(); ++i) {
+    found = call_back(core_.runs[i], Which::kAll) || found;
+    FinishedSteps finished = core_.runs[i].take_finished();
+    found = found || !finished.empty();
+    hand_over(std::move(finished));
+  }
+  return found;
+}
+
+Workers::Round Workers::run_once(std::size_t max_steps, Random& random) {
+  const EngineThread mark(&core_);
+  Polled polled;
+  polled.lifts = core_.scheduler.lifts();
+  polled.count = core_.scheduler.poll(std::span(polled.entries).first(std::min(max_steps, kRun)),
+                                      std::chrono::milliseconds(0));
+  if (polled.count == 0) return {};
+  Worker host = worker(0, random, Work::kAny);
+  // Where the engine has no threads a step may run the engine: then this is a run within a run.
+  WorkerRun inner;
+  if (host.run->is_active()) host.run = &inner;
+  return {take_and_run(polled, host), true};
+}
+
+std::size_t Workers::take_and_run(Polled& polled, const Worker& worker) {
+  Effects effects;
+  Taken taken;
+  take(polled, taken, effects);
+  publisher_.perform(effects);
+  return run(taken, worker);
+}
+
+// Returns how many steps have begun.
+std::size_t Workers::run(Taken& taken, const Worker& worker) {
+  worker.run->fill(std::span(taken.jobs).first(taken.count), taken.marks, taken.work);
+  std::size_t steps = 0;
+  StepCommit* ended = nullptr;
+  for (;;) {
+    const std::uint64_t recalls = core_.recalls.load(std::memory_order_relaxed);
+    WorkerRun::Next next =
+        worker.run->next(std::exchange(ended, nullptr), recalls, core_.scheduler);
+    if (next.recalled || next.overtaken) {
+      // The rollback of a tree that has failed waits for the records in this run, too.
+      hand_over(worker.run->take_finished());
+      call_back(*worker.run, next.overtaken ? Which::kAll : Which::kForbidden);
+      continue;
+    }
+    if (!next.job) break;
+    let_others_help(worker, next, taken.work);
+    ++steps;
+    ended = run_step(*next.job, worker);
+  }
+  hand_over(worker.run->take_finished());
+  return steps;
+}
+
+void Workers::let_others_help(const Worker& worker, const WorkerRun::Next& next, Work work) {
+  if (!next.others_wait && !next.others_ended) return;
+  const bool anybody = core_.idle_workers.load() != 0;
+  const bool reserved = work == Work::kTop && core_.idle_reserved.load() != 0;
+  if (!anybody && !reserved) return;
+  hand_over(worker.run->take_finished());
+  if (!next.others_wait) return;
+  anybody ? core_.scheduler.nudge() : core_.scheduler.nudge_top();
+}
+
+void Workers::hand_over(FinishedSteps finished) {
+  if (!finished.with_record.empty() &&
+      core_.store.commit_all(finished.with_record) == CommitAnswer::kDurable) {
+    publisher_.publish(std::move(finished.with_record));
+  }
+  publisher_.publish(std::move(finished.without_record));
+}
+
+void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
+  std::vector<std::unique_ptr<Procedure>> dead_objects;
+  std::vector<std::shared_ptr<AwaitSlot>> dead_slots;
+  taken.work = core_.scheduler.is_top_work(*polled.entries.front()) ? Work::kTop : Work::kAny;
+  {
+    StateLock lock(core_);
+    dead_objects.swap(core_.state.dead_objects);
+    dead_slots.swap(core_.state.dead_slots);
+    const bool halted = !core_.unavailable().ok();
+    taken.marks = {core_.recalls.load(std::memory_order_relaxed), polled.lifts};
+    for (SchedulerEntry* entry : std::span(polled.entries).first(polled.count)) {
+      auto& execution = static_cast<Execution&>(*entry);
+      carry_out(fate_of(execution, halted), execution, taken, effects);
+    }
+  }
+}
+
+Workers::Fate Workers::fate_of(Execution& execution, bool halted) {
+  const Domain& tree = execution.root->domain;
+  if (execution.phase == Phase::kDropping) return Fate::kLeaves;
+  PV2_ASSERT(execution.phase == Phase::kQueued, "a procedure that is polled was queued");
+  if (halted) return Fate::kStays;
+  const bool failed = failing_domain(execution) != nullptr || tree.failing != nullptr;
+  if (failed && execution.turn.step == 0) return Fate::kStopped;
+  if (makes_way_for_order(execution)) return Fate::kMakesWay;
+  if (tree.abort_accepted && stands_before_no_return(execution)) return Fate::kWaitsForAbort;
+  PV2_ASSERT(!tree.is_stopped() || execution.turn.step != 0,
+             "a procedure that is queued in a tree that failed has its turn to be undone");
+  return Fate::kTaken;
+}
+
+void Workers::carry_out(Fate fate, Execution& execution, Taken& taken, Effects& effects) {
+  switch (fate) {
+    case Fate::kTaken:
+      PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer,
+                 "a procedure that is taken waits for no time");
+      PV2_ASSERT(taken.count < kRun, "no more is taken than was polled");
+      execution.phase.move_to(Phase::kInFlight);
+      execution.wait.wake_pending = false;
+      enter_flight(execution);
+      taken.jobs[taken.count++] = {&execution, core_.state.spare_steps.take().release()};
+      return;
+    case Fate::kLeaves:
+      do_not_begin(execution, Phase::kIdle);
+      return left_flight(core_, execution, effects);
+    case Fate::kStays:
+      return;
+    case Fate::kStopped:  // the work that stops the members of the domain comes to it later
+      do_not_begin(execution, Phase::kIdle);
+      return core_.abandon_waits(execution);
+    case Fate::kMakesWay:
+      do_not_begin(execution, Phase::kIdle);
+      return put_turn_back(core_, execution);
+    case Fate::kWaitsForAbort:  // the abort ends all waits
+      return do_not_begin(execution, Phase::kWaiting);
+  }
+}
+
+// A grant that came with the poll is in no record yet, so the locks go back at once.
+void Workers::do_not_begin(Execution& execution, Phase phase) {
+  execution.phase.move_to(phase);
+  if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
+}
+
+// Under the state mutex a job is in its run or nowhere, so a thread that looks for it in the runs
+// finds it. The jobs leave flight after all of them are settled, because the last one may begin a
+// rollback.
+bool Workers::call_back(WorkerRun& run, Which which) {
+  std::array<StepJob, kRun> jobs;
+  std::size_t count = 0;
+  Effects effects;
+  {
+    StateLock lock(core_);
+    const bool halted = !core_.unavailable().ok();
+    const auto stays = [&](Execution& execution) {
+      return which == Which::kForbidden && !halted && may_begin(execution);
+    };
+    count = run.sift(jobs, core_.recalls.load(std::memory_order_relaxed), stays);
+    // Backwards: of the entries that are returned to the scheduler the last one stands first.
+    for (std::size_t i = count; i-- > 0;) put_back(jobs[i], halted);
+    core_.flush();
+    for (const StepJob& job : std::span(jobs).first(count)) {
+      left_flight(core_, *job.execution, effects);
+    }
+  }
+  publisher_.perform(effects);
+  return count != 0;
+}
+
+void Workers::put_back(const StepJob& job, bool halted) {
+  Execution& execution = *job.execution;
+  PV2_ASSERT(execution.phase == Phase::kInFlight, "a procedure that is called back was taken");
+  core_.state.spare_steps.give_back(std::unique_ptr<StepCommit>(job.commit));
+  if (!may_begin(execution)) return drop_from_flight(core_, execution);
+  execution.phase.move_to(Phase::kQueued);
+  if (!halted) core_.settle(execution, Disposition::kReturn);
+}
+
+StepCommit* Workers::run_step(StepJob job, const Worker& worker) {
+  Execution& execution = *job.execution;
+  std::unique_ptr<StepCommit> owned(job.commit);
+  StepCommit& commit = *owned;
+  PV2_ASSERT(execution.phase == Phase::kInFlight, "a step that runs was taken by a worker");
+  PV2_ASSERT(execution.type != nullptr, "only types that this program knows run");
+  PV2_ASSERT(execution.holds_locks(), "a step that runs holds its locks");
+  commit.execution = &execution;
+  if (execution.granted_by_poll() && core_.keeps_records) {
+    fill_grant(core_, execution, commit);
+    return owned.release();
+  }
+  StepRun step(core_, execution, commit, worker.random, wake_target_);
+  worker.activity.begin(execution.id, *execution.type, step.step(), step.is_undo(), step.now());
+  const Status ran = step.run();
+  worker.activity.end();
+  if (!ran.ok()) {
+    quarantine(execution, ran);
+    return nullptr;
+  }
+  if (execution.work) core_.offloads->hold_back(owned);
+  return owned.release();
+}
+
+void Workers::quarantine(Execution& execution, const Status& why) {
+  Effects effects;
+  {
+    StateLock lock(core_);
+    execution.phase.move_to(Phase::kIdle);
+    quarantine_tree(core_, *execution.root, why, effects);
+    left_flight(core_, execution, effects);
+  }
+  publisher_.perform(effects);
+}
+
+void Workers::bury() {
+  std::vector<std::unique_ptr<Procedure>> dead_objects;
+  std::vector<std::shared_ptr<AwaitSlot>> dead_slots;
+  StateLock lock(core_);
+  dead_objects.swap(core_.state.dead_objects);
+  dead_slots.swap(core_.state.dead_slots);
+}
+
+}  // namespace pv2

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Read acknowledge() first: judge and act in one critical section, collect the keys without a lock,
+// send one batch.
+
+#include "submission/acknowledgements.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "records/audit_row.h"
+#include "records/inbox_codec.h"
+#include "records/kept_result.h"
+#include "records/row_keys.h"
+#include "submission/ended_procedure.h"
+#include "submission/stored_result.h"
+
+namespace pv2 {
+namespace {
+
+// Audit entries and copies that are deleted together with a result.
+constexpr std::size_t kAuditsAtOnce = 1024;
+// Other keys in that batch: at most two of the result, its date and its nonce.
+constexpr std::size_t kOtherKeys = 4;
+
+// Adds the keys of the audit row `row` and of its copy, which lies with the procedure that the
+// entry is about.
+void add_audit(const StoredRow& row, ProcedureId root, std::vector<std::string>& keys) {
+  keys.emplace_back(row.key);
+  const auto entry = decode_audit(row.value);
+  const auto key = parse_procedure_key(row.key);
+  if (!entry.ok() || !key) return;
+  const ProcedureId about = entry->entry.procedure;
+  if (about != root) keys.push_back(audit_key(about, key->number));
+}
+
+// The keys of all audit rows of the tree of `root`, copies included.
+Result<std::vector<std::string>> find_audits(ProcedureStore& store, ProcedureId root) {
+  std::vector<std::string> keys;
+  const Status status = store.scan(Space::kProcedure, procedure_key(root, RowKind::kAudit),
+                                   [&](const StoredRow& row) {
+                                     add_audit(row, root, keys);
+                                     return Status();
+                                   });
+  if (!status.ok()) return status;
+  return keys;
+}
+
+}  // namespace
+
+void Acknowledgements::acknowledge(ProcedureId id, Reply<Status> reply, const KeptResult* kept) {
+  Effects effects;
+  std::unique_ptr<AcknowledgeCommit> commit;
+  Rows rows;
+  {
+    StateLock lock(core_);
+    const Verdict verdict = judge(id, kept);
+    switch (verdict.kind) {
+      case Verdict::Kind::kJoins:
+        verdict.pending->replies.push_back(std::move(reply));
+        return;
+      case Verdict::Kind::kWaits:
+        verdict.garbage->acknowledgements.push_back(once_deleted(id, std::move(reply)));
+        return;
+      case Verdict::Kind::kRefused:
+        effects.reply(std::move(reply), verdict.refusal);
+        break;
+      case Verdict::Kind::kStale:
+        delete_date(*kept, effects);
+        effects.reply(std::move(reply), Status());
+        break;
+      case Verdict::Kind::kFresh:
+        commit = begin(id, verdict.completed, std::move(reply));
+        if (const Completed* const completed = verdict.completed; completed != nullptr) {
+          rows = {.is_known = true, .audited = completed->audited, .in_place = completed->in_place};
+        }
+        break;
+    }
+  }
+  if (commit == nullptr) return publisher_.perform(effects);
+  commit->batch.reserve(192);  // three keys
+  Result<Keys> audits = erase_rows(*commit, rows, kept);
+  if (!audits.ok()) return give_up(*commit, audits.status(), kept);
+  const std::size_t at_once = std::min(core_.store.limits().batch_operations, kAuditsAtOnce);
+  if (audits->size() + kOtherKeys > at_once) {
+    return delete_first(std::move(*audits), std::move(commit));
+  }
+  for (const std::string& key : *audits) commit->batch.erase(Space::kProcedure, key);
+  if (commit->nonce) commit->batch.erase(Space::kNonce, nonce_key(commit->nonce));
+  if (commit->age != Progress::kNotDated && core_.keeps_records) {
+    commit->batch.erase(Space::kEngine, kept_key(commit->age, id));
+  }
+  effects.commits.push_back(*commit.release());
+  publisher_.perform(effects);
+}
+
+Acknowledgements::Verdict Acknowledgements::judge(ProcedureId id, const KeptResult* kept) {
+  using Kind = Verdict::Kind;
+  const auto refused = [](Status why) {
+    return Verdict{.kind = Kind::kRefused, .refusal = std::move(why)};
+  };
+  if (Status stopped = core_.unavailable(); !stopped.ok()) return refused(std::move(stopped));
+  const Completed* const completed = core_.state.completed.find(id);
+  const bool is_other =
+      kept != nullptr && completed != nullptr && completed->ended_age != kept->age;
+  if (is_other) return {.kind = Kind::kStale};
+  const auto pending = core_.state.acknowledging.find(id);
+  if (pending != core_.state.acknowledging.end()) {
+    return {.kind = Kind::kJoins, .pending = pending->second};
+  }
+  if (core_.find(id) != nullptr) {
+    if (kept != nullptr) return {.kind = Kind::kStale};
+    return refused(Status(StatusCode::kFailedPrecondition,
+                          "procedure " + std::to_string(id.value) +
+                              " still goes on; only a result can be acknowledged"));
+  }
+  const auto garbage = core_.state.garbage.find(id);
+  if (garbage != core_.state.garbage.end()) {
+    return {.kind = Kind::kWaits, .garbage = &garbage->second};
+  }
+  if (!id || id.value >= core_.state.next_id) {
+    if (kept != nullptr) return {.kind = Kind::kStale};
+    return refused(never_issued(id));
+  }
+  if (completed == nullptr && !core_.keeps_records) return refused(forgotten(id));
+  return {.kind = Kind::kFresh, .completed = completed};
+}
+
+std::unique_ptr<AcknowledgeCommit> Acknowledgements::begin(ProcedureId id,
+                                                           const Completed* completed,
+                                                           Reply<Status> reply) {
+  std::unique_ptr<AcknowledgeCommit> commit = core_.state.spare_acknowledges.take();
+  commit->id = id;
+  if (completed != nullptr) {
+    commit->nonce = completed->nonce;
+    commit->age = completed->ended_age;
+    commit->bytes = completed->bytes;
+  }
+  commit->replies.push_back(std::move(reply));
+  core_.state.acknowledging.emplace(id, commit.get());
+  return commit;
+}
+
+// Acknowledges again when the rows are deleted that had to go first.
+Reply<Status> Acknowledgements::once_deleted(ProcedureId id, Reply<Status> reply) {
+  return {.tell =
+              [this, id, reply = std::move(reply)](const Status& deleted) {
+                if (deleted.ok()) return acknowledge(id, reply);
+                Effects effects;
+                effects.reply(reply, deleted);
+                publisher_.perform(effects);
+              },
+          .on = ReplyOn::kHere};
+}
+
+// Adds to the batch that the rows of the result are deleted, and returns the keys of its audit
+// rows. From begin() on nobody else can delete any of them.
+Result<Acknowledgements::Keys> Acknowledgements::erase_rows(AcknowledgeCommit& commit,
+                                                            const Rows& rows,
+                                                            const KeptResult* kept) {
+  if (!rows.is_known) return erase_stored(commit, kept);
+  StoredResult::erase(commit.id, rows.in_place, commit.batch);
+  return rows.audited ? find_audits(core_.store, commit.id) : Keys();
+}
+
+// As erase_rows(), for a result that is not in memory. The rest of `commit` is read from its rows.
+Result<Acknowledgements::Keys> Acknowledgements::erase_stored(AcknowledgeCommit& commit,
+                                                              const KeptResult* kept) {
+  const ProcedureId id = commit.id;
+  const auto stored = read_ended(core_, id);
+  if (!stored.ok()) return stored.status();
+  commit.nonce = stored->nonce;
+  commit.bytes = stored->bytes;
+  commit.age = stored->ended_age;
+  if (kept != nullptr) {
+    const bool is_its_date =
+        stored->ended_age == kept->age || (kept->found && stored->ended_age == Progress::kNotDated);
+    if (!is_its_date) return forgotten(id);  // the result that had this date is gone
+    commit.age = kept->age;
+  }
+  StoredResult::erase(id, stored->in_place, commit.batch);
+  return stored->audited ? find_audits(core_.store, id) : Keys();
+}
+
+// The rows cannot be deleted. A damaged result stays; it loses its date, so that expiry does not
+// find it again. The rows of a procedure that was set aside stay as they are, with its date.
+void Acknowledgements::give_up(AcknowledgeCommit& commit, const Status& why,
+                               const KeptResult* kept) {
+  Effects effects;
+  bool set_aside = false;
+  {
+    StateLock lock(core_);
+    core_.state.acknowledging.erase(commit.id);
+    set_aside = core_.state.unreadable.contains(commit.id);
+  }
+  const bool is_damaged = why.code() == StatusCode::kCorruption && !set_aside;
+  const bool is_gone = why.code() == StatusCode::kExpired;
+  if (kept != nullptr && (is_damaged || is_gone)) delete_date(*kept, effects);
+  for (Reply<Status>& each : commit.replies) effects.reply(std::move(each), why);
+  publisher_.perform(effects);
+}
+
+// A tree to which an operator's program gives orders for months has more audit rows than fit into
+// one batch. They are deleted first; meanwhile the result is like one whose tree still has rows of
+// descendants.
+void Acknowledgements::delete_first(Keys audits, std::unique_ptr<AcknowledgeCommit> commit) {
+  const ProcedureId id = commit->id;
+  Effects effects;
+  auto garbage = std::make_unique<GarbageCommit>();
+  garbage->root = id;
+  garbage->rows = std::move(audits);
+  {
+    StateLock lock(core_);
+    core_.state.acknowledging.erase(id);
+    PendingGarbage& pending = core_.state.garbage[id];
+    ++pending.chains;
+    for (Reply<Status>& each : commit->replies) {
+      pending.acknowledgements.push_back(once_deleted(id, std::move(each)));
+    }
+    core_.state.spare_acknowledges.give_back(std::move(commit));
+    core_.delete_rows(std::move(garbage), effects);
+  }
+  publisher_.perform(effects);
+}
+
+void Acknowledgements::delete_date(const KeptResult& kept, Effects& effects) {
+  if (!core_.keeps_records) return;
+  auto garbage = std::make_unique<GarbageCommit>();
+  garbage->engine_rows.emplace_back(kept_key(kept.age, kept.id), std::string());
+  effects.garbage.push_back(std::move(garbage));
+}
+
+}  // namespace pv2

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Read reserve() first: encode and check without a lock, judge, ask the store if the judgement
+// depends on it, act, and write the first record.
+
+#include "submission/admission.h"
+
+#include <string>
+#include <utility>
+
+#include "model/check_limits.h"
+#include "model/names.h"
+#include "records/nonce_record.h"
+#include "records/object_codec.h"
+#include "records/procedure_rows.h"
+#include "records/row_keys.h"
+#include "submission/waiters.h"
+
+namespace pv2 {
+namespace {
+
+std::string words(const Nonce& nonce) {
+  return "nonce " + std::to_string(nonce.group) + "/" + std::to_string(nonce.value);
+}
+
+}  // namespace
+
+void Admission::submit(std::string_view type, std::unique_ptr<Procedure> procedure,
+                       SubmitOptions options, Submitter submitter) {
+  Effects effects;
+  auto commit =
+      reserve(type, std::move(procedure), std::move(options), std::move(submitter), effects);
+  if (commit) effects.commits.push_back(*commit.release());
+  publisher_.perform(effects);
+}
+
+std::unique_ptr<InsertCommit> Admission::reserve_for_step(std::string_view type,
+                                                          std::unique_ptr<Procedure> procedure,
+                                                          SubmitOptions options,
+                                                          Submitter submitter) {
+  Effects effects;
+  auto commit =
+      reserve(type, std::move(procedure), std::move(options), std::move(submitter), effects);
+  publisher_.perform(effects);
+  return commit;
+}
+
+void Admission::withdraw(std::unique_ptr<InsertCommit> commit) {
+  const std::unique_ptr<Execution> execution(commit->execution);
+  PV2_ASSERT(execution->inserting == commit.get(),
+             "a submission that is withdrawn has its insert pending");
+  Effects effects;
+  {
+    StateLock lock(core_);
+    PV2_ASSERT(execution->phase == Phase::kInserting, "a durable procedure is not withdrawn");
+    core_.settle(*execution, Disposition::kComplete);
+    core_.state.live.erase(execution->id);
+    if (execution->nonce) core_.state.nonces.erase(execution->nonce);
+    answer_waiters(
+        core_, *execution,
+        Status(StatusCode::kNotFound, "the step that was submitting " + name_of(execution->id) +
+                                          " did not come to its end"),
+        effects);
+    for (const InsertCommit::PutOff& step : commit->put_off) core_.wake(step.id, step.epoch);
+  }
+  for (Submitter& submitter : commit->submitters) {
+    effects.reply(
+        std::move(submitter.reply),
+        Status(StatusCode::kUnavailable,
+               "the step that was submitting the same nonce did not come to its end; try again"));
+  }
+  publisher_.perform(effects);
+}
+
+std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type,
+                                                 std::unique_ptr<Procedure> procedure,
+                                                 SubmitOptions options, Submitter submitter,
+                                                 Effects& effects) {
+  Result<Candidate> candidate = make_candidate(core_, type, std::move(procedure), options);
+  if (!candidate.ok()) {
+    effects.reply(std::move(submitter.reply), candidate.status());
+    return nullptr;
+  }
+  std::unique_ptr<InsertCommit> commit;
+  FromStore from_store;
+  for (;;) {
+    std::uint64_t evictions = 0;
+    {
+      StateLock lock(core_);
+      const Verdict verdict = judge(*candidate, submitter.step, from_store);
+      if (verdict.kind != Verdict::Kind::kAskStore) {
+        commit = act(verdict, *candidate, std::move(submitter), effects);
+        break;
+      }
+      evictions = core_.state.evictions;
+    }
+    from_store = ask_store(candidate->nonce(), evictions);
+  }
+  if (commit == nullptr) return nullptr;
+  if (candidate->nonce() && !from_store.was_asked) {
+    check_unknown(candidate->nonce(), candidate->execution->id);
+  }
+  fill(std::move(candidate->execution), *commit);
+  return commit;
+}
+
+Admission::Verdict Admission::judge(const Candidate& candidate, const Execution* step,
+                                    const FromStore& from_store) {
+  using Kind = Verdict::Kind;
+  if (!from_store.failure.ok()) return {.kind = Kind::kRefused, .refusal = from_store.failure};
+  if (from_store.entry) return judge_duplicate(candidate, *from_store.entry, step);
+  const bool by_caller = step == nullptr;
+  if (by_caller) {
+    Status stopped = core_.unavailable();
+    if (!stopped.ok()) return {.kind = Kind::kRefused, .refusal = std::move(stopped)};
+  }
+  if (candidate.nonce()) {
+    const auto known = core_.state.nonces.find(candidate.nonce());
+    if (known != core_.state.nonces.end()) return judge_duplicate(candidate, known->second, step);
+    // The store has answered for good if no nonce has left memory since it was asked.
+    const bool is_answered = from_store.was_asked && from_store.evictions == core_.state.evictions;
+    if (core_.state.store_knows_more_nonces && !is_answered) return {.kind = Kind::kAskStore};
+  }
+  Status refusal = check_new(candidate, by_caller);
+  if (!refusal.ok()) return {.kind = Kind::kRefused, .refusal = std::move(refusal)};
+  return {.kind = Kind::kFresh};
+}
+
+Admission::Verdict Admission::judge_duplicate(const Candidate& candidate, const NonceEntry& entry,
+                                              const Execution* step) {
+  using Kind = Verdict::Kind;
+  const Execution* const live = core_.find(entry.id);
+  InsertCommit* const pending = live != nullptr ? live->inserting : nullptr;
+  PV2_ASSERT(pending == nullptr || !pending->submitters.empty(),
+             "somebody waits for what is just being submitted");
+  // The record of a step must neither become durable before somebody else's insert nor fail because
+  // of it, and that insert may still be withdrawn.
+  if (pending != nullptr && step != nullptr && step != pending->submitters.front().step) {
+    return {.kind = Kind::kPutOff,
+            .refusal = Status(
+                StatusCode::kUnavailable,
+                words(candidate.nonce()) + " is just being submitted by somebody else; try again"),
+            .pending = pending};
+  }
+  if (!candidate.fingerprints.match(entry.fingerprint)) {
+    return {.kind = Kind::kRefused,
+            .refusal = Status(StatusCode::kKeyReused,
+                              words(candidate.nonce()) +
+                                  " was used before for something else; nothing was started. Use "
+                                  "a new nonce")};
+  }
+  if (pending != nullptr) return {.kind = Kind::kJoins, .pending = pending};
+  return {.kind = Kind::kReplayed, .original = entry.id};
+}
+
+// OK, or why nothing new is accepted.
+Status Admission::check_new(const Candidate& candidate, bool by_caller) const {
+  if (candidate.expires_at && *candidate.expires_at <= candidate.now) {
+    return Status(StatusCode::kExpired,
+                  words(candidate.nonce()) +
+                      " is not known, and its submission was to be sent before now (expires_at): "
+                      "it may have been done and forgotten. Nothing was started");
+  }
+  if (!by_caller) return Status();
+  if (core_.state.live.size() >= core_.options.max_live_procedures) {
+    return Status(StatusCode::kResourceExhausted,
+                  std::to_string(core_.state.live.size()) +
+                      " procedures are live, which is the limit (max_live_procedures); try again "
+                      "later");
+  }
+  if (!candidate.nonce()) return Status();
+  return core_.state.retention.why_full(core_.state.nonces.size() +
+                                        core_.state.nonces_on_disk_only);
+}
+
+Admission::FromStore Admission::ask_store(const Nonce& nonce, std::uint64_t evictions) const {
+  FromStore answer{.was_asked = true, .evictions = evictions};
+  const auto row = core_.store.get(Space::kNonce, nonce_key(nonce));
+  if (row.ok() && !*row) return answer;
+  Status failure = row.status();
+  if (row.ok()) {
+    const auto record = decode_nonce_record(**row);
+    if (record.ok()) {
+      answer.entry = NonceEntry{record->id, record->fingerprint};
+      return answer;
+    }
+    failure = record.status();
+  }
+  answer.failure = failure.with_context("looking for a nonce in " + core_.store.name());
+  return answer;
+}
+
+std::unique_ptr<InsertCommit> Admission::act(const Verdict& verdict, Candidate& candidate,
+                                             Submitter submitter, Effects& effects) {
+  switch (verdict.kind) {
+    case Verdict::Kind::kFresh:
+      return enter(candidate, std::move(submitter), effects);
+    case Verdict::Kind::kRefused:
+      effects.reply(std::move(submitter.reply), verdict.refusal);
+      return nullptr;
+    case Verdict::Kind::kReplayed:
+      effects.reply(std::move(submitter.reply), Submitted{verdict.original, true});
+      return nullptr;
+    case Verdict::Kind::kJoins:
+      submitter.replayed = true;
+      verdict.pending->submitters.push_back(std::move(submitter));
+      return nullptr;
+    case Verdict::Kind::kPutOff:
+      verdict.pending->put_off.push_back({submitter.step->id, submitter.step->wait.epoch});
+      effects.reply(std::move(submitter.reply), verdict.refusal);
+      return nullptr;
+    case Verdict::Kind::kAskStore:
+      break;
+  }
+  PV2_ASSERT(false, "the store is asked before anything is done");
+  return nullptr;
+}
+
+// Puts a new procedure in the tables; its insert is the caller's to send. Takes the user's object,
+// unless the start is delayed: then an object is made when the procedure runs.
+std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter submitter,
+                                               Effects& effects) {
+  const auto id = core_.allocate_ids(1);
+  if (!id.ok()) {
+    effects.reply(std::move(submitter.reply), id.status());
+    return nullptr;
+  }
+  Execution& execution = *candidate.execution;
+  execution.id = *id;
+  execution.fingerprint = candidate.fingerprints.exact;
+  if (!execution.record.deadline) execution.object = std::move(candidate.procedure);
+  std::unique_ptr<InsertCommit> commit = core_.state.spare_inserts.take();
+  PV2_ASSERT(commit->submitters.empty() && commit->put_off.empty(),
+             "a request that is used again has forgotten whom it was for");
+  commit->execution = &execution;
+  commit->submitters.push_back(std::move(submitter));
+  execution.inserting = commit.get();
+  core_.state.live.emplace(execution.id, &execution);
+  if (execution.nonce) {
+    core_.state.nonces.insert_or_assign(execution.nonce,
+                                        NonceEntry{execution.id, execution.fingerprint});
+  }
+  return commit;
+}
+
+// If a nonce that the store knows were taken for new, its work would be done twice. So the store is
+// asked, now and then, about a nonce that was taken for new without asking it. The nonce is
+// reserved, so nobody else inserts it meanwhile.
+void Admission::check_unknown(const Nonce& nonce, ProcedureId id) const {
+  constexpr std::uint64_t kOneIn = 64;
+  if (id.value % kOneIn != 0) return;
+  const auto row = core_.store.get(Space::kNonce, nonce_key(nonce));
+  PV2_ASSERT(!row.ok() || !*row, "a nonce that is taken for new has no row in the store");
+}
+
+// Writes the first record into the batch of `commit`.
+void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit) {
+  Execution& execution = *owned.release();  // from here on the table of live executions owns it
+  PV2_ASSERT(execution.inserting == &commit, "a procedure that is inserted knows its first record");
+  PV2_ASSERT(execution.is_root() && execution.is_head(), "what is submitted is a root");
+  const Record& record = execution.record;
+  Transition first;
+  first.begin(record, execution.submitted);
+  if (record.deadline) {  // it asks for its locks when its time has come
+    first.state = ProcedureState::kWaitingTimeout;
+    first.deadline = record.deadline;
+    first.patience = record.patience;
+    commit.holds_locks = first.holds_locks = execution.locks.empty();
+  } else {
+    first.state = ProcedureState::kRunnable;
+    commit.holds_locks = first.holds_locks = core_.scheduler.admit(execution);
+  }
+  RowBatch& batch = commit.batch;
+  batch.reserve(1024);  // a header and a state of ordinary size
+  insert_rows(execution, first, batch);
+  if (execution.nonce) {
+    batch.insert_with(Space::kNonce, nonce_key(execution.nonce), [&](std::string& out) {
+      encode_nonce_record({execution.id, execution.fingerprint}, out);
+    });
+  }
+}
+
+}  // namespace pv2

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Read make_candidate() first: it runs the checks in the order in which a caller hears of them.
+
+#include "submission/candidate.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "model/check_limits.h"
+#include "records/object_codec.h"
+
+namespace pv2 {
+namespace {
+
+// About the size of the first record. A record that is too large is refused here; if the store
+// refused it, the run of the engine would end.
+std::size_t size_of(const Execution& execution) {
+  std::size_t bytes = execution.arguments.size() + execution.record.image.size() +
+                      execution.owner.size() + execution.name_of_type().size() +
+                      execution.locks.primary().name.size();
+  for (const LockRequest& request : execution.locks.requests()) {
+    bytes += request.key.name.size() + 32;  // its class, its mode and their framing
+  }
+  return bytes;
+}
+
+Status check_size(const EngineCore& core, const Execution& execution) {
+  const std::size_t bytes = size_of(execution);
+  const std::size_t limit = record_bytes_max(core.store.limits()) / 2;
+  if (bytes <= limit) return Status();
+  return Status(StatusCode::kInvalidArgument,
+                "a " + execution.type->name + " with " + std::to_string(bytes) +
+                    " bytes of fields, owner and locks is too large for " + core.store.name() +
+                    "; the limit is " + std::to_string(limit));
+}
+
+// The earliest time that it can be now. The age of the store bounds it from below even when the
+// wall clock was set back.
+WallTime at_least_now(const EngineAge& age) {
+  const AgeMark mark = age.mark();
+  return mark.trusted_at ? later(*mark.trusted_at, mark.age - mark.trusted_age) : WallTime::min();
+}
+
+Status check_expiry(const SubmitOptions& options, Duration ttl, WallTime now) {
+  if (!options.expires_at) return Status();
+  if (!options.nonce) {
+    return Status(StatusCode::kInvalidArgument,
+                  "SubmitOptions has an expires_at but no nonce; it says how long a nonce is sent");
+  }
+  if (ttl == Duration::zero() || *options.expires_at <= now || *options.expires_at - now < ttl) {
+    return Status();
+  }
+  return Status(StatusCode::kInvalidArgument,
+                "SubmitOptions::expires_at is later than a nonce is sure to be known "
+                "(RetentionPolicy::ttl)");
+}
+
+// A delayed start is a timed wait, which the first record contains.
+Status defer_start(Execution& execution, const SubmitOptions& options, const Clock& clock) {
+  if (!options.delay && !options.start_at) return Status();
+  if (options.delay && *options.delay < Duration::zero()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "SubmitOptions::delay is negative; leave it out to start at once");
+  }
+  if (options.delay && options.start_at) {
+    return Status(StatusCode::kInvalidArgument,
+                  "SubmitOptions has both a delay and a start_at; give one of them");
+  }
+  const WallTime start =
+      options.start_at ? *options.start_at : later(execution.submitted, *options.delay);
+  if (start <= execution.submitted) return Status();
+  execution.record.deadline = start;
+  execution.record.patience = left_after_restart(start, Duration::max(), execution.submitted);
+  execution.wait.due = later(clock.steady_now(), execution.record.patience);
+  return Status();
+}
+
+}  // namespace
+
+Result<Candidate> make_candidate(EngineCore& core, std::string_view type,
+                                 std::unique_ptr<Procedure> procedure,
+                                 const SubmitOptions& options) {
+  Candidate candidate;
+  candidate.execution = std::make_unique<Execution>();
+  Execution& execution = *candidate.execution;
+  execution.type = core.options.registry.find(type);
+  if (execution.type == nullptr) {
+    return Status(StatusCode::kInvalidArgument,
+                  "procedure type '" + std::string(type) +
+                      "' is not registered; add it to the ProcedureRegistry before open()");
+  }
+  Status checked = execution.type->check_class_of(*procedure);
+  if (!checked.ok()) return checked;
+  checked = check_bytes("SubmitOptions::owner", options.owner.size(), limits::kOwnerBytes);
+  if (!checked.ok()) return checked;
+  execution.belong_to(nullptr);
+  execution.owner = options.owner;
+  execution.nonce = options.nonce;
+  execution.record.step = execution.type->steps.front().number;
+  execution.submitted = core.clock.wall_now();
+  candidate.expires_at = options.expires_at;
+  candidate.now = execution.submitted;
+  if (options.expires_at) candidate.now = std::max(candidate.now, at_least_now(core.age));
+  checked = check_expiry(options, core.options.retention.ttl, candidate.now);
+  if (!checked.ok()) return checked;
+  std::string scratch;
+  checked = describe_new(*procedure, execution, scratch);
+  if (!checked.ok()) return checked;
+  checked = defer_start(execution, options, core.clock);
+  if (!checked.ok()) return checked;
+  core.count_for_its_type(execution);
+  checked = check_size(core, execution);
+  if (!checked.ok()) return checked;
+  if (options.nonce) candidate.fingerprints = fingerprints_of(execution, scratch);
+  candidate.procedure = std::move(procedure);
+  return candidate;
+}
+
+}  // namespace pv2

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rows of an ended root are not read if open() could not read them: they are reported as set
+// aside instead.
+
+#include "submission/ended_procedure.h"
+
+#include <string>
+
+#include "submission/stored_result.h"
+
+namespace pv2 {
+namespace {
+
+std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
+
+// OK, unless open() could not read the record of `id`.
+Status why_set_aside(EngineCore& core, ProcedureId id) {
+  StateLock lock(core);
+  const auto unreadable = core.state.unreadable.find(id);
+  if (unreadable == core.state.unreadable.end()) return Status();
+  return unreadable->second.why.with_context(procedure(id) + " was set aside when " +
+                                             core.store_name + " was opened");
+}
+
+}  // namespace
+
+Status never_issued(ProcedureId id) {
+  return Status(StatusCode::kNotFound, "there is no " + procedure(id) + " and there never was");
+}
+
+Status forgotten(ProcedureId id) {
+  return Status(StatusCode::kExpired,
+                procedure(id) + " has ended and its result was acknowledged or forgotten");
+}
+
+Result<Completed> read_ended(EngineCore& core, ProcedureId id) {
+  if (const Status status = why_set_aside(core, id); !status.ok()) return status;
+  const auto rows = StoredResult::read(core.store, id);
+  if (!rows.ok()) return rows.status();
+  if (!*rows) return forgotten(id);
+  auto stored = (*rows)->decode(id);
+  if (!stored.ok()) return stored.status();
+  if (!*stored) return forgotten(id);
+  return **std::move(stored);
+}
+
+}  // namespace pv2

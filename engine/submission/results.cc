@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a question about an ended procedure is answered: from memory, from the store, or not at
+// all.
+
+#include "submission/results.h"
+
+#include <string>
+#include <utility>
+
+#include "model/names.h"
+#include "records/inbox_codec.h"
+#include "submission/stored_result.h"
+#include "submission/waiters.h"
+
+namespace pv2 {
+namespace {
+
+std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
+
+// A nonce has left memory with its result. Submissions of it have to ask the store.
+void note_evicted_nonce(EngineCore& core, const Nonce& nonce) PV2_REQUIRES(core.state_mutex) {
+  core.state.nonces.erase(nonce);
+  if (!core.keeps_records) return;
+  core.state.store_knows_more_nonces = true;
+  ++core.state.nonces_on_disk_only;
+}
+
+// Results beyond the limits leave memory, oldest first. The store still has them, unless it keeps
+// none. A large result may displace many small ones; those beyond kAtOnce leave when later results
+// come.
+void evict_old_results(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
+  constexpr int kAtOnce = 16;
+  for (int i = 0; i < kAtOnce; ++i) {
+    const auto evicted = core.state.completed.take_surplus();
+    if (!evicted) return;
+    if (evicted->nonce) note_evicted_nonce(core, evicted->nonce);
+    if (!core.keeps_records) {
+      core.state.retention.gone(evicted->result.id, evicted->ended_age, evicted->bytes);
+    }
+    ++core.state.evictions;
+  }
+}
+
+}  // namespace
+
+void keep_result(EngineCore& core, Execution& root, Effects& effects) {
+  ProcedureResult result = result_of(root);
+  answer_waiters(core, root, result, effects);
+  PV2_ASSERT(root.record.ended_age != Progress::kNotDated, "a root that has ended is dated");
+  const std::size_t bytes = bytes_of_rows(root);
+  core.state.completed.add(Completed{.result = std::move(result),
+                                     .nonce = root.nonce,
+                                     .audited = root.audited,
+                                     .in_place = !root.record.in_results,
+                                     .ended_age = root.record.ended_age,
+                                     .bytes = bytes});
+  core.state.retention.kept(root.id, root.record.ended_age, bytes);
+  evict_old_results(core);
+}
+
+std::uint64_t Results::wait(ProcedureId id, Reply<Result<ProcedureResult>> reply) {
+  Source source;
+  {
+    StateLock lock(core_);
+    source = look_up(id);
+    if (source.live != nullptr) {
+      const std::uint64_t ticket = core_.state.next_ticket++;
+      source.live->waiters.push_front({std::move(reply), ticket});
+      return ticket;
+    }
+  }
+  if (!source.answer) {
+    auto stored = read_stored(id);
+    source.answer.emplace(stored.ok() ? Result<ProcedureResult>(std::move(stored->result))
+                                      : Result<ProcedureResult>(stored.status()));
+  }
+  Effects effects;
+  effects.reply(std::move(reply), *std::move(source.answer));
+  publisher_.perform(effects);
+  return 0;
+}
+
+Results::Source Results::look_up(ProcedureId id) {
+  const Completed* const completed = core_.state.completed.find(id);
+  if (completed != nullptr) return {.answer = completed->result};
+  Execution* const live = core_.find(id);
+  if (live != nullptr && !live->is_root()) {
+    return {.answer = Status(
+                StatusCode::kInvalidArgument,
+                procedure(id) + " is a child; wait for its root, " + procedure(live->root->id))};
+  }
+  if (live != nullptr) {
+    Status stopped = core_.unavailable();
+    if (!stopped.ok()) return {.answer = std::move(stopped)};
+    return {.live = live};
+  }
+  if (!id || id.value >= core_.state.next_id) return {.answer = never_issued(id)};
+  if (!core_.keeps_records) return {.answer = forgotten(id)};
+  return {};
+}
+
+bool Results::withdraw(ProcedureId id, std::uint64_t ticket) {
+  StateLock lock(core_);
+  Execution* const live = core_.find(id);
+  if (live == nullptr) return false;
+  return live->waiters.remove_if([&](const Waiter& waiter) { return waiter.ticket == ticket; }) !=
+         0;
+}
+
+Status Results::why_not_live(ProcedureId id) {
+  const Status ended(StatusCode::kFailedPrecondition, name_of(id) + " has ended already");
+  {
+    StateLock lock(core_);
+    if (core_.state.completed.contains(id)) return ended;
+    if (!id || id.value >= core_.state.next_id) return never_issued(id);
+    if (!core_.keeps_records) return forgotten(id);
+  }
+  const auto stored = read_stored(id);
+  return stored.ok() ? ended : stored.status();
+}
+
+void Results::answer_all(const Status& status) {
+  Effects effects;
+  {
+    StateLock lock(core_);
+    for (const auto& [id, execution] : core_.state.live) {
+      answer_waiters(core_, *execution, status, effects);
+    }
+    for (auto& [root, garbage] : core_.state.garbage) {
+      for (Reply<Status>& each : garbage.acknowledgements) effects.reply(std::move(each), status);
+      garbage.acknowledgements.clear();
+    }
+  }
+  publisher_.perform(effects);
+}
+
+}  // namespace pv2

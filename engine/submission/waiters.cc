@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One waiter is answered with the result itself. Many waiters are a crowd, which one task answers
+// after the state mutex is released: the critical section does not walk along them.
+
+#include "submission/waiters.h"
+
+#include <forward_list>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+namespace pv2 {
+
+void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureResult>& result,
+                    Effects& effects) {
+  if (root.waiters.empty()) return;
+  if (std::next(root.waiters.begin()) == root.waiters.end()) {
+    effects.reply(std::move(root.waiters.front().reply), result);
+    return root.waiters.clear();
+  }
+  struct Crowd {
+    std::forward_list<Waiter> waiters;
+    Result<ProcedureResult> result;
+  };
+  auto crowd = std::make_shared<Crowd>(Crowd{std::move(root.waiters), result});
+  root.waiters.clear();
+  effects.answers.push_back([&pool = *core.pool, crowd = std::move(crowd)] {
+    crowd->waiters.reverse();
+    for (Waiter& waiter : crowd->waiters) {
+      switch (waiter.reply.on) {
+        case ReplyOn::kHere:
+          waiter.reply.tell(crowd->result);
+          break;
+        case ReplyOn::kPool:
+          pool.post([crowd, tell = std::move(waiter.reply.tell)] { tell(crowd->result); });
+          break;
+      }
+    }
+  });
+}
+
+void answer_all_waiters(EngineCore& core, Effects& effects) {
+  for (const auto& [id, execution] : core.state.live) {
+    answer_waiters(core, *execution, core.state.store_failure, effects);
+  }
+}
+
+}  // namespace pv2

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Waiters: how the callers that wait for the end of a procedure get their answers. Answers are
+// queued in Effects, so none is given under the state mutex; the host's code runs on the pool.
+
+#pragma once
+
+#include "core/engine_core.h"
+
+namespace pv2 {
+
+/// Queues the answers for all waiters of `root`, in the order in which they came. They share one
+/// copy of the result, which lives until the last of them was answered.
+void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureResult>& result,
+                    Effects& effects) PV2_REQUIRES(core.state_mutex);
+/// The store has failed: queues that answer for the waiters of all procedures.
+void answer_all_waiters(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex);
+
+}  // namespace pv2

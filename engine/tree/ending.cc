@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A root's result is kept before its members leave; a reported child stays until its parent asked.
+
+#include "tree/ending.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "model/tree_walk.h"
+#include "submission/results.h"
+#include "tree/domains.h"
+#include "tree/join.h"
+#include "tree/members_at_work.h"
+#include "tree/tree_works.h"
+
+namespace pv2 {
+namespace {
+
+// Children looked at with each record of their parent: more than most steps spawn, and with those
+// that leave not half of what a section may have.
+constexpr std::size_t kExaminedAtOnce = 128;
+
+// Rows of members that left early are deleted together: what is left of that after a crash is found
+// again, so a batch may wait.
+constexpr std::size_t kDroppedAtOnce = 64;
+
+// The end of `head` is durable: its members leave, and their rows.
+void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(head.is_head() && !head.domain.is_over(), "what fails together ends once");
+  PV2_ASSERT(is_finished(head.record.state), "what is over has its last record");
+  head.phase.move_to(Phase::kIdle);
+  head.turn.step = 0;
+  move_to(head, DomainState::kOver);  // nobody finds its members any more
+  TreeWork& work = begin_work(core, head, TreeWork::Kind::kEnd);
+  const bool has_rows = head.links.first_child != nullptr ||
+                        (head.is_root() && head.inbox && !head.inbox->messages.empty());
+  // Some of them may have been below it: they go first.
+  const auto dropped = core.state.dropped.find(head.root->id);
+  if (dropped != core.state.dropped.end()) {
+    work.garbage = std::move(dropped->second);
+    core.state.dropped.erase(dropped);
+    return;
+  }
+  if (!has_rows || !core.keeps_records) return;
+  work.garbage = std::make_unique<GarbageCommit>();
+  work.garbage->root = head.root->id;
+  ++core.state.garbage[head.root->id].chains;  // from now on no acknowledgement passes them
+}
+
+}  // namespace
+
+void domain_ended(EngineCore& core, Execution& head) {
+  PV2_ASSERT(head.record.reported && !head.is_root(),
+             "the end of a child is reported by its record");
+  begin_end(core, head);
+}
+
+void finish_root(EngineCore& core, Execution& root, Effects& effects) {
+  PV2_ASSERT(root.is_root() && is_finished(root.record.state),
+             "a tree ends with the end of its root");
+  PV2_ASSERT(!has_work(root), "who ends has no work outstanding");
+  core.flush();
+  keep_result(core, root, effects);
+  begin_end(core, root);
+}
+
+namespace {
+
+bool has_messages(const Execution& member) {
+  return member.inbox && !member.inbox->messages.empty();
+}
+
+// A member without children leaves the tree, the scheduler and the table, and its rows are garbage.
+void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(!has_work(member), "who leaves has no work outstanding");
+  PV2_ASSERT(member.links.first_child == nullptr, "who leaves has no children that are left");
+  PV2_ASSERT(member.phase != Phase::kInFlight, "who leaves has no record on the way");
+  PV2_ASSERT(member.domain.work == nullptr, "nothing is being done to what is under who leaves");
+  PV2_ASSERT(member.waiters.empty(), "nobody waits for a result of who leaves");
+  Looks::one();
+  if (member.type != nullptr) {  // else it is bypassed by a program that does not know it
+    TypeCounts& counts = core.counts_of(*member.type);
+    ++(member.record.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
+  }
+  count_no_return(member, NoReturn::kNone);
+  if (member.root->domain.standing) member.root->domain.standing->erase(member.id);
+  if (member.record.interrupted) --member.root->domain.heads_that_say_it;
+  core.abandon_waits(member);
+  core.settle(member, Disposition::kComplete);
+  core.state.live.erase(member.id);
+  if (rows != nullptr && !member.is_root()) rows->left.push_back(member.id);
+  if (rows != nullptr && has_messages(member)) {
+    rows->inboxes.emplace_back(member.id, std::move(member.inbox));
+  }
+  for (TreeCursor* const walk : core.state.walks) {
+    if (walk->at() == &member) walk->move();
+  }
+  if (!member.is_root()) unlink_child(member);
+  if (member.domain.rollback) effects.retired_plans.push_back(std::move(member.domain.rollback));
+  effects.retired.emplace_back(&member);
+}
+
+// The same at the end of its tree, of which whoever listens is told.
+void leave(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  const Execution& head = work.head;
+  const Execution& root = *member.root;
+  const bool ended_with_it = &member != &head && !member.record.reported &&
+                             head.record.state == ProcedureState::kRolledBack &&
+                             member.is_undone_with_its_tree();
+  if (ended_with_it && !head.is_root()) member.record.state = ProcedureState::kRolledBack;
+  if (ended_with_it) core.tell(ProcedureNews::Kind::kFinished, member, head.domain.cause);
+  if (&member == &root) {
+    core.tell(ProcedureNews::Kind::kFinished, root,
+              root.record.failure ? root.record.failure->error : Status());
+  }
+  let_go(core, member, work.garbage.get(), effects);
+}
+
+// Whoever is below a head whose failure was reported has left; its parent is told.
+void report_end(EngineCore& core, Execution& head, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  Domain& domain = head.domain;
+  PV2_ASSERT(head.links.first_child == nullptr,
+             "all below a head leave before its end is reported");
+  PV2_ASSERT(head.record.failure != nullptr, "a failure that is reported is known");
+  PV2_ASSERT(domain.in_flight == 0, "nobody of what is over is in flight");
+  core.abandon_waits(head);
+  if (head.holds_locks()) core.settle(head, Disposition::kParkUnlock);
+  head.record.holds_locks = false;  // whatever its own record says
+  PV2_ASSERT(head.record.state == ProcedureState::kRolledBack, "what is reported is undone");
+  head.record.parked = false;
+  note_parked(head);
+  core.tell(ProcedureNews::Kind::kFinished, head, domain.cause);
+  const bool in_wider = domain.failing != nullptr && domain.failing != &head;
+  domain.given_up = false;
+  domain.ending = EndingOrder::kNone;
+  domain.parked_undos = 0;
+  if (domain.rollback) effects.retired_plans.push_back(std::move(domain.rollback));
+  if (!in_wider) domain.failing = nullptr;
+  if (!in_wider) domain.in_flight_inside = 0;
+  core.flush();
+  effects.log(
+      LogLevel::kInfo,
+      "procedure " + std::to_string(head.id.value) + " (" + std::string(head.name_of_type()) +
+          ") failed and is undone; its parent is told: " + head.record.failure->error.to_string());
+  in_wider ? child_ended_too_late(head) : child_finished(core, head, effects);
+}
+
+}  // namespace
+
+void end_all(EngineCore& core, TreeWork& work, Effects& effects) {
+  Execution& head = work.head;
+  while (work.at != &head || head.links.first_child != nullptr) {
+    if (!core.looks.have_room()) return;
+    Execution& member = *work.at;
+    if (member.links.first_child != nullptr) {
+      Looks::one();
+      work.at = member.links.first_child;
+    } else {
+      work.at = member.parent_execution();
+      leave(core, work, member, effects);
+    }
+  }
+  const auto over = take_off(work);
+  head.is_root() ? leave(core, *over, head, effects) : report_end(core, head, effects);
+  if (over->garbage) core.delete_rows(std::move(over->garbage), effects);
+}
+
+namespace {
+
+// Whether it has ended and nothing of it itself can have to be undone, or keep others from it.
+bool is_spent(const Execution& member) {
+  if (member.record.reported) return true;
+  if (member.record.state != ProcedureState::kSuccess) return false;
+  return !member.is_undone_with_its_tree() ||
+         (member.record.undo.empty() && !member.record.no_return);
+}
+
+void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(is_spent(child) && child.phase == Phase::kIdle && child.domain.work == nullptr,
+             "who leaves before its tree has ended");
+  // Of works that have not begun the cursor is at their heads. Who has taken a work off drops
+  // nobody before its tree has another one, or none.
+  if (const TreeWorks* const works = child.root->domain.works) {
+    PV2_ASSERT(!works->queue.empty(), "a tree has works as long as one of them is not over");
+    TreeCursor& cursor = works->queue.front()->cursor;
+    if (cursor.at() == &child) cursor.move();
+  }
+  const ProcedureId root = child.root->id;
+  GarbageCommit* rows = nullptr;
+  if (core.keeps_records) {
+    std::unique_ptr<GarbageCommit>& dropped = core.state.dropped[root];
+    if (!dropped) {
+      dropped = std::make_unique<GarbageCommit>();
+      dropped->root = root;
+      ++core.state.garbage[root].chains;
+    }
+    rows = dropped.get();
+  }
+  let_go(core, child, rows, effects);
+  if (rows == nullptr || rows->left.size() < kDroppedAtOnce) return;
+  core.delete_rows(std::move(core.state.dropped[root]), effects);
+  core.state.dropped.erase(root);
+}
+
+// `most` is how many are still looked at.
+void drop_ended(EngineCore& core, Execution& parent, std::size_t& most, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  const bool has_ended = is_spent(parent);
+  while (Execution* const child = parent.links.unexamined) {
+    if (most == 0) return;
+    --most;
+    Looks::one();
+    const bool is_of_last_spawn = child->spawned_at == parent.links.last_child->spawned_at;
+    if (is_of_last_spawn && !has_ended) return;
+    const bool spent = is_spent(*child);
+    if (child->domain.work != nullptr) return;  // what is below it leaves already
+    if (spent && child->links.unexamined != nullptr) {
+      drop_ended(core, *child, most, effects);
+      if (child->links.unexamined != nullptr) return;  // the next record goes on with them
+    }
+    parent.links.unexamined = child->links.next_sibling;
+    if (spent && child->links.first_child == nullptr) drop(core, *child, effects);
+  }
+}
+
+}  // namespace
+
+void drop_ended_children(EngineCore& core, Execution& parent, Effects& effects) {
+  std::size_t most = kExaminedAtOnce;
+  drop_ended(core, parent, most, effects);
+}
+
+void drop_all_ended(EngineCore& core, Execution& root, Effects& effects) {
+  std::vector<Execution*> members;
+  for (Execution& member : Subtree(root)) members.push_back(&member);
+  for (auto at = members.rbegin(); at != members.rend(); ++at) {  // children before their parents
+    const Execution* before = nullptr;
+    do {
+      before = (*at)->links.unexamined;
+      drop_ended_children(core, **at, effects);
+    } while ((*at)->links.unexamined != before && (*at)->links.unexamined != nullptr);
+  }
+}
+
+}  // namespace pv2

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A domain is stopped for one of four reasons: a failing record, an abort, quarantine, an order
+// that is to end it.
+
+#include "tree/failure.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "model/tree_walk.h"
+#include "tree/domains.h"
+#include "tree/flight.h"
+#include "tree/rollback.h"
+#include "tree/tree_works.h"
+
+namespace pv2 {
+namespace {
+
+// Nothing of `head` has failed until now.
+void stop_domain(EngineCore& core, Execution& head, DomainState why)
+    PV2_REQUIRES(core.state_mutex) {
+  Domain& domain = head.domain;
+  PV2_ASSERT(head.is_head(), "what fails together has a head");
+  PV2_ASSERT(domain.failing == nullptr, "what fails with a wider domain is told so by that");
+  PV2_ASSERT(domain.in_flight_inside == 0, "what has not failed counts its own members");
+  move_to(head, why);
+  domain.failing = &head;
+  domain.in_flight_inside = domain.in_flight;
+  // Others than the one that failed, which is counted until its record has been dealt with; of the
+  // domains within it nobody is counted yet.
+  if (domain.in_flight > 1 || head.links.first_child != nullptr) core.recall_runs();
+  begin_work(core, head, TreeWork::Kind::kStop);
+}
+
+// What was stopped for an order has failed after all, or a domain within it has: each member is
+// looked at again, so that `begun` counts those who have begun their points of no return.
+void stop_again(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
+  TreeWork* const work = head.domain.work;
+  if (work == nullptr) {
+    begin_work(core, head, TreeWork::Kind::kStop);
+  } else {
+    PV2_ASSERT(work->kind == TreeWork::Kind::kStop, "what is stopped for an order is only stopped");
+    work->cursor = TreeCursor(head);
+  }
+}
+
+}  // namespace
+
+void fail_tree(EngineCore& core, Execution& head) {
+  if (head.domain.state == DomainState::kForward) stop_domain(core, head, DomainState::kFailed);
+}
+
+void failed_too_late(EngineCore& core, Execution& member) {
+  Execution* const failing = failing_domain(member);
+  PV2_ASSERT(failing != nullptr, "what fails too late was stopped");
+  if (failing->domain.state != DomainState::kStopped) return;
+  Execution& own = member.own_head();
+  if (!own.domain.is_undone() && !own.domain.is_parked()) move_to(own, DomainState::kFailed);
+  stop_again(core, *failing);
+}
+
+void repaired_too_late(EngineCore& core, Execution& member) {
+  Execution& own = member.own_head();
+  const bool is_stopped_around = failing_domain(own)->domain.state == DomainState::kStopped;
+  if (!is_stopped_around || !own.domain.is_stopped()) return;
+  if (&own == failing_domain(own) || domain_has_failed(own)) return;
+  move_to(own, DomainState::kForward);
+  own.domain.given_up = false;
+  own.domain.cause = Status();
+  find_failed_domains(own);  // those within it were forgotten when it was parked
+  stop_again(core, *failing_domain(own));
+}
+
+void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
+  PV2_ASSERT(root.is_root(), "what is aborted is a tree");
+  fail_tree(core, root);
+  Domain& domain = root.domain;
+  if (domain.state == DomainState::kStopped) {
+    move_to(root, DomainState::kFailed);
+    stop_again(core, root);
+  }
+  if (domain.in_flight_inside != 0) core.recall_runs();
+  const bool stands = domain.in_flight_inside == 0 && domain.work == nullptr;
+  if (stands && domain.state == DomainState::kFailed) begin_rollback(core, root, effects);
+}
+
+namespace {
+
+// To name one of whom is known that there is one: nullptr: it is none of the first.
+template <class Test>
+const Execution* find_few(Execution& root, Test is_it) {
+  constexpr std::size_t kFew = 128;
+  std::size_t left = kFew;
+  for (const Execution& member : Subtree(root)) {
+    if (is_it(member)) return &member;
+    if (--left == 0) return nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Status why_not_abortable(Execution& root) {
+  const std::string name = "procedure " + std::to_string(root.id.value);
+  const auto refused = [&](const std::string& why) {
+    return Status(StatusCode::kFailedPrecondition, name + " cannot be aborted: " + why);
+  };
+  if (root.phase == Phase::kInserting) {
+    return Status(StatusCode::kUnavailable, name + " is just being submitted; try again");
+  }
+  if (root.is_quarantined()) return refused("it is quarantined");
+  if (root.domain.ending == EndingOrder::kDurable) {
+    return refused("an operator has ended it, and it waits for its offloaded work");
+  }
+  if (root.domain.is_parked())
+    return refused("it is parked, and can be neither finished nor undone");
+  if (root.domain.is_stopped() && root.domain.state != DomainState::kStopped) {
+    return refused("it has failed already and is being undone");
+  }
+  const bool is_beyond = root.domain.beyond != 0 && !root.record.sent_back;
+  // Members of a part that fails are counted until that comes to them; those of one that was ended
+  // in spite of them, until they have left.
+  if ((is_beyond || root.domain.begun != 0) && root.domain.works != nullptr) {
+    return Status(StatusCode::kUnavailable,
+                  name + " cannot be aborted while a part of its tree ends or fails; try again");
+  }
+  if (is_beyond) {
+    const Execution* const beyond = find_few(
+        root, [](const Execution& member) { return member.no_return_mark == NoReturn::kBeyond; });
+    return refused(beyond == nullptr ? "one of its members has passed its point of no return"
+                                     : "procedure " + std::to_string(beyond->id.value) +
+                                           " has passed its point of no return");
+  }
+  if (root.domain.begun != 0) {
+    const Execution* const begun = find_few(
+        root, [](const Execution& member) { return member.no_return_mark == NoReturn::kBegun; });
+    return refused(begun == nullptr
+                       ? "one of its members has begun its point of no return"
+                       : "procedure " + std::to_string(begun->id.value) +
+                             " has begun its point of no return, step " +
+                             std::string(begun->type->find_step(begun->record.step)->name));
+  }
+  return Status();
+}
+
+void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Effects& effects) {
+  PV2_ASSERT(root.is_root(), "what is quarantined is a tree");
+  PV2_ASSERT(!reason.ok(), "what is quarantined has a reason");
+  if (root.is_quarantined()) return;
+  Domain& domain = root.domain;
+  if (domain.state == DomainState::kForward) {
+    stop_domain(core, root, DomainState::kQuarantined);
+  } else if (domain.state == DomainState::kStopped) {
+    stop_again(core, root);
+  } else if (domain.work == nullptr) {  // what is being undone of it stops too
+    begin_work(core, root, TreeWork::Kind::kStop);
+  }
+  move_to(root, DomainState::kQuarantined);
+  domain.cause = reason;
+  core.tell(ProcedureNews::Kind::kQuarantined, root, reason);
+  effects.log(LogLevel::kError, "procedure " + std::to_string(root.id.value) + " (" +
+                                    std::string(root.name_of_type()) +
+                                    ") is quarantined with its locks: " + reason.to_string());
+}
+
+void make_way_for_order(EngineCore& core, Execution& head) {
+  Domain& domain = head.domain;
+  domain.ending = EndingOrder::kMayGoOn;
+  if (domain.state == DomainState::kForward) stop_domain(core, head, DomainState::kStopped);
+  core.recall_runs();
+}
+
+namespace {
+
+void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex) {
+  core.stop_work(member);
+  switch (member.phase) {
+    case Phase::kQueued:
+      if (core.scheduler.withdraw(member)) {
+        member.phase.move_to(Phase::kIdle);
+      } else {  // a worker has polled it and is about to look
+        member.phase.move_to(Phase::kDropping);
+        enter_flight(member);
+      }
+      core.abandon_waits(member);
+      break;
+    case Phase::kWaiting:
+      member.phase.move_to(Phase::kIdle);
+      core.abandon_waits(member);
+      break;
+    case Phase::kInserting:
+    case Phase::kInFlight:  // in flight: counted already
+    case Phase::kDropping:
+    case Phase::kIdle:
+      break;
+  }
+}
+
+// What `head` is the head of has failed, and `member` learns it.
+void stop(EngineCore& core, Execution& head, Execution& member) PV2_REQUIRES(core.state_mutex) {
+  if (member.is_head() && member.domain.failing != &head) {
+    // Domains within it that were not come to yet go on counting there.
+    if (Execution* const before = std::exchange(member.domain.failing, &head)) {
+      PV2_ASSERT(before->domain.in_flight_inside >= member.domain.in_flight,
+                 "a domain that failed counts all within it");
+      before->domain.in_flight_inside -= member.domain.in_flight;
+    }
+    head.domain.in_flight_inside += member.domain.in_flight;
+  }
+  PV2_ASSERT(failing_domain(member) == &head, "whoever is stopped knows what has failed");
+  stop_member(core, member);
+  note_no_return(member);
+}
+
+void stopped(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  const Domain& domain = head.domain;
+  let_order_look(core, head);
+  if (domain.in_flight_inside != 0) core.recall_runs();
+  if (head.is_quarantined() || domain.in_flight_inside != 0) return;
+  if (domain.state == DomainState::kFailed) begin_rollback(core, head, effects);
+}
+
+}  // namespace
+
+void stop_all(EngineCore& core, TreeWork& work, Effects& effects) {
+  core.flush();  // so that every kQueued member is in a queue, or polled
+  while (Execution* const member = next_to_visit(core, work)) stop(core, work.head, *member);
+  if (work.cursor.at() != nullptr) return;
+  const auto over = take_off(work);
+  stopped(core, over->head, effects);
+}
+
+}  // namespace pv2

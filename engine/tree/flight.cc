@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Counts go up and down in the head of the member's own domain, and in the widest one that failed.
+
+#include "tree/flight.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "model/tree_walk.h"
+#include "tree/domains.h"
+#include "tree/rollback.h"
+
+namespace pv2 {
+void enter_flight(Execution& member) {
+  Domain& own = member.own_head().domain;
+  PV2_ASSERT(!own.is_over() || own.work == nullptr, "nobody of what is over takes flight");
+  ++own.in_flight;
+  if (own.failing != nullptr) ++own.failing->domain.in_flight_inside;
+  note_no_return(member);
+}
+
+void left_flight(EngineCore& core, Execution& member, Effects& effects) {
+  Domain& own = member.own_head().domain;
+  PV2_ASSERT(own.in_flight > 0, "what leaves flight was in flight");
+  --own.in_flight;
+  note_no_return(member);
+  Execution* const failed = own.failing;
+  if (failed == nullptr) return;
+  let_order_look(core, *failed);
+  PV2_ASSERT(failed->domain.in_flight_inside > 0, "a domain that failed counts all within it");
+  if (--failed->domain.in_flight_inside > 0) return;
+  if (failed->domain.work != nullptr) return;    // that comes to it
+  if (failed->domain.failing != failed) return;  // or that of a domain around it
+  if (failed->domain.rollback) {
+    begin_turns(core, *failed, effects);
+  } else if (!failed->domain.is_parked()) {
+    begin_rollback(core, *failed, effects);
+  }
+}
+
+bool may_begin(Execution& member) {
+  const Execution* const failed = failing_domain(member);
+  // Whoever stops its members may not have come to its domain yet.
+  if (failed == nullptr) return member.root->domain.failing == nullptr;
+  if (failed->domain.makes_way()) return false;
+  return failed->domain.is_undone() && !failed->is_quarantined() && member.turn.step != 0;
+}
+
+void put_turn_back(EngineCore& core, Execution& member) {
+  if (!makes_way_for_order(member)) return;
+  let_order_look(core, *failing_domain(member));
+  member.turn.step = 0;
+  Domain& domain = failing_domain(member)->domain;
+  if (domain.rollback) domain.rollback->put_back(member);
+}
+
+void drop_from_flight(EngineCore& core, Execution& member) {
+  PV2_ASSERT(member.phase == Phase::kInFlight, "what is dropped was taken and has not begun");
+  member.phase.move_to(Phase::kIdle);
+  put_turn_back(core, member);
+  member.turn.step = 0;  // of a domain within the one that failed: it is planned anew with that
+  core.abandon_waits(member);
+  if (member.granted_by_poll()) core.settle(member, Disposition::kParkUnlock);
+}
+
+}  // namespace pv2

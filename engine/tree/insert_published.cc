@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// InsertCommit: what follows when the first record of a root is durable. The root is part of a tree
+// from now on, its own, and whoever submitted it is told its id.
+
+#include "core/engine_core.h"
+#include "model/requests.h"
+#include "tree/domains.h"
+#include "tree/join.h"
+
+namespace pv2 {
+namespace {
+
+void answer_submitters(InsertCommit& commit, const Result<Submitted>& result, Effects& effects) {
+  for (InsertCommit::Submitter& submitter : commit.submitters) {
+    Result<Submitted> own = result;
+    if (own.ok()) own->replayed = submitter.replayed;
+    effects.reply(std::move(submitter.reply), std::move(own));
+  }
+}
+
+}  // namespace
+
+void InsertCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  Execution& root = *execution;
+  PV2_ASSERT(root.inserting == this, "who is inserted knows its first record");
+  PV2_ASSERT(root.phase == Phase::kInserting, "a procedure is inserted once");
+  const bool is_put_off = root.record.deadline.has_value();
+  root.record.state = is_put_off ? ProcedureState::kWaitingTimeout : ProcedureState::kRunnable;
+  root.record.holds_locks = holds_locks;
+  root.record.updated = root.submitted;
+  root.inserting = nullptr;
+  ++core.counts_of(*root.type).submitted;
+  core.reserve_ids(effects);
+  adopt(root);
+  if (is_put_off) {
+    root.phase.move_to(Phase::kWaiting);
+    core.arm_timer(root, effects);
+  } else {
+    core.queue(root, Disposition::kBack);
+  }
+  core.tell(ProcedureNews::Kind::kAdded, root);
+  answer_submitters(*this, Submitted{root.id}, effects);
+  for (const PutOff& step : put_off) core.wake(step.id, step.epoch);
+  core.state.spare_inserts.give_back(std::unique_ptr<InsertCommit>(this));
+}
+
+void InsertCommit::failed(EngineCore& core, const RequestFailure& why, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  const std::unique_ptr<InsertCommit> owned(this);
+  execution->phase.move_to(Phase::kIdle);
+  execution->inserting = nullptr;
+  if (execution->nonce) core.state.nonces.erase(execution->nonce);
+  answer_submitters(*this, why.unknown, effects);
+}
+
+}  // namespace pv2

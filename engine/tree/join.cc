@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The join counts children down; the last one makes its parent go on, or end.
+
+#include "tree/join.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "model/tree_walk.h"
+#include "records/procedure_rows.h"
+#include "tree/domains.h"
+#include "tree/flight.h"
+#include "tree/member_step.h"
+#include "tree/members_at_work.h"
+
+namespace pv2 {
+void adopt(Execution& member) {
+  PV2_ASSERT(member.root != nullptr && member.head != nullptr, "a member has its place in a tree");
+  PV2_ASSERT(member.links.first_child == nullptr, "who is new has no children");
+  if (!member.is_root()) link_child(member);
+  if (!member.is_root() && member.is_head()) {
+    member.domain.failing = member.outer_domain()->domain.failing;
+    const bool is_over_already = is_over(*member.parent_execution()) || member.record.reported;
+    if (is_over_already) member.domain.state.move_to(DomainState::kOver);
+  }
+  if (may_not_return(member)) member.no_return_mark = NoReturn::kAhead;
+  note_no_return(member);
+  if (member.record.parked) note_parked(member);
+  if (member.record.interrupted) ++member.root->domain.heads_that_say_it;
+}
+
+void commit_last_record(EngineCore& core, Execution& execution, ProcedureState state,
+                        LastRecord which, Effects& effects) {
+  PV2_ASSERT(is_finished(state), "the last record is that of an end");
+  PV2_ASSERT(execution.phase != Phase::kInFlight, "a procedure has one record on the way");
+  PV2_ASSERT(!has_work(execution), "who ends has no work outstanding");
+  auto commit = core.state.spare_steps.take();
+  commit->execution = &execution;
+  Transition& last = commit->next;
+  last.begin(execution.record, core.clock.wall_now());
+  last.state = state;
+  last.step = 0;
+  last.parked = last.unsure = last.holds_locks = false;
+  if (state == ProcedureState::kSuccess) last.result = execution.record.result.view();
+  if (state == ProcedureState::kRolledBack) {
+    last.error = execution.domain.cause;
+    last.bypassed = execution.record.sent_back;
+    last.reported = which == LastRecord::kEndsDomain && !execution.is_root();
+  }
+  core.date_end(execution, last);
+  update_state(execution, last, 0, commit->batch);
+  execution.phase.move_to(Phase::kInFlight);
+  enter_flight(execution);
+  effects.commits.push_back(*commit.release());
+}
+
+void child_finished(EngineCore& core, Execution& child, Effects& effects) {
+  PV2_ASSERT(!child.is_root(), "a root has no parent that waits");
+  PV2_ASSERT(child.record.state == ProcedureState::kSuccess || child.record.reported,
+             "a child that finishes has succeeded, or its failure is reported");
+  Execution& parent = *child.parent_execution();
+  // The child may be in a domain of its own, to which the work that stops all members has yet to
+  // come.
+  if (failing_domain(parent) != nullptr) return child_ended_too_late(child);
+  PV2_ASSERT(parent.unfinished_children > 0, "a parent waits for every child that finishes");
+  if (--parent.unfinished_children == 0 && parent.phase == Phase::kWaiting) {
+    children_finished(core, parent, effects);
+  }
+}
+
+void child_ended_too_late(Execution& child) {
+  PV2_ASSERT(!child.is_root(), "a root has no parent that waits");
+  PV2_ASSERT(child.record.state == ProcedureState::kSuccess || child.record.reported,
+             "a child that finishes has succeeded, or its failure is reported");
+  Execution& parent = *child.parent_execution();
+  PV2_ASSERT(parent.unfinished_children > 0, "a parent waits for every child that finishes");
+  if (--parent.unfinished_children == 0 && parent.record.state == ProcedureState::kWaiting) {
+    parent.record.state = ProcedureState::kRunnable;
+  }
+}
+
+void children_finished(EngineCore& core, Execution& parent, Effects& effects) {
+  PV2_ASSERT(parent.unfinished_children == 0, "whoever goes on has no unfinished child");
+  PV2_ASSERT(failing_domain(parent) == nullptr, "nothing that has failed goes forward");
+  // Not written: after a crash, waiting with no unfinished child means runnable.
+  parent.record.state = ProcedureState::kRunnable;
+  if (parent.record.step == 0) {  // it was done, but for its children
+    if (has_work(parent)) {
+      parent.phase.move_to(Phase::kWaiting);
+      return;
+    }
+    return commit_last_record(core, parent, ProcedureState::kSuccess, LastRecord::kOfMember,
+                              effects);
+  }
+  core.queue(parent, parent.holds_locks() ? Disposition::kFront : Disposition::kBack);
+}
+
+}  // namespace pv2

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ring of the history and the locks of the record decide what a restart would take for begun.
+
+#include "tree/member_step.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "model/tree_walk.h"
+#include "tree/domains.h"
+
+namespace pv2 {
+bool has_tried(const Execution& execution) {
+  for (std::size_t i = execution.record.history.size(); i-- > 0;) {
+    const HistoryEntry last = execution.record.history.at(i);
+    if (is_order(last.outcome)) continue;
+    const bool tried =
+        last.outcome == Outcome::Kind::kWait || last.outcome == Outcome::Kind::kRetry;
+    return tried && last.step == execution.record.step;
+  }
+  return execution.record.history.size() == History::kCapacity;
+}
+
+bool stands_at_undoable_step(const Execution& member) {
+  if (member.record.step == 0 || member.type == nullptr || member.record.no_return) return false;
+  if (member.record.state != ProcedureState::kRunnable &&
+      member.record.state != ProcedureState::kWaitingTimeout) {
+    return false;
+  }
+  if (!member.record.undo.empty() && member.record.undo.back().step == member.record.step)
+    return false;
+  const StepInfo* const info = member.type->find_step(member.record.step);
+  return info != nullptr && info->kind == StepKind::kUndoable;
+}
+
+bool was_left_in_the_middle(const Execution& member) {
+  return member.started && stands_at_undoable_step(member);
+}
+
+bool may_not_return(const Execution& member) {
+  if (member.type == nullptr || member.record.no_return) return true;
+  return std::any_of(member.type->steps.begin(), member.type->steps.end(),
+                     [](const StepInfo& step) { return step.kind == StepKind::kPointOfNoReturn; });
+}
+
+std::optional<bool> recorded_interruption(Execution& member) {
+  std::optional<bool> said;
+  if (member.root->domain.heads_that_say_it == 0) return said;
+  for (Execution* head = &member.own_head(); head != nullptr; head = head->outer_domain()) {
+    const InterruptedMembers* const interrupted = head->record.interrupted.get();
+    if (interrupted != nullptr) said = said.value_or(true) && interrupted->contains(member.id);
+  }
+  return said;
+}
+
+bool is_known_not_begun(Execution& member) { return !recorded_interruption(member).value_or(true); }
+
+// Not without its locks, which a record gives it before the step runs; but it may have given them
+// back since, to wait or after an attempt.
+bool may_have_begun(const Execution& execution, bool held_locks) {
+  if (held_locks || execution.locks.empty()) return true;
+  return has_tried(execution);
+}
+
+std::uint32_t step_that_may_have_begun(Execution& member) {
+  if (member.record.state == ProcedureState::kFailed) {
+    const Execution* const failed = failing_domain(member);
+    const bool planned = failed != nullptr && failed->domain.rollback != nullptr;
+    return planned && member.turn.left > member.record.undo.size() ? member.record.step : 0;
+  }
+  if (!stands_at_undoable_step(member)) return 0;
+  // Of one in flight `started` belongs to its worker.
+  return member.phase == Phase::kInFlight || member.started ? member.record.step : 0;
+}
+
+std::uint32_t step_to_undo(const Execution& execution) {
+  if (execution.turn.step != 0) return execution.turn.step;
+  const bool undoes =
+      execution.record.state == ProcedureState::kFailed && execution.record.step == 0;
+  return undoes && !execution.record.undo.empty() ? execution.record.undo.back().step : 0;
+}
+
+bool stands_before_no_return(const Execution& member) {
+  if (member.turn.step != 0 || member.type == nullptr) return false;
+  const StepInfo* const info = member.type->find_step(member.record.step);
+  return info != nullptr && info->kind == StepKind::kPointOfNoReturn;
+}
+
+// The record says so if the step was retried, waited or repeated itself.
+bool has_begun_no_return(const Execution& member) {
+  if (!stands_before_no_return(member)) return false;
+  if (member.phase == Phase::kInFlight || member.started) return true;
+  const std::size_t steps = member.record.history.size();
+  return steps != 0 && member.record.history.at(steps - 1).step == member.record.step;
+}
+
+bool stands_beyond_return(Execution& member) {
+  return member.record.no_return && member.is_undone_with_its_tree() && !is_over(member);
+}
+
+bool has_given_up(Execution& member) {
+  return member.record.parked && member.record.state != ProcedureState::kFailed &&
+         !member.is_quarantined() && failing_domain(member) == nullptr;
+}
+
+bool has_begun_undo(const Execution& member) {
+  if (member.record.state != ProcedureState::kFailed || member.record.undo.empty()) return false;
+  if (member.record.parked || member.record.history.size() == 0) return member.record.parked;
+  const HistoryEntry last = member.record.history.at(member.record.history.size() - 1);
+  const bool is_over =
+      last.outcome == Outcome::Kind::kUndone || last.outcome == Outcome::Kind::kSkipped;
+  return last.undo && !is_over;
+}
+
+bool has_failed_itself(const Execution& member) {
+  if (member.record.state == ProcedureState::kFailed) return true;
+  if (member.record.state == ProcedureState::kRolledBack) return true;
+  return member.inbox && member.inbox->abort() != nullptr;
+}
+
+bool is_done_but_for_work(const Execution& member) {
+  return member.phase == Phase::kWaiting && member.record.state == ProcedureState::kRunnable &&
+         member.record.step == 0 && member.unfinished_children == 0;
+}
+
+Transition as_it_is(const EngineCore& core, const Execution& execution) {
+  Transition same;
+  same.begin(execution.record, core.clock.wall_now());
+  same.awaits = execution.record.awaits;
+  same.result = execution.record.result.view();
+  core.go_on_waiting(execution, same);
+  return same;
+}
+
+}  // namespace pv2

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A procedure that keeps locks for its work gives them back with a record of their own if its last
+// record names them. Until that record is durable nobody touches the procedure.
+
+#include "tree/members_at_work.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "records/procedure_rows.h"
+#include "tree/domains.h"
+#include "tree/flight.h"
+#include "tree/member_step.h"
+
+namespace pv2 {
+namespace {
+
+// Whether the procedure, standing as it does, would hold no locks if it had not had work
+// outstanding when it began to wait.
+bool keeps_locks_for_work(Execution& execution) {
+  const LockScope scope = execution.locks.scope();
+  if (scope == LockScope::kOperation || execution.locks.empty() || !execution.holds_locks()) {
+    return false;
+  }
+  if (is_parked_in_undo(execution)) {
+    return execution.phase == Phase::kIdle && scope == LockScope::kVisit;
+  }
+  if (execution.turn.step != 0 || failing_domain(execution) != nullptr) return false;
+  if (execution.phase == Phase::kIdle) return execution.record.parked && scope == LockScope::kVisit;
+  if (execution.phase != Phase::kWaiting) return false;
+  // Its children may hold the same keys, because its locks cover them: without the locks two of
+  // them could hold one key exclusively.
+  if (execution.record.state == ProcedureState::kWaiting) return false;
+  if (scope == LockScope::kStep) return true;
+  return execution.record.state == ProcedureState::kWaitingTimeout && execution.record.backs_off();
+}
+
+// The last record again, without the locks.
+Transition record_without_locks(const EngineCore& core, const Execution& execution) {
+  Transition same = as_it_is(core, execution);
+  same.holds_locks = false;
+  // A step that runs under locks kept for earlier work makes no record when it waits. Without locks
+  // and without a history entry a restart would take that step for one that never began.
+  if (execution.started && execution.record.step != 0 && execution.turn.step == 0 &&
+      !may_have_begun(execution, same.holds_locks)) {
+    same.history = HistoryEntry{execution.record.step, execution.record.attempt,
+                                Outcome::Kind::kWait, same.updated};
+  }
+  if (execution.record.failure) same.error = execution.record.failure->shown();
+  return same;
+}
+
+// Until the record is durable nobody touches the procedure; then it waits on
+// (Publisher::gave_back).
+void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(execution.phase != Phase::kInFlight, "a procedure has one record on the way");
+  PV2_ASSERT(execution.record.holds_locks && !has_work(execution),
+             "locks that a record names are given back when no work needs them");
+  auto commit = core.state.spare_steps.take();
+  commit->execution = &execution;
+  commit->kind = StepCommit::Kind::kGiveBack;
+  commit->next = record_without_locks(core, execution);
+  update_state(execution, commit->next, 0, commit->batch);
+  core.state.timers.cancel(execution);
+  execution.phase.move_to(Phase::kInFlight);
+  enter_flight(execution);
+  effects.commits.push_back(*commit.release());
+}
+
+// One member less of those that an order of `head` waits for. After the last one the order is
+// published.
+void one_less_to_await(Execution& head, Effects& effects) {
+  OutstandingWork& work = *head.work;
+  PV2_ASSERT(work.last_order && work.last_order_awaits > 0,
+             "a member that an order ends is counted by the order");
+  if (--work.last_order_awaits == 0) effects.durable.push_back(*work.last_order.release());
+}
+
+}  // namespace
+
+void work_begins(Execution& member) {
+  std::unique_ptr<MembersById>& at_work = member.root->domain.at_work;
+  if (!at_work) at_work = std::make_unique<MembersById>();
+  enter_flight(member);
+  at_work->emplace(member.id, &member);
+}
+
+void work_ends(Execution& member, Effects& effects) {
+  PV2_ASSERT(!has_work(member), "a member is at work until its last piece has ended");
+  PV2_ASSERT(member.root->domain.at_work != nullptr, "a member at work is counted by its root");
+  member.root->domain.at_work->erase(member.id);
+  if (Execution* const head = std::exchange(member.work->ended_with, nullptr)) {
+    one_less_to_await(*head, effects);
+  }
+}
+
+void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effects& effects) {
+  if (has_work(execution)) return;
+  PV2_ASSERT(!execution.work->held_back, "a record is held back only while work is outstanding");
+  if (execution.phase == Phase::kInFlight || execution.work->ends) return;
+  execution.work.reset();
+  if (locks == Kept::kNo || !keeps_locks_for_work(execution)) return;
+  if (execution.record.holds_locks) return give_back_locks(core, execution, effects);
+  core.settle(execution, Disposition::kParkUnlock);
+}
+
+bool waits_for_work(StepCommit& last_order) {
+  Execution& head = *last_order.execution;
+  PV2_ASSERT(head.is_head(), "an order ends all of a domain");
+  PV2_ASSERT(head.domain.ending == EndingOrder::kDurable,
+             "an order that waits to be published is durable, and its head knows it");
+  std::size_t awaited = 0;
+  for_each_at_work(head, [&](Execution& member) {
+    PV2_ASSERT(member.work->ended_with == nullptr || member.work->ended_with == &head,
+               "a member is ended by one order");
+    member.work->ended_with = &head;
+    ++awaited;
+  });
+  if (awaited == 0) return false;
+  if (!head.work) head.work = std::make_unique<OutstandingWork>();
+  head.work->ends = true;
+  PV2_ASSERT(!head.work->last_order, "a domain that an order ends takes no other order");
+  head.work->last_order.reset(&last_order);
+  head.work->last_order_awaits = awaited;
+  return true;
+}
+
+}  // namespace pv2

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Members at work: the members of a tree whose offloaded work has not ended, and what waits for its
+// end. The rule: a member does not leave while it has work outstanding. So
+//
+//   - it counts as in flight, and the rollback of its tree begins when its work has ended;
+//   - an order that ends it is published when its work has ended;
+//   - a lock that it would give back in a wait or a back-off is given back when its work has ended.
+//
+// Who starts work and runs it is Offloads.
+
+#pragma once
+
+#include "core/engine_core.h"
+#include "model/outstanding_work.h"
+#include "model/tree_walk.h"
+
+namespace pv2 {
+
+/// Whether the procedure has work that has not ended.
+[[nodiscard]] inline bool has_work(const Execution& execution) noexcept {
+  return execution.work != nullptr && !execution.work->pieces.empty();
+}
+
+/// Calls `visit` with each member of the domain of `head`, and of the domains within it, that has
+/// work outstanding.
+template <class Visit>
+void for_each_at_work(Execution& head, Visit visit) {
+  (void)find_within(head.root->domain.at_work, head, [&](Execution& member) {
+    PV2_ASSERT(has_work(member), "a member that its root counts at work has work outstanding");
+    visit(member);
+    return false;
+  });
+}
+
+/// `member` has added its first piece of work: it is in flight, and its root counts it at work.
+/// Under the state mutex, as the three below.
+void work_begins(Execution& member);
+/// Its last piece has ended: its root does not count it any more. The caller calls left_flight().
+void work_ends(Execution& member, Effects& effects);
+
+/// Whether a procedure may still hold locks that it kept for its work.
+enum class Kept : std::uint8_t { kNo, kMaybe };
+
+/// The last work of a procedure has ended, or a run of a step was published after which the
+/// procedure stays. If its work has ended, locks that it kept only for its work are given back.
+void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effects& effects)
+    PV2_REQUIRES(core.state_mutex);
+
+/// An order that ends everything under its head is durable. True: a member under the head has work
+/// outstanding, and the order is kept until that has ended.
+[[nodiscard]] bool waits_for_work(StepCommit& last_order);
+
+}  // namespace pv2

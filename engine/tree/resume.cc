@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A restart and a repair use the same functions: what a repaired domain does is what a restart of
+// its records would do.
+
+#include "tree/resume.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "model/tree_walk.h"
+#include "tree/domains.h"
+#include "tree/ending.h"
+#include "tree/flight.h"
+#include "tree/join.h"
+#include "tree/member_step.h"
+#include "tree/rollback.h"
+#include "tree/rollback_planning.h"
+
+namespace pv2 {
+namespace {
+
+// Nobody of its domain has failed: it does what its last record says.
+void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  switch (member.record.state) {
+    case ProcedureState::kWaiting:
+      if (member.unfinished_children > 0) {
+        member.phase.move_to(Phase::kWaiting);
+        member.started = false;
+      } else {  // its last child's record was the last thing that happened
+        children_finished(core, member, effects);
+      }
+      return;
+    case ProcedureState::kRunnable:
+      if (member.record.parked) return;  // until an operator acts
+      if (member.record.step == 0) return children_finished(core, member, effects);
+      return core.queue(member, Disposition::kBack);
+    case ProcedureState::kWaitingTimeout:
+      if (member.record.awaits) return core.queue(member, Disposition::kBack);
+      member.phase.move_to(Phase::kWaiting);
+      core.arm_timer(member, effects);
+      return;
+    case ProcedureState::kSuccess:
+      return;  // a finished child: kept for its parent and for rollback
+    case ProcedureState::kInitializing:
+    case ProcedureState::kFailed:
+    case ProcedureState::kRolledBack:
+      return;
+  }
+}
+
+// Nobody in the domain has failed any more: it goes on where it was stopped. What was said about
+// children meanwhile was heard by nobody, so they are counted anew.
+void resume_domain(EngineCore& core, Execution& head, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  Domain& domain = head.domain;
+  PV2_ASSERT(domain.failing == &head, "the widest domain that failed goes on as a whole");
+  PV2_ASSERT(domain.in_flight_inside == 0, "nobody is in flight in what goes on again");
+  forget_inner_plans(head, effects);
+  move_to(head, DomainState::kForward);
+  domain.parked_undos = 0;
+  if (domain.rollback) effects.retired_plans.push_back(std::move(domain.rollback));
+  domain.cause = Status();
+  domain.given_up = false;
+  core.flush();
+  find_failed_domains(head);
+  note_failing(head);
+  if (head.is_root() && head.record.state == ProcedureState::kSuccess) {
+    return finish_root(core, head, effects);
+  }
+  for (Execution& member : Subtree(head)) {
+    member.unfinished_children = 0;
+    const bool ended = member.record.state == ProcedureState::kSuccess || member.record.reported;
+    if (&member != &head && !ended) ++member.parent_execution()->unfinished_children;
+  }
+  start_domain(core, head, effects);
+  if (head.record.state == ProcedureState::kSuccess) child_finished(core, head, effects);
+}
+
+}  // namespace
+
+void start_domain(EngineCore& core, Execution& head, Effects& effects) {
+  for (Execution& member : Subtree(head)) {
+    const Execution* const failing = failing_domain(member);
+    if (failing == nullptr) {
+      if (!is_over(member)) go_on_from_record(core, member, effects);
+      note_no_return(member);
+      continue;
+    }
+    note_no_return(member);
+    // Whoever waited for children that had all ended may have begun its next step.
+    if (member.record.state == ProcedureState::kWaiting && member.unfinished_children == 0) {
+      member.record.state = ProcedureState::kRunnable;
+    }
+  }
+  for (Execution& member : Subtree(head)) {
+    if (member.is_head() && failing_domain(member) == &member) {
+      begin_rollback(core, member, effects);
+    }
+  }
+}
+
+void order_published(EngineCore& core, Execution& execution, const StepCommit& commit,
+                     Effects& effects) {
+  Execution* const head = failing_domain(execution);
+  PV2_ASSERT(head != nullptr, "an order to a parked tree is about one that has failed");
+  execution.phase.move_to(Phase::kIdle);
+  if (commit.next.order == OrderEffect::kBack) move_to(*head, DomainState::kFailed);
+  left_flight(core, execution, effects);
+  if (commit.next.order != OrderEffect::kForward) return;
+  if (execution.record.state == ProcedureState::kSuccess && !execution.is_root()) {
+    core.settle(execution, Disposition::kParkUnlock);
+    core.tell(ProcedureNews::Kind::kFinished, execution);
+  }
+  if (domain_has_failed(*head)) {  // others have to be repaired too
+    if (execution.record.state == ProcedureState::kSuccess) child_ended_too_late(execution);
+    return;
+  }
+  resume_domain(core, *head, effects);
+}
+
+void forget_what_had_not_begun(Execution& root,
+                               const FlatMap<ProcedureId, CommitSequence>& recorded) {
+  for (Execution& member : Subtree(root)) {
+    if (!member.started) continue;
+    if (const auto said = recorded_interruption(member)) {
+      member.started = *said;
+      continue;
+    }
+    // What became durable after the failure of its domain, or of the root, was published after it:
+    // nothing followed from it. Of a domain in between that is not known: to stop what lies within
+    // it may have taken a while.
+    const auto at = recorded.find(member.id);
+    if (at == recorded.end() || has_tried(member)) continue;
+    if (member.own_head().domain.stopped_since < at->second) member.started = false;
+  }
+}
+
+}  // namespace pv2

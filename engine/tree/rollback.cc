@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One turn at a time for each lane of the plan; the head goes last, when nobody else is in flight.
+
+#include "tree/rollback.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "model/tree_walk.h"
+#include "tree/domains.h"
+#include "tree/flight.h"
+#include "tree/join.h"
+#include "tree/member_step.h"
+#include "tree/members_at_work.h"
+#include "tree/tree_works.h"
+
+namespace pv2 {
+void begin_rollback(EngineCore& core, Execution& head, Effects& /*effects*/) {
+  PV2_ASSERT(head.domain.failing == &head, "the widest domain that failed is undone");
+  PV2_ASSERT(head.domain.in_flight_inside == 0,
+             "nothing is undone beside a step or beside offloaded work");
+  if (head.domain.state == DomainState::kStopped) return;
+  if (head.domain.work == nullptr) begin_work(core, head, TreeWork::Kind::kPlan);
+}
+
+namespace {
+
+// What a member holds while others are undone before it may be what those need, or others who keep
+// them waiting. For what it spawned itself it waits anyway, like every parent.
+void wait_for_turn(EngineCore& core, Execution& member, Execution& scope)
+    PV2_REQUIRES(core.state_mutex) {
+  core.end_reported_wait(member);
+  const bool keeps_others_out = !member.locks.empty() && member.holds_locks();
+  if (&member == &scope || !keeps_others_out) return;
+  core.report_wait(member, scope, WaitLink::Why::kTurn);
+}
+
+void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  Execution& member = *turn.execution;
+  PV2_ASSERT(
+      member.phase == Phase::kIdle || (member.record.parked && member.phase == Phase::kInFlight),
+      "a turn begins when its member does nothing, or an order about it is on the way");
+  PV2_ASSERT(member.turn.left != 0, "a turn is one of those that are left of its member");
+  PV2_ASSERT(failing_domain(member) == &head, "a turn is that of the widest domain that failed");
+  member.turn.step = turn.entry.step;
+  core.end_reported_wait(member);
+  member.turn.leads = &member == &head;
+  member.turn.ends_domain = member.turn.leads && head.domain.rollback->left() == 1;
+  if (member.record.parked) return;  // what has to come after it waits with it
+  // A back-off between two attempts to undo, or a wait for time alone; what was awaited beside it
+  // is asked for anew.
+  if (member.record.deadline && !member.record.awaits) {
+    member.phase.move_to(Phase::kWaiting);
+    core.arm_timer(member, effects);
+    return;
+  }
+  core.queue(member, member.holds_locks() ? Disposition::kFront : Disposition::kBack);
+}
+
+// Whether the last turn may begin, or if it is over the head may end. It waits until nobody else is
+// in flight; left_flight() comes back to it. What is parked may begin: it stands still in its turn.
+bool may_end(Execution& head) {
+  const Domain& domain = head.domain;
+  if (domain.in_flight_inside != 0) return false;
+  if (!domain.is_parked()) return true;
+  const UndoTurn* const last = domain.rollback->last();
+  return last != nullptr && domain.parked_undos == 1 && is_parked_in_undo(*last->execution);
+}
+
+}  // namespace
+
+void begin_turns(EngineCore& core, Execution& head, Effects& effects) {
+  Domain& domain = head.domain;
+  RollbackPlan& rollback = *domain.rollback;
+  // If a wider domain has failed meanwhile, its plan replaces this one. If a work on this domain is
+  // under way, it begins the turns.
+  if (domain.failing != &head || head.is_quarantined() || domain.work != nullptr) return;
+  if (domain.makes_way()) return;
+  PV2_ASSERT(domain.is_undone(), "turns are those of what is being undone");
+  if (rollback.left() <= 1 && !may_end(head)) return;
+  if (rollback.left() == 0) {
+    return commit_last_record(core, head, ProcedureState::kRolledBack, LastRecord::kEndsDomain,
+                              effects);
+  }
+  std::vector<const UndoTurn*> turns;
+  while (core.looks.have_room() && rollback.may_begin()) {
+    if (const UndoTurn* const turn = rollback.begin_next()) turns.push_back(turn);
+  }
+  if (!rollback.may_begin()) {
+    for (const RollbackPlan::Wait& wait : rollback.take_new_waits(kSectionPauses / 2)) {
+      wait_for_turn(core, *wait.member, *wait.scope);
+    }
+  }
+  for (const UndoTurn* const turn : turns) begin_turn(core, head, *turn, effects);
+  // Nobody but the last one is left to wait: it has begun.
+  const bool all = !rollback.may_begin() && (!rollback.has_new_waits() || rollback.left() <= 1);
+  if (!all) begin_work(core, head, TreeWork::Kind::kTurns);
+}
+
+bool stop_turns(EngineCore& core, Execution& head, Effects& effects) {
+  if (!head.domain.rollback) return true;
+  core.flush();  // so that every kQueued member is in a queue, or polled
+  std::vector<Execution*> stopped;
+  bool all = true;
+  for (Execution* const member : head.domain.rollback->begun()) {
+    if (member->phase != Phase::kQueued) continue;
+    all = core.scheduler.withdraw(*member) && all;
+    if (!all) break;
+    member->phase.move_to(Phase::kIdle);
+    stopped.push_back(member);
+  }
+  if (all) return true;
+  for (Execution* const member : stopped) {
+    head.domain.rollback->put_back(*member);
+    member->turn.step = 0;
+  }
+  begin_turns(core, head, effects);
+  return false;
+}
+
+namespace {
+
+void wait_in_turn(EngineCore& core, Execution& execution, const StepCommit& commit,
+                  Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  const bool arrived =
+      execution.wait.wake_pending || (execution.inbox && execution.inbox->has_wanted());
+  if (arrived && !commit.next.ends_waits) {
+    execution.wait.wake_pending = false;
+    return core.queue(execution, Disposition::kFront);
+  }
+  execution.phase.move_to(Phase::kWaiting);
+  if (execution.record.deadline) core.arm_timer(execution, effects);
+}
+
+void end_turn(EngineCore& core, Execution& head, Execution& execution)
+    PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(!has_work(execution), "an undo is over when its work has ended");
+  core.end_reported_wait(execution);  // there is one if an operator passed over its turn
+  execution.turn.step = 0;
+  execution.stopped.reset();  // that would have been its newest turn
+  PV2_ASSERT(execution.turn.left != 0, "a turn that is over was left");
+  --execution.turn.left;
+  head.domain.rollback->end(execution);
+  if (execution.turn.left == 0 && &execution != &head) {
+    core.settle(execution, Disposition::kParkUnlock);
+  }
+}
+
+}  // namespace
+
+void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, Effects& effects) {
+  Execution* const failed = failing_domain(execution);
+  PV2_ASSERT(failed != nullptr, "what is undone has failed");
+  Execution& head = *failed;
+  Domain& domain = head.domain;
+  PV2_ASSERT(domain.is_undone(), "an undo is a turn of a rollback");
+  const Transition& done = commit.next;
+  execution.phase.move_to(Phase::kIdle);
+  if (done.parked) {
+    PV2_ASSERT(execution.record.failure != nullptr, "a record that parks says why");
+    if (!done.holds_locks && execution.holds_locks()) {
+      core.settle(execution, Disposition::kParkUnlock);
+    }
+    if (!commit.was_parked) ++domain.parked_undos;
+    return park_tree(core, head, DomainState::kParkedInUndo,
+                     execution.record.failure->parked.to_string(), effects);
+  }
+  const bool ordered = done.history && is_order(done.history->outcome);
+  if (commit.was_parked) {
+    PV2_ASSERT(domain.parked_undos != 0, "an undo that was parked was counted");
+    --domain.parked_undos;
+  }
+  if (ordered && domain.parked_undos == 0) move_to(head, DomainState::kRollingBack);
+  if (done.undo == UndoChange::kPop) {
+    end_turn(core, head, execution);
+  } else if (done.requeue) {  // an operator wants the undo tried again
+    domain.rollback->put_back(execution);
+  } else {  // a wait or a back-off inside the turn
+    return wait_in_turn(core, execution, commit, effects);
+  }
+  begin_turns(core, head, effects);
+}
+
+}  // namespace pv2

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepCommit: what follows when the record of a step, of an undo, of a lock grant or of an order is
+// durable. Read published() at the end: the execution becomes what its record says; its children
+// and the roots that it submitted are there; then one row of the table in what_follows() applies.
+
+#include <utility>
+
+#include "core/engine_core.h"
+#include "model/requests.h"
+#include "tree/domains.h"
+#include "tree/ending.h"
+#include "tree/failure.h"
+#include "tree/flight.h"
+#include "tree/join.h"
+#include "tree/member_step.h"
+#include "tree/members_at_work.h"
+#include "tree/resume.h"
+#include "tree/rollback.h"
+
+namespace pv2 {
+namespace {
+
+// A step that never succeeds is tried again for ever, unless its attempts are bounded: not
+// silently.
+void tell_of_retry(EngineCore& core, const Execution& execution, const StepCommit& commit,
+                   Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  const std::uint32_t number = commit.is_undo() ? execution.turn.step : execution.record.step;
+  const StepInfo* const step = execution.type->find_step(number);
+  core.tell(ProcedureNews::Kind::kRetrying, execution, commit.next.retried);
+  effects.log(LogLevel::kWarning,
+              "procedure " + std::to_string(execution.id.value) + " (" + execution.type->name +
+                  ") has failed " + std::to_string(execution.record.attempt - 1) + " times " +
+                  (commit.is_undo() ? "to undo step " : "at step ") +
+                  (step != nullptr ? std::string(step->name) : std::to_string(number)) +
+                  " and goes on trying: " + commit.next.retried.to_string());
+}
+
+// Whether an operator ordered it.
+bool is_order(const StepCommit& commit) {
+  return commit.next.history && is_order(commit.next.history->outcome);
+}
+
+// Whether an operator ends what is under a head.
+bool is_last_order(const StepCommit& commit) {
+  return is_order(commit) && commit.next.history->outcome == Outcome::Kind::kBypassed;
+}
+
+// What the execution knew of its waits, in this run, is over or goes on.
+void apply_to_run(Execution& execution, const Transition& next) {
+  PV2_ASSERT(!next.deadline || next.due != kNotDue,
+             "a deadline is measured by the monotonic clock in this run");
+  execution.wait.due = next.due;
+  execution.wait.timed_out = false;
+  if (!next.ends_waits) return;
+  ++execution.wait.epoch;
+  execution.wait.wake_pending = false;
+}
+
+// The execution becomes what its record says.
+void become(Execution& execution, StepCommit& commit) {
+  Transition& next = commit.next;
+  Record& record = execution.record;
+  const bool is_grant = commit.kind == StepCommit::Kind::kGrant;
+  PV2_ASSERT(!commit.is_only_locks() || is_grant == next.holds_locks,
+             "a grant holds, and what is given back does not");
+  const bool step_is_over = next.visits != record.visits || next.step != record.step;
+  const bool had_interrupted = record.interrupted != nullptr;
+  const std::uint32_t ran_step = commit.is_undo() || is_grant ? execution.turn.step : record.step;
+  commit.was_parked = record.parked;
+  execution.ahead_of_record = !commit.needs_record;
+  if (commit.needs_record) {
+    if (next.undo == UndoChange::kPush && record.undo.empty()) {
+      record.undo.reserve(execution.type->steps.size());  // once
+    }
+    record.assign(next, ran_step, commit.sequence);
+  } else {
+    record.assign_wait(next);
+  }
+  if (step_is_over) execution.started = false;
+  if (commit.was_parked != record.parked) note_parked(execution);
+  if (record.interrupted && !had_interrupted) ++execution.root->domain.heads_that_say_it;
+  if (!commit.is_only_locks()) apply_to_run(execution, next);
+}
+
+// What the record consumed is gone, and what its procedure waits for is known.
+void use_inbox(Execution& execution, StepCommit& commit) {
+  PV2_ASSERT(commit.execution == &execution, "a record consumes messages of its own procedure");
+  if (!execution.inbox) execution.inbox = std::make_unique<Inbox>();
+  Inbox& inbox = *execution.inbox;
+  inbox.wanted.clear();
+  if (!commit.inbox_use) return;
+  for (const std::uint64_t number : commit.inbox_use->given) inbox.consume(number);
+  inbox.wanted = std::move(commit.inbox_use->wanted);
+}
+
+// What the step spawned becomes live; it is queued when its parent waits for it.
+void adopt_children(EngineCore& core, Execution& parent, StepCommit& commit, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  for (Execution* child : commit.children) {
+    Looks::one();
+    PV2_ASSERT(child->parent == &parent && child->phase == Phase::kInserting,
+               "a record makes children of its own procedure durable");
+    child->record.state = ProcedureState::kRunnable;
+    child->record.updated = child->submitted;
+    child->phase.move_to(Phase::kIdle);
+    ++core.counts_of(*child->type).submitted;
+    core.state.live.emplace(child->id, child);
+    adopt(*child);
+    core.tell(ProcedureNews::Kind::kAdded, *child);
+  }
+  PV2_ASSERT(core.state.spawning >= commit.reserved, "children were counted when they were made");
+  core.state.spawning -= std::exchange(commit.reserved, 0);
+  if (commit.children.empty()) return;
+  parent.unfinished_children = static_cast<std::uint32_t>(commit.children.size());
+  core.reserve_ids(effects);
+}
+
+// It waits on as it did, or does what has become possible meanwhile.
+void gave_back(EngineCore& core, Execution& execution, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(execution.turn.step == 0 || is_parked_in_undo(execution),
+             "an undo keeps its locks until it is over, or parked");
+  const bool arrived =
+      execution.wait.wake_pending || (execution.inbox && execution.inbox->has_wanted());
+  execution.phase.move_to(execution.record.parked ? Phase::kIdle : Phase::kWaiting);
+  if (arrived && !execution.record.parked) {
+    execution.wait.wake_pending = false;
+    return core.queue(execution, Disposition::kBackUnlock);
+  }
+  core.settle(execution, Disposition::kParkUnlock);
+  if (execution.record.parked) return;
+  if (execution.record.state == ProcedureState::kWaiting && execution.unfinished_children == 0) {
+    core.flush();  // its locks are back before it is queued
+    return children_finished(core, execution, effects);
+  }
+  if (execution.record.deadline) core.arm_timer(execution, effects);
+}
+
+// What follows a published step in a tree that goes forward (or the grant for a turn of rollback).
+void go_on(EngineCore& core, Execution& execution, StepCommit& commit, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  const Transition& next = commit.next;
+  const bool unlock = !next.holds_locks;
+  if (commit.kind == StepCommit::Kind::kGrant) return core.queue(execution, Disposition::kFront);
+  if (commit.kind == StepCommit::Kind::kGiveBack) return gave_back(core, execution, effects);
+  if (next.parked) {
+    if (unlock) core.settle(execution, Disposition::kParkUnlock);
+    return park_member(core, execution, effects);
+  }
+  switch (next.state) {
+    case ProcedureState::kFailed:
+      PV2_ASSERT(execution.record.failure != nullptr, "a record of a failure says why");
+      execution.phase.move_to(Phase::kIdle);
+      fail_tree(core, execution.own_head());
+      return;
+    case ProcedureState::kSuccess:
+      execution.phase.move_to(Phase::kIdle);
+      core.settle(execution, Disposition::kParkUnlock);
+      core.tell(ProcedureNews::Kind::kFinished, execution);
+      child_finished(core, execution, effects);
+      return;
+    case ProcedureState::kWaiting:
+      PV2_ASSERT(execution.unfinished_children != 0, "who waits for children has some");
+      execution.phase.move_to(Phase::kWaiting);
+      if (unlock) core.settle(execution, Disposition::kParkUnlock);
+      for (Execution* child : commit.children) core.queue(*child, Disposition::kFront);
+      return;
+    case ProcedureState::kRunnable:
+    case ProcedureState::kWaitingTimeout:
+      break;
+    case ProcedureState::kInitializing:
+    case ProcedureState::kRolledBack:
+      PV2_ASSERT(false, "no step of a live tree ends like this");
+  }
+  if (next.ends_waits && next.state == ProcedureState::kRunnable) {
+    const auto place = next.requeue ? Disposition::kBack : Disposition::kFront;
+    return core.queue(execution, unlock ? Disposition::kBackUnlock : place);
+  }
+  // It arrived while the record was on the way.
+  if (execution.wait.wake_pending || (execution.inbox && execution.inbox->has_wanted())) {
+    execution.wait.wake_pending = false;
+    return core.queue(execution, unlock ? Disposition::kBackUnlock : Disposition::kFront);
+  }
+  execution.phase.move_to(Phase::kWaiting);
+  if (unlock) core.settle(execution, Disposition::kParkUnlock);
+  if (execution.record.deadline) return core.arm_timer(execution, effects);
+  Execution* const producer = commit.producer ? core.find(commit.producer) : nullptr;
+  if (producer != nullptr && producer != &execution) {
+    core.report_wait(execution, *producer, WaitLink::Why::kReported);
+  }
+}
+
+// Whether nothing follows from a record because `head`, around or at `execution`, has failed: its
+// rollback has not begun and will be planned by the records that are there then; or it has, and
+// this was a step that went forward.
+bool stops_here(const Execution& head, const Execution& execution, const StepCommit& commit) {
+  if (!head.domain.is_undone() || head.is_quarantined()) return true;
+  const bool ordered = commit.next.order != OrderEffect::kNone;
+  return execution.turn.step == 0 && !ordered && !commit.is_undo();
+}
+
+/// What follows from a record. The first row that applies:
+///
+///     the root has ended, or is rolled back                       kTreeEnds
+///     the end of a child whose failure is reported                kDomainEnds
+///     a domain around it has failed, and this record was on       kStandsStill
+///     its way, or the rollback has yet to be planned
+///     an order about what is parked beyond a point of no return   kOrder
+///     the run of an undo                                          kUndo
+///     else                                                        kGoesOn
+enum class Follows : std::uint8_t { kTreeEnds, kDomainEnds, kStandsStill, kOrder, kUndo, kGoesOn };
+
+Follows what_follows(Execution& execution, const StepCommit& commit) {
+  const Execution* const failed = failing_domain(execution);
+  const ProcedureState state = execution.record.state;
+  const bool root_ends =
+      state == ProcedureState::kRolledBack || (is_finished(state) && failed == nullptr);
+  if (execution.is_root() && root_ends) return Follows::kTreeEnds;
+  if (commit.next.reported) return Follows::kDomainEnds;
+  if (failed != nullptr && stops_here(*failed, execution, commit)) return Follows::kStandsStill;
+  if (commit.next.order != OrderEffect::kNone) return Follows::kOrder;
+  return commit.is_undo() ? Follows::kUndo : Follows::kGoesOn;
+}
+
+// Its domain has failed: it does nothing more, and what it says is heard too late.
+void stand_still(EngineCore& core, Execution& execution, const StepCommit& commit)
+    PV2_REQUIRES(core.state_mutex) {
+  execution.phase.move_to(Phase::kIdle);
+  execution.turn.step = 0;
+  const ProcedureState state = execution.record.state;
+  if (state == ProcedureState::kSuccess && !execution.is_root()) child_ended_too_late(execution);
+  if (state == ProcedureState::kFailed && !commit.is_undo()) failed_too_late(core, execution);
+  if (commit.next.order == OrderEffect::kForward) repaired_too_late(core, execution);
+  core.abandon_waits(execution);
+  if (!commit.next.holds_locks) core.settle(execution, Disposition::kParkUnlock);
+}
+
+void follow_up(EngineCore& core, Execution& execution, StepCommit& commit, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  switch (what_follows(execution, commit)) {
+    case Follows::kTreeEnds:
+      return finish_root(core, execution, effects);
+    case Follows::kDomainEnds:
+      domain_ended(core, execution);
+      break;
+    case Follows::kStandsStill:
+      stand_still(core, execution, commit);
+      break;
+    case Follows::kOrder:
+      return order_published(core, execution, commit, effects);
+    case Follows::kUndo:
+      undo_published(core, execution, commit, effects);
+      break;
+    case Follows::kGoesOn:
+      go_on(core, execution, commit, effects);
+      if (execution.work) {
+        const Kept locks = commit.next.holds_locks ? Kept::kMaybe : Kept::kNo;
+        work_looked_after(core, execution, locks, effects);
+      }
+      break;
+  }
+  left_flight(core, execution, effects);
+}
+
+// Children that have ended and have nothing to undo leave with the record of their parent, unless
+// all of its members leave anyway.
+void drop_children(EngineCore& core, Execution& execution, const StepCommit& commit,
+                   Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  const bool all_leave =
+      commit.next.reported || (execution.is_root() && is_finished(execution.record.state));
+  const bool is_step = !commit.is_undo() && commit.kind != StepCommit::Kind::kGrant;
+  if (execution.links.unexamined == nullptr || !is_step || all_leave) return;
+  drop_ended_children(core, execution, effects);
+}
+
+void answer_with(StepCommit& commit, const Status& status, Effects& effects) {
+  if (commit.reply) effects.reply(std::exchange(commit.reply, {}), status);
+}
+
+}  // namespace
+
+void StepCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  Execution& about = *execution;
+  // At once: whatever is published behind it was durable after that end.
+  if (is_last_order(*this)) about.domain.ending = EndingOrder::kDurable;
+  TreeWorks* const works = about.root->domain.works;
+  if (is_order(*this) && works != nullptr) return works->put_off.push_back(*this);
+  PV2_ASSERT(about.phase == Phase::kInFlight, "a published record is of a member in flight");
+  PV2_ASSERT(about.wait.timer_index == Wait::kNoTimer, "a member in flight waits for no time");
+  PV2_ASSERT(children.empty() || about.unfinished_children == 0,
+             "a member that spawns has joined those that it spawned before");
+  if (is_last_order(*this) && waits_for_work(*this)) return answer_with(*this, Status(), effects);
+  become(about, *this);
+  if (!is_only_locks() && (about.inbox || inbox_use)) use_inbox(about, *this);
+  if (!next.retried.ok()) tell_of_retry(core, about, *this, effects);
+  answer_with(*this, Status(), effects);
+  adopt_children(core, about, *this, effects);
+  for (InsertCommit* submitted : roots) submitted->published(core, effects);
+  drop_children(core, about, *this, effects);
+  follow_up(core, about, *this, effects);
+  core.state.spare_steps.give_back(std::unique_ptr<StepCommit>(this));
+}
+
+void StepCommit::failed(EngineCore& core, const RequestFailure& why, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  execution->phase.move_to(Phase::kIdle);
+  answer_with(*this, why.unknown, effects);
+  for (Execution* child : children) {  // kept so that stop() finds and frees them
+    child->phase.move_to(Phase::kIdle);
+    core.state.live.emplace(child->id, child);
+  }
+  core.state.spawning -= std::exchange(reserved, 0);
+  for (InsertCommit* submitted : roots) submitted->failed(core, why, effects);
+  core.state.spare_steps.give_back(std::unique_ptr<StepCommit>(this));
+}
+
+}  // namespace pv2

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The first work of each tree goes on for a section, then the next tree has its turn.
+
+#include "tree/tree_works.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "model/tree_walk.h"
+#include "tree/ending.h"
+#include "tree/failure.h"
+#include "tree/rollback.h"
+#include "tree/rollback_planning.h"
+
+namespace pv2 {
+TreeWork& begin_work(EngineCore& core, Execution& head, TreeWork::Kind kind) {
+  PV2_ASSERT(head.is_head() && head.domain.work == nullptr,
+             "one work at a time on what fails together");
+  TreeWorks*& works = head.root->domain.works;
+  if (works == nullptr) works = &core.state.tree_works.emplace_back(*head.root);
+  TreeWork& work = *works->queue.emplace_back(std::make_unique<TreeWork>(kind, head));
+  head.domain.work = &work;
+  core.tree_work_waits.store(true);
+  return work;
+}
+
+std::unique_ptr<TreeWork> take_off(TreeWork& work) {
+  auto& queue = work.head.root->domain.works->queue;
+  PV2_ASSERT(queue.front().get() == &work && work.head.domain.work == &work,
+             "a head knows the work on its members, and the first one is done");
+  work.head.domain.work = nullptr;
+  std::unique_ptr<TreeWork> over = std::move(queue.front());
+  queue.pop_front();
+  return over;
+}
+
+Execution* next_to_visit(EngineCore& core, TreeWork& work) {
+  while (work.cursor.at() != nullptr && core.looks.have_room()) {
+    Execution* const at = work.cursor.at();
+    const bool arrives = work.cursor.arrives();
+    work.cursor.move();
+    if (arrives) return at;
+  }
+  return nullptr;
+}
+
+namespace {
+
+void go_on(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  using Kind = TreeWork::Kind;
+  Execution& head = work.head;
+  PV2_ASSERT(!work.is_outside, "what is sorted without the mutex has no turn");
+  // A domain around it has failed meanwhile, and that covers this one.
+  const bool taken_over = head.domain.failing != &head && work.kind != Kind::kEnd;
+  if (taken_over) return void(take_off(work));
+  if (head.is_quarantined() && work.kind != Kind::kStop && work.kind != Kind::kEnd) {
+    const auto over = take_off(work);
+    begin_work(core, head, Kind::kStop);  // what it has begun
+    return;
+  }
+  switch (work.kind) {
+    case Kind::kStop:
+      return stop_all(core, work, effects);
+    case Kind::kPlan:
+      return plan_all(core, work, effects);
+    case Kind::kTurns: {
+      const auto over = take_off(work);
+      return begin_turns(core, head, effects);
+    }
+    case Kind::kEnd:
+      return end_all(core, work, effects);
+  }
+}
+
+}  // namespace
+
+void go_on_with_sorted(EngineCore& core, TreeWork& work) {
+  auto& outside = core.state.works_outside;
+  const auto at = std::find_if(outside.begin(), outside.end(), [&](const TreeWorks& works) {
+    return &works == work.head.root->domain.works;
+  });
+  PV2_ASSERT(at != outside.end() && work.is_outside, "what was sorted was left to be sorted");
+  work.is_outside = false;
+  core.state.tree_works.splice(core.state.tree_works.end(), outside, at);
+}
+
+bool do_tree_works(EngineCore& core, Effects& effects) {
+  auto& all = core.state.tree_works;
+  while (!all.empty() && core.looks.have_room()) {
+    TreeWorks& works = all.front();
+    go_on(core, *works.queue.front(), effects);
+    if (works.queue.empty()) {
+      works.root.domain.works = nullptr;
+      effects.durable.splice_back(std::exchange(works.put_off, {}));
+      all.pop_front();
+      continue;
+    }
+    auto& next = works.queue.front()->is_outside ? core.state.works_outside : all;
+    next.splice(next.end(), all, all.begin());
+  }
+  if (all.empty()) core.tree_work_waits.store(false);
+  return !all.empty();
+}
+
+}  // namespace pv2

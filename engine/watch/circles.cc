@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A depth-first search, as deep as an explanation has procedures, of which there are few.
+
+#include "watch/circles.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace pv2 {
+namespace {
+
+bool waits_for_others(const Explanation& explanation, const Explanation::Procedure& procedure) {
+  for (const WaitReason& reason : procedure.reasons) {
+    for (const ProcedureId id : reason.on) {
+      if (explanation.find(id) != nullptr) return true;
+    }
+  }
+  return false;
+}
+
+class Circles {
+ public:
+  explicit Circles(Explanation& answer) : answer_(answer), marks_(answer.procedures.size()) {}
+
+  void find() {
+    for (std::size_t i = 0; i < marks_.size(); ++i) visit(i);
+  }
+
+ private:
+  enum class Mark : std::uint8_t { kNew, kOnPath, kDone };
+
+  void visit(std::size_t index) {
+    if (marks_[index] != Mark::kNew) return;
+    marks_[index] = Mark::kOnPath;
+    path_.push_back(index);
+    for (const WaitReason& reason : answer_.procedures[index].reasons) {
+      for (const ProcedureId id : reason.on) {
+        const Explanation::Procedure* const next = answer_.find(id);
+        if (next == nullptr) continue;
+        const auto at = static_cast<std::size_t>(next - answer_.procedures.data());
+        if (marks_[at] == Mark::kOnPath) close(at);
+        visit(at);
+      }
+    }
+    path_.pop_back();
+    marks_[index] = Mark::kDone;
+  }
+
+  void close(std::size_t start) {
+    auto& cycle = answer_.cycles.emplace_back();
+    for (auto at = std::find(path_.begin(), path_.end(), start); at != path_.end(); ++at) {
+      cycle.push_back(answer_.procedures[*at].id);
+    }
+  }
+
+  Explanation& answer_;
+  std::vector<Mark> marks_;
+  std::vector<std::size_t> path_;
+};
+
+}  // namespace
+
+void find_circles_and_causes(Explanation& explanation) {
+  for (const Explanation::Procedure& procedure : explanation.procedures) {
+    if (!waits_for_others(explanation, procedure)) explanation.root_causes.push_back(procedure.id);
+  }
+  Circles(explanation).find();
+}
+
+}  // namespace pv2

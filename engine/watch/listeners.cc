@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// News are taken in batches under the state mutex and told without any lock.
+
+#include "watch/listeners.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/engine_core.h"
+#include "model/guard.h"
+#include "model/names.h"
+
+namespace pv2 {
+namespace {
+
+// News told by one task: few enough that the other tasks of a host without threads run soon.
+constexpr std::size_t kBatch = 64;
+
+}  // namespace
+
+Result<std::uint64_t> Listeners::add(ProcedureListener listener) {
+  if (!listener) {
+    return Status(StatusCode::kInvalidArgument, "the listener is empty: there is nothing to call");
+  }
+  auto made = std::make_shared<Listener>();
+  made->call = std::move(listener);
+  MutexLock lock(listeners_mutex_);
+  made->id = ++last_id_;
+  listeners_.push_back(made);
+  any_.store(true, std::memory_order_relaxed);
+  return made->id;
+}
+
+void Listeners::remove(std::uint64_t id) {
+  Shared found;
+  {
+    MutexLock lock(listeners_mutex_);
+    const auto at = std::find_if(listeners_.begin(), listeners_.end(),
+                                 [&](const Shared& listener) { return listener->id == id; });
+    if (at == listeners_.end()) return;
+    found = *at;
+    listeners_.erase(at);
+    any_.store(!listeners_.empty(), std::memory_order_relaxed);
+  }
+  found->guard.remove(!EngineThread::belongs_to(&core_));
+}
+
+// The rest of the news is told by the next task, which is posted when this one ends: if the pool
+// has no threads, the tasks that are queued there already run first.
+void Listeners::tell() {
+  std::vector<ProcedureNews> news;
+  {
+    StateLock lock(core_);
+    for (std::size_t i = 0; i < kBatch && !core_.state.news.empty(); ++i) {
+      news.push_back(std::move(core_.state.news.front()));
+      core_.state.news.pop_front();
+    }
+  }
+  std::vector<Shared> listeners;
+  {
+    MutexLock lock(listeners_mutex_);
+    listeners = listeners_;
+  }
+  for (const ProcedureNews& one : news) {
+    if (one.missed != 0) {
+      log(core_.options.log, LogLevel::kWarning,
+          std::to_string(one.missed) + " news were not told to listeners, as " +
+              std::to_string(ProcedureNews::kWaitingMax) +
+              " waited already: a listener is too slow for what happens");
+    }
+    for (const Shared& listener : listeners) tell_one(*listener, one);
+  }
+  StateLock lock(core_);
+  core_.state.news_task_posted = false;
+}
+
+void Listeners::tell_one(Listener& listener, const ProcedureNews& news) {
+  listener.guard.run([&] {
+    const Status told = guarded([&] { return "a listener, told of " + name_of(news.id) + ","; },
+                                [&] { listener.call(news); });
+    if (!told.ok()) log(core_.options.log, LogLevel::kError, told.message());
+  });
+}
+
+}  // namespace pv2

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A page is gathered in pieces. Between two pieces the engine goes on, so a page does not describe
+// one moment; but each procedure in it is as one durable record said.
+
+#include "watch/listing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/guard.h"
+#include "model/names.h"
+#include "records/row_parts.h"
+#include "records/state_codec.h"
+#include "submission/stored_result.h"
+#include "tree/domains.h"
+#include "tree/member_step.h"
+
+namespace pv2 {
+namespace {
+
+// Ids looked at, and procedures copied, in one critical section: each takes about 50 us.
+constexpr std::size_t kIdsPerPiece = 1024;
+constexpr std::size_t kCopiesPerPiece = 64;
+
+// A procedure as its last record says, and what is needed to print its fields.
+struct Published {
+  ProcedureInfo info;
+  const ProcedureType* type = nullptr;  // of the registry, which lives as long as the executor
+  std::string arguments;
+  std::string image;
+};
+
+std::vector<HistoryEntry> entries_of(const History& history) {
+  std::vector<HistoryEntry> entries;
+  entries.reserve(history.size());
+  for (std::size_t i = 0; i < history.size(); ++i) entries.push_back(history.at(i));
+  return entries;
+}
+
+ProcedureInfo info_of(Execution& execution) {
+  ProcedureInfo info;
+  info.id = execution.id;
+  info.parent = execution.parent != nullptr ? execution.parent->id : ProcedureId();
+  info.root = execution.root->id;
+  info.type = execution.name_of_type();
+  info.owner = execution.owner.view();
+  info.state = execution.record.state;
+  const std::uint32_t undoes = step_to_undo(execution);
+  info.undo = undoes != 0;
+  info.step = info.undo ? undoes : execution.record.step;
+  const StepInfo* const step =
+      execution.type != nullptr ? execution.type->find_step(info.step) : nullptr;
+  if (step != nullptr) info.step_name = step->name;
+  info.attempt = execution.record.attempt;
+  info.parked = is_parked(execution) && !execution.is_quarantined();
+  info.quarantined = execution.is_quarantined();
+  info.holds_locks = execution.record.holds_locks;
+  info.locks = execution.locks;
+  if (execution.record.failure) info.error = execution.record.failure->shown();
+  if (info.error.ok()) info.error = execution.domain.cause;
+  if (execution.record.failure) info.undo_error = execution.record.failure->undo;
+  info.submitted = execution.submitted;
+  info.updated = execution.record.updated;
+  info.history = entries_of(execution.record.history);
+  return info;
+}
+
+Published published(Execution& execution, bool with_fields) {
+  Published copy;
+  copy.info = info_of(execution);
+  if (!with_fields) return copy;
+  copy.type = execution.type;
+  copy.arguments = execution.arguments.view();
+  copy.image = execution.record.image.view();
+  return copy;
+}
+
+// Whether it has a durable record and has not ended with its tree.
+bool is_listed(Execution& execution) {
+  return execution.record.state != ProcedureState::kInitializing && !execution.leaves();
+}
+
+bool matches(Execution& execution, const ListFilter& filter, WallTime now) {
+  if (!is_listed(execution)) return false;
+  if (filter.state && execution.record.state != *filter.state) return false;
+  if (!filter.type.empty() && execution.name_of_type() != filter.type) return false;
+  if (!filter.owner.empty() && execution.owner.view() != filter.owner) return false;
+  if (filter.root && execution.root->id != filter.root) return false;
+  if (filter.is_root && execution.is_root() != *filter.is_root) return false;
+  if (filter.older_than && now - execution.submitted < *filter.older_than) return false;
+  if (filter.quarantined && execution.is_quarantined() != *filter.quarantined) return false;
+  if (filter.parked) {
+    const bool parked = is_parked(execution) && !execution.is_quarantined();
+    if (parked != *filter.parked) return false;
+  }
+  if (!filter.entity) return true;
+  const auto& requests = execution.locks.requests();
+  return std::any_of(requests.begin(), requests.end(),
+                     [&](const LockRequest& request) { return request.key == *filter.entity; });
+}
+
+// Calls the user's code, so no lock may be held.
+void print_fields_of(Published& copy) {
+  if (copy.type == nullptr) {
+    copy.info.fields_error =
+        Status(StatusCode::kNotSupported,
+               "its type '" + copy.info.type + "' is not registered in this program");
+    return;
+  }
+  const ProcedureType& type = *copy.type;
+  copy.info.fields_error =
+      guarded([&] { return "showing the fields of a " + type.name; },
+              [&]() -> Status {
+                const auto object = type.create();
+                Status read = type.decode(*object, FieldSelection::kArguments, copy.arguments);
+                if (read.ok()) read = type.decode(*object, FieldSelection::kState, copy.image);
+                if (read.ok()) copy.info.fields = type.print(*object);
+                return read;
+              });
+}
+
+}  // namespace
+
+ProcedurePage list_procedures(EngineCore& core, const ListFilter& filter, ProcedureId after,
+                              std::size_t limit) {
+  ProcedurePage page;
+  page.next = after;
+  if (limit == 0) return page;
+  const WallTime now = core.clock.wall_now();
+  std::vector<Published> piece;
+  do {
+    piece.clear();
+    {
+      StateLock lock(core);
+      const std::size_t room = std::min(kCopiesPerPiece, limit - page.procedures.size());
+      after = core.state.live.visit_after(after, kIdsPerPiece, [&](Execution& execution) {
+        if (matches(execution, filter, now)) {
+          piece.push_back(published(execution, filter.with_fields));
+        }
+        return piece.size() < room;
+      });
+    }
+    core.give_way();
+    for (Published& copy : piece) {
+      if (filter.with_fields) print_fields_of(copy);
+      page.procedures.push_back(std::move(copy.info));
+    }
+  } while (after && page.procedures.size() < limit);
+  page.next = after;
+  return page;
+}
+
+Result<ProcedureInfo> describe_procedure(EngineCore& core, ProcedureId id) {
+  Published copy;
+  {
+    StateLock lock(core);
+    Execution* const execution = core.find(id);
+    if (execution == nullptr || !is_listed(*execution)) {
+      return Status(StatusCode::kNotFound, name_of(id) + " is not live");
+    }
+    copy = published(*execution, true);
+  }
+  print_fields_of(copy);
+  return std::move(copy.info);
+}
+
+Result<std::vector<HistoryEntry>> history_of(EngineCore& core, ProcedureId id) {
+  {
+    StateLock lock(core);
+    if (const Execution* const execution = core.find(id); execution != nullptr) {
+      return entries_of(execution->record.history);
+    }
+    if (!id || id.value >= core.state.next_id) {
+      return Status(StatusCode::kNotFound, name_of(id) + " does not exist and never did");
+    }
+  }
+  const auto rows = StoredResult::read(core.store, id);
+  if (!rows.ok()) return rows.status();
+  if (!*rows) {
+    return Status(StatusCode::kExpired,
+                  name_of(id) + " has ended and its record was acknowledged or deleted");
+  }
+  Execution stored;
+  PartStatus user = PartStatus::kIntact;
+  const Status read = decode_state((*rows)->state(), {}, stored, user);
+  if (!read.ok()) return read.with_context("record of " + name_of(id));
+  return entries_of(stored.record.history);
+}
+
+}  // namespace pv2

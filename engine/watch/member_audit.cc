@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Read look_at() first. Some contradictions are real only while the engine is calm: after the store
+// has failed, or while the engine stops, what was on the way is dropped as it is.
+
+#include "watch/member_audit.h"
+
+#include <cstdint>
+#include <string>
+
+#include "steps/offloads.h"
+#include "tree/domains.h"
+#include "tree/member_step.h"
+#include "tree/members_at_work.h"
+#include "watch/domain_audit.h"
+
+namespace pv2 {
+namespace {
+
+bool has_ended(const Execution& member) {
+  return member.record.state == ProcedureState::kSuccess || member.record.reported;
+}
+
+// Whether a domain around it has failed, as far as its own domain knows, or it leaves.
+bool goes_back(const Execution& member) {
+  return member.head->domain.failing != nullptr || member.head->domain.is_over() ||
+         member.root->domain.is_over();
+}
+
+// Whether an order that ends its domain, or one around that, may be on the way although nothing has
+// failed. Such an order has stopped all members, and its record is that of the head.
+bool is_to_be_ended(const Execution& member) {
+  for (const Execution* head = member.head; head != nullptr; head = domain_around(*head)) {
+    if (head != &member && head->phase == Phase::kInFlight) return true;
+  }
+  return false;
+}
+
+// An accepted abort ends the wait of a member that was about to pass its point of no return.
+bool waits_for_nothing(const Execution& member) {
+  const bool wants = member.inbox && !member.inbox->wanted.empty();
+  return !member.record.deadline && member.unfinished_children == 0 && member.slots.empty() &&
+         !wants && !has_work(member) && !member.root->domain.abort_accepted;
+}
+
+}  // namespace
+
+void MemberAudit::look_at(ProcedureId id, const Execution& member) {
+  if (member.id != id) {
+    return findings_.add_of(member, "it is in the table as " + std::to_string(id.value));
+  }
+  if (!(id.value < audited_.state.next_id) && audited_.state.loaded) {
+    findings_.add_of(member, "its id has not been issued yet");
+  }
+  // Nothing is linked yet for an insert that the store has refused, or for a child whose record the
+  // store has.
+  if (member.record.state == ProcedureState::kInitializing) return look_at_new(member);
+  if (member.inserting != nullptr || member.phase == Phase::kInserting) {
+    findings_.add_of(member, "its first record is durable, and on the way");
+  }
+  look_at_place_in_tree(member);
+  look_at_children(member);
+  look_at_marks(const_cast<Execution&>(member));  // asks functions that take no const member
+  if (!audited_.calm) return;
+  audit_domain(audited_, member, counts_, findings_);
+  look_at_phase(member);
+  look_at_work(member);
+  if (member.inbox) look_at_inbox(member);
+}
+
+void MemberAudit::look_at_new(const Execution& member) {
+  const bool known = member.phase == Phase::kInserting && member.inserting != nullptr;
+  if (!known && audited_.calm) {
+    findings_.add_of(member, "it has no record, and none is on the way");
+  }
+  if (!known) return;
+  if (member.inserting->execution != &member) {
+    findings_.add_of(member, "its first record is of another one");
+  }
+  if (!member.is_root()) findings_.add_of(member, "it is inserted by itself, but is no root");
+}
+
+void MemberAudit::look_at_place_in_tree(const Execution& member) {
+  const Execution* const parent = member.parent_execution();
+  const Execution* const root = parent == nullptr ? &member : parent->root;
+  const Execution* const head = parent == nullptr || member.reports() ? &member : parent->head;
+  const Execution* const beside = member.undo_order == UndoOrder::kConcurrent ? &member
+                                  : parent != nullptr                         ? parent->beside
+                                                                              : nullptr;
+  if (parent != nullptr) ++counts_.children_live;
+  if (parent != nullptr && !audited_.is_live(parent, parent->id)) {
+    findings_.add_of(member, "its parent is not live");
+  }
+  if (member.root != root) findings_.add_of(member, "its root is not that of its parent");
+  if (member.head != head) {
+    findings_.add_of(member, "it is in another domain than its parent says");
+  }
+  if (member.beside != beside) {
+    findings_.add_of(member, "it is undone beside others than its parent says");
+  }
+  if (!member.waiters.empty() && !member.is_root()) {
+    findings_.add_of(member, "somebody waits for its result, and it is a child");
+  }
+}
+
+void MemberAudit::look_at_children(const Execution& parent) {
+  const Execution* before = nullptr;
+  bool has_unexamined = parent.links.unexamined == nullptr;
+  std::size_t unfinished = 0;
+  for (const Execution* child = parent.links.first_child; child != nullptr;
+       child = child->links.next_sibling) {
+    ++counts_.children_linked;
+    if (child->parent_execution() != &parent || !audited_.is_live(child, child->id)) {
+      return findings_.add_of(parent, "one of its children is not, or is not live");
+    }
+    look_at_child(parent, *child, before);
+    has_unexamined = has_unexamined || parent.links.unexamined == child;
+    // The parent is told when all that the child spawned has left.
+    const bool is_leaving = child->record.reported && child->domain.work != nullptr;
+    if (!has_ended(*child) || is_leaving) ++unfinished;
+    before = child;
+  }
+  if (parent.links.last_child != before) {
+    findings_.add_of(parent, "its youngest child is another one");
+  }
+  if (!has_unexamined) findings_.add_of(parent, "it is to look at a child that it has not");
+  // In a domain that has failed, a parent is not told of the ends of its children until the domain
+  // goes on.
+  if (audited_.calm && !goes_back(parent)) look_at_unfinished(parent, unfinished);
+}
+
+void MemberAudit::look_at_child(const Execution& parent, const Execution& child,
+                                const Execution* before) {
+  if (child.links.prev_sibling != before) {
+    findings_.add_of(child, "its older sibling is another one");
+  }
+  if (!(parent.id < child.id)) findings_.add_of(child, "its id is below that of its parent");
+  if (before != nullptr && before->spawned_at > child.spawned_at) {
+    findings_.add_of(child, "it is older than the sibling before it");
+  }
+}
+
+void MemberAudit::look_at_unfinished(const Execution& parent, std::size_t unfinished) {
+  findings_.compare(parent, "its number of unfinished children", parent.unfinished_children,
+                    unfinished);
+  if (unfinished != 0 && parent.record.state != ProcedureState::kWaiting) {
+    findings_.add_of(parent, "it has unfinished children, and does not wait for them");
+  }
+  const bool waits_for_them =
+      parent.record.state == ProcedureState::kWaiting && parent.phase == Phase::kWaiting;
+  if (waits_for_them && unfinished == 0) {
+    findings_.add_of(parent, "it waits for children, and has none");
+  }
+}
+
+// Compares it with what its root knows of it, so that orders need not look through the tree.
+void MemberAudit::look_at_marks(Execution& member) {
+  AuditCounts::OfHead& counted = counts_.by_head[member.root];
+  if (has_work(member)) ++counted.at_work;
+  if (member.no_return_mark == NoReturn::kBeyond) ++counted.beyond;
+  if (member.no_return_mark == NoReturn::kBegun) ++counted.begun;
+  if (member.record.parked || member.domain.is_parked()) {
+    ++counted.standing;
+    look_at_standing(member);
+  }
+  if (!audited_.calm || member.leaves()) return;
+  const Execution* const failing = member.head->domain.failing;
+  if (failing != nullptr && is_parked_in_undo(member)) ++counts_.by_head[failing].parked_undos;
+  look_at_no_return(member);
+}
+
+void MemberAudit::look_at_standing(const Execution& member) {
+  const auto& standing = member.root->domain.standing;
+  const auto at = standing ? standing->find(member.id) : decltype(standing->end())();
+  if (!standing || at == standing->end() || at->second != &member) {
+    findings_.add_of(member, "it is parked, and its root does not know");
+  }
+}
+
+void MemberAudit::look_at_no_return(Execution& member) {
+  const NoReturn mark = member.no_return_mark;
+  const NoReturn now = mark == NoReturn::kNone ? mark : no_return_now(member);
+  const bool is_beyond = now == NoReturn::kBeyond;
+  if ((mark == NoReturn::kBeyond) != is_beyond) {
+    findings_.add_of(member, "it is counted wrongly among those past their point of no return");
+  }
+  const bool has_begun = now == NoReturn::kBegun;
+  if ((mark == NoReturn::kBegun) != has_begun && !is_beyond && !audited_.may_not_know(member)) {
+    findings_.add_of(member, "it is counted wrongly among those that have begun to pass it");
+  }
+}
+
+void MemberAudit::look_at_phase(const Execution& member) {
+  if (member.phase == Phase::kInFlight) ++counts_.in_flight;
+  const Execution* const failing = member.head->domain.failing;
+  const bool is_over = member.root->domain.is_over() || member.head->domain.is_over();
+  const bool waits = member.phase == Phase::kQueued || member.phase == Phase::kWaiting;
+  // A procedure that was polled, and is about to be taken, is kQueued and in no queue.
+  if (member.phase != Phase::kQueued &&
+      audited_.core.scheduler.place_of(member, 0).where != QueuePlace::Where::kOut) {
+    findings_.add_of(member, "the scheduler has it in a queue, and it is not queued");
+  }
+  if (is_over) {
+    if (waits) findings_.add_of(member, "it is over, and waits for something");
+    return;
+  }
+  if (audited_.may_not_know(member)) return;
+  if (failing == nullptr) return look_at_forward(member);
+  const bool has_turn = failing->domain.rollback && failing->domain.rollback->has_begun(member);
+  if (waits && !has_turn) {
+    findings_.add_of(member, "what fails together has failed, and it goes forward");
+  }
+}
+
+// Of a member around which nothing has failed.
+void MemberAudit::look_at_forward(const Execution& member) {
+  const bool waits = member.phase == Phase::kQueued || member.phase == Phase::kWaiting;
+  const bool stands = member.record.parked || is_finished(member.record.state);
+  if (stands && waits) {
+    findings_.add_of(member, "it has ended or is parked, and waits for something");
+  }
+  if (!stands && member.phase == Phase::kIdle && !is_to_be_ended(member)) {
+    findings_.add_of(member, "it goes forward, and nothing will happen to it");
+  }
+  if (member.turn.step != 0) {
+    findings_.add_of(member, "nothing has failed, and a step of it is undone");
+  }
+  if (member.record.state == ProcedureState::kSuccess && member.phase == Phase::kIdle &&
+      !member.locks.empty() && member.holds_locks()) {
+    findings_.add_of(member, "it has succeeded, and holds locks");
+  }
+  if (member.phase == Phase::kWaiting && waits_for_nothing(member)) {
+    findings_.add_of(member, "it waits for nothing");
+  }
+}
+
+void MemberAudit::look_at_work(const Execution& member) {
+  const OutstandingWork* const work = member.work.get();
+  if (work == nullptr) return;
+  for (const auto& piece : work->pieces) {
+    if (piece->id != member.id) {
+      findings_.add_of(member, "it has work of another one outstanding");
+    }
+  }
+  if (work->held_back) {
+    if (work->pieces.empty()) findings_.add_of(member, "its record is held back for no work");
+    if (member.phase != Phase::kInFlight) {
+      findings_.add_of(member, "its record is held back, and it goes on");
+    }
+  }
+  if (work->ended_with != nullptr) {
+    if (work->pieces.empty()) findings_.add_of(member, "its end is put off for no work");
+    ++counts_.by_head[work->ended_with].awaited;
+  }
+  if (!work->last_order) return;
+  if (work->last_order_awaits == 0) {
+    findings_.add_of(member, "the order that ends it waits for nobody");
+  }
+  counts_.ordered.push_back(&member);
+}
+
+void MemberAudit::look_at_inbox(const Execution& member) {
+  const Inbox& inbox = *member.inbox;
+  std::size_t signals = 0;
+  std::size_t bytes = 0;
+  std::uint64_t last = 0;
+  bool has_abort = inbox.abort() == nullptr;
+  for (const auto& message : inbox.messages) {
+    if (message->number <= last) findings_.add_of(member, "its messages are not in order");
+    last = message->number;
+    has_abort = has_abort || message.get() == inbox.abort();
+    if (message->kind != InboxMessage::Kind::kSignal) continue;
+    ++signals;
+    bytes += Inbox::size_of(*message);
+  }
+  if (last >= inbox.next_number) {
+    findings_.add_of(member, "the number of its next message is taken");
+  }
+  if (!has_abort) findings_.add_of(member, "it was aborted by a message that it has not");
+  // The counters include the signals that are on the way.
+  if (inbox.signals < signals || inbox.signal_bytes < bytes) {
+    findings_.add_of(member, "it has more signals than are counted");
+  }
+}
+
+}  // namespace pv2

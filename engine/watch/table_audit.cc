@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One function per table. Where a table and its owner may differ for a moment, the reason stands
+// beside the condition.
+
+#include "watch/table_audit.h"
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "submission/fingerprints.h"
+#include "tree/domains.h"
+
+namespace pv2 {
+namespace {
+
+std::string number(std::size_t count) { return std::to_string(count); }
+
+std::string name_of(ProcedureId id) { return "procedure " + number(id.value); }
+
+void audit_timer(const AuditedState& audited, const Execution& member, AuditFindings& findings) {
+  const bool has_timer = member.wait.timer_index != Wait::kNoTimer;
+  if (has_timer && !audited.state.timers.has(member)) {
+    findings.add_of(member, "its timer is not where it says, or not due when it says");
+  }
+  if (!audited.calm) return;
+  if (has_timer && member.phase != Phase::kWaiting) {
+    findings.add_of(member, "it has a timer, and does not wait");
+  }
+  // An accepted abort may have stopped it when its deadline had passed.
+  const bool waits_for_time = member.phase == Phase::kWaiting && member.record.deadline;
+  if (waits_for_time && !has_timer && !member.root->domain.abort_accepted) {
+    findings.add_of(member, "it waits for a deadline, and has no timer");
+  }
+}
+
+// Every nonce belongs to a procedure that is live or has a result in memory.
+void audit_owners(const EngineState& state, AuditFindings& findings) {
+  for (const auto& [nonce, entry] : state.nonces) {
+    const Completed* const completed = state.completed.find(entry.id);
+    const auto live = state.live.find(entry.id);
+    const bool is_its = (completed != nullptr && completed->nonce == nonce) ||
+                        (live != state.live.end() && live->second->nonce == nonce);
+    if (is_its) continue;
+    findings.add("nonce " + number(nonce.group) + "/" + number(nonce.value) +
+                 " is said to be that of " + name_of(entry.id) +
+                 ", which is not live, has no result in memory, or does not say so");
+  }
+}
+
+void audit_owned(const EngineState& state, const Nonce& nonce, ProcedureId id,
+                 AuditFindings& findings) {
+  if (!nonce) return;
+  const auto at = state.nonces.find(nonce);
+  if (at == state.nonces.end() || at->second.id != id) {
+    findings.add(name_of(id) + ": its nonce is not known as its own");
+  }
+}
+
+// Whether the table of nonces need not know the nonce of `member`.
+bool may_have_lost_nonce(const Execution& member) {
+  const bool is_refused = member.record.state == ProcedureState::kInitializing &&
+                          member.phase != Phase::kInserting;  // by a store that has failed
+  // The result of a tree that has ended may be acknowledged and gone.
+  const bool has_ended = member.root != nullptr && member.root->domain.is_over();
+  return is_refused || has_ended;
+}
+
+}  // namespace
+
+void audit_timers(const AuditedState& audited, AuditFindings& findings) {
+  const EngineState& state = audited.state;
+  std::size_t armed = 0;
+  for (const auto& [id, member] : state.live) {
+    if (member->wait.timer_index != Wait::kNoTimer) ++armed;
+    audit_timer(audited, *member, findings);
+  }
+  if (armed != state.timers.size()) {
+    findings.add("there are " + number(state.timers.size()) + " timers, and " + number(armed) +
+                 " procedures have one");
+  }
+  if (!state.timers.is_in_order()) findings.add("the timers are not in order");
+}
+
+void audit_tree_works(const AuditedState& audited, const std::vector<const Execution*>& heads,
+                      AuditFindings& findings) {
+  std::set<const TreeWork*> known;
+  for_each_work(audited.state, [&](const TreeWorks& works, const TreeWork& work) {
+    known.insert(&work);
+    if (works.root.domain.works != &works) {
+      findings.add_of(works.root, "it does not know its works");
+    }
+    if (work.head.domain.work == &work && work.head.root == &works.root) return;
+    findings.add_of(work.head, "it does not know the work on its members");
+  });
+  for (const Execution* const head : heads) {
+    if (head->domain.work == nullptr || known.contains(head->domain.work)) continue;
+    findings.add_of(*head, "there is no such work on its members");
+  }
+}
+
+void audit_nonces(const AuditedState& audited, AuditFindings& findings) {
+  const EngineState& state = audited.state;
+  audit_owners(state, findings);
+  for (const Completed& completed : state.completed) {
+    audit_owned(state, completed.nonce, completed.result.id, findings);
+  }
+  std::string scratch;
+  for (const auto& [id, member] : state.live) {
+    if (may_have_lost_nonce(*member)) continue;
+    audit_owned(state, member->nonce, id, findings);
+    const auto at = state.nonces.find(member->nonce);
+    if (!member->nonce || is_stand_in(*member) || at == state.nonces.end()) continue;
+    if (!fingerprints_of(*member, scratch).match(at->second.fingerprint)) {
+      findings.add_of(*member, "it is not what its nonce was given to");
+    }
+  }
+  if (state.nonces_on_disk_only != 0 && !state.store_knows_more_nonces) {
+    findings.add(number(state.nonces_on_disk_only) +
+                 " nonces are known to the store alone, and it is not asked");
+  }
+}
+
+void audit_results(const AuditedState& audited, AuditFindings& findings) {
+  const EngineState& state = audited.state;
+  std::size_t bytes = 0;
+  std::uint64_t rows = 0;
+  for (const Completed& completed : state.completed) {
+    const ProcedureId id = completed.result.id;
+    bytes += CompletedResults::bytes_of(completed);
+    rows += completed.bytes;
+    if (state.completed.find(id) != &completed) {
+      findings.add("the result of " + name_of(id) + " is not found by its id");
+    }
+    if (id.value >= state.next_id) {
+      findings.add(name_of(id) + " has a result, and its id has not been issued yet");
+    }
+    const auto live = state.live.find(id);
+    if (live != state.live.end() && !live->second->domain.is_over()) {
+      findings.add_of(*live->second, "it has a result, and is live");
+    }
+  }
+  if (bytes != state.completed.bytes()) {
+    findings.add("results in memory are said to take " + number(state.completed.bytes()) +
+                 " bytes, and take " + number(bytes));
+  }
+  // A store keeps results too that are not in memory.
+  const std::uint64_t kept = state.retention.bytes();
+  if (!state.retention.counts()) return;
+  if (audited.core.keeps_records ? kept < rows : kept != rows) {
+    findings.add("results that are kept are said to take " + number(kept) +
+                 " bytes, and those in memory take " + number(rows));
+  }
+}
+
+void audit_rows_to_delete(const AuditedState& audited, AuditFindings& findings) {
+  const EngineState& state = audited.state;
+  for (const auto& [root, garbage] : state.garbage) {
+    if (garbage.chains == 0) {
+      findings.add("rows of the tree of " + name_of(root) +
+                   " are remembered as being deleted, and nobody deletes them");
+    }
+  }
+  for (const auto& [root, rows] : state.dropped) {
+    const auto live = state.live.find(root);
+    if (live == state.live.end() || live->second->domain.is_over()) {
+      findings.add("rows of members of " + name_of(root) +
+                   " wait for the end of its tree, which is over");
+    }
+    if (!state.garbage.contains(root) || rows->root != root) {
+      findings.add("rows of members of " + name_of(root) + " are not counted as its");
+    }
+  }
+}
+
+void audit_requests(const AuditedState& audited, AuditFindings& findings) {
+  const EngineState& state = audited.state;
+  for (const auto& [id, commit] : state.aborting) {
+    if (commit->to != id) {
+      findings.add("an abort on the way is of another procedure than is said");
+    }
+    const auto live = state.live.find(id);
+    if (live != state.live.end() && !live->second->domain.abort_accepted) {
+      findings.add_of(*live->second, "an abort of it is on the way, and it does not know");
+    }
+  }
+  for (const auto& [id, commit] : state.acknowledging) {
+    if (commit->id != id) {
+      findings.add("an acknowledgement is of another procedure than is said");
+    }
+  }
+}
+
+void audit_ids_and_limits(const AuditedState& audited, AuditFindings& findings) {
+  const EngineState& state = audited.state;
+  const bool issued = state.next_id > state.first_id;
+  if (issued && state.next_id > state.durable_watermark) {
+    findings.add("ids up to " + number(state.next_id) + " were issued, and only those below " +
+                 number(state.durable_watermark) + " may be");
+  }
+  for (const auto& [key, limit] : state.limits) {
+    const bool of_type = key.cls == ResourceClass::kType;
+    if (of_type && !audited.core.limits_types.load(std::memory_order_relaxed)) {
+      findings.add(to_string(key) + " has a limit, and it is said that no type has one");
+    }
+  }
+}
+
+}  // namespace pv2

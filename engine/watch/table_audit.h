@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The audit of the tables that an engine keeps beside its live procedures: every entry is one that
+// its owner knows of, and what an owner knows of has an entry.
+
+#pragma once
+
+#include <vector>
+
+#include "watch/audit_findings.h"
+#include "watch/audited_state.h"
+
+namespace pv2 {
+
+void audit_timers(const AuditedState& audited, AuditFindings& findings);
+/// `heads` are those of all live domains; while the engine is not calm they are not looked at.
+void audit_tree_works(const AuditedState& audited, const std::vector<const Execution*>& heads,
+                      AuditFindings& findings);
+void audit_nonces(const AuditedState& audited, AuditFindings& findings);
+void audit_results(const AuditedState& audited, AuditFindings& findings);
+void audit_rows_to_delete(const AuditedState& audited, AuditFindings& findings);
+/// Aborts and acknowledgements that are on the way.
+void audit_requests(const AuditedState& audited, AuditFindings& findings);
+void audit_ids_and_limits(const AuditedState& audited, AuditFindings& findings);
+
+}  // namespace pv2

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Read find(): it decides what holds a procedure up; each of the other functions adds the reason,
+// or the reasons, of one kind.
+
+#include "watch/wait_reasons.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/tree_walk.h"
+#include "steps/offloads.h"
+#include "tree/domains.h"
+#include "tree/member_step.h"
+#include "tree/members_at_work.h"
+
+namespace pv2 {
+namespace {
+
+// Procedures that one reason names; each of them gets reasons of its own.
+constexpr std::size_t kNamesMax = 8;
+// Tree members that one explanation looks at, in one critical section.
+constexpr std::size_t kMembersMax = kSectionPauses;
+
+WaitReason::Kind kind_of(WaitLink::Why why) {
+  using Kind = WaitReason::Kind;
+  switch (why) {
+    case WaitLink::Why::kHolder:
+      return Kind::kLock;
+    case WaitLink::Why::kAhead:
+      return Kind::kLine;
+    case WaitLink::Why::kLimit:
+      return Kind::kLimit;
+    case WaitLink::Why::kChild:
+      return Kind::kChildren;
+    case WaitLink::Why::kReported:
+      return Kind::kProducer;
+    case WaitLink::Why::kTurn:
+      return Kind::kTurn;
+  }
+  return Kind::kLock;
+}
+
+void name(WaitReason& reason, ProcedureId id) {
+  if (std::find(reason.on.begin(), reason.on.end(), id) != reason.on.end()) return;
+  reason.on.size() < kNamesMax ? reason.on.push_back(id) : void(++reason.more);
+}
+
+bool is_on_the_move(const Execution& execution) {
+  return execution.phase == Phase::kInFlight || execution.phase == Phase::kInserting;
+}
+
+bool wants_signals(const Execution& execution) {
+  return execution.inbox && !execution.inbox->wanted.empty();
+}
+
+// Whether an operator's order ends it as soon as its work has ended.
+bool is_ended_by_order(const Execution& member) { return member.work && member.work->last_order; }
+
+Status find_standstill(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
+  Status stopped = core.unavailable();
+  if (stopped.ok() && core.options.workers != 0 && !core.state.started) {
+    stopped = Status(StatusCode::kFailedPrecondition, "start() was not called, so nothing runs");
+  }
+  return stopped;
+}
+
+}  // namespace
+
+WaitReasons::WaitReasons(EngineCore& core)
+    : core_(core),
+      wall_(core.clock.wall_now()),
+      steady_(core.clock.steady_now()),
+      standstill_(find_standstill(core)) {}
+
+std::vector<WaitReason> WaitReasons::of(Execution& execution) {
+  reasons_.clear();
+  find(execution);
+  if (has_work(execution)) offloaded(execution);
+  return std::move(reasons_);
+}
+
+void WaitReasons::find(Execution& execution) {
+  Execution* const failed = failing_domain(execution);
+  if (execution.is_quarantined()) {
+    add(Kind::kQuarantined).error = execution.root->domain.cause;
+  } else if (stands_still(execution)) {
+    parked(execution);
+  } else if (!standstill_.ok()) {
+    add(Kind::kStopped).error = standstill_;
+  } else if (is_ended_by_order(execution)) {
+    if (!has_work(execution)) in_flight_around(execution);
+  } else if (failed != nullptr && !is_on_the_move(execution) &&
+             (execution.turn.step == 0 || failed->domain.makes_way())) {
+    stopped_by_failure(*failed, execution);
+  } else {
+    by_phase(execution);
+  }
+}
+
+void WaitReasons::by_phase(Execution& execution) {
+  switch (execution.phase) {
+    case Phase::kInserting:
+      add(Kind::kSubmitting).age = age_of(execution.submitted);
+      return;
+    case Phase::kQueued:
+      return queued(execution);
+    case Phase::kInFlight:
+      return in_flight(execution);
+    case Phase::kWaiting:
+      return waiting(execution);
+    case Phase::kIdle:
+    case Phase::kDropping:
+      finished(execution);
+      return;
+  }
+}
+
+void WaitReasons::queued(const Execution& execution) {
+  const QueuePlace place = core_.scheduler.place_of(execution, kNamesMax);
+  if (place.where == QueuePlace::Where::kWaiting) return blockers(place);
+  if (place.where == QueuePlace::Where::kOut) {  // polled: a worker is about to take it
+    add(Kind::kQueued);
+    return;
+  }
+  WaitReason& reason = add(Kind::kQueued);
+  reason.ahead = place.ahead;
+  reason.count = place.runnable;
+}
+
+// One reason per key and kind.
+void WaitReasons::blockers(const QueuePlace& place) {
+  for (const WaitLink& link : place.blockers) {
+    const Kind kind = kind_of(link.why);
+    auto at = std::find_if(reasons_.begin(), reasons_.end(), [&](const WaitReason& reason) {
+      return reason.kind == kind && reason.key == link.key;
+    });
+    WaitReason& reason = at != reasons_.end() ? *at : add(kind);
+    reason.key = link.key;
+    reason.age = std::max(Duration::zero(), steady_ - link.since);
+    if (link.awaited) name(reason, link.awaited);
+  }
+  if (reasons_.empty()) add(Kind::kQueued);  // its locks are granted at this moment
+  reasons_.back().more += place.more;
+}
+
+void WaitReasons::in_flight(const Execution& execution) {
+  if (execution.work && execution.work->held_back) return;  // offloaded() adds the reason
+  for (std::size_t worker = 0; worker < core_.running.size(); ++worker) {
+    const auto running = core_.running.look(worker);
+    if (!running) continue;  // a worker between two steps keeps nobody waiting
+    if (running->id == execution.id) {
+      add(Kind::kRunning).age = age_of(running->since);
+      return;
+    }
+    const auto place = core_.runs[worker].place_of(execution.id);
+    if (place == WorkerRun::Place::kNone) continue;
+    name(add(place == WorkerRun::Place::kFinished ? Kind::kRun : Kind::kTaken), running->id);
+    return;
+  }
+  add(Kind::kCommitting);
+}
+
+void WaitReasons::waiting(const Execution& execution) {
+  if (is_done_but_for_work(execution)) return;  // offloaded() adds the reason
+  if (execution.unfinished_children != 0 && execution.turn.step == 0) return children(execution);
+  if (execution.slots.empty() && !wants_signals(execution)) return only_time(execution);
+  awaited(execution);
+}
+
+void WaitReasons::only_time(const Execution& execution) {
+  const bool again = execution.record.backs_off();
+  WaitReason& reason = add(again ? Kind::kBackOff : Kind::kTimer);
+  set_deadline(reason, execution);
+  reason.attempt = execution.record.attempt;
+  if (!execution.record.failure) return;
+  reason.error =
+      execution.turn.step != 0 ? execution.record.failure->undo : execution.record.failure->error;
+}
+
+void WaitReasons::awaited(const Execution& execution) {
+  for (const auto& slot : execution.slots) {
+    if (!slot->ready()) awaited_slot(*slot, execution);
+  }
+  if (execution.inbox) {
+    for (const SignalWish& wish : execution.inbox->wanted) {
+      WaitReason& reason = add(Kind::kSignal);
+      reason.name = wish.name;
+      set_deadline(reason, execution);
+    }
+  }
+  const QueuePlace place = core_.scheduler.place_of(execution, kNamesMax);
+  if (!place.blockers.empty()) blockers(place);
+  if (reasons_.empty()) add(Kind::kQueued);  // all has arrived: it is woken at this moment
+}
+
+// One reason per event; one for all values, and one for all offloaded work.
+void WaitReasons::awaited_slot(const AwaitSlot& slot, const Execution& execution) {
+  if (const auto* const event = dynamic_cast<const EventSlot*>(&slot)) {
+    WaitReason& reason = add(Kind::kEvent);
+    reason.name = event->event().name();
+    set_deadline(reason, execution);
+    return;
+  }
+  const bool is_value = slot.source() == AwaitSlot::Source::kCompletion;
+  WaitReason& reason = find_or_add(is_value ? Kind::kValue : Kind::kOffload);
+  ++reason.count;
+  set_deadline(reason, execution);
+}
+
+void WaitReasons::children(const Execution& execution) {
+  WaitReason& reason = add(Kind::kChildren);
+  reason.count = execution.unfinished_children;
+  reason.age = age_of(execution.record.updated);
+  std::size_t found = 0;
+  const Execution* child = execution.links.last_child;
+  for (; child != nullptr && look_at_one_more(); child = older_of_spawn(*child)) {
+    if (child->record.state == ProcedureState::kSuccess || child->record.reported) continue;
+    name(reason, child->id);
+    if (++found == std::min<std::size_t>(reason.count, kNamesMax)) break;
+  }
+  std::reverse(reason.on.begin(), reason.on.end());
+  reason.more = reason.count - std::min(reason.count, reason.on.size());
+}
+
+void WaitReasons::stopped_by_failure(Execution& head, Execution& execution) {
+  const Domain& domain = head.domain;
+  const bool stays =
+      execution.record.state == ProcedureState::kSuccess && !is_to_be_undone(execution);
+  if (execution.record.state == ProcedureState::kRolledBack || stays ||
+      !execution.is_undone_with_its_tree()) {
+    finished(execution);
+    return;
+  }
+  if (!domain.is_undone() || domain.makes_way()) {
+    // If it has work itself, that is what the others wait for, and offloaded() adds the reason.
+    if (!has_work(execution)) in_flight_around(head);
+    return;
+  }
+  WaitReason& reason = add(Kind::kTurn);
+  const std::vector<Execution*> begun = domain.rollback->begun(kNamesMax);
+  for (const Execution* const member : begun) name(reason, member->id);
+  reason.more += domain.rollback->begun_count() - begun.size();
+  if (reason.on.empty()) name(reason, head.id);
+}
+
+// Names the members in flight. A member that an order ends is waited for only if it has work.
+void WaitReasons::in_flight_around(Execution& head) {
+  WaitReason& reason = add(Kind::kTreeInFlight);
+  for_each_member(head, [&](const Execution& member) {
+    const bool moves = member.phase == Phase::kInFlight || member.phase == Phase::kDropping;
+    if ((moves && !is_ended_by_order(member)) || has_work(member)) name(reason, member.id);
+  });
+}
+
+// Counts work too that the procedure no longer awaits, or does not await yet.
+void WaitReasons::offloaded(const Execution& execution) {
+  const auto& pieces = execution.work->pieces;
+  WaitReason& reason = find_or_add(Kind::kOffload);
+  reason.count = pieces.size();
+  reason.age = std::max(Duration::zero(), steady_ - pieces.front()->since);
+  for (const auto& piece : pieces) {
+    const auto heartbeat = piece->work->last_heartbeat();
+    if (!heartbeat) continue;
+    const Duration ago = std::max(Duration::zero(), steady_ - *heartbeat);
+    reason.heartbeat = std::min(ago, reason.heartbeat.value_or(ago));
+  }
+}
+
+// Names the member that was parked, if it is another one.
+void WaitReasons::parked(Execution& execution) {
+  WaitReason& reason = add(Kind::kParked);
+  Execution* const failed = failing_domain(execution);
+  Execution& head = failed != nullptr ? *failed : execution;
+  const Execution* culprit = execution.record.parked ? &execution : nullptr;
+  for_each_member(head, [&](const Execution& member) {
+    if (culprit == nullptr && member.record.parked) culprit = &member;
+  });
+  if (culprit != nullptr && culprit != &execution) name(reason, culprit->id);
+  reason.error = culprit != nullptr && culprit->record.failure ? culprit->record.failure->shown()
+                                                               : head.domain.cause;
+}
+
+void WaitReasons::finished(const Execution& execution) {
+  WaitReason& reason = add(Kind::kFinished);
+  if (execution.record.state != ProcedureState::kSuccess && execution.record.failure) {
+    reason.error = execution.record.failure->error;
+  }
+}
+
+WaitReason& WaitReasons::add(Kind kind) {
+  WaitReason& reason = reasons_.emplace_back();
+  reason.kind = kind;
+  return reason;
+}
+
+WaitReason& WaitReasons::find_or_add(Kind kind) {
+  const auto at = std::find_if(reasons_.begin(), reasons_.end(),
+                               [&](const WaitReason& reason) { return reason.kind == kind; });
+  return at != reasons_.end() ? *at : add(kind);
+}
+
+template <class Visit>
+void WaitReasons::for_each_member(Execution& head, Visit&& visit) {
+  for (const Execution& member : Subtree(head)) {
+    if (!look_at_one_more()) return;
+    visit(member);
+  }
+}
+
+bool WaitReasons::look_at_one_more() { return members_looked_at_++ < kMembersMax; }
+
+void WaitReasons::set_deadline(WaitReason& reason, const Execution& execution) const {
+  if (!execution.record.deadline) return;
+  reason.left = execution.wait.due > steady_ ? execution.wait.due - steady_ : Duration::zero();
+  reason.deadline = later(wall_, reason.left);
+}
+
+Duration WaitReasons::age_of(WallTime since) const {
+  return std::max(Duration::zero(), wall_ - since);
+}
+
+}  // namespace pv2

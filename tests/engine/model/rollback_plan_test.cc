@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What may be undone when: RollbackPlan against a slow and obviously correct model, which compares
+// every pair of turns, over random trees, orders of steps, and orders in which the undos end.
+
+#include "model/rollback_plan.h"
+
+#include <pv2/base/random.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/execution.h"
+#include "support/catch.h"
+
+namespace pv2::testing::rollback_plan_test {
+namespace {
+
+using Members = std::vector<std::unique_ptr<Execution>>;
+
+Execution& add(Members& members, Execution* parent, std::uint64_t spawned_at, bool beside) {
+  Execution& member = *members.emplace_back(std::make_unique<Execution>());
+  member.id = ProcedureId{members.size()};
+  member.spawned_at = spawned_at;
+  if (beside) member.undo_order = UndoOrder::kConcurrent;
+  member.belong_to(parent);
+  return member;
+}
+
+std::vector<const Execution*> path_to(const Execution& member) {
+  std::vector<const Execution*> path;
+  for (const Execution* at = &member; at != nullptr; at = at->parent_execution()) {
+    path.insert(path.begin(), at);
+  }
+  return path;
+}
+
+// Whether nothing of what the two did depends on the other: where their ways part, both are
+// children of one spawn that are undone beside each other.
+bool are_independent(const Execution& a, const Execution& b) {
+  const auto to_a = path_to(a);
+  const auto to_b = path_to(b);
+  std::size_t depth = 0;
+  while (depth < to_a.size() && depth < to_b.size() && to_a[depth] == to_b[depth]) ++depth;
+  if (depth == to_a.size() || depth == to_b.size()) return false;
+  const Execution& from_a = *to_a[depth];
+  const Execution& from_b = *to_b[depth];
+  const bool both =
+      from_a.undo_order == UndoOrder::kConcurrent && from_b.undo_order == UndoOrder::kConcurrent;
+  return both && from_a.spawned_at == from_b.spawned_at;
+}
+
+struct ModelTurn {
+  UndoTurn turn;
+  std::set<std::size_t> waits_for;  // newer turns, whether directly or not
+  bool over = false;
+};
+
+std::vector<ModelTurn> model_of(const std::vector<UndoTurn>& turns) {
+  std::vector<ModelTurn> model;
+  for (const UndoTurn& turn : turns) model.push_back({turn, {}});
+  for (std::size_t i = turns.size(); i-- > 0;) {
+    for (std::size_t newer = i + 1; newer < turns.size(); ++newer) {
+      if (are_independent(*turns[i].execution, *turns[newer].execution)) continue;
+      model[i].waits_for.insert(newer);
+      model[i].waits_for.insert(model[newer].waits_for.begin(), model[newer].waits_for.end());
+    }
+  }
+  return model;
+}
+
+using Steps = std::set<std::pair<std::uint64_t, std::uint32_t>>;  // by member and step
+
+Steps may_begin(const std::vector<ModelTurn>& model) {
+  Steps steps;
+  for (const ModelTurn& turn : model) {
+    const bool free = std::all_of(turn.waits_for.begin(), turn.waits_for.end(),
+                                  [&](std::size_t newer) { return model[newer].over; });
+    if (free && !turn.over) steps.insert({turn.turn.execution->id.value, turn.turn.entry.step});
+  }
+  return steps;
+}
+
+}  // namespace
+
+TEST_CASE("the plan of a rollback begins a turn exactly when all that it depends on are over") {
+  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+    Random random(seed);
+    Members members;
+    add(members, nullptr, 0, false);
+    const std::size_t count = 1 + random.below(9);
+    while (members.size() < count) {
+      Execution& parent = *members[random.below(members.size())];
+      add(members, &parent, 1 + random.below(2), random.below(3) != 0);
+    }
+    Execution& head = *members[random.below(2) == 0 ? 0 : random.below(members.size())];
+    std::vector<UndoTurn> turns;
+    for (std::uint32_t step = 1; step <= 14; ++step) {
+      Execution& member = *members[random.below(members.size())];
+      const auto path = path_to(member);
+      if (std::find(path.begin(), path.end(), &head) == path.end()) continue;
+      turns.push_back({&member, {step, CommitSequence{step}}});
+    }
+    std::vector<ModelTurn> model = model_of(turns);
+    if (random.below(2) == 0) std::reverse(turns.begin(), turns.end());
+    RollbackPlan plan(head, turns);
+
+    INFO("seed " << seed);
+    std::vector<UndoTurn> begun;
+    for (std::size_t left = model.size();; --left) {
+      while (const UndoTurn* const turn = plan.begin_next()) begun.push_back(*turn);
+      Steps steps;
+      for (const UndoTurn& turn : begun) {
+        steps.insert({turn.execution->id.value, turn.entry.step});
+      }
+      REQUIRE(steps == may_begin(model));
+      REQUIRE(plan.begun().size() == begun.size());
+      REQUIRE(plan.left() == left);
+      if (left == 0) break;
+      const std::size_t which = random.below(begun.size());
+      const UndoTurn over = begun[which];
+      REQUIRE(plan.newest_of(*over.execution)->entry.step == over.entry.step);
+      begun.erase(begun.begin() + static_cast<std::ptrdiff_t>(which));
+      if (random.below(4) == 0) {  // it is stopped, and begun again
+        plan.put_back(*over.execution);
+        ++left;
+        continue;
+      }
+      plan.end(*over.execution);
+      const auto turn_of = [&](const ModelTurn& turn) {
+        return turn.turn.entry.step == over.entry.step;
+      };
+      std::find_if(model.begin(), model.end(), turn_of)->over = true;
+    }
+  }
+}
+
+TEST_CASE("what begins together begins from the newest to the oldest") {
+  Members members;
+  Execution& head = add(members, nullptr, 0, false);
+  std::vector<UndoTurn> turns{{&head, {1, CommitSequence{1}}}};
+  for (std::uint32_t step = 2; step <= 4; ++step) {
+    turns.push_back({&add(members, &head, 1, true), {step, CommitSequence{step}}});
+  }
+  RollbackPlan plan(head, turns);
+
+  for (const std::uint32_t step : {4U, 3U, 2U}) CHECK(plan.begin_next()->entry.step == step);
+  CHECK(plan.begin_next() == nullptr);
+  for (std::size_t child = 1; child <= 3; ++child) {
+    CHECK(plan.begin_next() == nullptr);
+    plan.end(*members[child]);
+  }
+  CHECK(plan.begin_next()->entry.step == 1);
+}
+
+TEST_CASE("each call of a plan takes a bounded number of looks, and all of them n log n") {
+  const bool nested = GENERATE(false, true);
+  const auto played = [&](std::size_t n) {
+    Members members;
+    Execution& head = add(members, nullptr, 0, false);
+    std::vector<UndoTurn> turns{{&head, {1, CommitSequence{1}}}};
+    Execution* level = &head;
+    for (std::size_t i = 0; i < n; ++i) {
+      add(members, level, 1, true);
+      if (nested) level = &add(members, level, 1, true);
+    }
+    for (const auto& member : members) {
+      turns.push_back({member.get(), {2, CommitSequence{1 + member->id.value}}});
+    }
+    turns.push_back({&head, {3, CommitSequence{UINT32_MAX}}});
+    Looks looks;
+    Looks* outer = looks.begin();
+    RollbackPlan plan(head, turns);
+    looks.end(outer);
+    const std::uint64_t made = looks.total();
+    looks.forget();
+    while (plan.left() != 0) {
+      outer = looks.begin();
+      const UndoTurn* const turn = plan.begin_next();
+      static_cast<void>(plan.take_new_waits(100));
+      looks.end(outer);
+      REQUIRE((turn != nullptr || plan.may_begin()));
+      if (turn == nullptr) continue;
+      outer = looks.begin();
+      plan.end(*turn->execution);
+      looks.end(outer);
+    }
+    CHECK(looks.most() <= 200);
+    return std::pair(made, looks.total());
+  };
+  const auto [made, total] = played(1000);
+  const auto [made_of_four, total_of_four] = played(4000);
+  CHECK(made_of_four <= 5 * made);
+  CHECK(total_of_four <= 5 * total);
+}
+
+TEST_CASE("an operator may pass over a turn that has not begun") {
+  Members members;
+  Execution& head = add(members, nullptr, 0, false);
+  Execution& child = add(members, &head, 1, true);
+  RollbackPlan plan(head, {{&head, {1, CommitSequence{1}}},
+                           {&child, {1, CommitSequence{2}}},
+                           {&child, {2, CommitSequence{3}}}});
+
+  plan.end(child);
+  CHECK(plan.newest_of(child)->entry.step == 1);
+  plan.end(child);
+  CHECK(plan.newest_of(child) == nullptr);
+  CHECK(plan.begin_next()->execution == &head);
+  CHECK(plan.left() == 1);
+}
+
+}  // namespace pv2::testing::rollback_plan_test

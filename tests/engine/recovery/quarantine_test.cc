@@ -1,0 +1,647 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Records that cannot be understood: their tree is frozen with its locks, listed with the reason,
+// never deleted, and everything else runs. If even the engine's part is unreadable, open refuses
+// and names the record. (Rows 71-73, 79, 85 and X10, in terms of our records.)
+
+#include <pv2/base/frame.h>
+
+#include "records/header_codec.h"
+#include "records/row_keys.h"
+#include "records/row_parts.h"
+#include "records/state_codec.h"
+#include "support/engine_world.h"
+#include "support/repair_orders.h"
+
+namespace pv2::testing::quarantine_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+const auto kOrders = LockSet().table("shop", "orders", LockMode::kExclusive);
+
+JobScript asks() {
+  return {.run = [](JobRun& run) -> std::optional<Outcome> {
+            if (run.step != 2) return std::nullopt;
+            const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+            return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
+          },
+          .locks = kOrders};
+}
+
+// In a life that has ended: the id of an "a" that waits for an answer.
+ProcedureId one_that_waits(EngineWorld& engine, SubmitOptions options = {}) {
+  engine.world.scripts["a"] = asks();
+  engine.open();
+  const ProcedureId id = engine.submit("a", std::move(options));
+  engine.run();
+  engine.close();
+  return id;
+}
+
+std::string row(const MemoryDisk& disk, ProcedureId id, RowKind kind) {
+  return disk.get(Space::kProcedure, procedure_key(id, kind)).value();
+}
+void put_row(MemoryDisk& disk, ProcedureId id, RowKind kind, const std::string& value) {
+  disk.put(Space::kProcedure, procedure_key(id, kind), value);
+}
+
+// test.Job as a program has it that knows its first step only.
+struct Shorter : JobKind {
+  static constexpr auto kSteps = steps(step(JobStep::kOne, "ONE", kUndoable));
+};
+
+// Opens without one of the types.
+void open_without_final_jobs(EngineWorld& engine) {
+  ExecutorOptions options = engine.options();
+  options.registry = ProcedureRegistry();
+  options.registry.add<Job>(engine.world);
+  engine.open(std::move(options));
+}
+
+// Writes a record again, with a right checksum, as it would never have been written.
+template <class Change>
+void change_state(MemoryDisk& disk, ProcedureId id, const Change& change) {
+  Execution execution;
+  PartStatus user = PartStatus::kIntact;
+  REQUIRE(decode_state(row(disk, id, RowKind::kState), CommitSequence{1}, execution, user).ok());
+  execution.root = &execution;
+  Transition next;
+  next.state = execution.record.state;
+  next.step = execution.record.step;
+  next.holds_locks = execution.record.holds_locks;
+  change(execution, next);
+  std::string bytes;
+  encode_state(execution, next, 1, bytes);
+  put_row(disk, id, RowKind::kState, bytes);
+}
+
+void change_relatives(MemoryDisk& disk, ProcedureId id, ProcedureId parent_id,
+                      ProcedureId root_id) {
+  Execution execution;
+  HeaderFacts facts;
+  REQUIRE(decode_header(row(disk, id, RowKind::kHeader), execution, facts).ok());
+  Execution parent;
+  Execution root;
+  parent.id = parent_id;
+  root.id = root_id;
+  execution.parent = &parent;
+  execution.root = &root;
+  execution.type_name = facts.type_name;
+  std::string bytes;
+  encode_header(execution, bytes);
+  put_row(disk, id, RowKind::kHeader, bytes);
+  execution.parent = nullptr;
+}
+
+// Adds locks of the host's own class to a record, until there are so many.
+void fill_with_locks(MemoryDisk& disk, ProcedureId id, std::size_t count) {
+  Execution execution;
+  HeaderFacts facts;
+  REQUIRE(decode_header(row(disk, id, RowKind::kHeader), execution, facts).ok());
+  for (std::size_t i = 100'000; execution.locks.requests().size() < count; ++i) {
+    execution.locks.key({ResourceClass::kHostFirst, std::to_string(i)}, LockMode::kExclusive);
+  }
+  execution.root = &execution;
+  execution.type_name = facts.type_name;
+  std::string bytes;
+  encode_header(execution, bytes);
+  put_row(disk, id, RowKind::kHeader, bytes);
+}
+
+Status open_fails(EngineWorld& engine) {
+  engine.close();
+  return ProcedureExecutor::open(engine.options()).status();
+}
+
+}  // namespace
+
+TEST_CASE("an unknown type is quarantined with its locks, and goes on with a build that knows it") {
+  EngineWorld engine;
+  engine.world.scripts["final"] = asks();
+  engine.world.scripts["same table"] = {.locks = kOrders};
+  engine.world.scripts["free"] = {};
+  engine.open();
+  const ProcedureId id = engine.submit<FinalJob>("final", {.nonce = {1, 1}, .owner = "alice"});
+  engine.run();
+  open_without_final_jobs(engine);
+  const ProcedureId blocked = engine.submit("same table");
+  const ProcedureId free = engine.submit("free");
+  engine.run();
+
+  CHECK(engine.result(free).status.ok());
+  CHECK(engine.world.journal.count("do same table.1") == 0);
+  const ProcedureInfo info = engine.describe(id);
+  CHECK(info.quarantined);
+  CHECK_FALSE(info.parked);
+  CHECK(info.type == "test.FinalJob");
+  CHECK(info.owner == "alice");
+  CHECK(info.holds_locks);
+  CHECK_THAT(info.error.to_string(), ContainsSubstring("'test.FinalJob' is not registered"));
+  REQUIRE_FALSE(engine.log_lines.empty());
+  CHECK_THAT(engine.log_lines.back(), ContainsSubstring("quarantined"));
+  CHECK(engine.executor().wait(id, std::chrono::milliseconds(0)).status().code() ==
+        StatusCode::kDeadlineExceeded);
+
+  engine.open();
+  engine.run();
+  CHECK_FALSE(engine.describe(id).quarantined);
+  while (engine.world.answer_one("go on")) engine.run();
+  CHECK(engine.result(id).status.ok());
+  CHECK(engine.result(blocked).status.ok());
+}
+
+TEST_CASE(
+    "a record with more locks than can be counted is quarantined, holding as many as can be") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = asks();
+  engine.world.scripts["same table"] = {.locks = kOrders};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  engine.close();
+  const bool too_many = GENERATE(false, true);
+  fill_with_locks(*engine.disk, id, SchedulerEntry::kMaxLocks + (too_many ? 1 : 0));
+  engine.open();
+  const ProcedureId blocked = engine.submit("same table");
+  engine.run();
+
+  const ProcedureInfo info = engine.describe(id);
+  CHECK(info.quarantined == too_many);
+  CHECK(info.holds_locks);
+  CHECK(engine.executor().inspect().locks().size() == SchedulerEntry::kMaxLocks);
+  CHECK(engine.world.journal.count("do same table.1") == 0);
+  if (too_many) {
+    CHECK_THAT(info.error.to_string(),
+               ContainsSubstring("it has 65536 locks, and 65535 is the most"));
+    REQUIRE(engine.executor().operate().bypass(id, {.who = "anna", .why = "test"}).to_string() ==
+            "OK");
+  }
+  while (engine.world.answer_one("go on")) engine.run();
+  engine.run_to_the_end();
+  CHECK(engine.result(blocked).status.ok());
+}
+
+TEST_CASE("a child of an unknown type freezes its whole tree, and no other") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step != 2) return std::nullopt;
+    run.ctx.spawn(FinalJob(run.world, "final"));
+    run.spawn("sibling");
+    return std::nullopt;
+  }};
+  engine.world.scripts["final"] = asks();
+  engine.world.scripts["sibling"] = {.steps = 5};
+  engine.world.scripts["other"] = {};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  const ProcedureId other = engine.submit("other");
+  engine.executor().run_until_idle(5);
+  open_without_final_jobs(engine);
+  const Entries journal = engine.journal();
+  engine.run();
+
+  for (const ProcedureInfo& info : engine.executor().inspect().list()) {
+    CHECK(info.quarantined == (info.root == root));
+  }
+  CHECK(engine.world.journal.count("do sibling.5") ==
+        static_cast<std::size_t>(std::count(journal.begin(), journal.end(), "do sibling.5")));
+  CHECK(engine.result(other).status.ok());
+  engine.open();
+  engine.run();
+  while (engine.world.answer_one("go on")) engine.run();
+  CHECK(engine.result(root).status.ok());
+}
+
+TEST_CASE("damaged user bytes quarantine their tree; its nonce, locks and identity stay") {
+  EngineWorld engine;
+  const auto kind = GENERATE(RowKind::kHeader, RowKind::kState);
+  engine.world.scripts["a"] = asks();
+  engine.world.scripts["other"] = {};
+  engine.open();
+  const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
+  engine.run();
+  engine.close();
+  const std::string good = row(*engine.disk, id, kind);
+  std::string bad = good;
+  bad.back() = static_cast<char>(bad.back() ^ 1);  // the last byte belongs to the user's frame
+  put_row(*engine.disk, id, kind, bad);
+  engine.open();
+  const ProcedureId other = engine.submit("other");
+  engine.run();
+
+  CHECK(engine.describe(id).quarantined);
+  CHECK(engine.describe(id).holds_locks);
+  CHECK_THAT(engine.describe(id).error.to_string(), ContainsSubstring("checksum"));
+  CHECK(engine.result(other).status.ok());
+  CHECK(row(*engine.disk, id, kind) == bad);
+
+  engine.close();
+  put_row(*engine.disk, id, kind, good);
+  engine.open();
+  CHECK(engine.submit("a", {.nonce = {1, 1}}) == id);
+  engine.run();
+  while (engine.world.answer_one("go on")) engine.run();
+  CHECK(engine.result(id).status.ok());
+}
+
+TEST_CASE(
+    "whatever single byte of a record is damaged, open quarantines or refuses, and names it") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = asks();
+  engine.world.scripts["other"] = {};
+  engine.open();
+  const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
+  engine.run();
+  engine.close();
+  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
+    const std::string good = row(*engine.disk, id, kind);
+    for (std::size_t at = 0; at < good.size(); ++at) {
+      CAPTURE(static_cast<int>(kind), at);
+      const auto disk = engine.disk->clone();
+      std::string bad = good;
+      bad[at] = static_cast<char>(bad[at] ^ 0x10);
+      put_row(*disk, id, kind, bad);
+      ExecutorOptions options = engine.options();
+      options.store = memory(disk);
+      auto opened = ProcedureExecutor::open(std::move(options));
+      if (opened.ok()) {
+        (*opened)->run_until_idle();
+        REQUIRE((*opened)->inspect().describe(id)->quarantined);
+      } else {
+        REQUIRE(opened.status().code() == StatusCode::kCorruption);
+        REQUIRE_THAT(opened.status().to_string(),
+                     ContainsSubstring("procedure " + std::to_string(id.value)));
+      }
+    }
+  }
+}
+
+TEST_CASE("a torn record is quarantined or refused, at whatever length it was torn") {
+  EngineWorld engine;
+  const ProcedureId id = one_that_waits(engine);
+  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
+    const std::string good = row(*engine.disk, id, kind);
+    for (std::size_t size = 0; size < good.size(); ++size) {
+      CAPTURE(static_cast<int>(kind), size);
+      const auto disk = engine.disk->clone();
+      put_row(*disk, id, kind, good.substr(0, size));
+      ExecutorOptions options = engine.options();
+      options.store = memory(disk);
+      auto opened = ProcedureExecutor::open(std::move(options));
+      if (opened.ok()) {
+        REQUIRE((*opened)->inspect().describe(id)->quarantined);
+      } else {
+        REQUIRE(opened.status().code() == StatusCode::kCorruption);
+      }
+    }
+  }
+}
+
+TEST_CASE("a lock of a class that no program has is refused, and is not read as another one") {
+  Execution execution;
+  execution.id = ProcedureId{1};
+  execution.root = &execution;
+  execution.type_name = "t";
+  execution.locks.key({static_cast<ResourceClass>(200), "x"}, LockMode::kExclusive);
+  std::string bytes;
+  encode_header(execution, bytes);
+  std::string_view rest = bytes;
+  const std::size_t size = read_frame(rest)->size();
+  const std::string written = "\xC8\x01";  // 200
+  const std::size_t at = bytes.find(written);
+  REQUIRE(at != std::string::npos);
+  bytes.replace(at, written.size(), "\xC8\x03");  // 456, which is 200 without its upper bits
+  seal_frame(bytes.data(), size);
+
+  Execution read;
+  HeaderFacts facts;
+  const Status refused = decode_header(bytes, read, facts);
+
+  CHECK(refused.code() == StatusCode::kCorruption);
+  CHECK_THAT(refused.to_string(), ContainsSubstring("456"));
+}
+
+TEST_CASE("a header without a state, or a state without a header, is refused by name") {
+  EngineWorld engine;
+  const auto kind = GENERATE(RowKind::kHeader, RowKind::kState);
+  engine.world.scripts["a"] = {};
+  engine.open();
+  engine.submit("a");
+  const ProcedureId id = engine.submit("a");
+  engine.close();
+  engine.disk->erase(Space::kProcedure, procedure_key(id, kind));
+  const Status refused = open_fails(engine);
+  CHECK(refused.code() == StatusCode::kCorruption);
+  CHECK_THAT(refused.to_string(), ContainsSubstring("procedure " + std::to_string(id.value)));
+}
+
+TEST_CASE("a header that names no type is refused, and is no defect of the engine") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.close();
+  const std::string header = row(*engine.disk, id, RowKind::kHeader);
+  std::string_view left = header;
+  std::string engine_part(*read_frame(left));
+  const std::string type = "\x22\x08test.Job";  // field 4
+  const std::size_t at = engine_part.find(type);
+  REQUIRE(at != std::string::npos);
+  engine_part.erase(at, type.size());
+  std::string without;
+  append_frame(without, engine_part);
+  without.append(left);
+  put_row(*engine.disk, id, RowKind::kHeader, without);
+  const Status refused = open_fails(engine);
+  CHECK(refused.code() == StatusCode::kCorruption);
+  CHECK_THAT(refused.to_string(), ContainsSubstring("header names no type"));
+}
+
+TEST_CASE("an open that is refused writes nothing: ids go on behind those of before") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {};
+  engine.open();
+  const ProcedureId forgotten = engine.submit("a");
+  engine.run();
+  REQUIRE(engine.executor().acknowledge(forgotten).ok());
+  const ProcedureId kept = engine.submit("a");
+  engine.close();
+  const auto watermark = engine.disk->get(Space::kEngine, kWatermarkKey);
+  const std::string good = row(*engine.disk, kept, RowKind::kHeader);
+  put_row(*engine.disk, kept, RowKind::kHeader, "damaged");
+
+  CHECK(open_fails(engine).code() == StatusCode::kCorruption);
+
+  CHECK(engine.disk->get(Space::kEngine, kWatermarkKey) == watermark);
+  put_row(*engine.disk, kept, RowKind::kHeader, good);
+  engine.open();
+  CHECK(engine.submit("a").value > kept.value);
+}
+
+TEST_CASE("children whose root has no record are quarantined alone, and other trees run") {
+  EngineWorld engine;  // rows 71-73, 85
+  engine.world.scripts["p"] = {.children = {"c", "c"}};
+  engine.world.scripts["c"] = asks();
+  engine.world.scripts["c"].locks = {};
+  engine.world.scripts["other"] = {.steps = 5};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  const ProcedureId other = engine.submit("other");
+  engine.executor().run_until_idle(4);
+  engine.close();
+  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
+    engine.disk->erase(Space::kProcedure, procedure_key(root, kind));
+  }
+  engine.open();
+  engine.run();
+
+  CHECK(engine.result(other).status.ok());
+  const auto listed = engine.executor().inspect().list();
+  REQUIRE(listed.size() == 3);
+  CHECK(listed[0].id == root);
+  CHECK(listed[0].type == "(lost)");
+  CHECK_THAT(listed[0].error.to_string(), ContainsSubstring("of which there is no record"));
+  for (const ProcedureInfo& info : listed) {
+    CHECK(info.quarantined);
+    CHECK(info.root == root);
+  }
+}
+
+TEST_CASE("a quarantined root that is bypassed leaves its rows where they are, damage included") {
+  EngineWorld engine;
+  const ProcedureId id = one_that_waits(engine);
+  std::string header = row(*engine.disk, id, RowKind::kHeader);
+  header.back() = static_cast<char>(header.back() ^ 1);
+  put_row(*engine.disk, id, RowKind::kHeader, header);
+  engine.open();
+  REQUIRE(engine.describe(id).quarantined);
+  REQUIRE(engine.executor().operate().bypass(id, kNote).to_string() == "OK");
+  engine.run();
+
+  CHECK(row(*engine.disk, id, RowKind::kHeader) == header);
+  CHECK(engine.disk->rows(Space::kResult) == 0);
+  for (int life = 0; life < 2; ++life) {
+    CHECK(engine.result(id).bypassed);
+    engine.open();
+  }
+  REQUIRE(engine.executor().acknowledge(id).ok());
+  CHECK(engine.disk->rows(Space::kProcedure) == 0);
+}
+
+TEST_CASE("what is left of a tree whose root has no record is bypassed as one") {
+  const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
+  const bool by_child = GENERATE(false, true);
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"c", "d"}};
+  engine.world.scripts["c"] = asks();
+  engine.world.scripts["d"] = {.children = {"e"}};
+  engine.world.scripts["e"] = asks();
+  engine.world.scripts["e"].locks = {};
+  engine.world.scripts["other"] = {.locks = kOrders};
+  engine.open();
+  const ProcedureId root = engine.submit("p", {.nonce = {1, 1}, .owner = "alice"});
+  engine.run();
+  REQUIRE(engine.executor().inspect().list().size() == 4);
+  engine.close();
+  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
+    engine.disk->erase(Space::kProcedure, procedure_key(root, kind));
+  }
+  engine.open();
+  const ProcedureId other = engine.submit("other");
+  engine.run();
+  CHECK(engine.world.journal.count("do other.1") == 0);
+  CHECK(engine.submit("p", {.nonce = {1, 1}, .owner = "alice"}) == root);
+  for (const auto verb :
+       {RepairVerb::kRetryNow, RepairVerb::kSkipStep, RepairVerb::kFailAndRollBack}) {
+    CHECK(engine.executor().operate().order(root, verb, kNote).code() ==
+          StatusCode::kFailedPrecondition);
+  }
+  CHECK_FALSE(engine.executor().inspect().explain(root)->procedures.empty());
+  CHECK(engine.executor().wait(root, std::chrono::milliseconds(0)).status().code() ==
+        StatusCode::kDeadlineExceeded);
+  CHECK_THAT(joined(engine.executor().operate().preview(root, RepairVerb::kBypass)),
+             ContainsSubstring("is not known"));
+  const ProcedureId child{root.value + 1};
+  order(engine, by_child ? child : root, RepairVerb::kBypass, crash, root);
+  engine.run();
+
+  CHECK(engine.result(other).status.ok());
+  CHECK(engine.executor().inspect().live_procedures() == 0);
+  for (int life = 0; life < 2; ++life) {
+    const ProcedureResult result = engine.result(root);
+    CHECK(result.bypassed);
+    CHECK(result.state == ProcedureState::kRolledBack);
+    CHECK_THAT(result.status.to_string(), ContainsSubstring("bypassed by anna: ticket 7"));
+    CHECK(engine.executor().operate().audit(root)->size() == 1);
+    engine.crash_and_open();
+    engine.run();
+  }
+  CHECK(engine.world.journal.count("undo p.1") == 0);
+  CHECK(engine.executor().acknowledge(root).ok());
+  CHECK(engine.executor().acknowledge(other).ok());
+  CHECK_FALSE(engine.disk->get(Space::kNonce, nonce_key({1, 1})).has_value());
+  for (const auto kind : {RowKind::kHeader, RowKind::kState, RowKind::kAudit}) {
+    CHECK(rows_in_store(engine, kind) == 0);
+  }
+}
+
+TEST_CASE("the nonce of a root without a record goes with the result of its bypass") {
+  const bool restarts = GENERATE(false, true);
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"c"}};
+  engine.world.scripts["c"] = asks();
+  engine.open();
+  const ProcedureId root = engine.submit("p", {.nonce = {1, 1}});
+  engine.run();
+  engine.close();
+  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
+    engine.disk->erase(Space::kProcedure, procedure_key(root, kind));
+  }
+  engine.open();
+  REQUIRE(engine.executor().operate().bypass(root, kNote).ok());
+  engine.run();
+  if (restarts) engine.open();
+  const auto known = engine.executor().submit(Job(engine.world, "p"), {.nonce = {1, 1}});
+  REQUIRE(known.ok());
+  CHECK(known->replayed);
+  CHECK(known->id == root);
+  REQUIRE(engine.executor().acknowledge(root).ok());
+
+  CHECK_FALSE(engine.disk->get(Space::kNonce, nonce_key({1, 1})).has_value());
+  const auto anew = engine.executor().submit(Job(engine.world, "p"), {.nonce = {1, 1}});
+  REQUIRE(anew.ok());
+  CHECK_FALSE(anew->replayed);
+}
+
+TEST_CASE("a record at a step that this program does not have is quarantined") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 5};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.executor().run_until_idle(3);
+
+  ExecutorOptions options = engine.options();
+  options.registry = ProcedureRegistry();
+  options.registry.add<ScriptedJob<Shorter>>(engine.world);
+  engine.open(std::move(options));
+  engine.run();
+  CHECK(engine.describe(id).quarantined);
+  CHECK_THAT(engine.describe(id).error.to_string(), ContainsSubstring("step 4"));
+}
+
+TEST_CASE(
+    "a record that contradicts itself or its tree is quarantined, whatever its checksum says") {
+  EngineWorld engine;  // found by fuzzing
+  engine.world.scripts["p"] = {.children = {"c", "c"}};
+  engine.world.scripts["c"] = asks();
+  engine.world.scripts["c"].locks = {};
+  engine.world.scripts["other"] = {.steps = 5};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  const ProcedureId child{root.value + 1};
+  const ProcedureId sibling{root.value + 2};
+  engine.run();
+  const ProcedureId other = engine.submit("other");
+  engine.executor().run_until_idle(1);
+  engine.close();
+
+  SECTION("it runs, but no step is left") {
+    change_state(*engine.disk, child, [](Execution&, Transition& next) { next.step = 0; });
+  }
+  SECTION("it waits for a deadline and has none") {
+    change_state(*engine.disk, child, [](Execution&, Transition& next) {
+      next.state = ProcedureState::kWaitingTimeout;
+    });
+  }
+  SECTION("it may have to undo a step that its type does not have") {
+    change_state(*engine.disk, child, [](Execution& execution, Transition&) {
+      execution.record.undo.push_back({77, CommitSequence{1}});
+    });
+  }
+  SECTION("it goes on although its children are not done") {
+    change_state(*engine.disk, root,
+                 [](Execution&, Transition& next) { next.state = ProcedureState::kRunnable; });
+  }
+  SECTION("its root is somebody's child") { change_relatives(*engine.disk, sibling, child, child); }
+  SECTION("it is a root and has a parent") {
+    change_relatives(*engine.disk, sibling, child, sibling);
+  }
+  SECTION("its parent belongs to another tree") {
+    change_relatives(*engine.disk, other, sibling, other);
+  }
+  SECTION("its parent is younger than it is") {
+    change_relatives(*engine.disk, child, sibling, root);
+  }
+  const std::size_t rows = engine.disk->rows();
+  engine.open();
+  engine.run();
+
+  std::size_t quarantined = 0;
+  for (const ProcedureInfo& info : engine.executor().inspect().list())
+    quarantined += info.quarantined;
+  CHECK(quarantined >= 1);
+  CHECK(engine.disk->rows() == rows);  // one that has ended has its result and a date
+  CHECK(std::any_of(engine.log_lines.begin(), engine.log_lines.end(), [](const std::string& line) {
+    return line.find("is quarantined with its locks") != std::string::npos;
+  }));
+}
+
+TEST_CASE("a lock that cannot be restored is reported, not taken twice") {
+  EngineWorld engine;  // X10
+  engine.world.scripts["a"] = asks();
+  engine.open();
+  const ProcedureId first = engine.submit("a");
+  engine.run();
+
+  EngineWorld elsewhere;  // a second holder of the same table, with the next id
+  elsewhere.world.scripts["a"] = asks();
+  elsewhere.world.scripts["nothing"] = {.steps = 1};
+  elsewhere.open();
+  elsewhere.submit("nothing");
+  elsewhere.run();
+  const ProcedureId second = elsewhere.submit("a");
+  elsewhere.run();
+  REQUIRE(second != first);
+  engine.close();
+  elsewhere.close();
+  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
+    put_row(*engine.disk, second, kind, row(*elsewhere.disk, second, kind));
+  }
+  engine.open();
+  engine.run();
+
+  CHECK_FALSE(engine.describe(first).quarantined);
+  CHECK(engine.describe(second).quarantined);
+  CHECK_THAT(engine.describe(second).error.to_string(), ContainsSubstring("locks"));
+  while (engine.world.answer_one("go on")) engine.run();
+  CHECK(engine.result(first).status.ok());
+}
+
+TEST_CASE("a tree that lost one of its middle members is frozen whole") {
+  EngineWorld engine;
+  engine.world.scripts["leaf"] = {
+      .steps = 1, .run = [](JobRun&) -> std::optional<Outcome> { return Say::wait_for(1h); }};
+  engine.world.scripts["middle"] = {.children = {"leaf"}};
+  engine.world.scripts["root"] = {.children = {"middle"}};
+  engine.open();
+  const ProcedureId root = engine.submit("root");
+  engine.run();
+  ProcedureId middle;
+  for (const ProcedureInfo& info : engine.executor().inspect().list()) {
+    if (info.parent == root) middle = info.id;
+  }
+  REQUIRE(middle);
+  engine.close();
+  for (const RowKind kind : {RowKind::kHeader, RowKind::kState}) {
+    REQUIRE(engine.disk->erase(Space::kProcedure, procedure_key(middle, kind)));
+  }
+
+  engine.open();
+  engine.advance(2h);
+
+  REQUIRE(engine.executor().inspect().list().size() == 2);
+  for (const ProcedureInfo& info : engine.executor().inspect().list()) CHECK(info.quarantined);
+}
+
+}  // namespace pv2::testing::quarantine_test

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between two sections of a work on a tree others come: records that are published, orders, a
+// failure around it, members that leave.
+
+#include <algorithm>
+#include <climits>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "model/looks.h"
+#include "support/job_story.h"
+#include "support/repair_orders.h"
+#include "support/wrapped_store.h"
+#include "watch/state_audit.h"
+
+namespace pv2::testing::between_sections_test {
+namespace {
+
+// Children of one parent: a work that visits them takes three sections.
+constexpr int kMany = 1500;
+
+/// Nothing to undo.
+struct FreeKind : JobKind {
+  static constexpr std::string_view kType = "test.FreeJob";
+  static constexpr auto kSteps =
+      steps(step(JobStep::kOne, "ONE", kNoUndo), step(JobStep::kTwo, "TWO", kNoUndo));
+};
+using FreeJob = ScriptedJob<FreeKind>;
+
+/// Calls once, before the next batch is made durable.
+class HookedStore final : public WrappedStore {
+ public:
+  HookedStore(std::unique_ptr<ProcedureStore> inner, std::function<void()>& call)
+      : WrappedStore(std::move(inner)), call_(call) {}
+  bool pump() override {
+    if (call_) std::exchange(call_, {})();
+    return WrappedStore::pump();
+  }
+
+ private:
+  std::function<void()>& call_;
+};
+
+struct Machine {
+  std::function<void()> before_batch;  // outlives the store
+  EngineWorld engine;
+
+  void open(std::uint32_t max_attempts = 0) {
+    engine.max_live_procedures = 10'000;
+    engine.retry.max_attempts = max_attempts;
+    ExecutorOptions options = engine.options();
+    options.registry.add<FreeJob>(engine.world);
+    options.store = std::make_unique<HookedStore>(std::move(options.store), before_batch);
+    engine.open(std::move(options));
+  }
+  void say_go(ProcedureId id) {
+    engine.executor().async().signal(id, "go", {}, [](const Status&) {});
+  }
+};
+
+constexpr auto kReported = [] {
+  SpawnOptions options;
+  options.on_failure = OnFailure::kReport;
+  return options;
+};
+
+std::optional<Outcome> when_told(JobRun& run, Outcome then) {
+  if (run.ctx.signal("go") == nullptr) return Say::wait();
+  return then;
+}
+
+void spawn_many(JobRun& run) {
+  for (int i = 0; i < kMany; ++i) run.ctx.spawn(FreeJob(run.world, "k"));
+}
+
+}  // namespace
+
+TEST_CASE("rows of who left early go before those of whom it was spawned by") {
+  const bool crashes = GENERATE(true, false);
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 3, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) run.ctx.spawn(Job(run.world, "h"), kReported());
+                    if (run.step == 2 && run.ctx.signal("go") == nullptr) return Say::wait();
+                    return usual();
+                  }};
+  scripts["h"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) run.spawn("p");
+                    if (run.step == 2) return Say::fail("no");
+                    return usual();
+                  }};
+  scripts["p"] = {.steps = 3, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step <= 2) run.ctx.spawn(FreeJob(run.world, "k"));
+                    return usual();
+                  }};
+  scripts["k"] = {.steps = 1};
+  machine.open();
+  const ProcedureId root = engine.submit("r");
+  engine.run();
+
+  if (crashes) {
+    engine.faults().crash_before(engine.faults().commits() + 1, FaultStore::AfterCrash::kFail);
+  }
+  machine.open();
+  engine.run();
+
+  CHECK_FALSE(engine.describe(root).quarantined);
+  machine.say_go(root);
+  engine.run();
+  CHECK(engine.result(root).status.ok());
+}
+
+TEST_CASE("an order that ends a tree beside work that it kept a lock for ends it once") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  bool began = false;
+  ProcedureId root;
+  scripts["r"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) run.spawn("m");
+                    return usual();
+                  }};
+  scripts["m"] = {.steps = 2, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                    if (began) return Say::retry("later");
+                    static_cast<void>(run.ctx.signal("go"));
+                    run.ctx.offload([&] {
+                      if (std::exchange(began, true)) return;
+                      machine.say_go({root.value + 1});
+                      engine.run();  // it gives up
+                      engine.executor().operate().order(root, RepairVerb::kBypass, kNote,
+                                                        [](const Status&) {});
+                      engine.run();
+                    });
+                    return Say::wait();
+                  }};
+  scripts["m"].locks = LockSet().table("shop", "t", LockMode::kExclusive).scope(LockScope::kVisit);
+  machine.open(1);
+  engine.executor().async().submit(
+      Job(engine.world, "r"), {},
+      [&](const Result<Submitted>& submitted) { root = submitted->id; });
+  engine.run();
+  engine.run();
+  CHECK(engine.executor().inspect().live_procedures() == 0);
+  CHECK(engine.result(root).bypassed);
+}
+
+// A tree of which one member gave up is bypassed: by the offloaded work of a member, or at the n-th
+// pause of what is done when a part of it fails. How often it paused.
+int bypass_beside_a_failure(std::optional<int> at_pause) {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  ProcedureId root;
+  std::optional<Status> answer;
+  std::size_t undone = 0;  // when the order was answered
+  const auto bypass = [&] {
+    engine.executor().operate().order(root, RepairVerb::kBypass, kNote, [&](const Status& status) {
+      answer = status;
+      undone = engine.world.journal.count("undo works.1");
+    });
+  };
+  scripts["r"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) {
+                      run.spawn("gives up");
+                      run.ctx.spawn(Job(run.world, "d"), kReported());
+                    }
+                    return usual();
+                  }};
+  scripts["gives up"] = {
+      .steps = 1, .run = [](JobRun&) -> std::optional<Outcome> { return Say::retry("later"); }};
+  scripts["d"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) {
+                      run.spawn("fails");
+                      run.spawn("works");
+                      spawn_many(run);
+                    }
+                    return usual();
+                  }};
+  scripts["fails"] = {.steps = 1,
+                      .run = [](JobRun& run) { return when_told(run, Say::fail("no")); }};
+  scripts["works"] = {.steps = 2, .run = [&](JobRun& run) -> std::optional<Outcome> {
+                        if (run.step == 1 || at_pause) return usual();
+                        const auto* const ended = run.ctx.offload([&] {
+                          machine.say_go({root.value + 3});
+                          engine.run();
+                          bypass();
+                          engine.run();
+                        });
+                        return ended == nullptr ? std::optional(Say::wait()) : usual();
+                      }};
+  scripts["k"] = {.steps = 1};
+  machine.open(1);
+  engine.executor().async().submit(
+      Job(engine.world, "r"), {},
+      [&](const Result<Submitted>& submitted) { root = submitted->id; });
+  engine.run();
+  engine.run();
+  int pauses = 0;
+  if (at_pause) {
+    machine.say_go({root.value + 3});
+    SectionLooks::at_each_pause(engine.executor(), [&] {
+      if (pauses++ == *at_pause) bypass();
+    });
+    engine.run();
+    SectionLooks::at_each_pause(engine.executor(), {});
+    if (!answer) bypass();
+    engine.run();
+  }
+  REQUIRE(answer.has_value());
+  CHECK(answer->to_string() == "OK");
+  CHECK(engine.world.journal.count("undo works.1") == undone);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
+  CHECK(engine.result(root).bypassed);
+  return pauses;
+}
+
+TEST_CASE("a tree that gave up is bypassed at once beside the failure of a part of it") {
+  bypass_beside_a_failure(std::nullopt);
+  const int pauses = bypass_beside_a_failure(INT_MAX);
+  REQUIRE(pauses > 3);
+  for (int at = 0; at < pauses; ++at) {
+    INFO("at pause " << at);
+    bypass_beside_a_failure(at);
+  }
+}
+
+TEST_CASE("a small tree that fails beside a large one is undone between sections of that") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["large"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                        run.spawn("fails");
+                        spawn_many(run);
+                        return usual();
+                      }};
+  scripts["small"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                        if (run.step == 1) run.spawn("fails");
+                        return usual();
+                      }};
+  scripts["fails"] = {.steps = 1,
+                      .run = [](JobRun& run) { return when_told(run, Say::fail("no")); }};
+  scripts["k"] = {.steps = 1};
+  machine.open();
+  const ProcedureId large = engine.submit("large");
+  engine.run();
+  const ProcedureId small = engine.submit("small");
+  engine.run();
+  machine.say_go({large.value + 1});
+  machine.say_go({small.value + 1});
+  int pauses = 0;
+  int until_planned = 0;
+  SectionLooks::at_each_pause(engine.executor(), [&] {
+    ++pauses;
+    const auto info = engine.executor().inspect().describe(small);
+    if (info.ok() && info->state != ProcedureState::kFailed) ++until_planned;
+  });
+  engine.run();
+  SectionLooks::at_each_pause(engine.executor(), {});
+  CHECK(engine.result(large).state == ProcedureState::kRolledBack);
+  CHECK(engine.result(small).state == ProcedureState::kRolledBack);
+  INFO(until_planned << " of " << pauses << " pauses");
+  CHECK(pauses > 6);
+  CHECK(until_planned <= 2);
+}
+
+TEST_CASE("nothing has failed in a large tree that ends because its last step is skipped") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 5, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) {
+                      spawn_many(run);
+                      run.ctx.spawn(Job(run.world, "d"), kReported());
+                    }
+                    return run.step == 5 ? std::optional(Say::fail("no")) : usual();
+                  }};
+  scripts["d"] = {.steps = 1};
+  scripts["k"] = {.steps = 1};
+  machine.open();
+  const ProcedureId root = engine.submit<CommittingJob>("r");
+  engine.run();
+  REQUIRE(engine.describe(root).parked);
+
+  int pauses = 0;
+  SectionLooks::at_each_pause(engine.executor(), [&] {
+    ++pauses;
+    CHECK(StateAudit::of(engine.executor()) == std::vector<std::string>());
+  });
+  CHECK(engine.executor().operate().skip_step(root, kNote).ok());
+  engine.run();
+  SectionLooks::at_each_pause(engine.executor(), {});
+  CHECK(pauses > 0);
+  CHECK(engine.result(root).status.ok());
+}
+
+TEST_CASE("an abort and an order that ends the same large tree end it once") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) {
+                      run.spawn("m");
+                      spawn_many(run);
+                    }
+                    return usual();
+                  }};
+  scripts["m"] = {.steps = 1,
+                  .run = [](JobRun&) -> std::optional<Outcome> { return Say::retry("later"); }};
+  scripts["k"] = {.steps = 1, .run = [](JobRun& run) { return when_told(run, Say::done()); }};
+  machine.open(1);
+  const ProcedureId root = engine.submit("r");
+  engine.run();
+  engine.executor().async().abort(root, {.reason = "x"}, [](const Status&) {});
+  engine.executor().operate().order(root, RepairVerb::kBypass, kNote, [](const Status&) {});
+  engine.run();
+  CHECK(engine.executor().inspect().live_procedures() == 0);
+  CHECK_FALSE(engine.result(root).status.ok());
+}
+
+TEST_CASE("an abort is put off, not refused, while what could not be undone leaves the tree") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) run.ctx.spawn(Job(run.world, "d"), kReported());
+                    if (run.step == 2) return when_told(run, Say::done());
+                    return usual();
+                  }};
+  scripts["d"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 2) return Say::fail("no");
+                    for (int i = 0; i < kMany; ++i) run.ctx.spawn(CommittingJob(run.world, "k"));
+                    return usual();
+                  }};
+  scripts["k"] = {.steps = 4};
+  machine.open();
+  const ProcedureId root = engine.submit("r");
+  engine.run();
+  const ProcedureId parked{root.value + 1};
+  REQUIRE(engine.describe(parked).parked);
+  CHECK(engine.executor().abort(root).code() == StatusCode::kFailedPrecondition);
+
+  std::vector<StatusCode> answers;
+  SectionLooks::at_each_pause(engine.executor(), [&] {
+    engine.executor().async().abort(
+        root, {}, [&](const Status& status) { answers.push_back(status.code()); });
+  });
+  engine.executor().operate().order(parked, RepairVerb::kBypass, kNote, [](const Status&) {});
+  engine.run();
+  SectionLooks::at_each_pause(engine.executor(), {});
+  REQUIRE_FALSE(answers.empty());
+  for (const StatusCode code : answers) CHECK(code == StatusCode::kUnavailable);
+  CHECK(engine.executor().inspect().live_procedures() == 2);  // its parent still sees how it ended
+  CHECK(engine.executor().abort(root).ok());
+  engine.run();
+  CHECK(engine.result(root).state == ProcedureState::kRolledBack);
+}
+
+TEST_CASE("an abort is put off, not refused, while a part fails in which somebody commits") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) run.ctx.spawn(Job(run.world, "h"), kReported());
+                    return usual();
+                  }};
+  scripts["h"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    run.spawn("fails");
+                    spawn_many(run);
+                    run.ctx.spawn(CommittingJob(run.world, "commits"));
+                    return usual();
+                  }};
+  scripts["fails"] = {.steps = 1,
+                      .run = [](JobRun& run) { return when_told(run, Say::fail("no")); }};
+  scripts["k"] = {.steps = 1};
+  scripts["commits"] = {.steps = 5, .run = [](JobRun& run) -> std::optional<Outcome> {
+                          return run.step == 3 ? std::optional(Say::wait_for(std::chrono::hours(1)))
+                                               : usual();
+                        }};
+  machine.open();
+  const ProcedureId root = engine.submit("r");
+  engine.run();
+  CHECK(engine.executor().abort(root).code() == StatusCode::kFailedPrecondition);
+
+  std::vector<StatusCode> answers;
+  SectionLooks::at_each_pause(engine.executor(), [&] {
+    if (!answers.empty() && answers.back() == StatusCode::kOk) return;
+    engine.executor().async().abort(
+        root, {}, [&](const Status& status) { answers.push_back(status.code()); });
+  });
+  machine.say_go({root.value + 2});
+  engine.run();
+  SectionLooks::at_each_pause(engine.executor(), {});
+  CHECK(std::count(answers.begin(), answers.end(), StatusCode::kUnavailable) > 0);
+  CHECK(std::count(answers.begin(), answers.end(), StatusCode::kFailedPrecondition) == 0);
+  CHECK(engine.executor().inspect().live_procedures() == 0);
+}
+
+TEST_CASE("an undo that ends while a wider domain is being stopped begins no other one") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) {
+                      run.ctx.spawn(Job(run.world, "i"), kReported());
+                      run.ctx.spawn(FreeJob(run.world, "x"));
+                    }
+                    return usual();
+                  }};
+  scripts["i"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 2) return when_told(run, Say::fail("no"));
+                    run.spawn("m");
+                    spawn_many(run);
+                    run.ctx.spawn(Job(run.world, "j"), kReported());
+                    return usual();
+                  }};
+  scripts["k"] = {.steps = 1};
+  scripts["j"] = {.steps = 1};
+  scripts["m"] = {.steps = 1};
+  scripts["x"] = {.steps = 1,
+                  .run = [](JobRun& run) { return when_told(run, Say::fail("x")); },
+                  .priority = Priority::kHigh};
+  machine.open();
+  const ProcedureId root = engine.submit("r");
+  engine.run();
+  machine.say_go({root.value + 1});
+  for (int i = 0; i < 50 && engine.world.journal.count("undo i.2") == 0; ++i) {
+    engine.executor().run_until_idle(1);
+  }
+  machine.say_go({root.value + 2});
+  engine.store().pump();
+  engine.run();
+  CHECK(engine.executor().inspect().live_procedures() == 0);
+  CHECK(engine.world.journal.count("undo m.1") == 1);
+  CHECK(engine.world.journal.count("undo r.1") == 1);
+}
+
+TEST_CASE("an order to go on in a domain goes by what a wider one has come to meanwhile") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) {
+                      run.ctx.spawn(FreeJob(run.world, "x"));
+                      spawn_many(run);
+                      run.ctx.spawn(CommittingJob(run.world, "d"), kReported());
+                    }
+                    return usual();
+                  }};
+  scripts["d"] = {.steps = 4, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 4) return Say::fail("no");
+                    return usual();
+                  }};
+  scripts["k"] = {.steps = 1, .run = [](JobRun& run) { return when_told(run, Say::done()); }};
+  scripts["x"] = {.steps = 1, .run = [](JobRun& run) { return when_told(run, Say::fail("x")); }};
+  machine.open();
+  const ProcedureId root = engine.submit("r");
+  engine.run();
+  machine.say_go({root.value + 1});
+  engine.store().pump();
+  machine.before_batch = [&] {
+    engine.executor().operate().order({root.value + 2 + kMany}, RepairVerb::kRetryNow, kNote,
+                                      [](const Status&) {});
+  };
+  engine.run();
+  CHECK(engine.describe(root).parked);  // its child is beyond its point of no return
+}
+
+}  // namespace pv2::testing::between_sections_test

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Listings: pages in order of id, filters, fields from the published image, histories; and that
+// they show nothing that is not durable. (Row 126; section 7 of the design.)
+
+#include <atomic>
+#include <thread>
+
+#include "core/live_table.h"
+#include "model/execution.h"
+#include "support/engine_world.h"
+
+namespace pv2::testing::listing_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+const auto kOrders = LockSet().table("shop", "orders", LockMode::kExclusive);
+
+JobScript asks_in(std::uint32_t step, LockSet locks = {}) {
+  return {.run = [step](JobRun& run) -> std::optional<Outcome> {
+            if (run.step != step) return std::nullopt;
+            run.note = "asked";
+            const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+            return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
+          },
+          .locks = std::move(locks)};
+}
+
+std::vector<std::uint64_t> ids(const ProcedurePage& page) {
+  std::vector<std::uint64_t> values;
+  for (const ProcedureInfo& info : page.procedures) values.push_back(info.id.value);
+  return values;
+}
+
+using Values = std::vector<std::uint64_t>;
+
+// A procedure whose fields() throws when it shows a certain name.
+class Touchy final : public Procedure {
+ public:
+  static constexpr std::string_view kType = "test.Touchy";
+  explicit Touchy(bool* throws, std::string name = {}) : throws_(throws), name_(std::move(name)) {}
+  explicit Touchy(bool& throws) : throws_(&throws) {}
+  void fields(auto& f) {
+    if (*throws_) throw std::runtime_error("not for your eyes");
+    f.arg(1, "name", name_);
+  }
+  Outcome execute(StepContext&) override { return wait_for(std::chrono::hours(1)); }
+
+ private:
+  bool* throws_;
+  std::string name_;
+};
+
+}  // namespace
+
+TEST_CASE("what has only its first record was changed when that was made") {
+  EngineWorld engine;
+  engine.world.scripts["parent"] = {.children = {"child"}};
+  engine.world.scripts["child"] = asks_in(1);
+  engine.world.scripts["later"] = {.steps = 1};
+  engine.open();
+  engine.clock->advance(3s);
+  const ProcedureId parent = engine.submit("parent");
+  const ProcedureId later = engine.submit("later", {.delay = 1h});
+  CHECK(engine.describe(parent).updated == engine.describe(parent).submitted);
+  CHECK(engine.describe(later).updated == engine.describe(later).submitted);
+  engine.clock->advance(4s);
+  engine.run();
+
+  const auto children = engine.executor().inspect().list({.root = parent, .is_root = false});
+  REQUIRE(children.procedures.size() == 1);
+  CHECK(children.procedures[0].updated == engine.clock->wall_now());
+  const std::vector<std::string> before = in_words(engine.executor().inspect().list());
+  engine.crash_and_open();
+  CHECK(in_words(engine.executor().inspect().list()) == before);
+}
+
+TEST_CASE("who had to wait for his locks was changed when he was given them") {
+  EngineWorld engine;
+  engine.world.scripts["holder"] = asks_in(1, kOrders);
+  engine.world.scripts["waiter"] = asks_in(1, kOrders);
+  engine.open();
+  engine.submit("holder");
+  const ProcedureId waiter = engine.submit("waiter");
+  engine.run();
+  engine.clock->advance(5s);
+  engine.world.answer_one("go");
+  engine.run();
+  CHECK(engine.describe(waiter).holds_locks);
+  CHECK(engine.describe(waiter).updated == engine.clock->wall_now());
+  const std::vector<std::string> before = in_words(engine.executor().inspect().list());
+  engine.crash_and_open();
+  CHECK(in_words(engine.executor().inspect().list()) == before);
+}
+
+TEST_CASE("who runs and waits again, and writes nothing, was not changed") {
+  EngineWorld engine;
+  engine.world.scripts["asks twice"] = {
+      .steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+        run.world.journal.note("run");
+        const auto* one = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+        const auto* two = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
+        return one == nullptr || two == nullptr ? std::optional(Say::wait()) : std::nullopt;
+      }};
+  engine.open();
+  const ProcedureId id = engine.submit("asks twice");
+  engine.run();
+  engine.clock->advance(5s);
+  engine.world.answer_one("one");
+  engine.run();
+  CHECK(engine.world.journal.count("run") == 2);
+  CHECK(engine.describe(id).updated == engine.describe(id).submitted);
+}
+
+TEST_CASE("a page of none is empty") {
+  EngineWorld engine;
+  engine.world.scripts["asks"] = asks_in(1);
+  engine.open();
+  const ProcedureId first = engine.submit("asks");
+  engine.submit("asks");
+  engine.run();
+  CHECK(engine.executor().inspect().list({}, {}, 0).procedures.empty());
+  const ProcedurePage page = engine.executor().inspect().list({}, first, 0);
+  CHECK(page.procedures.empty());
+  CHECK(page.next == first);
+}
+
+TEST_CASE("pages are in order of id, end where nothing is left, and miss nothing that stays") {
+  EngineWorld engine;
+  engine.world.scripts["asks"] = asks_in(1);
+  engine.world.scripts["quick"] = {.steps = 1};
+  engine.open();
+  Values all;
+  for (int i = 0; i < 7; ++i) {
+    all.push_back(engine.submit("asks").value);
+    engine.submit("quick");
+  }
+  engine.run();
+
+  const ProcedurePage first = engine.executor().inspect().list({}, {}, 3);
+  CHECK(ids(first) == Values(all.begin(), all.begin() + 3));
+  CHECK(first.next.value == all[2]);
+  engine.submit("asks");  // behind everything
+  Values paged = ids(first);
+  ProcedureId next = first.next;
+  while (next) {
+    const ProcedurePage page = engine.executor().inspect().list({}, next, 3);
+    for (const std::uint64_t id : ids(page)) paged.push_back(id);
+    next = page.next;
+  }
+  CHECK(Values(paged.begin(), paged.begin() + 7) == all);
+  CHECK(paged.size() == 8);
+  CHECK(engine.executor().inspect().list({}, {1'000'000}, 3).procedures.empty());
+  CHECK(engine.executor().inspect().list().size() == 8);
+}
+
+TEST_CASE("each filter keeps what it names, and all of them together") {
+  EngineWorld engine;
+  engine.world.scripts["parent"] = {.children = {"asks"}};
+  engine.world.scripts["asks"] = asks_in(1);
+  engine.world.scripts["locks"] = asks_in(1, kOrders);
+  engine.world.scripts["waits"] = {.locks = kOrders};
+  engine.world.scripts["times"] = {.run = [](JobRun&) { return Say::wait_for(24h); }};
+  engine.world.scripts["stuck"] = {.steps = 2,
+                                   .run = [](JobRun& run) -> std::optional<Outcome> {
+                                     if (run.step == 2) return Say::fail("no");
+                                     return std::nullopt;
+                                   },
+                                   .undo = [](JobRun&) { return Say::fail("cannot"); }};
+  engine.open();
+  const std::uint64_t parent = engine.submit("parent", {.owner = "alice"}).value;
+  engine.run();
+  engine.advance(1h);
+  const std::uint64_t locks = engine.submit("locks", {.owner = "bob"}).value;
+  engine.run();
+  const std::uint64_t waits = engine.submit("waits", {.owner = "bob"}).value;
+  const std::uint64_t final = engine.submit<FinalJob>("times").value;
+  const std::uint64_t stuck = engine.submit("stuck").value;
+  engine.run();
+  const std::uint64_t child = parent + 1;
+  const auto& executor = engine.executor();
+
+  CHECK(ids(executor.inspect().list({.state = ProcedureState::kWaiting})) == Values{parent});
+  CHECK(ids(executor.inspect().list({.type = "test.FinalJob"})) == Values{final});
+  CHECK(ids(executor.inspect().list({.owner = "bob"})) == Values{locks, waits});
+  CHECK(ids(executor.inspect().list({.root = {parent}})) == Values{parent, child});
+  CHECK(ids(executor.inspect().list({.is_root = false})) == Values{child});
+  CHECK(
+      ids(executor.inspect().list({.entity = ResourceKey{ResourceClass::kTable, "shop:orders"}})) ==
+      Values{locks, waits});
+  CHECK(ids(executor.inspect().list({.older_than = 1h})) == Values{parent, child});
+  CHECK(ids(executor.inspect().list({.older_than = 1h + 1us})).empty());
+  CHECK(ids(executor.inspect().list({.parked = true})) == Values{stuck});
+  CHECK(ids(executor.inspect().list({.quarantined = true})).empty());
+  CHECK(ids(executor.inspect().list(
+            {.owner = "bob", .entity = ResourceKey{ResourceClass::kTable, "shop:orders"}}, {locks},
+            1)) == Values{waits});
+}
+
+TEST_CASE("fields are shown as the last record has them, and one that throws harms nobody") {
+  EngineWorld engine;
+  bool throws = false;
+  engine.world.scripts["asks"] = asks_in(2);
+  auto options = engine.options();
+  options.registry.add<Touchy>(throws);
+  engine.open(std::move(options));
+  const ProcedureId job = engine.submit("asks");
+  const auto touchy = engine.executor().submit(Touchy(&throws, "shy"));
+  REQUIRE(touchy.ok());
+  CHECK(engine.describe(job).fields.find("\"asks\"") != std::string::npos);
+  CHECK(engine.describe(job).fields.find("asked") == std::string::npos);
+  engine.run();
+  CHECK(engine.describe(job).fields.find("asked") != std::string::npos);
+  CHECK(engine.describe(touchy->id).fields.find("shy") != std::string::npos);
+
+  throws = true;
+  const ProcedurePage page = engine.executor().inspect().list({.with_fields = true});
+  REQUIRE(page.procedures.size() == 2);
+  CHECK(page.procedures[0].fields.find("asked") != std::string::npos);
+  CHECK(page.procedures[1].fields.empty());
+  CHECK_THAT(page.procedures[1].fields_error.to_string(), ContainsSubstring("not for your eyes"));
+  CHECK(engine.executor().inspect().list({}).procedures[0].fields.empty());
+  throws = false;
+}
+
+TEST_CASE("a submission is listed when it is durable, not before") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1};
+  engine.open();
+  engine.faults().hold_commit(engine.faults().commits() + 1);
+  engine.executor().async().submit(Job(engine.world, "a"), {}, [](const Result<Submitted>&) {});
+  engine.run();
+  CHECK(engine.executor().inspect().list().empty());
+  CHECK(engine.executor().inspect().describe({1}).status().code() == StatusCode::kNotFound);
+  engine.faults().release();
+  engine.executor().run_until_idle(0);
+  engine.run();
+  CHECK(engine.result({1}).status.ok());
+}
+
+TEST_CASE("a history is there while the record is, also after the end") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 3};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  CHECK(engine.executor().inspect().history(id)->empty());
+  engine.run();
+  const auto history = engine.executor().inspect().history(id);
+  REQUIRE(history.ok());
+  REQUIRE(history->size() == 3);
+  CHECK((*history)[0].step == 1);
+  CHECK((*history)[2].outcome == Outcome::Kind::kDone);
+  CHECK(engine.executor().inspect().history({99}).status().code() == StatusCode::kNotFound);
+
+  engine.executor().async().acknowledge(id, [](const Status&) {});
+  engine.run();
+  CHECK(engine.executor().inspect().history(id).status().code() == StatusCode::kExpired);
+}
+
+TEST_CASE("the live table visits in order of id, whatever was removed") {
+  LiveTable table;
+  const auto visit = [&](std::uint64_t after, std::size_t most) {
+    std::pair<std::size_t, ProcedureId> seen;
+    seen.second = table.visit_after(ProcedureId{after}, most, [&](const Execution&) {
+      ++seen.first;
+      return true;
+    });
+    return seen;
+  };
+  CHECK(visit(0, 100) == std::pair<std::size_t, ProcedureId>{0, {}});
+  auto execution = std::make_unique<Execution>();
+  for (std::uint64_t id = 1; id <= 5000; ++id) table.emplace({id}, execution.get());
+  table.emplace({5'000'000'000}, execution.get());
+  for (std::uint64_t id = 1; id <= 5000; ++id) {
+    if (id % 100 != 0) table.erase({id});
+  }
+  table.erase({77});  // was erased before
+  CHECK(table.size() == 51);
+  CHECK(visit(0, 100) == std::pair<std::size_t, ProcedureId>{1, {100}});
+  CHECK(visit(100, SIZE_MAX) == std::pair<std::size_t, ProcedureId>{50, {}});
+  CHECK(visit(5000, 1'000'000) == std::pair<std::size_t, ProcedureId>{1, {}});
+  for (std::uint64_t id = 100; id <= 5000; id += 100) table.erase({id});
+  table.emplace({3}, execution.get());
+  CHECK(visit(0, 1000).first == 1);
+  CHECK(visit(3, SIZE_MAX).first == 1);
+}
+
+TEST_CASE("listings from everywhere while everything moves are sound") {
+  EngineWorld engine;
+  engine.world.scripts["parent"] = {.children = {"child", "child"}, .locks = kOrders};
+  engine.world.scripts["child"] = {.steps = 2};
+  ExecutorOptions options = engine.options();
+  options.workers = 2;
+  options.store = memory(engine.disk, {.mode = MemoryStoreOptions::Mode::kThread});
+  options.clock = nullptr;
+  options.log = {};
+  const auto executor = *ProcedureExecutor::open(std::move(options));
+  executor->start();
+  std::atomic<bool> stop = false;
+  bool sorted = true;
+  std::thread lister([&] {
+    while (!stop) {
+      std::uint64_t last = 0;
+      ProcedureId next;
+      do {
+        const ProcedurePage page = executor->inspect().list({.with_fields = true}, next, 5);
+        for (const ProcedureInfo& info : page.procedures) {
+          sorted = sorted && info.id.value > last && info.fields_error.ok();
+          last = info.id.value;
+          (void)executor->inspect().history(info.id);
+        }
+        next = page.next;
+      } while (next);
+      (void)executor->inspect().running();
+    }
+  });
+  std::vector<ProcedureId> submitted;
+  for (int i = 0; i < 60; ++i) {
+    submitted.push_back(executor->submit(Job(engine.world, "parent"))->id);
+  }
+  for (const ProcedureId id : submitted) CHECK(executor->wait(id).ok());
+  stop = true;
+  lister.join();
+  CHECK(sorted);
+}
+
+TEST_CASE("a listing shows a procedure while it runs, and its result afterwards") {
+  EngineWorld engine;  // row 126
+  engine.world.scripts["a"] = {.steps = 2};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.executor().run_until_idle(1);
+  REQUIRE(engine.executor().inspect().list().size() == 1);
+  CHECK(engine.executor().inspect().list()[0].id == id);
+  CHECK(engine.executor().inspect().list()[0].step_name == "TWO");
+  engine.run();
+  CHECK(engine.executor().inspect().list().empty());
+  CHECK(engine.result(id).state == ProcedureState::kSuccess);
+}
+
+}  // namespace pv2::testing::listing_test
