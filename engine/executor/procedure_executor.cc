@@ -73,9 +73,8 @@ Status what_still_runs(const EngineCore& core) {
                     "it stops as soon as that is over, and stop() may be called again");
 }
 
-}  // namespace
-
-Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptions options) {
+// Why open() refuses these options, or OK.
+Status check_options(const ExecutorOptions& options) {
   if (!options.store) {
     return Status(StatusCode::kInvalidArgument,
                   "ExecutorOptions.store is missing; pv2::leveldb(path) or pv2::noop() makes one");
@@ -109,6 +108,28 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
                       std::to_string(options.workers) +
                       " workers; at least one has to be left for other work");
   }
+  return Status();
+}
+
+// Ids are issued only below a durable bound; this also proves that the store can be written, before
+// anything goes on.
+Status write_first_bound(EngineCore& core, Publisher& publisher) {
+  const auto latch = std::make_shared<Latch<Status>>();
+  Effects bound;
+  {
+    StateLock lock(core);
+    core.write_watermark(core.state.next_id + kIdBlock,
+                         {[latch](const Status& written) { latch->set(written); }, ReplyOn::kHere},
+                         bound);
+  }
+  publisher.perform(bound);
+  return await(core, *latch);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptions options) {
+  if (Status refused = check_options(options); !refused.ok()) return refused;
   auto engine = std::make_unique<Engine>(std::move(options));
   if (Status status = engine->core.pool->started(); !status.ok()) return status;
   if (Status status = engine->core.store.recover_lease(engine->publisher); !status.ok())
@@ -118,19 +139,8 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
   std::unique_ptr<ProcedureExecutor> executor(new ProcedureExecutor(std::move(engine)));
   if (!status.ok()) return status;
   if (Status made = executor->engine_->make_threads(); !made.ok()) return made;
-  // Ids are issued only below a durable bound; this also proves that the store can be written,
-  // before anything goes on.
-  const auto latch = std::make_shared<Latch<Status>>();
   EngineCore& core = executor->engine_->core;
-  Effects bound;
-  {
-    StateLock lock(core);
-    core.write_watermark(core.state.next_id + kIdBlock,
-                         {[latch](const Status& written) { latch->set(written); }, ReplyOn::kHere},
-                         bound);
-  }
-  executor->engine_->publisher.perform(bound);
-  const Status written = await(core, *latch);
+  const Status written = write_first_bound(core, executor->engine_->publisher);
   // Also when it failed: the store gives back, and so frees, what recovery wants to commit.
   executor->engine_->publisher.perform(effects);
   if (!written.ok()) return written;

@@ -144,8 +144,9 @@ Status take_lists(const StateFields& fields, CommitSequence own, Record& record)
 
 Status take_failure(const StateFields& fields, Record& record) {
   auto failure = fields.failure.decode();
-  if (failure.ok()) record.failure = *std::move(failure);
-  return failure.status();
+  if (!failure.ok()) return failure.status();
+  record.failure = *std::move(failure);
+  return Status();
 }
 
 Status take_state(const StateFields& fields, Record& record) {
