@@ -29,7 +29,6 @@ namespace pv2 {
 class ProcedureExecutor;
 struct EngineCore;
 
-
 /// One persisted field, in words. An empty value: the procedure does not have it.
 struct PersistedField {
   std::string_view name;

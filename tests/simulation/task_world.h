@@ -6,10 +6,10 @@
 
 #pragma once
 
+#include <pv2/base/random.h>
 #include <pv2/engine/async_executor.h>
 #include <pv2/engine/inspection.h>
 #include <pv2/engine/operator_console.h>
-#include <pv2/base/random.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/step_context.h>
 
