@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Durations are 64 bits and a policy may name any of them, so every product is made without
-// overflow.
+// Durations are 64 bits and a policy may name any of them, so no product here may overflow.
 
 #include "steps/backoff.h"
 

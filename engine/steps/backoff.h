@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Backoff: how long a step waits before it is tried again, and which failures the host hears of. It
-// knows numbers only: no procedure, no clock.
+// Backoff: how long a step waits before its next attempt, and which failures are reported to the
+// host. These functions know numbers only: no procedure, no clock.
 
 #pragma once
 
@@ -19,7 +19,7 @@ namespace pv2 {
                                      Random& random);
 
 /// Whether the host is told when this attempt fails: the 10th, 20th, 40th, 80th and so on. A
-/// passing fault has usually ended before the 10th; a lasting one is told ever more rarely.
+/// passing fault has usually ended before the 10th; a lasting one is reported ever more rarely.
 [[nodiscard]] bool is_told_of(std::uint32_t attempt) noexcept;
 
 }  // namespace pv2

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A piece is left by one thread: the one that runs it, or the one that finds it cancelled. That
-// thread destroys the callable, outside every lock, and then says that the piece has ended.
+// One thread ends a piece of work: the thread that runs it, or the thread that finds it cancelled.
+// That thread destroys the callable, outside every lock, and then reports that the piece has ended.
 
 #include "steps/offloads.h"
 
@@ -20,13 +20,13 @@
 namespace pv2 {
 namespace {
 
-// Whether its procedure gives something back with this record, for good.
+// Whether the procedure would leave with this record: it succeeds, or one of its undos ends.
 bool leaves(const StepCommit& commit) {
   if (!commit.needs_record || commit.kind == StepCommit::Kind::kGrant) return false;
   return commit.next.state == ProcedureState::kSuccess || commit.next.undo == UndoChange::kPop;
 }
 
-// The time for which a result is kept begins when its end is recorded, not when its step answered.
+// The retention of a result begins when the end is recorded, not when the step answered.
 void date_held_back(const EngineCore& core, StepCommit& commit) {
   if (commit.next.ended_age == Progress::kNotDated) return;
   const Execution& execution = *commit.execution;
@@ -46,7 +46,7 @@ bool Offloads::may_start(Execution& execution, const PlaceOfWork& place) {
 
 Status Offloads::start(Execution& execution, const PlaceOfWork& place,
                        std::unique_ptr<internal::OffloadedWork> work) {
-  // Shared by its procedure, by the pool, and by the thread that tells it to stop: each of them may
+  // Shared by the procedure, the pool, and the thread that tells the work to stop: any of them may
   // be the last to use it.
   std::shared_ptr<PieceOfWork> piece = make_piece(execution, place, std::move(work));
   if (Status added = add(execution, piece); !added.ok()) return added;
@@ -131,7 +131,7 @@ void Offloads::tell_later() {
   core_.pool->post([this] { tell(); });
 }
 
-// It calls code of the host: stop callbacks, and the destructors of callables that never ran.
+// Calls code of the host: stop callbacks, and the destructors of callables that never ran.
 void Offloads::tell() {
   std::vector<std::shared_ptr<PieceOfWork>> told;
   {
@@ -182,14 +182,15 @@ void Offloads::ended(PieceOfWork& piece) {
     }
     if (outstanding.pieces.empty()) released = last_ended(*execution, effects);
   }
-  if (released) {  // its procedure stays in flight, so nobody else touches it
+  if (released) {  // the procedure stays in flight, so no other thread touches it
     date_held_back(core_, *released);
     effects.commits.push_back(*released.release());
   }
   publisher_.perform(effects);
 }
 
-// What waited for the last piece of work goes on. Returns the record that was held back for it.
+// The last piece of work has ended: resumes what waited for it. Returns the record that was held
+// back until then.
 std::unique_ptr<StepCommit> Offloads::last_ended(Execution& execution, Effects& effects) {
   work_ends(execution, effects);
   std::unique_ptr<StepCommit> released = std::move(execution.work->held_back);

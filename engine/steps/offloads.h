@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Offloads: starts offloaded work, runs it on the pool, tells it to stop, and holds back the record
-// after which its procedure would leave (its success, the end of an undo): that record goes to the
-// store when the work has ended. What else waits for the work is in members_at_work.h.
+// Offloads: starts offloaded work, runs it on the pool, and tells it to stop. A record with which a
+// procedure would leave (its success, the end of an undo) is held back until the procedure has no
+// work outstanding. members_at_work.h says what else waits for the work.
 //
 // Work is outstanding from offload() until the callable has returned and was destroyed.
 
@@ -26,19 +26,18 @@ class Offloads {
 
   /// Whether work for this place may start now. If not, the step is woken when it may.
   bool may_start(Execution& execution, const PlaceOfWork& place) PV2_EXCLUDES(core_.state_mutex);
-  /// Gives a piece of work to the pool. kResourceExhausted: the procedure has too many. Called by
-  /// the worker that has the procedure in flight.
+  /// Gives a piece of work to the pool. kResourceExhausted: the procedure has too many pieces
+  /// outstanding. Called by the worker that has the procedure in flight.
   Status start(Execution& execution, const PlaceOfWork& place,
                std::unique_ptr<internal::OffloadedWork> work) PV2_EXCLUDES(core_.state_mutex);
-  /// Takes the record of a run, and keeps it until the work has ended, if its procedure would leave
-  /// with it while work is outstanding.
+  /// If the procedure would leave with this record while it has work outstanding, takes the record
+  /// and keeps it until the work has ended.
   void hold_back(std::unique_ptr<StepCommit>& commit) PV2_EXCLUDES(core_.state_mutex);
-  /// Nobody takes the values any more of the work that this visit has outstanding: that work is
-  /// told to stop.
+  /// Tells the outstanding work of this visit to stop, because no step takes its values any more.
   void stop(Execution& execution, const PlaceOfWork& visit) PV2_EXCLUDES(core_.state_mutex);
-  /// Has the pool tell the work that is noted in EngineState::work_to_stop.
+  /// Lets the pool tell the work listed in EngineState::work_to_stop to stop.
   void tell_later() PV2_EXCLUDES(core_.state_mutex);
-  /// The executor stops: tells the work that runs, and the work that will run.
+  /// The executor stops: tells the running work, and all work that begins later, to stop.
   void stop_all() PV2_EXCLUDES(running_mutex_);
 
   /// The work that runs now, in the order in which it began.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A host has a few prefixes, so they are compared one by one. A procedure that runs holds all the
-// locks it asks for. Whether an ancestor holds its locks is in the record of that ancestor.
+// A host has a few prefixes, so they are compared one by one. A running procedure holds all the
+// locks it asks for. For an ancestor, its record says whether it holds its locks.
 
 #include "steps/row_bindings.h"
 

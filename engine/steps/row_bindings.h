@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Row bindings: which lock key guards which rows of the host, and whether a procedure that runs
-// holds that key. What a step is told that may not write a row is in RowChanges.
+// Row bindings: which lock key guards which rows of the host, and whether a running procedure holds
+// that key. RowChanges words the error of a step that may not write a row.
 
 #pragma once
 

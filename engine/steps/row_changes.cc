@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes are checked with every change and not only with the record, because the changes are in
-// memory until then: a step that loops without end has to be stopped early.
+// Sizes are checked at each change, not only when the record is made: the changes are kept in
+// memory until then, and a step that loops without end has to be stopped early.
 
 #include "steps/row_changes.h"
 
@@ -21,7 +21,7 @@ void RowChanges::erase(std::string_view key) {
 }
 
 Result<std::optional<std::string>> RowChanges::get(std::string_view key) const {
-  std::optional<std::optional<std::string>> own;  // what this run itself wrote comes first
+  std::optional<std::optional<std::string>> own;  // the last change that this run made to the row
   rows_.for_each([&](RowOperation operation, Space, std::string_view row, std::string_view value) {
     if (row != key) return;
     own = operation == RowOperation::kDelete ? std::nullopt
@@ -38,7 +38,7 @@ void RowChanges::append_to(RowBatch& batch) const {
       });
 }
 
-// Whether the procedure holds the key that the row is bound to, if it is bound to one.
+// True if the row is bound to no key, or the procedure holds that key exclusively.
 bool RowChanges::may_write(std::string_view row) {
   const RowBinding* const binding = binding_of(frame_.core.options.row_bindings, row);
   if (binding == nullptr) return true;
@@ -54,7 +54,7 @@ bool RowChanges::may_write(std::string_view row) {
   return false;
 }
 
-// Whether the row by itself, and all changes together, fit into one batch of the store.
+// Whether this row, and all changes together, fit into one batch of the store.
 bool RowChanges::fits(std::string_view row, std::string_view value) {
   const StoreLimits limits = frame_.core.store.limits();
   const std::size_t bytes_max = record_bytes_max(limits);
@@ -75,7 +75,7 @@ bool RowChanges::fits(std::string_view row, std::string_view value) {
                   "one batch",
                   frame_.name(), frame_.execution.id.value, rows_.operations() + 1, bytes,
                   frame_.core.store.name(), limits.batch_operations, bytes_max));
-  rows_.clear();  // the step may go on for long
+  rows_.clear();  // frees the memory: the step may run on for long
   return false;
 }
 

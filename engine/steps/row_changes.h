@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowChanges: the host's rows, as far as one run of a step has changed them. They become part of
-// the run's record or are forgotten with it. A change that the step may not make, or that does not
-// fit, is not noted; refused() then says why the step has to fail.
+// RowChanges: the changes that one run of a step makes to the host's rows. They become part of the
+// run's record or are forgotten with it. A change that the step may not make, or that does not fit,
+// is left out; refused() then says why the step has to fail.
 
 #pragma once
 
@@ -31,7 +31,7 @@ class RowChanges {
   [[nodiscard]] std::size_t operations() const noexcept { return rows_.operations(); }
   [[nodiscard]] std::size_t bytes() const noexcept { return rows_.bytes(); }
   void append_to(RowBatch& batch) const;
-  /// Forgets the changes, and not why one was refused.
+  /// Forgets the changes. refused() keeps its answer.
   void clear() noexcept { rows_.clear(); }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// adopt() in its order: everything that can be refused (fields, sizes, room, ids, locks) comes
-// before the first row and before the scheduler hears of a child.
+// The order within adopt(): everything that can be refused (fields, sizes, room, ids, locks) comes
+// before the first row is written and before the scheduler learns of a child.
 
 #include "steps/spawned_children.h"
 
@@ -25,7 +25,8 @@ void SpawnedChildren::spawn(const ProcedureType& type, std::unique_ptr<Procedure
 
 Status SpawnedChildren::adopt() {
   const LockSet& locks = frame_.execution.locks;
-  // Decided once, for all children and for the record, because the work may end meanwhile.
+  // Decided once, for all children and for the record: has_work() may change before the record is
+  // made.
   covered_ = locks.empty() || locks.scope() == LockScope::kOperation || frame_.has_work();
   Status status = make_children();
   if (!status.ok()) return status;
@@ -42,7 +43,7 @@ Status SpawnedChildren::adopt() {
 Status SpawnedChildren::make_children() {
   Execution& parent = frame_.execution;
   std::size_t bytes = 0;  // of the fields of all children
-  // A child that is the only concurrent one has no sibling to be undone at the same time as.
+  // A single concurrent child has no sibling with which it could be undone at the same time.
   const auto concurrent = std::count_if(
       spawned_.begin(), spawned_.end(),
       [](const Spawned& spawned) { return spawned.options.undo_order == UndoOrder::kConcurrent; });
@@ -72,7 +73,7 @@ Status SpawnedChildren::make_children() {
   return Status();
 }
 
-// Counts the children as live from now on, and gives them their ids.
+// Counts the children as live, and gives them their ids.
 Status SpawnedChildren::reserve_ids() {
   EngineCore& core = frame_.core;
   const std::vector<Execution*>& children = frame_.commit.children;
@@ -97,8 +98,8 @@ void SpawnedChildren::insert_children() {
              "children are counted as live before they are inserted");
   Transition first;
   for (Execution* child : frame_.commit.children) {
-    // Locks that the parent gives back with this record cover no child: the children wait in line
-    // for them.
+    // If the parent gives its locks back with this record, they cover no child: the children queue
+    // for their own locks.
     child->record.holds_locks =
         covered_ ? frame_.core.scheduler.admit(*child) : child->locks.empty();
     first.begin(child->record, frame_.now);

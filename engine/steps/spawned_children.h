@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SpawnedChildren: the children that one run of a step spawns. They are kept as objects until the
-// step is done; then adopt() gives them ids, locks and rows in the step's batch. Nobody else sees
-// them before that batch is durable.
+// step is done; then adopt() gives them ids, locks and rows in the step's batch. No other thread
+// sees them before that batch is durable.
 
 #pragma once
 
@@ -14,26 +14,26 @@
 
 namespace pv2 {
 
-/// Owned by the worker that runs the step. adopt() is called once, after the last spawn();
-/// abandon() at any time, also repeatedly.
+/// Owned by the worker that runs the step. adopt() is called once, after the last spawn().
+/// abandon() may be called at any time, also repeatedly.
 class SpawnedChildren {
  public:
   explicit SpawnedChildren(const StepFrame& frame) : frame_(frame) {}
 
   void spawn(const ProcedureType& type, std::unique_ptr<Procedure> object, SpawnOptions options);
-  /// How many objects wait for adopt().
+  /// The number of objects that wait for adopt().
   [[nodiscard]] std::size_t size() const noexcept { return spawned_.size(); }
 
   /// Makes the objects children of the procedure and adds their rows to its batch. Calls user code.
   /// After a failure the caller abandons all of them.
   Status adopt() PV2_EXCLUDES(frame_.core.state_mutex);
-  /// The step does not come to its end: takes back all that spawn() and adopt() did.
+  /// The run does not end its step: takes back all that spawn() and adopt() did.
   void abandon() PV2_EXCLUDES(frame_.core.state_mutex);
 
-  /// After adopt(): whether the locks of the procedure cover its children. Then it keeps them until
-  /// the children have ended.
+  /// After adopt(): whether the locks of the procedure cover its children. If so, the procedure
+  /// keeps the locks until the children have ended.
   [[nodiscard]] bool are_covered() const noexcept { return covered_; }
-  /// Whether adopt() failed because too many others are live: it may succeed when some have ended.
+  /// Whether adopt() failed because too many other procedures are live: it may succeed later.
   [[nodiscard]] bool may_find_room() const noexcept { return may_find_room_; }
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepContext forwards to the run that it belongs to: to its frame (which step runs) and its
-// effects (what takes effect with the record). It takes the state mutex only for what others
-// publish while the step runs: the ends of children, and signals.
+// StepContext forwards to its run: to the frame (which step runs) and to the effects (what takes
+// effect with the record). It takes the state mutex only to read what other threads publish while
+// the step runs: the ends of children, and signals.
 
 #include "pv2/engine/step_context.h"
 
@@ -19,8 +19,8 @@
 namespace pv2 {
 namespace {
 
-// Throws, as a defect of the step. A step that loops without end would otherwise take all memory
-// before its record is found to be too large.
+// Throws, as for any defect of the step. Otherwise a step that loops without end would take all
+// memory before its record is found to be too large.
 void check_count(std::size_t already, std::size_t most, const char* verb, const char* things) {
   if (already < most) return;
   throw std::length_error(fmt::format("a step may {} at most {} {}", verb, most, things));
@@ -38,7 +38,7 @@ std::uint32_t StepContext::step() const noexcept { return run_.frame_.step; }
 std::uint32_t StepContext::attempt() const noexcept { return run_.frame_.execution.record.attempt; }
 bool StepContext::unsure() const noexcept { return run_.frame_.execution.record.unsure; }
 bool StepContext::timed_out() const noexcept {
-  // Neither a back-off nor the time before a start that was put off is a wait of the step.
+  // A back-off and a delayed start also pass a deadline, but they are no wait of the step.
   const Execution& execution = run_.frame_.execution;
   return execution.wait.timed_out && execution.record.last_outcome() == Outcome::Kind::kWait;
 }
@@ -48,9 +48,9 @@ Random& StepContext::random() { return run_.frame_.random; }
 std::string StepContext::effect_key() const {
   const std::string key = "p" + std::to_string(id().value) + ".s" + std::to_string(step());
   if (!run_.frame_.undo) return key + ".v" + std::to_string(run_.frame_.execution.record.visits);
-  // The visits do not change while the procedure is undone. Its turns differ in the place of the
-  // entry in the undo list. A step that was never recorded has the place that it gets when its undo
-  // waits.
+  // The visits do not change while the procedure is undone. The turns differ in the position of
+  // their entry in the undo list. A step that was never recorded has no entry yet; it takes the
+  // position that its entry gets when its undo waits.
   const auto& undo = run_.frame_.execution.record.undo;
   const bool listed = !undo.empty() && undo.back().step == step();
   return key + ".undo" + std::to_string(undo.size() - (listed ? 1 : 0));
@@ -59,11 +59,11 @@ std::string StepContext::effect_key() const {
 std::vector<ChildOutcome> StepContext::children() const {
   const Execution& self = run_.frame_.execution;
   std::vector<ChildOutcome> outcomes;
-  // The children have ended and do not change while their parent runs: so a list of any length may
+  // The children have ended and do not change while their parent runs, so a list of any length may
   // be read in pieces.
   const Execution* child = nullptr;
   for (bool first = true; first || child != nullptr; first = false) {
-    StateLock lock(run_.frame_.core);  // the children were published by other threads
+    StateLock lock(run_.frame_.core);  // other threads published the children
     if (first) child = self.links.last_child;
     for (; child != nullptr && run_.frame_.core.looks.have_room(); child = older_of_spawn(*child)) {
       outcomes.push_back({.id = child->id,

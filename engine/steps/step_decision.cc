@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Read decide() first. The upper half of the file is about steps that go forward, the lower half
-// about their undoing.
+// Read decide() first. The upper half of the file is about forward steps, the lower half about
+// undos.
 
 #include "steps/step_decision.h"
 
@@ -15,7 +15,7 @@
 namespace pv2 {
 namespace {
 
-// How often a step asks for room for its children: a bit more than ten minutes with the defaults.
+// How often a step asks for room for its children: for about nine minutes with the defaults.
 constexpr std::uint32_t kRoomAttempts = 10;
 
 template <class... Parts>
@@ -41,9 +41,9 @@ void StepDecision::decide(Outcome outcome) {
   frame_.undo ? decide_undo(outcome) : decide_forward(outcome);
 }
 
-// Nobody takes the values of work that an attempt has offloaded when the attempt is given up, or
-// when its wait has timed out and the step does not wait on: that work is told to stop. Work of a
-// step that goes on for another reason may be wanted for its effect.
+// Tells the work of an attempt to stop when no step takes its values any more: when the attempt is
+// given up, or when its wait has timed out and the step does not wait again. A step that goes on
+// for another reason may want the effect of its work, which then runs on.
 void StepDecision::stop_work_of_attempt(Outcome::Kind answer) {
   const bool timed_out = frame_.execution.wait.timed_out &&
                          frame_.execution.record.last_outcome() == Outcome::Kind::kWait;
@@ -80,7 +80,7 @@ void StepDecision::decide_forward(Outcome& outcome) {
   }
 }
 
-// A step that waits runs again from its start, so it would spawn or submit again.
+// A step that waits runs again from its start, and would spawn or submit a second time.
 Status StepDecision::why_no_wait() const {
   if (effects_.children.size() != 0) {
     return defect("step {} spawned children but answered wait(); next() waits for them",
@@ -112,7 +112,7 @@ void StepDecision::finish(std::string result) {
   advance_to(0);
 }
 
-// The step is done. Its children, if it spawned some, run before the next step or the end.
+// The step is done. The children that it spawned run before the next step or the end.
 void StepDecision::advance_to(std::uint32_t step) {
   PV2_ASSERT(!frame_.undo, "an undo advances to nothing");
   Status status = record_.encode_image();
@@ -133,10 +133,11 @@ void StepDecision::advance_to(std::uint32_t step) {
   }
   record_.become(waits ? ProcedureState::kWaiting : ProcedureState::kRunnable);
   if (waits) frame_.execution.object.reset();
-  frame_.execution.slots.clear();  // on this thread, because the values in them are the user's
+  frame_.execution.slots.clear();  // on this thread, because the values in the slots are the user's
 }
 
-// Notes what the step that is done means for a rollback; fails if there is too much to undo.
+// Notes what a finished step means for a rollback. Fails if the procedure has too many steps to
+// undo.
 Status StepDecision::note_undo(std::uint32_t step_after) {
   PV2_ASSERT(frame_.info() != nullptr, "a step that ran is one of its type");
   const Execution& execution = frame_.execution;
@@ -156,12 +157,13 @@ Status StepDecision::note_undo(std::uint32_t step_after) {
   return Status();
 }
 
-// The step is done but cannot be recorded as done. Where that may change, what it answered is
-// forgotten and it runs again; else it fails.
+// The step is done but cannot be recorded as done. If the obstacle may go away, its answer is
+// forgotten and the step runs again; else it fails.
 void StepDecision::cannot_advance(const Status& error) {
   const bool not_now = error.code() == StatusCode::kUnavailable;
   const bool unread = error.code() == StatusCode::kIoError;
-  // Others may end and leave room. But if all live procedures wait for room, some have to fail.
+  // Other procedures may end and leave room. But if all live procedures wait for room, some have to
+  // fail.
   const bool crowded =
       effects_.children.may_find_room() && frame_.execution.record.attempt < kRoomAttempts;
   if (!not_now && !unread && !crowded) return record_.fail(error);
@@ -169,8 +171,9 @@ void StepDecision::cannot_advance(const Status& error) {
   next.result.clear();
   next.requeue = false;
   if (next.history) next.history->outcome = Outcome::Kind::kRetry;
-  // A disk that cannot be read may stay so: such attempts are counted, told to the host, and in the
-  // end the step is given up, as if it had answered retry().
+  // A disk that cannot be read may stay unreadable, and a full engine may stay full. So these
+  // attempts are counted and reported to the host, and use up the attempts of the step, as if it had
+  // answered retry().
   if (unread || crowded) return pause_.back_off(error, false);
   pause_.back_off_unused(error);
 }
@@ -225,8 +228,8 @@ void StepDecision::undone() {
   record_.release_object();
 }
 
-// That was the procedure's last turn: it is rolled back. But the head of the domain keeps its state
-// and its locks until nothing else of the domain is left to undo.
+// The last turn of this procedure is over: it is rolled back. Only the head of the domain keeps its
+// state and its locks until no member of the domain has anything left to undo.
 void StepDecision::end_turns() {
   const Execution& execution = frame_.execution;
   Transition& next = frame_.commit.next;
@@ -245,8 +248,8 @@ void StepDecision::retry_undo(const Outcome& outcome) {
         fmt::format("{} attempts to undo step {}", next.attempt, frame_.name())));
   }
   pause_.back_off(outcome.error, outcome.unsure);
-  next.undo = UndoChange::kPush;  // its turn is not over
-  // The record keeps the error that the tree failed with, beside this one.
+  next.undo = UndoChange::kPush;  // the turn is not over
+  // The record keeps the error that the tree failed with, in addition to this one.
   next.undo_error = std::exchange(next.error, Status());
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StepDecision: the one place where an Outcome, the answer of user code, decides what becomes of
-// the procedure. The doing is left to StepRecord and StepPause. An answer that makes no sense fails
-// the step, or parks the undo.
+// the procedure. StepRecord and StepPause carry the decision out. An answer that makes no sense
+// fails the step, or parks the undo.
 
 #pragma once
 

@@ -22,17 +22,17 @@ struct StepEffects {
   RowChanges rows;
   SpawnedChildren children;
   SubmittedRoots roots;
-  std::unique_ptr<InboxUse> inbox_use;  ///< Signals that the step asked for; nullptr: none.
-  Status bad_signal;                    ///< Not OK: a signal was asked for that cannot exist.
+  std::unique_ptr<InboxUse> inbox_use;  ///< What the step asked for by signal(); nullptr: nothing.
+  Status bad_signal;                    ///< Not OK: the step asked for a signal that cannot exist.
 
-  /// OK, or why the step fails or its undo is parked, whatever user code answers.
+  /// OK, or why the step fails, or its undo is parked, whatever user code answers.
   [[nodiscard]] const Status& refused() const noexcept {
     return bad_signal.ok() ? rows.refused() : bad_signal;
   }
   [[nodiscard]] bool wants_signals() const noexcept {
     return inbox_use && !inbox_use->wanted.empty();
   }
-  /// Forgets children and roots, and empties the batch, which has their rows.
+  /// Forgets the children and roots, and empties the batch, which has their rows.
   void abandon_procedures() {
     roots.abandon();
     commit.batch.clear();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A procedure that has a turn in a rollback undoes the step of that turn; any other runs the step
-// that its record names.
+// A procedure that has a turn in a rollback undoes the step of that turn. Any other procedure runs
+// the step that its record names.
 
 #include "steps/step_frame.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepFrame: what all parts of one run of a step work on: the procedure, which of its steps runs or
+// StepFrame: what all parts of one run of a step share: the procedure, which of its steps runs or
 // is undone, and the commit that the run fills. It decides nothing.
 
 #pragma once
@@ -16,7 +16,7 @@ namespace pv2 {
 
 /// Owned by the worker that runs the step.
 struct StepFrame {
-  /// A run that begins now, of the step that `procedure` has to run or to undo.
+  /// Begins a run of the step that `procedure` has to run or to undo.
   StepFrame(EngineCore& engine, Execution& procedure, StepCommit& record, Random& source);
 
   EngineCore& core;
@@ -31,12 +31,12 @@ struct StepFrame {
   [[nodiscard]] std::string name() const;
   /// The table's entry of the step; nullptr if the type does not have it.
   [[nodiscard]] const StepInfo* info() const noexcept;
-  /// Whether the procedure has offloaded work that has not ended. Only its own step adds work, so
-  /// without work now it has none until the record of this run is published.
+  /// Whether the procedure has offloaded work that has not ended. Only its own step adds work, so a
+  /// procedure without work has none until the record of this run is published.
   [[nodiscard]] bool has_work() const PV2_EXCLUDES(core.state_mutex);
-  /// The place of the work that the step awaits as number `index`.
+  /// The place of the work behind the step's await number `index`.
   [[nodiscard]] PlaceOfWork place_of_work(std::size_t index) const;
-  /// The error for `what`, which has `bytes` bytes and does not fit one batch of the store.
+  /// The error for `what`, whose `bytes` bytes do not fit into one batch of the store.
   [[nodiscard]] Status too_large(std::string_view what, std::size_t bytes) const;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A wait writes a record only if a restart would go wrong without one: most waits cost no disk
-// access. A back-off always does, because it counts an attempt.
+// A wait writes a record only if a restart would go wrong without one, so most waits cost no disk
+// access. A back-off always writes one, because its delay survives a restart.
 
 #include "steps/step_pause.h"
 
@@ -15,7 +15,7 @@
 namespace pv2 {
 namespace {
 
-// Whether the wall clock has jumped between the two: clocks that are kept in step differ by less.
+// Whether the wall clock has jumped between the two. Clocks that are kept in step differ by less.
 bool differs_much(WallTime one, WallTime other) {
   constexpr Duration kMuch = std::chrono::seconds(2);
   return one < other ? later(one, kMuch) < other : later(other, kMuch) < one;
@@ -52,22 +52,23 @@ void StepPause::wait_for(const Outcome& outcome) {
   }
   frame_.commit.needs_record = wait_needs_record(outcome.timeout.has_value(), new_deadline);
   if (!frame_.commit.needs_record) {
-    if (next.deadline) {  // as recorded
+    if (next.deadline) {  // keeps the recorded deadline
       next.deadline = execution.record.deadline;
       next.patience = execution.record.patience;
     }
     next.history.reset();  // a listing shows what is durable
   } else if (frame_.undo) {
-    next.undo = UndoChange::kPush;  // its turn is not over
+    next.undo = UndoChange::kPush;  // the turn is not over
   }
-  execution.object.reset();  // a wait may be long, and the fields are kept as over a crash
+  execution.object
+      .reset();  // a wait may be long; the next run decodes the fields, as after a crash
 }
 
-// Sets when the wait ends; whether the deadline in the last record is another one.
+// Sets when the wait ends. Returns whether this differs from the deadline in the last record.
 bool StepPause::set_deadline(Duration timeout) {
   const Execution& execution = frame_.execution;
   Transition& next = frame_.commit.next;
-  // The deadline counts from the first wait of this visit: being woken does not move it.
+  // The deadline counts from the first wait of this visit: a wake does not move it.
   const bool waited_before =
       execution.record.deadline && !execution.wait.timed_out && !execution.record.backs_off();
   waited_before ? frame_.core.go_on_waiting(execution, next)
@@ -79,12 +80,12 @@ bool StepPause::set_deadline(Duration timeout) {
 bool StepPause::wait_needs_record(bool has_timeout, bool new_deadline) const {
   const Record& last = frame_.execution.record;
   const Transition& next = frame_.commit.next;
-  // Locks that a record names are given back only by another record: otherwise the record of a
-  // later holder would contradict it.
+  // Locks that a record names are given back only with another record. Otherwise that record would
+  // contradict the record of a later holder.
   const bool gives_locks_back = last.holds_locks && !next.holds_locks;
-  // A restart would sit out the deadline of a record that does not say that something is awaited.
+  // If no record says that the step awaits something, a restart waits until the deadline.
   const bool begins_to_await = has_timeout && next.awaits && !last.awaits;
-  // The last record says that the step backs off, until when and why; a restart would believe that.
+  // The last record says that the step backs off, until when and why; a restart would repeat that.
   const bool ends_back_off = !frame_.undo && last.state == ProcedureState::kWaitingTimeout &&
                              last.backs_off() && !has_timeout;
   return new_deadline || begins_to_await || gives_locks_back || ends_back_off ||
@@ -127,7 +128,7 @@ void StepPause::back_off_without_object(const Status& error) {
   next.error = bounded(error);
   const std::uint32_t failures = ++execution.object_failures;
   if (failures >= frame_.core.options.retry.undo_attempts) {
-    execution.object_failures = 0;  // an operator who orders another try gives it as many again
+    execution.object_failures = 0;  // a retry that an operator orders gets all these attempts again
     const std::string count = attempts(failures) + " to begin it";
     frame_.undo ? record_.park(error.with_context(count))
                 : record_.give_up(fmt::format("{}, at step {}", count, frame_.name()));
@@ -137,11 +138,11 @@ void StepPause::back_off_without_object(const Status& error) {
   record_.sleep_before(next.attempt, failures);
   if (!frame_.undo) return;
   next.state = ProcedureState::kFailed;
-  next.undo = UndoChange::kPush;  // its turn is not over
+  next.undo = UndoChange::kPush;  // the turn is not over
   next.error = Status();          // the record keeps the error that the tree failed with
 }
 
-// How many attempts the step has; 0: any number.
+// The step's limit of attempts; 0: no limit.
 std::uint32_t StepPause::max_attempts() const {
   const StepInfo* const info = frame_.info();
   if (info != nullptr && info->max_attempts != 0) return info->max_attempts;

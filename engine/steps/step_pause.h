@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StepPause: the runs after which the same step runs again: it waits, or it backs off. Attempts are
-// counted here, and here a step that has used them up is given up or parked.
+// StepPause: ends the runs after which the same step runs again, because it waits or backs off. It
+// counts the attempts, and gives up or parks a step that has used them up.
 
 #pragma once
 
@@ -20,14 +20,14 @@ class StepPause {
 
   /// User code answered wait().
   void wait_for(const Outcome& outcome);
-  /// User code answered retry(), or the step lacks something that may be there later; `error` says
-  /// what, and OK says nothing. Uses up an attempt.
+  /// User code answered retry(), or the step lacks something that may be available later; `error`
+  /// names it, or is OK. Uses up an attempt.
   void back_off(const Status& error, bool unsure);
-  /// The engine cannot provide now what the step asks for. Uses up no attempt; when it can be
-  /// provided before the delay has passed, the procedure is woken.
+  /// The engine cannot provide now what the step asks for. Uses up no attempt. The procedure is
+  /// woken early if the engine can provide it before the delay has passed.
   void back_off_unused(const Status& error);
-  /// User code threw while the object was made, so nothing of the step has run. Uses up no attempt
-  /// at the step, but the attempts to make the object are bounded too.
+  /// User code threw while the object was made, so no part of the step has run. Uses up no attempt
+  /// at the step; the attempts to make the object have a bound of their own.
   void back_off_without_object(const Status& error);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fail() and park() may come after another verb, when the record of that one turned out too large:
-// so they set every field that the others may have changed.
+// fail() and park() may follow another verb, if the record of that verb turned out too large. So
+// they set every field that the other verbs may have changed.
 
 #include "steps/step_record.h"
 
@@ -26,8 +26,8 @@ void StepRecord::become(ProcedureState state) {
   next.holds_locks = state != ProcedureState::kSuccess && !gives_locks_back(state);
 }
 
-// Locks that are held per step are given back when the procedure waits, or when another one waits
-// for them; otherwise the grant for the next step is part of this record. Locks of a visit are kept
+// Locks of scope step are given back when the procedure waits, or when another procedure waits for
+// them; otherwise this record contains the grant for the next step. Locks of scope visit are kept
 // while the visit waits. A procedure with outstanding work keeps all its locks.
 bool StepRecord::gives_locks_back(ProcedureState state) const {
   const LockScope scope = frame_.execution.locks.scope();
@@ -59,7 +59,7 @@ void StepRecord::fail(Status error) {
   }
   next.error = bounded(std::move(error));
   next.attempt = 1;
-  next.step = frame_.step;  // an operator may order that it is tried again
+  next.step = frame_.step;  // an operator may order a retry of this step
   next.requeue = false;
   next.visits = last.visits;
   next.result.clear();
@@ -85,7 +85,7 @@ void StepRecord::park(Status error) {
   next.unsure = last.unsure;
   next.reported = next.bypassed = false;
   next.parked = true;
-  next.undo = UndoChange::kPush;  // its turn is not over
+  next.undo = UndoChange::kPush;  // the turn is not over
   next.deadline.reset();
   next.ends_waits = true;
   next.holds_locks = frame_.execution.locks.scope() != LockScope::kVisit || frame_.has_work();
@@ -154,19 +154,19 @@ void StepRecord::write() {
   effects_.rows.append_to(frame_.commit.batch);
 }
 
-// The rows of a root that ends move to the results only where one batch of the store takes them
-// with everything else that this batch has or will have.
+// The rows of a root that ends move to the results in the same batch, provided that one batch of
+// the store takes them together with everything else that this batch will have.
 void StepRecord::date_end() {
   const Execution& execution = frame_.execution;
   Transition& next = frame_.commit.next;
   if (!execution.is_root() || !is_finished(next.state)) {
     return frame_.core.date_end(execution, next);
   }
-  // The key of a signal with its framing takes less.
+  // An upper bound of a signal's key with its framing.
   constexpr std::size_t kBytesOfSignal = 64;
   constexpr std::size_t kOperationsOfEnd = 5;
   const std::size_t signals = effects_.inbox_use ? effects_.inbox_use->given.size() : 0;
-  const RowBatch& roots = frame_.commit.batch;  // until now it has the rows of submitted roots only
+  const RowBatch& roots = frame_.commit.batch;  // so far it has only the rows of submitted roots
   const RowChanges& rows = effects_.rows;
   frame_.core.date_end(execution, next, roots.bytes() + rows.bytes() + signals * kBytesOfSignal);
   const std::size_t operations =

@@ -18,10 +18,10 @@ class StepRecord {
  public:
   StepRecord(const StepFrame& frame, StepEffects& effects) : frame_(frame), effects_(effects) {}
 
-  /// The procedure is in `state`, and keeps its locks or gives them back as that state requires.
+  /// Moves the procedure to `state`; it keeps or gives back its locks as that state requires.
   void become(ProcedureState state);
-  /// The step runs again after a delay, as attempt `attempt`; the delay grows with `failures`, the
-  /// failures in a row.
+  /// Has the step run again after a delay, as attempt `attempt`. The delay grows with `failures`,
+  /// the number of failures in a row.
   void sleep_before(std::uint32_t attempt, std::uint32_t failures);
   /// The step has failed for good: its tree is undone.
   void fail(Status error);
@@ -29,17 +29,18 @@ class StepRecord {
   void park(Status error);
   /// park() for an undo, else fail().
   void fail_or_park(Status error);
-  /// A step that goes forward has used up its attempts, `after` says which: the procedure stays at
-  /// it, with its locks, until an operator acts. The rest of its tree goes on.
+  /// A forward step has used up its attempts; `after` says which. The procedure stays at that step
+  /// until an operator acts, and keeps its locks unless their scope is visit and it has no work
+  /// outstanding. The rest of its tree goes on.
   void give_up(const std::string& after);
-  /// A failed attempt leaves no trace but its record: forgets everything else that the run did.
+  /// Forgets everything that the run did: the record of a failed attempt has no effects.
   void forget_effects();
-  /// Ends the object and the values that it awaited. Both are user code, so they end on a worker.
+  /// Destroys the object and the values that it awaited. Both run user code, so a worker does it.
   void release_object();
-  /// Encodes the fields of the object, to be recorded. Calls user code.
+  /// Encodes the fields of the object for the record. Calls user code.
   Status encode_image();
 
-  /// Adds the rows of the record, and all that takes effect with it, to the batch.
+  /// Adds the rows of the record, and of all that takes effect with it, to the batch.
   void write();
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every record of a step leaves room in its batch for what the next record of the same procedure
-// may need beyond it, because that one repeats its fields. So a failure can always be recorded.
+// The next record of a procedure repeats the fields of this one. So every record of a step leaves
+// room in its batch for what the next record may need in addition: a failure can always be
+// recorded.
 
 #include "steps/step_run.h"
 
@@ -21,10 +22,10 @@
 namespace pv2 {
 namespace {
 
-// What a later record may need beyond the one before it: two errors (that of its failure, and that
-// with which it is parked or its undo is tried again); the members that were interrupted when its
-// tree failed, two numbers per range; an undo entry, a history entry, flags and times; and the
-// audit entry of an order with its copy. Each string with its framing; all numbers of a row
+// What a later record may need in addition to the one before it: two errors (that of its failure,
+// and that with which it is parked or its undo is retried); the members that were interrupted when
+// its tree failed, two numbers per range; an undo entry, a history entry, flags and times; and the
+// audit entry of an order with its copy. Each string includes its framing. All numbers of a row
 // together have less than 256 bytes.
 constexpr std::size_t kErrorField = limits::kErrorBytes + sizeof("...") + 16;
 constexpr std::size_t kNumbers = 256;
@@ -33,7 +34,7 @@ constexpr std::size_t kInterrupted = InterruptedMembers::kRangesMax * 2 * 10 + 4
 static_assert(limits::kLaterRecordBytes >=
                   2 * kErrorField + kInterrupted + kNumbers + 2 * kAuditRow,
               "the record of an order fits behind every record of a step");
-// An abort, or an order that becomes one, is a record of its own.
+// An abort, or an order that is carried out as an abort, is a record of its own.
 static_assert(limits::kBatchBytesMin >= 3 * kAuditRow + kNumbers,
               "an abort with its audit entry and the copy fits every store");
 static_assert(limits::kBatchBytesMin >= 4 * limits::kLaterRecordBytes,
@@ -49,7 +50,7 @@ StepRun::StepRun(EngineCore& core, Execution& execution, StepCommit& commit, Ran
   commit.kind = frame_.undo ? StepCommit::Kind::kUndo : StepCommit::Kind::kStep;
   commit.next.begin(execution.record, frame_.now);
   commit.next.undo_is_unfinished = frame_.undo;
-  commit.next.holds_locks = true;  // the scheduler hands out only what holds its locks
+  commit.next.holds_locks = true;  // the scheduler hands out only procedures that hold their locks
 }
 
 Status StepRun::run() {
@@ -72,7 +73,7 @@ Status StepRun::run() {
   return Status();
 }
 
-// The object of the run before is used again, unless the procedure has waited since.
+// Uses the object of the previous run, unless the procedure has waited since.
 Status StepRun::make_object() {
   Execution& execution = frame_.execution;
   if (!execution.object) {
@@ -95,13 +96,14 @@ Outcome StepRun::call_user_code() {
                                               : execution.object->execute(context);
                          });
   if (outcome.ok()) return *std::move(outcome);
-  // A forward step that throws is a defect and fails for good. An undo has to end, so it is tried
-  // again.
+  // A forward step that throws is a defect and fails for good. An undo has to end, so it is
+  // retried.
   return {.kind = frame_.undo ? Outcome::Kind::kRetry : Outcome::Kind::kFail,
           .error = outcome.status()};
 }
 
-// OK if the batch fits the store with what has to be left free; else the error that names both.
+// OK if the batch fits the store and leaves the room for the next record; else the error, with the
+// sizes.
 Status StepRun::why_too_large() const {
   StoreLimits limits = frame_.core.store.limits();
   limits.batch_bytes -= std::min(limits.batch_bytes / 4, limits::kLaterRecordBytes);

@@ -4,9 +4,9 @@
 //
 //     user code (StepContext) -> Outcome, StepEffects -> StepDecision -> Transition -> StepCommit
 //
-// User code is called through one guard, outside every lock. Nothing of the run is visible to
-// anybody else until the commit is published. If the record cannot be made (a field that throws, a
-// batch beyond the limits of the store) the step fails instead.
+// User code is called through one guard, outside every lock. No other thread sees anything of the
+// run until the commit is published. If the record cannot be made (a field throws, or the batch
+// exceeds the limits of the store) the step fails instead.
 
 #pragma once
 
@@ -29,9 +29,9 @@ class StepRun {
   StepRun(const StepRun&) = delete;
   StepRun& operator=(const StepRun&) = delete;
 
-  /// Runs the step, or undoes it, and fills the commit. A failure (kCorruption) means that the
-  /// fields in the last record cannot be read: the commit is not filled, and the caller quarantines
-  /// the tree. Whatever else goes wrong is said by the commit.
+  /// Runs or undoes the step, and fills the commit. An error (kCorruption) means that the fields in
+  /// the last record cannot be read: the commit is not filled, and the caller quarantines the tree.
+  /// Every other failure is in the commit.
   Status run();
   /// The step that runs or is undone, and when the run began.
   [[nodiscard]] std::uint32_t step() const noexcept { return frame_.step; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an application submits and what a step submits is admitted by the same code; only the batch
+// Submissions by steps and by the application are admitted by the same code; only the batch
 // differs.
 
 #include "steps/submitted_roots.h"
@@ -20,7 +20,7 @@ void SubmittedRoots::submit(std::string type, std::unique_ptr<Procedure> object,
 
 Status SubmittedRoots::adopt() {
   for (Submitting& submitting : submitted_) {
-    // Shared with the answer, which may come after this function has returned.
+    // Shared with the reply, which may come after this function has returned.
     const auto refused = std::make_shared<Status>();
     auto insert = frame_.core.admission->reserve_for_step(
         submitting.type, std::move(submitting.object), std::move(submitting.options),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SubmittedRoots: the independent procedures that one run of a step submits. They are kept as
-// objects until the step is done; then adopt() has them admitted, in the step's batch. Nobody else
-// sees them before that batch is durable.
+// objects until the step is done; then adopt() has them admitted, in the step's batch. No other
+// thread sees them before that batch is durable.
 
 #pragma once
 
@@ -15,20 +15,20 @@
 
 namespace pv2 {
 
-/// Owned by the worker that runs the step. adopt() is called once, after the last submit();
-/// abandon() at any time, also repeatedly.
+/// Owned by the worker that runs the step. adopt() is called once, after the last submit().
+/// abandon() may be called at any time, also repeatedly.
 class SubmittedRoots {
  public:
   explicit SubmittedRoots(const StepFrame& frame) : frame_(frame) {}
 
   void submit(std::string type, std::unique_ptr<Procedure> object, SubmitOptions options);
-  /// How many objects wait for adopt().
+  /// The number of objects that wait for adopt().
   [[nodiscard]] std::size_t size() const noexcept { return submitted_.size(); }
 
-  /// Reserves ids, nonces and locks and adds the rows to the step's batch. A nonce that is known
-  /// inserts nothing. Calls user code. After a failure the caller abandons all of them.
+  /// Reserves ids, nonces and locks, and adds the rows to the step's batch. A nonce that is known
+  /// inserts nothing. Calls user code. After a failure the caller abandons all the roots.
   Status adopt() PV2_EXCLUDES(frame_.core.state_mutex);
-  /// The step does not come to its end: takes back all that submit() and adopt() did.
+  /// The run does not end its step: takes back all that submit() and adopt() did.
   void abandon() PV2_EXCLUDES(frame_.core.state_mutex);
 
  private:

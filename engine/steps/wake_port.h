@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WakePort: the door through which completions reach the engine. Completions may outlive the
-// engine; a closed port drops their wakes. A wake only sets a bit or queues the procedure; it runs
-// no step. A wake for an older wait is dropped.
+// WakePort: the way by which completions reach the engine. Completions may outlive the engine; a
+// closed port drops their wakes. A wake only sets a bit or queues the procedure; it runs no step. A
+// wake for an older wait is dropped.
 
 #pragma once
 
@@ -16,7 +16,7 @@ class WakePort final : public WakeTarget {
   explicit WakePort(EngineCore& core) : core_(&core) {}
 
   void wake(ProcedureId id, std::uint32_t epoch) noexcept override;
-  /// After this has returned no wake reaches the engine.
+  /// After this has returned, no wake reaches the engine.
   void close();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The workers' loop. Read run(): take procedures under the state mutex, run their steps without it,
-// hand their records over.
+// The workers' loop. Read run() first. A worker takes procedures under the state mutex, runs their
+// steps without it, and hands their records over.
 
 #include "steps/workers.h"
 
@@ -27,7 +27,8 @@ namespace {
 // How long an idle worker sleeps before it looks again; a wake ends the sleep at once.
 constexpr std::chrono::milliseconds kPatience{1000};
 
-// Fills the record that makes a lock grant durable, which the scheduler gave to a queued procedure.
+// The scheduler granted its locks to a queued procedure: fills the record that makes the grant
+// durable.
 void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit) {
   PV2_ASSERT(execution.holds_locks(), "a procedure that was granted its locks holds them");
   commit.kind = StepCommit::Kind::kGrant;
@@ -38,7 +39,7 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
     same.error = execution.record.failure->error;
     same.undo_error = execution.record.failure->undo;
   }
-  if (execution.turn.step != 0) {  // its turn is to come
+  if (execution.turn.step != 0) {  // its undo has yet to run
     same.undo = UndoChange::kPush;
     same.undo_is_unfinished = true;
   }
@@ -83,7 +84,8 @@ void Workers::work(std::size_t index, Work work) {
   }
 }
 
-// lifts() is read before the poll: what becomes urgent in between is seen before the second step.
+// lifts() is read before the poll, so work that becomes urgent in between is noticed before the
+// second step.
 bool Workers::poll(const Worker& worker, std::chrono::milliseconds patience, Polled& polled) {
   polled.lifts = core_.scheduler.lifts();
   polled.count = worker.work == Work::kTop ? core_.scheduler.poll_top(polled.entries, patience)
@@ -95,9 +97,9 @@ std::atomic<std::size_t>& Workers::idle_count(Work work) noexcept {
   return work == Work::kTop ? core_.idle_reserved : core_.idle_workers;
 }
 
-// A worker adds to its run, then reads the idle counts; an idle worker counts itself, then looks at
-// the runs. So at least one of the two sees the other, and whatever is added to a run while a
-// worker sleeps is followed by a nudge.
+// A worker adds to its run, then reads the idle counts. An idle worker counts itself, then looks at
+// the runs. So at least one of the two sees the other: whenever something is added to a run while a
+// worker sleeps, a nudge follows.
 bool Workers::idle(Worker& worker, Polled& polled) {
   idle_count(worker.work).fetch_add(1);
   if (help_out(worker)) return true;
@@ -107,8 +109,8 @@ bool Workers::idle(Worker& worker, Polled& polled) {
   return found;
 }
 
-// The committer may have left a long list to an idle worker: that is published before anything that
-// may take long. It leaves nothing to reserved workers.
+// The committer may have left a long list to an idle worker, which publishes it before it begins
+// anything that may take long. The committer leaves nothing to reserved workers.
 void Workers::cease_to_be_idle(const Worker& worker) {
   idle_count(worker.work).fetch_sub(1);
   if (worker.work == Work::kAny) publisher_.publish_committed();
@@ -134,10 +136,10 @@ bool Workers::help_out(Worker& worker) {
   return false;
 }
 
-// Work of a higher class has begun to wait for a procedure that is in the run of a worker, perhaps
+// Work of a higher class has begun to wait for a procedure that is in a worker's run, perhaps
 // behind a step that takes long. So all procedures that wait in the runs go back to the scheduler,
-// which knows which of them are work of the top classes now. The records in the runs are handed
-// over: the last step of a lock's holder may be among them.
+// which knows which of them are now work of the top classes. The records in the runs are handed
+// over: one of them may end the last step of a lock's holder.
 bool Workers::look_through_runs(Worker& worker) {
   const std::uint64_t lifts = core_.scheduler.lifts();
   if (std::exchange(worker.looked_through, lifts) == lifts) return false;
@@ -159,7 +161,7 @@ Workers::Round Workers::run_once(std::size_t max_steps, Random& random) {
                                       std::chrono::milliseconds(0));
   if (polled.count == 0) return {};
   Worker host = worker(0, random, Work::kAny);
-  // Where the engine has no threads a step may run the engine: then this is a run within a run.
+  // In an engine without threads a step may run the engine: this is then a run within a run.
   WorkerRun inner;
   if (host.run->is_active()) host.run = &inner;
   return {take_and_run(polled, host), true};
@@ -173,7 +175,7 @@ std::size_t Workers::take_and_run(Polled& polled, const Worker& worker) {
   return run(taken, worker);
 }
 
-// Returns how many steps have begun.
+// Returns the number of steps that have begun.
 std::size_t Workers::run(Taken& taken, const Worker& worker) {
   worker.run->fill(std::span(taken.jobs).first(taken.count), taken.marks, taken.work);
   std::size_t steps = 0;
@@ -183,7 +185,7 @@ std::size_t Workers::run(Taken& taken, const Worker& worker) {
     WorkerRun::Next next =
         worker.run->next(std::exchange(ended, nullptr), recalls, core_.scheduler);
     if (next.recalled || next.overtaken) {
-      // The rollback of a tree that has failed waits for the records in this run, too.
+      // The rollback of a failed tree also waits for the records in this run.
       hand_over(worker.run->take_finished());
       call_back(*worker.run, next.overtaken ? Which::kAll : Which::kForbidden);
       continue;
@@ -262,7 +264,7 @@ void Workers::carry_out(Fate fate, Execution& execution, Taken& taken, Effects& 
       return left_flight(core_, execution, effects);
     case Fate::kStays:
       return;
-    case Fate::kStopped:  // the work that stops the members of the domain comes to it later
+    case Fate::kStopped:  // the TreeWork that stops the domain reaches this member later
       do_not_begin(execution, Phase::kIdle);
       return core_.abandon_waits(execution);
     case Fate::kMakesWay:
@@ -273,15 +275,15 @@ void Workers::carry_out(Fate fate, Execution& execution, Taken& taken, Effects& 
   }
 }
 
-// A grant that came with the poll is in no record yet, so the locks go back at once.
+// No record contains a grant that came with the poll yet, so the locks go back at once.
 void Workers::do_not_begin(Execution& execution, Phase phase) {
   execution.phase.move_to(phase);
   if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
 }
 
-// Under the state mutex a job is in its run or nowhere, so a thread that looks for it in the runs
-// finds it. The jobs leave flight after all of them are settled, because the last one may begin a
-// rollback.
+// While the state mutex is held, a job is in its run or nowhere, so a thread that searches the runs
+// finds it. All jobs are settled before the first leaves flight, because the last one to leave may
+// begin a rollback.
 bool Workers::call_back(WorkerRun& run, Which which) {
   std::array<StepJob, kRun> jobs;
   std::size_t count = 0;
@@ -293,7 +295,7 @@ bool Workers::call_back(WorkerRun& run, Which which) {
       return which == Which::kForbidden && !halted && may_begin(execution);
     };
     count = run.sift(jobs, core_.recalls.load(std::memory_order_relaxed), stays);
-    // Backwards: of the entries that are returned to the scheduler the last one stands first.
+    // Backwards: the scheduler puts each returned entry in front of those returned before it.
     for (std::size_t i = count; i-- > 0;) put_back(jobs[i], halted);
     core_.flush();
     for (const StepJob& job : std::span(jobs).first(count)) {

@@ -5,27 +5,28 @@
 // It never waits for the store. When the store answers "durable at once" (Noop), the worker
 // publishes too.
 //
-// A step that takes long holds nothing up while a worker is idle: idle workers take procedures from
-// the runs of others, where they wait behind that step. A reserved worker does so for work of the
+// A step that takes long delays no other procedure while a worker is idle: idle workers take the
+// procedures that wait behind it out of its worker's run. A reserved worker does so for work of the
 // top classes, and for what that work waits for. See WorkerRun.
 //
 // The invariant: a step begins only if, at the last look of its worker, the engine was not
-// stopping, its store had not failed, nothing around the procedure had failed or was aborted (or it
-// was its turn to be undone), and no class above its own had work. The worker looks before each
-// step: at EngineCore::recalls and ProcedureScheduler::is_overtaken(), two loads. Whoever stops the
-// engine, or has a tree fail or abort, counts `recalls` up under the state mutex before it tells
-// anybody. So a caller that was told of a stop, a failure or an abort sees no step begin after
-// that, except those that a worker was just entering. Only when a look finds something new does the
-// worker take the state mutex and go through what has not begun (call_back()):
+// stopping, its store had not failed, no domain around the procedure had failed or was aborted (or
+// the procedure had its turn to be undone), and no higher class had work. The worker looks before
+// each step: at EngineCore::recalls and ProcedureScheduler::is_overtaken(), two loads. A thread
+// that stops the engine, or makes a tree fail or abort, increments `recalls` under the state mutex
+// before it tells anyone. So after a caller was told of a stop, a failure or an abort, no step
+// begins except those that a worker was just entering. Only when a look finds a change does the
+// worker take the state mutex and go through the procedures that have not begun (call_back()):
 //
-//     its tree failed            it leaves flight; the last member to do so begins the rollback
-//     the engine stops, or its   it leaves flight and stays as its last record says
+//     its tree failed             it leaves flight; the last member to leave begins the rollback
+//     the engine stops, or its    it leaves flight and stays as its last record says
 //     store failed
-//     something more urgent      the whole run, except for its first step, leaves flight and goes
-//                                back to where it was polled from, with its locks as they were
+//     more urgent work waits      all procedures of the run that have not begun leave flight and go
+//                                 back to their queues, with their locks as they were; but a worker
+//                                 always begins the first step of its own run
 //
-// A job is in one place at a time: in one run, or with the one thread that has taken it from there
-// and puts it into its own run with the same marks. So no look misses it.
+// A job is in one place at a time: in one run, or with the one thread that took it from there and
+// adds it to its own run with the same marks. So no look misses it.
 
 #pragma once
 
@@ -46,8 +47,8 @@
 
 namespace pv2 {
 
-/// make_threads() and stop() are called by one thread; the rest is called by the workers. An
-/// executor without threads calls run_once() and bury() from the thread of the host.
+/// One thread calls make_threads() and stop(); the workers call the rest. In an executor without
+/// threads, the host's thread calls run_once() and bury().
 class Workers {
  public:
   Workers(EngineCore& core, Publisher& publisher, std::shared_ptr<WakeTarget> wake_target)
@@ -55,10 +56,10 @@ class Workers {
   ~Workers() { stop(); }
 
   /// Makes `count` threads, which begin when `gate` is open. `reserved` of them run only work of
-  /// the top classes. kResourceExhausted: not all could be made; stop() ends those that were.
+  /// the top classes. kResourceExhausted: some threads could not be made; stop() ends the others.
   Status make_threads(unsigned count, unsigned reserved, StartGate& gate);
-  /// Waits for the steps that are running. Idempotent. The scheduler has to be stopped before, and
-  /// the gate has to be open or abandoned.
+  /// Waits for the running steps. Idempotent. The scheduler has to be stopped before, and the gate
+  /// has to be open or abandoned.
   void stop();
 
   struct Round {
@@ -68,14 +69,14 @@ class Workers {
   /// One run on the calling thread, of at most `max_steps` steps. For executors without threads.
   Round run_once(std::size_t max_steps, Random& random);
 
-  /// Destroys user objects whose procedures ended on another thread than a worker.
+  /// Destroys user objects whose procedures ended on a thread that is no worker.
   void bury();
 
  private:
   static constexpr std::size_t kRun = WorkerRun::kMost;
   using Work = WorkerRun::Work;
 
-  /// One worker: that of a thread, or that of a host which runs the engine itself.
+  /// One worker: a thread of the executor, or the host's thread in an executor without threads.
   struct Worker {
     WorkerRun* run;
     WorkerActivity& activity;
@@ -87,13 +88,13 @@ class Workers {
   [[nodiscard]] Worker worker(std::size_t index, Random& random, Work work) noexcept {
     return {&core_.runs[index], core_.running.of(index), random, work};
   }
-  /// What a worker has polled, and ProcedureScheduler::lifts() before that.
+  /// What a worker has polled, and the value of ProcedureScheduler::lifts() before the poll.
   struct Polled {
     std::array<SchedulerEntry*, kRun> entries{};
     std::size_t count = 0;
     std::uint64_t lifts = 0;
   };
-  /// What of that may begin: the jobs of the run that follows.
+  /// The polled procedures that may begin: the jobs of the next run.
   struct Taken {
     std::array<StepJob, kRun> jobs;
     std::size_t count = 0;
@@ -103,7 +104,7 @@ class Workers {
 
   void work(std::size_t index, Work work);
   bool poll(const Worker& worker, std::chrono::milliseconds patience, Polled& polled);
-  /// Waits for work, helping out meanwhile; false when there was none.
+  /// Helps other workers, or waits for work; false when there was none.
   bool idle(Worker& worker, Polled& polled);
   bool help_out(Worker& worker);
   bool look_through_runs(Worker& worker);
@@ -111,13 +112,13 @@ class Workers {
   [[nodiscard]] std::atomic<std::size_t>& idle_count(Work work) noexcept;
   std::size_t take_and_run(Polled& polled, const Worker& worker);
   void take(Polled& polled, Taken& taken, Effects& effects);
-  /// What becomes of a procedure that was polled.
+  /// What becomes of a polled procedure.
   enum class Fate : std::uint8_t {
-    kTaken,          ///< Its step may begin.
-    kLeaves,         ///< Its domain failed after it was polled: it leaves flight.
-    kStays,          ///< The engine stops or its store failed: it stays as its last record says.
-    kStopped,        ///< A domain around it has failed: the stop of that domain takes it over.
-    kMakesWay,       ///< An order waits to end its domain: its turn to be undone is put back.
+    kTaken,     ///< Its step may begin.
+    kLeaves,    ///< Its domain failed after it was polled: it leaves flight.
+    kStays,     ///< The engine stops or its store failed: no change; its last record holds.
+    kStopped,   ///< A domain around it has failed, and the stop of that domain reaches it later.
+    kMakesWay,  ///< An order waits to end its domain: its undo turn is put back.
     kWaitsForAbort,  ///< An abort was accepted: its point of no return does not begin.
   };
   [[nodiscard]] static Fate fate_of(Execution& execution, bool halted);
@@ -126,14 +127,14 @@ class Workers {
   void do_not_begin(Execution& execution, Phase phase) PV2_REQUIRES(core_.state_mutex);
   std::size_t run(Taken& taken, const Worker& worker);
   void let_others_help(const Worker& worker, const WorkerRun::Next& next, Work work);
-  /// Takes out of a run what has not begun: all of it, or what may not begin any more. Whether
-  /// there was any.
+  /// Takes procedures that have not begun out of a run: all of them, or those that may not begin
+  /// any more. Returns whether there were any.
   enum class Which : std::uint8_t { kForbidden, kAll };
   bool call_back(WorkerRun& run, Which which);
   void hand_over(FinishedSteps finished);
   void put_back(const StepJob& job, bool halted) PV2_REQUIRES(core_.state_mutex);
-  /// The commit that the step has filled. nullptr: there is none for the store, because the tree
-  /// was quarantined, or because work that the procedure has offloaded has to end first.
+  /// Returns the commit that the step has filled. nullptr: the store gets none, because the tree
+  /// was quarantined, or because the procedure's offloaded work has to end first.
   StepCommit* run_step(StepJob job, const Worker& worker);
   void quarantine(Execution& execution, const Status& why);
 
