@@ -172,8 +172,8 @@ void StepDecision::cannot_advance(const Status& error) {
   next.requeue = false;
   if (next.history) next.history->outcome = Outcome::Kind::kRetry;
   // A disk that cannot be read may stay unreadable, and a full engine may stay full. So these
-  // attempts are counted and reported to the host, and use up the attempts of the step, as if it had
-  // answered retry().
+  // attempts are counted and reported to the host, and use up the attempts of the step, as if it
+  // had answered retry().
   if (unread || crowded) return pause_.back_off(error, false);
   pause_.back_off_unused(error);
 }
