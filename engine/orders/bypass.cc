@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An order that waits is looked at again in each section in which something of its domain may have
-// ended (EndingOrder::kMayGoOn). What it meant when it was given may not hold any more by then: the
-// domain may have ended, gone forward, or become part of a wider failure.
+// A waiting order is tried again in each section in which something in its domain may have ended
+// (EndingOrder::kMayGoOn). By then the order may no longer make sense: the domain may have ended,
+// gone forward, or become part of a wider failure.
 
 #include "orders/bypass.h"
 
@@ -22,7 +22,7 @@
 namespace pv2 {
 namespace {
 
-// From now on no step of the domain of `head` begins, until the order is carried out.
+// Lets the order wait. No step of the domain of `head` begins until the order is carried out.
 void let_order_wait(EngineCore& core, Execution& head, AuditEntry entry, Reply<Status> reply,
                     Effects& effects) PV2_REQUIRES(core.state_mutex) {
   auto& waiting = core.state.waiting_orders;
@@ -36,7 +36,7 @@ void let_order_wait(EngineCore& core, Execution& head, AuditEntry entry, Reply<S
   make_way_for_order(core, head);
 }
 
-// Why an order that has waited cannot be carried out any more, or OK.
+// Why a waiting order can no longer be carried out, or OK.
 Status why_not_any_more(EngineCore& core, const WaitingOrder& order)
     PV2_REQUIRES(core.state_mutex) {
   Execution* const head = core.find(order.head);
@@ -56,13 +56,13 @@ Status why_not_any_more(EngineCore& core, const WaitingOrder& order)
   return Status();
 }
 
-// Whether nothing of the domain is under way; then none of its undos begins any more.
+// Whether no member of the domain is in the middle of a step. If so, no further undo of it begins.
 bool comes_to_rest(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   return busy_member(core, head) == nullptr && stop_turns(core, head, effects);
 }
 
-// Whether the order waits no longer: it is carried out, or cannot be any more.
+// Whether the order stops waiting: it is carried out, or refused because it no longer can be.
 bool try_again(EngineCore& core, WaitingOrder& order, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Looks::one();
@@ -99,7 +99,7 @@ void carry_out_waiting_orders(EngineCore& core, Effects& effects) {
   if (Status stopped = core.unavailable(); !stopped.ok()) {
     return refuse_waiting_orders(core, stopped, effects);
   }
-  core.flush();  // so that every kQueued member is in a queue, or polled
+  core.flush();  // then every kQueued member is in a queue, or polled
   std::erase_if(waiting, [&](WaitingOrder& order) PV2_REQUIRES(core.state_mutex) {
     return try_again(core, order, effects);
   });
@@ -121,13 +121,13 @@ bool is_busy(EngineCore& core, const Execution& member) {
 const Execution* busy_member(EngineCore& core, Execution& head) {
   if (!why_too_late(head).ok()) return &head;
   PV2_ASSERT(head.domain.failing == &head, "a domain was stopped before an order ends it");
-  core.flush();  // so that every kQueued member is in a queue, or polled
+  core.flush();  // then every kQueued member is in a queue, or polled
   if (head.domain.rollback) {
     for (const Execution* const member : head.domain.rollback->begun()) {
       if (is_busy(core, *member)) return member;
     }
   }
-  // The other members are idle, but for those that a worker had taken before: these are counted.
+  // The other members are idle, except those that a worker had already taken, which are counted.
   std::size_t at_work = 0;
   for_each_at_work(head, [&](const Execution& /*member*/) { ++at_work; });
   return head.domain.in_flight_inside == at_work ? nullptr : &head;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The youngest tree is the one whose root has the highest id: it has probably done least. A tree
-// that fails already, or is past its point of no return, is passed over: failing it again frees
-// nothing. If no tree can be given up, the youngest of those that are being undone is parked; if
+// that is failing already, or is past its point of no return, is passed over: failing it would free
+// nothing. If no tree can be given up, the youngest of those that are being undone is parked. If
 // none is being undone, the youngest of all is parked, as if it had used up its attempts. A circle
 // through a tree that is about to be given up or undone is left alone: the scheduler searches again
 // when the circle opens.
@@ -44,7 +44,7 @@ bool is_given_up(Execution& member) {
 }
 
 // Whether the circle opens without help: one of its members has ended, or a record that gives up or
-// aborts the tree of one is on its way.
+// aborts a member's tree is on its way.
 bool is_about_to_open(EngineCore& core, const WaitCycle& cycle) PV2_REQUIRES(core.state_mutex) {
   return std::any_of(cycle.links.begin(), cycle.links.end(),
                      [&](const WaitLink& link) PV2_REQUIRES(core.state_mutex) {
@@ -54,7 +54,7 @@ bool is_about_to_open(EngineCore& core, const WaitCycle& cycle) PV2_REQUIRES(cor
                      });
 }
 
-// Of the members of `cycle` that `is_it` accepts, the one whose tree is the youngest; or nullptr.
+// Among the members of `cycle` that `is_it` accepts, the one with the youngest tree; or nullptr.
 template <class Test>
 Execution* youngest(EngineCore& core, const WaitCycle& cycle, Test is_it)
     PV2_REQUIRES(core.state_mutex) {
@@ -67,25 +67,25 @@ Execution* youngest(EngineCore& core, const WaitCycle& cycle, Test is_it)
   return found;
 }
 
-// Its domain goes forward, and can be undone.
+// Whether the member's domain goes forward and can be undone.
 bool can_be_given_up(Execution& member, const WaitLink& link) {
   if (!can_be_taken_out(member, link)) return false;
   return failing_domain(member) == nullptr && can_be_undone(member.own_head());
 }
 
-// Its undo stands in a line.
+// Whether the member has an undo that waits in a line.
 bool waits_with_its_undo(Execution& member, const WaitLink& link) {
   if (!stands_in_line(link) || member.phase != Phase::kQueued) return false;
   return member.turn.step != 0 && !stands_still(member);
 }
 
-// Its domain goes forward, whether it can be undone or not.
+// Whether the member's domain goes forward; it need not be undoable.
 bool goes_forward(Execution& member, const WaitLink& link) {
   if (!can_be_taken_out(member, link)) return false;
   return failing_domain(member) == nullptr && member.turn.step == 0;
 }
 
-// Whether an earlier run may have begun the step that it is at: the step answered again(), backs
+// Whether an earlier run may have begun the member's current step: the step answered again(), backs
 // off, or was interrupted by a restart.
 bool has_begun_its_step(const Execution& member) {
   if (!member.started || member.record.step == 0 || member.record.no_return) return false;
@@ -137,9 +137,9 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
   write(member, std::move(commit), effects);
 }
 
-// Two rollbacks that need each other's locks can neither be finished nor undone. So the younger one
-// is parked, like everything else of which that is true, and keeps its locks; the older one waits
-// for these.
+// Two rollbacks that need each other's locks can neither go on nor be undone. So the younger one is
+// parked at this undo, without the locks that the undo waited for. Its tree keeps the locks that it
+// holds, and the older tree waits for them.
 void park_in_line(EngineCore& core, Execution& member, const std::string& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
@@ -150,7 +150,7 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
   next.begin(member.record, core.clock.wall_now());
   next.state = ProcedureState::kFailed;
   next.parked = true;
-  next.undo = UndoChange::kPush;  // its turn is not over
+  next.undo = UndoChange::kPush;  // the turn is not over
   next.undo_is_unfinished = true;
   next.holds_locks = false;
   next.error = bounded(Status(
@@ -160,7 +160,7 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
   write(member, std::move(commit), effects);
 }
 
-// The member stays where it is, with the locks that it holds, until an operator acts. Procedures
+// Parks the member at its step, with the locks that it holds, until an operator acts. Procedures
 // that wait for these locks wait as long.
 void give_up_in_line(EngineCore& core, Execution& member, const std::string& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
@@ -182,7 +182,7 @@ void give_up_in_line(EngineCore& core, Execution& member, const std::string& why
   write(member, std::move(commit), effects);
 }
 
-// Opens the circle as the host's policy says, and logs it with the consequence.
+// Opens the circle as the host's policy says, and logs the circle with the consequence.
 void resolve(EngineCore& core, const WaitCycle& cycle, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   const std::string why = to_string(cycle);
@@ -215,7 +215,7 @@ void resolve_deadlocks(EngineCore& core, Publisher& publisher) {
   Effects effects;
   {
     StateLock lock(core);
-    core.state.deadlock_task_posted = false;  // a circle suspected from here on needs a new search
+    core.state.deadlock_task_posted = false;  // a circle suspected from now on needs a new search
     if (!core.unavailable().ok()) return;
     for (const WaitCycle& cycle : core.scheduler.take_new_cycles()) {
       if (!is_about_to_open(core, cycle)) resolve(core, cycle, effects);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Deadlocks: what the engine does about procedures that wait for each other in a circle. The
-// scheduler suspects circles, finds them and names their members; this part decides when the
-// scheduler searches, and applies the host's policy to what it found. Both happen on the pool, so
-// no lock of the thread that closed the circle is held.
+// scheduler suspects circles, finds them and names their members. This part decides when the
+// scheduler searches, and applies the host's policy to the circles. Both run on the pool, so the
+// lock that the thread held when it closed the circle is not held.
 
 #pragma once
 
@@ -17,11 +17,11 @@
 
 namespace pv2 {
 
-/// When the engine searches for deadlocks. A search goes through every procedure that may be in
-/// one. So the first one begins at once, and later ones at most every half second
-/// (kBetweenSearches), or less often if searches would otherwise take more than a twentieth of a
-/// thread. A manual clock does not show how long a search takes, so with one no search is put off.
-/// Without workers the host's thread searches whenever it has nothing else to do.
+/// When the engine searches for deadlocks. A search visits every procedure that may be in one. So
+/// the first search begins at once, and later ones at most every half second (kBetweenSearches), or
+/// less often if searches would otherwise take more than a twentieth of a thread. With a manual
+/// clock, which does not show how long a search takes, no search is delayed. Without workers the
+/// host's thread searches whenever it has nothing else to do.
 ///
 /// Thread-safe.
 class Deadlocks final : public TimedWork {
@@ -29,8 +29,8 @@ class Deadlocks final : public TimedWork {
   static constexpr Duration kBetweenSearches = std::chrono::milliseconds(500);
 
   Deadlocks(EngineCore& core, Publisher& publisher);
-  /// `changed` is called when the next search becomes due at another time. Set once, before
-  /// anything runs.
+  /// Sets a function that is called when the next search becomes due at another time. Called once,
+  /// before any thread runs.
   void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
 
   /// A circle is suspected, so one search follows. Not called again before that search has ended.
@@ -53,14 +53,15 @@ class Deadlocks final : public TimedWork {
   // Relaxed: no data is published through it.
   static constexpr SteadyTime::rep kNever = SteadyTime::max().time_since_epoch().count();
   std::atomic<SteadyTime::rep> due_{kNever};
-  // No search begins earlier. Changed by the one search that runs.
+  // No search begins earlier. Written only by the search that runs.
   std::atomic<SteadyTime::rep> not_before_;
 };
 
-/// Logs every circle that was found since the last call and, if the policy says so, fails the
-/// youngest tree in it that can be undone: the member of it that waits gets a FAILED record that
-/// names the circle, and an ordinary rollback follows. If all trees in it are being undone already,
-/// the youngest is parked. A circle that has opened meanwhile is left alone.
+/// Logs every circle that was found since the last call. If the policy says so, fails the youngest
+/// tree of the circle that can be undone: its waiting member gets a FAILED record that names the
+/// circle, and an ordinary rollback follows. If no tree can be undone, the youngest of those that
+/// are being undone is parked, or else the youngest of all. A circle that has opened by now is left
+/// alone.
 void resolve_deadlocks(EngineCore& core, Publisher& publisher) PV2_EXCLUDES(core.state_mutex);
 
 }  // namespace pv2

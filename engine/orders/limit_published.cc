@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LimitCommit: a limit, or its end, is in effect from the moment at which it is durable.
+// LimitCommit: a limit takes effect, or ends, when its record is durable.
 
 #include "core/engine_core.h"
 #include "model/requests.h"

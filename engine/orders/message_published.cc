@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MessageCommit: what follows when an abort or a signal is durable, see messages.cc.
+// MessageCommit: what follows when an abort or a signal is durable; see messages.cc.
 
 #include "core/engine_core.h"
 #include "model/requests.h"

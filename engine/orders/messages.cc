@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each verb checks under the state mutex, numbers and encodes its message, and commits it.
-// message_published() is the other end.
+// message_published() continues when the message is durable.
 
 #include "orders/messages.h"
 
@@ -26,7 +26,7 @@ std::string cut(std::string text, std::size_t most) {
   return text;
 }
 
-// The commit of `message`, numbered for `to` and encoded.
+// Numbers `message` for `to`, encodes it, and returns its commit.
 std::unique_ptr<MessageCommit> make_commit(EngineCore& core, Execution& to,
                                            std::unique_ptr<InboxMessage> message)
     PV2_REQUIRES(core.state_mutex) {
@@ -43,7 +43,7 @@ std::unique_ptr<MessageCommit> make_commit(EngineCore& core, Execution& to,
   return commit;
 }
 
-// Writes the audit entry of an order into the batch of the message that carries it out.
+// Adds the audit entry of an order to the batch of the message that carries the order out.
 void add_entry(AuditEntry entry, Execution& root, MessageCommit& commit) {
   PV2_ASSERT(root.is_root() && root.inbox, "what is ordered is kept with the root");
   PV2_ASSERT(commit.to == root.id, "an order goes with the message to the root");
@@ -54,8 +54,8 @@ void add_entry(AuditEntry entry, Execution& root, MessageCommit& commit) {
   insert_audit(entry, root.id, commit.audit, commit.batch);
 }
 
-// Whether `to` takes no signal any more. A member that has succeeded still takes signals while it
-// is to be undone: its undo may ask for them.
+// Whether `to` takes no more signals. A succeeded member still takes signals while it is due for
+// undoing: its undo may ask for them.
 bool has_ended(Execution& to) {
   if (!is_finished(to.record.state)) return false;
   return to.record.state != ProcedureState::kSuccess || !to.is_undone_with_its_tree() ||
@@ -69,7 +69,7 @@ bool end_is_durable(const Execution& root) {
 void wake(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(execution.phase == Phase::kWaiting, "a procedure that is woken was waiting");
   core.state.timers.cancel(execution);
-  core.flush();  // the record before this message may just have given its locks back
+  core.flush();  // the previous record may just have given its locks back
   core.queue(execution, execution.holds_locks() ? Disposition::kFront : Disposition::kBack);
 }
 
@@ -81,7 +81,7 @@ std::unique_ptr<InboxMessage> abort_message(AbortOptions options) {
   return message;
 }
 
-// The audit entry of an abort that is not the order of an operator.
+// The audit entry of an abort that was not ordered by an operator.
 AuditEntry entry_of(ProcedureId root, const InboxMessage& abort) {
   AuditEntry entry;
   entry.verb = RepairVerb::kFailAndRollBack;
@@ -91,7 +91,7 @@ AuditEntry entry_of(ProcedureId root, const InboxMessage& abort) {
   return entry;
 }
 
-// How an abort of `target` is answered without a message; nullopt: it is to be sent.
+// The answer to an abort of `target` that needs no message; nullopt: the message is sent.
 std::optional<Status> answer_without_message(EngineCore& core, Execution& target, bool is_order)
     PV2_REQUIRES(core.state_mutex) {
   if (!target.is_root()) {
@@ -101,8 +101,8 @@ std::optional<Status> answer_without_message(EngineCore& core, Execution& target
   }
   if (core.state.aborting.contains(target.id)) return why_not_aborted_anew(target);
   if (target.inbox && target.inbox->abort() != nullptr && !target.domain.is_parked()) {
-    // It was aborted before and is being undone, which is as good as a second abort. But an order
-    // is only carried out together with its audit entry.
+    // The target was aborted before and is being undone, so a second abort succeeds at once. But an
+    // operator's order counts as carried out only together with its audit entry.
     return is_order ? why_not_aborted_anew(target) : Status();
   }
   if (Status refusal = why_not_abortable(target); !refusal.ok()) return refusal;
@@ -197,7 +197,7 @@ void Messages::signal(ProcedureId id, std::string name, std::string payload, Rep
   message->kind = InboxMessage::Kind::kSignal;
   message->name = std::move(name);
   message->payload = std::move(payload);
-  // The signals that are kept have to fit into one batch, whatever the options say.
+  // All kept signals together have to fit into one batch, whatever the options say.
   const std::size_t bytes_max =
       std::min(core_.options.max_signal_bytes, record_bytes_max(core_.store.limits()) / 2);
   Status refused;
@@ -227,7 +227,7 @@ namespace {
 
 bool is_abort(const InboxMessage& message) { return message.kind == InboxMessage::Kind::kAbort; }
 
-// The message came too late: its rows are deleted.
+// Deletes the rows of a message that came too late.
 void delete_rows_of(const MessageCommit& commit, Effects& effects) {
   const InboxMessage& message = *commit.message;
   auto garbage = std::make_unique<GarbageCommit>();
@@ -252,7 +252,7 @@ void take_effect(EngineCore& core, Execution& to, std::unique_ptr<InboxMessage> 
     case InboxMessage::Kind::kAbort:
       return abort_tree(core, to, effects);
     case InboxMessage::Kind::kSignal:
-      // While `to` is in flight its next record looks at the inbox; otherwise the signal stays
+      // While `to` is in flight, its next record looks at the inbox. Otherwise the signal stays
       // until a step asks for it.
       if (to.phase == Phase::kWaiting && to.inbox->has_wanted()) wake(core, to);
       return;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages: what is sent to a live procedure from outside. A message is checked and numbered under
-// the state mutex, written as a row of its own, and answered when that is durable; only then it has
-// its effect. The order of commits decides every race: a message that is durable after its
-// procedure's end is answered as too late, and its row is deleted.
+// Messages: the aborts and signals that are sent to a live procedure from outside. A message is
+// checked and numbered under the state mutex, and written as a row of its own. It takes effect and
+// is answered only when that row is durable. The order of commits decides every race: a message
+// that becomes durable after its procedure's end is answered as too late, and its row is deleted.
 //
-// An abort needs one thing more: from its acceptance on no member of the tree begins its point of
-// no return (Workers sets such members aside), so that what was accepted can be carried out.
+// An accepted abort can always be carried out: from its acceptance on, no member of the tree begins
+// its point of no return (Workers sets such members aside).
 
 #pragma once
 
@@ -23,7 +23,7 @@ class Messages {
   Messages(EngineCore& core, Publisher& publisher, Results& results)
       : core_(core), publisher_(publisher), results_(results) {}
 
-  /// With an `entry` it is the order of an operator, who is named in the audit too.
+  /// With an `entry`, the abort is an operator's order, and the audit names the operator.
   void abort(ProcedureId id, AbortOptions options, Reply<Status> reply,
              const AuditEntry* entry = nullptr);
   void signal(ProcedureId id, std::string name, std::string payload, Reply<Status> reply);
@@ -37,11 +37,11 @@ class Messages {
   Results& results_;
 };
 
-/// A message is durable: it takes effect, or is too late.
+/// The message is durable: it takes effect, or is answered as too late.
 void message_published(EngineCore& core, MessageCommit& commit, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
-/// Why the order of an operator to undo a tree adds nothing to an abort before it, or OK.
+/// Why an operator's order to undo a tree adds nothing to an earlier abort, or OK.
 [[nodiscard]] Status why_not_aborted_anew(const Execution& root);
 
 }  // namespace pv2

@@ -32,7 +32,7 @@ Order about_step(Order::Kind kind, Execution& member, Execution& head) {
   return {.kind = kind, .about = &member, .head = &head, .step = member.record.step};
 }
 
-// The turn of the rollback at which `parked` is parked. nullptr: its record has none.
+// The turn of the rollback at which `parked` is parked. nullptr: its record names none.
 const UndoTurn* parked_turn(const Execution& head, const Execution& parked) {
   return head.domain.rollback ? head.domain.rollback->newest_of(parked) : nullptr;
 }
@@ -104,7 +104,7 @@ Result<Order> plan_skip_of_undo(Execution& target, Execution& head, std::uint32_
       .kind = Order::Kind::kSkipUndo, .about = *parked, .head = &head, .step = turn->entry.step};
 }
 
-// The step that follows one that is skipped: `wanted`, or the next row of the step table; 0: none.
+// The step after a skipped one: `wanted`, or the next row of the step table; 0: none.
 Result<std::uint32_t> step_after(const Execution& member, std::uint32_t wanted) {
   const std::vector<StepInfo>& steps = member.type->steps;
   if (wanted != 0) {
@@ -146,9 +146,9 @@ Result<Order> plan_skip(Execution& target, Execution& head, std::uint32_t next_s
 
 // ---- fail_and_roll_back ----
 
-// Whether the order is to abort the root, which goes forward. A part of the tree that is parked in
-// an undo is undone with the tree; a part that failed beyond a point of no return is sent back
-// alone.
+// Whether the order aborts the root. It does while the target goes forward, except from a part of
+// the tree that failed beyond a point of no return: that part is sent back alone. A part that is
+// parked in an undo is undone with the tree.
 bool aborts_root(Execution& target, Execution& head) {
   const DomainState own = head.domain.state;
   if (!is_parked(own)) return true;
@@ -173,8 +173,8 @@ Result<Order> plan_send_back(Execution& head) {
 
 // ---- bypass ----
 
-// Why a domain that goes forward cannot be bypassed, or OK: a member of it has to stand still, so
-// that no head around that member ends before the order is carried out.
+// Why a domain that goes forward cannot be bypassed, or OK. One of its members has to stand still:
+// then no head around that member ends before the order is carried out.
 Status why_it_goes_on(Execution& head) {
   const Execution* const given_up = first_given_up(head);
   if (given_up == nullptr) {
@@ -188,7 +188,7 @@ Status why_it_goes_on(Execution& head) {
   return first_idle_given_up(head) != nullptr ? Status() : busy(*given_up);
 }
 
-// Whether an order to end a part of the tree of `root` waits.
+// Whether an order to end a part of the tree of `root` is waiting.
 bool order_waits_in(EngineCore& core, const Execution& root) PV2_REQUIRES(core.state_mutex) {
   const auto& waiting = core.state.waiting_orders;
   return std::any_of(waiting.begin(), waiting.end(),
@@ -198,7 +198,7 @@ bool order_waits_in(EngineCore& core, const Execution& root) PV2_REQUIRES(core.s
                      });
 }
 
-// A member in the middle of a step is no reason to refuse: the order waits for it.
+// A member in the middle of a step is no reason to refuse: the order waits for that step.
 Result<Order> plan_bypass(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   if (head.stored == Stored::kTorn) {
     return refused(
@@ -225,7 +225,7 @@ Result<Order> plan_bypass(EngineCore& core, Execution& head) PV2_REQUIRES(core.s
   return Order{.kind = Order::Kind::kBypass, .about = &head, .head = &head};
 }
 
-// Why no order about the domain of `head` is taken just now, or OK.
+// Why no order about the domain of `head` is accepted now, or OK.
 Status why_not_now(const Execution& head) {
   const EndingOrder order = head.domain.ending;
   if (order != EndingOrder::kWaits && order != EndingOrder::kMayGoOn) return Status();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first section plans the order and describes what it does itself. Orders that end or undo a
-// whole domain then describe each member, a section at a time. The last section plans the order
-// again: the tree may have moved meanwhile.
+// The first section plans the order and describes the order's own effect. For orders that end or
+// undo a whole domain, the following sections describe each member. The last section plans the
+// order again, because the tree may have changed since.
 
 #include "orders/repair_preview.h"
 
@@ -37,7 +37,7 @@ std::string steps_of(const Execution& member) {
   return steps;
 }
 
-// The steps of `member` that are undone if its tree is; `what_of_it` says whether they will be.
+// Lists the steps of `member` that a rollback undoes; `what_of_it` says whether that will happen.
 void describe_undo(Execution& member, std::string_view what_of_it, Lines& lines) {
   if (!member.record.undo.empty()) {
     lines.push_back(
@@ -60,7 +60,7 @@ void describe_rollback(Execution& member, Lines& lines) {
   }
 }
 
-// Whether a step that no undo is known for is cut off in the middle.
+// Whether the member is cut off in the middle of a step that has no known undo.
 bool leaves_step_unfinished(Execution& member) {
   const ProcedureState state = member.record.state;
   // While a member is in flight, `started` belongs to its worker.
@@ -109,12 +109,12 @@ std::string skipped_step(const Order& order) {
                                                 " follows, unless the order names another step");
 }
 
-// Under the state mutex.
+// Used under the state mutex, which may be released between pause() and go_on().
 class Preview {
  public:
   explicit Preview(RepairVerb verb) : verb_(verb) {}
 
-  // Plans the order and describes what it does itself, or says why it is refused.
+  // Plans the order and describes its own effect, or returns why it is refused.
   Status begin(EngineCore& core, Execution& target) PV2_REQUIRES(core.state_mutex) {
     const auto order = plan_order(core, target, verb_, 0);
     if (!order.ok()) return order.status();
@@ -151,7 +151,7 @@ class Preview {
     return Status();
   }
 
-  // Whether all members are described; else the section has no room for more.
+  // Returns whether all members are described. If not, this section has no room for more looks.
   bool describe_members(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
     if (!walk_) return true;
     for (; walk_->at() != nullptr && core.looks.have_room(); walk_->move()) {
@@ -167,8 +167,8 @@ class Preview {
     return walk_->at() == nullptr;
   }
 
-  // Between pause() and go_on() the mutex may be released: the walk is known to the engine, which
-  // moves it on when the member that it has come to leaves.
+  // The mutex may be released between pause() and go_on(). The engine knows the walk, and moves it
+  // on if the member that it has reached leaves.
   void pause(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
     has_paused_ = true;
     core.state.walks.push_back(&*walk_);
@@ -178,7 +178,7 @@ class Preview {
   }
   [[nodiscard]] bool has_paused() const noexcept { return has_paused_; }
 
-  // All lines, if the order still means the same.
+  // Returns all lines if the order still means the same.
   Result<Lines> end(EngineCore& core, Execution& target) PV2_REQUIRES(core.state_mutex) {
     if (!of_) return std::move(lines_);
     if (has_paused_) {
@@ -205,7 +205,7 @@ class Preview {
     walk_.emplace(head);
   }
 
-  // The order is carried out by Messages::abort(), which refuses it in the same words.
+  // Messages::abort() carries this order out, and refuses it in the same words.
   Status begin_abort(Execution& root) {
     if (Status refusal = why_not_aborted_anew(root); !refusal.ok()) return refusal;
     if (Status refusal = why_not_abortable(root); !refusal.ok()) return refusal;
@@ -229,8 +229,8 @@ class Preview {
                               name_of(*target.root)));
   }
 
-  // The member that the order would wait for may have ended what it was doing since it was
-  // described, and another one may have begun. In a domain that is stopped both are known.
+  // Since it was described, the member for which the order would wait may have ended its step, and
+  // another member may have begun one. In a stopped domain the busy member is known exactly.
   void look_again(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
     if (!head.domain.is_stopped()) return;
     const Execution* const busy_one = busy_member(core, head);
@@ -241,8 +241,8 @@ class Preview {
   RepairVerb verb_;
   Lines lines_;
   ProcedureId of_;                  // the head of the domain whose members are described, if any
-  std::optional<TreeCursor> walk_;  // to the member that is described next
-  std::string waits_for_;           // a member in the middle of something; "": none
+  std::optional<TreeCursor> walk_;  // at the member that is described next
+  std::string waits_for_;           // a member in the middle of a step; "": none
   bool has_paused_ = false;
 };
 

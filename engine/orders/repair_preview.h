@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Repair preview: in words, what an order would do and what it would leave inconsistent; or the
-// refusal that the order itself would get. Nothing is changed.
+// Repair preview: says in words what an order would do and what it would leave inconsistent, or
+// returns the refusal that the order itself would get. Changes nothing.
 
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace pv2 {
 
-/// One line for each thing that the order would do. nullopt: `id` is not live. Members of a large
-/// tree are described in sections, each member as it is then.
+/// One line for each effect of the order. nullopt: `id` is not live. A large tree is described in
+/// several sections, each member as it is in its section.
 [[nodiscard]] std::optional<Result<std::vector<std::string>>> preview_order(EngineCore& core,
                                                                             ProcedureId id,
                                                                             RepairVerb verb)

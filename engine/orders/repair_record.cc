@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One function for each kind of order says what its record says. Nothing is refused here: the plan
-// has decided, in the same section.
+// Each kind of order has one function that fills its record. Nothing is refused here: the plan
+// decided that in the same section.
 
 #include "orders/repair_record.h"
 
@@ -25,7 +25,7 @@
 namespace pv2 {
 namespace {
 
-// A record that says what the last one said; the caller changes what the order is about.
+// A record that repeats the last one; the caller changes what the order is about.
 std::unique_ptr<StepCommit> unchanged(EngineCore& core, Execution& execution)
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(execution.phase != Phase::kInFlight, "an order waits until nothing is on the way");
@@ -54,7 +54,7 @@ std::unique_ptr<StepCommit> retry_undo(EngineCore& core, const Order& order)
   return commit;
 }
 
-// The wait lasts no time: so it is over at once in this run, and also after a restart.
+// Replaces the wait by one of length zero, so it is over at once in this run and after a restart.
 std::unique_ptr<StepCommit> end_wait(EngineCore& core, const Order& order)
     PV2_REQUIRES(core.state_mutex) {
   Execution& member = *order.about;
@@ -107,7 +107,7 @@ std::unique_ptr<StepCommit> retry_step(EngineCore& core, const Order& order)
   next.state = ProcedureState::kRunnable;
   next.parked = false;
   next.attempt = 1;
-  // Where nothing has failed it is published like any step.
+  // If no domain around the member has failed, the record is published like that of any step.
   if (failing_domain(*order.about) != nullptr) next.order = OrderEffect::kForward;
   return commit;
 }
@@ -140,12 +140,12 @@ std::unique_ptr<StepCommit> send_back(EngineCore& core, const Order& order)
   commit->next.sent_back = true;
   commit->next.order = OrderEffect::kBack;
   if (head.record.failure && head.record.state != ProcedureState::kFailed) {
-    commit->next.error = head.record.failure->error;  // of the attempt before this one
+    commit->next.error = head.record.failure->error;  // of the attempt before this order
   }
   return commit;
 }
 
-// Members whose undo has begun, or that have offloaded work, make no record any more.
+// Members whose undo has begun, and members with offloaded work, make no more records.
 void cut_off_members(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   if (head.domain.rollback) {
     for (Execution* const member : head.domain.rollback->begun()) {
@@ -156,7 +156,7 @@ void cut_off_members(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_
   for_each_at_work(head, [](Execution& member) { member.work->ends = true; });
 }
 
-// The result of a domain that is bypassed.
+// The result of a bypassed domain.
 Status bypassed(const Domain& domain, const AuditEntry& entry) {
   std::string text = "bypassed";
   if (!entry.who.empty()) text += " by " + entry.who;
@@ -215,14 +215,15 @@ std::unique_ptr<StepCommit> record_of(EngineCore& core, const Order& order, cons
 void write_rows(StepCommit& commit) {
   Execution& execution = *commit.execution;
   if (execution.stored == Stored::kLost) {
-    insert_rows(execution, commit.next, commit.batch);  // the first record, and the last
+    insert_rows(execution, commit.next,
+                commit.batch);  // a lost root has no record yet: this is its first and its last
   } else {
     update_state(execution, commit.next,
                  commit.is_undo() ? execution.turn.step : execution.record.step, commit.batch);
   }
 }
 
-// The audit is kept with the root, whichever member the order is about.
+// The audit rows belong to the root, whichever member the order is about.
 std::uint64_t next_audit_number(Execution& root) {
   PV2_ASSERT(root.is_root(), "a root keeps the audit of its tree");
   if (!root.inbox) root.inbox = std::make_unique<Inbox>();
@@ -239,7 +240,8 @@ void commit_order(EngineCore& core, const Order& order, AuditEntry entry, Reply<
   Execution& execution = *commit->execution;
   PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer, "a record by an order ends a wait");
   Execution& root = *execution.root;
-  const std::uint64_t number = next_audit_number(root);  // first: an end depends on `audited`
+  const std::uint64_t number =
+      next_audit_number(root);  // first, because the record of an end depends on `audited`
   entry.procedure = execution.id;
   entry.at = commit->next.updated;
   core.date_end(execution, commit->next);

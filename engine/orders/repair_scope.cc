@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Members that are parked are found in the lists that their roots keep (Domain::standing), so an
-// order does not look through a large tree for them.
+// Parked members are found in the lists that their roots keep (Domain::standing), so an order need
+// not search a large tree for them.
 
 #include "orders/repair_scope.h"
 
@@ -16,8 +16,8 @@
 namespace pv2 {
 namespace {
 
-// The oldest member within the domain of `head` that is parked, or whose domain is, and that
-// `is_it` accepts; or nullptr.
+// The oldest member within the domain of `head` that `is_it` accepts, among those that are parked
+// or whose domain is parked; or nullptr.
 template <class Test>
 Execution* first_standing(Execution& head, Test is_it) {
   return find_within(head.root->domain.standing, head, [&](Execution& member) {
@@ -25,7 +25,7 @@ Execution* first_standing(Execution& head, Test is_it) {
   });
 }
 
-// Whether an order to `target` is about all of the domain of `head`.
+// Whether an order to `target` is about the whole domain of `head`.
 bool stands_for(const Execution& target, const Execution& head) {
   return &target == &head || target.is_root();
 }
@@ -34,7 +34,7 @@ bool failed_in(Execution& member, const Execution& head) {
   return member.record.state == ProcedureState::kFailed && &member.own_head() == &head;
 }
 
-// The member of the domain of `head` itself that failed first; or nullptr.
+// The member that failed first, among those whose own domain is that of `head`; or nullptr.
 Execution* first_failed(Execution& head) {
   Execution* found = nullptr;
   for (Execution& member : Subtree(head)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An order is checked for itself, then planned and committed in one section. All answers are given
-// outside the state mutex.
+// An order is first checked by itself, then planned and committed in one section. All answers are
+// given outside the state mutex.
 
 #include "orders/repairs.h"
 
@@ -21,7 +21,7 @@
 namespace pv2 {
 namespace {
 
-// Why an order means nothing, whatever it is about; or OK.
+// Why an order is invalid whatever its target is; or OK.
 Status check_order(RepairVerb verb, const RepairNote& note) {
   const auto invalid = [](std::string why) {
     return Status(StatusCode::kInvalidArgument, std::move(why));
@@ -102,7 +102,7 @@ void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note, Reply<Sta
       }
     }
   }
-  if (root_to_abort) {  // by a message, which waits for no step that runs
+  if (root_to_abort) {  // a message carries the abort out: it waits for no running step
     return messages_.abort(root_to_abort, {.reason = entry.why, .who = entry.who}, std::move(reply),
                            &entry);
   }
