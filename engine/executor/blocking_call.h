@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the verbs of the public face that block wait for an answer that another thread gives.
+// How the public verbs that block wait for an answer from another thread.
 
 #pragma once
 
@@ -26,7 +26,7 @@ template <class T>
 struct Latch {
   std::counting_semaphore<> arrived{0};
   std::optional<T> value;
-  std::atomic<bool> has_value{false};  // release and acquire: `value` is visible to who sees it
+  std::atomic<bool> has_value{false};  // release and acquire: a thread that sees it sees `value`
 
   void set(T result) {
     value.emplace(std::move(result));
@@ -38,13 +38,13 @@ struct Latch {
   }
 };
 
-/// Waits until the value is there or `timeout`, which is not negative, has passed by `clock`; false
-/// then. A manual clock says when it was moved, and who waits for it looks.
+/// Waits until the value is there or `timeout`, which is not negative, has passed by `clock`; then
+/// returns false. A manual clock wakes the waiting thread when it is moved.
 template <class T>
 bool arrives_in_time(const std::shared_ptr<Latch<T>>& latch, Clock& clock, Duration timeout) {
   const SteadyTime due = later(clock.steady_now(), timeout);
   if (!clock.is_manual()) {
-    // A semaphore waits by nanoseconds, of which a time that is far away has too many.
+    // A semaphore counts nanoseconds, which overflow for a time that is far away.
     constexpr Duration kAtOnce = std::chrono::hours(24);
     for (SteadyTime now = clock.steady_now();
          now < due && !latch->has_value.load(std::memory_order_acquire); now = clock.steady_now()) {
@@ -60,7 +60,7 @@ bool arrives_in_time(const std::shared_ptr<Latch<T>>& latch, Clock& clock, Durat
   return latch->has_value.load(std::memory_order_acquire);
 }
 
-/// What a verb that blocks answers on a thread of the executor.
+/// The answer of a blocking verb that is called on a thread of the executor.
 inline Status on_engine_thread(std::string_view verb) {
   return Status(
       StatusCode::kFailedPrecondition,
@@ -69,7 +69,7 @@ inline Status on_engine_thread(std::string_view verb) {
           "asynchronous form");
 }
 
-/// Blocks until the answer is there; with a store that has no thread of its own, by doing its work.
+/// Blocks until the answer is there. If the store has no thread of its own, does its work here.
 template <class T>
 T await(EngineCore& core, Latch<T>& latch) {
   while (core.store.pump() && !latch.has_value.load(std::memory_order_acquire)) {
@@ -78,7 +78,7 @@ T await(EngineCore& core, Latch<T>& latch) {
   return *std::move(latch.value);
 }
 
-/// Blocks until the reply that `begin` is given was given, and returns what it says.
+/// Gives `begin` a reply, blocks until it is called, and returns its value.
 template <class T, class Begin>
 T block(EngineCore& core, std::string_view verb, Begin begin) {
   if (EngineThread::belongs_to(&core)) return on_engine_thread(verb);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chores: periodic work of the host, in memory only. A chore that is due goes to the pool; the next
-// time counts from the end of that run, so one that is slow never runs beside itself and never
-// falls behind.
+// Chores: periodic work of the host, in memory only. A chore that is due goes to the pool. Its next
+// time counts from the end of that run, so a slow chore never runs twice at once and never falls
+// behind.
 
 #pragma once
 
@@ -31,8 +31,8 @@ struct EngineCore;
 class Chores final : public TimedWork, public internal::Registrations {
  public:
   explicit Chores(EngineCore& core) : core_(core) {}
-  /// Called when a chore's time became known: the timers look again. Set once, before anything
-  /// runs.
+  /// Sets a function that is called when a chore gets a new time, so that the timers look again.
+  /// Called once, before any thread runs.
   void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
 
   /// Returns the id for remove().
@@ -52,14 +52,15 @@ class Chores final : public TimedWork, public internal::Registrations {
     std::optional<SteadyTime> due;  // none while it is on the pool; under chores_mutex_
     RemovableCall guard;
   };
-  // Shared by the list and by a run on the pool: a chore may be removed meanwhile.
+  // Shared by the list and by a run on the pool: a chore may be removed while it runs.
   using Shared = std::shared_ptr<Periodic>;
 
   void run(const Shared& chore) PV2_EXCLUDES(chores_mutex_);
 
   EngineCore& core_;
   std::function<void()> changed_;
-  // A hint that spares the mutex: most hosts have none. Who adds one makes the timers look again.
+  // A hint that avoids taking the mutex: most hosts have no chores. add() makes the timers look
+  // again.
   std::atomic<bool> any_{false};
   Mutex chores_mutex_;
   std::vector<Shared> chores_ PV2_GUARDED_BY(chores_mutex_);

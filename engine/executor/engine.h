@@ -60,7 +60,7 @@ class Engine {
     core.admission = &admission;
     core.offloads = &offloads;
     timers.add(*chores);
-    // Without workers nobody could look while a step runs.
+    // Without workers no thread could look while a step runs.
     if (core.options.workers != 0) timers.add(stuck_detector);
     if (core.options.retention.ttl != Duration::zero()) timers.add(expiry);
     chores->on_change([this] { timers.earliest_moved(); });
@@ -100,7 +100,7 @@ class Engine {
   StuckDetector stuck_detector;
   Expiry expiry;
   HostThread host_thread;
-  std::thread stopping;  ///< Does what stop() waits for. Of the first who calls it.
+  std::thread stopping;  ///< Runs the stop; made by the first call of stop().
   // Shared with completions that may come after the engine is gone.
   std::shared_ptr<WakePort> wake_port;
   Workers workers;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HostThread: who is in run_until_idle() of an executor without workers. One thread at a time; a
-// step that it runs may enter again. A stop never ends the executor under that thread: who is
-// inside ends it on the way out.
+// HostThread: which thread is in run_until_idle() of an executor without workers. Only one thread
+// at a time; a step that it runs may enter again. A stop never ends the executor under that thread:
+// the thread ends the executor when it leaves.
 
 #pragma once
 
@@ -31,20 +31,20 @@ class HostThread {
     inside_ = me;
     return Entry::kFirst;
   }
-  /// True: somebody has called stop() meanwhile, and the caller ends the executor.
+  /// True: stop() was called since enter(), and the caller ends the executor.
   [[nodiscard]] bool leave() PV2_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     inside_ = std::thread::id();
     return is_stopping();
   }
-  /// Called once. True: nobody was inside, and the caller ends the executor. False: the thread that
-  /// is inside does so, when its leave() says it.
+  /// Called once. True: no thread is inside, and the caller ends the executor. False: the thread
+  /// that is inside ends the executor after its leave().
   [[nodiscard]] bool stop() PV2_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     stopping_.store(true, std::memory_order_relaxed);
     return inside_ == std::thread::id();
   }
-  /// Whoever is inside is to leave. A hint: it may be late.
+  /// Whether the thread inside should leave. A hint: it may be late.
   [[nodiscard]] bool is_stopping() const noexcept {
     return stopping_.load(std::memory_order_relaxed);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is shown of an executor. All of it is collected in sections: nobody waits for the state
+// What an executor shows of itself. It is collected in sections, so no thread waits for the state
 // mutex for long.
 
 #include "pv2/engine/inspection.h"
@@ -58,7 +58,7 @@ std::vector<LockInfo> Inspection::locks() const {
       for (LockInfo::Party& party : *list) parties.push_back(&party);
     }
   }
-  // In sections, like the listing itself: nobody waits for the state mutex for long.
+  // In sections, like the listing itself: no thread waits for the state mutex for long.
   constexpr std::size_t kSectionMax = 1024;
   for (std::size_t begin = 0; begin < parties.size(); begin += kSectionMax) {
     const std::size_t count = std::min(kSectionMax, parties.size() - begin);

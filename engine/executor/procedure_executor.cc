@@ -26,7 +26,7 @@
 namespace pv2 {
 namespace {
 
-// As the engine counts; what is too long for that is the longest that there is.
+// In the unit of the engine. A time that is too long for it becomes Duration::max().
 Duration to_duration(std::chrono::milliseconds time) {
   constexpr auto kLongest = std::chrono::floor<std::chrono::milliseconds>(Duration::max());
   if (time > kLongest) return Duration::max();
@@ -52,7 +52,7 @@ Status stop_on_engine_thread() {
                 "elsewhere");
 }
 
-// Why it takes so long to stop.
+// What the stop waits for.
 Status what_still_runs(const EngineCore& core) {
   constexpr std::size_t kNamesMax = 8;
   std::string who;
@@ -141,7 +141,7 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
   if (Status made = executor->engine_->make_threads(); !made.ok()) return made;
   EngineCore& core = executor->engine_->core;
   const Status written = write_first_bound(core, executor->engine_->publisher);
-  // Also when it failed: the store gives back, and so frees, what recovery wants to commit.
+  // Also after a failure: the store then returns what recovery wants to commit, so it is freed.
   executor->engine_->publisher.perform(effects);
   if (!written.ok()) return written;
   {
@@ -325,8 +325,8 @@ Status ProcedureExecutor::stop_within(Duration timeout) {
   return arrives_in_time(latch, core.clock, timeout) ? Status() : what_still_runs(core);
 }
 
-// On a thread of its own, as a step, offloaded work or the disk may take longer than the caller
-// wants to wait. An executor without threads has nothing that goes on while its host does not.
+// Stops on a thread of its own: a step, offloaded work or the disk may take longer than the caller
+// wants to wait. In an executor without threads nothing goes on while its host waits.
 void ProcedureExecutor::begin_to_stop() {
   const auto stop = [this] {
     tell_of_stop();
@@ -344,11 +344,12 @@ void ProcedureExecutor::begin_to_stop() {
   }
 }
 
-// Waits for nobody.
+// Does not block.
 void ProcedureExecutor::tell_of_stop() {
   EngineCore& core = engine_->core;
   const EngineThread mark(&core);
-  // Nobody can begin to wait any more, and what they wait for may take as long as a step does.
+  // No caller can begin to wait from now on. The present waiters are answered here, because what
+  // they wait for may take as long as a step does.
   engine_->results.answer_all(
       Status(StatusCode::kStopping,
              "the executor is stopping; the procedure goes on when its store is opened again, "
@@ -367,7 +368,7 @@ void ProcedureExecutor::tell_of_stop() {
 void ProcedureExecutor::shut_down() {
   EngineCore& core = engine_->core;
   const EngineThread mark(&core);
-  engine_->gate.abandon();  // where start() was never called
+  engine_->gate.abandon();  // if start() was never called
   engine_->timers.stop();
   core.scheduler.stop();
   engine_->workers.stop();

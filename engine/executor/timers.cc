@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The timer thread is an asio context with one steady_timer. It is armed anew whenever somebody's
+// The timer thread is an asio context with one steady_timer. It is armed again whenever some
 // deadline became the earliest.
 
 #include "executor/timers.h"
@@ -19,10 +19,10 @@
 namespace pv2 {
 namespace {
 
-// The alarm counts nanoseconds, and of them a time that is far away has more than fit into a
-// number. It looks again when this has passed.
+// The alarm counts nanoseconds, which overflow for a time that is far away. So the thread looks
+// again after this time.
 constexpr Duration kAlarmMax = std::chrono::hours(24);
-// Deadlines that are met in one critical section: some 50 us.
+// Deadlines that one critical section handles: about 50 us.
 constexpr std::size_t kAtOnce = 256;
 
 }  // namespace
@@ -45,8 +45,8 @@ class Timers::Thread {
     return Status();
   }
 
-  // The object stays: whoever still reports an earlier deadline posts into a context that nobody
-  // runs.
+  // The object stays: a thread that still reports an earlier deadline posts into a context that no
+  // thread runs.
   void stop() {
     if (std::exchange(stopped_, true)) return;
     timers_.core_.clock.unsubscribe(subscription_);
@@ -80,15 +80,15 @@ class Timers::Thread {
   boost::asio::steady_timer alarm_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::uint64_t subscription_;
-  bool stopped_ = false;  // of whoever stops it
+  bool stopped_ = false;  // used only by the thread that stops it
   std::thread thread_;
 };
 
 Timers::Timers(EngineCore& core) : core_(core) {}
 Timers::~Timers() { stop(); }
 
-// Timers may be armed before and beside this: by what is submitted before start(). Whoever does not
-// see the thread yet armed his before the thread looks.
+// Procedures that are submitted before start() may arm timers before and during this call. A thread
+// that does not see the timer thread yet has armed its timer before the timer thread looks.
 Status Timers::make_thread(StartGate& gate) {
   thread_ = std::make_unique<Thread>(*this);
   return thread_->begin(gate);
@@ -122,7 +122,7 @@ std::size_t Timers::fire_due() {
   const SteadyTime now = core_.clock.steady_now();
   std::size_t fired = 0;
   for (TimedWork* const other : others_) fired += other->fire(now);
-  // Any number of deadlines may have passed at once: after a restart, or at the full hour.
+  // Any number of deadlines may pass at once: after a restart, or at the full hour.
   std::size_t queued = 0;
   do {
     queued = fire_some(now);

@@ -23,20 +23,20 @@ class Timers {
   explicit Timers(EngineCore& core);
   ~Timers();
 
-  /// Something else that has its times. Before start(); it outlives the thread.
+  /// Adds another part that has deadlines. Called before start(); `work` outlives the thread.
   void add(TimedWork& work) { others_.push_back(&work); }
   /// Makes the thread; it begins when `gate` is open. kResourceExhausted: there is none
   /// left.
   Status make_thread(StartGate& gate);
-  /// From now on earliest_moved() is heard.
+  /// From now on earliest_moved() has an effect.
   void start();
   /// No timer fires after this has returned. Idempotent.
   void stop();
 
-  /// The earliest deadline is another one than before.
+  /// The earliest deadline has changed.
   void earliest_moved();
-  /// Queues every execution whose deadline has passed, and fires what else is due; returns how much
-  /// there was.
+  /// Queues every execution whose deadline has passed, and fires other due work. Returns the number
+  /// of both together.
   std::size_t fire_due();
 
  private:
@@ -48,8 +48,8 @@ class Timers {
 
   EngineCore& core_;
   std::vector<TimedWork*> others_;
-  std::unique_ptr<Thread> thread_;  // of whoever starts and stops
-  // For everybody else. Release and acquire: who sees the thread sees it whole.
+  std::unique_ptr<Thread> thread_;  // used only by the thread that starts and stops
+  // For all other threads. Release and acquire: a reader sees the whole object.
   std::atomic<Thread*> running_{nullptr};
 };
 

@@ -216,7 +216,7 @@ void write_rows(StepCommit& commit) {
   Execution& execution = *commit.execution;
   if (execution.stored == Stored::kLost) {
     insert_rows(execution, commit.next,
-                commit.batch);  // a lost root has no record yet: this is its first and its last
+                commit.batch);  // its only record
   } else {
     update_state(execution, commit.next,
                  commit.is_undo() ? execution.turn.step : execution.record.step, commit.batch);
@@ -240,8 +240,7 @@ void commit_order(EngineCore& core, const Order& order, AuditEntry entry, Reply<
   Execution& execution = *commit->execution;
   PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer, "a record by an order ends a wait");
   Execution& root = *execution.root;
-  const std::uint64_t number =
-      next_audit_number(root);  // first, because the record of an end depends on `audited`
+  const std::uint64_t number = next_audit_number(root);  // an end reads `audited`
   entry.procedure = execution.id;
   entry.at = commit->next.updated;
   core.date_end(execution, commit->next);

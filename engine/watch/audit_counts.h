@@ -38,9 +38,9 @@ struct AuditCounts {
   std::size_t in_flight = 0;
 
   [[nodiscard]] OfHead of(const Execution& head) const;
-  /// The lists of children have as many members as children are live. Always true.
+  /// Compares the children in the parents' lists with the live children. They always agree.
   void compare_children(AuditFindings& findings) const;
-  /// The other counts. True only while the engine is calm.
+  /// Compares the other counts. They agree only while the engine is calm.
   void compare(const EngineState& state, AuditFindings& findings) const;
 
  private:

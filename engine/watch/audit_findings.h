@@ -19,7 +19,7 @@ class AuditFindings {
  public:
   void add(std::string contradiction);
   void add_of(const Execution& execution, std::string_view contradiction);
-  /// Adds a finding if the number that is said to be `what` is not the one that was counted.
+  /// Adds a finding if `what` is said to be another number than the counted one.
   void compare(const Execution& execution, std::string_view what, std::size_t said,
                std::size_t counted);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A depth-first search, as deep as an explanation has procedures, of which there are few.
+// A depth-first search, at most as deep as an explanation has procedures, which are few.
 
 #include "watch/circles.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Circles: what follows from the reasons of an explanation as a whole, namely which procedures wait
-// for each other in a circle, and which wait for no other one. Decision 17
+// Circles: what the reasons of an explanation mean together: which procedures wait for each other
+// in a circle, and which wait for no other procedure. Decision 17
 // (docs/decisions/0017-kept-after-review.md) says why the scheduler is not asked for its circles.
 
 #pragma once

@@ -30,7 +30,7 @@ void audit_no_head(const Execution& member, AuditFindings& findings) {
   }
 }
 
-// The widest domain around `head` that has failed, its own included.
+// The widest failed domain around `head`, including its own.
 const Execution* widest_failed(const Execution& head) {
   const Execution* const around = domain_around(head);
   const Execution* const outer = around != nullptr ? around->domain.failing : nullptr;
@@ -65,8 +65,8 @@ void audit_end(const Execution& head, AuditFindings& findings) {
   }
 }
 
-// Of a domain that is being undone, or is to be undone when none of its members is in flight, and
-// of which no TreeWork goes through the members.
+// For a domain that is being undone, or will be when none of its members is in flight, and that no
+// TreeWork is visiting.
 void audit_rollback(const Execution& head, AuditCounts& counts, AuditFindings& findings) {
   const Domain& domain = head.domain;
   const bool stands = domain.in_flight_inside == 0 && !domain.is_parked() && !domain.makes_way();

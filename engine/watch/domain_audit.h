@@ -11,8 +11,8 @@
 
 namespace pv2 {
 
-/// Counts `member` for its domain. If it is the head of one, compares the state of that domain with
-/// that of the domain around it; else says what state of a domain it has. While the engine is calm.
+/// Counts `member` for its domain. For a head, compares its domain with the domain around it. For
+/// any other member, reports domain state that it should not have. Called while the engine is calm.
 void audit_domain(const AuditedState& audited, const Execution& member, AuditCounts& counts,
                   AuditFindings& findings);
 

@@ -18,7 +18,7 @@
 namespace pv2 {
 namespace {
 
-// An answer with more procedures is read by nobody.
+// Nobody reads an answer with more procedures.
 constexpr std::size_t kProceduresMax = 64;
 
 // The answer about a root that has ended, whose result is in memory.
@@ -55,7 +55,7 @@ class Explainer {
     StateLock lock(core_);
     Execution* const execution = core_.find(id);
     if (execution != nullptr) {
-      core_.flush();  // so that the scheduler has every procedure that is kQueued
+      core_.flush();  // then the scheduler knows every procedure that is kQueued
       follow_all(*execution);
       return std::move(answer_);
     }

@@ -46,8 +46,8 @@ void Listeners::remove(std::uint64_t id) {
   found->guard.remove(!EngineThread::belongs_to(&core_));
 }
 
-// The rest of the news is told by the next task, which is posted when this one ends: if the pool
-// has no threads, the tasks that are queued there already run first.
+// The next task tells the rest of the news. It is posted when this one ends: on a pool without
+// threads, the tasks that are already queued run first.
 void Listeners::tell() {
   std::vector<ProcedureNews> news;
   {

@@ -36,7 +36,7 @@ class Listeners final : public internal::Registrations {
   /// When this returns, the listener is not running and will not be called again. On a thread of
   /// the engine (a listener may remove itself) it does not wait for a call that is under way.
   void remove(std::uint64_t id) override PV2_EXCLUDES(listeners_mutex_);
-  /// Whether there are listeners. A hint: without listeners no news are made.
+  /// Whether there are listeners. A hint: without listeners no news is collected.
   [[nodiscard]] const std::atomic<bool>& any() const noexcept { return any_; }
   /// Tells the oldest news, one batch of them. Runs on the pool, one call at a time.
   void tell() PV2_EXCLUDES(listeners_mutex_);

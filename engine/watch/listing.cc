@@ -19,7 +19,7 @@
 namespace pv2 {
 namespace {
 
-// Ids looked at, and procedures copied, in one critical section: each takes about 50 us.
+// Ids looked at, and procedures copied, in one critical section: either takes about 50 us.
 constexpr std::size_t kIdsPerPiece = 1024;
 constexpr std::size_t kCopiesPerPiece = 64;
 
@@ -76,7 +76,7 @@ Published published(Execution& execution, bool with_fields) {
   return copy;
 }
 
-// Whether it has a durable record and has not ended with its tree.
+// Whether the procedure has a durable record and has not ended with its tree.
 bool is_listed(Execution& execution) {
   return execution.record.state != ProcedureState::kInitializing && !execution.leaves();
 }
@@ -100,7 +100,7 @@ bool matches(Execution& execution, const ListFilter& filter, WallTime now) {
                      [&](const LockRequest& request) { return request.key == *filter.entity; });
 }
 
-// Calls the user's code, so no lock may be held.
+// Calls user code, so no lock may be held.
 void print_fields_of(Published& copy) {
   if (copy.type == nullptr) {
     copy.info.fields_error =

@@ -21,13 +21,13 @@ bool has_ended(const Execution& member) {
   return member.record.state == ProcedureState::kSuccess || member.record.reported;
 }
 
-// Whether a domain around it has failed, as far as its own domain knows, or it leaves.
+// Whether the member's domain knows of a failure around it, or is leaving.
 bool goes_back(const Execution& member) {
   return member.head->domain.failing != nullptr || member.head->domain.is_over() ||
          member.root->domain.is_over();
 }
 
-// Whether an order that ends its domain, or one around that, may be on the way although nothing has
+// Whether an order that ends a domain around the member may be on its way although nothing has
 // failed. Such an order has stopped all members, and its record is that of the head.
 bool is_to_be_ended(const Execution& member) {
   for (const Execution* head = member.head; head != nullptr; head = domain_around(*head)) {
@@ -124,8 +124,7 @@ void MemberAudit::look_at_children(const Execution& parent) {
     findings_.add_of(parent, "its youngest child is another one");
   }
   if (!has_unexamined) findings_.add_of(parent, "it is to look at a child that it has not");
-  // In a domain that has failed, a parent is not told of the ends of its children until the domain
-  // goes on.
+  // In a failed domain, a parent learns of the ends of its children only when the domain goes on.
   if (audited_.calm && !goes_back(parent)) look_at_unfinished(parent, unfinished);
 }
 
@@ -153,7 +152,7 @@ void MemberAudit::look_at_unfinished(const Execution& parent, std::size_t unfini
   }
 }
 
-// Compares it with what its root knows of it, so that orders need not look through the tree.
+// Compares the member with what its root knows of it; orders use that instead of a search.
 void MemberAudit::look_at_marks(Execution& member) {
   AuditCounts::OfHead& counted = counts_.by_head[member.root];
   if (has_work(member)) ++counted.at_work;
@@ -195,7 +194,7 @@ void MemberAudit::look_at_phase(const Execution& member) {
   const Execution* const failing = member.head->domain.failing;
   const bool is_over = member.root->domain.is_over() || member.head->domain.is_over();
   const bool waits = member.phase == Phase::kQueued || member.phase == Phase::kWaiting;
-  // A procedure that was polled, and is about to be taken, is kQueued and in no queue.
+  // A procedure that was polled, and is about to be taken, is kQueued but in no queue.
   if (member.phase != Phase::kQueued &&
       audited_.core.scheduler.place_of(member, 0).where != QueuePlace::Where::kOut) {
     findings_.add_of(member, "the scheduler has it in a queue, and it is not queued");
@@ -212,7 +211,7 @@ void MemberAudit::look_at_phase(const Execution& member) {
   }
 }
 
-// Of a member around which nothing has failed.
+// For a member around which nothing has failed.
 void MemberAudit::look_at_forward(const Execution& member) {
   const bool waits = member.phase == Phase::kQueued || member.phase == Phase::kWaiting;
   const bool stands = member.record.parked || is_finished(member.record.state);

@@ -163,7 +163,7 @@ void add_state(const Execution& execution, FieldList& fields) {
   fields.add("messages", execution.inbox ? words(*execution.inbox) : "");
 }
 
-// What follows from the records of its tree.
+// Adds what follows from the records of the tree.
 void add_tree(Execution& execution, FieldList& fields) {
   fields.by_tree("tree is parked", words(is_parked(execution)));
   fields.by_tree("quarantined", words(execution.is_quarantined()));
@@ -180,9 +180,9 @@ std::vector<PersistedField> fields_of(EngineCore& core, Execution& execution)
   return std::move(fields).take();
 }
 
-// Whether a restart would plan the undoing of `member`, perhaps differently than this engine has.
+// Whether a restart would plan the undo of `member`, perhaps differently than this engine has.
 bool is_decided_at_restart(Execution& member) {
-  // A member whose parent is over: its fields mean nothing any more.
+  // A member whose parent is over: its fields have no meaning any more.
   if (member.parent != nullptr && is_over(*member.parent_execution())) return true;
   for (Execution* head = &member.own_head(); head != nullptr; head = head->outer_domain()) {
     const Domain& domain = head->domain;

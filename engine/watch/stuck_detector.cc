@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A worker dates its step with the wall clock, which it reads anyway. The wall clock may jump, so
-// the age that follows from it is clamped between bounds that the steady clock gives: when the
-// detector looked last before the step began, and first after it.
+// the age is clamped between two bounds from the steady clock: the detector's last look before the
+// step began, and its first look after that.
 
 #include "watch/stuck_detector.h"
 
@@ -109,8 +109,8 @@ std::size_t StuckDetector::fire(SteadyTime now) {
   return 0;
 }
 
-// Offloaded work is dated with the steady clock, so its age needs no bounds. Its age begins again
-// with each heartbeat.
+// Offloaded work is dated with the steady clock, so its age needs no bounds. Each heartbeat
+// restarts the age.
 void StuckDetector::look_at_work(SteadyTime now) {
   for (const auto& piece : core_.offloads->running()) {
     const SteadyTime alive = piece->last_sign_of_life();

@@ -28,7 +28,7 @@ void audit_timer(const AuditedState& audited, const Execution& member, AuditFind
   if (has_timer && member.phase != Phase::kWaiting) {
     findings.add_of(member, "it has a timer, and does not wait");
   }
-  // An accepted abort may have stopped it when its deadline had passed.
+  // An accepted abort may have stopped the member when its deadline had passed.
   const bool waits_for_time = member.phase == Phase::kWaiting && member.record.deadline;
   if (waits_for_time && !has_timer && !member.root->domain.abort_accepted) {
     findings.add_of(member, "it waits for a deadline, and has no timer");
@@ -145,7 +145,7 @@ void audit_results(const AuditedState& audited, AuditFindings& findings) {
     findings.add("results in memory are said to take " + number(state.completed.bytes()) +
                  " bytes, and take " + number(bytes));
   }
-  // A store keeps results too that are not in memory.
+  // A store also keeps results that are not in memory.
   const std::uint64_t kept = state.retention.bytes();
   if (!state.retention.counts()) return;
   if (audited.core.keeps_records ? kept < rows : kept != rows) {

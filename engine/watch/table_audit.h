@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The audit of the tables that an engine keeps beside its live procedures: every entry is one that
-// its owner knows of, and what an owner knows of has an entry.
+// The audit of the tables that an engine keeps in addition to its live procedures: the owner of
+// every entry knows the entry, and every entry that an owner knows exists.
 
 #pragma once
 
@@ -19,7 +19,7 @@ void audit_tree_works(const AuditedState& audited, const std::vector<const Execu
 void audit_nonces(const AuditedState& audited, AuditFindings& findings);
 void audit_results(const AuditedState& audited, AuditFindings& findings);
 void audit_rows_to_delete(const AuditedState& audited, AuditFindings& findings);
-/// Aborts and acknowledgements that are on the way.
+/// Audits the aborts and acknowledgements that are on their way.
 void audit_requests(const AuditedState& audited, AuditFindings& findings);
 void audit_ids_and_limits(const AuditedState& audited, AuditFindings& findings);
 

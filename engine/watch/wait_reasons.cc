@@ -54,7 +54,7 @@ bool wants_signals(const Execution& execution) {
   return execution.inbox && !execution.inbox->wanted.empty();
 }
 
-// Whether an operator's order ends it as soon as its work has ended.
+// Whether an operator's order ends the member as soon as its work has ended.
 bool is_ended_by_order(const Execution& member) { return member.work && member.work->last_order; }
 
 Status find_standstill(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
@@ -148,7 +148,7 @@ void WaitReasons::in_flight(const Execution& execution) {
   if (execution.work && execution.work->held_back) return;  // offloaded() adds the reason
   for (std::size_t worker = 0; worker < core_.running.size(); ++worker) {
     const auto running = core_.running.look(worker);
-    if (!running) continue;  // a worker between two steps keeps nobody waiting
+    if (!running) continue;  // a worker between two steps delays no procedure
     if (running->id == execution.id) {
       add(Kind::kRunning).age = age_of(running->since);
       return;
@@ -191,7 +191,7 @@ void WaitReasons::awaited(const Execution& execution) {
   }
   const QueuePlace place = core_.scheduler.place_of(execution, kNamesMax);
   if (!place.blockers.empty()) blockers(place);
-  if (reasons_.empty()) add(Kind::kQueued);  // all has arrived: it is woken at this moment
+  if (reasons_.empty()) add(Kind::kQueued);  // all has arrived: it is being woken
 }
 
 // One reason per event; one for all values, and one for all offloaded work.
@@ -233,7 +233,7 @@ void WaitReasons::stopped_by_failure(Execution& head, Execution& execution) {
     return;
   }
   if (!domain.is_undone() || domain.makes_way()) {
-    // If it has work itself, that is what the others wait for, and offloaded() adds the reason.
+    // If the member has work itself, the others wait for that, and offloaded() adds the reason.
     if (!has_work(execution)) in_flight_around(head);
     return;
   }
@@ -253,7 +253,7 @@ void WaitReasons::in_flight_around(Execution& head) {
   });
 }
 
-// Counts work too that the procedure no longer awaits, or does not await yet.
+// Also counts work that the procedure does not await, or no longer awaits.
 void WaitReasons::offloaded(const Execution& execution) {
   const auto& pieces = execution.work->pieces;
   WaitReason& reason = find_or_add(Kind::kOffload);
@@ -267,7 +267,7 @@ void WaitReasons::offloaded(const Execution& execution) {
   }
 }
 
-// Names the member that was parked, if it is another one.
+// Names the parked member, unless it is this procedure.
 void WaitReasons::parked(Execution& execution) {
   WaitReason& reason = add(Kind::kParked);
   Execution* const failed = failing_domain(execution);
