@@ -131,7 +131,8 @@ TEST_CASE("a manual clock that is moved to the end of time stands there") {
   CHECK(engine.result(id).status.ok());
 }
 
-TEST_CASE("who waits for a result for ever is answered by nothing but its end, or stop()") {
+TEST_CASE(
+    "a caller that waits for a result without a limit is answered only by the end or stop()") {
   const bool manual = GENERATE(false, true);
   World world;
   world.scripts["a"] = asks(Say::wait());

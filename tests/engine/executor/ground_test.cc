@@ -87,7 +87,7 @@ TEST_CASE("what throws at a submission refuses it, and leaves no lock and no non
   CHECK(engine.result(accepted->id).result == "fine");
 }
 
-TEST_CASE("what throws while it runs fails, is undone or parked, and nothing else is") {
+TEST_CASE("a step or undo that throws fails or parks its own tree and affects no other") {
   EngineWorld engine;
   engine.retry = {.base = 1s, .cap = 1s, .jitter_percent = 0, .undo_attempts = 2};
   engine.world.scripts["free"] = {.steps = 1};

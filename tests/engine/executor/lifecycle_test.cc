@@ -181,7 +181,7 @@ TEST_CASE("an executor that was never started can be left, and stopped") {
   CHECK(executor->inspect().live_procedures() == 1);
 }
 
-TEST_CASE("stop answers everybody who waits, refuses what is new, and can be repeated") {
+TEST_CASE("stop answers all waiting callers, refuses new calls, and can be repeated") {
   World world;
   world.scripts["asks"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
     const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
@@ -223,7 +223,7 @@ TEST_CASE("stop answers everybody who waits, refuses what is new, and can be rep
   CHECK(executor->health().ok());
 }
 
-TEST_CASE("stop answers who waits before the steps that run have ended") {
+TEST_CASE("stop answers waiting callers before the running steps have ended") {
   World world;
   std::latch told(2);
   std::latch runs(1);

@@ -87,7 +87,7 @@ TEST_CASE("after a restart what is left of the delay is waited for, whatever the
   CHECK(engine.journal() == Entries{"do a.1", "do a.2"});
 }
 
-TEST_CASE("who starts later holds no lock meanwhile, and then stands in line like anybody") {
+TEST_CASE("a delayed procedure holds no lock before its start, and then queues like any other") {
   EngineWorld engine;
   engine.world.scripts["later"] = notes_time(kOrders);
   engine.world.scripts["now"] = {.steps = 1, .locks = kOrders};

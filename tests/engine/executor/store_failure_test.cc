@@ -186,7 +186,8 @@ TEST_CASE("a store that somebody else closes is a failure like any other, not a 
   CHECK(engine.result(id).status.ok());
 }
 
-TEST_CASE("who was fenced by another owner stops, and does no harm to what the other one writes") {
+TEST_CASE(
+    "an executor that is fenced by another owner stops and leaves the other's writes intact") {
   EngineWorld engine;
   engine.world.scripts["a"] = {};
   engine.open();

@@ -123,7 +123,7 @@ TEST_CASE("an abort that was accepted is carried out after a crash") {
   CHECK(engine.result(id).status == Status(StatusCode::kAborted, "aborted: enough"));
 }
 
-TEST_CASE("who cannot be aborted is told why, and nothing changes") {
+TEST_CASE("an abort that is not possible is refused with the reason, and nothing changes") {
   EngineWorld engine;  // rows 124, 125
   engine.world.scripts["p"] = {.children = {"c"}};
   engine.world.scripts["c"] = waiting_at(1);
@@ -210,7 +210,7 @@ TEST_CASE("a point of no return that waits for its lock was not begun, as its re
   CHECK(engine.world.journal.count("undo m.1") == 1);
 }
 
-TEST_CASE("nobody begins a point of no return while an abort is on its way") {
+TEST_CASE("no procedure begins a point of no return while an abort is on its way") {
   EngineWorld engine;
   engine.world.scripts["m"] = {.steps = 5};
   engine.world.scripts["m"].locks = LockSet().table("shop", "orders", LockMode::kExclusive);
@@ -330,7 +330,7 @@ TEST_CASE("a second abort joins the first, on its way and while the tree is undo
   CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
-TEST_CASE("an abort waits for who is in flight; children that it spawned never begin") {
+TEST_CASE("an abort waits for members in flight; children that they spawned never begin") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"c"}};
   engine.world.scripts["c"] = {};
@@ -375,7 +375,7 @@ TEST_CASE("a store that fails under an abort says that its outcome is not known"
   CHECK(engine.describe(id).state == ProcedureState::kRunnable);
 }
 
-TEST_CASE("a message to nobody is deleted at load, one that is damaged freezes its tree") {
+TEST_CASE("a message without a procedure is deleted at load, a damaged one quarantines its tree") {
   EngineWorld engine;
   engine.world.scripts["a"] = waiting_at(2);
   engine.world.scripts["ended"] = {.steps = 1};

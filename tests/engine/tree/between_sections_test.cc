@@ -78,7 +78,7 @@ void spawn_many(JobRun& run) {
 
 }  // namespace
 
-TEST_CASE("rows of who left early go before those of whom it was spawned by") {
+TEST_CASE("the rows of a member that left early are deleted before those of its parent") {
   const bool crashes = GENERATE(true, false);
   Machine machine;
   EngineWorld& engine = machine.engine;

@@ -153,7 +153,7 @@ TEST_CASE("children of two spawns are not undone at the same time, though both s
   CHECK(place_of(engine.journal(), "undo y.1") < place_of(engine.journal(), "undo x.2"));
 }
 
-TEST_CASE("who is undone beside others still waits for a lock that one of them needs as well") {
+TEST_CASE("a concurrent undo still waits for a lock that another one needs") {
   EngineWorld engine;
   engine.world.scripts["p"] = fails_after({"x", "y"});
   for (const char* child : {"x", "y"}) {
@@ -305,7 +305,7 @@ TEST_CASE(
   CHECK(engine.executor().inspect().locks().empty());
 }
 
-TEST_CASE("what never began is not undone, also after a restart of a tree that is parked") {
+TEST_CASE("a member that never began is not undone, also after a restart of its parked tree") {
   EngineWorld engine;
   bool mended = false;
   engine.world.scripts["p"] = {.children = {"stuck", "idle"}};
@@ -328,7 +328,7 @@ TEST_CASE("what never began is not undone, also after a restart of a tree that i
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
 }
 
-TEST_CASE("an undo that is parked holds up only what has to come after it") {
+TEST_CASE("a parked undo delays only the undos that have to come after it") {
   const bool restart = GENERATE(false, true);
   const auto verb = GENERATE(RepairVerb::kSkipStep, RepairVerb::kRetryNow, RepairVerb::kBypass);
   const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);

@@ -105,7 +105,7 @@ TEST_CASE("what ended with a child whose failure was reported leaves, and has no
   CHECK(engine.executor().inspect().locks().empty());
 }
 
-TEST_CASE("who is being undone when his parent parks beyond a point of no return is undone on") {
+TEST_CASE("a child's rollback goes on when its parent parks beyond a point of no return") {
   const bool crash = GENERATE(false, true);
   bool mended = false;
   EngineWorld engine;
@@ -144,7 +144,7 @@ TEST_CASE("who is being undone when his parent parks beyond a point of no return
   CHECK(engine.world.journal.count("undo bad.1") == 0);
 }
 
-TEST_CASE("who had given up is not parked any more when what he is part of was bypassed") {
+TEST_CASE("a member that gave up is no longer parked after its domain was bypassed") {
   EngineWorld engine;
   engine.retry.max_attempts = 1;
   engine.world.scripts["p"] = {.run = [](JobRun& run) {
@@ -201,7 +201,7 @@ TEST_CASE("a step that was left in the middle is undone though a wider failure p
   CHECK(engine.world.journal.count("undo middle.1") == 1);
 }
 
-TEST_CASE("who was stopped in a step is as its record says when all around it parks") {
+TEST_CASE("a member stopped in a step stays as its record says when its domain parks") {
   const bool backs_off = GENERATE(false, true);
   EngineWorld engine;
   engine.retry.base = engine.retry.cap = 1h;

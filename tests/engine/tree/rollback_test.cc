@@ -350,7 +350,7 @@ TEST_CASE("an undo that waits for nothing parks its tree, and says so") {
   CHECK_THAT(engine.log_lines.back(), ContainsSubstring("awaits nothing and has no timeout"));
 }
 
-TEST_CASE("a child that was never begun gives its locks back to be undone by who needs them") {
+TEST_CASE("a child that never began gives its locks back to the undo that needs them") {
   EngineWorld engine;
   const bool restart = GENERATE(false, true);
   const auto table = LockSet().table("shop", "orders", LockMode::kExclusive);

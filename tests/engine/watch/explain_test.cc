@@ -64,7 +64,8 @@ using Ids = std::vector<ProcedureId>;
 
 }  // namespace
 
-TEST_CASE("who waits for a lock is explained by its holder, and that by what the holder awaits") {
+TEST_CASE(
+    "a procedure that waits for a lock is explained by its holder and what the holder awaits") {
   EngineWorld engine;
   engine.world.scripts["holder"] = asks_in(2, kOrders);
   engine.world.scripts["waiter"] = {.locks = kOrders};

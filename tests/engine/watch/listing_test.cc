@@ -54,7 +54,7 @@ class Touchy final : public Procedure {
 
 }  // namespace
 
-TEST_CASE("what has only its first record was changed when that was made") {
+TEST_CASE("a procedure with only its first record was changed when that was made") {
   EngineWorld engine;
   engine.world.scripts["parent"] = {.children = {"child"}};
   engine.world.scripts["child"] = asks_in(1);
@@ -76,7 +76,7 @@ TEST_CASE("what has only its first record was changed when that was made") {
   CHECK(in_words(engine.executor().inspect().list()) == before);
 }
 
-TEST_CASE("who had to wait for his locks was changed when he was given them") {
+TEST_CASE("a procedure that waited for its locks was changed when they were granted") {
   EngineWorld engine;
   engine.world.scripts["holder"] = asks_in(1, kOrders);
   engine.world.scripts["waiter"] = asks_in(1, kOrders);
@@ -94,7 +94,7 @@ TEST_CASE("who had to wait for his locks was changed when he was given them") {
   CHECK(in_words(engine.executor().inspect().list()) == before);
 }
 
-TEST_CASE("who runs and waits again, and writes nothing, was not changed") {
+TEST_CASE("a procedure that runs and waits again without a record was not changed") {
   EngineWorld engine;
   engine.world.scripts["asks twice"] = {
       .steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
