@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What callers and steps hand in, measured against limits.h. Each check names what is too large,
-// its size and its bound. Nothing here takes a lock or calls user code.
+// Checks of what callers and steps hand in, against limits.h. Each failure names the thing that is
+// too large, its size and its bound. Nothing here takes a lock or calls user code.
 
 #pragma once
 
@@ -22,27 +22,27 @@ struct ExecutorOptions;
 /// OK, or kInvalidArgument: "`what` has ... bytes; at most ...".
 [[nodiscard]] Status check_bytes(std::string_view what, std::size_t bytes, std::size_t most);
 
-/// A key that is locked or limited: its name, and its class, which is one of ResourceClass.
+/// Checks a key that is locked or limited: the length of its name, and that its class exists.
 [[nodiscard]] Status check_key(const ResourceKey& key);
 
-/// The keys of a lock set and how many they are; modes and scope, which have to exist.
+/// Checks a lock set: each key, the number of keys, and that the modes and the scope exist.
 [[nodiscard]] Status check_locks(const std::string& type, const LockSet& locks);
 
-/// Numbers, names and the store of an executor that is to be opened.
+/// Checks the numbers, the names and the store of an executor that is to be opened.
 [[nodiscard]] Status check_limits_of(const ExecutorOptions& options);
 
-/// What the fields or the result of one procedure may have: no more than a batch, nor than
-/// limits::kRecordBytes.
+/// The most bytes that the fields or the result of one procedure may have: those of a batch, but no
+/// more than limits::kRecordBytes.
 [[nodiscard]] std::size_t record_bytes_max(const StoreLimits& limits) noexcept;
 
 /// Whether a store with these limits takes the batch.
 [[nodiscard]] bool fits(const StoreLimits& limits, const RowBatch& batch) noexcept;
 
-/// For messages: the first `shown` bytes of a string that may be long, and dots for the rest.
+/// For messages: the first `shown` bytes of `text`, and dots if it is longer.
 [[nodiscard]] std::string shortened(std::string_view text, std::size_t shown = 64);
 
-/// The error as it is recorded: its message is cut at limits::kErrorBytes, because every later
-/// record of its procedure repeats it.
+/// The error as it is recorded. Its message is cut at limits::kErrorBytes, because every later
+/// record of the procedure repeats it.
 [[nodiscard]] Status bounded(Status error);
 
 }  // namespace pv2

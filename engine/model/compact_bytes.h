@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CompactBytes: a byte string in one word, for what a million waiting procedures carry and mostly
-// leave empty or short. Up to seven bytes lie in the word itself, marked by its lowest bit; else it
-// is the address of a block that holds size, capacity and the bytes. A new value goes into the same
-// block when it fits and does not waste it, so the image of a procedure whose steps change numbers
-// is copied and not allocated.
+// CompactBytes: a byte string in one word. A million waiting procedures carry such strings, and
+// most of these are empty or short. Up to seven bytes lie in the word itself, marked by its lowest
+// bit. For more, the word is the address of a block that holds size, capacity and the bytes. A new
+// value goes into the same block if it fits and leaves little of it unused. So when the steps of a
+// procedure only change numbers, its image is copied without an allocation.
 
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace pv2 {
 
-/// Owned by whoever owns what it is a member of. Holds less than 4 GiB.
+/// Owned by the object that contains it. Holds less than 4 GiB.
 class CompactBytes {
  public:
   CompactBytes() = default;
@@ -69,9 +69,9 @@ class CompactBytes {
   }
 
  private:
-  // What a value that became shorter may leave unused of its block.
+  // The most bytes of its block that a shorter value may leave unused.
   static constexpr std::uint32_t kWasteMax = 64;
-  // Its lowest byte says so and how many there are.
+  // The lowest byte of the word holds the mark and the number of inline bytes.
   static constexpr std::size_t kInlineMax = sizeof(std::uintptr_t) - 1;
   static_assert(std::endian::native == std::endian::little, "the lowest byte is the first one");
 
@@ -96,7 +96,8 @@ class CompactBytes {
     return word;
   }
 
-  // Null, an even address, as all from the heap are, or the bytes themselves.
+  // 0 (empty), the address of a block (even, as all addresses from the heap are), or the inline
+  // bytes.
   std::uintptr_t word_ = 0;
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Domain: what the members of a failure domain have in common. A domain is a root, or a child whose
-// failure is only reported, with all its descendants: what fails together and is undone together.
-// Domains lie in each other; the widest one that has failed is undone, with those within it.
+// Domain: what the members of a failure domain have in common. The members of a domain fail
+// together and are undone together: its head, which is a root or a child whose failure is only
+// reported, and the descendants of the head. Domains are nested. The widest domain that has failed
+// is undone together with those within it.
 
 #pragma once
 
@@ -24,16 +25,16 @@ struct TreeWorks;
 
 using MembersById = std::map<ProcedureId, Execution*>;
 
-/// Where a failure domain stands. Not persisted: a restart finds it from the records.
+/// The state of a failure domain. Not persisted: recovery decides it from the records.
 enum class DomainState : std::uint8_t {
-  kForward,       ///< No record of it says that it failed.
-  kStopped,       ///< No record says so, but it was stopped so that an operator's order can end it.
-  kFailed,        ///< It failed (published). Its members are stopped, then its rollback is planned.
-  kRollingBack,   ///< The rollback is planned; turns of it are undone.
-  kParkedInUndo,  ///< An undo waits for an operator. Turns that do not wait for that one go on.
+  kForward,  ///< No record says that it failed.
+  kStopped,  ///< Like kForward, but stopped, so that an operator's order can end it.
+  kFailed,   ///< Its failure is published. Its members are stopped, then its rollback is planned.
+  kRollingBack,   ///< Its rollback is planned, and turns are undone.
+  kParkedInUndo,  ///< An undo waits for an operator. Turns that do not wait for that undo go on.
   kParkedBeyond,  ///< It failed beyond a point of no return, and waits for an operator.
-  kQuarantined,   ///< Of a root: this program does not understand the tree. Nothing of it runs.
-  kOver,          ///< Its end is durable: its members leave.
+  kQuarantined,   ///< Of a root: this program cannot read the tree. No member of it runs.
+  kOver,          ///< Its end is durable. Its members leave the table of live executions.
 };
 
 /// The table of moves:
@@ -74,71 +75,73 @@ enum class DomainState : std::uint8_t {
   return false;
 }
 
-/// Whether nothing of it goes forward, and it has not ended.
+/// Whether no member of the domain goes forward, and the domain has not ended.
 [[nodiscard]] constexpr bool is_stopped(DomainState state) noexcept {
   return state != DomainState::kForward && state != DomainState::kOver;
 }
-/// Whether it waits for an operator.
+/// Whether the domain waits for an operator.
 [[nodiscard]] constexpr bool is_parked(DomainState state) noexcept {
   return state == DomainState::kParkedInUndo || state == DomainState::kParkedBeyond ||
          state == DomainState::kQuarantined;
 }
-/// Whether its rollback was planned, or found to be impossible.
+/// Whether the rollback of the domain was planned, or found to be impossible.
 [[nodiscard]] constexpr bool is_undone(DomainState state) noexcept {
   return state == DomainState::kRollingBack || state == DomainState::kParkedInUndo ||
          state == DomainState::kParkedBeyond;
 }
 
-/// How far an order is that ends a domain (bypass).
+/// How far an order to end a domain (bypass) has come.
 enum class EndingOrder : std::uint8_t {
   kNone,
-  kWaits,    ///< A WaitingOrder is to end it: nothing of it begins.
-  kMayGoOn,  ///< Something is over for which that may have waited.
-  kDurable,  ///< Its record is durable, and may still wait to be published.
+  kWaits,    ///< A WaitingOrder is to end the domain: no step or undo of it begins.
+  kMayGoOn,  ///< A step or an undo that the order may have waited for is over.
+  kDurable,  ///< The record of the order is durable, but may not be published yet.
 };
 
-/// Used in heads only, under the state mutex.
+/// Every Execution has one; that of a head is used. Guarded by the state mutex.
 struct Domain {
   [[nodiscard]] bool is_stopped() const noexcept { return pv2::is_stopped(state); }
   [[nodiscard]] bool is_parked() const noexcept { return pv2::is_parked(state); }
   [[nodiscard]] bool is_undone() const noexcept { return pv2::is_undone(state); }
   [[nodiscard]] bool is_over() const noexcept { return state == DomainState::kOver; }
-  /// Whether an order is to end it: nothing of it begins any more.
+  /// Whether an order is to end the domain: no step or undo of it begins any more.
   [[nodiscard]] bool makes_way() const noexcept { return ending != EndingOrder::kNone; }
 
   StateOf<DomainState> state{DomainState::kForward};
   EndingOrder ending = EndingOrder::kNone;
-  // Decisions whose record is on the way, whatever the state is meanwhile.
-  bool abort_accepted : 1 = false;  ///< Of a root: no point of no return is begun.
-  bool given_up : 1 = false;        ///< To end a deadlock.
-  /// Of its own members, not those of domains within it: taken by a worker, and their record is not
-  /// published yet.
+  // Decisions whose record is on the way. The state does not show them yet.
+  bool abort_accepted : 1 = false;  ///< Of a root: no member begins its point of no return.
+  bool given_up : 1 = false;        ///< The domain is to fail, to end a deadlock.
+  /// How many members are in flight: a worker has taken them and their record is not published yet,
+  /// or they have offloaded work outstanding. Members of domains within this one are not counted.
   std::uint32_t in_flight = 0;
-  /// Likewise with the domains within it, while it is the widest one that has failed; else 0.
+  /// Like in_flight, with the members of domains within this one, while it is the widest domain
+  /// that has failed; otherwise 0.
   std::uint32_t in_flight_inside = 0;
-  std::unique_ptr<RollbackPlan> rollback;  ///< While it is being undone, parked or not.
-  Status cause;              ///< Of the failure that was durable first: the result of the root.
-  TreeWork* work = nullptr;  ///< What is being done to all of its members, a section at a time.
-  /// The head of the widest domain around this one, itself included, that is stopped; or nullptr.
+  std::unique_ptr<RollbackPlan> rollback;  ///< While the domain is being undone, parked or not.
+  Status cause;  ///< The failure that was durable first; it becomes the result of the root.
+  TreeWork* work = nullptr;  ///< The work on all of its members that is under way.
+  /// The head of the widest stopped domain among this one and those around it; or nullptr.
   Execution* failing = nullptr;
-  /// By what the records say of it and of the domains around it, after a restart: the first failure
-  /// or abort.
+  /// After a restart: the first failure or abort that a record of this domain, or of a domain
+  /// around it, tells of.
   CommitSequence first_failure{UINT64_MAX};
-  /// Likewise of itself and of the root: a member that was recorded later has not begun another
-  /// step.
+  /// After a restart: the first failure or abort of this domain or of the root. A member whose
+  /// record is newer has not begun another step.
   CommitSequence stopped_since{UINT64_MAX};
-  /// In an undo that is planned: members that are parked in theirs.
+  /// How many members are parked in their undo, once the rollback is planned.
   std::uint32_t parked_undos = 0;
   // Of a root:
-  TreeWorks* works = nullptr;  ///< Under way, or waiting to be, on all domains of its tree.
-  // Of a root, so that an order does not look through all of its members:
+  TreeWorks* works = nullptr;  ///< On all domains of its tree: under way or queued.
+  // Of a root, so that an order need not look at every member:
   std::uint32_t beyond = 0;  ///< Members that are past their point of no return.
-  /// Members that have begun to pass it, in no domain of which a record says that it failed.
+  /// Members that have begun to pass their point of no return. Members of domains whose failure is
+  /// recorded are not counted.
   std::uint32_t begun = 0;
-  /// By id, members that are parked, and heads of domains that are. nullptr: there was none.
+  /// By id: parked members, and heads of parked domains. nullptr: there was none.
   std::unique_ptr<MembersById> standing;
   std::unique_ptr<MembersById> at_work;  ///< Members with offloaded work that has not ended.
-  std::uint32_t heads_that_say_it = 0;   ///< Heads whose record has `interrupted`, itself included.
+  std::uint32_t heads_that_say_it = 0;   ///< Heads whose record has `interrupted`, root included.
 };
 
 }  // namespace pv2

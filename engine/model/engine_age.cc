@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// look() is where the wall clock is doubted.
+// look() decides whether the wall clock can be trusted.
 
 #include "model/engine_age.h"
 
@@ -52,7 +52,8 @@ void EngineAge::look() {
     return;
   }
   if (steady - agree_since_ < kProbation) return;
-  // Once per life, and never more than is certain: what ran meanwhile is in the age already.
+  // Added once per life, and never more than is certain: the time that engines ran between the two
+  // moments is in the age already.
   if (trusted_at_ && !made_up_ && *trusted_at_ < wall) {
     const Duration by_wall = wall - *trusted_at_;
     const Duration counted = age_at(steady) - trusted_age_;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // EngineAge: how old a store is, as far as that is certain: the time that its engines have run, by
-// the monotonic clock, from life to life. Results are dated and forgotten by it, so no wall clock,
-// however wrong, makes a key expire early. Whatever is uncertain makes it lag: the time since the
-// last mark when a process dies, and the time in which no process runs.
+// the monotonic clock, summed over all lives. Results are dated and expire by this age, so a wrong
+// wall clock makes no key expire early. The age does not count what is uncertain: the time between
+// the last mark and the death of a process, and the time in which no process runs.
 //
-// That time is made up for when it is beyond doubt: two moments, one before and one after it, at
-// which the wall clock had agreed with the monotonic one for an hour. Their distance by the wall
-// clock is believed.
+// The missing time is added later if the wall clock can be trusted at both of its ends: before the
+// gap and after it there is a moment at which the wall clock had agreed with the monotonic clock
+// for an hour. Then the distance of the two moments by the wall clock is believed.
 
 #pragma once
 
@@ -18,10 +18,10 @@
 
 namespace pv2 {
 
-/// What a store keeps of it.
+/// What the store keeps of the age.
 struct AgeMark {
   Duration age{};
-  /// The last moment at which the wall clock was beyond doubt: its age, and that clock.
+  /// The last moment at which the wall clock could be trusted: the age, and what that clock said.
   Duration trusted_age{};
   std::optional<WallTime> trusted_at;
 };
@@ -29,20 +29,20 @@ struct AgeMark {
 /// Thread-safe.
 class EngineAge {
  public:
-  /// So long both clocks have to agree before the wall clock is believed. The wrong hour that a
-  /// machine wakes up with is usually put right within minutes.
+  /// How long both clocks have to agree before the wall clock is trusted. A machine that wakes up
+  /// with a wrong hour usually corrects it within minutes.
   static constexpr Duration kProbation = std::chrono::hours(1);
-  /// As far as they may be apart meanwhile: more than a clock is off that is kept in step.
+  /// How far apart they may be in that time: more than the error of a synchronised clock.
   static constexpr Duration kTolerance = std::chrono::seconds(5);
 
   explicit EngineAge(const Clock& clock);
 
-  /// Goes on from what the life before has left. Once, before the first look().
+  /// Continues from the mark of the life before. Called once at most, before the first look().
   void go_on_from(const AgeMark& mark) PV2_EXCLUDES(age_mutex_);
   /// Never less than before.
   [[nodiscard]] Duration now() const PV2_EXCLUDES(age_mutex_);
   [[nodiscard]] AgeMark mark() const PV2_EXCLUDES(age_mutex_);
-  /// Compares the two clocks. Every few minutes.
+  /// Compares the two clocks. To be called every few minutes.
   void look() PV2_EXCLUDES(age_mutex_);
 
  private:
@@ -52,9 +52,9 @@ class EngineAge {
   mutable Mutex age_mutex_;
   SteadyTime began_ PV2_GUARDED_BY(age_mutex_);  // when the age was `base_`
   Duration base_ PV2_GUARDED_BY(age_mutex_){};
-  SteadyTime agree_since_ PV2_GUARDED_BY(age_mutex_);  // the clocks, and what they said then
+  SteadyTime agree_since_ PV2_GUARDED_BY(age_mutex_);  // when the clocks began to agree, by each
   WallTime agree_from_ PV2_GUARDED_BY(age_mutex_);
-  bool made_up_ PV2_GUARDED_BY(age_mutex_) = false;  // for the time before this life
+  bool made_up_ PV2_GUARDED_BY(age_mutex_) = false;  // the gap before this life was added
   Duration trusted_age_ PV2_GUARDED_BY(age_mutex_){};
   std::optional<WallTime> trusted_at_ PV2_GUARDED_BY(age_mutex_);
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A slot that subscribes either sees that the event is set, or is on the list when it is set: both
-// happen under the mutex of the event, so no wake is lost. Slots are completed after that mutex was
-// released, because a completion wakes its procedure, which takes other locks.
+// A slot that subscribes either sees that the event is set, or is on the list when the event is
+// set: both happen under the mutex of the event, so no wake is lost. Slots are completed after that
+// mutex was released, because completing a slot wakes its procedure, which takes other locks.
 
 #include "pv2/engine/event.h"
 
@@ -37,7 +37,7 @@ class Event::State {
   bool wait(const std::shared_ptr<EventSlot>& slot) PV2_EXCLUDES(event_mutex_) {
     MutexLock lock(event_mutex_);
     if (set_) return false;
-    if (waiters_.size() >= look_at_) {  // drops slots whose procedures do not wait any more
+    if (waiters_.size() >= look_at_) {  // drop slots whose procedures do not wait any more
       std::erase_if(waiters_, [](const auto& waiter) { return waiter.expired(); });
       look_at_ = std::max(kFew, 2 * waiters_.size());
     }

@@ -2,17 +2,17 @@
 //
 // Execution: what the engine keeps of one procedure. The user's class never sees it.
 //
-// Who may touch it, by phase:
+// Which thread may touch it, by phase:
 //
-//     kInserting               nobody until its record comes back; then the publisher, under the
+//     kInserting               none until its record comes back; then the publisher, under the
 //                              state mutex
 //     kQueued, kWaiting,       any thread that holds the state mutex
 //     kIdle, kDropping
-//     kInFlight                the one worker that took it, without a lock, until it hands the
-//                              record to the store; then the publisher, under the state mutex
+//     kInFlight                the worker that took it, without a lock, until it hands the record
+//                              to the store; then the publisher, under the state mutex
 //
 // `record` changes only when a record is published: durable before visible. A worker that runs a
-// step writes what it wants to change into a Transition.
+// step writes its changes into a Transition.
 
 #pragma once
 
@@ -46,11 +46,11 @@ struct InsertCommit;
 /// A caller that waits for a result.
 struct Waiter {
   Reply<Result<ProcedureResult>> reply;
-  std::uint64_t ticket = 0;  ///< To withdraw a waiter whose patience ended.
+  std::uint64_t ticket = 0;  ///< Names the waiter, to withdraw it when its patience ends.
 };
 
-/// What the record of a member says that was in the middle of a step when it was to be undone. It
-/// counts again if a wider domain fails before anything of that undo is recorded.
+/// The record of a member that was in the middle of a step when its rollback was planned, as it was
+/// before that. It is restored if a wider domain fails before an undo of that step is recorded.
 struct StoppedStep {
   ProcedureState state;
   bool parked;
@@ -59,45 +59,45 @@ struct StoppedStep {
   std::unique_ptr<Failure> failure;
 };
 
-/// Neighbours in the tree, of what is published: children in order of spawning.
+/// Published neighbours in the tree. Children are in order of spawning.
 struct TreeLinks {
   Execution* first_child = nullptr;
   Execution* last_child = nullptr;
   Execution* next_sibling = nullptr;
   Execution* prev_sibling = nullptr;
-  Execution* unexamined = nullptr;  ///< Its oldest child that drop_ended_children() has yet to see.
+  Execution* unexamined = nullptr;  ///< Its oldest child not yet seen by drop_ended_children().
 };
 
-/// What it waits for, or did last.
+/// The wait of an execution, or its last one.
 struct Wait {
   static constexpr std::uint32_t kNoTimer = UINT32_MAX;
 
-  /// With a deadline: when it passes in this run, whatever becomes of the wall clock.
+  /// When its deadline passes in this run, by the monotonic clock. kNotDue: it has none.
   SteadyTime due = kNotDue;
   std::uint32_t timer_index = kNoTimer;  ///< Its place in the timer queue.
-  std::uint32_t epoch = 0;               ///< A wake that carries an older one is stale.
-  bool wake_pending = false;             ///< Something arrived while it ran; it runs again.
-  bool timed_out = false;                ///< Its deadline passed; told to the next run.
-  bool is_reported = false;              ///< The scheduler has been told whom it waits for.
+  std::uint32_t epoch = 0;               ///< A wake with an older epoch is stale.
+  bool wake_pending = false;             ///< A wake came while it was in flight; it runs again.
+  bool timed_out = false;                ///< Its deadline passed; the next run is told.
+  bool is_reported = false;              ///< report_wait() has told the scheduler of its wait.
 };
 
-/// Of a member of what is being undone.
+/// The undo turns of a member of a domain that is being undone.
 struct Turn {
-  std::uint32_t step = 0;    ///< Not 0: it is this procedure's turn to undo this step.
-  std::uint32_t left = 0;    ///< Its turns that are left, this one included.
-  bool leads = false;        ///< It is the head of what is being undone.
-  bool ends_domain = false;  ///< Nothing else of the domain is left to undo.
+  std::uint32_t step = 0;    ///< The step whose turn has begun; 0: none.
+  std::uint32_t left = 0;    ///< How many turns it has left, this one included.
+  bool leads = false;        ///< It is the head of the domain that is being undone.
+  bool ends_domain = false;  ///< This turn is the last one of the domain.
 };
 
-/// What the store has of it.
+/// What the store has of a procedure.
 enum class Stored : std::uint8_t {
-  kWhole,       ///< Or will have, when its first record is durable.
-  kTorn,        ///< Its record names a root that cannot be one; it stands alone.
-  kLost,        ///< It stands for a root of which there is no record.
-  kUnreadable,  ///< It stands for a root of which there is one that cannot be read.
+  kWhole,       ///< All of it, once its first record is durable.
+  kTorn,        ///< Its record names a root that cannot be its root; it stands alone.
+  kLost,        ///< It stands for a root that has no record.
+  kUnreadable,  ///< It stands for a root whose record cannot be read.
 };
 
-/// Its point of no return, as far as its root counts it: see note_no_return().
+/// Where a member stands to its point of no return, as its root counts it: see note_no_return().
 enum class NoReturn : std::uint8_t {
   kNone,    ///< Its type has no such step.
   kAhead,   ///< Or nothing comes of it any more.
@@ -109,19 +109,20 @@ struct Execution final : SchedulerEntry, Identity {
   // --- Its place in the tree. Set by belong_to(), constant but for the links.
   Execution* root = nullptr;    ///< Itself for a root.
   Execution* head = nullptr;    ///< Of its domain.
-  Execution* beside = nullptr;  ///< The nearest that is undone beside siblings, itself included.
+  Execution* beside = nullptr;  ///< Its nearest kConcurrent ancestor, or itself.
   TreeLinks links;
 
   // --- Durable, as published.
-  Record record;                 ///< As of the last durable record, or of a wait that has none.
+  Record record;                 ///< The last durable record, or a wait without a record after it.
   std::unique_ptr<Inbox> inbox;  ///< Most have none.
-  /// Of a root: there are audit rows. Set under the state mutex; a worker looks when it writes the
-  /// end. An order that it does not see is an abort that takes that end back.
+  /// Of a root: there are audit rows. Set under the state mutex; a worker reads it without the
+  /// mutex when it writes the end. An order that the worker misses is an abort, which takes that
+  /// end back.
   std::atomic<bool> audited{false};
 
-  // --- This run only. The four flags are facts that no state says: whether the current step was
-  // started (or may have been, before a crash); whether it waits, or did last, without a record;
-  // whether its image has fields that this program does not know.
+  // --- This run only. Three flags are facts that no state says. `started`: the current step was
+  // started, or may have been before a crash. `ahead_of_record`: it waits, or waited last, without
+  // a record. `has_unknown_fields`: its image has fields that this program does not know.
   StateOf<Phase> phase{Phase::kInserting};
   Stored stored = Stored::kWhole;
   NoReturn no_return_mark = NoReturn::kNone;
@@ -130,23 +131,23 @@ struct Execution final : SchedulerEntry, Identity {
   bool has_unknown_fields = false;
   Wait wait;
   Turn turn;
-  std::uint32_t object_failures = 0;  ///< In a row: user code threw while its object was made.
+  std::uint32_t object_failures = 0;  ///< How often in a row user code threw while making `object`.
   std::uint32_t unfinished_children = 0;
-  /// nullptr: made from arguments and image when it runs. So it is while it waits.
+  /// nullptr, as while it waits: made from arguments and image before it runs.
   std::unique_ptr<Procedure> object;
   SlotList slots;
-  std::unique_ptr<OutstandingWork> work;  ///< What it offloaded and has not ended; most have none.
-  std::unique_ptr<StoppedStep> stopped;   ///< Its newest turn undoes a step that no record names.
+  std::unique_ptr<OutstandingWork> work;  ///< Offloaded work that has not ended; most have none.
+  std::unique_ptr<StoppedStep> stopped;   ///< Set: its newest turn undoes an unrecorded step.
   InsertCommit* inserting = nullptr;      ///< Its first record, while that is on the way.
-  std::forward_list<Waiter> waiters;      ///< Of a root: who waits for its result, newest first.
-  Domain domain;                          ///< Of a head.
+  std::forward_list<Waiter> waiters;      ///< Of a root: waiters for its result, newest first.
+  Domain domain;                          ///< Used only in a head.
 
   [[nodiscard]] bool is_root() const noexcept { return root == this; }
   [[nodiscard]] Execution* parent_execution() const noexcept {
     return static_cast<Execution*>(parent);
   }
-  /// Makes it a root, or a member of the tree of `above`, which spawned it. Its identity
-  /// is set.
+  /// Makes it a root, or a member of the tree of `above`, which spawned it. Its identity must be
+  /// set before.
   void belong_to(Execution* above) noexcept {
     PV2_ASSERT(above != this, "nobody spawns itself");
     PV2_ASSERT(above == nullptr || (above->root != nullptr && above->head != nullptr),
@@ -164,8 +165,8 @@ struct Execution final : SchedulerEntry, Identity {
     PV2_ASSERT(head != nullptr, "every member is in a domain");
     return *head;
   }
-  /// Whether it has ended with its tree, or with a domain whose failure was reported, and only has
-  /// not left the table of live executions yet.
+  /// Whether its tree has ended, or its domain has and its failure was reported: it is about to
+  /// leave the table of live executions.
   [[nodiscard]] bool leaves() const noexcept {
     return root->domain.state == DomainState::kOver ||
            (head != this && head->domain.state == DomainState::kOver);
@@ -174,7 +175,7 @@ struct Execution final : SchedulerEntry, Identity {
     return root->domain.state == DomainState::kQuarantined;
   }
   [[nodiscard]] bool is_head() const noexcept { return head == this; }
-  /// Of such a head: that of the domain around it; nullptr for a root.
+  /// Of a head: the head of the domain around its own; nullptr for a root.
   [[nodiscard]] Execution* outer_domain() const noexcept {
     PV2_ASSERT(is_head(), "another domain is around a head");
     Looks::one();
@@ -187,7 +188,7 @@ struct Execution final : SchedulerEntry, Identity {
   }
 };
 
-/// Whether it stands for a root of which nothing could be read.
+/// Whether it stands for a root whose record is missing or cannot be read.
 [[nodiscard]] inline bool is_stand_in(const Execution& execution) noexcept {
   return execution.stored == Stored::kLost || execution.stored == Stored::kUnreadable;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An explanation in words: one line per procedure and reason. The procedures form a graph, which is
-// written as a tree: a procedure that was written before is only referred to.
+// written as a tree: a procedure that has lines already is only named.
 
 #include "pv2/engine/explanation.h"
 
@@ -101,7 +101,7 @@ class Writer {
     if (explanation_.left_out != 0) {
       text_ += fmt::format("{} more have no line of their own here\n", explanation_.left_out);
     }
-    text_.pop_back();  // the last line's end
+    text_.pop_back();  // the newline of the last line
     return std::move(text_);
   }
 

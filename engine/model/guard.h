@@ -15,8 +15,8 @@
 
 namespace pv2 {
 
-/// Calls `code`. Returns Result<T>, or Status if `code` returns void or Status. `name` makes the
-/// name of the place; it is called only when `code` throws. Call it without a lock.
+/// Calls `code`. Returns Result<T>, or Status if `code` returns void or Status. `name` returns the
+/// name of the place; it is called only when `code` throws. The caller holds no lock.
 template <class Name, class Code>
 auto guarded(Name&& name, Code&& code) ->
     typename internal::OffloadValue<std::invoke_result_t<Code>>::type {

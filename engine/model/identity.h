@@ -17,12 +17,12 @@
 
 namespace pv2 {
 
-/// 128 bits over type, arguments and owner of a submission (reference: idempotency 2.3).
+/// 128 bits over type, arguments and owner of a submission with a nonce.
 struct Fingerprint {
   /// How it was made; persisted.
   enum class Form : std::uint8_t {
-    kJoined = 1,  ///< By older programs: an owner or a type with a zero byte may pass for another.
-    kExact = 2,   ///< Of two submissions that differ it differs.
+    kJoined = 1,  ///< By older programs. A zero byte in owner or type makes some submissions equal.
+    kExact = 2,   ///< Different submissions are encoded differently.
   };
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -36,13 +36,13 @@ struct Identity {
   CompactBytes owner;
   CompactBytes arguments;  ///< The argument fields, encoded.
   Nonce nonce;
-  Fingerprint fingerprint;  ///< What the nonce stands for.
+  Fingerprint fingerprint;  ///< Of the submission that the nonce was used for.
   WallTime submitted{};
-  std::uint64_t spawned_at = 0;                 ///< The parent's `visits` with that spawn.
+  std::uint64_t spawned_at = 0;                 ///< The parent's `visits` when it spawned this one.
   OnFailure on_failure = OnFailure::kFailTree;  ///< Of a child.
-  UndoOrder undo_order = UndoOrder::kReverse;   ///< Of a child; kConcurrent: with a sibling.
+  UndoOrder undo_order = UndoOrder::kReverse;  ///< Of a child; kConcurrent: together with siblings.
 
-  /// Whether it is a child whose failure is reported, and fails nobody else.
+  /// Whether its failure is only reported to its parent, so that the rest of the tree goes on.
   [[nodiscard]] bool reports() const noexcept { return on_failure == OnFailure::kReport; }
   [[nodiscard]] std::string_view name_of_type() const noexcept {
     return type != nullptr ? std::string_view(type->name) : type_name.view();

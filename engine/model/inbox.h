@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inbox: what came to one procedure from outside and is durable in rows of its own, in the order of
-// their numbers. Few procedures ever have one. Each message is a row beside the procedure's header
-// and state, so that sending it never writes a record that a step may be writing too.
+// Inbox: the messages to one procedure from outside. Few procedures ever have one. Each message is
+// durable in a row of its own, so a sender never writes a record that a step may be writing too.
 //
 // The order of numbers is the order of delivery. A row is deleted in the batch of the step that
 // consumes it, or after the tree has ended.
@@ -37,34 +36,34 @@ struct InboxMessage {
   std::string who;
   std::string name;
   std::string payload;
-  /// It is for a procedure that is being undone, whose own record may still say that it succeeded.
+  /// It is for a procedure that is being undone. The procedure's record may still say SUCCESS.
   bool to_undo = false;
-  bool late = false;  ///< Loaded, and durable after the success of its procedure; not in the row.
+  bool late = false;  ///< After a restart: durable after its procedure's success. Not in the row.
   CommitSequence sequence;  ///< Of the batch that wrote the row; not in the row.
 };
 
-/// A step waits for one more signal called `name` than the `known` ones that it has been given.
+/// A step that was given `known` signals called `name` waits for another one.
 struct SignalWish {
   std::string name;
   std::size_t known = 0;
 };
 
-/// What a record has to do with the inbox.
+/// How the step of a record has used the inbox.
 struct InboxUse {
-  std::vector<std::uint64_t> given;  ///< Numbers of the signals that it got.
-  std::vector<SignalWish> wanted;    ///< What was not there.
+  std::vector<std::uint64_t> given;  ///< Numbers of the signals that the step got.
+  std::vector<SignalWish> wanted;    ///< The signals that it asked for and that were not there.
 };
 
 /// Guarded by the state mutex. Messages keep their addresses until they are consumed.
 struct Inbox {
   std::uint64_t next_number = 1;
-  std::vector<std::unique_ptr<InboxMessage>> messages;  ///< Durable ones, by number.
+  std::vector<std::unique_ptr<InboxMessage>> messages;  ///< Durable ones, in order of number.
 
   const InboxMessage* aborted_by = nullptr;  ///< One of `messages`, which stays; see abort().
 
   /// What the last published record of the procedure waits for.
   std::vector<SignalWish> wanted;
-  // Accepted and not consumed, on the way or durable.
+  // Of signals that are accepted and not consumed, whether on the way or durable.
   std::size_t signals = 0;
   std::size_t signal_bytes = 0;
 
@@ -76,14 +75,14 @@ struct Inbox {
     }
     return found;
   }
-  /// Whether one of the signals that it waits for is there.
+  /// Whether a signal in `wanted` is there.
   [[nodiscard]] bool has_wanted() const noexcept {
     for (const SignalWish& wish : wanted) {
       if (count(wish.name) > wish.known) return true;
     }
     return false;
   }
-  /// Counts a signal that is accepted.
+  /// Counts a signal when it is accepted.
   void reserve(const InboxMessage& message) noexcept {
     ++signals;
     signal_bytes += size_of(message);
@@ -101,7 +100,7 @@ struct Inbox {
       return;
     }
   }
-  /// The same of all for which `ends` answers true, in one go.
+  /// Like consume(), for all signals for which `ends` returns true, in one pass.
   template <class Ends>
   void consume_if(Ends&& ends) {
     std::erase_if(messages, [&](const std::unique_ptr<InboxMessage>& message) {
@@ -121,7 +120,7 @@ struct Inbox {
 
   /// The message that aborted the tree, or nullptr. At most one is ever published.
   [[nodiscard]] const InboxMessage* abort() const noexcept { return aborted_by; }
-  /// Keeps `message` in its place.
+  /// Adds a durable message, in order of numbers.
   void add(std::unique_ptr<InboxMessage> message) {
     PV2_ASSERT(message != nullptr, "an inbox is given a message");
     if (message->number >= next_number) next_number = message->number + 1;
@@ -132,7 +131,7 @@ struct Inbox {
   }
 };
 
-/// What a tree that was aborted by `abort` failed with.
+/// The failure of a tree that the message `abort` aborted.
 [[nodiscard]] inline Status error_of(const InboxMessage& abort) {
   std::string text = "aborted";
   if (!abort.who.empty()) text += " by " + abort.who;

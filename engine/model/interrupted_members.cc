@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From candidates to ranges: a range extends over every id that is no candidate, and ends before
-// the next candidate that was not interrupted.
+// From candidates to ranges. A range goes from one interrupted candidate to another; the ids
+// between them are interrupted candidates or no candidates at all, unless ranges had to be joined.
 
 #include "model/interrupted_members.h"
 
@@ -19,8 +19,7 @@ namespace {
 
 using Range = InterruptedMembers::Range;
 
-// Joins ranges until there are few enough. Of the gaps between them those with the most members
-// stay.
+// Joins ranges until there are few enough. The gaps with the most members remain.
 std::vector<Range> joined_over_small(const std::vector<Range>& ranges,
                                      const std::vector<std::size_t>& gaps) {
   PV2_ASSERT(gaps.size() + 1 == ranges.size(), "a gap lies between two ranges");

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// InterruptedMembers: who of a domain was in the middle of a step when its rollback was planned, as
-// ranges of ids. It is recorded when a restart would guess otherwise: by its record alone a member
-// whose step never began looks like one whose step was running. A member that stands in a range is
-// undone from the step that it is at; one that does not had not begun that step.
+// InterruptedMembers: which members of a domain were in the middle of a step when its rollback was
+// planned, as ranges of ids. They are recorded if a restart would guess wrong: the record of a
+// member alone does not say whether its step had begun. A member in a range is undone from its
+// current step on. A member outside all ranges had not begun that step.
 //
-// Where there would be too many ranges, neighbours are joined. Then members between them are taken
-// for interrupted, as all are without such a record: their undo is called although the step never
-// ran, but none is ever forgotten.
+// If there are too many ranges, neighbouring ones are joined. The members between them then count
+// as interrupted, as all members do without such a record. Their undo is called although the step
+// never ran, but no undo is ever forgotten.
 
 #pragma once
 
@@ -21,7 +21,7 @@ namespace pv2 {
 /// A value. Ranges are in order of their ids and do not touch.
 class InterruptedMembers {
  public:
-  /// 32: they take 640 bytes of every later record of the head at most, usually 4 bytes each.
+  /// 32: they take at most 640 bytes of every later record of the head, and usually 4 bytes each.
   static constexpr std::size_t kRangesMax = 32;
 
   struct Range {
@@ -29,7 +29,7 @@ class InterruptedMembers {
     ProcedureId last;
     friend bool operator==(const Range&, const Range&) = default;
   };
-  /// A member that by its record may be in the middle of a step, and whether it is.
+  /// A member whose record allows that it is in the middle of a step, and whether it is.
   struct Candidate {
     ProcedureId id;
     bool interrupted = false;
@@ -41,7 +41,8 @@ class InterruptedMembers {
 
   [[nodiscard]] bool contains(ProcedureId id) const noexcept;
   [[nodiscard]] const std::vector<Range>& ranges() const noexcept { return ranges_; }
-  /// Adds a range behind the others, as a record has it. False: it does not lie behind them.
+  /// Adds a range that was read from a record. False: it does not lie behind the others, is
+  /// malformed, or is one too many.
   [[nodiscard]] bool append(Range range);
 
  private:

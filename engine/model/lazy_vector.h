@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LazyVector: a vector in one word, null while nothing was ever put into it, for lists that most
-// executions never have or that have to be small. One block holds how many items there are, how
-// many fit, and the items.
+// LazyVector: a vector in one word, which is null until the first item is added. For lists that
+// most executions never have. One block holds the number of items, the number that fits, and the
+// items.
 
 #pragma once
 #include <pv2/base/assert.h>
@@ -17,8 +17,8 @@
 
 namespace pv2 {
 
-/// Owned by whoever owns what it is a member of. The verbs are those of std::vector; clear() gives
-/// the memory back.
+/// Owned by the object that contains it. The verbs are those of std::vector, but clear() frees the
+/// memory.
 template <class T>
 class LazyVector {
   static_assert(std::is_trivially_copyable_v<T>, "items are moved as bytes");
@@ -58,7 +58,7 @@ class LazyVector {
     write_sizes({sizes.size, static_cast<std::uint32_t>(capacity)});
   }
   void push_back(const T& item) {
-    const T copy = item;  // it may be one of those that are moved
+    const T copy = item;  // `item` may lie in the block that reserve() replaces
     Sizes sizes = read_sizes();
     if (sizes.size == sizes.capacity)
       reserve(std::max<std::size_t>(4, sizes.size * std::size_t{2}));

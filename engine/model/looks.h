@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Looks: counts the executions, domains, turns and messages that a thread looks at while it holds
-// the state mutex. Every other thread waits meanwhile, so a critical section may look at a stated
-// number only, however large a tree is. Ranges over members count when they move on, so a new loop
-// cannot forget to. Tests and the simulation read the counters. The engine reads them only to
-// decide where a long work pauses.
+// the state mutex. All other threads wait for that mutex, so a critical section may look at a
+// stated number only, however large a tree is. The iterators over members count their own moves, so
+// a new loop cannot forget to count. Tests and the simulation read the counters. The engine reads
+// them only to decide where a long work pauses.
 
 #pragma once
 
@@ -22,8 +22,8 @@ class ProcedureExecutor;
 /// The number of looks in one critical section after which a long work pauses. 512 looks take about
 /// 25 us when each one misses the caches.
 inline constexpr std::size_t kSectionPauses = 512;
-/// The simulation fails when a section counts more. A work pauses only between two pieces, and no
-/// piece counts half as many. What is exempt stands in docs/operations.md, "Limits".
+/// The simulation fails when a section counts more. A work pauses only between two pieces, and each
+/// piece counts less than half as many. docs/operations.md, "Limits", lists the exemptions.
 inline constexpr std::size_t kSectionLooksMax = 1024;
 
 /// Of one engine, guarded by its state mutex.
@@ -35,7 +35,7 @@ class Looks {
     if (current != nullptr) current->in_section_ += count;
   }
 
-  /// The thread has taken the mutex; returns what end() is to be given.
+  /// Called by the thread that has taken the mutex. Returns the argument for end().
   [[nodiscard]] Looks* begin() noexcept {
     in_section_ = 0;
     Looks* const outer = current;
@@ -48,15 +48,15 @@ class Looks {
     if (in_section_ > most_) most_ = in_section_;
     current = outer;
   }
-  /// Nobody else is there to wait for this section: it is counted, but not as one of many.
+  /// No other thread can wait for this section, so it counts for total() but not for most().
   void nobody_waits() noexcept {
     total_ += in_section_;
     in_section_ = 0;
   }
-  /// Whether a work that may be long goes on in this section.
+  /// Whether a work that may be long may go on in this section.
   [[nodiscard]] bool have_room() const noexcept { return in_section_ < pauses_; }
 
-  /// What this thread looks at in this scope is not counted: it is not the engine's work.
+  /// Looks of this thread in this scope are not counted: they are not the engine's work.
   class Uncounted {
    public:
     Uncounted() noexcept : outer_(std::exchange(current, nullptr)) {}
@@ -76,7 +76,7 @@ class Looks {
   static inline std::size_t pauses_at = kSectionPauses;
 
  private:
-  // Of the section that this thread is in; no lock is held inside another engine's.
+  // The counter of the section that this thread is in, or nullptr.
   static inline constinit thread_local Looks* current = nullptr;
 
   const std::size_t pauses_ = pauses_at;
@@ -85,14 +85,14 @@ class Looks {
   std::uint64_t total_ = 0;
 };
 
-/// What an executor has looked at since it was opened, or since reset(). For tests.
+/// The looks of an executor since it was opened, or since reset(). For tests.
 struct SectionLooks {
   std::uint64_t total = 0;
   std::size_t most = 0;  ///< In one critical section; those of open() do not count.
 
   [[nodiscard]] static SectionLooks of(const ProcedureExecutor& executor);
   static void reset(const ProcedureExecutor& executor);
-  /// `call` is made, without a lock, whenever a work on a tree has paused and is to go on.
+  /// Has `call` called, without a lock, whenever a work on a tree has paused and is to go on.
   static void at_each_pause(const ProcedureExecutor& executor, std::function<void()> call);
 };
 

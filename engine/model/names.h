@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-/// The number alone.
+/// Prints the number alone.
 template <>
 struct fmt::formatter<pv2::ProcedureId> : fmt::formatter<std::uint64_t> {
   template <class Context>
@@ -29,7 +29,7 @@ struct Execution;
 [[nodiscard]] std::string name_of(ProcedureId id);
 /// "procedure 7 (test.Job)". Reads only what never changes, so it needs no lock.
 [[nodiscard]] std::string name_of(const Execution& execution);
-/// The name that its step table gives to `step`; the number, if its type or the step is unknown.
+/// The name of `step` in the step table; its number if the type or the step is unknown.
 [[nodiscard]] std::string name_of_step(const Execution& execution, std::uint32_t step);
 
 }  // namespace pv2

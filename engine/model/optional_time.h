@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OptionalTime: a wall time or none, in one word: std::optional needs two, and every live procedure
-// has one of these. None is the latest time there is, which no deadline ever is.
+// OptionalTime: a wall time or none, in one word. std::optional needs two words, and every live
+// procedure has one of these. None is stored as WallTime::max(), which is never a deadline.
 
 #pragma once
 
@@ -16,7 +16,7 @@ class OptionalTime {
  public:
   OptionalTime() = default;
   OptionalTime& operator=(WallTime time) noexcept {
-    // One microsecond of 292 000 years is not missed.
+    // WallTime::max() would mean none, so it is stored as one microsecond less.
     time_ = time == kNone ? time - Duration(1) : time;
     return *this;
   }

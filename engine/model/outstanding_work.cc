@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A piece is left by one thread: the one that runs it, or the one that finds it cancelled. The
-// state of the piece decides which, without a lock.
+// The `state` of a piece decides without a lock whether the piece runs or is cancelled: a thread of
+// the pool and a thread that calls stop() may try to change it at the same time.
 
 #include "model/outstanding_work.h"
 
@@ -35,7 +35,7 @@ void OutstandingWork::stop(std::vector<std::shared_ptr<PieceOfWork>>& told,
     if (std::exchange(piece->told_to_stop, true)) continue;
     auto queued = PieceOfWork::State::kQueued;
     // Acquire and release: the thread that finds the piece cancelled destroys the callable, which
-    // the thread that offloaded it has made.
+    // another thread made.
     piece->state.compare_exchange_strong(queued, PieceOfWork::State::kCancelled,
                                          std::memory_order_acq_rel);
     told.push_back(piece);

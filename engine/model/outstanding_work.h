@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // OutstandingWork: the offloaded work of one procedure that has not ended in this run. Most
-// procedures have none and pay a null pointer. A member with outstanding work is in flight for its
-// tree, so nothing of the tree is undone beside it, and it does not leave: it gives nothing back
-// and does not end. Not persisted: a crash ends all work.
+// procedures have none; for them it is a null pointer. A member with outstanding work counts as in
+// flight, so no step of its tree is undone while the work runs. Nor does the member leave: it does
+// not give back its locks and does not end. Not persisted: a crash ends all work.
 
 #pragma once
 
@@ -26,33 +26,33 @@ namespace pv2 {
 struct Execution;
 struct StepCommit;
 
-/// One call of offload(). Constant, apart from what says otherwise.
+/// One call of offload(). Constant, except for `state` and the members whose comment names a guard.
 struct PieceOfWork {
   ProcedureId id;
   const ProcedureType* type = nullptr;
   std::uint32_t step = 0;
   bool undo = false;
-  std::uint64_t visit = 0;  ///< Of the step, by number.
-  std::size_t index = 0;    ///< Among what the step awaits.
-  std::uint32_t epoch = 0;  ///< Of the wait that its value is for.
+  std::uint64_t visit = 0;  ///< The visit of the step, by number.
+  std::size_t index = 0;    ///< Its place among the values that the step awaits.
+  std::uint32_t epoch = 0;  ///< The epoch of the wait that its value is for.
   SteadyTime since;         ///< When it was offloaded.
   std::unique_ptr<internal::OffloadedWork> work;
 
   enum class State : std::uint8_t {
     kQueued,
     kRuns,
-    kCancelled,  ///< It was told to stop before it began, and never begins.
+    kCancelled,  ///< It was told to stop before it began. It never begins.
   };
-  std::atomic<State> state{State::kQueued};  ///< Left once: by who runs it or by who cancels it.
+  std::atomic<State> state{State::kQueued};  ///< Leaves kQueued once: to run, or cancelled.
 
   /// Under the state mutex.
   bool told_to_stop = false;
   std::list<std::shared_ptr<PieceOfWork>>::iterator place;
 
-  /// Set before it is among those that run.
+  /// Set before the piece is listed among those that run.
   SteadyTime began;
   WallTime began_at{};
-  /// Of the stuck detector: the sign of life after which it was reported.
+  /// Used by the stuck detector: the sign of life after which the piece was reported.
   std::optional<SteadyTime> reported_for;
 
   [[nodiscard]] SteadyTime last_sign_of_life() const noexcept {
@@ -60,7 +60,7 @@ struct PieceOfWork {
   }
 };
 
-/// What tells pieces apart that are for the same thing in different attempts.
+/// Names a piece within its procedure. Pieces of different attempts for the same purpose share it.
 struct PlaceOfWork {
   std::uint32_t step = 0;
   bool undo = false;
@@ -68,27 +68,27 @@ struct PlaceOfWork {
   std::size_t index = 0;
 };
 
-/// The pointer to it changes under the state mutex, while its procedure is not in flight or by who
-/// has it in flight; all in it is guarded by that mutex.
+/// Guarded by the state mutex. So is the pointer to it; while the procedure is in flight, only the
+/// thread that has it in flight changes the pointer.
 struct OutstandingWork {
-  /// Beyond it the step fails. 1024: a loop that offloads without waiting ends here, and telling
-  /// all to stop takes some microseconds of the state mutex.
+  /// A step that offloads more fails. 1024: this ends a loop that offloads without waiting, and
+  /// telling all pieces to stop holds the state mutex for some microseconds only.
   static constexpr std::size_t kPiecesMax = 1024;
 
   std::list<std::shared_ptr<PieceOfWork>> pieces;  ///< Oldest first.
-  /// A step that asked for work whose earlier copy still runs is woken when a piece ends.
+  /// Set: the step asked for work of which an earlier copy still runs. The wait with this epoch is
+  /// woken when a piece ends.
   std::optional<std::uint32_t> put_off_epoch;
-  /// The record of a run after which the procedure would leave: it goes to the store when the last
-  /// piece has ended.
+  /// A record after which the procedure would leave. It goes to the store when the last piece has
+  /// ended.
   std::unique_ptr<StepCommit> held_back;
-  /// Of the head of what an operator's order ends: durable, and published when nobody of it has a
-  /// piece outstanding. So many have.
+  /// In a head whose domain an operator's order ends: the order's record. It is durable, and is
+  /// published when no member of the domain has a piece outstanding.
   std::unique_ptr<StepCommit> last_order;
-  std::size_t last_order_awaits = 0;
-  /// The head of what is ended so, of one that has a piece outstanding.
+  std::size_t last_order_awaits = 0;  ///< How many members still have one.
+  /// In such a member: the head with the `last_order`.
   Execution* ended_with = nullptr;
-  bool ends =
-      false;  ///< An order that ends it is on the way, or waits: it makes no record any more.
+  bool ends = false;  ///< An order that ends it is on the way or waits. It makes no more records.
 
   OutstandingWork();
   ~OutstandingWork();
@@ -96,8 +96,8 @@ struct OutstandingWork {
   OutstandingWork& operator=(const OutstandingWork&) = delete;
 
   [[nodiscard]] bool has(const PlaceOfWork& place) const noexcept;
-  /// Tells pieces to stop, all or those of one visit: who shall hear of it goes into `told`, as
-  /// that calls user code.
+  /// Marks pieces to be stopped: those of `visit`, or all. Appends them to `told`; the caller tells
+  /// them without the mutex, because that calls user code.
   void stop(std::vector<std::shared_ptr<PieceOfWork>>& told, const PlaceOfWork* visit = nullptr);
 };
 

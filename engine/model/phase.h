@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Phase: where an execution is, in this run, and who may touch it there. Not persisted: recovery
-// decides it from the records.
+// Phase: what an execution does in this run. It decides which thread may touch the execution
+// (execution.h). Not persisted: recovery decides it from the records.
 
 #pragma once
 
@@ -12,25 +12,26 @@ namespace pv2 {
 enum class Phase : std::uint8_t {
   kInserting,  ///< Its first record is on the way.
   kQueued,     ///< In the scheduler, or polled and about to be taken.
-  kInFlight,   ///< A worker has taken it or runs its step, or a record of it is on the way.
+  kInFlight,   ///< A worker has taken it or runs its step, or its record is on the way.
   kWaiting,    ///< For children, a timer or an awaited value.
-  kIdle,      ///< Nothing will happen to it by itself: finished, parked, quarantined, or its domain
+  kIdle,      ///< It does not go on by itself: it is finished, parked or quarantined, or its domain
               ///< failed.
-  kDropping,  ///< A worker had polled it when its domain failed; it becomes kIdle when that worker
-              ///< looks.
+  kDropping,  ///< A worker had polled it when its domain failed. It becomes kIdle when that worker
+              ///< is about to take it.
 };
 
 /// The table of moves:
 ///
 ///     from       | to
 ///     -----------|------------------------------------------------------------------------
-///     kInserting | kQueued, kWaiting (a start that is put off), kIdle (a child; a failed store)
+///     kInserting | kQueued, kWaiting (a delayed start), kIdle (a child; the store failed)
 ///     kQueued    | kInFlight, kIdle (stopped), kDropping (stopped, but polled), kWaiting (an
-///                | accepted abort comes before its point of no return)
-///     kInFlight  | kQueued, kWaiting, kIdle, by the record that was published or never begun
+///                | abort was accepted before its point of no return)
+///     kInFlight  | kQueued, kWaiting, kIdle (its record was published, or it never began)
 ///     kWaiting   | kQueued (woken), kInFlight (a record without a run), kIdle (stopped)
-///     kIdle      | kQueued (its turn, or an operator), kWaiting, kInFlight (a record without a
-///     run) kDropping  | kIdle
+///     kIdle      | kQueued (its turn, or an operator's order), kWaiting, kInFlight (a record
+///                | without a run)
+///     kDropping  | kIdle
 [[nodiscard]] constexpr bool is_legal_move(Phase from, Phase to) noexcept {
   switch (from) {
     case Phase::kInserting:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The default of Procedure, and what becomes of what user code throws.
+// The defaults of Procedure, and how an exception of user code becomes a Status.
 
 #include "pv2/engine/procedure.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How one record follows another. What is decided here holds for the row and for memory, so that a
-// restart reads what the engine knew.
+// How one record follows another. The codec and Record::assign() both use these functions, so a
+// restart reads what the engine had in memory.
 
 #include "model/record.h"
 
@@ -10,8 +10,8 @@
 namespace pv2 {
 namespace {
 
-// The failure that the record still tells of: while it is being undone, the one that it failed with
-// first. An operator may have it go on; then there is none any more.
+// The failure that the next record takes over from `last`; nullptr: none. A procedure that is being
+// undone keeps its first failure. One that goes on by the order of an operator keeps none.
 const Failure* lasting_failure(const Record& last, const Transition& next) noexcept {
   const bool failed =
       next.state == ProcedureState::kFailed || next.state == ProcedureState::kRolledBack;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Record: what the state row of a procedure says, and nothing that a restart would forget. An
-// Execution has one, which changes when a record is published. Transition is the record that
-// follows, while it is being made: a worker fills it, the codec writes it as a row, and publishing
-// assigns it. What the new record takes over from the one before is decided here, once, for the
-// codec and for publishing.
+// Execution has one, which changes when a record is published. Transition is the next record while
+// it is being made: a worker fills it, the codec writes it as a row, and publishing assigns it.
+// What the next record takes over from the last one is decided here, once, for the codec and for
+// publishing.
 
 #pragma once
 
@@ -28,9 +28,9 @@
 
 namespace pv2 {
 
-/// The place of a step in whose middle a member was stopped: newer than any that is durable, so it
-/// is undone first. An undo of it that is not over is recorded under it too, so that a restart
-/// leaves it in its place.
+/// The sequence of an interrupted step. It is newer than any sequence of a batch, so that step is
+/// undone first. An undo of that step that is not over is recorded with this sequence too, so that
+/// the step keeps its place after a restart.
 inline constexpr CommitSequence kUnfinishedStep{UINT64_MAX - 1};
 
 /// A step to be undone if the tree fails. The sequence orders entries over the whole tree.
@@ -39,8 +39,8 @@ struct UndoEntry {
   CommitSequence sequence;
 };
 
-/// A ring of the last entries, made when the first is added. 8: enough to see a retry loop, and 100
-/// B in a record.
+/// A ring of the last entries. It is allocated when the first entry is added. 8: enough to see a
+/// retry loop, and about 100 bytes in a record.
 class History {
  public:
   static constexpr std::size_t kCapacity = 8;
@@ -68,7 +68,7 @@ class History {
   }
 
  private:
-  // 134 million attempts are more than a procedure makes in a year of retries.
+  // A year of retries makes fewer than 134 million attempts.
   static constexpr std::uint32_t kAttemptMax = (1U << 27) - 1;
   struct Packed {
     WallTime at{};
@@ -89,111 +89,113 @@ class History {
 
 /// What a failed, parked or retrying procedure carries; most have none.
 struct Failure {
-  Status error;             ///< OK if it did not fail itself.
-  CommitSequence sequence;  ///< Of the record that failed first; orders the failures of a tree.
-  Status parked;            ///< Why it can neither be finished nor undone.
-  Status undo{};            ///< Why the last attempt at the undo that it is at failed.
+  Status error;             ///< OK if the procedure did not fail itself.
+  CommitSequence sequence;  ///< Of its first failed record; orders the failures of a tree.
+  Status parked;            ///< Why it is parked.
+  Status undo{};            ///< Why the last attempt at its current undo failed.
 
-  /// What an operator has to look at first.
+  /// The error that an operator needs to see first.
   [[nodiscard]] const Status& shown() const noexcept { return parked.ok() ? error : parked; }
 };
 
-/// Where a procedure stands: the part of a record that each record says again.
+/// Where a procedure stands. Every record says all of this in full.
 struct Progress {
   /// The `ended_age` of a record that is not the end of a root.
   static constexpr Duration kNotDated = Duration::min();
 
-  std::uint64_t visits = 0;  ///< Steps completed; names the effects of each visit of a step.
-  OptionalTime deadline;     ///< Of a timed wait or a back-off, for the life to come.
-  Duration patience{};       ///< What was left of that wait when the record was made. Not negative.
+  std::uint64_t visits = 0;  ///< Steps completed. Part of the effect key of a visit.
+  OptionalTime deadline;     ///< Of a timed wait or a back-off, for the next run.
+  Duration patience{};       ///< What was left of the wait when the record was made. Not negative.
   WallTime updated{};        ///< When the record was made.
-  /// At the end of a root: how old the store was then. The root of such a record is live only if an
-  /// abort was durable before that end; its next record takes the end back.
+  /// At the end of a root: how old the store was then. A root with such a record is live only if an
+  /// abort was durable before that end. Then its next record takes the end back.
   Duration ended_age = kNotDated;
-  std::uint32_t step = 0;  ///< The next one to run; 0: none, only the end is left.
+  std::uint32_t step = 0;  ///< The next step to run; 0: none, only the end is left.
   std::uint32_t attempt = 1;
   ProcedureState state = ProcedureState::kInitializing;
   bool no_return = false;    ///< Past its point of no return.
-  bool parked = false;       ///< It stands still until an operator acts.
-  bool bypassed = false;     ///< The end of a tree by the order of an operator.
-  bool sent_back = false;    ///< Its tree is undone in spite of points of no return. Stays so.
-  bool reported = false;     ///< The end of a child whose failure is only reported.
+  bool parked = false;       ///< It waits for an operator.
+  bool bypassed = false;     ///< An operator ended it as it stood.
+  bool sent_back = false;    ///< Its tree is undone in spite of points of no return. Never reset.
+  bool reported = false;     ///< It is a child that has ended, and whose failure is only reported.
   bool unsure = false;       ///< An attempt at this step may have had its effect.
-  bool awaits = false;       ///< Its timed wait may also end with something volatile.
-  bool holds_locks = false;  ///< A restart takes its locks back before anything runs.
-  bool in_results = false;   ///< With `ended_age`: its rows are one row in Space::kResult.
+  bool awaits = false;       ///< Something volatile that it awaits may end its timed wait.
+  bool holds_locks = false;  ///< After a restart it gets its locks back before any step runs.
+  bool in_results = false;   ///< With `ended_age`: header and state are one row in Space::kResult.
 };
 
-/// What happens to the undo list with a record.
+/// What a record does to the undo list.
 enum class UndoChange : std::uint8_t {
   kKeep,
-  /// The step that ran can be undone from now on. In rollback: its undo is not over, and a step
-  /// that was begun and never recorded is noted, or a restart would forget it.
+  /// The step that ran can be undone from now on. In rollback: the undo of an interrupted step is
+  /// not over; the entry keeps a restart from forgetting that step.
   kPush,
   kClear,  ///< The point of no return was passed.
   kPop,    ///< Rollback: the step that ran is undone.
 };
 
-/// What the order of an operator does to a parked tree when its record is published, beyond what
-/// the record says.
+/// What the publication of an operator's order does to a parked tree, in addition to what the
+/// record says.
 enum class OrderEffect : std::uint8_t {
   kNone,
-  kForward,  ///< This member goes on; and the tree does, if nobody else in it has failed.
-  kBack,     ///< The tree is undone, as far as it can be.
+  kForward,  ///< The member goes on. So does the tree, if no other member has failed.
+  kBack,     ///< The tree is undone as far as it can be.
 };
 
-/// The `due` of what has no deadline.
+/// The `due` of a wait without a deadline.
 inline constexpr SteadyTime kNotDue = SteadyTime::min();
 
 struct Transition;
 
-/// Changed under the state mutex, when a record is published; what a worker runs reads it.
+/// Changes under the state mutex, when a record is published. The worker that has the procedure in
+/// flight reads it without the mutex.
 struct Record : Progress {
   LazyVector<UndoEntry> undo;
   History history;
   std::unique_ptr<Failure> failure;
   CompactBytes image;  ///< The state fields, encoded.
   CompactBytes result;
-  /// Of the head of what is being undone: which members were in the middle of a step. nullptr: a
-  /// restart would guess right.
+  /// In the head of a domain that is being undone: which members were in the middle of a step.
+  /// nullptr: a restart would guess right.
   std::unique_ptr<InterruptedMembers> interrupted;
 
-  /// What the last run of a step answered, whatever was ordered since. Nothing if none has run, or
-  /// orders have pushed it out of the ring.
+  /// The outcome of the last run of a step; orders are skipped. None if no step has run, or if
+  /// orders have pushed its entry out of the ring.
   [[nodiscard]] std::optional<Outcome::Kind> last_outcome() const noexcept;
-  /// Whether its deadline is that of a back-off, not of a wait that its step asked for.
+  /// Whether its deadline, if it has one, ends a back-off and not a wait that its step asked for.
   [[nodiscard]] bool backs_off() const noexcept;
 
-  /// Becomes `next`, which batch `sequence` made durable; `next.error`, `next.image` and the like
-  /// are moved away. `ran_step` is the step that ran, or was undone.
+  /// Becomes `next`, which batch `sequence` made durable; `next.interrupted` is moved away.
+  /// `ran_step` is the step that ran, or was undone.
   void assign(Transition& next, std::uint32_t ran_step, CommitSequence sequence);
-  /// Becomes what `next` says of a wait for which no record was written: whatever only a record
-  /// can change stays.
+  /// Becomes `next`, which begins a wait without a record. The members that only a record changes
+  /// keep their values.
   void assign_wait(const Transition& next) noexcept;
 };
 
-/// The record that follows the last one, while it is being made. Owned by whoever makes it.
+/// The next record while it is being made. Owned by the thread that makes it.
 struct Transition : Progress {
   UndoChange undo = UndoChange::kKeep;
-  bool undo_is_unfinished = false;  ///< With kPush: what ran was the undo of that step.
+  bool undo_is_unfinished = false;  ///< With kPush: the undo of that step ran.
   bool audited = false;             ///< At the end of a root: there are audit rows.
   bool new_image = false;           ///< `image` replaces the durable one.
   std::optional<HistoryEntry> history;
-  /// Of the head of what is about to be undone: replaces what its record says of its members.
+  /// In the head of a domain whose rollback is being planned: replaces Record::interrupted.
   std::unique_ptr<InterruptedMembers> interrupted{};
   Status error;         ///< Not OK: becomes the failure that the record carries.
-  Status undo_error{};  ///< Not OK: why this attempt to undo failed, and is made again.
+  Status undo_error{};  ///< Not OK: why this attempt to undo failed. Another one follows.
   std::string image;
-  std::string result;  ///< The whole of it: a record without one takes it back.
+  std::string result;  ///< Always the whole result. Empty: an earlier result is dropped.
 
-  // What follows when it is published, and is not recorded.
+  // Consequences of its publication. These are not recorded.
   OrderEffect order = OrderEffect::kNone;
-  bool ends_waits = true;    ///< What was awaited is forgotten: the next run starts from nothing.
-  bool requeue = false;      ///< Runs again at once (again()).
-  SteadyTime due = kNotDue;  ///< With a deadline: when it passes, by the clock of this run.
-  Status retried;            ///< Not OK: why an attempt failed that the host is told of.
+  bool ends_waits = true;    ///< Awaited values are forgotten; the next run asks again.
+  bool requeue = false;      ///< The procedure runs again at once (again()).
+  SteadyTime due = kNotDue;  ///< With a deadline: when it passes, by the monotonic clock.
+  Status retried;            ///< Not OK: why the attempt failed; listeners are told.
 
-  /// Begins the record that follows `last`: nothing has changed but that it waits for nothing.
+  /// Begins the record after `last`: like `last`, but without a wait and without the date of an
+  /// end.
   void begin(const Record& last, WallTime now) noexcept;
   void stop_waiting() noexcept {
     deadline.reset();
@@ -207,19 +209,20 @@ struct FailureAfter {
   const Status& error;
   const Status& parked;
   const Status& undo;
-  /// Of the record that failed first; nullopt: that is `next` itself.
+  /// The sequence of the first failed record; nullopt: `next` is that record.
   std::optional<CommitSequence> sequence;
 
   [[nodiscard]] bool is_none() const noexcept { return error.ok() && parked.ok() && undo.ok(); }
 };
 [[nodiscard]] FailureAfter failure_after(const Record& last, const Transition& next) noexcept;
-/// Whether it may carry one: false for most records, which is all that most steps pay.
+/// Whether that record may carry a failure. Cheap, and false for most records.
 [[nodiscard]] inline bool may_carry_failure(const Record& last, const Transition& next) noexcept {
   return last.failure != nullptr || !next.error.ok() || !next.undo_error.ok();
 }
 
-/// What becomes of the undo list of `last`: its first `kept` entries stay, and `ran_step` is added
-/// or not. A repeated step keeps its first place: what it spawned since is undone before it.
+/// The undo list after `last`: its first `kept` entries stay, and an entry for `ran_step` is added
+/// if `adds`. A repeated step keeps its first entry, so the children that it spawned later are
+/// undone before it.
 struct UndoAfter {
   std::size_t kept = 0;
   bool adds = false;

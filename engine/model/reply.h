@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reply: whom the engine owes an answer, and where that is given. Effects::reply() gives it, once,
-// after the state mutex was released.
+// Reply: a caller that the engine owes an answer, and the thread that gives the answer. It is given
+// once, through Effects::reply(), after the state mutex was released.
 
 #pragma once
 
@@ -10,13 +10,13 @@
 
 namespace pv2 {
 
-/// Where an answer is given.
+/// The thread that gives an answer.
 enum class ReplyOn : std::uint8_t {
-  kPool,  ///< The host's code, which may take its time.
-  kHere,  ///< Engine code (a latch): on the thread that knows the answer.
+  kPool,  ///< A thread of the pool. For the host's code, which may take long.
+  kHere,  ///< The thread that knows the answer. For engine code (a latch).
 };
 
-/// Owned by one thread at a time. Without `tell` nobody is told.
+/// Owned by one thread at a time. Without `tell` no caller waits for an answer.
 template <class T>
 struct Reply {
   std::function<void(T)> tell{};

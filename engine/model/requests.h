@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The requests that the engine sends to its store, one struct per kind, each carrying what has to
-// be published when it is durable. Owned by the code that makes them until commit, by the publisher
-// afterwards.
+// The requests that the engine sends to its store, one struct per kind. Each carries what has to be
+// published when it is durable. A request is owned by the code that makes it until it is committed,
+// and by the publisher afterwards.
 
 #pragma once
 
@@ -23,14 +23,15 @@ struct Effects;
 
 /// Why a request was not published.
 struct RequestFailure {
-  Status unknown;      ///< For whoever asked for what its batch says: it may be durable.
-  Status not_written;  ///< For whoever waits for something that was to be written after it.
+  Status unknown;      ///< For callers whose change is in its batch: it may be durable.
+  Status not_written;  ///< For callers whose change was to be written after it.
 };
 
-/// Base of the engine's requests. Each says itself what follows when it is durable, and what when
-/// the store has failed; that is written beside the code that makes it. The publisher calls one of
-/// the two, once, under the state mutex, in the order in which requests became durable. The
-/// request deletes itself there, or gives itself back.
+/// Base of the engine's requests. published() does what follows when the request is durable,
+/// failed() what follows when the store has failed; both are defined in the room that knows what
+/// follows. The publisher calls one of the two, once, under the state mutex, in the order in which
+/// requests became durable. There the request deletes itself, gives itself back or sends itself
+/// again.
 struct EngineRequest : CommitRequest {
   virtual void published(EngineCore& core, Effects& effects) = 0;
   virtual void failed(EngineCore& core, const RequestFailure& why, Effects& effects) = 0;
@@ -45,20 +46,20 @@ struct InsertCommit final : EngineRequest {
   void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
 
   Execution* execution = nullptr;
-  bool holds_locks = false;  ///< The grant rides on the insert.
-  /// The submitter, and duplicates that arrived meanwhile.
+  bool holds_locks = false;  ///< The root's lock grant is part of this record.
+  /// A submitter: the first one, or a duplicate that came while the record was on the way.
   struct Submitter {
     Reply<Result<Submitted>> reply;
     bool replayed = false;
-    const Execution* step = nullptr;  ///< Whose step submits, in its own record; or a caller does.
+    const Execution* step = nullptr;  ///< The procedure whose step submits; nullptr: a caller.
   };
-  std::vector<Submitter> submitters;  ///< The first one made it.
-  /// A step that backs off because its nonce is just being submitted, here.
+  std::vector<Submitter> submitters;  ///< The first one's submission made this insert.
+  /// A step that backs off because this insert is submitting the nonce that it wants to use.
   struct PutOff {
     ProcedureId id;
     std::uint32_t epoch = 0;
   };
-  std::vector<PutOff> put_off;  ///< They run again when it is known what becomes of this.
+  std::vector<PutOff> put_off;  ///< Run again when this insert has ended.
 
   /// Ready for the next submission; buffers keep their memory.
   void reset() {
@@ -79,27 +80,27 @@ struct StepCommit final : EngineRequest {
 
   /// What it is the record of.
   enum class Kind : std::uint8_t {
-    kStep,      ///< A run of a step, or what came instead of one.
-    kUndo,      ///< Likewise of the undoing of one.
-    kGrant,     ///< Only that the locks are held; the step follows.
+    kStep,      ///< A run of a step, or a record that took its place.
+    kUndo,      ///< Like kStep, of the undoing of a step.
+    kGrant,     ///< Only that the locks are held. The step follows.
     kGiveBack,  ///< Only that the locks are given back.
   };
   Execution* execution = nullptr;
   Kind kind = Kind::kStep;
   bool needs_record = true;  ///< False: a wait that changes nothing durable.
-  bool was_parked = false;   ///< Set when it is published: before this record.
+  bool was_parked = false;   ///< Set on publication: whether the last record says so.
   Transition next;
-  ProcedureId producer;  ///< Of what the step awaits, if it said so.
+  ProcedureId producer;  ///< Completes what the step awaits, if the step named it.
   std::vector<Execution*> children;
-  std::size_t reserved = 0;  ///< Of EngineState::spawning.
+  std::size_t reserved = 0;  ///< How much of EngineState::spawning it has reserved.
   /// Roots that the step submitted; their rows are in this batch. Owned, as the children are.
   std::vector<InsertCommit*> roots;
   std::unique_ptr<InboxUse> inbox_use;  ///< Most have none.
   Reply<Status> reply;                  ///< To an operator's order.
-  std::string scratch;  ///< For fields of children; keeps its memory from step to step.
+  std::string scratch;                  ///< A buffer for fields of children.
 
   [[nodiscard]] bool is_undo() const noexcept { return kind == Kind::kUndo; }
-  /// Whether nothing changes but the locks.
+  /// Whether it changes the locks and nothing else.
   [[nodiscard]] bool is_only_locks() const noexcept {
     return kind == Kind::kGrant || kind == Kind::kGiveBack;
   }
@@ -114,7 +115,7 @@ struct StepCommit final : EngineRequest {
     execution = nullptr;
     kind = Kind::kStep;
     needs_record = true;
-    std::destroy_at(&next);  // made anew in its place: assigning to it costs three times as much
+    std::destroy_at(&next);  // rebuilt in place: assigning costs three times as much
     std::construct_at(&next);
     next.image = std::move(image);
     producer = {};
@@ -125,22 +126,23 @@ struct StepCommit final : EngineRequest {
   }
 };
 
-/// Deletes the rows of an ended root's descendants, and messages that nobody will consume, and puts
-/// right the dates of results, a bounded chunk at a time.
+/// Deletes the rows of an ended root's descendants and messages that no step will consume, and
+/// corrects the dates of results, a bounded chunk at a time.
 struct GarbageCommit final : EngineRequest {
   void published(EngineCore& core, Effects& effects) override;
   void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
 
   ProcedureId root;               ///< 0: no acknowledgement waits for it.
   std::vector<ProcedureId> left;  ///< Deleted in this order, children before their parents.
-  std::size_t next = 0;           ///< Of `left`.
+  std::size_t next = 0;           ///< Index into `left`.
   std::vector<std::string> rows;  ///< Keys of messages that are not deleted yet.
-  /// Rows of Space::kEngine that are not written yet; an empty value deletes one.
+  /// Rows of Space::kEngine that are not written yet. An empty value deletes the row.
   std::vector<std::pair<std::string, std::string>> engine_rows;
-  /// Of members that left; their messages become rows outside the mutex.
+  /// Inboxes of members that left. fill() turns their messages into keys of `rows`, without the
+  /// mutex.
   std::vector<std::pair<ProcedureId, std::unique_ptr<Inbox>>> inboxes;
 
-  /// Makes its batch the next rows of what is left: at most `chunk` procedures, messages and rows.
+  /// Fills its batch with the next chunk: at most `chunk` procedures, messages and rows.
   void fill(std::size_t chunk);
 };
 
@@ -152,20 +154,20 @@ struct MessageCommit final : EngineRequest {
   ProcedureId to;
   std::unique_ptr<InboxMessage> message;
   std::uint64_t audit = 0;  ///< Not 0: the number of the audit entry in its batch.
-  ProcedureId audited;      ///< Whom that is about.
+  ProcedureId audited;      ///< The procedure that the audit entry is about.
   std::vector<Reply<Status>> replies;
 };
 
-/// Deletes everything of a finished root whose result was received.
+/// Deletes the rows and the nonce of a finished root whose result was received.
 struct AcknowledgeCommit final : EngineRequest {
   void published(EngineCore& core, Effects& effects) override;
   void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
 
   ProcedureId id;
   Nonce nonce;
-  Duration age = Progress::kNotDated;  ///< When it ended, if it is dated.
-  std::uint64_t bytes = 0;             ///< What is free with it.
-  std::vector<Reply<Status>> replies;  ///< To the first caller, and to those who joined it.
+  Duration age = Progress::kNotDated;  ///< The age of the store at its end, if that is dated.
+  std::uint64_t bytes = 0;             ///< How many bytes are freed.
+  std::vector<Reply<Status>> replies;  ///< To the first caller and to those that joined.
 
   /// Ready for the next acknowledgement; buffers keep their memory.
   void reset() {
@@ -188,7 +190,7 @@ struct WatermarkCommit final : EngineRequest {
   Reply<Status> reply;
 };
 
-/// Makes a limit durable, or its end.
+/// Makes a limit, or the end of one, durable.
 struct LimitCommit final : EngineRequest {
   void published(EngineCore& core, Effects& effects) override;
   void failed(EngineCore& core, const RequestFailure& why, Effects& effects) override;
@@ -198,7 +200,7 @@ struct LimitCommit final : EngineRequest {
   Reply<Status> reply;
 };
 
-/// Requests that came back, to be filled again. Guarded by whoever owns it.
+/// Requests that came back, to be filled again. Guarded by its owner.
 template <class Commit>
 class SpareCommits {
  public:
@@ -216,8 +218,8 @@ class SpareCommits {
   }
 
  private:
-  static constexpr std::size_t kSpareMax = 4096;  // as many as are usually on the way at once
-  static constexpr std::size_t kBytesMax = 4096;  // what grew beyond a page is not kept
+  static constexpr std::size_t kSpareMax = 4096;  // usually no more are on the way at once
+  static constexpr std::size_t kBytesMax = 4096;  // a batch that grew beyond a page is not kept
   std::vector<std::unique_ptr<Commit>> spare_;
 };
 

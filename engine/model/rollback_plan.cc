@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Making lanes, and going through them. `open_` is a stack: what may begin at the same time begins
-// from the newest to the oldest.
+// Builder makes the lanes; the verbs go through them. `open_` is a stack: turns that may begin at
+// the same time begin from the newest to the oldest.
 
 #include "model/rollback_plan.h"
 
@@ -16,8 +16,8 @@
 namespace pv2 {
 namespace {
 
-// Forks and lanes gone through in one call of begin_next(): many more than there are in a tree that
-// is not nested for its own sake.
+// How many forks and lanes one call of begin_next() goes through: many more than a tree has that is
+// not nested on purpose.
 constexpr int kStepsAtOnce = 64;
 
 bool is_older(const UndoTurn& a, const UndoTurn& b) {
@@ -31,8 +31,8 @@ bool are_siblings(const Execution& a, const Execution& b) {
 
 }  // namespace
 
-// Takes turns from the newest to the oldest, and keeps the lanes open to which one may be added:
-// those of a lane that is open are in the fork that is its oldest item.
+// Takes turns from the newest to the oldest. A lane stays open while turns may be added to it. The
+// open lanes within an open lane are those of the fork that is its oldest item.
 class RollbackPlan::Builder {
  public:
   Builder(RollbackPlan& plan, Execution& head)
@@ -86,7 +86,7 @@ class RollbackPlan::Builder {
     return lane;
   }
 
-  // Nothing is added any more to the fork that is the oldest item of a lane, if one is.
+  // If the oldest item of the lane is a fork, nothing is added to that fork any more.
   void close_fork_of(Index lane) {
     std::vector<Index> to_close{lanes_[lane].oldest};
     while (!to_close.empty()) {
@@ -113,7 +113,7 @@ class RollbackPlan::Builder {
   std::vector<Item>& items_;
   std::vector<Lane>& lanes_;
   std::unordered_map<const Execution*, Index> open_;
-  std::vector<Index> last_lane_;  // of each fork
+  std::vector<Index> last_lane_;  // of each fork: the lane that was added last
 };
 
 RollbackPlan::RollbackPlan(Execution& head, std::vector<UndoTurn> turns) : left_(turns.size()) {
@@ -159,7 +159,7 @@ const UndoTurn* RollbackPlan::begin_next() {
   return nullptr;
 }
 
-// The lane on top is empty, or a fork comes next in it.
+// The top of `open_` is a lane that is empty or whose next item is a fork.
 void RollbackPlan::step_into_lane(Index index) {
   const Lane& lane = lanes_[index];
   open_.pop_back();
@@ -191,7 +191,7 @@ void RollbackPlan::step_into_fork(Index index) {
   open_.push_back({lane, false});
 }
 
-// Out of its lane.
+// Takes an item out of its lane.
 void RollbackPlan::take_out(Index index) {
   const Item& item = items_[index];
   Lane& lane = lanes_[item.lane];
@@ -231,7 +231,7 @@ void RollbackPlan::end(Execution& member) {
   }
 }
 
-// Of the innermost lane around it that waits for nothing but what is in it.
+// The scope of the innermost lane around the item that waits for nothing outside of itself.
 Execution* RollbackPlan::scope_now(Index item) const {
   Index lane = items_[item].lane;
   while (lanes_[lane].fork != kNone && !items_[lanes_[lane].fork].is_open) {

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RollbackPlan: what a domain that failed has left to undo, and what of that may be undone now. It
-// knows of turns and of who spawned whom; nothing of records, locks or threads.
+// RollbackPlan: the undo turns that a failed domain has left, and which of them may begin now. It
+// knows turns and the tree of members. It knows no records and no threads, and takes no locks.
 //
-// Turns are in the order in which their steps became durable, and are undone from the newest to the
-// oldest, one at a time: a lane. Where turns that follow each other all belong to children that one
-// step spawned to be undone concurrently, a fork stands in their place, with a lane for each such
-// child and what it spawned; the lane goes on when all of these are empty. So an older turn of
-// somebody else waits for all of them, and those children wait for nothing of each other.
+// A lane is a list of turns in the order in which their steps became durable. They are undone from
+// the newest to the oldest, one at a time. A fork stands in a lane in the place of consecutive
+// turns that all belong to children that one step spawned to be undone concurrently, or to
+// descendants of these. The fork has a lane for each such child with its descendants. The outer
+// lane goes on when all lanes of the fork are empty. So older turns of other members wait for all
+// these children, and the children do not wait for each other.
 //
-// Lanes and forks are all made with the plan, which takes no lock. From then on each call but
-// for_each() takes a bounded number of looks, however many turns there are.
+// The constructor makes all lanes and forks. Every later call, except for for_each() and the
+// searches that are not given a bound, takes a bounded number of looks, however many turns there
+// are.
 
 #pragma once
 
@@ -35,29 +37,30 @@ struct UndoTurn {
   UndoEntry entry;
 };
 
-/// Of one domain, in one run: after a restart it is made anew from the undo lists. Under the state
-/// mutex.
+/// Of one domain, in one run. After a restart it is made again from the undo lists. Guarded by the
+/// state mutex.
 class RollbackPlan {
  public:
-  /// `turns`, in any order, are those of `head` and its descendants.
+  /// `turns` are those of `head` and its descendants, in any order.
   RollbackPlan(Execution& head, std::vector<UndoTurn> turns);
   RollbackPlan(const RollbackPlan&) = delete;
   RollbackPlan& operator=(const RollbackPlan&) = delete;
 
-  /// How many turns are left, with those that have begun.
+  /// How many turns are left, including those that have begun.
   [[nodiscard]] std::size_t left() const noexcept { return left_; }
 
-  /// Begins the newest turn that may begin, and says which; valid until it is over. nullptr: it has
-  /// not come to one yet (may_begin), or there is none until one of those that have begun ends.
+  /// Begins the newest turn that may begin and returns it; it is valid until it is over. nullptr:
+  /// the search has not come to one yet (then may_begin() is true), or no turn can begin before
+  /// another one ends.
   const UndoTurn* begin_next();
-  /// The turn of `member`, if it had begun, is to begin again.
+  /// If the turn of `member` has begun, it counts as not begun: begin_next() will return it again.
   void put_back(const Execution& member);
-  /// The newest turn of `member` is over: the one that has begun, or, if an operator passes over
-  /// one, one that has not. `undo_left` counts those that are left of it.
+  /// The newest turn of `member` is over. It has begun, unless an operator skips it. Turn::left of
+  /// `member` must already count this turn as gone.
   void end(Execution& member);
 
   [[nodiscard]] bool has_begun(const Execution& member) const;
-  /// Those whose turn has begun, in order of their ids: the first ones. How many are in all.
+  /// The first `most` members whose turn has begun, in order of ids.
   [[nodiscard]] std::vector<Execution*> begun(std::size_t most = SIZE_MAX) const;
   [[nodiscard]] std::size_t begun_count() const noexcept { return begun_.size(); }
   /// The only turn that is left, or nullptr.
@@ -67,15 +70,15 @@ class RollbackPlan {
 
   void for_each(const std::function<void(const UndoTurn&)>& visit) const;
 
-  /// `member` waits for turns of the descendants of `scope`, or of itself, before its next one.
+  /// Before its next turn, `member` waits for turns of `scope` or of the descendants of `scope`.
   struct Wait {
     Execution* member;
     Execution* scope;
   };
-  /// The waits that have changed since the last call. It looks at no more than `most` of them;
+  /// The waits that have changed since the last call. Looks at no more than `most` of them;
   /// has_new_waits() says whether some are left.
   [[nodiscard]] std::vector<Wait> take_new_waits(std::size_t most = SIZE_MAX);
-  /// Whether begin_next() may come to one.
+  /// Whether begin_next() may find a turn that may begin.
   [[nodiscard]] bool may_begin() const noexcept { return !open_.empty(); }
   [[nodiscard]] bool has_new_waits() const noexcept {
     return !new_waits_.empty() || !opened_.empty();
@@ -85,24 +88,24 @@ class RollbackPlan {
   using Index = std::uint32_t;
   static constexpr Index kNone = UINT32_MAX;
 
-  /// In a lane: a turn, or a fork. Items stand in the order in which they may begin, those in the
-  /// lanes of a fork between it and what comes after it.
+  /// An item of a lane: a turn or a fork. `items_` is in the order in which items may begin: a
+  /// fork, then the items of its lanes, then the items after the fork.
   struct Item {
-    UndoTurn turn;  // of nobody: a fork, or it is over
+    UndoTurn turn;  // without an execution: a fork, or a turn that is over
     Index lane;
-    Index newer = kNone;  // of the lane
-    Index older = kNone;
+    Index newer = kNone;           // the next newer item of the lane
+    Index older = kNone;           // the next older item of the lane
     Index next_of_member = kNone;  // the next older turn of the same member
-    // Of a fork.
-    Index lanes = kNone;     // the newest one
-    Index unopened = kNone;  // of its lanes
-    Index lanes_left = 0;    // that are not empty
-    Index end = 0;           // the first item that is not within it
-    bool is_open = false;    // nothing newer is left of its lane
+    // Of a fork:
+    Index lanes = kNone;     // its newest lane
+    Index unopened = kNone;  // its newest lane that was not opened yet
+    Index lanes_left = 0;    // how many of its lanes are not empty
+    Index end = 0;           // the first item behind those of its lanes
+    bool is_open = false;    // no newer item of its lane is left
   };
   struct Lane {
-    Execution* scope;  // its turns are those of descendants of it, or its own
-    Index fork;        // that it is one of
+    Execution* scope;  // the lane has turns of this member and of its descendants
+    Index fork;        // the fork that it belongs to; kNone: the lane of the head
     Index newest = kNone;
     Index oldest = kNone;
     Index next = kNone;  // the next older lane of the fork
@@ -121,14 +124,14 @@ class RollbackPlan {
 
   std::size_t left_;
   std::vector<Item> items_;
-  std::vector<Lane> lanes_;              // that of the head first
-  std::vector<Open> open_;               // the newest on top: lanes, and forks with such unopened
-  std::map<ProcedureId, Index> newest_;  // turn of each member that has some left
-  std::map<ProcedureId, Index> begun_;   // lanes whose newest turn is that of this member
+  std::vector<Lane> lanes_;  // the lane of the head is the first
+  std::vector<Open> open_;   // a stack, the newest on top: lanes, and forks with unopened lanes
+  std::map<ProcedureId, Index> newest_;  // of each member with turns left: its newest turn
+  std::map<ProcedureId, Index> begun_;   // of each member whose turn has begun: the lane
   std::map<ProcedureId, Wait> new_waits_;
-  bool has_locks_ = false;    // members of forks have some
-  std::deque<Index> opened_;  // forks whose members wait for less than before, and were not told
-  Index told_ = 0;            // items of the first of them
+  bool has_locks_ = false;    // whether members in forks have locks
+  std::deque<Index> opened_;  // opened forks whose members' new waits were not taken yet
+  Index told_ = 0;            // how far the items of the first such fork were looked at
 };
 
 }  // namespace pv2

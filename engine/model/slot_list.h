@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SlotList: what a step awaits, in the order in which it asked. Most await one thing, which lies in
-// the list itself; a second one moves all of them into a vector.
+// SlotList: the slots of a step that waits, in the order in which the step asked for them. Most
+// steps have one slot, which lies in the list itself. With a second one all move into a vector.
 
 #pragma once
 #include <pv2/base/assert.h>
@@ -15,8 +15,8 @@
 
 namespace pv2 {
 
-/// Owned by whoever owns what it is a member of. The verbs are those of std::vector. Shared: the
-/// completions out in the world have the same slots.
+/// Owned by the object that contains it. The verbs are those of std::vector. The slots are shared
+/// with the completions that the host holds.
 class SlotList {
  public:
   using Slot = std::shared_ptr<AwaitSlot>;

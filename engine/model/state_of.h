@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StateOf: a state that changes along its table of legal moves and in no other way. The table is a
-// function is_legal_move(from, to) beside the enumeration; move_to() asserts it. A move to the same
+// StateOf: a state that changes only along its table of legal moves. The table is a function
+// is_legal_move(from, to), declared with the enumeration; move_to() asserts it. A move to the same
 // state is always legal.
 
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace pv2 {
 
-/// Reads as the enumeration itself. Guarded by whatever guards what it is a member of.
+/// Converts to the enumeration. Guarded like the object that contains it.
 template <class State>
 class StateOf {
  public:
@@ -23,7 +23,7 @@ class StateOf {
     PV2_ASSERT(state_ == next || is_legal_move(state_, next), "a state moves along its table");
     state_ = next;
   }
-  /// For tests of what looks for contradictions: the table is not looked at.
+  /// For tests of the state audit: sets the state without a look at the table.
   void corrupt(State state) noexcept { state_ = state; }
 
  private:

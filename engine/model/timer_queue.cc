@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A binary heap with back pointers (Execution::timer_index).
+// A binary heap with back pointers (Wait::timer_index).
 
 #include "model/timer_queue.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TimerQueue: the deadlines of all waiting executions, earliest first. A binary heap of
-// deadlines and executions that know their place, so a timer is cancelled or moved without a
-// search, and comparing touches no execution. It has no clock and no thread: its owner asks what is
-// due.
+// TimerQueue: the deadlines of all waiting executions, earliest first. It is a binary heap of
+// deadlines with their executions. Each execution knows its place, so a timer is cancelled or moved
+// without a search; comparing reads only the heap. It has no clock and no thread: its owner asks
+// for the executions that are due.
 
 #pragma once
 
@@ -19,16 +19,16 @@ class TimerQueue {
  public:
   /// Arms, or moves, the timer of `execution`. Returns whether it is now the earliest of all.
   bool arm(Execution& execution, SteadyTime due);
-  /// Disarms it, if it is armed.
+  /// Disarms the timer of `execution`, if it is armed.
   void cancel(Execution& execution) noexcept;
-  /// Removes and returns an execution whose time has come, or nullptr.
+  /// Removes and returns an execution that is due, the earliest first; or nullptr.
   Execution* pop_due(SteadyTime now) noexcept;
 
   [[nodiscard]] std::optional<SteadyTime> earliest() const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return heap_.size(); }
-  /// Whether `execution` has a timer, in the place that it says and due when it says.
+  /// Whether the heap has `execution` in the place, and with the time, that its `wait` says.
   [[nodiscard]] bool has(const Execution& execution) const noexcept;
-  /// Whether none is due before the one above it. Looks at all of them.
+  /// Whether no timer is due before its parent in the heap. Looks at all timers.
   [[nodiscard]] bool is_in_order() const noexcept;
 
  private:

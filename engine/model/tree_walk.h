@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tree of executions: who spawned whom. Links are made when a spawn is published, and every
-// step from one member to the next is counted as a look, also those that only lead back up: a walk
-// over n members takes no more than 2n of them, wherever it begins.
+// Walks over the tree of executions. Links are made when a spawn is published. Every move from one
+// member to the next counts as a look, also a move back up to a parent. So a walk over n members
+// takes no more than 2n looks, wherever it begins.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace pv2 {
 
-/// `child`, which belongs to its parent, is the youngest of its children from now on.
+/// Links `child` as the youngest child of its parent.
 inline void link_child(Execution& child) {
   Execution& parent = *child.parent_execution();
   PV2_ASSERT(child.links.prev_sibling == nullptr && parent.links.first_child != &child,
@@ -26,14 +26,14 @@ inline void link_child(Execution& child) {
   PV2_ASSERT(parent.links.last_child == nullptr || parent.links.last_child->id < child.id,
              "children are linked in order of spawning");
   if (parent.links.unexamined == nullptr)
-    parent.links.unexamined = &child;  // all before it were seen
+    parent.links.unexamined = &child;  // all older children were seen
   child.links.prev_sibling = parent.links.last_child;
   (parent.links.last_child != nullptr ? parent.links.last_child->links.next_sibling
                                       : parent.links.first_child) = &child;
   parent.links.last_child = &child;
 }
 
-/// `child`, which has no children any more, leaves the tree.
+/// Takes `child`, which has no children any more, out of the tree.
 inline void unlink_child(Execution& child) {
   Execution& parent = *child.parent_execution();
   if (parent.links.unexamined == &child) parent.links.unexamined = child.links.next_sibling;
@@ -63,7 +63,7 @@ class TreeCursor {
 
   /// nullptr: the walk is over.
   [[nodiscard]] Execution* at() const noexcept { return at_; }
-  /// Whether it has come to at() for the first time, and not from below.
+  /// Whether the walk comes to at() for the first time, and not back from a child.
   [[nodiscard]] bool arrives() const noexcept { return !from_below_; }
   void move() noexcept {
     PV2_ASSERT(at_ != nullptr, "a walk that is over goes no further");
@@ -88,7 +88,7 @@ class TreeCursor {
   bool from_below_ = false;
 };
 
-/// The same for range-for, in one go.
+/// Like TreeCursor, for a range-for in one section.
 class Subtree {
  public:
   explicit Subtree(Execution& top) noexcept : top_(top) {}
@@ -112,7 +112,7 @@ class Subtree {
   Execution& top_;
 };
 
-/// Whether `member` is of the domain of `head`, or of one within it.
+/// Whether `member` belongs to the domain of `head` or to a domain within it.
 inline bool is_within(Execution& member, const Execution& head) noexcept {
   if (head.is_root()) return true;
   Execution* at = &member.own_head();
@@ -120,8 +120,8 @@ inline bool is_within(Execution& member, const Execution& head) noexcept {
   return at != nullptr;
 }
 
-/// The oldest of `members`, which are of one tree, that is within the domain of `head` and of whom
-/// `is_it` is true; or nullptr. Ids grow from parent to child.
+/// The oldest of `members`, all of one tree, that is within the domain of `head` and for which
+/// `is_it` is true; or nullptr. Starts at the id of `head`, as ids grow from parent to child.
 template <class Test>
 Execution* find_within(const std::unique_ptr<MembersById>& members, const Execution& head,
                        Test is_it) {
@@ -133,7 +133,7 @@ Execution* find_within(const std::unique_ptr<MembersById>& members, const Execut
   return nullptr;
 }
 
-/// The one before `child` of those that the same step spawned; nullptr: it was the first.
+/// The next older sibling that the same step spawned; nullptr: there is none.
 inline Execution* older_of_spawn(const Execution& child) noexcept {
   Looks::one();
   Execution* const older = child.links.prev_sibling;
