@@ -12,7 +12,7 @@
 namespace pv2 {
 
 std::size_t CompletedResults::bytes_of(const Completed& completed) noexcept {
-  // The node, its entry in the table, and what an allocator adds.
+  // The node, its entry in the table, and the overhead of the allocator.
   constexpr std::size_t kNode = sizeof(Completed) + 96;
   return kNode + completed.result.result.size() + completed.result.status.message().size();
 }

@@ -21,10 +21,10 @@ namespace pv2 {
 struct Completed {
   ProcedureResult result;
   Nonce nonce;
-  bool audited = false;     ///< There are audit rows, to be deleted with it.
-  bool in_place = false;    ///< Its rows lie where those of live procedures do.
+  bool audited = false;     ///< There are audit rows, which are deleted with it.
+  bool in_place = false;    ///< Its rows are in Space::kProcedure.
   Duration ended_age{};     ///< The age of the store when it ended.
-  std::uint64_t bytes = 0;  ///< About the size of its rows.
+  std::uint64_t bytes = 0;  ///< The size of its rows, roughly.
 };
 
 /// Guarded by the engine's state mutex.
@@ -40,14 +40,14 @@ class CompletedResults {
   [[nodiscard]] bool contains(ProcedureId id) const { return by_id_.contains(id); }
   /// False: there is no such result.
   bool erase(ProcedureId id);
-  /// Removes and returns the oldest result if there are too many, or they take too many bytes.
+  /// Removes and returns the oldest result if there are too many results or too many bytes.
   [[nodiscard]] std::optional<Completed> take_surplus();
 
   [[nodiscard]] std::size_t size() const noexcept { return by_id_.size(); }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] auto begin() const noexcept { return by_age_.begin(); }
   [[nodiscard]] auto end() const noexcept { return by_age_.end(); }
-  /// About the memory that one result takes.
+  /// The memory that one result takes, roughly.
   [[nodiscard]] static std::size_t bytes_of(const Completed& completed) noexcept;
 
  private:

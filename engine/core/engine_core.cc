@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The small verbs that several parts of the engine need.
+// The small verbs that several rooms need.
 
 #include "core/engine_core.h"
 
@@ -42,7 +42,7 @@ EngineCore::EngineCore(ExecutorOptions executor_options)
       opened(clock.wall_now()),
       state(options) {}
 
-// No id below `next_id` is issued again, and a life that issued none began at another time.
+// Two lives that share `first_id` have issued no id between them; they differ in `opened`.
 Random EngineCore::random_of_life(std::size_t worker) {
   Random seed(options.seed);
   const auto mix = [&seed](std::uint64_t fact) { seed = Random(seed.next() ^ fact); };
@@ -149,7 +149,8 @@ void EngineCore::lock_state() PV2_NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void EngineCore::give_way() const {
-  constexpr int kYields = 256;  // more than twice what a thread needs to wake up on another CPU
+  constexpr int kYields =
+      256;  // more than twice the time that a thread needs to wake up on another CPU
   const std::size_t before = let_in.load(std::memory_order_relaxed);
   for (int i = 0; i < kYields && sleepers.load(std::memory_order_relaxed) != 0; ++i) {
     if (let_in.load(std::memory_order_relaxed) != before) return;
@@ -159,7 +160,7 @@ void EngineCore::give_way() const {
 
 void EngineCore::report_wait(Execution& waiter, Execution& producer, WaitLink::Why why) {
   PV2_ASSERT(&waiter != &producer, "nobody is said to wait for itself");
-  flush();  // the scheduler looks for a cycle at once, and by what it has been told
+  flush();  // the scheduler looks for a cycle at once, in what it has been told
   scheduler.report_wait(waiter, producer, why);
   waiter.wait.is_reported = true;
 }
@@ -188,7 +189,7 @@ void EngineCore::wake(ProcedureId id, std::uint32_t epoch) {
   switch (execution->phase) {
     case Phase::kWaiting:
       state.timers.cancel(*execution);
-      flush();  // the record before this one may just have given its locks back
+      flush();  // a settle() in this section may have given back its locks
       queue(*execution, execution->holds_locks() ? Disposition::kFront : Disposition::kBack);
       return;
     case Phase::kInFlight:
@@ -207,7 +208,7 @@ bool EngineCore::claim_deadlock_task() {
   if (!state.resolves_deadlocks || state.deadlock_task_posted || !expect_deadlock_search) {
     return false;
   }
-  // A stopped engine leaves them to the next run; asking again and again would never end.
+  // A stopped engine leaves cycles to the next run. Otherwise it would search without an end.
   if (!unavailable().ok()) return false;
   return state.deadlock_task_posted = true;
 }
@@ -224,8 +225,7 @@ void EngineCore::tell(ProcedureNews::Kind kind, const Execution& execution, Stat
   news.id = execution.id;
   news.root = execution.root->id;
   news.type = execution.name_of_type();
-  // What is told of a member at the end of an undone tree is that it is undone, whatever its
-  // record.
+  // At the end of an undone tree each member counts as undone, whatever its own record says.
   const bool undone = execution.root->record.state == ProcedureState::kRolledBack;
   news.state = undone ? ProcedureState::kRolledBack : execution.record.state;
   news.error = std::move(error);
@@ -284,12 +284,12 @@ void EngineCore::date_end(const Execution& execution, Transition& next, std::siz
   next.ended_age = ends ? age.now() : Progress::kNotDated;
   next.audited = ends && execution.audited;
   next.in_results = false;
-  if (!ends || !keeps_records) return;  // a row that nobody keeps need not be moved
+  if (!ends || !keeps_records) return;  // a store without records keeps no rows to move
   const std::size_t bytes = header_bytes_max(execution) + state_bytes_max(execution, next) +
                             beside + limits::kLaterRecordBytes;
-  // What may be damaged stays where it is.
+  // The rows of a quarantined tree may be damaged; they stay where they are.
   const bool may_move = bytes <= store.limits().batch_bytes && !execution.is_quarantined();
-  // A result that is among the results already fitted there, and hardly grows.
+  // A result that is in Space::kResult already did fit, and it hardly grows.
   next.in_results = execution.record.in_results || may_move;
 }
 
@@ -313,7 +313,7 @@ void EngineCore::go_on_waiting(const Execution& execution, Transition& next) con
 Duration left_after_restart(WallTime deadline, Duration patience, WallTime now) noexcept {
   const Duration most = std::max(patience, Duration::zero());
   if (deadline <= now) return Duration::zero();
-  // Their difference may be more than a duration can say.
+  // `deadline - now` may overflow a Duration, so `most` is compared first.
   return later(now, most) <= deadline ? most : deadline - now;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GarbageCommit: rows that nobody needs any more, deleted a chunk at a time. Chunks of one tree
-// follow each other; the acknowledgement of its result waits for the last of them.
+// GarbageCommit: deletes rows that are not needed any more, a chunk at a time. The chunks of one
+// tree follow each other, and acknowledgements of the tree's result wait for the last chunk.
 
 #include "core/engine_core.h"
 #include "model/requests.h"
@@ -56,7 +56,8 @@ void GarbageCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(c
   core.state.garbage.erase(at);
 }
 
-// Nothing of what the acknowledgements asked for was written: that is known.
+// The rows that the acknowledgements ask to delete were not touched, so their callers get
+// `not_written`.
 void GarbageCommit::failed(EngineCore& core, const RequestFailure& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   const std::unique_ptr<GarbageCommit> owned(this);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LiveTable: the live executions by id. Beside the hash table it counts how many there are in each
-// block of ids, so that they can be visited in order of id, a bounded piece at a time, without an
-// index that every submission would pay for. It owns nothing.
+// LiveTable: the live executions by id. In addition to the hash table it keeps the number of live
+// executions in each block of ids. So they can be visited in order of id, a bounded piece at a
+// time, without an ordered index, which would cost every submission time. It owns no execution.
 
 #pragma once
 
@@ -51,9 +51,8 @@ class LiveTable {
   [[nodiscard]] Map::const_iterator end() const { return map_.end(); }
   [[nodiscard]] std::size_t size() const noexcept { return map_.size(); }
 
-  /// Visits the executions with ids above `after`, in order, until `visit` answers false or
-  /// `ids_max` ids were looked at. Returns the id to go on after, or none (0) when all were
-  /// visited.
+  /// Visits the executions with ids above `after`, in order, until `visit` returns false or
+  /// `ids_max` ids were looked up. Returns the id to go on after, or 0 when all were visited.
   template <class Visit>
   ProcedureId visit_after(ProcedureId after, std::size_t ids_max, Visit&& visit) const {
     std::uint64_t id = after.value + 1;
@@ -71,12 +70,11 @@ class LiveTable {
   }
 
  private:
-  // Ids are handed out in order, so a block is dense while it is young. 1024 ids are looked up
-  // within about 30 us.
+  // Ids are issued in order, so a young block is dense. 1024: that many lookups take about 30 us.
   static constexpr std::uint64_t kBlock = 1024;
   static std::uint64_t block_of(ProcedureId id) noexcept { return id.value / kBlock; }
 
-  // Most are inserted into the block that the one before went to.
+  // Most executions are inserted into the same block as the one before, so that block is kept.
   std::uint32_t& count_of(ProcedureId id) {
     if (last_ == nullptr || last_block_ != block_of(id)) {
       last_block_ = block_of(id);
@@ -86,7 +84,8 @@ class LiveTable {
   }
 
   Map map_;
-  std::map<std::uint64_t, std::uint32_t> blocks_;  // how many are live in each; never 0
+  std::map<std::uint64_t, std::uint32_t>
+      blocks_;  // how many executions are live in each block; never 0
   std::uint64_t last_block_ = 0;
   std::uint32_t* last_ = nullptr;  // the count of last_block_
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ManualPool: the pool without threads. Tasks of all kinds wait in one queue until a thread of the
-// host runs them with run_one(), in order.
+// ManualPool: the pool without threads. Tasks of all kinds wait in one queue. A thread of the host
+// runs them in order, with run_one().
 
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One critical section per batch of finished requests; everything that must happen outside it is in
+// One critical section publishes a bounded number of requests. What must happen outside of it is in
 // Effects.
 
 #include "core/publisher.h"
@@ -13,17 +13,18 @@
 namespace pv2 {
 namespace {
 
-// From here on a list takes longer to publish than a worker takes to wake up.
+// A list of this length takes longer to publish than a worker takes to wake up.
 constexpr std::size_t kWorthAnotherThread = 256;
-// Requests published in one critical section: others wait for it, workers for what it queues.
+// How many requests one critical section publishes at most. Other threads wait for the mutex, and
+// workers for the steps that the section queues.
 constexpr std::size_t kSection = 128;
-// Rows deleted per batch after a tree has ended: small beside what a sync takes anyway.
+// How many rows one batch deletes after a tree has ended: cheap compared with the sync.
 constexpr std::size_t kGarbageChunk = 512;
 
 }  // namespace
 
-// A worker that counts itself idle looks at what is committed after it has ceased to be; so either
-// it sees this list or this thread sees that nobody is idle.
+// A worker calls publish_committed() after it has ceased to count as idle. So either the worker
+// finds this list, or this thread sees that no worker is idle.
 void Publisher::on_committed(CommitList finished) noexcept {
   const EngineThread mark(&core_);
   const bool is_long = finished.size() >= kWorthAnotherThread;
@@ -78,7 +79,7 @@ void Publisher::publish(CommitList finished) {
 
 void Publisher::perform(Effects& effects) { publish(act_on(effects)); }
 
-// Returns what the store answered to be durable at once.
+// Returns the requests that are durable at once, by the answer of the store.
 CommitList Publisher::act_on(Effects& effects) {
   if (effects.timers_moved) hooks_.timers_moved();
   for (auto& garbage : effects.garbage) {
@@ -110,9 +111,9 @@ void Publisher::apply(EngineRequest& request, Effects& effects) {
   request.published(core_, effects);
 }
 
-// The first failure ends the run: nobody is told that something is durable from here on.
+// The first failure ends the run: from here on no caller is told that something is durable.
 void Publisher::store_failed(EngineRequest& request, Effects& effects) {
-  // By stop(): no failure. A store that anybody else has closed is one.
+  // A store that stop() has closed has not failed. One that was closed otherwise has.
   const bool closed = core_.state.stopping && request.status.code() == StatusCode::kStopping;
   if (core_.state.store_failure.ok() && !closed) {
     core_.state.store_failure = request.status.with_context(

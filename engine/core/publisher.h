@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Publisher: what happens when a record is durable. It applies the transition to the execution and
-// lets the rest of the world see it: counts the join, queues children and next steps, releases
-// locks, answers who waits, starts rollback. It is the sink of the store, so it runs on the
-// committer's thread, or on the thread that committed when the store needs none. A long list is
-// left to a worker that has nothing to do, so that the committer goes on writing meanwhile.
+// Publisher: takes requests that are durable and calls published() of each, in the order in which
+// they became durable, a critical section at a time. What a record means for its procedure and its
+// tree is decided there (tree/step_published.cc and others). After each section it does what the
+// section has decided (Effects).
 //
-// How it fails: a request that comes back with an error ends the run of the engine (store_failed);
-// nothing after it is published.
+// It is the sink of the store. So it runs on the committer's thread, or on the thread that
+// committed if the store has no committer. It leaves a long list to an idle worker, so that the
+// committer can go on writing.
+//
+// How it fails: a request that comes back with an error ends the run of the engine (store_failed).
+// No request after it is published.
 
 #pragma once
 
@@ -15,18 +18,18 @@
 
 namespace pv2 {
 
-/// What stands above the publisher and has its say in each section. Functions of the engine, all
-/// under the state mutex but the third and the last.
+/// Functions of higher rooms that the publisher calls. All are called under the state mutex, except
+/// sort_collected() and timers_moved().
 struct PublisherHooks {
-  /// Goes on with works on whole trees; whether more is left that can be gone on with.
+  /// Goes on with works on whole trees. Returns whether there is more to do at once.
   bool (*do_tree_works)(EngineCore& core, Effects& effects);
   void (*go_on_with_sorted)(EngineCore& core, TreeWork& work);
   void (*sort_collected)(TreeWork& work);
   void (*carry_out_waiting_orders)(EngineCore& core, Effects& effects);
   void (*audit_now_and_then)(EngineCore& core);
-  /// The store has failed: whoever waits for a result is told.
+  /// The store has failed. Answers callers that wait for a result.
   void (*store_failed)(EngineCore& core, Effects& effects);
-  /// A deadline became the earliest.
+  /// Another timer has become the earliest.
   std::function<void()> timers_moved;
 };
 
@@ -36,13 +39,13 @@ class Publisher final : public CommitSink {
   Publisher(EngineCore& core, PublisherHooks hooks) : core_(core), hooks_(std::move(hooks)) {}
 
   void on_committed(CommitList finished) noexcept override;
-  /// Publishes what the store gave back and nobody has published yet, in order, unless another
-  /// thread is at it, which then takes all.
+  /// Publishes the requests that the store gave back, in order. If another thread is publishing
+  /// them, returns at once: that thread takes all.
   void publish_committed() PV2_EXCLUDES(committed_mutex_);
 
-  /// Publishes requests that are durable (or have failed), and what follows from them.
+  /// Publishes requests that are durable or have failed, and the requests that follow from them.
   void publish(CommitList finished);
-  /// Does what a critical section decided. Call it without a lock.
+  /// Does what a critical section decided. The caller holds no lock.
   void perform(Effects& effects);
 
  private:
@@ -55,7 +58,8 @@ class Publisher final : public CommitSink {
 
   Mutex committed_mutex_;
   CommitList committed_ PV2_GUARDED_BY(committed_mutex_);
-  bool publishing_ PV2_GUARDED_BY(committed_mutex_) = false;  ///< Somebody is at it.
+  bool publishing_ PV2_GUARDED_BY(committed_mutex_) =
+      false;  ///< A thread is publishing `committed_`.
 };
 
 }  // namespace pv2

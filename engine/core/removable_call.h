@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RemovableCall: a function of the host that is called now and then, and may be taken away at any
-// time. Who takes it away may rely on it: afterwards it is not running and will not run again.
+// RemovableCall: a function of the host that is called from time to time and may be removed at any
+// time. When remove() has waited, the function is not running and will not run again.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace pv2 {
 /// Thread-safe. Called by one thread at a time.
 class RemovableCall {
  public:
-  /// Runs `call` unless it was removed; false then.
+  /// Runs `call` unless it was removed. False: it was removed, before or during the call.
   template <class Call>
   bool run(Call&& call) PV2_EXCLUDES(state_mutex_) {
     {
@@ -29,8 +29,8 @@ class RemovableCall {
     return !removed_;
   }
 
-  /// No call begins after this. `wait`: and none is under way when it returns; not for the thread
-  /// that may be making the call.
+  /// No call begins after this. With `wait`, none is under way either when this returns; the thread
+  /// that makes the call must not wait.
   void remove(bool wait) PV2_EXCLUDES(state_mutex_) {
     MutexLock lock(state_mutex_);
     removed_ = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Only counts. Results are deleted by acknowledgements: Expiry acknowledges a result that has
-// expired, in the host's place.
+// Retention only counts. Results are deleted by acknowledgements; Expiry acknowledges a result that
+// has expired, in place of the host.
 
 #include "core/retention.h"
 
@@ -18,7 +18,7 @@ void Retention::kept(ProcedureId id, Duration age, std::uint64_t bytes) {
 }
 
 void Retention::gone(ProcedureId id, Duration age, std::uint64_t bytes) {
-  // The sizes come from rows on disk, of which one may be damaged: they need not add up.
+  // The sizes come from rows on disk. One of these may be damaged, so the sum may be wrong.
   if (counts()) bytes_ -= std::min(bytes, bytes_);
   if (remembers_) by_age_.erase({age, id});
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Retention: how many bytes the kept results take, and whether one more submission with a nonce may
-// be accepted. If the store keeps no results, also which result is the oldest. Nothing is evicted
-// early: at a limit new submissions with a nonce are refused, and a result goes only when it is
-// acknowledged or its time is over. A store that keeps results dates them itself (KeptResult), in
-// the order in which they expire; then nothing is remembered here of each.
+// be accepted. No result is evicted early: at a limit new submissions with a nonce are refused, and
+// a result goes only when it is acknowledged or expires. A store that keeps records has a row with
+// the date of each result, in the order in which they expire (KeptResult). For a store that keeps
+// none, the dates are in memory, here.
 
 #pragma once
 
@@ -31,16 +31,17 @@ class Retention {
   /// Whether bytes() is known: bytes are counted only if they are limited.
   [[nodiscard]] bool counts() const noexcept { return policy_.max_bytes != 0; }
 
-  /// A root has ended, in this run or an earlier one; its rows take about `bytes`.
+  /// Counts the result of a root that has ended, in this run or an earlier one. Its rows take about
+  /// `bytes`.
   void kept(ProcedureId id, Duration age, std::uint64_t bytes);
-  /// The result of a root that was kept() is gone.
+  /// Counts a result that was kept() and is gone now.
   void gone(ProcedureId id, Duration age, std::uint64_t bytes);
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
-  /// OK, or why no new submission with a nonce is accepted. `nonces` are known now: those of live
-  /// procedures, each of which will have a result, and those of results.
+  /// OK, or why no new submission with a nonce is accepted. `nonces` is the number of nonces of
+  /// live procedures, each of which will have a result, and of results.
   [[nodiscard]] Status why_full(std::size_t nonces) const;
-  /// The oldest result, if the store keeps none and results expire.
+  /// The oldest result, if results expire and the store does not keep them.
   [[nodiscard]] std::optional<KeptResult> oldest_remembered() const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_task(): how every pool runs a task: on a thread that is marked as one of the engine's, and so
-// that nothing the task throws leaves it.
+// run_task(): how every pool runs a task. The thread is marked as one of the engine's while the
+// task runs, and exceptions of the task are caught.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace pv2 {
 
-/// Runs `task` on this thread, which belongs to `engine` meanwhile.
+/// Runs `task` on this thread, which is marked as one of `engine`'s until the task has ended.
 inline void run_task(const void* engine, Task& task) noexcept {
   const EngineThread mark(engine);
   try {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunningSteps: what each worker is doing, readable by anybody at any time without stopping it. A
-// worker says which step it begins and that it has ended; that is a few plain stores per step into
-// memory of its own. Readers copy it and look whether it changed meanwhile. It decides nothing and
-// cannot fail.
+// RunningSteps: which step each worker is running. Any thread may read it at any time and does not
+// stop the worker. A worker notes the begin and the end of a step: a few atomic stores per step
+// into memory of its own. A reader copies the values, and reads again if they changed during the
+// copy.
 
 #pragma once
 
@@ -29,10 +29,10 @@ struct RunningStep {
   std::uint32_t step = 0;
   bool undo = false;
   WallTime since{};
-  std::uint64_t number = 0;  ///< Which of this worker's steps it is: tells two runs apart.
+  std::uint64_t number = 0;  ///< Counts the steps of this worker: tells two runs apart.
 };
 
-/// What one worker does. begin() and end() are the worker's; look() is anybody's.
+/// What one worker does. begin() and end() are called by the worker, look() by any thread.
 class alignas(64) WorkerActivity {
  public:
   void begin(ProcedureId id, const ProcedureType& type, std::uint32_t step, bool undo,
@@ -52,7 +52,7 @@ class alignas(64) WorkerActivity {
     running_.store(false, std::memory_order_release);
   }
 
-  /// The step that it runs now.
+  /// The step that the worker runs now.
   [[nodiscard]] std::optional<RunningStep> look() const noexcept {
     for (;;) {
       const std::uint64_t before = version_.load(std::memory_order_acquire);
@@ -62,8 +62,9 @@ class alignas(64) WorkerActivity {
   }
 
  private:
-  // Odd while something changes. Its stores need no fence: whoever reads (acquire) a value stored
-  // (release) after the odd number also sees that number, and reads again.
+  // Makes the version odd while values change. Its stores need no fence: a reader that loads
+  // (acquire) a value stored (release) after the odd version also sees that version, and reads
+  // again.
   class Change {
    public:
     explicit Change(std::atomic<std::uint64_t>& version) noexcept : version_(version) {
@@ -101,7 +102,7 @@ class alignas(64) WorkerActivity {
   std::atomic<std::uint64_t> number_{0};
 };
 
-/// The activities of all workers. Thread-safe as each of them is.
+/// The activities of all workers. Thread-safe, like each of them.
 class RunningSteps {
  public:
   explicit RunningSteps(std::size_t workers) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StartGate: holds the threads of an executor back between open(), which makes them because it can
-// say that there are none, and start(), which cannot.
+// StartGate: holds the threads of an executor back between open() and start(). open() makes the
+// threads, because it can report that there are none to be had; start() cannot.
 
 #pragma once
 
@@ -12,11 +12,11 @@ namespace pv2 {
 /// Thread-safe.
 class StartGate {
  public:
-  /// Lets everybody through, now and later.
+  /// Lets all threads through, now and later.
   void open() PV2_EXCLUDES(gate_mutex_) { set(State::kOpen); }
-  /// Sends everybody home who was not let through.
+  /// Makes pass() return false, now and later, unless the gate was opened before.
   void abandon() PV2_EXCLUDES(gate_mutex_) { set(State::kAbandoned); }
-  /// Waits for one of the two; false: go home.
+  /// Waits for open() or abandon(). False: the thread has to end.
   [[nodiscard]] bool pass() PV2_EXCLUDES(gate_mutex_) {
     MutexLock lock(gate_mutex_);
     while (state_ == State::kShut) decided_.wait(gate_mutex_);
@@ -25,7 +25,7 @@ class StartGate {
 
  private:
   enum class State { kShut, kOpen, kAbandoned };
-  // What was decided first stays.
+  // The first decision stays.
   void set(State state) PV2_EXCLUDES(gate_mutex_) {
     {
       MutexLock lock(gate_mutex_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Task: a call that is made later, once, perhaps on another thread. Unlike std::function it is
-// moved and never copied, so it may own what it needs, and an answer to a caller fits into it
-// without memory of its own.
+// Task: a call that is made later, once, perhaps on another thread. Unlike a std::function it is
+// moved and never copied, so it may own what it needs. An answer to a caller fits into it without
+// an allocation.
 
 #pragma once
 
@@ -49,7 +49,7 @@ class Task {
   }
 
  private:
-  // A callback of the host, which is a std::function, and what it is told.
+  // Room for a callback of the host, which is a std::function, and its argument.
   static constexpr std::size_t kInlineBytes = 64;
 
   template <class Stored>

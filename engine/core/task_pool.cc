@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which pool is made, and on which threads an engine runs.
+// Chooses the pool, and remembers for each thread the engines that it runs for.
 
 #include "core/task_pool.h"
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TaskPool: where blocking work of steps and the host's callbacks run, away from workers, committer
-// and timer. Either threads of its own, or none: then the host's thread runs what is queued
-// (run_one), in order.
+// TaskPool: runs blocking work of steps and the host's callbacks, so that workers, committer and
+// timer never do. It has threads of its own, or none: then the host's thread runs the queued tasks
+// in order (run_one).
 //
-// All of it is code of the host and may block for as long as it likes, so no kind of it may keep
-// the others from a thread:
+// The tasks are code of the host and may block for any time. So no kind of task may take all
+// threads from the other kinds:
 //
-//     work that blocks (offloaded, chores)   may have all threads
-//     callbacks                              may have all but one, and one of their own
-//     listeners                              one of their own
+//     blocking work (offloaded, chores)   may have all `threads`
+//     callbacks                           may have all but one of these, and one of their own
+//     listeners                           have one of their own
 //
-// So the host hears of a disk that hangs, however much of its work hangs on that disk; work goes on
-// while callbacks hang; and a listener that hangs holds up listeners only. Callbacks wait for each
-// other when as many as there are threads hang, one kind of them for another: there is one queue.
+// So the host hears of a disk that hangs, even if all of its blocking work hangs on that disk. Work
+// goes on while callbacks hang, and a listener that hangs delays listeners only. Callbacks share
+// one queue: if as many hang as there are `threads`, all other callbacks wait.
 
 #pragma once
 
@@ -27,40 +27,40 @@
 
 namespace pv2 {
 
-/// What one critical section wants done: one call for whoever submits or acknowledges, many for a
-/// unit of records.
+/// The tasks that one critical section wants run: one for a submission or an acknowledgement, many
+/// for a list of records.
 using TaskList = boost::container::small_vector<Task, 2>;
 
-/// Thread-safe. Tasks must not throw; what they throw is swallowed.
+/// Thread-safe. Exceptions of tasks are caught and dropped.
 class TaskPool {
  public:
   virtual ~TaskPool() = default;
-  /// For callbacks, and the engine's own.
+  /// For callbacks, and tasks of the engine.
   virtual void post(Task task) = 0;
   /// For the listeners: one task at a time, in order.
   virtual void post_news(Task task) = 0;
-  /// For work of the host.
+  /// For blocking work of the host.
   virtual void post_blocking(Task task) = 0;
   /// post() for several, in order; they are moved away.
   virtual void post_all(std::span<Task> tasks) = 0;
-  /// Runs the oldest queued task on this thread; false when there is none, or when threads do it.
+  /// Runs the oldest queued task on this thread. False: there is none, or the pool has threads.
   virtual bool run_one() { return false; }
-  /// OK, or why it does not have all its threads; then it is of no use and is destroyed.
+  /// OK, or why some of its threads could not be started; then the caller destroys the pool.
   [[nodiscard]] virtual const Status& started() const noexcept {
     static const Status kFine;
     return kFine;
   }
   /// How many tasks run or are queued.
   [[nodiscard]] virtual std::size_t unfinished() const = 0;
-  /// Runs what is queued to its end; a task posted afterwards runs on the thread that posts it, so
-  /// that whoever asks a stopped engine is answered. Idempotent.
+  /// Returns when all queued tasks have ended. A task that is posted afterwards runs on the thread
+  /// that posts it, so a caller of a stopped engine still gets its answer. Idempotent.
   virtual void drain_and_stop() = 0;
 
-  /// `threads` of 0 makes one without threads.
+  /// With `threads` = 0, makes a pool without threads.
   static std::unique_ptr<TaskPool> make(unsigned threads, const void* engine);
 };
 
-/// Marks the calling thread as one of `engine`'s, where blocking on that engine would stop it.
+/// Marks the calling thread as one of `engine`'s. Such a thread must not block on that engine.
 /// Marks nest: a step may run another engine.
 class EngineThread {
  public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread takes one task at a time. The task may block for as long as it likes, and meanwhile the
-// other threads take the tasks behind it.
+// A thread takes one task at a time. The task may block for any time; the other threads take the
+// tasks behind it.
 
 #include "core/threaded_pool.h"
 
@@ -89,7 +89,7 @@ void ThreadedPool::post_news(Task task) {
   bool wake = false;
   {
     MutexLock lock(tasks_mutex_);
-    if (!stopped_ || telling_) {  // a teller that is in a task looks for another one after it
+    if (!stopped_ || telling_) {  // the teller looks for another task after its last one
       news_.push_back(std::move(task));
       wake = teller_.claim(1) != 0;
     }
@@ -115,13 +115,14 @@ void ThreadedPool::drain_and_stop() {
   threads_.clear();
 }
 
-// Whether only the thread that stands in may take a callback: all others are busy, or as many of
-// them are in callbacks as may be.
+// Whether only the thread that stands in may take a callback: all others are busy, or all but one
+// of them are in callbacks.
 bool ThreadedPool::needs_stand_in() const {
   return blocked_ + calling_ == count_ || calling_ + 1 == count_;
 }
 
-// Whether a thread that takes blocking work may take a callback, and there is one.
+// Whether there is a callback that a thread for blocking work may take. A pool that stops has no
+// limit.
 bool ThreadedPool::may_call() const {
   return !tasks_.empty() && (calling_ + 1 < count_ || stopped_);
 }
@@ -139,8 +140,8 @@ void ThreadedPool::work() {
   }
 }
 
-// Waits for the next task of a thread that works; kNothing: the pool stops and nothing is left.
-// Blocking work goes first, because callbacks always have a thread that may take them.
+// Waits for the next task of a thread for blocking work. kNothing: the pool stops and no task is
+// left. Blocking work goes first, because callbacks always have a thread that may take them.
 ThreadedPool::Next ThreadedPool::next_after(Kind ended) {
   count_ended(ended);
   PV2_ASSERT(blocked_ + calling_ < count_, "a thread that looks for a task is in none");
@@ -151,7 +152,7 @@ ThreadedPool::Next ThreadedPool::next_after(Kind ended) {
   next.task = take(next.kind == Kind::kWork ? blocking_ : tasks_);
   ++running_;
   ++(next.kind == Kind::kWork ? blocked_ : calling_);
-  // This thread may have been woken for the callbacks that it leaves.
+  // This thread may have been woken for callbacks that it does not take.
   const bool leaves_tasks = needs_stand_in() && !tasks_.empty();
   if (leaves_tasks && stand_in_.claim(1) != 0) stand_in_.arrived.notify_one();
   return next;
@@ -165,8 +166,8 @@ void ThreadedPool::count_ended(Kind ended) {
   --busy;
 }
 
-// When another thread may take callbacks again, that thread takes those that are left, in the
-// critical section in which it ends its task.
+// Goes back to sleep when another thread may take callbacks again. That thread looks for callbacks
+// in the critical section in which it ends its task, so none is left behind.
 void ThreadedPool::stand_in() {
   for (std::size_t ran = 0;;) {
     Task task;

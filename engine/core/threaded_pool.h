@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ThreadedPool: the pool with threads of its own. It has three queues: work that blocks, callbacks,
-// and news for listeners. Of its threads `threads` take blocking work and callbacks, one stands in
-// for callbacks when the others may take none, and one tells news.
+// ThreadedPool: the pool with threads of its own. It has three queues: blocking work, callbacks,
+// and news for listeners. `threads` of its threads take blocking work and callbacks. One more
+// stands in for callbacks when the others may take none, and another one tells the listeners.
 
 #pragma once
 
@@ -34,7 +34,7 @@ class ThreadedPool final : public TaskPool {
   void drain_and_stop() override PV2_EXCLUDES(tasks_mutex_);
 
  private:
-  // Threads that sleep. The thread that wakes one claims it first, under the mutex, so that no
+  // Threads that sleep. A thread claims a sleeper under the mutex before it wakes it, so that no
   // sleeper is woken twice. Guarded by tasks_mutex_.
   struct Sleepers {
     CondVar arrived;
@@ -44,7 +44,7 @@ class ThreadedPool final : public TaskPool {
     std::size_t claim(std::size_t most);
     void sleep(Mutex& mutex) PV2_REQUIRES(mutex);
   };
-  /// What a thread that works does next, or did last.
+  /// The kind of a task that one of the `threads` takes next, or took last.
   enum class Kind : std::uint8_t { kNothing, kWork, kCall };
   struct Next {
     Kind kind = Kind::kNothing;
@@ -61,14 +61,16 @@ class ThreadedPool final : public TaskPool {
   [[nodiscard]] bool may_call() const PV2_REQUIRES(tasks_mutex_);
 
   const void* const engine_;
-  const std::size_t count_;  // threads that take blocking work
+  const std::size_t count_;  // threads that take blocking work and callbacks
   mutable Mutex tasks_mutex_;
   std::deque<Task> tasks_ PV2_GUARDED_BY(tasks_mutex_);     // callbacks
-  std::deque<Task> blocking_ PV2_GUARDED_BY(tasks_mutex_);  // work that blocks
+  std::deque<Task> blocking_ PV2_GUARDED_BY(tasks_mutex_);  // blocking work
   std::deque<Task> news_ PV2_GUARDED_BY(tasks_mutex_);
-  std::size_t running_ PV2_GUARDED_BY(tasks_mutex_) = 0;  // tasks
-  std::size_t blocked_ PV2_GUARDED_BY(tasks_mutex_) = 0;  // of the `count_` threads: in work
-  std::size_t calling_ PV2_GUARDED_BY(tasks_mutex_) = 0;  // of the `count_` threads: in callbacks
+  std::size_t running_ PV2_GUARDED_BY(tasks_mutex_) = 0;  // tasks that run, of all kinds
+  std::size_t blocked_ PV2_GUARDED_BY(tasks_mutex_) =
+      0;  // how many of the `count_` threads are in work
+  std::size_t calling_ PV2_GUARDED_BY(tasks_mutex_) =
+      0;  // how many of the `count_` threads are in callbacks
   Sleepers sleepers_;
   Sleepers stand_in_;
   Sleepers teller_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TimedWork: what happens at its time beside the deadlines of procedures. The timer thread, or the
-// host's in an executor without threads, asks each when it wants to be looked at, and fires it.
+// TimedWork: work that is due at a time and is no deadline of a procedure. The timer thread asks
+// each TimedWork when it is due, and fires it. In an executor without threads a thread of the host
+// does.
 
 #pragma once
 
@@ -16,9 +17,9 @@ namespace pv2 {
 class TimedWork {
  public:
   virtual ~TimedWork() = default;
-  /// When it wants to be fired next; none: not at any time that is known.
+  /// When fire() is to be called next; none: no time is known.
   [[nodiscard]] virtual std::optional<SteadyTime> next_due() = 0;
-  /// Does what is due; returns how much there was.
+  /// Does the work that is due. Returns how many pieces there were.
   virtual std::size_t fire(SteadyTime now) = 0;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WaitingOrder: an order to end what is being undone, or of which a member used up its attempts,
-// while a step of it may be under way. It waits in memory until nobody is in the middle of a step;
-// meanwhile nothing of the tree begins. Nothing of it is durable before it is carried out, so a
-// crash until then leaves no trace of it.
+// WaitingOrder: an order to end a domain while a step of it may be under way. The domain is being
+// undone, or a member of it has used up its attempts. The order waits in memory until no member is
+// in the middle of a step, and no step of the domain begins while it waits. Nothing of the order is
+// durable before it is carried out, so a crash before that leaves no trace of it.
 
 #pragma once
 
@@ -15,10 +15,10 @@
 namespace pv2 {
 
 struct WaitingOrder {
-  /// In a run; more are refused. 64: each section that publishes looks at all of them.
+  /// How many may wait; more are refused. 64: each section that publishes looks at all of them.
   static constexpr std::size_t kMax = 64;
 
-  ProcedureId head;  ///< Of what it ends.
+  ProcedureId head;  ///< The head of the domain that it ends.
   AuditEntry entry;
   Reply<Status> reply;
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WorkerRun: what one worker polled at once and has not handed over: procedures whose step has yet
-// to run, and the records of those whose step has. Running several before their records are handed
-// over pays the locks of scheduler and store once. The price would be that a step which takes long
-// holds up all others of its run; so a worker that has nothing to do takes them away from here. And
-// that what happens meanwhile comes too late; so before each step the worker looks at RunMarks.
+// WorkerRun: the procedures that one worker polled together and has not handed over: those whose
+// step has not run yet, and the records of those whose step has. A worker runs several steps before
+// it hands over their records, so it takes the locks of scheduler and store once for all of them.
+// This has two prices. A long step delays the others of its run: an idle worker takes them away
+// from here. And a procedure may be stopped or overtaken while it waits in a run: the worker
+// compares RunMarks before each step.
 
 #pragma once
 
@@ -26,8 +27,8 @@
 
 namespace pv2 {
 
-/// A procedure that a worker has taken, and the record that its step will fill, which belongs to
-/// whoever has the job. Plain, as there are arrays of them.
+/// A procedure that a worker has taken, and the record that its step will fill. The worker that has
+/// the job owns the record. Plain pointers, because there are arrays of jobs.
 struct StepJob {
   Execution* execution = nullptr;
   StepCommit* commit = nullptr;
@@ -43,14 +44,14 @@ struct FinishedSteps {
   }
 };
 
-/// What a worker had seen when it took a run. As long as it would see the same, what it has taken
-/// may begin.
+/// Two counters as a worker read them when it took a run. While they have the same values, the
+/// steps of the run may begin.
 struct RunMarks {
   std::uint64_t recalls = 0;  ///< EngineCore::recalls.
   std::uint64_t lifts = 0;    ///< ProcedureScheduler::lifts().
 };
 
-/// fill(), next() and is_active() are the worker's; the rest is anybody's. Thread-safe.
+/// Thread-safe. fill(), next() and is_active() are called by the worker, the rest by any thread.
 class alignas(64) WorkerRun {
  public:
   /// How many procedures a worker polls at once.
@@ -58,7 +59,7 @@ class alignas(64) WorkerRun {
   using Jobs = std::span<StepJob, kMost>;
   enum class Work : std::uint8_t { kAny, kTop };
 
-  /// A new run; the one before has been handed over. `work` kTop: reserved workers may help.
+  /// Begins a new run; the last one has been handed over. With kTop, reserved workers may help.
   void fill(std::span<StepJob> jobs, RunMarks marks, Work work) PV2_EXCLUDES(run_mutex_) {
     PV2_ASSERT(jobs.size() <= kMost, "a run is no longer than what is polled at once");
     MutexLock lock(run_mutex_);
@@ -76,17 +77,17 @@ class alignas(64) WorkerRun {
     }
   }
 
-  /// What the worker does now.
+  /// What the worker has to do next.
   struct Next {
-    std::optional<StepJob> job;  ///< None: the run is over, or has to be looked through first.
-    bool recalled = false;       ///< Something of it may not begin any more: sift() it.
-    bool overtaken = false;      ///< Something more urgent waits: all of it goes back.
-    bool others_wait = false;    ///< There are more after it.
-    bool others_ended = false;   ///< There are records to be handed over.
+    std::optional<StepJob> job;  ///< None: the run is over, recalled or overtaken.
+    bool recalled = false;       ///< Some steps of it may not begin any more: sift() it.
+    bool overtaken = false;      ///< A more urgent procedure waits: the run goes back.
+    bool others_wait = false;    ///< Other procedures of the run have not begun.
+    bool others_ended = false;   ///< There are records to hand over.
   };
-  /// Notes the result of the step before, if there was one and its tree still runs, and says which
-  /// procedure is next. `recalls` and `scheduler` say how things are now. The first step of a run
-  /// is never overtaken: so each poll gets something on, however much that is urgent arrives.
+  /// Notes the record of the step before in `ended`, if there is one, and says which procedure is
+  /// next. `recalls` and `scheduler` give the current values of the marks. The first step of a run
+  /// is never overtaken, so each poll makes progress, however many urgent procedures arrive.
   Next next(StepCommit* ended, std::uint64_t recalls, const ProcedureScheduler& scheduler)
       PV2_EXCLUDES(run_mutex_) {
     MutexLock lock(run_mutex_);
@@ -115,21 +116,21 @@ class alignas(64) WorkerRun {
     return active_;
   }
 
-  /// The records that wait to be handed over; the caller does that.
+  /// Takes the records that wait to be handed over; the caller hands them over.
   FinishedSteps take_finished() PV2_EXCLUDES(run_mutex_) {
     MutexLock lock(run_mutex_);
     return take_finished_locked();
   }
 
-  /// What a worker without work of its own gets here.
+  /// What an idle worker takes away from the run of another one.
   struct Help {
-    FinishedSteps finished;  ///< To be handed over by whoever helps.
-    std::size_t jobs = 0;    ///< So many of `jobs` are now those of whoever helps, to be run.
-    RunMarks marks;          ///< What had been seen when they were polled.
+    FinishedSteps finished;  ///< The helper hands them over.
+    std::size_t jobs = 0;    ///< How many of `jobs` the helper now has to run.
+    RunMarks marks;          ///< The marks from when they were polled.
     Work work = Work::kAny;
   };
-  /// Takes away what has ended, and the later half of those that wait, at least one if there are
-  /// any. Nothing if `work` is kTop and this run is not.
+  /// Takes away the finished steps and the later half of the waiting jobs, at least one if there
+  /// are any. Takes nothing if `work` is kTop and this run is not.
   Help help_out(Jobs jobs, Work work) PV2_EXCLUDES(run_mutex_) {
     MutexLock lock(run_mutex_);
     Help help;
@@ -145,8 +146,8 @@ class alignas(64) WorkerRun {
     return help;
   }
 
-  /// Takes away those that wait and are not to stay, in their order; returns how many. What stays
-  /// was looked at when `recalls` was so.
+  /// Takes away the waiting jobs for which `stays` is false, in order, and returns their number.
+  /// `recalls` becomes the mark of the jobs that stay.
   template <class Stays>
   std::size_t sift(Jobs jobs, std::uint64_t recalls, const Stays& stays) PV2_EXCLUDES(run_mutex_) {
     MutexLock lock(run_mutex_);
@@ -167,7 +168,7 @@ class alignas(64) WorkerRun {
   }
 
   enum class Place { kNone, kWaiting, kFinished };
-  /// Where in this run `id` is; a step that runs is in neither place.
+  /// Where in this run `id` is. kNone also for a procedure whose step is running.
   [[nodiscard]] Place place_of(ProcedureId id) const PV2_EXCLUDES(run_mutex_) {
     MutexLock lock(run_mutex_);
     for (std::size_t i = begun_; i < taken_; ++i) {
