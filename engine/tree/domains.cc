@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walks over a whole tree are for restarts, for resuming and for refusals that name a member.
+// A domain keeps its state in its head; the root keeps the counts of the tree. can_be_undone()
+// walks the tree only if a count says that there is something to find.
 
 #include "tree/domains.h"
 
@@ -92,7 +93,8 @@ void note_parked(Execution& member) {
 
 namespace {
 
-// Whether something in the tree can be neither finished nor undone, and if so what.
+// A member under `head` that is past its point of no return and that no order has sent back, so
+// that it can be neither finished nor undone if its domain fails; or nullptr.
 const Execution* beyond_return(Execution& head) {
   const Execution* found = nullptr;
   if (head.record.sent_back || head.root->domain.beyond == 0) return nullptr;

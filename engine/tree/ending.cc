@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A root's result is kept before its members leave; a reported child stays until its parent asked.
+// The result of a root is kept before its members leave. The record of a child with a reported
+// failure stays after its descendants have left, until its parent cannot ask for it any more.
 
 #include "tree/ending.h"
 
@@ -18,25 +19,25 @@
 namespace pv2 {
 namespace {
 
-// Children looked at with each record of their parent: more than most steps spawn, and with those
-// that leave not half of what a section may have.
+// Children that are looked at with each record of their parent. 128: more than most steps spawn;
+// even if all of them leave, that takes less than half of the looks of a section.
 constexpr std::size_t kExaminedAtOnce = 128;
 
-// Rows of members that left early are deleted together: what is left of that after a crash is found
-// again, so a batch may wait.
+// Members that left early and whose rows are deleted in one batch. The batch may wait to be filled,
+// because a restart finds rows that a crash left.
 constexpr std::size_t kDroppedAtOnce = 64;
 
-// The end of `head` is durable: its members leave, and their rows.
+// The end of `head` is durable: begins the work by which its members leave.
 void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(head.is_head() && !head.domain.is_over(), "what fails together ends once");
   PV2_ASSERT(is_finished(head.record.state), "what is over has its last record");
   head.phase.move_to(Phase::kIdle);
   head.turn.step = 0;
-  move_to(head, DomainState::kOver);  // nobody finds its members any more
+  move_to(head, DomainState::kOver);  // EngineCore::find() does not find its members any more
   TreeWork& work = begin_work(core, head, TreeWork::Kind::kEnd);
   const bool has_rows = head.links.first_child != nullptr ||
                         (head.is_root() && head.inbox && !head.inbox->messages.empty());
-  // Some of them may have been below it: they go first.
+  // Rows of members that left early, some perhaps from below `head`: they are deleted first.
   const auto dropped = core.state.dropped.find(head.root->id);
   if (dropped != core.state.dropped.end()) {
     work.garbage = std::move(dropped->second);
@@ -46,7 +47,7 @@ void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex)
   if (!has_rows || !core.keeps_records) return;
   work.garbage = std::make_unique<GarbageCommit>();
   work.garbage->root = head.root->id;
-  ++core.state.garbage[head.root->id].chains;  // from now on no acknowledgement passes them
+  ++core.state.garbage[head.root->id].chains;  // acknowledgements wait until they are deleted
 }
 
 }  // namespace
@@ -72,7 +73,8 @@ bool has_messages(const Execution& member) {
   return member.inbox && !member.inbox->messages.empty();
 }
 
-// A member without children leaves the tree, the scheduler and the table, and its rows are garbage.
+// `member`, which has no children left, leaves the tree, the scheduler and the table of live
+// executions. If `rows` is not nullptr its rows are added to that garbage.
 void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(!has_work(member), "who leaves has no work outstanding");
@@ -81,7 +83,7 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
   PV2_ASSERT(member.domain.work == nullptr, "nothing is being done to what is under who leaves");
   PV2_ASSERT(member.waiters.empty(), "nobody waits for a result of who leaves");
   Looks::one();
-  if (member.type != nullptr) {  // else it is bypassed by a program that does not know it
+  if (member.type != nullptr) {  // else an operator bypassed it, and this program lacks its type
     TypeCounts& counts = core.counts_of(*member.type);
     ++(member.record.state == ProcedureState::kSuccess ? counts.succeeded : counts.undone);
   }
@@ -103,7 +105,7 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
   effects.retired.emplace_back(&member);
 }
 
-// The same at the end of its tree, of which whoever listens is told.
+// Like let_go(), at the end of the domain of `member`, and tells the listeners of the end.
 void leave(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   const Execution& head = work.head;
@@ -120,7 +122,8 @@ void leave(EngineCore& core, TreeWork& work, Execution& member, Effects& effects
   let_go(core, member, work.garbage.get(), effects);
 }
 
-// Whoever is below a head whose failure was reported has left; its parent is told.
+// All members below `head`, whose failure is reported, have left: gives its locks back and tells
+// its parent.
 void report_end(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Domain& domain = head.domain;
@@ -130,7 +133,7 @@ void report_end(EngineCore& core, Execution& head, Effects& effects)
   PV2_ASSERT(domain.in_flight == 0, "nobody of what is over is in flight");
   core.abandon_waits(head);
   if (head.holds_locks()) core.settle(head, Disposition::kParkUnlock);
-  head.record.holds_locks = false;  // whatever its own record says
+  head.record.holds_locks = false;  // even if its last record still says that it holds them
   PV2_ASSERT(head.record.state == ProcedureState::kRolledBack, "what is reported is undone");
   head.record.parked = false;
   note_parked(head);
@@ -172,7 +175,8 @@ void end_all(EngineCore& core, TreeWork& work, Effects& effects) {
 
 namespace {
 
-// Whether it has ended and nothing of it itself can have to be undone, or keep others from it.
+// Whether `member` has ended, and can neither have something to undo nor, by its point of no
+// return, keep its tree from being undone.
 bool is_spent(const Execution& member) {
   if (member.record.reported) return true;
   if (member.record.state != ProcedureState::kSuccess) return false;
@@ -183,8 +187,9 @@ bool is_spent(const Execution& member) {
 void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(is_spent(child) && child.phase == Phase::kIdle && child.domain.work == nullptr,
              "who leaves before its tree has ended");
-  // Of works that have not begun the cursor is at their heads. Who has taken a work off drops
-  // nobody before its tree has another one, or none.
+  // Only the first work of a tree has begun; the cursors of the others are at their heads, which do
+  // not leave while they have a work. A function that takes a work off drops no child before the
+  // tree has a next work, or none.
   if (const TreeWorks* const works = child.root->domain.works) {
     PV2_ASSERT(!works->queue.empty(), "a tree has works as long as one of them is not over");
     TreeCursor& cursor = works->queue.front()->cursor;
@@ -207,7 +212,7 @@ void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(cor
   core.state.dropped.erase(root);
 }
 
-// `most` is how many are still looked at.
+// Counts `most` down with each child that it looks at, and ends at 0.
 void drop_ended(EngineCore& core, Execution& parent, std::size_t& most, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   const bool has_ended = is_spent(parent);
@@ -218,10 +223,10 @@ void drop_ended(EngineCore& core, Execution& parent, std::size_t& most, Effects&
     const bool is_of_last_spawn = child->spawned_at == parent.links.last_child->spawned_at;
     if (is_of_last_spawn && !has_ended) return;
     const bool spent = is_spent(*child);
-    if (child->domain.work != nullptr) return;  // what is below it leaves already
+    if (child->domain.work != nullptr) return;  // its descendants are leaving already
     if (spent && child->links.unexamined != nullptr) {
       drop_ended(core, *child, most, effects);
-      if (child->links.unexamined != nullptr) return;  // the next record goes on with them
+      if (child->links.unexamined != nullptr) return;  // the parent's next record goes on here
     }
     parent.links.unexamined = child->links.next_sibling;
     if (spent && child->links.first_child == nullptr) drop(core, *child, effects);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ending: the members of what is over leave the tree, the scheduler and the table, from the bottom
-// up, and their rows are garbage. Children that nobody can need any more leave before that.
+// Ending: the members of a domain that is over leave the tree, the scheduler and the table of live
+// executions, from the bottom up, and their rows become garbage. Children that nobody can need any
+// more leave earlier.
 
 #pragma once
 
@@ -10,23 +11,28 @@
 
 namespace pv2 {
 
-/// The last record of a child whose failure is only reported was published: what it spawned leaves,
-/// and then its parent goes on if it was the last one.
+/// The last record of `head`, a child whose failure is only reported, was published. Begins the
+/// work by which its descendants leave; when they have left, its parent goes on if `head` was its
+/// last unfinished child.
 void domain_ended(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex);
 
-/// The final record of a root is durable: keeps its result, answers who waits, lets go of the tree.
+/// The last record of `root` was published. Keeps its result, answers the waiters, and begins the
+/// work by which the members leave.
 void finish_root(EngineCore& core, Execution& root, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
+/// Goes on with a kEnd work, as far as the section has room: members leave from the bottom up. When
+/// the last one has left, the rows that are garbage are handed to `effects`.
 void end_all(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex);
 
-/// Children of `parent` leave that have ended, have nothing to undo, and are not of its last spawn:
-/// that one it may still ask for, unless it has ended so itself. At most 128 are looked at; the
-/// parent's next record goes on with the others.
+/// Has children of `parent` leave that have ended and have nothing to undo. Children of its last
+/// spawn stay, because `parent` may still ask for them, unless `parent` has ended with nothing to
+/// undo too. Looks at 128 children at most; the parent's next record goes on with the others.
 void drop_ended_children(EngineCore& core, Execution& parent, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
-/// After a restart, the same all over a tree: their rows may not have been deleted yet.
+/// Like drop_ended_children(), for all members of a tree after a restart: the rows of children that
+/// left before the crash may not have been deleted.
 void drop_all_ended(EngineCore& core, Execution& root, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A domain is stopped for one of four reasons: a failing record, an abort, quarantine, an order
-// that is to end it.
+// A domain is stopped for one of four reasons: a record of a failure, an abort, quarantine, or an
+// order that is to end the domain.
 
 #include "tree/failure.h"
 
@@ -18,7 +18,7 @@
 namespace pv2 {
 namespace {
 
-// Nothing of `head` has failed until now.
+// Stops the domain of `head`, which went forward until now and is within no stopped domain.
 void stop_domain(EngineCore& core, Execution& head, DomainState why)
     PV2_REQUIRES(core.state_mutex) {
   Domain& domain = head.domain;
@@ -28,14 +28,15 @@ void stop_domain(EngineCore& core, Execution& head, DomainState why)
   move_to(head, why);
   domain.failing = &head;
   domain.in_flight_inside = domain.in_flight;
-  // Others than the one that failed, which is counted until its record has been dealt with; of the
-  // domains within it nobody is counted yet.
+  // Workers give runs back if other members may be in flight. The member that failed is counted
+  // until its record has been dealt with; members of the domains within are not counted yet.
   if (domain.in_flight > 1 || head.links.first_child != nullptr) core.recall_runs();
   begin_work(core, head, TreeWork::Kind::kStop);
 }
 
-// What was stopped for an order has failed after all, or a domain within it has: each member is
-// looked at again, so that `begun` counts those who have begun their points of no return.
+// A domain that was stopped for an order has changed: it has failed after all, a domain within it
+// has failed or goes forward again, or it is quarantined. Visits each member again, so that
+// Domain::begun is right.
 void stop_again(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   TreeWork* const work = head.domain.work;
   if (work == nullptr) {
@@ -69,7 +70,7 @@ void repaired_too_late(EngineCore& core, Execution& member) {
   move_to(own, DomainState::kForward);
   own.domain.given_up = false;
   own.domain.cause = Status();
-  find_failed_domains(own);  // those within it were forgotten when it was parked
+  find_failed_domains(own);  // planning its rollback had set the domains within to kForward
   stop_again(core, *failing_domain(own));
 }
 
@@ -88,7 +89,8 @@ void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
 
 namespace {
 
-// To name one of whom is known that there is one: nullptr: it is none of the first.
+// A member for which `is_it` holds, to name it in a message; or nullptr if none of the first 128
+// members is one.
 template <class Test>
 const Execution* find_few(Execution& root, Test is_it) {
   constexpr std::size_t kFew = 128;
@@ -120,8 +122,9 @@ Status why_not_abortable(Execution& root) {
     return refused("it has failed already and is being undone");
   }
   const bool is_beyond = root.domain.beyond != 0 && !root.record.sent_back;
-  // Members of a part that fails are counted until that comes to them; those of one that was ended
-  // in spite of them, until they have left.
+  // The counts may be too high for a moment: members of a failing domain count until the work that
+  // stops them has visited them, and members of a domain that an operator has ended until they have
+  // left.
   if ((is_beyond || root.domain.begun != 0) && root.domain.works != nullptr) {
     return Status(StatusCode::kUnavailable,
                   name + " cannot be aborted while a part of its tree ends or fails; try again");
@@ -154,7 +157,7 @@ void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Ef
     stop_domain(core, root, DomainState::kQuarantined);
   } else if (domain.state == DomainState::kStopped) {
     stop_again(core, root);
-  } else if (domain.work == nullptr) {  // what is being undone of it stops too
+  } else if (domain.work == nullptr) {  // members that are being undone stop too
     begin_work(core, root, TreeWork::Kind::kStop);
   }
   move_to(root, DomainState::kQuarantined);
@@ -180,7 +183,7 @@ void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mu
     case Phase::kQueued:
       if (core.scheduler.withdraw(member)) {
         member.phase.move_to(Phase::kIdle);
-      } else {  // a worker has polled it and is about to look
+      } else {  // a worker has polled it, and will find that it must not begin
         member.phase.move_to(Phase::kDropping);
         enter_flight(member);
       }
@@ -198,10 +201,11 @@ void stop_member(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mu
   }
 }
 
-// What `head` is the head of has failed, and `member` learns it.
+// Stops `member`, and if it is a head notes in it that the domain of `head` is the widest stopped
+// one around it.
 void stop(EngineCore& core, Execution& head, Execution& member) PV2_REQUIRES(core.state_mutex) {
   if (member.is_head() && member.domain.failing != &head) {
-    // Domains within it that were not come to yet go on counting there.
+    // `before` still counts the members of domains within it that this work has not visited yet.
     if (Execution* const before = std::exchange(member.domain.failing, &head)) {
       PV2_ASSERT(before->domain.in_flight_inside >= member.domain.in_flight,
                  "a domain that failed counts all within it");
@@ -214,6 +218,7 @@ void stop(EngineCore& core, Execution& head, Execution& member) PV2_REQUIRES(cor
   note_no_return(member);
 }
 
+// All members under `head` were stopped.
 void stopped(EngineCore& core, Execution& head, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   const Domain& domain = head.domain;
   let_order_look(core, head);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts go up and down in the head of the member's own domain, and in the widest one that failed.
+// The counts are in the head of the member's own domain, and in the head of the widest stopped
+// domain around it.
 
 #include "tree/flight.h"
 
@@ -31,8 +32,8 @@ void left_flight(EngineCore& core, Execution& member, Effects& effects) {
   let_order_look(core, *failed);
   PV2_ASSERT(failed->domain.in_flight_inside > 0, "a domain that failed counts all within it");
   if (--failed->domain.in_flight_inside > 0) return;
-  if (failed->domain.work != nullptr) return;    // that comes to it
-  if (failed->domain.failing != failed) return;  // or that of a domain around it
+  if (failed->domain.work != nullptr) return;    // that work begins the rollback or its turns
+  if (failed->domain.failing != failed) return;  // a work on a wider domain does
   if (failed->domain.rollback) {
     begin_turns(core, *failed, effects);
   } else if (!failed->domain.is_parked()) {
@@ -42,7 +43,7 @@ void left_flight(EngineCore& core, Execution& member, Effects& effects) {
 
 bool may_begin(Execution& member) {
   const Execution* const failed = failing_domain(member);
-  // Whoever stops its members may not have come to its domain yet.
+  // The work that stops the tree may not have visited this domain yet.
   if (failed == nullptr) return member.root->domain.failing == nullptr;
   if (failed->domain.makes_way()) return false;
   return failed->domain.is_undone() && !failed->is_quarantined() && member.turn.step != 0;
@@ -60,7 +61,7 @@ void drop_from_flight(EngineCore& core, Execution& member) {
   PV2_ASSERT(member.phase == Phase::kInFlight, "what is dropped was taken and has not begun");
   member.phase.move_to(Phase::kIdle);
   put_turn_back(core, member);
-  member.turn.step = 0;  // of a domain within the one that failed: it is planned anew with that
+  member.turn.step = 0;  // an inner domain's turn: the wider domain's plan will contain it
   core.abandon_waits(member);
   if (member.granted_by_poll()) core.settle(member, Disposition::kParkUnlock);
 }

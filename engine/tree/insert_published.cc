@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// InsertCommit: what follows when the first record of a root is durable. The root is part of a tree
-// from now on, its own, and whoever submitted it is told its id.
+// InsertCommit: what follows when the first record of a root is durable. The root becomes a tree of
+// its own, and is queued or waits for its start; all callers that submitted it are told its id.
 
 #include "core/engine_core.h"
 #include "model/requests.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The join counts children down; the last one makes its parent go on, or end.
+// The join of a parent counts its unfinished children down. When the last one has finished, the
+// parent goes on or ends.
 
 #include "tree/join.h"
 
@@ -61,8 +62,8 @@ void child_finished(EngineCore& core, Execution& child, Effects& effects) {
   PV2_ASSERT(child.record.state == ProcedureState::kSuccess || child.record.reported,
              "a child that finishes has succeeded, or its failure is reported");
   Execution& parent = *child.parent_execution();
-  // The child may be in a domain of its own, to which the work that stops all members has yet to
-  // come.
+  // The child may be the head of a domain of its own, which the work that stops all members has not
+  // visited yet.
   if (failing_domain(parent) != nullptr) return child_ended_too_late(child);
   PV2_ASSERT(parent.unfinished_children > 0, "a parent waits for every child that finishes");
   if (--parent.unfinished_children == 0 && parent.phase == Phase::kWaiting) {
@@ -84,9 +85,9 @@ void child_ended_too_late(Execution& child) {
 void children_finished(EngineCore& core, Execution& parent, Effects& effects) {
   PV2_ASSERT(parent.unfinished_children == 0, "whoever goes on has no unfinished child");
   PV2_ASSERT(failing_domain(parent) == nullptr, "nothing that has failed goes forward");
-  // Not written: after a crash, waiting with no unfinished child means runnable.
+  // No record says so: after a crash, a parent that waits with no unfinished child is runnable.
   parent.record.state = ProcedureState::kRunnable;
-  if (parent.record.step == 0) {  // it was done, but for its children
+  if (parent.record.step == 0) {  // its last step is done; it waited only for its children
     if (has_work(parent)) {
       parent.phase.move_to(Phase::kWaiting);
       return;

@@ -9,26 +9,31 @@
 
 namespace pv2 {
 
-/// `member` is durable: its tree, of which it may be the root, counts it from now on.
+/// `member` is durable: links it to its parent, if it has one, and has its root count it. Called
+/// under the state mutex.
 void adopt(Execution& member);
 
-/// Makes the last record of a procedure that has no step left to run: no user code is needed for
-/// it. One that `ends_domain` is the head of what was undone.
+/// Whether a last record ends one member, or the member is the head of a domain that was undone and
+/// the record ends that domain.
 enum class LastRecord : std::uint8_t { kOfMember, kEndsDomain };
 
+/// Makes the last record of `execution`, which has no step left to run and no work outstanding, and
+/// hands it to `effects`. No user code is called. The execution is in flight until the record is
+/// published.
 void commit_last_record(EngineCore& core, Execution& execution, ProcedureState state,
                         LastRecord which, Effects& effects) PV2_REQUIRES(core.state_mutex);
 
-/// A child has succeeded (published): its parent goes on if it was the last one.
+/// `child` has succeeded, or has ended with a reported failure (published): its parent goes on if
+/// `child` was its last unfinished child.
 void child_finished(EngineCore& core, Execution& child, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
-/// The same in a tree that has failed meanwhile: nobody goes on, but its parent is seen to wait for
-/// one child less, as after a restart.
+/// Like child_finished(), but a domain around the parent was stopped before: the parent is counted
+/// down, as a restart would do, and does not go on.
 void child_ended_too_late(Execution& child);
 
-/// A parent that waits has no unfinished child (any more): it goes on, or ends if only its children
-/// were missing.
+/// `parent` has no unfinished child (any more): it is queued for its next step. If it has no step
+/// left it ends, or waits until its offloaded work has ended.
 void children_finished(EngineCore& core, Execution& parent, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 

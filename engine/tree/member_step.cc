@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ring of the history and the locks of the record decide what a restart would take for begun.
+// The history and the locks in the record decide whether a restart assumes that a step was begun.
 
 #include "tree/member_step.h"
 
@@ -57,8 +57,9 @@ std::optional<bool> recorded_interruption(Execution& member) {
 
 bool is_known_not_begun(Execution& member) { return !recorded_interruption(member).value_or(true); }
 
-// Not without its locks, which a record gives it before the step runs; but it may have given them
-// back since, to wait or after an attempt.
+// A procedure with a lock set begins no step before a record says that it holds its locks. If its
+// last record does not say so, an attempt at the step may still have given them back, to wait or to
+// back off; the history tells.
 bool may_have_begun(const Execution& execution, bool held_locks) {
   if (held_locks || execution.locks.empty()) return true;
   return has_tried(execution);
@@ -71,7 +72,7 @@ std::uint32_t step_that_may_have_begun(Execution& member) {
     return planned && member.turn.left > member.record.undo.size() ? member.record.step : 0;
   }
   if (!stands_at_undoable_step(member)) return 0;
-  // Of one in flight `started` belongs to its worker.
+  // While a member is in flight, `started` belongs to its worker.
   return member.phase == Phase::kInFlight || member.started ? member.record.step : 0;
 }
 
@@ -88,7 +89,7 @@ bool stands_before_no_return(const Execution& member) {
   return info != nullptr && info->kind == StepKind::kPointOfNoReturn;
 }
 
-// The record says so if the step was retried, waited or repeated itself.
+// The history names the current step last if the step was retried, waited or repeated itself.
 bool has_begun_no_return(const Execution& member) {
   if (!stands_before_no_return(member)) return false;
   if (member.phase == Phase::kInFlight || member.started) return true;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A procedure that keeps locks for its work gives them back with a record of their own if its last
-// record names them. Until that record is durable nobody touches the procedure.
+// A procedure that kept locks for its work gives them back when the work has ended. If its last
+// record says that it holds them, a record of its own (kGiveBack) gives them back; no other thread
+// uses the procedure until that record is durable.
 
 #include "tree/members_at_work.h"
 
@@ -16,7 +17,7 @@
 namespace pv2 {
 namespace {
 
-// Whether the procedure, standing as it does, would hold no locks if it had not had work
+// Whether the procedure, in its present state, would hold no locks if it had had no work
 // outstanding when it began to wait.
 bool keeps_locks_for_work(Execution& execution) {
   const LockScope scope = execution.locks.scope();
@@ -36,7 +37,7 @@ bool keeps_locks_for_work(Execution& execution) {
   return execution.record.state == ProcedureState::kWaitingTimeout && execution.record.backs_off();
 }
 
-// The last record again, without the locks.
+// A transition that repeats the last record, without the locks.
 Transition record_without_locks(const EngineCore& core, const Execution& execution) {
   Transition same = as_it_is(core, execution);
   same.holds_locks = false;
@@ -51,8 +52,8 @@ Transition record_without_locks(const EngineCore& core, const Execution& executi
   return same;
 }
 
-// Until the record is durable nobody touches the procedure; then it waits on
-// (Publisher::gave_back).
+// Commits a record that gives the locks back. The procedure is in flight until the record is
+// published; then it goes on waiting (gave_back() in step_published.cc).
 void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(execution.phase != Phase::kInFlight, "a procedure has one record on the way");
@@ -69,8 +70,8 @@ void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
   effects.commits.push_back(*commit.release());
 }
 
-// One member less of those that an order of `head` waits for. After the last one the order is
-// published.
+// Counts down the members with work that the order in `head` waits for. After the last one the
+// order is handed on to be published.
 void one_less_to_await(Execution& head, Effects& effects) {
   OutstandingWork& work = *head.work;
   PV2_ASSERT(work.last_order && work.last_order_awaits > 0,

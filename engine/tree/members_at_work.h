@@ -3,11 +3,11 @@
 // Members at work: the members of a tree whose offloaded work has not ended, and what waits for its
 // end. The rule: a member does not leave while it has work outstanding. So
 //
-//   - it counts as in flight, and the rollback of its tree begins when its work has ended;
+//   - it counts as in flight, so the rollback of its domain begins when its work has ended;
 //   - an order that ends it is published when its work has ended;
 //   - a lock that it would give back in a wait or a back-off is given back when its work has ended.
 //
-// Who starts work and runs it is Offloads.
+// Offloads starts the work and runs it.
 
 #pragma once
 
@@ -34,21 +34,24 @@ void for_each_at_work(Execution& head, Visit visit) {
 }
 
 /// `member` has added its first piece of work: it is in flight, and its root counts it at work.
-/// Under the state mutex, as the three below.
+/// Called under the state mutex.
 void work_begins(Execution& member);
-/// Its last piece has ended: its root does not count it any more. The caller calls left_flight().
+/// The last piece of `member` has ended: its root does not count it any more, and an order that
+/// waited only for this piece is handed on. The caller calls left_flight(). Called under the state
+/// mutex.
 void work_ends(Execution& member, Effects& effects);
 
-/// Whether a procedure may still hold locks that it kept for its work.
+/// Whether a procedure may hold locks only because it had work outstanding.
 enum class Kept : std::uint8_t { kNo, kMaybe };
 
-/// The last work of a procedure has ended, or a run of a step was published after which the
-/// procedure stays. If its work has ended, locks that it kept only for its work are given back.
+/// The last work of `execution` has ended, or a run after which it stays was published. If no work
+/// is outstanding, locks that it kept only for its work are given back.
 void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
-/// An order that ends everything under its head is durable. True: a member under the head has work
-/// outstanding, and the order is kept until that has ended.
+/// `last_order`, an order that ends everything under its head, is durable. True: a member under the
+/// head has work outstanding, and the head keeps the order, to be published when that work has
+/// ended. Called under the state mutex.
 [[nodiscard]] bool waits_for_work(StepCommit& last_order);
 
 }  // namespace pv2

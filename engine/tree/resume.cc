@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A restart and a repair use the same functions: what a repaired domain does is what a restart of
-// its records would do.
+// A restart and a repair use the same functions: a repaired domain does what a restart from its
+// records would do.
 
 #include "tree/resume.h"
 
@@ -21,7 +21,7 @@
 namespace pv2 {
 namespace {
 
-// Nobody of its domain has failed: it does what its last record says.
+// No domain around `member` has failed: the member does what its last record says.
 void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   switch (member.record.state) {
@@ -29,7 +29,7 @@ void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
       if (member.unfinished_children > 0) {
         member.phase.move_to(Phase::kWaiting);
         member.started = false;
-      } else {  // its last child's record was the last thing that happened
+      } else {  // its last child had finished, and the parent had made no record since
         children_finished(core, member, effects);
       }
       return;
@@ -51,8 +51,9 @@ void go_on_from_record(EngineCore& core, Execution& member, Effects& effects)
   }
 }
 
-// Nobody in the domain has failed any more: it goes on where it was stopped. What was said about
-// children meanwhile was heard by nobody, so they are counted anew.
+// No member of the domain has failed any more: the domain goes on where it was stopped. Parents
+// were not told of all children that finished while it was stopped, so the unfinished children are
+// counted again.
 void resume_domain(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Domain& domain = head.domain;
@@ -90,7 +91,7 @@ void start_domain(EngineCore& core, Execution& head, Effects& effects) {
       continue;
     }
     note_no_return(member);
-    // Whoever waited for children that had all ended may have begun its next step.
+    // A member that waited for children may have begun its next step if all of them have ended.
     if (member.record.state == ProcedureState::kWaiting && member.unfinished_children == 0) {
       member.record.state = ProcedureState::kRunnable;
     }
@@ -129,9 +130,10 @@ void forget_what_had_not_begun(Execution& root,
       member.started = *said;
       continue;
     }
-    // What became durable after the failure of its domain, or of the root, was published after it:
-    // nothing followed from it. Of a domain in between that is not known: to stop what lies within
-    // it may have taken a while.
+    // If the member's last record became durable after the failure of its own domain or of the
+    // root, it was published after that failure, and the member began no step after it. A failure
+    // of a domain in between proves nothing: the work that stops a wider domain may have visited
+    // this member later.
     const auto at = recorded.find(member.id);
     if (at == recorded.end() || has_tried(member)) continue;
     if (member.own_head().domain.stopped_since < at->second) member.started = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Resuming: what was loaded, or was stopped and then repaired, goes on as its records say: forward,
-// or back where a domain has failed.
+// Resuming: a tree that was loaded, or a domain that was stopped and then repaired, goes on as its
+// records say: forward, or back where a domain has failed.
 
 #pragma once
 
@@ -9,18 +9,20 @@
 
 namespace pv2 {
 
-/// What was loaded, or was stopped and repaired, goes on as its records say: forward, or back where
-/// a domain has failed. Nobody of it runs.
+/// Has the members under `head` go on as their records say: forward, or back where a domain has
+/// failed. They were loaded, or stopped and repaired; none is in flight. Walks the whole subtree.
 void start_domain(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
-/// The order of an operator about a tree that is parked beyond a point of no return was published.
+/// An operator's order about a member of a domain that is parked beyond a point of no return was
+/// published: the domain is sent back, or goes forward when nothing in it has failed any more.
 void order_published(EngineCore& core, Execution& execution, const StepCommit& commit,
                      Effects& effects) PV2_REQUIRES(core.state_mutex);
 
-/// After a restart, when failures are known: of the members of a tree, those whose step had not
-/// begun, by what other records say. `recorded` is when the last record of each was written, of
-/// those of whom that is known.
+/// After a restart, when find_failures() was called: clears `started` of each member of the tree
+/// whose step cannot have begun, by the records of the heads and by the sequence of its own last
+/// record. `recorded` has those sequences; a member that is not in it keeps `started`, unless a
+/// head's record names it.
 void forget_what_had_not_begun(Execution& root,
                                const FlatMap<ProcedureId, CommitSequence>& recorded);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One turn at a time for each lane of the plan; the head goes last, when nobody else is in flight.
+// Each lane of the plan undoes one turn at a time. The last turn begins when no member is in flight
+// any more; after it the head ends.
 
 #include "tree/rollback.h"
 
@@ -27,8 +28,9 @@ void begin_rollback(EngineCore& core, Execution& head, Effects& /*effects*/) {
 
 namespace {
 
-// What a member holds while others are undone before it may be what those need, or others who keep
-// them waiting. For what it spawned itself it waits anyway, like every parent.
+// `member`, whose next turn comes after turns of `scope` and its descendants, reports that it waits
+// for `scope` if it holds locks: those turns may need the same locks, and deadlocks are found by
+// reported waits. A member that waits for its own descendants reports nothing, like every parent.
 void wait_for_turn(EngineCore& core, Execution& member, Execution& scope)
     PV2_REQUIRES(core.state_mutex) {
   core.end_reported_wait(member);
@@ -49,9 +51,9 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
   core.end_reported_wait(member);
   member.turn.leads = &member == &head;
   member.turn.ends_domain = member.turn.leads && head.domain.rollback->left() == 1;
-  if (member.record.parked) return;  // what has to come after it waits with it
-  // A back-off between two attempts to undo, or a wait for time alone; what was awaited beside it
-  // is asked for anew.
+  if (member.record.parked) return;  // older turns of its lane wait for the operator too
+  // It was in a back-off between two attempts to undo, or waited only for a time. If it awaited
+  // something else, the undo runs again and asks for it.
   if (member.record.deadline && !member.record.awaits) {
     member.phase.move_to(Phase::kWaiting);
     core.arm_timer(member, effects);
@@ -60,8 +62,9 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
   core.queue(member, member.holds_locks() ? Disposition::kFront : Disposition::kBack);
 }
 
-// Whether the last turn may begin, or if it is over the head may end. It waits until nobody else is
-// in flight; left_flight() comes back to it. What is parked may begin: it stands still in its turn.
+// Whether the last turn may begin or, if it is over, the head may end. Both wait until no member is
+// in flight; left_flight() calls begin_turns() again then. While the domain is parked in an undo,
+// the last turn may begin only if it is that undo, which waits for the operator in its turn.
 bool may_end(Execution& head) {
   const Domain& domain = head.domain;
   if (domain.in_flight_inside != 0) return false;
@@ -75,8 +78,8 @@ bool may_end(Execution& head) {
 void begin_turns(EngineCore& core, Execution& head, Effects& effects) {
   Domain& domain = head.domain;
   RollbackPlan& rollback = *domain.rollback;
-  // If a wider domain has failed meanwhile, its plan replaces this one. If a work on this domain is
-  // under way, it begins the turns.
+  // If a wider domain has failed, its plan will replace this one. If a work on this domain is under
+  // way, it begins the turns.
   if (domain.failing != &head || head.is_quarantined() || domain.work != nullptr) return;
   if (domain.makes_way()) return;
   PV2_ASSERT(domain.is_undone(), "turns are those of what is being undone");
@@ -95,7 +98,7 @@ void begin_turns(EngineCore& core, Execution& head, Effects& effects) {
     }
   }
   for (const UndoTurn* const turn : turns) begin_turn(core, head, *turn, effects);
-  // Nobody but the last one is left to wait: it has begun.
+  // With one turn left no other member waits: that turn has begun.
   const bool all = !rollback.may_begin() && (!rollback.has_new_waits() || rollback.left() <= 1);
   if (!all) begin_work(core, head, TreeWork::Kind::kTurns);
 }
@@ -138,9 +141,9 @@ void wait_in_turn(EngineCore& core, Execution& execution, const StepCommit& comm
 void end_turn(EngineCore& core, Execution& head, Execution& execution)
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(!has_work(execution), "an undo is over when its work has ended");
-  core.end_reported_wait(execution);  // there is one if an operator passed over its turn
+  core.end_reported_wait(execution);  // it still waits if an operator passed over its turn
   execution.turn.step = 0;
-  execution.stopped.reset();  // that would have been its newest turn
+  execution.stopped.reset();  // the interrupted step was its newest turn, which is over
   PV2_ASSERT(execution.turn.left != 0, "a turn that is over was left");
   --execution.turn.left;
   head.domain.rollback->end(execution);
@@ -176,7 +179,7 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
   if (ordered && domain.parked_undos == 0) move_to(head, DomainState::kRollingBack);
   if (done.undo == UndoChange::kPop) {
     end_turn(core, head, execution);
-  } else if (done.requeue) {  // an operator wants the undo tried again
+  } else if (done.requeue) {  // an operator ordered the undo to be tried again
     domain.rollback->put_back(execution);
   } else {  // a wait or a back-off inside the turn
     return wait_in_turn(core, execution, commit, effects);

@@ -9,19 +9,23 @@
 
 namespace pv2 {
 
-/// Starts, or after a restart continues, the rollback of a domain of which nobody is in flight.
+/// Starts, or after a restart continues, the rollback of the domain of `head`, of which no member
+/// is in flight: begins the work that plans it. Does nothing if the domain was stopped for an
+/// order.
 void begin_rollback(EngineCore& core, Execution& head, Effects& /*effects*/)
     PV2_REQUIRES(core.state_mutex);
 
-/// Whatever may be undone now; or the head ends, if nothing is left.
+/// Begins all turns that may begin now, as far as the section has room. If no turn is left, commits
+/// the last record of `head`.
 void begin_turns(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
-/// Nobody in it is about to be undone any more; false: a worker has just taken one, and all go on.
+/// Takes back all turns that are queued, so that none of the domain of `head` begins. False: a
+/// worker has just taken one of them, and all of them go on.
 [[nodiscard]] bool stop_turns(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
-/// An undo was published: its turn is over, goes on, or is parked.
+/// A record of an undo was published: the turn of `execution` is over, goes on, or is parked.
 void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stages of TreeWork, from kSurvey to kSorted, in the order of plan_all() at the end.
+// The stages of a kPlan work, from kSurvey to kSorted. Read plan_all() at the end first.
 
 #include "tree/rollback_planning.h"
 
@@ -22,25 +22,26 @@ namespace pv2 {
 namespace {
 
 // The sequence of a turn whose undo has begun: newer than that of any other turn. A restart and the
-// failure of a wider domain make a new plan; it undoes these turns first, because each may be half
-// done and still has what it needs.
+// failure of a wider domain make a new plan, which undoes these turns first: each may be half done,
+// and what it needs is still there.
 constexpr CommitSequence kBegunTurn{UINT64_MAX};
 
-// Turns that are sorted under the mutex: in as long as it takes to take it twice.
+// As many turns as this are sorted under the mutex: that takes no longer than to lock it twice.
 constexpr std::size_t kSortedAtOnce = 256;
 
-// Of a member: the failure that its record names, if it is of the domain of `head`, and not of one
-// within it: that was to be reported, and is not why this one failed.
+// The failure that the record of `member` names, if `member` is in the domain of `head` itself; or
+// nullptr. The failure of a domain within is reported, and is not why the domain of `head` failed.
 const Failure* failure_within(Execution& member, const Execution& head) {
   const Failure* const failure = member.record.failure.get();
-  // The one that failed may be undone already, when a restart comes in the middle of a rollback.
+  // The member that failed may be undone already: a restart may interrupt a rollback.
   const bool failed = member.record.state == ProcedureState::kFailed ||
                       member.record.state == ProcedureState::kRolledBack;
   if (failure == nullptr || failure->error.ok() || !failed) return nullptr;
   return &member.own_head() == &head ? failure : nullptr;
 }
 
-// The failure, or the abort, that was durable first. `first` is that of the members.
+// The error of the failure or of the abort that was durable first. `first` is the first failure of
+// the members, or nullptr.
 Status cause_of(const Execution& head, const Failure* first) {
   const InboxMessage* const abort = head.inbox ? head.inbox->abort() : nullptr;
   if (abort != nullptr && (first == nullptr || abort->sequence < first->sequence)) {
@@ -52,8 +53,9 @@ Status cause_of(const Execution& head, const Failure* first) {
 
 bool is_live_head(const Execution& member) { return member.reports() && !member.record.reported; }
 
-// A wider domain has failed: its plan replaces that of the domain of `member`, as after a restart.
-// A member stays interrupted in its step if no record of an undo names that step.
+// The plan that stopped `member` is discarded, because a wider domain has failed or the domain goes
+// forward again. If no record of an undo names the step in which the member was interrupted, its
+// record in memory says again what it said before that plan, and it is still interrupted.
 void forget_that_it_was_stopped(Execution& member) {
   const std::unique_ptr<StoppedStep> record = std::move(member.stopped);
   if (record == nullptr || member.record.state != ProcedureState::kFailed) return;
@@ -89,7 +91,7 @@ void forget_inner_plans(Execution& head, Effects& effects) {
 
 namespace {
 
-// What of `member` is to be undone, it has failed from now on.
+// Adds the turns of `member` to `turns`. In memory its state is kFailed from now on.
 void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
   PV2_ASSERT(member.turn.step == 0, "a turn begins when the plan is made");
   if (!member.is_undone_with_its_tree() || member.record.state == ProcedureState::kRolledBack)
@@ -114,7 +116,7 @@ void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
     turns.back().entry.sequence = kBegunTurn;
   }
   if (member.record.state == ProcedureState::kFailed) return;
-  // Whatever it had to say about earlier attempts is not why the tree failed.
+  // An error of earlier attempts in its record is not why the tree failed.
   member.record.state = ProcedureState::kFailed;
   if (std::exchange(member.record.parked, false)) note_parked(member);
   member.record.failure.reset();
@@ -122,7 +124,8 @@ void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
   member.record.attempt = 1;
 }
 
-// What a restart would take `member` for, if nothing said who was in the middle of a step.
+// Notes whether a restart would take `member` for interrupted, if no record named the interrupted
+// members, and whether it is.
 void note_interruption(TreeWork& work, Execution& member) {
   if (!member.is_undone_with_its_tree() || member.record.state == ProcedureState::kRolledBack)
     return;
@@ -140,15 +143,16 @@ void note_interruption(TreeWork& work, Execution& member) {
   work.misleads = work.misleads || !interrupted;
 }
 
-// Who was in the middle of a step only this run knows; by its record a member whose step never
-// began looks the same. So a record says it before the first undo is called that is made durable,
-// or a restart would undo what never ran, and do so after what was done before it. Once: nothing
-// has gone forward since.
+// Whether a record has to name the interrupted members. Only this run knows them: the record of a
+// member whose step never began looks like that of an interrupted one, and a restart in the middle
+// of the rollback would undo a step that never ran. So the record is durable before the first undo
+// is called. One record is enough: no member has gone forward since.
 bool misleads_a_restart(const TreeWork& work) {
   return !work.head.record.interrupted && work.misleads && work.has_turns;
 }
 
-// The rollback is planned when the record is published.
+// Commits the record that names the interrupted members. The rollback is planned when it is
+// published.
 void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Execution& head = work.head;
@@ -167,8 +171,8 @@ void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effec
   effects.commits.push_back(*commit.release());
 }
 
-// Who holds locks and has nothing to undo (a child that was never begun) gives them back, by a
-// record: a sibling that has finished may need them to be undone, and nobody else would give way.
+// A member that holds locks and has nothing to undo (a child that never began) gives them back, by
+// its last record: a sibling that has finished may need them for its undo.
 void give_back_idle_locks(EngineCore& core, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   const bool idle = member.record.state == ProcedureState::kFailed && member.turn.left == 0;
@@ -176,8 +180,8 @@ void give_back_idle_locks(EngineCore& core, Execution& member, Effects& effects)
   commit_last_record(core, member, ProcedureState::kRolledBack, LastRecord::kOfMember, effects);
 }
 
-// Notes what the plan has to know of `member`, and drops the plan of a domain that it is the head
-// of: the new plan replaces that, as after a restart.
+// Notes what the plan has to know of `member`. If `member` is the head of a domain within, drops
+// that domain's plan: the new plan replaces it, as after a restart.
 void survey(TreeWork& work, Execution& member, Effects& effects) {
   member.turn.step = 0;
   if (&member != &work.head) {
@@ -195,12 +199,13 @@ void survey(TreeWork& work, Execution& member, Effects& effects) {
   ++work.parked_undos;
 }
 
-// Whether a rollback can be planned.
+// All members were surveyed. False: the rollback cannot be planned, because a member is past its
+// point of no return; the domain is parked.
 bool surveyed(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   Execution& head = work.head;
   Domain& domain = head.domain;
-  core.flush();  // the last one in flight may just have given its locks back, and be the first to
-                 // be undone
+  // The member that left flight last may just have given its locks back, and may be undone first.
+  core.flush();
   domain.cause = cause_of(head, work.first);
   if (work.beyond == nullptr || head.record.sent_back) return true;
   park_tree(core, head, DomainState::kParkedBeyond,
@@ -214,7 +219,7 @@ void plan(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Execution& head = work.head;
   PV2_ASSERT(failing_domain(member) == &head, "whoever is planned for has failed with its domain");
-  // Of a done() that was waiting for its children: nothing came of it.
+  // It may have the result of a done() that waited for children; the procedure has failed instead.
   if (&member == &head) head.record.result.clear();
   plan_member(member, work.turns);
   work.has_branches = work.has_branches || member.beside != nullptr;
@@ -227,7 +232,7 @@ void planned(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(co
   domain.rollback = std::move(work.plan);
   move_to(work.head, DomainState::kRollingBack);
   domain.parked_undos = work.parked_undos;
-  // Before a restart, or as part of a domain within this one.
+  // A member may have parked in an undo before a restart, or as part of a domain within this one.
   if (const Execution* const parked = work.parked) {
     park_tree(core, work.head, DomainState::kParkedInUndo,
               parked->record.failure ? parked->record.failure->shown().to_string() : "", effects);

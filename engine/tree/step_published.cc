@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StepCommit: what follows when the record of a step, of an undo, of a lock grant or of an order is
-// durable. Read published() at the end: the execution becomes what its record says; its children
-// and the roots that it submitted are there; then one row of the table in what_follows() applies.
+// durable. Read published() at the end first: the execution takes over its record; its children and
+// the roots that it submitted become live; then one row of the table at `Follows` applies.
 
 #include <utility>
 
@@ -21,8 +21,8 @@
 namespace pv2 {
 namespace {
 
-// A step that never succeeds is tried again for ever, unless its attempts are bounded: not
-// silently.
+// Logs a retry and tells the listeners. A step without a bound on its attempts is retried for ever,
+// but never silently.
 void tell_of_retry(EngineCore& core, const Execution& execution, const StepCommit& commit,
                    Effects& effects) PV2_REQUIRES(core.state_mutex) {
   const std::uint32_t number = commit.is_undo() ? execution.turn.step : execution.record.step;
@@ -41,12 +41,12 @@ bool is_order(const StepCommit& commit) {
   return commit.next.history && is_order(commit.next.history->outcome);
 }
 
-// Whether an operator ends what is under a head.
+// Whether an operator ordered that everything under a head ends (bypass).
 bool is_last_order(const StepCommit& commit) {
   return is_order(commit) && commit.next.history->outcome == Outcome::Kind::kBypassed;
 }
 
-// What the execution knew of its waits, in this run, is over or goes on.
+// Applies the record to what this run knows of the waits of `execution`: they are over or go on.
 void apply_to_run(Execution& execution, const Transition& next) {
   PV2_ASSERT(!next.deadline || next.due != kNotDue,
              "a deadline is measured by the monotonic clock in this run");
@@ -57,7 +57,7 @@ void apply_to_run(Execution& execution, const Transition& next) {
   execution.wait.wake_pending = false;
 }
 
-// The execution becomes what its record says.
+// The execution takes over what its record says.
 void become(Execution& execution, StepCommit& commit) {
   Transition& next = commit.next;
   Record& record = execution.record;
@@ -83,7 +83,8 @@ void become(Execution& execution, StepCommit& commit) {
   if (!commit.is_only_locks()) apply_to_run(execution, next);
 }
 
-// What the record consumed is gone, and what its procedure waits for is known.
+// Removes the messages that the record consumed from the inbox, and notes which messages the
+// procedure waits for.
 void use_inbox(Execution& execution, StepCommit& commit) {
   PV2_ASSERT(commit.execution == &execution, "a record consumes messages of its own procedure");
   if (!execution.inbox) execution.inbox = std::make_unique<Inbox>();
@@ -94,7 +95,8 @@ void use_inbox(Execution& execution, StepCommit& commit) {
   inbox.wanted = std::move(commit.inbox_use->wanted);
 }
 
-// What the step spawned becomes live; it is queued when its parent waits for it.
+// The children that the step spawned become live. They are queued in go_on(), when their parent
+// waits for them.
 void adopt_children(EngineCore& core, Execution& parent, StepCommit& commit, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   for (Execution* child : commit.children) {
@@ -116,7 +118,8 @@ void adopt_children(EngineCore& core, Execution& parent, StepCommit& commit, Eff
   core.reserve_ids(effects);
 }
 
-// It waits on as it did, or does what has become possible meanwhile.
+// The record that gives locks back was published. The procedure goes on waiting; or it is queued,
+// or ends, if what it waited for arrived while the record was on the way.
 void gave_back(EngineCore& core, Execution& execution, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(execution.turn.step == 0 || is_parked_in_undo(execution),
@@ -131,7 +134,7 @@ void gave_back(EngineCore& core, Execution& execution, Effects& effects)
   core.settle(execution, Disposition::kParkUnlock);
   if (execution.record.parked) return;
   if (execution.record.state == ProcedureState::kWaiting && execution.unfinished_children == 0) {
-    core.flush();  // its locks are back before it is queued
+    core.flush();  // the scheduler has its locks back before it is queued
     return children_finished(core, execution, effects);
   }
   if (execution.record.deadline) core.arm_timer(execution, effects);
@@ -177,7 +180,7 @@ void go_on(EngineCore& core, Execution& execution, StepCommit& commit, Effects& 
     const auto place = next.requeue ? Disposition::kBack : Disposition::kFront;
     return core.queue(execution, unlock ? Disposition::kBackUnlock : place);
   }
-  // It arrived while the record was on the way.
+  // What the step waits for arrived while the record was on the way.
   if (execution.wait.wake_pending || (execution.inbox && execution.inbox->has_wanted())) {
     execution.wait.wake_pending = false;
     return core.queue(execution, unlock ? Disposition::kBackUnlock : Disposition::kFront);
@@ -191,23 +194,24 @@ void go_on(EngineCore& core, Execution& execution, StepCommit& commit, Effects& 
   }
 }
 
-// Whether nothing follows from a record because `head`, around or at `execution`, has failed: its
-// rollback has not begun and will be planned by the records that are there then; or it has, and
-// this was a step that went forward.
+// Whether nothing follows from a record of `execution` because the domain of `head`, the widest
+// around it, is stopped. Either its rollback is not planned yet (a plan will see this record), or
+// never will be, because the tree is quarantined; or this is the record of a step that went
+// forward.
 bool stops_here(const Execution& head, const Execution& execution, const StepCommit& commit) {
   if (!head.domain.is_undone() || head.is_quarantined()) return true;
   const bool ordered = commit.next.order != OrderEffect::kNone;
   return execution.turn.step == 0 && !ordered && !commit.is_undo();
 }
 
-/// What follows from a record. The first row that applies:
+/// What follows from a record: the first row that applies.
 ///
-///     the root has ended, or is rolled back                       kTreeEnds
-///     the end of a child whose failure is reported                kDomainEnds
-///     a domain around it has failed, and this record was on       kStandsStill
-///     its way, or the rollback has yet to be planned
-///     an order about what is parked beyond a point of no return   kOrder
-///     the run of an undo                                          kUndo
+///     the root is rolled back, or succeeded and is not stopped    kTreeEnds
+///     the record ends a child whose failure is reported           kDomainEnds
+///     a domain around the member is stopped, and its rollback     kStandsStill
+///     is not planned, or the record is of a step forward
+///     an order about a domain parked beyond a point of no return  kOrder
+///     the record is of an undo                                    kUndo
 ///     else                                                        kGoesOn
 enum class Follows : std::uint8_t { kTreeEnds, kDomainEnds, kStandsStill, kOrder, kUndo, kGoesOn };
 
@@ -223,7 +227,8 @@ Follows what_follows(Execution& execution, const StepCommit& commit) {
   return commit.is_undo() ? Follows::kUndo : Follows::kGoesOn;
 }
 
-// Its domain has failed: it does nothing more, and what it says is heard too late.
+// A domain around `execution` is stopped: the execution does nothing more. Its record still counts
+// for its parent's join and for what has failed or was repaired.
 void stand_still(EngineCore& core, Execution& execution, const StepCommit& commit)
     PV2_REQUIRES(core.state_mutex) {
   execution.phase.move_to(Phase::kIdle);
@@ -263,8 +268,8 @@ void follow_up(EngineCore& core, Execution& execution, StepCommit& commit, Effec
   left_flight(core, execution, effects);
 }
 
-// Children that have ended and have nothing to undo leave with the record of their parent, unless
-// all of its members leave anyway.
+// With each record of a step, children that have ended and have nothing to undo leave, unless this
+// record ends the domain, so that all its members leave.
 void drop_children(EngineCore& core, Execution& execution, const StepCommit& commit,
                    Effects& effects) PV2_REQUIRES(core.state_mutex) {
   const bool all_leave =
@@ -282,7 +287,7 @@ void answer_with(StepCommit& commit, const Status& status, Effects& effects) {
 
 void StepCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   Execution& about = *execution;
-  // At once: whatever is published behind it was durable after that end.
+  // Set before anything else: each record that is published after this one was durable after it.
   if (is_last_order(*this)) about.domain.ending = EndingOrder::kDurable;
   TreeWorks* const works = about.root->domain.works;
   if (is_order(*this) && works != nullptr) return works->put_off.push_back(*this);
@@ -306,7 +311,7 @@ void StepCommit::failed(EngineCore& core, const RequestFailure& why, Effects& ef
     PV2_REQUIRES(core.state_mutex) {
   execution->phase.move_to(Phase::kIdle);
   answer_with(*this, why.unknown, effects);
-  for (Execution* child : children) {  // kept so that stop() finds and frees them
+  for (Execution* child : children) {  // in the table, so that stop() finds and frees them
     child->phase.move_to(Phase::kIdle);
     core.state.live.emplace(child->id, child);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The first work of each tree goes on for a section, then the next tree has its turn.
+// Trees take turns: the first work of a tree goes on until it pauses or is over, then the first
+// work of the next tree.
 
 #include "tree/tree_works.h"
 
@@ -52,12 +53,12 @@ void go_on(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core
   using Kind = TreeWork::Kind;
   Execution& head = work.head;
   PV2_ASSERT(!work.is_outside, "what is sorted without the mutex has no turn");
-  // A domain around it has failed meanwhile, and that covers this one.
+  // A wider domain has failed since, and the work on that one covers this domain.
   const bool taken_over = head.domain.failing != &head && work.kind != Kind::kEnd;
   if (taken_over) return void(take_off(work));
   if (head.is_quarantined() && work.kind != Kind::kStop && work.kind != Kind::kEnd) {
     const auto over = take_off(work);
-    begin_work(core, head, Kind::kStop);  // what it has begun
+    begin_work(core, head, Kind::kStop);  // stops the members that this work may have begun
     return;
   }
   switch (work.kind) {

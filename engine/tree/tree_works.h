@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Works on all members of a domain, see tree_work.h: they begin here, take turns, and go on a
-// section at a time.
+// The queue of works on all members of a domain (see tree_work.h): works begin here, take turns
+// between trees, and go on a section at a time.
 
 #pragma once
 
@@ -10,22 +10,25 @@
 
 namespace pv2 {
 
+/// Adds a work on the domain of `head`, behind the other works on its tree. No other work on this
+/// domain is under way.
 TreeWork& begin_work(EngineCore& core, Execution& head, TreeWork::Kind kind)
     PV2_REQUIRES(core.state_mutex);
 
-/// The first work on a tree is over, and its head is free for another one.
+/// Removes `work`, the first one on its tree, which is over: its head is free for another one.
+/// Called under the state mutex.
 [[nodiscard]] std::unique_ptr<TreeWork> take_off(TreeWork& work);
 
-/// The next member to visit, parents before their children; nullptr: all were visited, or the
-/// section has no room.
+/// The next member for `work` to visit, parents before their children. nullptr: all were visited,
+/// or the section has no room.
 [[nodiscard]] Execution* next_to_visit(EngineCore& core, TreeWork& work)
     PV2_REQUIRES(core.state_mutex);
 
-/// That is done, and it goes on in its turn.
+/// sort_collected() is done: `work` goes on when its tree has its turn.
 void go_on_with_sorted(EngineCore& core, TreeWork& work) PV2_REQUIRES(core.state_mutex);
 
-/// Goes on with what is to be done to whole trees, as far as this section has room. Whether more is
-/// left that can be gone on with in another one.
+/// Goes on with the works on all trees, as far as this section has room. Returns whether works are
+/// left that can go on in another section.
 bool do_tree_works(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex);
 
 }  // namespace pv2
