@@ -132,8 +132,8 @@ struct EngineState {
   TimerQueue timers;
   std::list<TreeWorks> tree_works;     ///< Their first works take turns, a section each.
   std::list<TreeWorks> works_outside;  ///< Their first works are being sorted without the mutex.
-  std::vector<TreeCursor*>
-      walks;            ///< Paused walks of others than works; moved off a member that leaves.
+  /// Paused walks other than those of works. A cursor is moved off a member that leaves.
+  std::vector<TreeCursor*> walks;
   EntryList to_settle;  ///< Given to the scheduler before the mutex is released.
   SpareCommits<StepCommit> spare_steps;
   SpareCommits<InsertCommit> spare_inserts;

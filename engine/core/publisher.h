@@ -58,8 +58,7 @@ class Publisher final : public CommitSink {
 
   Mutex committed_mutex_;
   CommitList committed_ PV2_GUARDED_BY(committed_mutex_);
-  bool publishing_ PV2_GUARDED_BY(committed_mutex_) =
-      false;  ///< A thread is publishing `committed_`.
+  bool publishing_ PV2_GUARDED_BY(committed_mutex_) = false;  ///< A thread publishes.
 };
 
 }  // namespace pv2

@@ -20,8 +20,8 @@ namespace pv2 {
 /// The row of an order that was carried out.
 struct AuditRow {
   AuditEntry entry;
-  /// Of a copy, under the member that the order was about: the root under which the order itself
-  /// lies. 0: it is no copy.
+  /// In a copy, which lies under the member that the order was about: the root under which the
+  /// order itself lies. 0: this row is no copy.
   ProcedureId root;
 };
 /// Adds the row of an order to the batch that carries it out: under `root`, and a copy under the

@@ -11,6 +11,7 @@
 //     kEngine      "next_id"                                  watermark
 //     kEngine      "kept:", age, id                           date of a result
 //     kEngine      "limit:", class, name                      limit of a key
+//     kEngine      "schema:", type                            fields of a type (schema_rows.h)
 
 #pragma once
 

@@ -28,7 +28,7 @@ struct SchemaRow {
 /// By path: "3" is a field of the class itself, "3.1" field 1 of the class in field 3.
 using SchemaRows = std::map<std::string, SchemaRow, std::less<>>;
 
-/// The rows of one type that are compared; no class written by hand has more.
+/// How many rows of one type are compared. No class written by hand has more fields.
 inline constexpr std::size_t kSchemaRowsMax = 4096;
 
 /// The rows of all fields. A class that contains itself is listed once.

@@ -24,8 +24,8 @@
 namespace pv2 {
 namespace {
 
-// Which members were in the middle of a step, according to the record after `next`. nullptr: it
-// says nothing, or nothing any more because the domain is undone.
+// Which members were in the middle of a step, according to the record `next`. nullptr: the record
+// does not say, or does not need to any more because the domain is undone.
 const InterruptedMembers* interrupted_of(const Execution& execution, const Transition& next) {
   const bool over =
       next.state == ProcedureState::kRolledBack && (next.reported || execution.root == &execution);
@@ -62,7 +62,7 @@ bool may_be_parked(ProcedureState state) {
   return state == ProcedureState::kRunnable || state == ProcedureState::kFailed;
 }
 
-// What decode_state() refuses is not written.
+// Asserts what decode_state() checks.
 void assert_makes_sense(const Transition& next) {
   const auto state = static_cast<std::uint64_t>(next.state);
   PV2_ASSERT(state >= kFirstState && state <= kLastState, "a record is in a state that is stored");
@@ -74,7 +74,7 @@ void assert_makes_sense(const Transition& next) {
              "what is left of a wait is not negative");
 }
 
-// The fields of a row that say nothing before all of them were read.
+// The fields of a row that can be used only after all of them were read.
 struct StateFields {
   std::uint64_t state = 0;
   std::uint64_t flags = 0;
