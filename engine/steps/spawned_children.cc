@@ -24,6 +24,7 @@ void SpawnedChildren::spawn(const ProcedureType& type, std::unique_ptr<Procedure
 }
 
 Status SpawnedChildren::adopt() {
+  PV2_ASSERT(!spawned_.empty(), "a step that adopts children has spawned some");
   const LockSet& locks = frame_.execution.locks;
   // Decided once, for all children and for the record: has_work() may change before the record is
   // made.
@@ -31,7 +32,6 @@ Status SpawnedChildren::adopt() {
   Status status = make_children();
   if (!status.ok()) return status;
   const std::vector<Execution*>& children = frame_.commit.children;
-  if (children.empty()) return Status();
   status = reserve_ids();
   for (std::size_t i = 0; status.ok() && i < children.size(); ++i) {
     status = check_no_upgrade(*children[i]);

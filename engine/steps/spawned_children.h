@@ -24,8 +24,8 @@ class SpawnedChildren {
   /// The number of objects that wait for adopt().
   [[nodiscard]] std::size_t size() const noexcept { return spawned_.size(); }
 
-  /// Makes the objects children of the procedure and adds their rows to its batch. Calls user code.
-  /// After a failure the caller abandons all of them.
+  /// Makes the objects, at least one, children of the procedure and adds their rows to its batch.
+  /// Calls user code. After a failure the caller abandons all of them.
   Status adopt() PV2_EXCLUDES(frame_.core.state_mutex);
   /// The run does not end its step: takes back all that spawn() and adopt() did.
   void abandon() PV2_EXCLUDES(frame_.core.state_mutex);

@@ -115,10 +115,8 @@ void StepDecision::finish(std::string result) {
 // The step is done. The children that it spawned run before the next step or the end.
 void StepDecision::advance_to(std::uint32_t step) {
   PV2_ASSERT(!frame_.undo, "an undo advances to nothing");
-  Status status = record_.encode_image();
-  if (status.ok()) status = effects_.children.adopt();
-  if (status.ok()) status = effects_.roots.adopt();
-  if (!status.ok()) return cannot_advance(status);
+  if (Status encoded = record_.encode_image(); !encoded.ok()) return cannot_advance(encoded);
+  if (Status adopted = effects_.adopt_procedures(); !adopted.ok()) return cannot_advance(adopted);
   Transition& next = frame_.commit.next;
   next.step = step;
   next.attempt = 1;
@@ -139,10 +137,11 @@ void StepDecision::advance_to(std::uint32_t step) {
 // Notes what a finished step means for a rollback. Fails if the procedure has too many steps to
 // undo.
 Status StepDecision::note_undo(std::uint32_t step_after) {
-  PV2_ASSERT(frame_.info() != nullptr, "a step that ran is one of its type");
+  const StepInfo* const info = frame_.info();
+  PV2_ASSERT(info != nullptr, "a step that ran is one of its type");
   const Execution& execution = frame_.execution;
   Transition& next = frame_.commit.next;
-  const StepKind kind = frame_.info()->kind;
+  const StepKind kind = info->kind;
   if (kind == StepKind::kUndoable && !execution.record.no_return) {
     if (execution.record.undo.size() >= limits::kUndoEntries) {
       return {StatusCode::kInvalidArgument,

@@ -32,7 +32,15 @@ struct StepEffects {
   [[nodiscard]] bool wants_signals() const noexcept {
     return inbox_use && !inbox_use->wanted.empty();
   }
-  /// Forgets the children and roots, and empties the batch, which has their rows.
+  /// Makes children and roots part of the batch, if there are any. After a failure the caller
+  /// abandons them.
+  [[nodiscard]] Status adopt_procedures() {
+    Status status;
+    if (children.size() != 0) status = children.adopt();
+    if (status.ok() && roots.size() != 0) status = roots.adopt();
+    return status;
+  }
+  /// Forgets children and roots, and empties the batch, which has their rows.
   void abandon_procedures() {
     roots.abandon();
     commit.batch.clear();

@@ -26,8 +26,6 @@ std::string StepFrame::name() const {
   return known != nullptr ? std::string(known->name) : std::to_string(step);
 }
 
-const StepInfo* StepFrame::info() const noexcept { return execution.type->find_step(step); }
-
 bool StepFrame::has_work() const {
   if (execution.work == nullptr) return false;
   StateLock lock(core);

@@ -30,9 +30,9 @@ struct StepFrame {
   /// The name of the step; its number if the type does not have it.
   [[nodiscard]] std::string name() const;
   /// The table's entry of the step; nullptr if the type does not have it.
-  [[nodiscard]] const StepInfo* info() const noexcept;
-  /// Whether the procedure has offloaded work that has not ended. Only its own step adds work, so a
-  /// procedure without work has none until the record of this run is published.
+  [[nodiscard]] const StepInfo* info() const noexcept { return execution.type->find_step(step); }
+  /// Whether the procedure has offloaded work that has not ended. Only its own step adds work, so
+  /// without work now it has none until the record of this run is published.
   [[nodiscard]] bool has_work() const PV2_EXCLUDES(core.state_mutex);
   /// The place of the work behind the step's await number `index`.
   [[nodiscard]] PlaceOfWork place_of_work(std::size_t index) const;

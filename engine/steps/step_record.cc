@@ -150,8 +150,8 @@ void StepRecord::write() {
              "a record is that of the procedure that ran");
   date_end();
   update_state(frame_.execution, frame_.commit.next, frame_.step, frame_.commit.batch);
-  consume_signals();
-  effects_.rows.append_to(frame_.commit.batch);
+  if (effects_.inbox_use) consume_signals();
+  if (!effects_.rows.empty()) effects_.rows.append_to(frame_.commit.batch);
 }
 
 // The rows of a root that ends move to the results in the same batch, provided that one batch of
@@ -178,7 +178,6 @@ void StepRecord::date_end() {
 // Signals are consumed only by the record that ends the visit, or the undo, in which the step got
 // them.
 void StepRecord::consume_signals() {
-  if (!effects_.inbox_use) return;
   const bool is_over = frame_.commit.next.visits != frame_.execution.record.visits;
   if (!is_over && frame_.commit.next.undo != UndoChange::kPop) return;
   const std::vector<std::uint64_t>& given = effects_.inbox_use->given;

@@ -46,6 +46,52 @@ void fill_grant(EngineCore& core, const Execution& execution, StepCommit& commit
   update_state(execution, same, execution.turn.step, commit.batch);
 }
 
+// What becomes of a procedure that was polled.
+enum class Fate : std::uint8_t {
+  kTaken,          // Its step may begin.
+  kLeaves,         // Its domain failed after it was polled: it leaves flight.
+  kStays,          // The engine stops or its store failed: it stays as its last record says.
+  kStopped,        // A domain around it has failed, and will stop it with its other members.
+  kMakesWay,       // An order waits to end its domain: its turn to be undone is put back.
+  kWaitsForAbort,  // An abort was accepted: its point of no return does not begin.
+};
+
+Fate fate_of(Execution& execution, bool halted) {
+  const Domain& tree = execution.root->domain;
+  if (execution.phase == Phase::kDropping) return Fate::kLeaves;
+  PV2_ASSERT(execution.phase == Phase::kQueued, "a procedure that is polled was queued");
+  if (halted) return Fate::kStays;
+  const bool failed = failing_domain(execution) != nullptr || tree.failing != nullptr;
+  if (failed && execution.turn.step == 0) return Fate::kStopped;
+  if (makes_way_for_order(execution)) return Fate::kMakesWay;
+  if (tree.abort_accepted && stands_before_no_return(execution)) return Fate::kWaitsForAbort;
+  PV2_ASSERT(!tree.is_stopped() || execution.turn.step != 0,
+             "a procedure that is queued in a tree that failed has its turn to be undone");
+  return Fate::kTaken;
+}
+
+StepJob take_one(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
+  PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer,
+             "a procedure that is taken waits for no time");
+  execution.phase.move_to(Phase::kInFlight);
+  execution.wait.wake_pending = false;
+  enter_flight(execution);
+  return {&execution, core.state.spare_steps.take().release()};
+}
+
+// Does what `fate`, which is not kTaken, says. A lock grant that came with the poll is in no record
+// yet, so such locks go back.
+void turn_away(EngineCore& core, Execution& execution, Fate fate, Effects& effects)
+    PV2_REQUIRES(core.state_mutex) {
+  if (fate == Fate::kStays) return;
+  // kWaiting: the abort ends all waits.
+  execution.phase.move_to(fate == Fate::kWaitsForAbort ? Phase::kWaiting : Phase::kIdle);
+  if (execution.granted_by_poll()) core.settle(execution, Disposition::kParkUnlock);
+  if (fate == Fate::kLeaves) left_flight(core, execution, effects);
+  if (fate == Fate::kStopped) core.abandon_waits(execution);
+  if (fate == Fate::kMakesWay) put_turn_back(core, execution);
+}
+
 }  // namespace
 
 Status Workers::make_threads(unsigned count, unsigned reserved, StartGate& gate) {
@@ -229,61 +275,20 @@ void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
     taken.marks = {core_.recalls.load(std::memory_order_relaxed), polled.lifts};
     for (SchedulerEntry* entry : std::span(polled.entries).first(polled.count)) {
       auto& execution = static_cast<Execution&>(*entry);
-      carry_out(fate_of(execution, halted), execution, taken, effects);
+      const Fate fate = fate_of(execution, halted);
+      if (fate == Fate::kTaken) {
+        PV2_ASSERT(taken.count < kRun, "no more is taken than was polled");
+        taken.jobs[taken.count++] = take_one(core_, execution);
+      } else {
+        turn_away(core_, execution, fate, effects);
+      }
     }
   }
 }
 
-Workers::Fate Workers::fate_of(Execution& execution, bool halted) {
-  const Domain& tree = execution.root->domain;
-  if (execution.phase == Phase::kDropping) return Fate::kLeaves;
-  PV2_ASSERT(execution.phase == Phase::kQueued, "a procedure that is polled was queued");
-  if (halted) return Fate::kStays;
-  const bool failed = failing_domain(execution) != nullptr || tree.failing != nullptr;
-  if (failed && execution.turn.step == 0) return Fate::kStopped;
-  if (makes_way_for_order(execution)) return Fate::kMakesWay;
-  if (tree.abort_accepted && stands_before_no_return(execution)) return Fate::kWaitsForAbort;
-  PV2_ASSERT(!tree.is_stopped() || execution.turn.step != 0,
-             "a procedure that is queued in a tree that failed has its turn to be undone");
-  return Fate::kTaken;
-}
-
-void Workers::carry_out(Fate fate, Execution& execution, Taken& taken, Effects& effects) {
-  switch (fate) {
-    case Fate::kTaken:
-      PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer,
-                 "a procedure that is taken waits for no time");
-      PV2_ASSERT(taken.count < kRun, "no more is taken than was polled");
-      execution.phase.move_to(Phase::kInFlight);
-      execution.wait.wake_pending = false;
-      enter_flight(execution);
-      taken.jobs[taken.count++] = {&execution, core_.state.spare_steps.take().release()};
-      return;
-    case Fate::kLeaves:
-      do_not_begin(execution, Phase::kIdle);
-      return left_flight(core_, execution, effects);
-    case Fate::kStays:
-      return;
-    case Fate::kStopped:  // the TreeWork that stops the domain reaches this member later
-      do_not_begin(execution, Phase::kIdle);
-      return core_.abandon_waits(execution);
-    case Fate::kMakesWay:
-      do_not_begin(execution, Phase::kIdle);
-      return put_turn_back(core_, execution);
-    case Fate::kWaitsForAbort:  // the abort ends all waits
-      return do_not_begin(execution, Phase::kWaiting);
-  }
-}
-
-// No record contains a grant that came with the poll yet, so the locks go back at once.
-void Workers::do_not_begin(Execution& execution, Phase phase) {
-  execution.phase.move_to(phase);
-  if (execution.granted_by_poll()) core_.settle(execution, Disposition::kParkUnlock);
-}
-
-// While the state mutex is held, a job is in its run or nowhere, so a thread that searches the runs
-// finds it. All jobs are settled before the first leaves flight, because the last one to leave may
-// begin a rollback.
+// Under the state mutex a job is in its run or nowhere, so a thread that looks for it in the runs
+// finds it. The jobs leave flight after all of them are settled, because the last one may begin a
+// rollback.
 bool Workers::call_back(WorkerRun& run, Which which) {
   std::array<StepJob, kRun> jobs;
   std::size_t count = 0;

@@ -112,19 +112,6 @@ class Workers {
   [[nodiscard]] std::atomic<std::size_t>& idle_count(Work work) noexcept;
   std::size_t take_and_run(Polled& polled, const Worker& worker);
   void take(Polled& polled, Taken& taken, Effects& effects);
-  /// What becomes of a polled procedure.
-  enum class Fate : std::uint8_t {
-    kTaken,     ///< Its step may begin.
-    kLeaves,    ///< Its domain failed after it was polled: it leaves flight.
-    kStays,     ///< The engine stops or its store failed: no change; its last record holds.
-    kStopped,   ///< A domain around it has failed, and the stop of that domain reaches it later.
-    kMakesWay,  ///< An order waits to end its domain: its undo turn is put back.
-    kWaitsForAbort,  ///< An abort was accepted: its point of no return does not begin.
-  };
-  [[nodiscard]] static Fate fate_of(Execution& execution, bool halted);
-  void carry_out(Fate fate, Execution& execution, Taken& taken, Effects& effects)
-      PV2_REQUIRES(core_.state_mutex);
-  void do_not_begin(Execution& execution, Phase phase) PV2_REQUIRES(core_.state_mutex);
   std::size_t run(Taken& taken, const Worker& worker);
   void let_others_help(const Worker& worker, const WorkerRun::Next& next, Work work);
   /// Takes procedures that have not begun out of a run: all of them, or those that may not begin
