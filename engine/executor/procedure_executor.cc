@@ -14,6 +14,7 @@
 #include "executor/blocking_call.h"
 #include "executor/engine.h"
 #include "model/check_limits.h"
+#include "model/names.h"
 #include "orders/bypass.h"
 #include "pv2/engine/async_executor.h"
 #include "pv2/engine/inspection.h"
@@ -208,9 +209,9 @@ Result<ProcedureResult> ProcedureExecutor::wait(ProcedureId id,
   if (timeout && ticket != 0 &&
       !arrives_in_time(latch, engine_->core.clock, to_duration(*timeout))) {
     if (engine_->results.withdraw(id, ticket)) {
-      return Status(StatusCode::kDeadlineExceeded,
-                    "procedure " + std::to_string(id.value) + " had not ended after " +
-                        std::to_string(timeout->count()) + " ms; it goes on");
+      return Status(StatusCode::kDeadlineExceeded, name_of(id) + " had not ended after " +
+                                                       std::to_string(timeout->count()) +
+                                                       " ms; it goes on");
     }
   }
   latch->wait();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "model/names.h"
 #include "records/nonce_record.h"
 #include "records/row_keys.h"
 #include "tree/domains.h"
@@ -16,8 +17,6 @@
 
 namespace pv2 {
 namespace {
-
-std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
 
 // nullptr: its parent is not there, or is of another tree.
 Execution* parent_of(EngineCore& core, const LoadedProcedure& loaded, ProcedureId id,
@@ -82,7 +81,7 @@ void LoadedTrees::place(EngineCore& core, Execution& execution, LoadedProcedure&
   if (!is_root && (!has_root || parent == nullptr)) {
     loaded.problem =
         Status(StatusCode::kCorruption,
-               "it belongs to " + procedure(has_root ? loaded.header.parent : loaded.header.root) +
+               "it belongs to " + name_of(has_root ? loaded.header.parent : loaded.header.root) +
                    ", of which there is no record");
   }
   if (!is_root && root == nullptr) execution.stored = Stored::kTorn;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/names.h"
 #include "records/audit_row.h"
 #include "records/header_codec.h"
 #include "records/inbox_codec.h"
@@ -24,8 +25,6 @@ namespace {
 
 // No counter ever gets beyond this. An id above it is damage, so new ids do not go on above it.
 constexpr std::uint64_t kIdsMax = UINT64_MAX / 2;
-
-std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
 
 // Why nobody could go on from this record, although its checksum is right; or OK.
 Status contradiction(const Execution& execution) {
@@ -47,7 +46,9 @@ bool is_taken_back(const LoadedProcedure& ended) {
   return ended.execution->record.state == ProcedureState::kSuccess && ended.ended_after_message;
 }
 
-// Drops the locks above the maximum, and says so. No procedure is admitted with so many.
+// Cuts the lock set of `execution` to the most that a procedure may have, and returns the error
+// that quarantines its tree. Admission refuses such a set, so a record that has one was not written
+// by this engine.
 Status cut_locks(Execution& execution) {
   const LockSet all = std::exchange(execution.locks, LockSet());
   LockSet& some = execution.locks.scope(all.scope());
@@ -145,7 +146,7 @@ Status RecordReader::read_both_rows(ProcedureId id, const StoredRow& result) {
   const auto rows = split_result(result.value);
   if (!rows) {
     return Status(StatusCode::kCorruption,
-                  "the result of " + procedure(id) + " is cut short: its header has no end");
+                  "the result of " + name_of(id) + " is cut short: its header has no end");
   }
   const auto header = procedure_key(id, RowKind::kHeader);
   const auto state = procedure_key(id, RowKind::kState);
@@ -178,7 +179,7 @@ Status RecordReader::read_row(const StoredRow& row) {
     return Status();
   }
   Status status = key->kind == RowKind::kHeader ? read_header(row, *key) : read_state(row, *key);
-  return status.with_context("record of " + procedure(key->id) + " (commit " +
+  return status.with_context("record of " + name_of(key->id) + " (commit " +
                              std::to_string(row.sequence.value) + ")");
 }
 
@@ -195,7 +196,7 @@ Status RecordReader::read_header(const StoredRow& row, const ProcedureKey& key) 
   const Status status = decode_header(row.value, execution, loaded.header);
   if (!status.ok()) return status;
   if (execution.id != key.id) {
-    return Status(StatusCode::kCorruption, "it says that it is " + procedure(execution.id));
+    return Status(StatusCode::kCorruption, "it says that it is " + name_of(execution.id));
   }
   PV2_ASSERT(read_.procedures.empty() || read_.procedures.back().execution->id < execution.id,
              "procedures are read in order of id");
@@ -324,9 +325,8 @@ Status RecordReader::finish() {
   LoadedProcedure& last = *found;
   Execution& execution = *last.execution;
   if (!last.has_state) {
-    return cannot_read(
-        execution.id,
-        Status(StatusCode::kCorruption, procedure(execution.id) + " has a header but no state"));
+    return cannot_read(execution.id, Status(StatusCode::kCorruption,
+                                            name_of(execution.id) + " has a header but no state"));
   }
   if (last.header.root != execution.id || !is_finished(execution.record.state)) {
     check_fields(last);

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "model/names.h"
 #include "model/tree_walk.h"
 #include "records/row_keys.h"
 #include "tree/domains.h"
@@ -19,14 +20,11 @@
 namespace pv2 {
 namespace {
 
-std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
-
 // A signal that came after its member had succeeded counts only if the member was to be undone by
 // then, or if the signal is to be undone.
-void drop_late_signals([[maybe_unused]] EngineCore& core, Execution& root, Effects& effects)
-    PV2_REQUIRES(core.state_mutex) {
+void drop_late_signals(Execution& root, Effects& effects) {
   auto garbage = std::make_unique<GarbageCommit>();
-  const auto drop = [&](Execution& member) PV2_REQUIRES(core.state_mutex) {
+  const auto drop = [&](Execution& member) {
     if (!member.inbox) return;
     member.inbox->consume_if([&](const InboxMessage& message) {
       const bool counts = message.to_undo || failed_before(member, message.sequence);
@@ -54,7 +52,7 @@ bool check_joins(EngineCore& core, Execution& root, Effects& effects)
     if (join_makes_sense(member)) continue;
     quarantine_tree(
         core, root,
-        Status(StatusCode::kCorruption, procedure(member.id) + " is " +
+        Status(StatusCode::kCorruption, name_of(member.id) + " is " +
                                             std::string(to_string(member.record.state)) +
                                             ", but it has children that are not done"),
         effects);
@@ -70,7 +68,7 @@ void restart(EngineCore& core, Execution& root,
   drop_all_ended(core, root, effects);
   find_failures(root);
   forget_what_had_not_begun(root, recorded);
-  drop_late_signals(core, root, effects);
+  drop_late_signals(root, effects);
   if (check_joins(core, root, effects)) start_domain(core, root, effects);
 }
 
@@ -78,7 +76,7 @@ void restart(EngineCore& core, Execution& root,
 
 void quarantine_problems(EngineCore& core, const LoadedTrees& trees, Effects& effects) {
   for (const auto& [member, why] : trees.problems()) {
-    quarantine_tree(core, *member->root, why.with_context(procedure(member->id)), effects);
+    quarantine_tree(core, *member->root, why.with_context(name_of(member->id)), effects);
   }
 }
 

@@ -7,12 +7,11 @@
 #include <string>
 #include <utility>
 
+#include "model/names.h"
 #include "model/tree_walk.h"
 
 namespace pv2 {
 namespace {
-
-std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
 
 std::string locks_of(const UnreadableRecord& record) {
   if (record.locks.empty()) return "which locks it held is not known";
@@ -52,9 +51,9 @@ void freeze_relatives(EngineCore& core, LoadedTrees& trees) {
   const auto freeze = [&](Execution* relative, ProcedureId member) {
     if (relative == nullptr) return;
     trees.add_problem(*relative, Status(StatusCode::kCorruption,
-                                        procedure(member) + ", which is or may be part of its "
-                                                            "tree, cannot be read and was set "
-                                                            "aside"));
+                                        name_of(member) + ", which is or may be part of its "
+                                                          "tree, cannot be read and was set "
+                                                          "aside"));
   };
   const auto child = [&](std::uint64_t id) PV2_REQUIRES(core.state_mutex) -> Execution* {
     Execution* const found = core.find(ProcedureId{id});
@@ -85,7 +84,7 @@ void freeze_relatives(EngineCore& core, LoadedTrees& trees) {
 void tell_of_set_aside(EngineCore& core, Effects& effects) {
   for (const auto& [id, record] : core.state.unreadable) {
     effects.log(LogLevel::kError,
-                procedure(id) + " is set aside, as it cannot be read: " + record.why.to_string() +
+                name_of(id) + " is set aside, as it cannot be read: " + record.why.to_string() +
                     "; " + locks_of(record) + ", and nothing is locked for it");
   }
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/names.h"
 #include "records/audit_row.h"
 #include "records/inbox_codec.h"
 #include "records/kept_result.h"
@@ -111,8 +112,7 @@ Acknowledgements::Verdict Acknowledgements::judge(ProcedureId id, const KeptResu
   if (core_.find(id) != nullptr) {
     if (kept != nullptr) return {.kind = Kind::kStale};
     return refused(Status(StatusCode::kFailedPrecondition,
-                          "procedure " + std::to_string(id.value) +
-                              " still goes on; only a result can be acknowledged"));
+                          name_of(id) + " still goes on; only a result can be acknowledged"));
   }
   const auto garbage = core_.state.garbage.find(id);
   if (garbage != core_.state.garbage.end()) {

@@ -7,31 +7,30 @@
 
 #include <string>
 
+#include "model/names.h"
 #include "submission/stored_result.h"
 
 namespace pv2 {
 namespace {
-
-std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
 
 // OK, unless open() could not read the record of `id`.
 Status why_set_aside(EngineCore& core, ProcedureId id) {
   StateLock lock(core);
   const auto unreadable = core.state.unreadable.find(id);
   if (unreadable == core.state.unreadable.end()) return Status();
-  return unreadable->second.why.with_context(procedure(id) + " was set aside when " +
+  return unreadable->second.why.with_context(name_of(id) + " was set aside when " +
                                              core.store_name + " was opened");
 }
 
 }  // namespace
 
 Status never_issued(ProcedureId id) {
-  return Status(StatusCode::kNotFound, "there is no " + procedure(id) + " and there never was");
+  return Status(StatusCode::kNotFound, "there is no " + name_of(id) + " and there never was");
 }
 
 Status forgotten(ProcedureId id) {
   return Status(StatusCode::kExpired,
-                procedure(id) + " has ended and its result was acknowledged or forgotten");
+                name_of(id) + " has ended and its result was acknowledged or forgotten");
 }
 
 Result<Completed> read_ended(EngineCore& core, ProcedureId id) {

@@ -16,8 +16,6 @@
 namespace pv2 {
 namespace {
 
-std::string procedure(ProcedureId id) { return "procedure " + std::to_string(id.value); }
-
 // A nonce has left memory with its result. Submissions of it have to ask the store.
 void note_evicted_nonce(EngineCore& core, const Nonce& nonce) PV2_REQUIRES(core.state_mutex) {
   core.state.nonces.erase(nonce);
@@ -86,9 +84,9 @@ Results::Source Results::look_up(ProcedureId id) {
   if (completed != nullptr) return {.answer = completed->result};
   Execution* const live = core_.find(id);
   if (live != nullptr && !live->is_root()) {
-    return {.answer = Status(
-                StatusCode::kInvalidArgument,
-                procedure(id) + " is a child; wait for its root, " + procedure(live->root->id))};
+    return {.answer =
+                Status(StatusCode::kInvalidArgument,
+                       name_of(id) + " is a child; wait for its root, " + name_of(live->root->id))};
   }
   if (live != nullptr) {
     Status stopped = core_.unavailable();

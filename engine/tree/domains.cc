@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "model/names.h"
 #include "model/tree_walk.h"
 #include "tree/member_step.h"
 
@@ -65,9 +66,7 @@ void park_tree(EngineCore& core, Execution& head, DomainState how, const std::st
   PV2_ASSERT(is_parked(how), "what is parked waits for an operator");
   move_to(head, how);
   core.tell(ProcedureNews::Kind::kParked, head, Status(StatusCode::kFailedPrecondition, why));
-  effects.log(LogLevel::kError, "procedure " + std::to_string(head.id.value) + " (" +
-                                    std::string(head.name_of_type()) +
-                                    ") is parked with its locks: " + why);
+  effects.log(LogLevel::kError, name_of(head) + " is parked with its locks: " + why);
 }
 
 void park_member(EngineCore& core, Execution& member, Effects& effects) {
@@ -76,9 +75,7 @@ void park_member(EngineCore& core, Execution& member, Effects& effects) {
   member.phase.move_to(Phase::kIdle);
   const Status& why = member.record.failure->parked;
   core.tell(ProcedureNews::Kind::kParked, member, why);
-  effects.log(LogLevel::kError, "procedure " + std::to_string(member.id.value) + " (" +
-                                    std::string(member.name_of_type()) +
-                                    ") is parked with its locks: " + why.to_string());
+  effects.log(LogLevel::kError, name_of(member) + " is parked with its locks: " + why.to_string());
 }
 
 void note_parked(Execution& member) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "model/names.h"
 #include "model/tree_walk.h"
 #include "submission/results.h"
 #include "tree/domains.h"
@@ -146,10 +147,8 @@ void report_end(EngineCore& core, Execution& head, Effects& effects)
   if (!in_wider) domain.failing = nullptr;
   if (!in_wider) domain.in_flight_inside = 0;
   core.flush();
-  effects.log(
-      LogLevel::kInfo,
-      "procedure " + std::to_string(head.id.value) + " (" + std::string(head.name_of_type()) +
-          ") failed and is undone; its parent is told: " + head.record.failure->error.to_string());
+  effects.log(LogLevel::kInfo, name_of(head) + " failed and is undone; its parent is told: " +
+                                   head.record.failure->error.to_string());
   in_wider ? child_ended_too_late(head) : child_finished(core, head, effects);
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "model/names.h"
 #include "model/tree_walk.h"
 #include "tree/domains.h"
 #include "tree/flight.h"
@@ -105,7 +106,7 @@ const Execution* find_few(Execution& root, Test is_it) {
 }  // namespace
 
 Status why_not_abortable(Execution& root) {
-  const std::string name = "procedure " + std::to_string(root.id.value);
+  const std::string name = name_of(root.id);
   const auto refused = [&](const std::string& why) {
     return Status(StatusCode::kFailedPrecondition, name + " cannot be aborted: " + why);
   };
@@ -133,16 +134,14 @@ Status why_not_abortable(Execution& root) {
     const Execution* const beyond = find_few(
         root, [](const Execution& member) { return member.no_return_mark == NoReturn::kBeyond; });
     return refused(beyond == nullptr ? "one of its members has passed its point of no return"
-                                     : "procedure " + std::to_string(beyond->id.value) +
-                                           " has passed its point of no return");
+                                     : name_of(beyond->id) + " has passed its point of no return");
   }
   if (root.domain.begun != 0) {
     const Execution* const begun = find_few(
         root, [](const Execution& member) { return member.no_return_mark == NoReturn::kBegun; });
     return refused(begun == nullptr
                        ? "one of its members has begun its point of no return"
-                       : "procedure " + std::to_string(begun->id.value) +
-                             " has begun its point of no return, step " +
+                       : name_of(begun->id) + " has begun its point of no return, step " +
                              std::string(begun->type->find_step(begun->record.step)->name));
   }
   return Status();
@@ -163,9 +162,8 @@ void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Ef
   move_to(root, DomainState::kQuarantined);
   domain.cause = reason;
   core.tell(ProcedureNews::Kind::kQuarantined, root, reason);
-  effects.log(LogLevel::kError, "procedure " + std::to_string(root.id.value) + " (" +
-                                    std::string(root.name_of_type()) +
-                                    ") is quarantined with its locks: " + reason.to_string());
+  effects.log(LogLevel::kError,
+              name_of(root) + " is quarantined with its locks: " + reason.to_string());
 }
 
 void make_way_for_order(EngineCore& core, Execution& head) {

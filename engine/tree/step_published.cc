@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/engine_core.h"
+#include "model/names.h"
 #include "model/requests.h"
 #include "tree/domains.h"
 #include "tree/ending.h"
@@ -29,9 +30,8 @@ void tell_of_retry(EngineCore& core, const Execution& execution, const StepCommi
   const StepInfo* const step = execution.type->find_step(number);
   core.tell(ProcedureNews::Kind::kRetrying, execution, commit.next.retried);
   effects.log(LogLevel::kWarning,
-              "procedure " + std::to_string(execution.id.value) + " (" + execution.type->name +
-                  ") has failed " + std::to_string(execution.record.attempt - 1) + " times " +
-                  (commit.is_undo() ? "to undo step " : "at step ") +
+              name_of(execution) + " has failed " + std::to_string(execution.record.attempt - 1) +
+                  " times " + (commit.is_undo() ? "to undo step " : "at step ") +
                   (step != nullptr ? std::string(step->name) : std::to_string(number)) +
                   " and goes on trying: " + commit.next.retried.to_string());
 }

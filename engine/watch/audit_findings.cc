@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "model/names.h"
+
 namespace pv2 {
 
 void AuditFindings::add(std::string contradiction) {
@@ -14,7 +16,7 @@ void AuditFindings::add(std::string contradiction) {
 }
 
 void AuditFindings::add_of(const Execution& execution, std::string_view contradiction) {
-  add("procedure " + std::to_string(execution.id.value) + ": " + std::string(contradiction));
+  add(name_of(execution.id) + ": " + std::string(contradiction));
 }
 
 void AuditFindings::compare(const Execution& execution, std::string_view what, std::size_t said,

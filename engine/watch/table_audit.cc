@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "model/names.h"
 #include "submission/fingerprints.h"
 #include "tree/domains.h"
 
@@ -16,8 +17,6 @@ namespace pv2 {
 namespace {
 
 std::string number(std::size_t count) { return std::to_string(count); }
-
-std::string name_of(ProcedureId id) { return "procedure " + number(id.value); }
 
 void audit_timer(const AuditedState& audited, const Execution& member, AuditFindings& findings) {
   const bool has_timer = member.wait.timer_index != Wait::kNoTimer;

@@ -60,7 +60,8 @@ class DeterministicExecutor {
     executor_ = *std::move(opened);
     executor_->start();
   }
-  /// Ends a life without telling the store: what was queued is lost.
+  /// Ends this life of the executor as a crash does: commits that are still queued are lost, and
+  /// closing the executor writes nothing.
   void crash() {
     // From the next commit on nothing is written, so closing the executor changes nothing on disk.
     faults_->crash_before(faults_->commits() + 1, FaultStore::AfterCrash::kFail);
