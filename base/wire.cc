@@ -4,6 +4,8 @@
 
 #include "pv2/base/wire.h"
 
+#include "pv2/base/status.h"
+
 namespace pv2 {
 
 std::string_view to_string(WireType type) noexcept {

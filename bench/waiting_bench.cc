@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <malloc.h>
 #include <pv2/engine/async_executor.h>
+#include <pv2/engine/procedure_registry.h>
 #include <pv2/store/noop_procedure_store.h>
 
 #include <memory>

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 #include <pv2/base/mutex.h>
+#include <pv2/engine/procedure_registry.h>
 #include <pv2/engine/state_machine_procedure.h>
 #include <pv2/store/leveldb_procedure_store.h>
 #include <pv2/store/noop_procedure_store.h>

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <pv2/engine/procedure_executor.h>
+#include <pv2/engine/procedure_info.h>
+#include <pv2/engine/procedure_registry.h>
 
 #include <cstddef>
 #include <map>

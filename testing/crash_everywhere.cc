@@ -6,6 +6,7 @@
 #include "pv2/testing/crash_everywhere.h"
 
 #include <fmt/format.h>
+#include <pv2/engine/executor_options.h>
 #include <pv2/engine/inspection.h>
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 
 #include "pv2/testing/step_executor.h"
 
+#include <pv2/engine/executor_options.h>
 #include <pv2/engine/inspection.h>
 
 #include "pv2/testing/listing_words.h"

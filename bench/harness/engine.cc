@@ -4,6 +4,7 @@
 
 #include "harness/engine.h"
 
+#include <pv2/engine/executor_options.h>
 #include <pv2/scheduler/master_procedure_scheduler.h>
 #include <pv2/scheduler/simple_procedure_scheduler.h>
 

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <pv2/engine/procedure_executor.h>
+#include <pv2/engine/procedure_registry.h>
+#include <pv2/store/procedure_store.h>
 
 #include <memory>
 #include <string_view>

@@ -9,11 +9,14 @@
 #include <algorithm>
 #include <thread>
 
+#include "core/effects.h"
+#include "core/state_lock.h"
+#include "core/worker_run.h"
+#include "pv2/engine/executor_options.h"
 #include "pv2/engine/limits.h"
+#include "pv2/engine/procedure_registry.h"
 #include "records/header_codec.h"
-#include "records/row_keys.h"
 #include "records/state_codec.h"
-#include "records/watermark.h"
 
 namespace pv2 {
 namespace {
@@ -29,7 +32,8 @@ ExecutorOptions with_defaults(ExecutorOptions options) {
 }  // namespace
 
 EngineCore::EngineCore(ExecutorOptions executor_options)
-    : options(with_defaults(std::move(executor_options))),
+    : owned_options(std::make_unique<ExecutorOptions>(with_defaults(std::move(executor_options)))),
+      options(*owned_options),
       store(*options.store),
       scheduler(*options.scheduler),
       clock(*options.clock),
@@ -40,7 +44,9 @@ EngineCore::EngineCore(ExecutorOptions executor_options)
       store_name(options.store->name()),
       age(clock),
       opened(clock.wall_now()),
-      state(options) {}
+      state(options, age) {}
+
+EngineCore::~EngineCore() = default;
 
 // Two lives that share `first_id` have issued no id between them; they differ in `opened`.
 Random EngineCore::random_of_life(std::size_t worker) {
@@ -48,42 +54,11 @@ Random EngineCore::random_of_life(std::size_t worker) {
   const auto mix = [&seed](std::uint64_t fact) { seed = Random(seed.next() ^ fact); };
   {
     StateLock lock(*this);
-    mix(state.first_id);
+    mix(state.ids.first());
   }
   mix(static_cast<std::uint64_t>(opened.time_since_epoch().count()));
   mix(worker);
   return seed;
-}
-
-Result<ProcedureId> EngineCore::allocate_ids(std::size_t count) {
-  if (state.next_id + count > state.durable_watermark) {
-    return Status(StatusCode::kUnavailable,
-                  "no procedure id is free until " + store_name + " has recorded more; try again");
-  }
-  PV2_ASSERT(count != 0, "ids are taken for somebody");
-  PV2_ASSERT(state.loaded, "no id is issued before it is known which were");
-  const ProcedureId first{state.next_id};
-  PV2_ASSERT(first, "an id is not 0");
-  state.next_id += count;
-  PV2_ASSERT(state.next_id <= state.durable_watermark, "only ids below the watermark are issued");
-  return first;
-}
-
-void EngineCore::delete_rows(std::unique_ptr<GarbageCommit> garbage, Effects& effects) {
-  const auto at = state.garbage.find(garbage->root);
-  PV2_ASSERT(at != state.garbage.end() && at->second.chains != 0,
-             "rows are deleted for a root that counts the chain");
-  PendingGarbage& pending = at->second;
-  if (std::exchange(pending.under_way, true)) {
-    pending.next.push_back(std::move(garbage));
-  } else {
-    effects.garbage.push_back(std::move(garbage));
-  }
-}
-
-void EngineCore::reserve_ids(Effects& effects) {
-  if (state.watermark_on_the_way || state.next_id + kIdBlock / 2 < state.durable_watermark) return;
-  write_watermark(state.next_id + kIdBlock, {}, effects);
 }
 
 TypeCounts& EngineCore::counts_of(const ProcedureType& type) {
@@ -94,36 +69,9 @@ TypeCounts& EngineCore::counts_of(const ProcedureType& type) {
   return counts;
 }
 
-void EngineCore::write_watermark(std::uint64_t next_id, Reply<Status> reply, Effects& effects) {
-  auto commit = std::make_unique<WatermarkCommit>();
-  commit->next_id = next_id;
-  commit->reply = std::move(reply);
-  std::string row;
-  encode_watermark({next_id, age.mark()}, row);
-  commit->batch.put(Space::kEngine, kWatermarkKey, row);
-  for (const auto& [key, schema] : state.schemas_to_write) {
-    commit->batch.put(Space::kEngine, key, schema);
-  }
-  state.schemas_to_write.clear();
-  state.watermark_on_the_way = true;
-  effects.commits.push_back(*commit.release());
-}
-
-void WatermarkCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex) {
-  const std::unique_ptr<WatermarkCommit> owned(this);
-  core.state.durable_watermark = next_id;
-  core.state.watermark_on_the_way = false;
-  effects.reply(std::move(reply), Status());
-}
-
-void WatermarkCommit::failed(EngineCore& /*core*/, const RequestFailure& why, Effects& effects) {
-  const std::unique_ptr<WatermarkCommit> owned(this);
-  effects.reply(std::move(reply), why.unknown);
-}
-
 Status EngineCore::unavailable() const {
-  if (!state.store_failure.ok()) return state.store_failure;
-  if (state.stopping) {
+  if (!state.life.store_failure.ok()) return state.life.store_failure;
+  if (state.life.stopping) {
     return Status(StatusCode::kStopping, "the executor on " + store_name + " is stopping");
   }
   return Status();
@@ -205,35 +153,13 @@ void EngineCore::wake(ProcedureId id, std::uint32_t epoch) {
 
 bool EngineCore::claim_deadlock_task() {
   if (!scheduler.suspects_cycles() && !scheduler.has_new_cycles()) return false;
-  if (!state.resolves_deadlocks || state.deadlock_task_posted || !expect_deadlock_search) {
+  if (!state.deadlock_search.is_on || state.deadlock_search.is_expected ||
+      !expect_deadlock_search) {
     return false;
   }
   // A stopped engine leaves cycles to the next run. Otherwise it would search without an end.
   if (!unavailable().ok()) return false;
-  return state.deadlock_task_posted = true;
-}
-
-void EngineCore::tell(ProcedureNews::Kind kind, const Execution& execution, Status error) {
-  if (!has_listeners->load(std::memory_order_relaxed)) return;
-  if (state.news.size() >= ProcedureNews::kWaitingMax) {
-    ++state.news_missed;
-    return;
-  }
-  ProcedureNews& news = state.news.emplace_back();
-  news.missed = std::exchange(state.news_missed, 0);
-  news.kind = kind;
-  news.id = execution.id;
-  news.root = execution.root->id;
-  news.type = execution.name_of_type();
-  // At the end of an undone tree each member counts as undone, whatever its own record says.
-  const bool undone = execution.root->record.state == ProcedureState::kRolledBack;
-  news.state = undone ? ProcedureState::kRolledBack : execution.record.state;
-  news.error = std::move(error);
-}
-
-bool EngineCore::claim_news_task() {
-  if (state.news.empty() || state.news_task_posted) return false;
-  return state.news_task_posted = true;
+  return state.deadlock_search.is_expected = true;
 }
 
 void EngineCore::set_limit(const ResourceKey& key, std::optional<std::uint32_t> limit) {
@@ -254,7 +180,7 @@ void EngineCore::count_for_its_type(Execution& execution) {
 }
 
 void EngineCore::stop_work(Execution& execution) {
-  if (execution.work) execution.work->stop(state.work_to_stop);
+  if (execution.work) execution.work->stop(state.leftovers.work);
 }
 
 void EngineCore::abandon_waits(Execution& execution) {
@@ -266,8 +192,8 @@ void EngineCore::abandon_waits(Execution& execution) {
   execution.wait.wake_pending = false;
   execution.wait.timed_out = false;
   if (execution.inbox) execution.inbox->wanted.clear();
-  if (execution.object) state.dead_objects.push_back(std::move(execution.object));
-  for (auto& slot : execution.slots) state.dead_slots.push_back(std::move(slot));
+  if (execution.object) state.leftovers.objects.push_back(std::move(execution.object));
+  for (auto& slot : execution.slots) state.leftovers.slots.push_back(std::move(slot));
   execution.slots.clear();
 }
 

@@ -8,7 +8,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/effects.h"
+#include "core/state_lock.h"
 #include "model/check_limits.h"
+#include "model/tree_work.h"
+#include "pv2/engine/executor_options.h"
 
 namespace pv2 {
 namespace {
@@ -114,16 +118,16 @@ void Publisher::apply(EngineRequest& request, Effects& effects) {
 // The first failure ends the run: from here on no caller is told that something is durable.
 void Publisher::store_failed(EngineRequest& request, Effects& effects) {
   // A store that stop() has closed has not failed. One that was closed otherwise has.
-  const bool closed = core_.state.stopping && request.status.code() == StatusCode::kStopping;
-  if (core_.state.store_failure.ok() && !closed) {
-    core_.state.store_failure = request.status.with_context(
+  const bool closed = core_.state.life.stopping && request.status.code() == StatusCode::kStopping;
+  if (core_.state.life.store_failure.ok() && !closed) {
+    core_.state.life.store_failure = request.status.with_context(
         "the store failed and nothing more is written; restart to go on from what is on disk");
     core_.recall_runs();
     core_.scheduler.stop();
-    effects.log(LogLevel::kError, core_.state.store_failure.to_string());
+    effects.log(LogLevel::kError, core_.state.life.store_failure.to_string());
     if (core_.options.on_store_failure) {
       effects.pool_tasks.push_back([callback = core_.options.on_store_failure,
-                                    status = core_.state.store_failure] { callback(status); });
+                                    status = core_.state.life.store_failure] { callback(status); });
     }
     hooks_.store_failed(core_, effects);
   }
@@ -131,7 +135,7 @@ void Publisher::store_failed(EngineRequest& request, Effects& effects) {
       closed ? request.status
              : Status(StatusCode::kUnknownOutcome, "whether it is durable is not known: " +
                                                        std::string(request.status.message()));
-  const Status not_written = closed ? request.status : core_.state.store_failure;
+  const Status not_written = closed ? request.status : core_.state.life.store_failure;
   request.failed(core_, {unknown, not_written}, effects);
 }
 

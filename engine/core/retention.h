@@ -14,10 +14,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <utility>
 
-#include "pv2/engine/executor_options.h"
+#include "pv2/engine/retention_policy.h"
 #include "records/kept_result.h"
 
 namespace pv2 {

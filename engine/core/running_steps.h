@@ -18,9 +18,9 @@
 #include <optional>
 #include <vector>
 
-#include "pv2/engine/procedure_registry.h"
-
 namespace pv2 {
+
+struct ProcedureType;
 
 /// A step that a worker is in the middle of.
 struct RunningStep {

@@ -9,6 +9,7 @@
 
 #include "core/engine_core.h"
 #include "model/guard.h"
+#include "pv2/engine/executor_options.h"
 #include "pv2/engine/limits.h"
 
 namespace pv2 {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/state_lock.h"
 #include "executor/engine.h"
 #include "watch/explain.h"
 #include "watch/listing.h"

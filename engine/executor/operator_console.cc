@@ -7,10 +7,14 @@
 #include <memory>
 #include <utility>
 
+#include "core/effects.h"
+#include "core/state_lock.h"
 #include "executor/blocking_call.h"
 #include "executor/engine.h"
 #include "model/check_limits.h"
+#include "pv2/engine/executor_options.h"
 #include "pv2/engine/limits.h"
+#include "pv2/engine/procedure_registry.h"
 #include "records/limit_row.h"
 #include "records/row_keys.h"
 

@@ -11,14 +11,18 @@
 #include <thread>
 #include <utility>
 
+#include "core/effects.h"
+#include "core/state_lock.h"
 #include "executor/blocking_call.h"
 #include "executor/engine.h"
 #include "model/check_limits.h"
 #include "model/names.h"
 #include "orders/bypass.h"
 #include "pv2/engine/async_executor.h"
+#include "pv2/engine/executor_options.h"
 #include "pv2/engine/inspection.h"
 #include "pv2/engine/operator_console.h"
+#include "pv2/engine/procedure_registry.h"
 #include "recovery/recovery.h"
 #include "steps/row_bindings.h"
 #include "watch/listing.h"
@@ -119,9 +123,9 @@ Status write_first_bound(EngineCore& core, Publisher& publisher) {
   Effects bound;
   {
     StateLock lock(core);
-    core.write_watermark(core.state.next_id + kIdBlock,
-                         {[latch](const Status& written) { latch->set(written); }, ReplyOn::kHere},
-                         bound);
+    core.state.ids.write_watermark(
+        core.state.ids.next() + ProcedureIds::kBlock,
+        {[latch](const Status& written) { latch->set(written); }, ReplyOn::kHere}, bound);
   }
   publisher.perform(bound);
   return await(core, *latch);
@@ -147,7 +151,7 @@ Result<std::unique_ptr<ProcedureExecutor>> ProcedureExecutor::open(ExecutorOptio
   if (!written.ok()) return written;
   {
     StateLock lock(core);
-    core.state.resolves_deadlocks = true;
+    core.state.deadlock_search.is_on = true;
   }
   executor->engine_->host_random = core.random_of_life(0);
   return executor;
@@ -183,7 +187,8 @@ ProcedureExecutor::~ProcedureExecutor() {
 void ProcedureExecutor::start() {
   {
     StateLock lock(engine_->core);
-    if (engine_->core.state.stopping || std::exchange(engine_->core.state.started, true)) return;
+    if (engine_->core.state.life.stopping || std::exchange(engine_->core.state.life.started, true))
+      return;
   }
   if (engine_->core.options.workers == 0) return;
   engine_->timers.start();
@@ -257,7 +262,7 @@ Result<Chore> ProcedureExecutor::add_chore(std::string name, Duration period,
 
 Status ProcedureExecutor::health() const {
   StateLock lock(engine_->core);
-  return engine_->core.state.store_failure;
+  return engine_->core.state.life.store_failure;
 }
 
 std::size_t ProcedureExecutor::run_until_idle(std::size_t max_steps) {
@@ -317,10 +322,10 @@ Status ProcedureExecutor::stop_within(Duration timeout) {
   bool first = false;
   {
     StateLock lock(core);
-    if (core.state.stopped) return Status();
-    first = !std::exchange(core.state.stopping, true);
+    if (core.state.life.stopped) return Status();
+    first = !std::exchange(core.state.life.stopping, true);
     core.recall_runs();
-    core.state.stop_waiters.emplace_back([latch] { latch->set(Status()); });
+    core.state.life.stop_waiters.emplace_back([latch] { latch->set(Status()); });
   }
   if (first) begin_to_stop();
   return arrives_in_time(latch, core.clock, timeout) ? Status() : what_still_runs(core);
@@ -377,8 +382,8 @@ void ProcedureExecutor::shut_down() {
     Effects effects;
     {
       StateLock lock(core);
-      if (core.state.loaded && core.state.store_failure.ok()) {
-        core.write_watermark(core.state.next_id, {}, effects);
+      if (core.state.ids.has_begun() && core.state.life.store_failure.ok()) {
+        core.state.ids.write_watermark(core.state.ids.next(), {}, effects);
       }
     }
     engine_->publisher.perform(effects);
@@ -390,8 +395,8 @@ void ProcedureExecutor::shut_down() {
   std::vector<std::function<void()>> waiters;
   {
     StateLock lock(core);
-    core.state.stopped = true;
-    waiters.swap(core.state.stop_waiters);
+    core.state.life.stopped = true;
+    waiters.swap(core.state.life.stop_waiters);
   }
   for (const auto& answer : waiters) answer();
 }

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "core/state_lock.h"
 #include "executor/engine.h"
 #include "model/looks.h"
 #include "pv2/engine/procedure_executor.h"

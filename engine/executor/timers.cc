@@ -16,6 +16,8 @@
 #include <thread>
 #include <utility>
 
+#include "core/state_lock.h"
+
 namespace pv2 {
 namespace {
 

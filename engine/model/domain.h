@@ -14,11 +14,11 @@
 #include <map>
 #include <memory>
 
-#include "model/rollback_plan.h"
 #include "model/state_of.h"
 
 namespace pv2 {
 
+class RollbackPlan;
 struct Execution;
 struct TreeWork;
 struct TreeWorks;
@@ -100,6 +100,9 @@ enum class EndingOrder : std::uint8_t {
 
 /// Every Execution has one; that of a head is used. Guarded by the state mutex.
 struct Domain {
+  Domain();
+  ~Domain();
+
   [[nodiscard]] bool is_stopped() const noexcept { return pv2::is_stopped(state); }
   [[nodiscard]] bool is_parked() const noexcept { return pv2::is_parked(state); }
   [[nodiscard]] bool is_undone() const noexcept { return pv2::is_undone(state); }

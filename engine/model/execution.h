@@ -36,7 +36,7 @@
 #include "model/reply.h"
 #include "model/slot_list.h"
 #include "model/state_of.h"
-#include "pv2/engine/procedure_registry.h"
+#include "pv2/engine/procedure.h"
 #include "pv2/engine/procedure_result.h"
 
 namespace pv2 {
@@ -181,11 +181,7 @@ struct Execution final : SchedulerEntry, Identity {
     Looks::one();
     return is_root() ? nullptr : &parent_execution()->own_head();
   }
-  [[nodiscard]] bool is_undone_with_its_tree() const noexcept {
-    // A root has no parent that would compensate for it.
-    return is_root() ||
-           !(record.state == ProcedureState::kSuccess && type != nullptr && type->final_on_success);
-  }
+  [[nodiscard]] bool is_undone_with_its_tree() const noexcept;
 };
 
 /// Whether it stands for a root whose record is missing or cannot be read.

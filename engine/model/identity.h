@@ -12,10 +12,11 @@
 #include <string_view>
 
 #include "model/compact_bytes.h"
-#include "pv2/engine/procedure_registry.h"
 #include "pv2/engine/submit_options.h"
 
 namespace pv2 {
+
+struct ProcedureType;
 
 /// 128 bits over type, arguments and owner of a submission with a nonce.
 struct Fingerprint {
@@ -44,9 +45,7 @@ struct Identity {
 
   /// Whether its failure is only reported to its parent, so that the rest of the tree goes on.
   [[nodiscard]] bool reports() const noexcept { return on_failure == OnFailure::kReport; }
-  [[nodiscard]] std::string_view name_of_type() const noexcept {
-    return type != nullptr ? std::string_view(type->name) : type_name.view();
-  }
+  [[nodiscard]] std::string_view name_of_type() const noexcept;
 };
 
 }  // namespace pv2

@@ -5,6 +5,7 @@
 #include "model/names.h"
 
 #include "model/execution.h"
+#include "pv2/engine/procedure_registry.h"
 
 namespace pv2 {
 

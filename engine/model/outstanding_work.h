@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "pv2/engine/offload.h"
-#include "pv2/engine/procedure_registry.h"
 
 namespace pv2 {
 
 struct Execution;
+struct ProcedureType;
 struct StepCommit;
 
 /// One call of offload(). Constant, except for `state` and the members whose comment names a guard.

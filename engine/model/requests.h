@@ -13,13 +13,16 @@
 #include <string>
 #include <vector>
 
-#include "model/execution.h"
+#include "model/inbox.h"
+#include "model/record.h"
 #include "model/reply.h"
+#include "pv2/engine/procedure_result.h"
 
 namespace pv2 {
 
 struct EngineCore;
 struct Effects;
+struct Execution;
 
 /// Why a request was not published.
 struct RequestFailure {
@@ -198,29 +201,6 @@ struct LimitCommit final : EngineRequest {
   ResourceKey key;
   std::optional<std::uint32_t> limit;
   Reply<Status> reply;
-};
-
-/// Requests that came back, to be filled again. Guarded by its owner.
-template <class Commit>
-class SpareCommits {
- public:
-  std::unique_ptr<Commit> take() {
-    if (spare_.empty()) return std::make_unique<Commit>();
-    auto commit = std::move(spare_.back());
-    spare_.pop_back();
-    return commit;
-  }
-  void give_back(std::unique_ptr<Commit> commit) {
-    PV2_ASSERT(commit != nullptr, "a request that is given back was taken");
-    if (spare_.size() >= kSpareMax || commit->batch.bytes() > kBytesMax) return;
-    commit->reset();
-    spare_.push_back(std::move(commit));
-  }
-
- private:
-  static constexpr std::size_t kSpareMax = 4096;  // usually no more are on the way at once
-  static constexpr std::size_t kBytesMax = 4096;  // a batch that grew beyond a page is not kept
-  std::vector<std::unique_ptr<Commit>> spare_;
 };
 
 }  // namespace pv2

@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "model/execution.h"
+
 namespace pv2 {
 
 bool TimerQueue::arm(Execution& execution, SteadyTime due) {

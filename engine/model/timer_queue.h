@@ -7,12 +7,15 @@
 
 #pragma once
 
+#include <pv2/base/clock.h>
+
+#include <cstddef>
 #include <optional>
 #include <vector>
 
-#include "model/execution.h"
-
 namespace pv2 {
+
+struct Execution;
 
 /// Guarded by the engine's state mutex.
 class TimerQueue {

@@ -10,7 +10,9 @@
 
 #include <utility>
 
+#include "core/effects.h"
 #include "model/names.h"
+#include "model/rollback_plan.h"
 #include "orders/repair_record.h"
 #include "orders/repair_refusal.h"
 #include "steps/offloads.h"
@@ -25,7 +27,7 @@ namespace {
 // Lets the order wait. No step of the domain of `head` begins until the order is carried out.
 void let_order_wait(EngineCore& core, Execution& head, AuditEntry entry, Reply<Status> reply,
                     Effects& effects) PV2_REQUIRES(core.state_mutex) {
-  auto& waiting = core.state.waiting_orders;
+  auto& waiting = core.state.orders.waiting;
   if (waiting.size() >= WaitingOrder::kMax) {
     const std::string why = fmt::format(
         "{} orders to bypass wait until steps have ended, which is as many as may wait; try again",
@@ -94,7 +96,7 @@ void bypass(EngineCore& core, const Order& order, AuditEntry entry, Reply<Status
 }
 
 void carry_out_waiting_orders(EngineCore& core, Effects& effects) {
-  auto& waiting = core.state.waiting_orders;
+  auto& waiting = core.state.orders.waiting;
   if (waiting.empty()) return;
   if (Status stopped = core.unavailable(); !stopped.ok()) {
     return refuse_waiting_orders(core, stopped, effects);
@@ -106,10 +108,10 @@ void carry_out_waiting_orders(EngineCore& core, Effects& effects) {
 }
 
 void refuse_waiting_orders(EngineCore& core, const Status& why, Effects& effects) {
-  for (WaitingOrder& order : core.state.waiting_orders) {
+  for (WaitingOrder& order : core.state.orders.waiting) {
     effects.reply(std::move(order.reply), why);
   }
-  core.state.waiting_orders.clear();
+  core.state.orders.waiting.clear();
 }
 
 bool is_busy(EngineCore& core, const Execution& member) {

@@ -14,8 +14,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/effects.h"
+#include "core/state_lock.h"
 #include "model/check_limits.h"
 #include "model/names.h"
+#include "pv2/engine/executor_options.h"
+#include "pv2/engine/procedure_registry.h"
 #include "records/procedure_rows.h"
 #include "tree/domains.h"
 #include "tree/flight.h"
@@ -120,7 +124,7 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
   PV2_ASSERT(failing_domain(member) == nullptr, "what has failed does not fail again");
   PV2_ASSERT(member.turn.step == 0, "who is given up goes forward");
   member.own_head().domain.given_up = true;
-  auto commit = core.state.spare_steps.take();
+  auto commit = core.state.spares.steps.take();
   Transition& last = commit->next;
   last.begin(member.record, core.clock.wall_now());
   last.state = ProcedureState::kFailed;
@@ -143,7 +147,7 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
 void park_in_line(EngineCore& core, Execution& member, const std::string& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
-  auto commit = core.state.spare_steps.take();
+  auto commit = core.state.spares.steps.take();
   PV2_ASSERT(member.turn.step != 0, "an undo that is parked is under way");
   commit->kind = StepCommit::Kind::kUndo;
   Transition& next = commit->next;
@@ -165,7 +169,7 @@ void park_in_line(EngineCore& core, Execution& member, const std::string& why, E
 void give_up_in_line(EngineCore& core, Execution& member, const std::string& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
-  auto commit = core.state.spare_steps.take();
+  auto commit = core.state.spares.steps.take();
   Transition& next = commit->next;
   next = as_it_is(core, member);
   next.state = ProcedureState::kRunnable;
@@ -215,7 +219,8 @@ void resolve_deadlocks(EngineCore& core, Publisher& publisher) {
   Effects effects;
   {
     StateLock lock(core);
-    core.state.deadlock_task_posted = false;  // a circle suspected from now on needs a new search
+    core.state.deadlock_search.is_expected =
+        false;  // a circle suspected from now on needs a new search
     if (!core.unavailable().ok()) return;
     for (const WaitCycle& cycle : core.scheduler.take_new_cycles()) {
       if (!is_about_to_open(core, cycle)) resolve(core, cycle, effects);
@@ -255,7 +260,7 @@ bool Deadlocks::search_at_idle() {
   if (!core_.scheduler.suspects_cycles() && !core_.scheduler.has_new_cycles()) return false;
   {
     StateLock lock(core_);
-    if (!core_.state.resolves_deadlocks || !core_.unavailable().ok()) return false;
+    if (!core_.state.deadlock_search.is_on || !core_.unavailable().ok()) return false;
   }
   search();
   return true;

@@ -2,6 +2,7 @@
 //
 // LimitCommit: a limit takes effect, or ends, when its record is durable.
 
+#include "core/effects.h"
 #include "core/engine_core.h"
 #include "model/requests.h"
 

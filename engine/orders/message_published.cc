@@ -2,6 +2,7 @@
 //
 // MessageCommit: what follows when an abort or a signal is durable; see messages.cc.
 
+#include "core/effects.h"
 #include "core/engine_core.h"
 #include "model/requests.h"
 #include "orders/messages.h"
@@ -15,7 +16,7 @@ void MessageCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(c
 void MessageCommit::failed(EngineCore& core, const RequestFailure& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   const std::unique_ptr<MessageCommit> owned(this);
-  core.state.aborting.erase(to);
+  core.state.orders.aborting.erase(to);
   for (Reply<Status>& each : replies) effects.reply(std::move(each), why.unknown);
 }
 

@@ -9,12 +9,17 @@
 #include <optional>
 #include <utility>
 
+#include "core/effects.h"
+#include "core/publisher.h"
+#include "core/state_lock.h"
 #include "model/check_limits.h"
 #include "model/names.h"
+#include "pv2/engine/executor_options.h"
 #include "pv2/engine/limits.h"
 #include "records/audit_row.h"
 #include "records/inbox_codec.h"
 #include "records/row_keys.h"
+#include "submission/results.h"
 #include "tree/domains.h"
 #include "tree/failure.h"
 
@@ -99,7 +104,7 @@ std::optional<Status> answer_without_message(EngineCore& core, Execution& target
                   fmt::format("{} is a child; abort its root, {}", name_of(target.id),
                               name_of(target.root->id)));
   }
-  if (core.state.aborting.contains(target.id)) return why_not_aborted_anew(target);
+  if (core.state.orders.aborting.contains(target.id)) return why_not_aborted_anew(target);
   if (target.inbox && target.inbox->abort() != nullptr && !target.domain.is_parked()) {
     // The target was aborted before and is being undone, so a second abort succeeds at once. But an
     // operator's order counts as carried out only together with its audit entry.
@@ -123,8 +128,8 @@ void Messages::abort(ProcedureId id, AbortOptions options, Reply<Status> reply,
     if (Status stopped = core_.unavailable(); !stopped.ok()) {
       answer = std::move(stopped);
     } else if (target != nullptr) {
-      const auto on_the_way = core_.state.aborting.find(id);
-      if (entry == nullptr && on_the_way != core_.state.aborting.end()) {
+      const auto on_the_way = core_.state.orders.aborting.find(id);
+      if (entry == nullptr && on_the_way != core_.state.orders.aborting.end()) {
         on_the_way->second->replies.push_back(std::move(reply));
         return;
       }
@@ -135,7 +140,7 @@ void Messages::abort(ProcedureId id, AbortOptions options, Reply<Status> reply,
         auto commit = make_commit(core_, *target, std::move(message));
         commit->replies.push_back(std::move(reply));
         add_entry(audit, *target, *commit);
-        core_.state.aborting.emplace(id, commit.get());
+        core_.state.orders.aborting.emplace(id, commit.get());
         effects.commits.push_back(*commit.release());
       }
     }
@@ -266,7 +271,7 @@ void message_published(EngineCore& core, MessageCommit& commit, Effects& effects
   PV2_ASSERT(commit.message != nullptr, "what is published is a message");
   commit.message->sequence = commit.sequence;
   const bool aborts = is_abort(*commit.message);
-  if (aborts) core.state.aborting.erase(commit.to);
+  if (aborts) core.state.orders.aborting.erase(commit.to);
   Execution* const to = core.find(commit.to);
   Status answer;
   if (to == nullptr || (aborts ? end_is_durable(*to) : has_ended(*to))) {

@@ -11,11 +11,13 @@
 #pragma once
 
 #include "core/engine_core.h"
-#include "core/publisher.h"
 #include "pv2/engine/abort_options.h"
-#include "submission/results.h"
 
 namespace pv2 {
+
+class Publisher;
+class Results;
+struct Effects;
 
 /// Thread-safe.
 class Messages {

@@ -21,8 +21,10 @@
 #include <string>
 
 #include "model/names.h"
+#include "model/rollback_plan.h"
 #include "orders/repair_refusal.h"
 #include "orders/repair_scope.h"
+#include "pv2/engine/procedure_registry.h"
 #include "tree/domains.h"
 
 namespace pv2 {
@@ -190,7 +192,7 @@ Status why_it_goes_on(Execution& head) {
 
 // Whether an order to end a part of the tree of `root` is waiting.
 bool order_waits_in(EngineCore& core, const Execution& root) PV2_REQUIRES(core.state_mutex) {
-  const auto& waiting = core.state.waiting_orders;
+  const auto& waiting = core.state.orders.waiting;
   return std::any_of(waiting.begin(), waiting.end(),
                      [&](const WaitingOrder& order) PV2_REQUIRES(core.state_mutex) {
                        const Execution* const other = core.find(order.head);

@@ -10,6 +10,7 @@
 
 #include <utility>
 
+#include "core/state_lock.h"
 #include "model/names.h"
 #include "model/tree_walk.h"
 #include "orders/bypass.h"
@@ -171,10 +172,10 @@ class Preview {
   // on if the member that it has reached leaves.
   void pause(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
     has_paused_ = true;
-    core.state.walks.push_back(&*walk_);
+    core.state.works.walks.push_back(&*walk_);
   }
   void go_on(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
-    std::erase(core.state.walks, &*walk_);
+    std::erase(core.state.works.walks, &*walk_);
   }
   [[nodiscard]] bool has_paused() const noexcept { return has_paused_; }
 

@@ -11,8 +11,11 @@
 #include <string>
 #include <utility>
 
+#include "core/effects.h"
 #include "model/names.h"
+#include "model/rollback_plan.h"
 #include "pv2/engine/limits.h"
+#include "pv2/engine/procedure_registry.h"
 #include "records/audit_row.h"
 #include "records/inbox_codec.h"
 #include "records/procedure_rows.h"
@@ -29,7 +32,7 @@ namespace {
 std::unique_ptr<StepCommit> unchanged(EngineCore& core, Execution& execution)
     PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(execution.phase != Phase::kInFlight, "an order waits until nothing is on the way");
-  auto commit = core.state.spare_steps.take();
+  auto commit = core.state.spares.steps.take();
   commit->execution = &execution;
   commit->next = as_it_is(core, execution);
   if (execution.record.state == ProcedureState::kFailed) commit->kind = StepCommit::Kind::kUndo;

@@ -8,8 +8,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/effects.h"
+#include "core/publisher.h"
+#include "core/state_lock.h"
 #include "model/names.h"
 #include "orders/bypass.h"
+#include "orders/messages.h"
 #include "orders/repair_plan.h"
 #include "orders/repair_preview.h"
 #include "orders/repair_record.h"
@@ -17,6 +21,7 @@
 #include "records/audit_row.h"
 #include "records/inbox_codec.h"
 #include "records/row_keys.h"
+#include "submission/results.h"
 
 namespace pv2 {
 namespace {

@@ -11,11 +11,12 @@
 #include <vector>
 
 #include "core/engine_core.h"
-#include "core/publisher.h"
-#include "orders/messages.h"
-#include "submission/results.h"
 
 namespace pv2 {
+
+class Messages;
+class Publisher;
+class Results;
 
 /// Thread-safe.
 class Repairs {

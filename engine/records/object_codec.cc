@@ -6,6 +6,7 @@
 
 #include "model/check_limits.h"
 #include "model/guard.h"
+#include "pv2/engine/procedure_registry.h"
 
 namespace pv2 {
 

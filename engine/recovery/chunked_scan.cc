@@ -12,6 +12,8 @@
 #include <thread>
 #include <utility>
 
+#include "pv2/engine/executor_options.h"
+#include "pv2/engine/procedure_registry.h"
 #include "records/row_keys.h"
 
 namespace pv2 {

@@ -15,11 +15,12 @@
 #include <functional>
 #include <future>
 
-#include "pv2/engine/executor_options.h"
 #include "recovery/record_reader.h"
 #include "recovery/row_chunk.h"
 
 namespace pv2 {
+
+struct ExecutorOptions;
 
 /// Used once. Owned by one thread. Its destructor waits for the threads that still read.
 class ChunkedScan {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/state_lock.h"
 #include "records/row_keys.h"
 
 namespace pv2 {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/effects.h"
 #include "records/row_keys.h"
 
 namespace pv2 {
@@ -18,8 +19,8 @@ void delete_chain(EngineCore& core, ProcedureId root, std::vector<ProcedureId> m
   auto garbage = std::make_unique<GarbageCommit>();
   garbage->root = root;
   garbage->left = std::move(members);
-  ++core.state.garbage[root].chains;
-  core.delete_rows(std::move(garbage), effects);
+  ++core.state.garbage.pending[root].chains;
+  core.state.garbage.delete_rows(std::move(garbage), effects);
 }
 
 }  // namespace

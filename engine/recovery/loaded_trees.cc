@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "core/state_lock.h"
 #include "model/names.h"
 #include "records/nonce_record.h"
 #include "records/row_keys.h"
@@ -91,7 +92,8 @@ void LoadedTrees::place(EngineCore& core, Execution& execution, LoadedProcedure&
   if (!execution.is_root()) return count_for_its_parent(execution);
   roots_.push_back(&execution);
   if (execution.nonce) {
-    core.state.nonces.emplace(execution.nonce, NonceEntry{execution.id, execution.fingerprint});
+    core.state.submissions.nonces.emplace(execution.nonce,
+                                          NonceEntry{execution.id, execution.fingerprint});
   }
 }
 
@@ -145,7 +147,7 @@ Status LoadedTrees::find_lost_nonces(EngineCore& core) {
   for (const auto& [nonce, entry] : found) {
     lost[entry.id]->nonce = nonce;
     lost[entry.id]->fingerprint = entry.fingerprint;
-    core.state.nonces.emplace(nonce, entry);
+    core.state.submissions.nonces.emplace(nonce, entry);
   }
   return status;
 }

@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "model/names.h"
+#include "pv2/engine/executor_options.h"
+#include "pv2/engine/procedure_registry.h"
 #include "records/audit_row.h"
 #include "records/header_codec.h"
 #include "records/inbox_codec.h"

@@ -9,17 +9,21 @@
 
 #include <pv2/store/procedure_store.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "model/execution.h"
-#include "pv2/engine/executor_options.h"
+#include "pv2/engine/procedure_info.h"
 #include "records/header_codec.h"
 #include "records/row_keys.h"
 
 namespace pv2 {
+
+class ProcedureRegistry;
+enum class UnreadableRecords : std::uint8_t;
 
 /// A procedure as its rows say it.
 struct LoadedProcedure {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/effects.h"
+#include "core/state_lock.h"
 #include "records/limit_row.h"
 #include "records/row_keys.h"
 #include "records/watermark.h"
@@ -22,9 +24,10 @@ Status Recovery::load(Effects& effects) {
   StateLock lock(core_);
   status = schemas_.check(core_, effects);
   if (!status.ok()) return status;
-  go_on_with_ids();
-  core_.state.loaded = true;
-  core_.state.store_knows_more_nonces = core_.state.durable_watermark != 0;  // it is not new
+  // Every id below the watermark may have been issued, and may be in somebody's log.
+  core_.state.ids.begin(highest_);
+  const bool is_new = core_.state.ids.durable_watermark() == 0;
+  core_.state.submissions.store_knows_more_nonces = !is_new;
   freeze_relatives(core_, trees_);
   tell_of_set_aside(core_, effects);
   leftovers_.delete_orphans(effects);
@@ -57,7 +60,7 @@ Status Recovery::read_watermark() {
   if (!watermark.ok()) return watermark.status();
   core_.age.go_on_from(watermark->age);
   StateLock lock(core_);
-  core_.state.durable_watermark = watermark->next_id;
+  core_.state.ids.load_watermark(watermark->next_id);
   return Status();
 }
 
@@ -99,14 +102,6 @@ Status Recovery::link(ReadRecords read) {
     leftovers_.add_copy(std::move(copy), root_is_there);
   }
   return Status();
-}
-
-// Every id below the watermark may have been issued, and may be in somebody's log.
-void Recovery::go_on_with_ids() {
-  core_.state.next_id =
-      std::max({highest_.value + 1, core_.state.durable_watermark, std::uint64_t{1}});
-  core_.state.first_id = core_.state.next_id;
-  PV2_ASSERT(highest_.value < core_.state.next_id, "ids go on above all that were read");
 }
 
 }  // namespace pv2

@@ -35,7 +35,6 @@ class Recovery {
   Status read_watermark();
   Status read_limits();
   Status link(ReadRecords read);
-  void go_on_with_ids() PV2_REQUIRES(core_.state_mutex);
 
   EngineCore& core_;
   ProcedureId highest_;  // of all ids that were read

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "core/effects.h"
 #include "model/names.h"
 #include "model/tree_walk.h"
 #include "records/row_keys.h"

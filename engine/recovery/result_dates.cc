@@ -8,6 +8,9 @@
 #include <memory>
 #include <utility>
 
+#include "core/effects.h"
+#include "core/state_lock.h"
+#include "pv2/engine/executor_options.h"
 #include "records/kept_result.h"
 #include "records/row_keys.h"
 
@@ -17,8 +20,8 @@ namespace {
 void count(EngineCore& core, const KeptResult& kept) PV2_EXCLUDES(core.state_mutex) {
   StateLock lock(core);
   if (core.find(kept.id) != nullptr) return;  // an abort takes its end back
-  core.state.retention.kept(kept.id, kept.age, kept.bytes);
-  if (kept.nonce) ++core.state.nonces_on_disk_only;
+  core.state.submissions.retention.kept(kept.id, kept.age, kept.bytes);
+  if (kept.nonce) ++core.state.submissions.nonces_on_disk_only;
 }
 
 }  // namespace

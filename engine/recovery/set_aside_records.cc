@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/effects.h"
 #include "model/names.h"
 #include "model/tree_walk.h"
 

@@ -8,6 +8,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/effects.h"
+#include "pv2/engine/executor_options.h"
+#include "pv2/engine/procedure_registry.h"
+
 namespace pv2 {
 namespace {
 
@@ -66,7 +70,7 @@ Status StoredSchemas::check(EngineCore& core, Effects& effects) const {
     encode_schema(before, stored);
     encode_schema(merge_schemas(before, std::move(now)), row);
     if (at == rows_.end() || row != stored) {
-      core.state.schemas_to_write.emplace_back(schema_key(name), std::move(row));
+      core.state.ids.take_along(schema_key(name), std::move(row));
     }
   }
   return Status();

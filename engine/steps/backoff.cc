@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "pv2/engine/executor_options.h"
+
 namespace pv2 {
 
 Duration backoff_delay(const RetryPolicy& policy, std::uint32_t attempt, Random& random) {

@@ -10,9 +10,9 @@
 
 #include <cstdint>
 
-#include "pv2/engine/procedure_executor.h"
-
 namespace pv2 {
+
+struct RetryPolicy;
 
 /// The delay before attempt `attempt` + 1: base * 2^(attempt - 1), at most cap, plus jitter.
 [[nodiscard]] Duration backoff_delay(const RetryPolicy& policy, std::uint32_t attempt,

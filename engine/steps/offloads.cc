@@ -9,6 +9,8 @@
 
 #include <utility>
 
+#include "core/effects.h"
+#include "core/state_lock.h"
 #include "records/procedure_rows.h"
 #include "tree/domains.h"
 #include "tree/failure.h"
@@ -124,7 +126,7 @@ void Offloads::hold_back(std::unique_ptr<StepCommit>& commit) {
 void Offloads::stop(Execution& execution, const PlaceOfWork& visit) {
   StateLock lock(core_);
   PV2_ASSERT(execution.work != nullptr, "a procedure whose work is stopped has offloaded some");
-  execution.work->stop(core_.state.work_to_stop, &visit);
+  execution.work->stop(core_.state.leftovers.work, &visit);
 }
 
 void Offloads::tell_later() {
@@ -136,7 +138,7 @@ void Offloads::tell() {
   std::vector<std::shared_ptr<PieceOfWork>> told;
   {
     StateLock lock(core_);
-    told.swap(core_.state.work_to_stop);
+    told.swap(core_.state.leftovers.work);
   }
   for (const auto& piece : told) {
     if (piece->state.load(std::memory_order_acquire) == PieceOfWork::State::kCancelled) {

@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <string>
 
+#include "core/state_lock.h"
+#include "pv2/engine/executor_options.h"
+
 namespace pv2 {
 namespace {
 

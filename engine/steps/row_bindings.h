@@ -12,6 +12,8 @@
 
 namespace pv2 {
 
+struct RowBinding;
+
 /// OK if every binding has a prefix and no prefix is bound twice; else kInvalidArgument.
 [[nodiscard]] Status check_row_bindings(std::span<const RowBinding> bindings);
 

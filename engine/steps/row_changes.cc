@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include "model/check_limits.h"
+#include "pv2/engine/executor_options.h"
 #include "steps/row_bindings.h"
+#include "steps/step_frame.h"
 
 namespace pv2 {
 

@@ -6,14 +6,17 @@
 
 #pragma once
 
+#include <pv2/base/status.h>
+#include <pv2/store/commit_request.h>
+
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "steps/step_frame.h"
-
 namespace pv2 {
+
+struct StepFrame;
 
 /// Owned by the worker that runs the step.
 class RowChanges {

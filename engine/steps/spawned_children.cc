@@ -11,9 +11,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/state_lock.h"
 #include "model/check_limits.h"
+#include "pv2/engine/executor_options.h"
+#include "pv2/engine/procedure_registry.h"
 #include "records/object_codec.h"
 #include "records/procedure_rows.h"
+#include "steps/step_frame.h"
 #include "tree/members_at_work.h"
 
 namespace pv2 {
@@ -84,7 +88,7 @@ Status SpawnedChildren::reserve_ids() {
     may_find_room_ = children.size() < most;
     return no_room(others);
   }
-  const auto first_id = core.allocate_ids(children.size());
+  const auto first_id = core.state.ids.allocate(children.size());
   if (!first_id.ok()) return first_id.status();
   core.state.spawning += frame_.commit.reserved = children.size();
   for (std::size_t i = 0; i < children.size(); ++i) {

@@ -6,16 +6,22 @@
 
 #pragma once
 
+#include <pv2/base/status.h>
+
 #include <cstddef>
 #include <memory>
 #include <vector>
 
-#include "steps/step_frame.h"
+#include "pv2/engine/procedure.h"
+#include "pv2/engine/submit_options.h"
 
 namespace pv2 {
 
+struct ProcedureType;
+struct StepFrame;
+
 /// Owned by the worker that runs the step. adopt() is called once, after the last spawn().
-/// abandon() may be called at any time, also repeatedly.
+/// abandon() may be called at any time, also repeatedly. Both take the state mutex.
 class SpawnedChildren {
  public:
   explicit SpawnedChildren(const StepFrame& frame) : frame_(frame) {}
@@ -26,9 +32,9 @@ class SpawnedChildren {
 
   /// Makes the objects, at least one, children of the procedure and adds their rows to its batch.
   /// Calls user code. After a failure the caller abandons all of them.
-  Status adopt() PV2_EXCLUDES(frame_.core.state_mutex);
+  Status adopt();
   /// The run does not end its step: takes back all that spawn() and adopt() did.
-  void abandon() PV2_EXCLUDES(frame_.core.state_mutex);
+  void abandon();
 
   /// After adopt(): whether the locks of the procedure cover its children. If so, the procedure
   /// keeps the locks until the children have ended.

@@ -11,8 +11,11 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "core/state_lock.h"
 #include "model/tree_walk.h"
+#include "pv2/engine/executor_options.h"
 #include "pv2/engine/limits.h"
+#include "pv2/engine/procedure_registry.h"
 #include "steps/offloads.h"
 #include "steps/step_run.h"
 

@@ -10,7 +10,13 @@
 #include <utility>
 
 #include "model/check_limits.h"
+#include "pv2/engine/executor_options.h"
+#include "pv2/engine/procedure_registry.h"
 #include "steps/offloads.h"
+#include "steps/step_effects.h"
+#include "steps/step_frame.h"
+#include "steps/step_pause.h"
+#include "steps/step_record.h"
 
 namespace pv2 {
 namespace {

@@ -6,14 +6,19 @@
 
 #pragma once
 
+#include <pv2/base/status.h>
+
 #include <cstdint>
 #include <string>
 
-#include "steps/step_effects.h"
-#include "steps/step_pause.h"
-#include "steps/step_record.h"
+#include "pv2/engine/outcome.h"
 
 namespace pv2 {
+
+class StepPause;
+class StepRecord;
+struct StepEffects;
+struct StepFrame;
 
 /// Owned by the worker that runs the step.
 class StepDecision {

@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "model/inbox.h"
 #include "steps/row_changes.h"
 #include "steps/spawned_children.h"
 #include "steps/submitted_roots.h"
@@ -15,10 +16,8 @@ namespace pv2 {
 
 /// Owned by the worker that runs the step.
 struct StepEffects {
-  explicit StepEffects(const StepFrame& frame)
-      : commit(frame.commit), rows(frame), children(frame), roots(frame) {}
+  explicit StepEffects(const StepFrame& frame) : rows(frame), children(frame), roots(frame) {}
 
-  StepCommit& commit;
   RowChanges rows;
   SpawnedChildren children;
   SubmittedRoots roots;
@@ -40,10 +39,9 @@ struct StepEffects {
     if (status.ok() && roots.size() != 0) status = roots.adopt();
     return status;
   }
-  /// Forgets children and roots, and empties the batch, which has their rows.
+  /// Forgets children and roots. The caller empties the batch, which has their rows.
   void abandon_procedures() {
     roots.abandon();
-    commit.batch.clear();
     children.abandon();
   }
 };

@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "core/state_lock.h"
 #include "model/check_limits.h"
+#include "pv2/engine/procedure_registry.h"
 #include "tree/members_at_work.h"
 
 namespace pv2 {
@@ -25,6 +27,8 @@ std::string StepFrame::name() const {
   const StepInfo* const known = info();
   return known != nullptr ? std::string(known->name) : std::to_string(step);
 }
+
+const StepInfo* StepFrame::info() const noexcept { return execution.type->find_step(step); }
 
 bool StepFrame::has_work() const {
   if (execution.work == nullptr) return false;

@@ -14,6 +14,8 @@
 
 namespace pv2 {
 
+struct StepInfo;
+
 /// Owned by the worker that runs the step.
 struct StepFrame {
   /// Begins a run of the step that `procedure` has to run or to undo.
@@ -30,7 +32,7 @@ struct StepFrame {
   /// The name of the step; its number if the type does not have it.
   [[nodiscard]] std::string name() const;
   /// The table's entry of the step; nullptr if the type does not have it.
-  [[nodiscard]] const StepInfo* info() const noexcept { return execution.type->find_step(step); }
+  [[nodiscard]] const StepInfo* info() const noexcept;
   /// Whether the procedure has offloaded work that has not ended. Only its own step adds work, so
   /// without work now it has none until the record of this run is published.
   [[nodiscard]] bool has_work() const PV2_EXCLUDES(core.state_mutex);

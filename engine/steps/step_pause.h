@@ -5,12 +5,18 @@
 
 #pragma once
 
+#include <pv2/base/clock.h>
+#include <pv2/base/status.h>
+
 #include <cstdint>
 
-#include "steps/step_effects.h"
-#include "steps/step_record.h"
+#include "pv2/engine/outcome.h"
 
 namespace pv2 {
+
+class StepRecord;
+struct StepEffects;
+struct StepFrame;
 
 /// Owned by the worker that runs the step.
 class StepPause {

@@ -11,9 +11,13 @@
 
 #include "model/check_limits.h"
 #include "model/guard.h"
+#include "pv2/engine/executor_options.h"
+#include "pv2/engine/procedure_registry.h"
 #include "records/procedure_rows.h"
 #include "records/row_keys.h"
 #include "steps/backoff.h"
+#include "steps/step_effects.h"
+#include "steps/step_frame.h"
 #include "tree/members_at_work.h"
 
 namespace pv2 {
@@ -115,6 +119,7 @@ void StepRecord::give_up(const std::string& after) {
 
 void StepRecord::forget_effects() {
   effects_.abandon_procedures();
+  frame_.commit.batch.clear();
   frame_.commit.inbox_use.reset();
   effects_.rows.clear();
   frame_.commit.next.new_image = false;

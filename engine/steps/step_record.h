@@ -5,13 +5,16 @@
 
 #pragma once
 
+#include <pv2/base/procedure_state.h>
+#include <pv2/base/status.h>
+
 #include <cstdint>
 #include <string>
 
-#include "steps/step_effects.h"
-#include "steps/step_frame.h"
-
 namespace pv2 {
+
+struct StepEffects;
+struct StepFrame;
 
 /// Owned by the worker that runs the step.
 class StepRecord {

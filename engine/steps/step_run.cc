@@ -13,6 +13,7 @@
 
 #include "model/check_limits.h"
 #include "model/guard.h"
+#include "pv2/engine/procedure_registry.h"
 #include "records/object_codec.h"
 #include "records/procedure_rows.h"
 #include "records/row_keys.h"

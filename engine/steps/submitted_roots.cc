@@ -9,6 +9,7 @@
 
 #include <utility>
 
+#include "steps/step_frame.h"
 #include "submission/admission.h"
 
 namespace pv2 {

@@ -6,17 +6,22 @@
 
 #pragma once
 
+#include <pv2/base/status.h>
+
 #include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "steps/step_frame.h"
+#include "pv2/engine/procedure.h"
+#include "pv2/engine/submit_options.h"
 
 namespace pv2 {
 
+struct StepFrame;
+
 /// Owned by the worker that runs the step. adopt() is called once, after the last submit().
-/// abandon() may be called at any time, also repeatedly.
+/// abandon() may be called at any time, also repeatedly. Both take the state mutex.
 class SubmittedRoots {
  public:
   explicit SubmittedRoots(const StepFrame& frame) : frame_(frame) {}
@@ -27,9 +32,9 @@ class SubmittedRoots {
 
   /// Reserves ids, nonces and locks, and adds the rows to the step's batch. A nonce that is known
   /// inserts nothing. Calls user code. After a failure the caller abandons all the roots.
-  Status adopt() PV2_EXCLUDES(frame_.core.state_mutex);
+  Status adopt();
   /// The run does not end its step: takes back all that submit() and adopt() did.
-  void abandon() PV2_EXCLUDES(frame_.core.state_mutex);
+  void abandon();
 
  private:
   struct Submitting {

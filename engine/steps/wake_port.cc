@@ -5,6 +5,8 @@
 
 #include "steps/wake_port.h"
 
+#include "core/state_lock.h"
+
 namespace pv2 {
 
 void WakePort::wake(ProcedureId id, std::uint32_t epoch) noexcept {

@@ -13,6 +13,9 @@
 #include <string>
 #include <utility>
 
+#include "core/effects.h"
+#include "core/state_lock.h"
+#include "core/worker_run.h"
 #include "records/procedure_rows.h"
 #include "steps/offloads.h"
 #include "steps/step_run.h"
@@ -76,7 +79,7 @@ StepJob take_one(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state
   execution.phase.move_to(Phase::kInFlight);
   execution.wait.wake_pending = false;
   enter_flight(execution);
-  return {&execution, core.state.spare_steps.take().release()};
+  return {&execution, core.state.spares.steps.take().release()};
 }
 
 // Does what `fate`, which is not kTaken, says. A lock grant that came with the poll is in no record
@@ -269,8 +272,8 @@ void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
   taken.work = core_.scheduler.is_top_work(*polled.entries.front()) ? Work::kTop : Work::kAny;
   {
     StateLock lock(core_);
-    dead_objects.swap(core_.state.dead_objects);
-    dead_slots.swap(core_.state.dead_slots);
+    dead_objects.swap(core_.state.leftovers.objects);
+    dead_slots.swap(core_.state.leftovers.slots);
     const bool halted = !core_.unavailable().ok();
     taken.marks = {core_.recalls.load(std::memory_order_relaxed), polled.lifts};
     for (SchedulerEntry* entry : std::span(polled.entries).first(polled.count)) {
@@ -314,7 +317,7 @@ bool Workers::call_back(WorkerRun& run, Which which) {
 void Workers::put_back(const StepJob& job, bool halted) {
   Execution& execution = *job.execution;
   PV2_ASSERT(execution.phase == Phase::kInFlight, "a procedure that is called back was taken");
-  core_.state.spare_steps.give_back(std::unique_ptr<StepCommit>(job.commit));
+  core_.state.spares.steps.give_back(std::unique_ptr<StepCommit>(job.commit));
   if (!may_begin(execution)) return drop_from_flight(core_, execution);
   execution.phase.move_to(Phase::kQueued);
   if (!halted) core_.settle(execution, Disposition::kReturn);
@@ -359,8 +362,8 @@ void Workers::bury() {
   std::vector<std::unique_ptr<Procedure>> dead_objects;
   std::vector<std::shared_ptr<AwaitSlot>> dead_slots;
   StateLock lock(core_);
-  dead_objects.swap(core_.state.dead_objects);
-  dead_slots.swap(core_.state.dead_slots);
+  dead_objects.swap(core_.state.leftovers.objects);
+  dead_slots.swap(core_.state.leftovers.slots);
 }
 
 }  // namespace pv2

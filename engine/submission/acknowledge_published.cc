@@ -2,6 +2,7 @@
 //
 // AcknowledgeCommit: what follows when the rows of a result that was received are deleted.
 
+#include "core/effects.h"
 #include "core/engine_core.h"
 #include "model/requests.h"
 
@@ -9,26 +10,26 @@ namespace pv2 {
 
 void AcknowledgeCommit::published(EngineCore& core, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  core.state.acknowledging.erase(id);
-  core.state.completed.erase(id);
-  core.state.retention.gone(id, age, bytes);
+  core.state.submissions.acknowledging.erase(id);
+  core.state.submissions.completed.erase(id);
+  core.state.submissions.retention.gone(id, age, bytes);
   if (nonce) {
     // Its row may be gone for a while already, and a new procedure have been given the nonce since.
-    const auto at = core.state.nonces.find(nonce);
-    if (at != core.state.nonces.end() && at->second.id == id) {
-      core.state.nonces.erase(at);
-    } else if (core.state.nonces_on_disk_only > 0) {
-      --core.state.nonces_on_disk_only;
+    const auto at = core.state.submissions.nonces.find(nonce);
+    if (at != core.state.submissions.nonces.end() && at->second.id == id) {
+      core.state.submissions.nonces.erase(at);
+    } else if (core.state.submissions.nonces_on_disk_only > 0) {
+      --core.state.submissions.nonces_on_disk_only;
     }
   }
   for (Reply<Status>& each : replies) effects.reply(std::move(each), Status());
-  core.state.spare_acknowledges.give_back(std::unique_ptr<AcknowledgeCommit>(this));
+  core.state.spares.acknowledges.give_back(std::unique_ptr<AcknowledgeCommit>(this));
 }
 
 void AcknowledgeCommit::failed(EngineCore& core, const RequestFailure& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   const std::unique_ptr<AcknowledgeCommit> owned(this);
-  core.state.acknowledging.erase(id);
+  core.state.submissions.acknowledging.erase(id);
   for (Reply<Status>& each : replies) effects.reply(std::move(each), why.unknown);
 }
 

@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/effects.h"
+#include "core/publisher.h"
+#include "core/state_lock.h"
 #include "model/names.h"
 #include "records/audit_row.h"
 #include "records/inbox_codec.h"
@@ -101,12 +104,12 @@ Acknowledgements::Verdict Acknowledgements::judge(ProcedureId id, const KeptResu
     return Verdict{.kind = Kind::kRefused, .refusal = std::move(why)};
   };
   if (Status stopped = core_.unavailable(); !stopped.ok()) return refused(std::move(stopped));
-  const Completed* const completed = core_.state.completed.find(id);
+  const Completed* const completed = core_.state.submissions.completed.find(id);
   const bool is_other =
       kept != nullptr && completed != nullptr && completed->ended_age != kept->age;
   if (is_other) return {.kind = Kind::kStale};
-  const auto pending = core_.state.acknowledging.find(id);
-  if (pending != core_.state.acknowledging.end()) {
+  const auto pending = core_.state.submissions.acknowledging.find(id);
+  if (pending != core_.state.submissions.acknowledging.end()) {
     return {.kind = Kind::kJoins, .pending = pending->second};
   }
   if (core_.find(id) != nullptr) {
@@ -114,11 +117,11 @@ Acknowledgements::Verdict Acknowledgements::judge(ProcedureId id, const KeptResu
     return refused(Status(StatusCode::kFailedPrecondition,
                           name_of(id) + " still goes on; only a result can be acknowledged"));
   }
-  const auto garbage = core_.state.garbage.find(id);
-  if (garbage != core_.state.garbage.end()) {
+  const auto garbage = core_.state.garbage.pending.find(id);
+  if (garbage != core_.state.garbage.pending.end()) {
     return {.kind = Kind::kWaits, .garbage = &garbage->second};
   }
-  if (!id || id.value >= core_.state.next_id) {
+  if (!core_.state.ids.was_issued(id)) {
     if (kept != nullptr) return {.kind = Kind::kStale};
     return refused(never_issued(id));
   }
@@ -129,7 +132,7 @@ Acknowledgements::Verdict Acknowledgements::judge(ProcedureId id, const KeptResu
 std::unique_ptr<AcknowledgeCommit> Acknowledgements::begin(ProcedureId id,
                                                            const Completed* completed,
                                                            Reply<Status> reply) {
-  std::unique_ptr<AcknowledgeCommit> commit = core_.state.spare_acknowledges.take();
+  std::unique_ptr<AcknowledgeCommit> commit = core_.state.spares.acknowledges.take();
   commit->id = id;
   if (completed != nullptr) {
     commit->nonce = completed->nonce;
@@ -137,7 +140,7 @@ std::unique_ptr<AcknowledgeCommit> Acknowledgements::begin(ProcedureId id,
     commit->bytes = completed->bytes;
   }
   commit->replies.push_back(std::move(reply));
-  core_.state.acknowledging.emplace(id, commit.get());
+  core_.state.submissions.acknowledging.emplace(id, commit.get());
   return commit;
 }
 
@@ -190,7 +193,7 @@ void Acknowledgements::give_up(AcknowledgeCommit& commit, const Status& why,
   bool set_aside = false;
   {
     StateLock lock(core_);
-    core_.state.acknowledging.erase(commit.id);
+    core_.state.submissions.acknowledging.erase(commit.id);
     set_aside = core_.state.unreadable.contains(commit.id);
   }
   const bool is_damaged = why.code() == StatusCode::kCorruption && !set_aside;
@@ -211,14 +214,14 @@ void Acknowledgements::delete_first(Keys audits, std::unique_ptr<AcknowledgeComm
   garbage->rows = std::move(audits);
   {
     StateLock lock(core_);
-    core_.state.acknowledging.erase(id);
-    PendingGarbage& pending = core_.state.garbage[id];
+    core_.state.submissions.acknowledging.erase(id);
+    PendingGarbage& pending = core_.state.garbage.pending[id];
     ++pending.chains;
     for (Reply<Status>& each : commit->replies) {
       pending.acknowledgements.push_back(once_deleted(id, std::move(each)));
     }
-    core_.state.spare_acknowledges.give_back(std::move(commit));
-    core_.delete_rows(std::move(garbage), effects);
+    core_.state.spares.acknowledges.give_back(std::move(commit));
+    core_.state.garbage.delete_rows(std::move(garbage), effects);
   }
   publisher_.perform(effects);
 }

@@ -13,10 +13,12 @@
 #include <vector>
 
 #include "core/engine_core.h"
-#include "core/publisher.h"
 #include "records/kept_result.h"
 
 namespace pv2 {
+
+class Publisher;
+struct Effects;
 
 /// Thread-safe.
 class Acknowledgements {

@@ -8,8 +8,11 @@
 #include <string>
 #include <utility>
 
+#include "core/effects.h"
+#include "core/state_lock.h"
 #include "model/check_limits.h"
 #include "model/names.h"
+#include "pv2/engine/executor_options.h"
 #include "records/nonce_record.h"
 #include "records/object_codec.h"
 #include "records/procedure_rows.h"
@@ -55,7 +58,7 @@ void Admission::withdraw(std::unique_ptr<InsertCommit> commit) {
     PV2_ASSERT(execution->phase == Phase::kInserting, "a durable procedure is not withdrawn");
     core_.settle(*execution, Disposition::kComplete);
     core_.state.live.erase(execution->id);
-    if (execution->nonce) core_.state.nonces.erase(execution->nonce);
+    if (execution->nonce) core_.state.submissions.nonces.erase(execution->nonce);
     answer_waiters(
         core_, *execution,
         Status(StatusCode::kNotFound, "the step that was submitting " + name_of(execution->id) +
@@ -92,7 +95,7 @@ std::unique_ptr<InsertCommit> Admission::reserve(std::string_view type,
         commit = act(verdict, *candidate, std::move(submitter), effects);
         break;
       }
-      evictions = core_.state.evictions;
+      evictions = core_.state.submissions.evictions;
     }
     from_store = ask_store(candidate->nonce(), evictions);
   }
@@ -115,11 +118,14 @@ Admission::Verdict Admission::judge(const Candidate& candidate, const Execution*
     if (!stopped.ok()) return {.kind = Kind::kRefused, .refusal = std::move(stopped)};
   }
   if (candidate.nonce()) {
-    const auto known = core_.state.nonces.find(candidate.nonce());
-    if (known != core_.state.nonces.end()) return judge_duplicate(candidate, known->second, step);
+    const auto known = core_.state.submissions.nonces.find(candidate.nonce());
+    if (known != core_.state.submissions.nonces.end())
+      return judge_duplicate(candidate, known->second, step);
     // The store has answered for good if no nonce has left memory since it was asked.
-    const bool is_answered = from_store.was_asked && from_store.evictions == core_.state.evictions;
-    if (core_.state.store_knows_more_nonces && !is_answered) return {.kind = Kind::kAskStore};
+    const bool is_answered =
+        from_store.was_asked && from_store.evictions == core_.state.submissions.evictions;
+    if (core_.state.submissions.store_knows_more_nonces && !is_answered)
+      return {.kind = Kind::kAskStore};
   }
   Status refusal = check_new(candidate, by_caller);
   if (!refusal.ok()) return {.kind = Kind::kRefused, .refusal = std::move(refusal)};
@@ -169,8 +175,8 @@ Status Admission::check_new(const Candidate& candidate, bool by_caller) const {
                       "later");
   }
   if (!candidate.nonce()) return Status();
-  return core_.state.retention.why_full(core_.state.nonces.size() +
-                                        core_.state.nonces_on_disk_only);
+  return core_.state.submissions.retention.why_full(core_.state.submissions.nonces.size() +
+                                                    core_.state.submissions.nonces_on_disk_only);
 }
 
 Admission::FromStore Admission::ask_store(const Nonce& nonce, std::uint64_t evictions) const {
@@ -220,7 +226,7 @@ std::unique_ptr<InsertCommit> Admission::act(const Verdict& verdict, Candidate& 
 // unless the start is delayed: then an object is made when the procedure runs.
 std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter submitter,
                                                Effects& effects) {
-  const auto id = core_.allocate_ids(1);
+  const auto id = core_.state.ids.allocate(1);
   if (!id.ok()) {
     effects.reply(std::move(submitter.reply), id.status());
     return nullptr;
@@ -229,7 +235,7 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
   execution.id = *id;
   execution.fingerprint = candidate.fingerprints.exact;
   if (!execution.record.deadline) execution.object = std::move(candidate.procedure);
-  std::unique_ptr<InsertCommit> commit = core_.state.spare_inserts.take();
+  std::unique_ptr<InsertCommit> commit = core_.state.spares.inserts.take();
   PV2_ASSERT(commit->submitters.empty() && commit->put_off.empty(),
              "a request that is used again has forgotten whom it was for");
   commit->execution = &execution;
@@ -237,8 +243,8 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
   execution.inserting = commit.get();
   core_.state.live.emplace(execution.id, &execution);
   if (execution.nonce) {
-    core_.state.nonces.insert_or_assign(execution.nonce,
-                                        NonceEntry{execution.id, execution.fingerprint});
+    core_.state.submissions.nonces.insert_or_assign(
+        execution.nonce, NonceEntry{execution.id, execution.fingerprint});
   }
   return commit;
 }

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "model/check_limits.h"
+#include "pv2/engine/executor_options.h"
+#include "pv2/engine/procedure_registry.h"
 #include "records/object_codec.h"
 
 namespace pv2 {

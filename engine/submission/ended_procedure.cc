@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "core/state_lock.h"
 #include "model/names.h"
 #include "submission/stored_result.h"
 

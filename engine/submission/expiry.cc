@@ -9,9 +9,14 @@
 #include <chrono>
 #include <set>
 
+#include "core/effects.h"
+#include "core/publisher.h"
+#include "core/state_lock.h"
 #include "model/names.h"
+#include "pv2/engine/executor_options.h"
 #include "records/kept_result.h"
 #include "records/row_keys.h"
+#include "submission/results.h"
 
 namespace pv2 {
 namespace {
@@ -129,7 +134,7 @@ Result<Expiry::Found> Expiry::find(Duration age) {
 Expiry::Found Expiry::find_in_memory(Duration age) {
   Found found;
   StateLock lock(core_);
-  const auto oldest = core_.state.retention.oldest_remembered();
+  const auto oldest = core_.state.submissions.retention.oldest_remembered();
   if (!oldest) return found;
   if (is_young(*oldest, age)) {
     found.young = oldest->age;
@@ -173,8 +178,8 @@ void Expiry::mark_age() {
   Effects effects;
   {
     StateLock lock(core_);
-    if (core_.state.watermark_on_the_way || !core_.unavailable().ok()) return;
-    core_.write_watermark(core_.state.durable_watermark, {}, effects);
+    if (core_.state.ids.is_writing() || !core_.unavailable().ok()) return;
+    core_.state.ids.write_watermark(core_.state.ids.durable_watermark(), {}, effects);
   }
   publisher_.perform(effects);
 }

@@ -17,12 +17,14 @@
 #include <functional>
 #include <vector>
 
-#include "core/publisher.h"
+#include "core/engine_core.h"
 #include "core/timed_work.h"
 #include "records/kept_result.h"
-#include "submission/results.h"
 
 namespace pv2 {
+
+class Publisher;
+class Results;
 
 /// Fired by one thread at a time.
 class Expiry final : public TimedWork {

@@ -8,6 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "core/effects.h"
+#include "core/publisher.h"
+#include "core/state_lock.h"
 #include "model/names.h"
 #include "records/inbox_codec.h"
 #include "submission/stored_result.h"
@@ -18,10 +21,10 @@ namespace {
 
 // A nonce has left memory with its result. Submissions of it have to ask the store.
 void note_evicted_nonce(EngineCore& core, const Nonce& nonce) PV2_REQUIRES(core.state_mutex) {
-  core.state.nonces.erase(nonce);
+  core.state.submissions.nonces.erase(nonce);
   if (!core.keeps_records) return;
-  core.state.store_knows_more_nonces = true;
-  ++core.state.nonces_on_disk_only;
+  core.state.submissions.store_knows_more_nonces = true;
+  ++core.state.submissions.nonces_on_disk_only;
 }
 
 // Results beyond the limits leave memory, oldest first. The store still has them, unless it keeps
@@ -30,13 +33,13 @@ void note_evicted_nonce(EngineCore& core, const Nonce& nonce) PV2_REQUIRES(core.
 void evict_old_results(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
   constexpr int kAtOnce = 16;
   for (int i = 0; i < kAtOnce; ++i) {
-    const auto evicted = core.state.completed.take_surplus();
+    const auto evicted = core.state.submissions.completed.take_surplus();
     if (!evicted) return;
     if (evicted->nonce) note_evicted_nonce(core, evicted->nonce);
     if (!core.keeps_records) {
-      core.state.retention.gone(evicted->result.id, evicted->ended_age, evicted->bytes);
+      core.state.submissions.retention.gone(evicted->result.id, evicted->ended_age, evicted->bytes);
     }
-    ++core.state.evictions;
+    ++core.state.submissions.evictions;
   }
 }
 
@@ -47,13 +50,13 @@ void keep_result(EngineCore& core, Execution& root, Effects& effects) {
   answer_waiters(core, root, result, effects);
   PV2_ASSERT(root.record.ended_age != Progress::kNotDated, "a root that has ended is dated");
   const std::size_t bytes = bytes_of_rows(root);
-  core.state.completed.add(Completed{.result = std::move(result),
-                                     .nonce = root.nonce,
-                                     .audited = root.audited,
-                                     .in_place = !root.record.in_results,
-                                     .ended_age = root.record.ended_age,
-                                     .bytes = bytes});
-  core.state.retention.kept(root.id, root.record.ended_age, bytes);
+  core.state.submissions.completed.add(Completed{.result = std::move(result),
+                                                 .nonce = root.nonce,
+                                                 .audited = root.audited,
+                                                 .in_place = !root.record.in_results,
+                                                 .ended_age = root.record.ended_age,
+                                                 .bytes = bytes});
+  core.state.submissions.retention.kept(root.id, root.record.ended_age, bytes);
   evict_old_results(core);
 }
 
@@ -63,7 +66,7 @@ std::uint64_t Results::wait(ProcedureId id, Reply<Result<ProcedureResult>> reply
     StateLock lock(core_);
     source = look_up(id);
     if (source.live != nullptr) {
-      const std::uint64_t ticket = core_.state.next_ticket++;
+      const std::uint64_t ticket = next_ticket_++;
       source.live->waiters.push_front({std::move(reply), ticket});
       return ticket;
     }
@@ -80,7 +83,7 @@ std::uint64_t Results::wait(ProcedureId id, Reply<Result<ProcedureResult>> reply
 }
 
 Results::Source Results::look_up(ProcedureId id) {
-  const Completed* const completed = core_.state.completed.find(id);
+  const Completed* const completed = core_.state.submissions.completed.find(id);
   if (completed != nullptr) return {.answer = completed->result};
   Execution* const live = core_.find(id);
   if (live != nullptr && !live->is_root()) {
@@ -93,7 +96,7 @@ Results::Source Results::look_up(ProcedureId id) {
     if (!stopped.ok()) return {.answer = std::move(stopped)};
     return {.live = live};
   }
-  if (!id || id.value >= core_.state.next_id) return {.answer = never_issued(id)};
+  if (!core_.state.ids.was_issued(id)) return {.answer = never_issued(id)};
   if (!core_.keeps_records) return {.answer = forgotten(id)};
   return {};
 }
@@ -110,8 +113,8 @@ Status Results::why_not_live(ProcedureId id) {
   const Status ended(StatusCode::kFailedPrecondition, name_of(id) + " has ended already");
   {
     StateLock lock(core_);
-    if (core_.state.completed.contains(id)) return ended;
-    if (!id || id.value >= core_.state.next_id) return never_issued(id);
+    if (core_.state.submissions.completed.contains(id)) return ended;
+    if (!core_.state.ids.was_issued(id)) return never_issued(id);
     if (!core_.keeps_records) return forgotten(id);
   }
   const auto stored = read_stored(id);
@@ -125,7 +128,7 @@ void Results::answer_all(const Status& status) {
     for (const auto& [id, execution] : core_.state.live) {
       answer_waiters(core_, *execution, status, effects);
     }
-    for (auto& [root, garbage] : core_.state.garbage) {
+    for (auto& [root, garbage] : core_.state.garbage.pending) {
       for (Reply<Status>& each : garbage.acknowledgements) effects.reply(std::move(each), status);
       garbage.acknowledgements.clear();
     }

@@ -5,16 +5,19 @@
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "core/engine_core.h"
-#include "core/publisher.h"
 #include "records/kept_result.h"
 #include "submission/acknowledgements.h"
 #include "submission/ended_procedure.h"
 
 namespace pv2 {
+
+class Publisher;
+struct Effects;
 
 /// Keeps the result of a root that has ended, and answers everybody who waits for it.
 void keep_result(EngineCore& core, Execution& root, Effects& effects)
@@ -59,6 +62,7 @@ class Results {
   EngineCore& core_;
   Publisher& publisher_;
   Acknowledgements acknowledgements_;
+  std::uint64_t next_ticket_ PV2_GUARDED_BY(core_.state_mutex) = 1;
 };
 
 }  // namespace pv2

@@ -10,6 +10,8 @@
 #include <memory>
 #include <utility>
 
+#include "core/effects.h"
+
 namespace pv2 {
 
 void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureResult>& result,
@@ -42,7 +44,7 @@ void answer_waiters(EngineCore& core, Execution& root, const Result<ProcedureRes
 
 void answer_all_waiters(EngineCore& core, Effects& effects) {
   for (const auto& [id, execution] : core.state.live) {
-    answer_waiters(core, *execution, core.state.store_failure, effects);
+    answer_waiters(core, *execution, core.state.life.store_failure, effects);
   }
 }
 

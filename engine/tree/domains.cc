@@ -9,7 +9,9 @@
 #include <optional>
 #include <utility>
 
+#include "core/effects.h"
 #include "model/names.h"
+#include "model/rollback_plan.h"
 #include "model/tree_walk.h"
 #include "tree/member_step.h"
 
@@ -65,7 +67,8 @@ void park_tree(EngineCore& core, Execution& head, DomainState how, const std::st
                Effects& effects) {
   PV2_ASSERT(is_parked(how), "what is parked waits for an operator");
   move_to(head, how);
-  core.tell(ProcedureNews::Kind::kParked, head, Status(StatusCode::kFailedPrecondition, why));
+  core.state.news.add(ProcedureNews::Kind::kParked, head,
+                      Status(StatusCode::kFailedPrecondition, why));
   effects.log(LogLevel::kError, name_of(head) + " is parked with its locks: " + why);
 }
 
@@ -74,7 +77,7 @@ void park_member(EngineCore& core, Execution& member, Effects& effects) {
              "a record that parks says why");
   member.phase.move_to(Phase::kIdle);
   const Status& why = member.record.failure->parked;
-  core.tell(ProcedureNews::Kind::kParked, member, why);
+  core.state.news.add(ProcedureNews::Kind::kParked, member, why);
   effects.log(LogLevel::kError, name_of(member) + " is parked with its locks: " + why.to_string());
 }
 

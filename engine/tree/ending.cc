@@ -9,8 +9,10 @@
 #include <optional>
 #include <utility>
 
+#include "core/effects.h"
 #include "model/names.h"
 #include "model/tree_walk.h"
+#include "model/tree_work.h"
 #include "submission/results.h"
 #include "tree/domains.h"
 #include "tree/join.h"
@@ -39,16 +41,17 @@ void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex)
   const bool has_rows = head.links.first_child != nullptr ||
                         (head.is_root() && head.inbox && !head.inbox->messages.empty());
   // Rows of members that left early, some perhaps from below `head`: they are deleted first.
-  const auto dropped = core.state.dropped.find(head.root->id);
-  if (dropped != core.state.dropped.end()) {
+  const auto dropped = core.state.garbage.dropped.find(head.root->id);
+  if (dropped != core.state.garbage.dropped.end()) {
     work.garbage = std::move(dropped->second);
-    core.state.dropped.erase(dropped);
+    core.state.garbage.dropped.erase(dropped);
     return;
   }
   if (!has_rows || !core.keeps_records) return;
   work.garbage = std::make_unique<GarbageCommit>();
   work.garbage->root = head.root->id;
-  ++core.state.garbage[head.root->id].chains;  // acknowledgements wait until they are deleted
+  ++core.state.garbage.pending[head.root->id]
+        .chains;  // acknowledgements wait until they are deleted
 }
 
 }  // namespace
@@ -98,7 +101,7 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
   if (rows != nullptr && has_messages(member)) {
     rows->inboxes.emplace_back(member.id, std::move(member.inbox));
   }
-  for (TreeCursor* const walk : core.state.walks) {
+  for (TreeCursor* const walk : core.state.works.walks) {
     if (walk->at() == &member) walk->move();
   }
   if (!member.is_root()) unlink_child(member);
@@ -115,10 +118,10 @@ void leave(EngineCore& core, TreeWork& work, Execution& member, Effects& effects
                              head.record.state == ProcedureState::kRolledBack &&
                              member.is_undone_with_its_tree();
   if (ended_with_it && !head.is_root()) member.record.state = ProcedureState::kRolledBack;
-  if (ended_with_it) core.tell(ProcedureNews::Kind::kFinished, member, head.domain.cause);
+  if (ended_with_it) core.state.news.add(ProcedureNews::Kind::kFinished, member, head.domain.cause);
   if (&member == &root) {
-    core.tell(ProcedureNews::Kind::kFinished, root,
-              root.record.failure ? root.record.failure->error : Status());
+    core.state.news.add(ProcedureNews::Kind::kFinished, root,
+                        root.record.failure ? root.record.failure->error : Status());
   }
   let_go(core, member, work.garbage.get(), effects);
 }
@@ -138,7 +141,7 @@ void report_end(EngineCore& core, Execution& head, Effects& effects)
   PV2_ASSERT(head.record.state == ProcedureState::kRolledBack, "what is reported is undone");
   head.record.parked = false;
   note_parked(head);
-  core.tell(ProcedureNews::Kind::kFinished, head, domain.cause);
+  core.state.news.add(ProcedureNews::Kind::kFinished, head, domain.cause);
   const bool in_wider = domain.failing != nullptr && domain.failing != &head;
   domain.given_up = false;
   domain.ending = EndingOrder::kNone;
@@ -169,7 +172,7 @@ void end_all(EngineCore& core, TreeWork& work, Effects& effects) {
   }
   const auto over = take_off(work);
   head.is_root() ? leave(core, *over, head, effects) : report_end(core, head, effects);
-  if (over->garbage) core.delete_rows(std::move(over->garbage), effects);
+  if (over->garbage) core.state.garbage.delete_rows(std::move(over->garbage), effects);
 }
 
 namespace {
@@ -197,18 +200,18 @@ void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(cor
   const ProcedureId root = child.root->id;
   GarbageCommit* rows = nullptr;
   if (core.keeps_records) {
-    std::unique_ptr<GarbageCommit>& dropped = core.state.dropped[root];
+    std::unique_ptr<GarbageCommit>& dropped = core.state.garbage.dropped[root];
     if (!dropped) {
       dropped = std::make_unique<GarbageCommit>();
       dropped->root = root;
-      ++core.state.garbage[root].chains;
+      ++core.state.garbage.pending[root].chains;
     }
     rows = dropped.get();
   }
   let_go(core, child, rows, effects);
   if (rows == nullptr || rows->left.size() < kDroppedAtOnce) return;
-  core.delete_rows(std::move(core.state.dropped[root]), effects);
-  core.state.dropped.erase(root);
+  core.state.garbage.delete_rows(std::move(core.state.garbage.dropped[root]), effects);
+  core.state.garbage.dropped.erase(root);
 }
 
 // Counts `most` down with each child that it looks at, and ends at 0.

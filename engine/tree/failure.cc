@@ -9,8 +9,11 @@
 #include <optional>
 #include <utility>
 
+#include "core/effects.h"
 #include "model/names.h"
 #include "model/tree_walk.h"
+#include "model/tree_work.h"
+#include "pv2/engine/procedure_registry.h"
 #include "tree/domains.h"
 #include "tree/flight.h"
 #include "tree/rollback.h"
@@ -161,7 +164,7 @@ void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Ef
   }
   move_to(root, DomainState::kQuarantined);
   domain.cause = reason;
-  core.tell(ProcedureNews::Kind::kQuarantined, root, reason);
+  core.state.news.add(ProcedureNews::Kind::kQuarantined, root, reason);
   effects.log(LogLevel::kError,
               name_of(root) + " is quarantined with its locks: " + reason.to_string());
 }

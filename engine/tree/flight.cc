@@ -9,6 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "core/effects.h"
+#include "model/rollback_plan.h"
 #include "model/tree_walk.h"
 #include "tree/domains.h"
 #include "tree/rollback.h"

@@ -3,6 +3,7 @@
 // InsertCommit: what follows when the first record of a root is durable. The root becomes a tree of
 // its own, and is queued or waits for its start; all callers that submitted it are told its id.
 
+#include "core/effects.h"
 #include "core/engine_core.h"
 #include "model/requests.h"
 #include "tree/domains.h"
@@ -31,7 +32,7 @@ void InsertCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(co
   root.record.updated = root.submitted;
   root.inserting = nullptr;
   ++core.counts_of(*root.type).submitted;
-  core.reserve_ids(effects);
+  core.state.ids.reserve(effects);
   adopt(root);
   if (is_put_off) {
     root.phase.move_to(Phase::kWaiting);
@@ -39,10 +40,10 @@ void InsertCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(co
   } else {
     core.queue(root, Disposition::kBack);
   }
-  core.tell(ProcedureNews::Kind::kAdded, root);
+  core.state.news.add(ProcedureNews::Kind::kAdded, root);
   answer_submitters(*this, Submitted{root.id}, effects);
   for (const PutOff& step : put_off) core.wake(step.id, step.epoch);
-  core.state.spare_inserts.give_back(std::unique_ptr<InsertCommit>(this));
+  core.state.spares.inserts.give_back(std::unique_ptr<InsertCommit>(this));
 }
 
 void InsertCommit::failed(EngineCore& core, const RequestFailure& why, Effects& effects)
@@ -50,7 +51,7 @@ void InsertCommit::failed(EngineCore& core, const RequestFailure& why, Effects& 
   const std::unique_ptr<InsertCommit> owned(this);
   execution->phase.move_to(Phase::kIdle);
   execution->inserting = nullptr;
-  if (execution->nonce) core.state.nonces.erase(execution->nonce);
+  if (execution->nonce) core.state.submissions.nonces.erase(execution->nonce);
   answer_submitters(*this, why.unknown, effects);
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/effects.h"
 #include "model/tree_walk.h"
 #include "records/procedure_rows.h"
 #include "tree/domains.h"
@@ -37,7 +38,7 @@ void commit_last_record(EngineCore& core, Execution& execution, ProcedureState s
   PV2_ASSERT(is_finished(state), "the last record is that of an end");
   PV2_ASSERT(execution.phase != Phase::kInFlight, "a procedure has one record on the way");
   PV2_ASSERT(!has_work(execution), "who ends has no work outstanding");
-  auto commit = core.state.spare_steps.take();
+  auto commit = core.state.spares.steps.take();
   commit->execution = &execution;
   Transition& last = commit->next;
   last.begin(execution.record, core.clock.wall_now());

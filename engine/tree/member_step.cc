@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "model/tree_walk.h"
+#include "pv2/engine/procedure_registry.h"
 #include "tree/domains.h"
 
 namespace pv2 {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/effects.h"
 #include "records/procedure_rows.h"
 #include "tree/domains.h"
 #include "tree/flight.h"
@@ -59,7 +60,7 @@ void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
   PV2_ASSERT(execution.phase != Phase::kInFlight, "a procedure has one record on the way");
   PV2_ASSERT(execution.record.holds_locks && !has_work(execution),
              "locks that a record names are given back when no work needs them");
-  auto commit = core.state.spare_steps.take();
+  auto commit = core.state.spares.steps.take();
   commit->execution = &execution;
   commit->kind = StepCommit::Kind::kGiveBack;
   commit->next = record_without_locks(core, execution);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/effects.h"
 #include "model/tree_walk.h"
 #include "tree/domains.h"
 #include "tree/ending.h"
@@ -113,7 +114,7 @@ void order_published(EngineCore& core, Execution& execution, const StepCommit& c
   if (commit.next.order != OrderEffect::kForward) return;
   if (execution.record.state == ProcedureState::kSuccess && !execution.is_root()) {
     core.settle(execution, Disposition::kParkUnlock);
-    core.tell(ProcedureNews::Kind::kFinished, execution);
+    core.state.news.add(ProcedureNews::Kind::kFinished, execution);
   }
   if (domain_has_failed(*head)) {  // others have to be repaired too
     if (execution.record.state == ProcedureState::kSuccess) child_ended_too_late(execution);

@@ -8,8 +8,11 @@
 #include <optional>
 #include <utility>
 
+#include "core/effects.h"
 #include "model/inbox.h"
+#include "model/rollback_plan.h"
 #include "model/tree_walk.h"
+#include "model/tree_work.h"
 #include "records/procedure_rows.h"
 #include "tree/domains.h"
 #include "tree/flight.h"
@@ -158,7 +161,7 @@ void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effec
   Execution& head = work.head;
   PV2_ASSERT(work.interrupted != nullptr, "it is known who was in the middle of a step");
   PV2_ASSERT(head.phase == Phase::kIdle, "the head of what is about to be undone does nothing");
-  auto commit = core.state.spare_steps.take();
+  auto commit = core.state.spares.steps.take();
   commit->execution = &head;
   Transition& same = commit->next;
   same = as_it_is(core, head);

@@ -6,9 +6,12 @@
 
 #include <utility>
 
+#include "core/effects.h"
 #include "core/engine_core.h"
 #include "model/names.h"
 #include "model/requests.h"
+#include "model/tree_work.h"
+#include "pv2/engine/procedure_registry.h"
 #include "tree/domains.h"
 #include "tree/ending.h"
 #include "tree/failure.h"
@@ -28,7 +31,7 @@ void tell_of_retry(EngineCore& core, const Execution& execution, const StepCommi
                    Effects& effects) PV2_REQUIRES(core.state_mutex) {
   const std::uint32_t number = commit.is_undo() ? execution.turn.step : execution.record.step;
   const StepInfo* const step = execution.type->find_step(number);
-  core.tell(ProcedureNews::Kind::kRetrying, execution, commit.next.retried);
+  core.state.news.add(ProcedureNews::Kind::kRetrying, execution, commit.next.retried);
   effects.log(LogLevel::kWarning,
               name_of(execution) + " has failed " + std::to_string(execution.record.attempt - 1) +
                   " times " + (commit.is_undo() ? "to undo step " : "at step ") +
@@ -109,13 +112,13 @@ void adopt_children(EngineCore& core, Execution& parent, StepCommit& commit, Eff
     ++core.counts_of(*child->type).submitted;
     core.state.live.emplace(child->id, child);
     adopt(*child);
-    core.tell(ProcedureNews::Kind::kAdded, *child);
+    core.state.news.add(ProcedureNews::Kind::kAdded, *child);
   }
   PV2_ASSERT(core.state.spawning >= commit.reserved, "children were counted when they were made");
   core.state.spawning -= std::exchange(commit.reserved, 0);
   if (commit.children.empty()) return;
   parent.unfinished_children = static_cast<std::uint32_t>(commit.children.size());
-  core.reserve_ids(effects);
+  core.state.ids.reserve(effects);
 }
 
 // The record that gives locks back was published. The procedure goes on waiting; or it is queued,
@@ -160,7 +163,7 @@ void go_on(EngineCore& core, Execution& execution, StepCommit& commit, Effects& 
     case ProcedureState::kSuccess:
       execution.phase.move_to(Phase::kIdle);
       core.settle(execution, Disposition::kParkUnlock);
-      core.tell(ProcedureNews::Kind::kFinished, execution);
+      core.state.news.add(ProcedureNews::Kind::kFinished, execution);
       child_finished(core, execution, effects);
       return;
     case ProcedureState::kWaiting:
@@ -304,7 +307,7 @@ void StepCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core
   for (InsertCommit* submitted : roots) submitted->published(core, effects);
   drop_children(core, about, *this, effects);
   follow_up(core, about, *this, effects);
-  core.state.spare_steps.give_back(std::unique_ptr<StepCommit>(this));
+  core.state.spares.steps.give_back(std::unique_ptr<StepCommit>(this));
 }
 
 void StepCommit::failed(EngineCore& core, const RequestFailure& why, Effects& effects)
@@ -317,7 +320,7 @@ void StepCommit::failed(EngineCore& core, const RequestFailure& why, Effects& ef
   }
   core.state.spawning -= std::exchange(reserved, 0);
   for (InsertCommit* submitted : roots) submitted->failed(core, why, effects);
-  core.state.spare_steps.give_back(std::unique_ptr<StepCommit>(this));
+  core.state.spares.steps.give_back(std::unique_ptr<StepCommit>(this));
 }
 
 }  // namespace pv2

@@ -9,7 +9,9 @@
 #include <optional>
 #include <utility>
 
+#include "core/effects.h"
 #include "model/tree_walk.h"
+#include "model/tree_work.h"
 #include "tree/ending.h"
 #include "tree/failure.h"
 #include "tree/rollback.h"
@@ -20,7 +22,7 @@ TreeWork& begin_work(EngineCore& core, Execution& head, TreeWork::Kind kind) {
   PV2_ASSERT(head.is_head() && head.domain.work == nullptr,
              "one work at a time on what fails together");
   TreeWorks*& works = head.root->domain.works;
-  if (works == nullptr) works = &core.state.tree_works.emplace_back(*head.root);
+  if (works == nullptr) works = &core.state.works.in_turn.emplace_back(*head.root);
   TreeWork& work = *works->queue.emplace_back(std::make_unique<TreeWork>(kind, head));
   head.domain.work = &work;
   core.tree_work_waits.store(true);
@@ -78,17 +80,17 @@ void go_on(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core
 }  // namespace
 
 void go_on_with_sorted(EngineCore& core, TreeWork& work) {
-  auto& outside = core.state.works_outside;
+  auto& outside = core.state.works.outside;
   const auto at = std::find_if(outside.begin(), outside.end(), [&](const TreeWorks& works) {
     return &works == work.head.root->domain.works;
   });
   PV2_ASSERT(at != outside.end() && work.is_outside, "what was sorted was left to be sorted");
   work.is_outside = false;
-  core.state.tree_works.splice(core.state.tree_works.end(), outside, at);
+  core.state.works.in_turn.splice(core.state.works.in_turn.end(), outside, at);
 }
 
 bool do_tree_works(EngineCore& core, Effects& effects) {
-  auto& all = core.state.tree_works;
+  auto& all = core.state.works.in_turn;
   while (!all.empty() && core.looks.have_room()) {
     TreeWorks& works = all.front();
     go_on(core, *works.queue.front(), effects);
@@ -98,7 +100,7 @@ bool do_tree_works(EngineCore& core, Effects& effects) {
       all.pop_front();
       continue;
     }
-    auto& next = works.queue.front()->is_outside ? core.state.works_outside : all;
+    auto& next = works.queue.front()->is_outside ? core.state.works.outside : all;
     next.splice(next.end(), all, all.begin());
   }
   if (all.empty()) core.tree_work_waits.store(false);

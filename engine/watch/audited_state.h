@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/engine_core.h"
+#include "model/tree_work.h"
 
 namespace pv2 {
 
@@ -21,7 +22,7 @@ namespace pv2 {
 /// Calls `visit` with each TreeWork there is, and with the works of its tree.
 template <class Visit>
 void for_each_work(const EngineState& state, Visit visit) {
-  for (const auto* const list : {&state.tree_works, &state.works_outside}) {
+  for (const auto* const list : {&state.works.in_turn, &state.works.outside}) {
     for (const TreeWorks& works : *list) {
       for (const auto& work : works.queue) visit(works, *work);
     }
@@ -31,7 +32,7 @@ void for_each_work(const EngineState& state, Visit visit) {
 /// Lives within one critical section of the state mutex.
 struct AuditedState {
   explicit AuditedState(const EngineCore& of) PV2_REQUIRES(of.state_mutex)
-      : core(of), state(of.state), calm(state.store_failure.ok() && !state.stopping) {
+      : core(of), state(of.state), calm(state.life.store_failure.ok() && !state.life.stopping) {
     for_each_work(state, [&](const TreeWorks& /*works*/, const TreeWork& work) {
       if (work.kind == TreeWork::Kind::kStop) told.push_back(&work.head);
     });

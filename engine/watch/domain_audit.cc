@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "model/rollback_plan.h"
+#include "model/tree_work.h"
 #include "steps/offloads.h"
 #include "tree/domains.h"
 #include "tree/members_at_work.h"

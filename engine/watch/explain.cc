@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/state_lock.h"
 #include "model/names.h"
+#include "pv2/engine/procedure_registry.h"
 #include "tree/member_step.h"
 #include "tree/members_at_work.h"
 #include "watch/circles.h"
@@ -59,9 +61,9 @@ class Explainer {
       follow_all(*execution);
       return std::move(answer_);
     }
-    const Completed* const completed = core_.state.completed.find(id);
+    const Completed* const completed = core_.state.submissions.completed.find(id);
     if (completed != nullptr) return ended(completed->result);
-    const bool issued = id && id.value < core_.state.next_id;
+    const bool issued = core_.state.ids.was_issued(id);
     return Status(StatusCode::kNotFound,
                   name_of(id) + (issued ? " is not live: it has ended; wait() knows its result"
                                         : " does not exist and never did"));

@@ -8,8 +8,10 @@
 #include <string>
 
 #include "core/engine_core.h"
+#include "core/state_lock.h"
 #include "model/guard.h"
 #include "model/names.h"
+#include "pv2/engine/executor_options.h"
 
 namespace pv2 {
 namespace {
@@ -52,10 +54,7 @@ void Listeners::tell() {
   std::vector<ProcedureNews> news;
   {
     StateLock lock(core_);
-    for (std::size_t i = 0; i < kBatch && !core_.state.news.empty(); ++i) {
-      news.push_back(std::move(core_.state.news.front()));
-      core_.state.news.pop_front();
-    }
+    news = core_.state.news.take(kBatch);
   }
   std::vector<Shared> listeners;
   {
@@ -72,7 +71,7 @@ void Listeners::tell() {
     for (const Shared& listener : listeners) tell_one(*listener, one);
   }
   StateLock lock(core_);
-  core_.state.news_task_posted = false;
+  core_.state.news.told();
 }
 
 void Listeners::tell_one(Listener& listener, const ProcedureNews& news) {

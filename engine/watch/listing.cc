@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/state_lock.h"
 #include "model/guard.h"
 #include "model/names.h"
+#include "pv2/engine/procedure_registry.h"
 #include "records/row_parts.h"
 #include "records/state_codec.h"
 #include "submission/stored_result.h"
@@ -171,7 +173,7 @@ Result<std::vector<HistoryEntry>> history_of(EngineCore& core, ProcedureId id) {
     if (const Execution* const execution = core.find(id); execution != nullptr) {
       return entries_of(execution->record.history);
     }
-    if (!id || id.value >= core.state.next_id) {
+    if (!core.state.ids.was_issued(id)) {
       return Status(StatusCode::kNotFound, name_of(id) + " does not exist and never did");
     }
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "model/rollback_plan.h"
 #include "steps/offloads.h"
 #include "tree/domains.h"
 #include "tree/member_step.h"
@@ -49,7 +50,7 @@ void MemberAudit::look_at(ProcedureId id, const Execution& member) {
   if (member.id != id) {
     return findings_.add_of(member, "it is in the table as " + std::to_string(id.value));
   }
-  if (!(id.value < audited_.state.next_id) && audited_.state.loaded) {
+  if (!audited_.state.ids.was_issued(id) && audited_.state.ids.has_begun()) {
     findings_.add_of(member, "its id has not been issued yet");
   }
   // Nothing is linked yet for an insert that the store has refused, or for a child whose record the

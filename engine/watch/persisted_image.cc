@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/state_lock.h"
 #include "submission/ended_procedure.h"
 #include "tree/domains.h"
 
@@ -111,8 +112,8 @@ void add_header(EngineCore& core, const Execution& execution, FieldList& fields)
   fields.add("parent", execution.parent != nullptr ? words(execution.parent->id) : "");
   fields.add("root", words(execution.root->id));
   fields.add("nonce", words(execution.nonce));
-  const auto nonce = core.state.nonces.find(execution.nonce);
-  const bool is_known = execution.nonce && nonce != core.state.nonces.end();
+  const auto nonce = core.state.submissions.nonces.find(execution.nonce);
+  const bool is_known = execution.nonce && nonce != core.state.submissions.nonces.end();
   fields.add("procedure of its nonce", is_known ? words(nonce->second.id) : "");
   fields.add("fingerprint", is_known ? words(nonce->second.fingerprint) : "");
   fields.add("time of submission", words(execution.submitted));
@@ -239,13 +240,13 @@ PersistedImage PersistedImage::of(EngineCore& core) {
       if (execution->leaves()) continue;
       image.live.push_back(image_of(core, *execution));
     }
-    for (const Completed& completed : core.state.completed) {
+    for (const Completed& completed : core.state.submissions.completed) {
       image.ended.push_back(image_of(completed));
     }
     for (const auto& [key, limit] : core.state.limits) {
       image.limits.push_back({"limit", to_string(key) + " " + std::to_string(limit), false, false});
     }
-    image.next_id = core.state.next_id;
+    image.next_id = core.state.ids.next();
     core.looks.nobody_waits();
   }
   std::sort(image.live.begin(), image.live.end(), by_id);
@@ -256,7 +257,7 @@ PersistedImage PersistedImage::of(EngineCore& core) {
 PersistedProcedure PersistedImage::of_ended(EngineCore& core, ProcedureId id) {
   {
     StateLock lock(core);
-    const Completed* const completed = core.state.completed.find(id);
+    const Completed* const completed = core.state.submissions.completed.find(id);
     if (completed != nullptr) return image_of(*completed);
   }
   const auto stored = read_ended(core, id);

@@ -47,8 +47,10 @@ void audit_now_and_then(EngineCore& core) {
   constexpr std::uint64_t kEvery = 4096;
   constexpr std::size_t kLiveMax = 256;
   constexpr std::size_t kResultsMax = 4096;
-  if (++core.state.sections % kEvery != 0) return;
-  if (core.state.live.size() > kLiveMax || core.state.completed.size() > kResultsMax) return;
+  thread_local std::uint64_t sections = 0;
+  if (++sections % kEvery != 0) return;
+  if (core.state.live.size() > kLiveMax || core.state.submissions.completed.size() > kResultsMax)
+    return;
   const std::vector<std::string> contradictions = audit_state(core);
   PV2_ASSERT(contradictions.empty(), contradictions.front().c_str());
 }

@@ -24,9 +24,9 @@ namespace pv2 {
 /// result in memory. These looks are not counted (Looks): they are not the engine's work.
 [[nodiscard]] std::vector<std::string> audit_state(EngineCore& core) PV2_REQUIRES(core.state_mutex);
 
-/// Called at the end of each section that publishes. In a debug build every 4096th call audits the
-/// state, if it is small, and asserts that nothing contradicts itself. In other builds it does
-/// nothing.
+/// Called at the end of each section that publishes. In a debug build every 4096th call on a thread
+/// audits the state, if it is small, and asserts that nothing contradicts itself. In other builds
+/// it does nothing.
 #ifdef PV2_AUDITS_ITSELF
 void audit_now_and_then(EngineCore& core) PV2_REQUIRES(core.state_mutex);
 #else

@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "model/names.h"
+#include "pv2/engine/executor_options.h"
+#include "pv2/engine/procedure_registry.h"
 #include "steps/offloads.h"
 
 namespace pv2 {

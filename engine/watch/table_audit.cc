@@ -10,6 +10,7 @@
 #include <string>
 
 #include "model/names.h"
+#include "model/tree_work.h"
 #include "submission/fingerprints.h"
 #include "tree/domains.h"
 
@@ -36,8 +37,8 @@ void audit_timer(const AuditedState& audited, const Execution& member, AuditFind
 
 // Every nonce belongs to a procedure that is live or has a result in memory.
 void audit_owners(const EngineState& state, AuditFindings& findings) {
-  for (const auto& [nonce, entry] : state.nonces) {
-    const Completed* const completed = state.completed.find(entry.id);
+  for (const auto& [nonce, entry] : state.submissions.nonces) {
+    const Completed* const completed = state.submissions.completed.find(entry.id);
     const auto live = state.live.find(entry.id);
     const bool is_its = (completed != nullptr && completed->nonce == nonce) ||
                         (live != state.live.end() && live->second->nonce == nonce);
@@ -51,8 +52,8 @@ void audit_owners(const EngineState& state, AuditFindings& findings) {
 void audit_owned(const EngineState& state, const Nonce& nonce, ProcedureId id,
                  AuditFindings& findings) {
   if (!nonce) return;
-  const auto at = state.nonces.find(nonce);
-  if (at == state.nonces.end() || at->second.id != id) {
+  const auto at = state.submissions.nonces.find(nonce);
+  if (at == state.submissions.nonces.end() || at->second.id != id) {
     findings.add(name_of(id) + ": its nonce is not known as its own");
   }
 }
@@ -102,21 +103,21 @@ void audit_tree_works(const AuditedState& audited, const std::vector<const Execu
 void audit_nonces(const AuditedState& audited, AuditFindings& findings) {
   const EngineState& state = audited.state;
   audit_owners(state, findings);
-  for (const Completed& completed : state.completed) {
+  for (const Completed& completed : state.submissions.completed) {
     audit_owned(state, completed.nonce, completed.result.id, findings);
   }
   std::string scratch;
   for (const auto& [id, member] : state.live) {
     if (may_have_lost_nonce(*member)) continue;
     audit_owned(state, member->nonce, id, findings);
-    const auto at = state.nonces.find(member->nonce);
-    if (!member->nonce || is_stand_in(*member) || at == state.nonces.end()) continue;
+    const auto at = state.submissions.nonces.find(member->nonce);
+    if (!member->nonce || is_stand_in(*member) || at == state.submissions.nonces.end()) continue;
     if (!fingerprints_of(*member, scratch).match(at->second.fingerprint)) {
       findings.add_of(*member, "it is not what its nonce was given to");
     }
   }
-  if (state.nonces_on_disk_only != 0 && !state.store_knows_more_nonces) {
-    findings.add(number(state.nonces_on_disk_only) +
+  if (state.submissions.nonces_on_disk_only != 0 && !state.submissions.store_knows_more_nonces) {
+    findings.add(number(state.submissions.nonces_on_disk_only) +
                  " nonces are known to the store alone, and it is not asked");
   }
 }
@@ -125,14 +126,14 @@ void audit_results(const AuditedState& audited, AuditFindings& findings) {
   const EngineState& state = audited.state;
   std::size_t bytes = 0;
   std::uint64_t rows = 0;
-  for (const Completed& completed : state.completed) {
+  for (const Completed& completed : state.submissions.completed) {
     const ProcedureId id = completed.result.id;
     bytes += CompletedResults::bytes_of(completed);
     rows += completed.bytes;
-    if (state.completed.find(id) != &completed) {
+    if (state.submissions.completed.find(id) != &completed) {
       findings.add("the result of " + name_of(id) + " is not found by its id");
     }
-    if (id.value >= state.next_id) {
+    if (!state.ids.was_issued(id)) {
       findings.add(name_of(id) + " has a result, and its id has not been issued yet");
     }
     const auto live = state.live.find(id);
@@ -140,13 +141,13 @@ void audit_results(const AuditedState& audited, AuditFindings& findings) {
       findings.add_of(*live->second, "it has a result, and is live");
     }
   }
-  if (bytes != state.completed.bytes()) {
-    findings.add("results in memory are said to take " + number(state.completed.bytes()) +
-                 " bytes, and take " + number(bytes));
+  if (bytes != state.submissions.completed.bytes()) {
+    findings.add("results in memory are said to take " +
+                 number(state.submissions.completed.bytes()) + " bytes, and take " + number(bytes));
   }
   // A store also keeps results that are not in memory.
-  const std::uint64_t kept = state.retention.bytes();
-  if (!state.retention.counts()) return;
+  const std::uint64_t kept = state.submissions.retention.bytes();
+  if (!state.submissions.retention.counts()) return;
   if (audited.core.keeps_records ? kept < rows : kept != rows) {
     findings.add("results that are kept are said to take " + number(kept) +
                  " bytes, and those in memory take " + number(rows));
@@ -155,19 +156,19 @@ void audit_results(const AuditedState& audited, AuditFindings& findings) {
 
 void audit_rows_to_delete(const AuditedState& audited, AuditFindings& findings) {
   const EngineState& state = audited.state;
-  for (const auto& [root, garbage] : state.garbage) {
+  for (const auto& [root, garbage] : state.garbage.pending) {
     if (garbage.chains == 0) {
       findings.add("rows of the tree of " + name_of(root) +
                    " are remembered as being deleted, and nobody deletes them");
     }
   }
-  for (const auto& [root, rows] : state.dropped) {
+  for (const auto& [root, rows] : state.garbage.dropped) {
     const auto live = state.live.find(root);
     if (live == state.live.end() || live->second->domain.is_over()) {
       findings.add("rows of members of " + name_of(root) +
                    " wait for the end of its tree, which is over");
     }
-    if (!state.garbage.contains(root) || rows->root != root) {
+    if (!state.garbage.pending.contains(root) || rows->root != root) {
       findings.add("rows of members of " + name_of(root) + " are not counted as its");
     }
   }
@@ -175,7 +176,7 @@ void audit_rows_to_delete(const AuditedState& audited, AuditFindings& findings) 
 
 void audit_requests(const AuditedState& audited, AuditFindings& findings) {
   const EngineState& state = audited.state;
-  for (const auto& [id, commit] : state.aborting) {
+  for (const auto& [id, commit] : state.orders.aborting) {
     if (commit->to != id) {
       findings.add("an abort on the way is of another procedure than is said");
     }
@@ -184,7 +185,7 @@ void audit_requests(const AuditedState& audited, AuditFindings& findings) {
       findings.add_of(*live->second, "an abort of it is on the way, and it does not know");
     }
   }
-  for (const auto& [id, commit] : state.acknowledging) {
+  for (const auto& [id, commit] : state.submissions.acknowledging) {
     if (commit->id != id) {
       findings.add("an acknowledgement is of another procedure than is said");
     }
@@ -193,10 +194,10 @@ void audit_requests(const AuditedState& audited, AuditFindings& findings) {
 
 void audit_ids_and_limits(const AuditedState& audited, AuditFindings& findings) {
   const EngineState& state = audited.state;
-  const bool issued = state.next_id > state.first_id;
-  if (issued && state.next_id > state.durable_watermark) {
-    findings.add("ids up to " + number(state.next_id) + " were issued, and only those below " +
-                 number(state.durable_watermark) + " may be");
+  const bool issued = state.ids.next() > state.ids.first();
+  if (issued && state.ids.next() > state.ids.durable_watermark()) {
+    findings.add("ids up to " + number(state.ids.next()) + " were issued, and only those below " +
+                 number(state.ids.durable_watermark()) + " may be");
   }
   for (const auto& [key, limit] : state.limits) {
     const bool of_type = key.cls == ResourceClass::kType;

@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/worker_run.h"
+#include "model/rollback_plan.h"
 #include "model/tree_walk.h"
+#include "pv2/engine/executor_options.h"
 #include "steps/offloads.h"
 #include "tree/domains.h"
 #include "tree/member_step.h"
@@ -59,7 +62,7 @@ bool is_ended_by_order(const Execution& member) { return member.work && member.w
 
 Status find_standstill(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
   Status stopped = core.unavailable();
-  if (stopped.ok() && core.options.workers != 0 && !core.state.started) {
+  if (stopped.ok() && core.options.workers != 0 && !core.state.life.started) {
     stopped = Status(StatusCode::kFailedPrecondition, "start() was not called, so nothing runs");
   }
   return stopped;

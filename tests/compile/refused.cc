@@ -5,6 +5,7 @@
 // each comment of the form "refused: sentence", with that sentence, and not many lines beside it.
 
 #include <pv2/engine/procedure_executor.h>
+#include <pv2/engine/procedure_registry.h>
 #include <pv2/engine/state_machine_procedure.h>
 
 #include <array>

@@ -4,6 +4,7 @@
 // pv2::testing is installed, links, and can pass and fail a procedure of another project. Exits
 // with 1 when it cannot.
 
+#include <pv2/engine/procedure_registry.h>
 #include <pv2/engine/state_machine_procedure.h>
 #include <pv2/testing/crash_everywhere.h>
 

@@ -6,6 +6,7 @@
 
 #include <pv2/engine/async_executor.h>
 #include <pv2/engine/inspection.h>
+#include <pv2/engine/procedure_info.h>
 
 #include <algorithm>
 #include <latch>

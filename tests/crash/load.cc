@@ -6,6 +6,7 @@
 
 #include <pv2/base/random.h>
 #include <pv2/engine/async_executor.h>
+#include <pv2/engine/executor_options.h>
 
 #include <algorithm>
 #include <atomic>

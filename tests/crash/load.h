@@ -10,6 +10,7 @@
 
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/state_machine_procedure.h>
+#include <pv2/store/procedure_store.h>
 
 #include <array>
 #include <cstdint>

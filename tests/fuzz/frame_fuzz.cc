@@ -11,6 +11,7 @@
 
 #include "pv2/base/assert.h"
 #include "pv2/base/frame.h"
+#include "pv2/base/status.h"
 #include "pv2/base/wire.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -6,6 +6,7 @@
 // knows every procedure whose rows were left alone, whatever happened to the others.
 
 #include <pv2/engine/async_executor.h>
+#include <pv2/engine/executor_options.h>
 #include <pv2/engine/inspection.h>
 #include <pv2/engine/operator_console.h>
 #include <pv2/engine/procedure_executor.h>

@@ -8,6 +8,7 @@
 
 #include <pv2/engine/async_executor.h>
 #include <pv2/engine/inspection.h>
+#include <pv2/engine/procedure_registry.h>
 #include <pv2/procedures/create_table.h>
 #include <pv2/procedures/memory_cluster.h>
 #include <pv2/procedures/server_crash.h>

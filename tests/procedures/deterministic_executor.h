@@ -8,8 +8,10 @@
 #pragma once
 
 #include <pv2/engine/async_executor.h>
+#include <pv2/engine/executor_options.h>
 #include <pv2/engine/inspection.h>
 #include <pv2/engine/procedure_executor.h>
+#include <pv2/engine/procedure_registry.h>
 #include <pv2/procedures/memory_cluster.h>
 #include <pv2/store/memory_procedure_store.h>
 

@@ -5,6 +5,7 @@
 // the test, which has no threads at that moment.
 
 #include <pv2/engine/procedure_executor.h>
+#include <pv2/engine/procedure_registry.h>
 #include <pv2/procedures/create_table.h>
 #include <pv2/procedures/local_cluster.h>
 #include <pv2/procedures/region_server.h>

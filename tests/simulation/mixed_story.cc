@@ -6,6 +6,7 @@
 #include "simulation/mixed_story.h"
 
 #include <pv2/engine/async_executor.h>
+#include <pv2/engine/executor_options.h>
 #include <pv2/engine/inspection.h>
 #include <pv2/engine/operator_console.h>
 

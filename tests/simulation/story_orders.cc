@@ -7,6 +7,7 @@
 
 #include <pv2/engine/inspection.h>
 #include <pv2/engine/operator_console.h>
+#include <pv2/engine/procedure_info.h>
 
 #include <algorithm>
 #include <array>

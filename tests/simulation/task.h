@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <pv2/engine/procedure_registry.h>
 #include <pv2/engine/state_machine_procedure.h>
 
 #include <stdexcept>

@@ -5,6 +5,8 @@
 
 #include "simulation/task_world.h"
 
+#include <pv2/engine/executor_options.h>
+
 #include <algorithm>
 #include <stdexcept>
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <pv2/engine/async_executor.h>
+#include <pv2/engine/executor_options.h>
 #include <pv2/engine/inspection.h>
 #include <pv2/engine/operator_console.h>
 #include <pv2/store/memory_procedure_store.h>

@@ -9,6 +9,7 @@
 
 #include <pv2/engine/inspection.h>
 #include <pv2/engine/operator_console.h>
+#include <pv2/engine/procedure_registry.h>
 
 #include <algorithm>
 #include <functional>

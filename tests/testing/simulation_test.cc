@@ -7,6 +7,7 @@
 #include "pv2/testing/simulation.h"
 
 #include <pv2/engine/async_executor.h>
+#include <pv2/engine/procedure_registry.h>
 
 #include <cstdlib>
 #include <vector>

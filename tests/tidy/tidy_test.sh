@@ -101,6 +101,36 @@ rooms_have_a_map() {
     fi
   done
 }
+# How many headers the longest chain of includes has, counting the header itself. An include is
+# found by the end of its path: <pv2/base/ids.h> is base/include/pv2/base/ids.h.
+includes_are_shallow() {
+  find "${layers[@]}" testing -name '*.h' 2>/dev/null | sort |
+    xargs -r grep -HE '^#include [<"]' /dev/null | awk -v most=10 '
+      function depth(file, i, n, d, deepest, parts) {
+        if (file in known) return known[file]
+        known[file] = 1  # ends a circle
+        n = split(includes[file], parts, " ")
+        for (i = 1; i <= n; ++i) {
+          if (parts[i] in path && (d = depth(path[parts[i]])) > deepest) deepest = d
+        }
+        return known[file] = deepest + 1
+      }
+      {
+        file = $0; sub(/:#include.*/, "", file)
+        name = $0; sub(/^[^<"]*[<"]/, "", name); sub(/[>"].*/, "", name)
+        includes[file] = includes[file] " " name
+        short = file
+        if (!sub(/^.*\/include\//, "", short)) sub(/^[a-z]*\//, "", short)
+        path[short] = file
+      }
+      END {
+        for (file in includes) {
+          if (depth(file) > most) {
+            print file ":1: its includes are " depth(file) " headers deep, and " most " are allowed"
+          }
+        }
+      }'
+}
 public_headers_are_clean() {
   local layer
   for layer in base store scheduler engine; do
@@ -117,7 +147,7 @@ folders_have_a_map() {
 }
 rules=(no_leftovers no_tabs no_trailing_blanks no_direct_catch no_sleeps_in_tests no_long_lines
   no_long_paragraphs header_paragraph pragma_once includes_point_down rooms_point_down
-  rooms_have_a_map public_headers_are_clean folders_have_a_map)
+  rooms_have_a_map includes_are_shallow public_headers_are_clean folders_have_a_map)
 
 # Shortens grep's file:line:text to file:line, the reason and the text.
 say() {
@@ -147,6 +177,9 @@ self_test() {
   cd "$tree"
   mkdir -p base/include/pv2/base engine/model tests
   printf '#include "tree/flight.h"\n' >engine/model/bad.h
+  for rule in {1..11}; do
+    printf '#include "model/deep_%d.h"\n' "$((rule - 1))" >"engine/model/deep_$rule.h"
+  done
   printf '#include <boost/asio.hpp>\n#include <pv2/engine/x.h>\n' >base/include/pv2/base/bad.h
   {
     printf '// TO''DO\n\tint x; \n#include <catch2/catch.hpp>\nvoid f() { sleep_for(1s); }\n'

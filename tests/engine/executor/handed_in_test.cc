@@ -3,6 +3,7 @@
 // What callers and steps hand in is bounded: each string, list and count that is too large is
 // refused with an error that names it, and the engine goes on as if nobody had asked.
 
+#include <pv2/engine/executor_options.h>
 #include <pv2/engine/limits.h>
 #include <pv2/store/noop_procedure_store.h>
 

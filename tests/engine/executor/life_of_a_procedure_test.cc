@@ -8,6 +8,8 @@
 #include <pv2/engine/async_executor.h>
 #include <pv2/engine/inspection.h>
 #include <pv2/engine/procedure_executor.h>
+#include <pv2/engine/procedure_info.h>
+#include <pv2/engine/procedure_registry.h>
 #include <pv2/engine/state_machine_procedure.h>
 #include <pv2/store/memory_procedure_store.h>
 

@@ -6,6 +6,7 @@
 
 #include "model/looks.h"
 
+#include <pv2/engine/executor_options.h>
 #include <pv2/engine/inspection.h>
 #include <pv2/engine/operator_console.h>
 #include <pv2/engine/procedure_executor.h>

@@ -5,6 +5,7 @@
 
 #include "watch/state_audit.h"
 
+#include <pv2/engine/executor_options.h>
 #include <pv2/engine/inspection.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/state_machine_procedure.h>
@@ -218,41 +219,44 @@ TEST_CASE("the audit names what is spoiled of nonces, results and numbers") {
   const ProcedureId live = machine.submit(Part(1, true), 1);
   const ProcedureId ended = machine.submit(Part(), 2);
   REQUIRE(machine.steps.result(ended).ok());
+  constexpr std::uint64_t kWatermark = ProcedureIds::kBlock + 1;  // that of a new store
   check_all(
       machine,
       {{"its nonce is not known as its own",
         [](EngineState& state) {
-          state.nonces.find({1, 1})->second.id.value += 1;
+          state.submissions.nonces.find({1, 1})->second.id.value += 1;
         },
         [](EngineState& state) {
-          state.nonces.find({1, 1})->second.id.value -= 1;
+          state.submissions.nonces.find({1, 1})->second.id.value -= 1;
         }},
        {"it is not what its nonce was given to",
         [](EngineState& state) {
-          state.nonces.find({1, 1})->second.fingerprint.low ^= 1;
+          state.submissions.nonces.find({1, 1})->second.fingerprint.low ^= 1;
         },
         [](EngineState& state) {
-          state.nonces.find({1, 1})->second.fingerprint.low ^= 1;
+          state.submissions.nonces.find({1, 1})->second.fingerprint.low ^= 1;
         }},
        {"nonce 1/3 is said to be that of procedure " + std::to_string(live.value),
         [=](EngineState& state) {
-          state.nonces.emplace(Nonce{1, 3}, NonceEntry{live, {}});
+          state.submissions.nonces.emplace(Nonce{1, 3}, NonceEntry{live, {}});
         },
         [](EngineState& state) {
-          state.nonces.erase({1, 3});
+          state.submissions.nonces.erase({1, 3});
         }},
-       one_more<std::size_t>(
-           "are known to the store alone, and it is not asked",
-           [](EngineState& state) -> std::size_t& { return state.nonces_on_disk_only; }),
+       one_more<std::size_t>("are known to the store alone, and it is not asked",
+                             [](EngineState& state) -> std::size_t& {
+                               return state.submissions.nonces_on_disk_only;
+                             }),
        one_more<std::size_t>("1 children are about to be live, and no step runs",
                              [](EngineState& state) -> std::size_t& { return state.spawning; }),
        {"results that are kept are said to take",
-        [=](EngineState& state) { state.retention.gone(ended, {}, 1); },
-        [=](EngineState& state) { state.retention.kept(ended, {}, 1); }},
-       {"nobody deletes them", [](EngineState& state) { state.garbage[ProcedureId{1}].chains = 0; },
-        [](EngineState& state) { state.garbage.erase(ProcedureId{1}); }},
-       {"may be", [](EngineState& state) { state.next_id += state.durable_watermark; },
-        [](EngineState& state) { state.next_id -= state.durable_watermark; }}});
+        [=](EngineState& state) { state.submissions.retention.gone(ended, {}, 1); },
+        [=](EngineState& state) { state.submissions.retention.kept(ended, {}, 1); }},
+       {"nobody deletes them",
+        [](EngineState& state) { state.garbage.pending[ProcedureId{1}].chains = 0; },
+        [](EngineState& state) { state.garbage.pending.erase(ProcedureId{1}); }},
+       {"may be", [](EngineState& state) { state.ids.written(state.ids.next() - 1); },
+        [](EngineState& state) { state.ids.written(kWatermark); }}});
 }
 
 }  // namespace pv2::testing::state_audit_test

@@ -12,25 +12,9 @@
 #include <vector>
 
 #include "pv2/base/mutex.h"
+#include "pv2/base/time.h"
 
 namespace pv2 {
-
-/// The resolution of every duration and time that pv2 stores.
-using Duration = std::chrono::microseconds;
-/// Wall-clock time, microseconds since 1970-01-01 UTC.
-using WallTime = std::chrono::time_point<std::chrono::system_clock, Duration>;
-/// Monotonic time; its origin means nothing and changes with each run of the process.
-using SteadyTime = std::chrono::time_point<std::chrono::steady_clock, Duration>;
-
-/// `time` + `duration`; a sum that is out of range becomes the last (or first) representable time.
-/// So Duration::max() means "for ever", whatever time it is added to.
-template <class Time>
-[[nodiscard]] constexpr Time later(Time time, Duration duration) noexcept {
-  const Duration since = time.time_since_epoch();
-  if (duration > Duration::zero() && since > Duration::max() - duration) return Time::max();
-  if (duration < Duration::zero() && since < Duration::min() - duration) return Time::min();
-  return time + duration;
-}
 
 /// Thread-safe.
 class Clock {

@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "pv2/base/clock.h"
 #include "pv2/base/ids.h"
+#include "pv2/base/time.h"
 #include "pv2/base/wire.h"
 
 namespace pv2 {

@@ -15,9 +15,9 @@
 #include <string>
 #include <string_view>
 
-#include "pv2/base/status.h"
-
 namespace pv2 {
+
+class Status;
 
 enum class WireType : std::uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 

@@ -27,9 +27,10 @@
 #include <utility>
 
 #include "pv2/engine/outcome.h"
-#include "pv2/engine/step_context.h"
 
 namespace pv2 {
+
+class StepContext;
 
 namespace internal {
 /// The type of Procedure::kSteps: there is no table.

@@ -27,7 +27,6 @@
 
 #include "pv2/engine/abort_options.h"
 #include "pv2/engine/chore.h"
-#include "pv2/engine/executor_options.h"
 #include "pv2/engine/procedure_class.h"
 #include "pv2/engine/procedure_listener.h"
 #include "pv2/engine/procedure_result.h"
@@ -35,6 +34,7 @@
 
 namespace pv2 {
 
+struct ExecutorOptions;
 class AsyncExecutor;
 class Engine;
 class Inspection;

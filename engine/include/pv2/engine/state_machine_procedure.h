@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "pv2/engine/procedure.h"
+#include "pv2/engine/step_context.h"
 #include "pv2/engine/step_table.h"
 
 namespace pv2 {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pv2/engine/procedure_executor.h>
+#include <pv2/engine/procedure_info.h>
 
 #include <string>
 #include <vector>

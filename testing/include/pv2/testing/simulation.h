@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include <pv2/engine/executor_options.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/store/procedure_store.h>
 

@@ -13,6 +13,7 @@
 
 #pragma once
 
+#include <pv2/engine/executor_options.h>
 #include <pv2/engine/inspection.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/store/memory_procedure_store.h>

@@ -1,13 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GarbageCommit: deletes rows that are not needed any more, a chunk at a time. The chunks of one
-// tree follow each other, and acknowledgements of the tree's result wait for the last chunk.
+// How a chunk of rows is deleted, and what follows: the next chunk, the next chain of the tree, or
+// the answers to those that wait for the last chain.
 
+#include "core/garbage.h"
+
+#include <utility>
+
+#include "core/effects.h"
 #include "core/engine_core.h"
 #include "model/requests.h"
 #include "records/row_keys.h"
 
 namespace pv2 {
+
+PendingGarbage::PendingGarbage() = default;
+PendingGarbage::~PendingGarbage() = default;
+PendingGarbage::PendingGarbage(PendingGarbage&&) noexcept = default;
+PendingGarbage& PendingGarbage::operator=(PendingGarbage&&) noexcept = default;
+
+void Garbage::delete_rows(std::unique_ptr<GarbageCommit> garbage, Effects& effects) {
+  const auto at = pending.find(garbage->root);
+  PV2_ASSERT(at != pending.end() && at->second.chains != 0,
+             "rows are deleted for a root that counts the chain");
+  PendingGarbage& of_root = at->second;
+  if (std::exchange(of_root.under_way, true)) {
+    of_root.next.push_back(std::move(garbage));
+  } else {
+    effects.garbage.push_back(std::move(garbage));
+  }
+}
 
 void GarbageCommit::fill(std::size_t chunk) {
   PV2_ASSERT(chunk != 0, "each chunk deletes something");
@@ -42,8 +64,9 @@ void GarbageCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(c
     return;
   }
   if (!root) return;
-  const auto at = core.state.garbage.find(root);
-  PV2_ASSERT(at != core.state.garbage.end(), "garbage belongs to a root that is remembered");
+  const auto at = core.state.garbage.pending.find(root);
+  PV2_ASSERT(at != core.state.garbage.pending.end(),
+             "garbage belongs to a root that is remembered");
   PV2_ASSERT(at->second.chains > 0, "garbage that is deleted was counted");
   PendingGarbage& pending = at->second;
   pending.under_way = !pending.next.empty();
@@ -53,7 +76,7 @@ void GarbageCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(c
   }
   if (--pending.chains != 0) return;
   for (Reply<Status>& each : pending.acknowledgements) effects.reply(std::move(each), Status());
-  core.state.garbage.erase(at);
+  core.state.garbage.pending.erase(at);
 }
 
 // The rows that the acknowledgements ask to delete were not touched, so their callers get
@@ -61,8 +84,8 @@ void GarbageCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(c
 void GarbageCommit::failed(EngineCore& core, const RequestFailure& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   const std::unique_ptr<GarbageCommit> owned(this);
-  const auto at = core.state.garbage.find(root);
-  if (at == core.state.garbage.end()) return;
+  const auto at = core.state.garbage.pending.find(root);
+  if (at == core.state.garbage.pending.end()) return;
   for (Reply<Status>& each : at->second.acknowledgements) {
     effects.reply(std::move(each), why.not_written);
   }

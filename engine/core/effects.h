@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Effects: what a critical section has decided, and Publisher::perform() does after the state mutex
+// was released: requests to the store, answers, callbacks, log lines, and what is to be destroyed.
+
+#pragma once
+
+#include <pv2/base/log.h>
+#include <pv2/store/commit_request.h>
+
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/task_pool.h"
+#include "model/reply.h"
+
+namespace pv2 {
+
+struct Execution;
+struct GarbageCommit;
+struct TreeWork;
+class RollbackPlan;
+
+/// Owned by the thread whose section fills it.
+struct Effects {
+  CommitList commits;
+  std::vector<std::unique_ptr<GarbageCommit>> garbage;  ///< Each commits its next chunk.
+  /// Answers by engine code (a latch). They run at once, on the thread that performs the effects.
+  TaskList answers;
+  /// Answers and callbacks by the host's code. They run on the pool.
+  TaskList pool_tasks;
+  /// Requests that are durable already and are to be published now.
+  CommitList durable;
+  /// To be destroyed: the scheduler has forgotten them, and no pointer to them is left.
+  std::vector<std::unique_ptr<Execution>> retired;
+  std::vector<std::unique_ptr<RollbackPlan>> retired_plans;
+  std::vector<TreeWork*> to_sort;  ///< The publisher sorts what they collected; then they go on.
+  std::vector<std::pair<LogLevel, std::string>> log_lines;
+  /// Another timer has become the earliest.
+  bool timers_moved = false;
+
+  Effects();
+  ~Effects();
+  Effects(const Effects&) = delete;
+  Effects& operator=(const Effects&) = delete;
+
+  void log(LogLevel level, std::string line) { log_lines.emplace_back(level, std::move(line)); }
+  /// Gives the answer `value` where `reply` says. Does nothing if `reply` is empty.
+  template <class T>
+  void reply(Reply<T> reply, std::type_identity_t<T> value) {
+    if (!reply) return;
+    auto call = [tell = std::move(reply.tell), value = std::move(value)]() mutable {
+      tell(std::move(value));
+    };
+    (reply.on == ReplyOn::kPool ? pool_tasks : answers).emplace_back(std::move(call));
+  }
+};
+
+}  // namespace pv2

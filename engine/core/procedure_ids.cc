@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The watermark: when it is raised, what its row takes along, and what follows when it is durable.
+
+#include "core/procedure_ids.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "core/effects.h"
+#include "core/engine_core.h"
+#include "model/engine_age.h"
+#include "model/requests.h"
+#include "records/row_keys.h"
+#include "records/watermark.h"
+
+namespace pv2 {
+
+void ProcedureIds::begin(ProcedureId highest) noexcept {
+  has_begun_ = true;
+  next_ = std::max({highest.value + 1, durable_watermark_, std::uint64_t{1}});
+  first_ = next_;
+  PV2_ASSERT(highest.value < next_, "ids go on above all that were read");
+}
+
+Result<ProcedureId> ProcedureIds::allocate(std::size_t count) {
+  if (next_ + count > durable_watermark_) {
+    return Status(StatusCode::kUnavailable,
+                  "no procedure id is free until " + store_name_ + " has recorded more; try again");
+  }
+  PV2_ASSERT(count != 0, "at least one id is asked for");
+  PV2_ASSERT(has_begun_, "no id is issued before it is known which were");
+  const ProcedureId first{next_};
+  PV2_ASSERT(first, "an id is not 0");
+  next_ += count;
+  PV2_ASSERT(next_ <= durable_watermark_, "only ids below the watermark are issued");
+  return first;
+}
+
+void ProcedureIds::reserve(Effects& effects) {
+  if (is_writing_ || next_ + kBlock / 2 < durable_watermark_) return;
+  write_watermark(next_ + kBlock, {}, effects);
+}
+
+void ProcedureIds::write_watermark(std::uint64_t next_id, Reply<Status> reply, Effects& effects) {
+  auto commit = std::make_unique<WatermarkCommit>();
+  commit->next_id = next_id;
+  commit->reply = std::move(reply);
+  std::string row;
+  encode_watermark({next_id, age_.mark()}, row);
+  commit->batch.put(Space::kEngine, kWatermarkKey, row);
+  for (const auto& [key, schema] : rows_) commit->batch.put(Space::kEngine, key, schema);
+  rows_.clear();
+  is_writing_ = true;
+  effects.commits.push_back(*commit.release());
+}
+
+void ProcedureIds::written(std::uint64_t watermark) noexcept {
+  durable_watermark_ = watermark;
+  is_writing_ = false;
+}
+
+void WatermarkCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex) {
+  const std::unique_ptr<WatermarkCommit> owned(this);
+  core.state.ids.written(next_id);
+  effects.reply(std::move(reply), Status());
+}
+
+void WatermarkCommit::failed(EngineCore& /*core*/, const RequestFailure& why, Effects& effects) {
+  const std::unique_ptr<WatermarkCommit> owned(this);
+  effects.reply(std::move(reply), why.unknown);
+}
+
+}  // namespace pv2
