@@ -20,11 +20,11 @@ std::size_t CompletedResults::bytes_of(const Completed& completed) noexcept {
 void CompletedResults::add(Completed completed) {
   const ProcedureId id = completed.result.id;
   PV2_ASSERT(!by_id_.contains(id), "a root ends once");
-  PV2_ASSERT(id, "a result is that of somebody");
+  PV2_ASSERT(id, "a result names its procedure");
   bytes_ += bytes_of(completed);
   by_age_.push_back(std::move(completed));
   by_id_.emplace(id, std::prev(by_age_.end()));
-  PV2_ASSERT(by_id_.size() == by_age_.size(), "what is in the list is in the table");
+  PV2_ASSERT(by_id_.size() == by_age_.size(), "every result in the list is in the table");
 }
 
 const Completed* CompletedResults::find(ProcedureId id) const {
@@ -37,10 +37,10 @@ Completed CompletedResults::take(Place place) {
   Completed taken = std::move(*place);
   by_age_.erase(place);
   const std::size_t bytes = bytes_of(taken);
-  PV2_ASSERT(bytes <= bytes_, "what leaves memory was counted when it came");
+  PV2_ASSERT(bytes <= bytes_, "the bytes of a result that leaves memory were counted");
   bytes_ -= bytes;
-  PV2_ASSERT(by_id_.size() == by_age_.size(), "what is in the table is in the list");
-  PV2_ASSERT(!by_id_.empty() || bytes_ == 0, "where there are no results there are no bytes");
+  PV2_ASSERT(by_id_.size() == by_age_.size(), "every result in the table is in the list");
+  PV2_ASSERT(!by_id_.empty() || bytes_ == 0, "without results no bytes are counted");
   return taken;
 }
 
@@ -57,7 +57,7 @@ std::optional<Completed> CompletedResults::take_surplus() {
   const bool surplus = by_id_.size() > count_max_ || (bytes_ > bytes_max_ && by_id_.size() > 1);
   if (!surplus || by_age_.empty()) return std::nullopt;
   const auto removed = by_id_.erase(by_age_.front().result.id);
-  PV2_ASSERT(removed == 1, "what is in the list is in the table");
+  PV2_ASSERT(removed == 1, "every result in the list is in the table");
   return take(by_age_.begin());
 }
 

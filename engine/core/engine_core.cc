@@ -107,7 +107,7 @@ void EngineCore::give_way() const {
 }
 
 void EngineCore::report_wait(Execution& waiter, Execution& producer, WaitLink::Why why) {
-  PV2_ASSERT(&waiter != &producer, "nobody is said to wait for itself");
+  PV2_ASSERT(&waiter != &producer, "no procedure waits for itself");
   flush();  // the scheduler looks for a cycle at once, in what it has been told
   scheduler.report_wait(waiter, producer, why);
   waiter.wait.is_reported = true;
@@ -120,8 +120,8 @@ void EngineCore::end_reported_wait(Execution& waiter) {
 }
 
 void EngineCore::queue(Execution& execution, Disposition disposition) {
-  PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer, "who is queued waits for no time");
-  PV2_ASSERT(!is_finished(execution.record.state), "who has ended is not queued");
+  PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer, "a queued procedure has no timer");
+  PV2_ASSERT(!is_finished(execution.record.state), "a procedure that has ended is not queued");
   end_reported_wait(execution);
   execution.phase.move_to(Phase::kQueued);
   settle(execution, disposition);
@@ -186,7 +186,7 @@ void EngineCore::stop_work(Execution& execution) {
 void EngineCore::abandon_waits(Execution& execution) {
   stop_work(execution);
   state.timers.cancel(execution);
-  PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer, "a timer that was cancelled is gone");
+  PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer, "a cancelled timer has left the queue");
   end_reported_wait(execution);
   ++execution.wait.epoch;
   execution.wait.wake_pending = false;
@@ -199,10 +199,11 @@ void EngineCore::abandon_waits(Execution& execution) {
 
 void EngineCore::arm_timer(Execution& execution, Effects& effects) {
   PV2_ASSERT(execution.record.deadline.has_value(), "a timer needs a deadline");
-  PV2_ASSERT(execution.phase == Phase::kWaiting, "a timer is armed for who waits");
-  PV2_ASSERT(execution.wait.due != kNotDue, "whoever set the deadline said when it is due");
+  PV2_ASSERT(execution.phase == Phase::kWaiting,
+             "a timer is armed only for a procedure that waits");
+  PV2_ASSERT(execution.wait.due != kNotDue, "a wait with a deadline has a due time");
   if (state.timers.arm(execution, execution.wait.due)) effects.timers_moved = true;
-  PV2_ASSERT(state.timers.has(execution), "a timer that was armed is found again");
+  PV2_ASSERT(state.timers.has(execution), "an armed timer is in the queue");
 }
 
 void EngineCore::date_end(const Execution& execution, Transition& next, std::size_t beside) const {
@@ -222,16 +223,16 @@ void EngineCore::date_end(const Execution& execution, Transition& next, std::siz
 void EngineCore::begin_wait(Duration patience, Transition& next) const {
   next.patience = std::max(patience, Duration::zero());
   next.due = later(clock.steady_now(), next.patience);
-  PV2_ASSERT(next.due != kNotDue, "a wait that begins is due at a time");
+  PV2_ASSERT(next.due != kNotDue, "a wait that begins has a due time");
   next.deadline = later(clock.wall_now(), next.patience);
 }
 
 void EngineCore::go_on_waiting(const Execution& execution, Transition& next) const {
   if (!execution.record.deadline) return next.stop_waiting();
-  PV2_ASSERT(execution.wait.due != kNotDue, "whoever set the deadline said when it is due");
+  PV2_ASSERT(execution.wait.due != kNotDue, "a wait with a deadline has a due time");
   const SteadyTime now = clock.steady_now();
   next.patience = execution.wait.due > now ? execution.wait.due - now : Duration::zero();
-  PV2_ASSERT(next.patience >= Duration::zero(), "what is left of a wait is not negative");
+  PV2_ASSERT(next.patience >= Duration::zero(), "the patience of a wait is not negative");
   next.due = execution.wait.due;
   next.deadline = later(clock.wall_now(), next.patience);
 }

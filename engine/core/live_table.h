@@ -26,19 +26,20 @@ class LiveTable {
 
  public:
   void emplace(ProcedureId id, Execution* execution) {
-    PV2_ASSERT(id && execution != nullptr, "what is live has an id");
+    PV2_ASSERT(id && execution != nullptr, "a live procedure has an id");
     const bool is_new = map_.emplace(id, execution).second;
-    PV2_ASSERT(is_new, "an id is live once");
+    PV2_ASSERT(is_new, "an id is in the table once");
     ++count_of(id);
   }
   void erase(ProcedureId id) {
     if (map_.erase(id) == 0) return;
-    PV2_ASSERT(count_of(id) > 0, "what is live is counted in its block");
+    PV2_ASSERT(count_of(id) > 0, "a live procedure is counted in its block");
     if (--count_of(id) == 0) {
       blocks_.erase(block_of(id));
       last_ = nullptr;
     }
-    PV2_ASSERT(map_.empty() == blocks_.empty(), "blocks of ids are those of what is live");
+    PV2_ASSERT(map_.empty() == blocks_.empty(),
+               "there are blocks exactly if there are live procedures");
   }
   void reserve(std::size_t count) { map_.reserve(count); }
   void clear() {

@@ -94,8 +94,7 @@ CommitList Publisher::act_on(Effects& effects) {
   if (!effects.commits.empty()) {
     const StoreLimits limits = core_.store.limits();
     effects.commits.for_each([&](const CommitRequest& request) {
-      PV2_ASSERT(fits(limits, request.batch),
-                 "what the engine writes was measured against the limits of its store");
+      PV2_ASSERT(fits(limits, request.batch), "a batch of the engine fits the limits of its store");
     });
   }
   CommitList durable = std::move(effects.durable);

@@ -111,12 +111,12 @@ class RunningSteps {
     }
   }
   [[nodiscard]] WorkerActivity& of(std::size_t worker) noexcept {
-    PV2_ASSERT(worker < workers_.size(), "a worker is one of those that there are");
+    PV2_ASSERT(worker < workers_.size(), "the index names a worker");
     return *workers_[worker];
   }
   [[nodiscard]] std::size_t size() const noexcept { return workers_.size(); }
   [[nodiscard]] std::optional<RunningStep> look(std::size_t worker) const noexcept {
-    PV2_ASSERT(worker < workers_.size(), "a worker is one of those that there are");
+    PV2_ASSERT(worker < workers_.size(), "the index names a worker");
     return workers_[worker]->look();
   }
 

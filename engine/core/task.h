@@ -44,7 +44,7 @@ class Task {
 
   explicit operator bool() const noexcept { return verbs_ != nullptr; }
   void operator()() {
-    PV2_ASSERT(verbs_ != nullptr, "only a task that holds something is run");
+    PV2_ASSERT(verbs_ != nullptr, "a task that runs is not empty");
     verbs_->run(&storage_);
   }
 

@@ -17,7 +17,7 @@ namespace pv2 {
 namespace {
 
 Task take(std::deque<Task>& tasks) {
-  PV2_ASSERT(!tasks.empty(), "a task is taken from a queue that has one");
+  PV2_ASSERT(!tasks.empty(), "the queue that a task is taken from is not empty");
   Task task = std::move(tasks.front());
   tasks.pop_front();
   return task;
@@ -144,7 +144,7 @@ void ThreadedPool::work() {
 // left. Blocking work goes first, because callbacks always have a thread that may take them.
 ThreadedPool::Next ThreadedPool::next_after(Kind ended) {
   count_ended(ended);
-  PV2_ASSERT(blocked_ + calling_ < count_, "a thread that looks for a task is in none");
+  PV2_ASSERT(blocked_ + calling_ < count_, "a thread that looks for a task runs none");
   while (blocking_.empty() && !may_call() && !stopped_) sleepers_.sleep(tasks_mutex_);
   if (blocking_.empty() && tasks_.empty()) return {};
   Next next;

@@ -61,7 +61,7 @@ class alignas(64) WorkerRun {
 
   /// Begins a new run; the last one has been handed over. With kTop, reserved workers may help.
   void fill(std::span<StepJob> jobs, RunMarks marks, Work work) PV2_EXCLUDES(run_mutex_) {
-    PV2_ASSERT(jobs.size() <= kMost, "a run is no longer than what is polled at once");
+    PV2_ASSERT(jobs.size() <= kMost, "a run has no more jobs than one poll returns");
     MutexLock lock(run_mutex_);
     PV2_ASSERT(begun_ == taken_ && finished_count_ == 0, "a run ends before the next one begins");
     active_ = true;
@@ -93,11 +93,11 @@ class alignas(64) WorkerRun {
     MutexLock lock(run_mutex_);
     if (ended != nullptr) {
       (ended->needs_record ? finished_.with_record : finished_.without_record).push_back(*ended);
-      PV2_ASSERT(finished_count_ < kMost, "no more steps end than were taken");
+      PV2_ASSERT(finished_count_ < kMost, "a run has room for the steps that end");
       finished_ids_[finished_count_++] = ended->execution->id;
     }
     Next next;
-    PV2_ASSERT(begun_ <= taken_, "no step begins that was not taken");
+    PV2_ASSERT(begun_ <= taken_, "a step that begins was taken");
     active_ = begun_ != taken_;
     if (active_) {
       next.recalled = recalls != marks_.recalls;
@@ -136,13 +136,13 @@ class alignas(64) WorkerRun {
     Help help;
     if (work == Work::kTop && work_ != Work::kTop) return help;
     help.finished = take_finished_locked();
-    PV2_ASSERT(begun_ <= taken_, "no step begins that was not taken");
+    PV2_ASSERT(begun_ <= taken_, "a step that begins was taken");
     help.jobs = (taken_ - begun_ + 1) / 2;
     help.marks = marks_;
     help.work = work_;
     for (std::size_t i = 0; i < help.jobs; ++i) jobs[i] = jobs_[taken_ - help.jobs + i];
     taken_ -= help.jobs;
-    PV2_ASSERT(begun_ <= taken_, "who helps takes what has not begun");
+    PV2_ASSERT(begun_ <= taken_, "a helper takes jobs that have not begun");
     return help;
   }
 
@@ -162,7 +162,7 @@ class alignas(64) WorkerRun {
       jobs_[kept] = jobs_[i];
       ids_[kept++] = ids_[i];
     }
-    PV2_ASSERT(kept + count == taken_, "what waits stays or is taken away");
+    PV2_ASSERT(kept + count == taken_, "each waiting job stays or is taken away");
     taken_ = kept;
     return count;
   }

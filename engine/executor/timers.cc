@@ -141,8 +141,8 @@ std::size_t Timers::fire_some(SteadyTime now) {
     if (execution == nullptr) break;
     PV2_ASSERT(execution->phase == Phase::kWaiting,
                "a timer is armed only while its procedure waits");
-    PV2_ASSERT(execution->record.deadline.has_value(), "a timer is that of a deadline");
-    PV2_ASSERT(execution->wait.due <= now, "what fires is due");
+    PV2_ASSERT(execution->record.deadline.has_value(), "a timer belongs to a deadline");
+    PV2_ASSERT(execution->wait.due <= now, "a timer that fires is due");
     execution->wait.timed_out = true;
     core_.queue(*execution, execution->holds_locks() ? Disposition::kFront : Disposition::kBack);
     ++fired;

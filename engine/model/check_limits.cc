@@ -75,7 +75,7 @@ Status check_locks(const std::string& type, const LockSet& locks) {
 }
 
 Status check_limits_of(const ExecutorOptions& options) {
-  PV2_ASSERT(options.store != nullptr, "whoever asks has looked whether there is a store");
+  PV2_ASSERT(options.store != nullptr, "the caller has checked that there is a store");
   Status status = check_threads("workers", options.workers);
   if (status.ok()) status = check_threads("pool_threads", options.pool_threads);
   if (!status.ok()) return status;

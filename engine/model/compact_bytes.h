@@ -46,7 +46,7 @@ class CompactBytes {
       clear();
       word_ = std::bit_cast<std::uintptr_t>(block.release());
     } else {
-      PV2_ASSERT(has_block(), "what has a capacity has a block");
+      PV2_ASSERT(has_block(), "a byte string with a capacity has a block");
       std::memmove(block() + sizeof sizes, bytes.data(), sizes.size);
     }
     std::memcpy(block(), &sizes, sizeof sizes);

@@ -149,9 +149,9 @@ struct Execution final : SchedulerEntry, Identity {
   /// Makes it a root, or a member of the tree of `above`, which spawned it. Its identity must be
   /// set before.
   void belong_to(Execution* above) noexcept {
-    PV2_ASSERT(above != this, "nobody spawns itself");
+    PV2_ASSERT(above != this, "no procedure is its own parent");
     PV2_ASSERT(above == nullptr || (above->root != nullptr && above->head != nullptr),
-               "who spawns has a place in its tree");
+               "a parent has its place in a tree");
     parent = above;
     root = above != nullptr ? above->root : this;
     head = above == nullptr || reports() ? this : above->head;
@@ -177,7 +177,7 @@ struct Execution final : SchedulerEntry, Identity {
   [[nodiscard]] bool is_head() const noexcept { return head == this; }
   /// Of a head: the head of the domain around its own; nullptr for a root.
   [[nodiscard]] Execution* outer_domain() const noexcept {
-    PV2_ASSERT(is_head(), "another domain is around a head");
+    PV2_ASSERT(is_head(), "only a head has an outer domain");
     Looks::one();
     return is_root() ? nullptr : &parent_execution()->own_head();
   }

@@ -122,7 +122,7 @@ struct Inbox {
   [[nodiscard]] const InboxMessage* abort() const noexcept { return aborted_by; }
   /// Adds a durable message, in order of numbers.
   void add(std::unique_ptr<InboxMessage> message) {
-    PV2_ASSERT(message != nullptr, "an inbox is given a message");
+    PV2_ASSERT(message != nullptr, "a message that is added is not null");
     if (message->number >= next_number) next_number = message->number + 1;
     if (message->kind == InboxMessage::Kind::kAbort) aborted_by = message.get();
     auto at = messages.end();

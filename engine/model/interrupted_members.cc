@@ -49,7 +49,7 @@ InterruptedMembers::InterruptedMembers(std::vector<Candidate> candidates) {
       ranges_.push_back({candidate.id, candidate.id});
       others = 0;
     } else {
-      PV2_ASSERT(ranges_.back().last < candidate.id, "a member is a candidate once");
+      PV2_ASSERT(ranges_.back().last < candidate.id, "candidates come in order of id, each once");
       ranges_.back().last = candidate.id;
     }
   }

@@ -31,19 +31,19 @@ class LazyVector {
   [[nodiscard]] const T* begin() const noexcept { return block_ ? items() : nullptr; }
   [[nodiscard]] const T* end() const noexcept { return begin() + size(); }
   [[nodiscard]] T& operator[](std::size_t index) noexcept {
-    PV2_ASSERT(index < size(), "an item is asked for that is there");
+    PV2_ASSERT(index < size(), "the index names an item");
     return items()[index];
   }
   [[nodiscard]] const T& operator[](std::size_t index) const noexcept {
-    PV2_ASSERT(index < size(), "an item is asked for that is there");
+    PV2_ASSERT(index < size(), "the index names an item");
     return items()[index];
   }
   [[nodiscard]] T& back() noexcept {
-    PV2_ASSERT(!empty(), "only a list with items has a last one");
+    PV2_ASSERT(!empty(), "a list whose last item is used is not empty");
     return items()[size() - 1];
   }
   [[nodiscard]] const T& back() const noexcept {
-    PV2_ASSERT(!empty(), "only a list with items has a last one");
+    PV2_ASSERT(!empty(), "a list whose last item is used is not empty");
     return items()[size() - 1];
   }
 
@@ -69,7 +69,7 @@ class LazyVector {
   }
   void pop_back() noexcept {
     const Sizes sizes = read_sizes();
-    PV2_ASSERT(sizes.size != 0, "only what was put in is taken out");
+    PV2_ASSERT(sizes.size != 0, "a list from which an item is taken is not empty");
     write_sizes({sizes.size - 1, sizes.capacity});
   }
   void clear() noexcept { block_.reset(); }

@@ -19,7 +19,7 @@ const StepInfo* ProcedureType::find_step(std::uint32_t number) const noexcept {
 }
 
 Status ProcedureType::check_class_of(const Procedure& object) const {
-  PV2_ASSERT(made_of != nullptr, "a type that is registered is made of a class");
+  PV2_ASSERT(made_of != nullptr, "a registered type has a class");
   if (typeid(object) == *made_of) return Status();
   return Status(StatusCode::kInvalidArgument,
                 "the ProcedureRegistry has another class called '" + name +

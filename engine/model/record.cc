@@ -62,9 +62,9 @@ UndoAfter undo_after(const Record& last, const Transition& next, std::uint32_t r
 }
 
 void Record::assign(Transition& next, std::uint32_t ran_step, CommitSequence sequence) {
-  PV2_ASSERT(!next.parked || !is_finished(next.state), "what has ended is not parked");
+  PV2_ASSERT(!next.parked || !is_finished(next.state), "a procedure that has ended is not parked");
   PV2_ASSERT(next.undo_error.ok() || next.state == ProcedureState::kFailed,
-             "only what has failed is undone");
+             "only a failed procedure has the error of an undo");
   if (may_carry_failure(*this, next)) {
     const FailureAfter after = failure_after(*this, next);
     std::unique_ptr<Failure> carried;

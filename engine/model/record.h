@@ -61,7 +61,7 @@ class History {
   [[nodiscard]] std::size_t size() const noexcept { return ring_ ? ring_->size : 0; }
   /// 0 is the oldest.
   [[nodiscard]] HistoryEntry at(std::size_t index) const noexcept {
-    PV2_ASSERT(index < size(), "an entry of a history is asked for that is there");
+    PV2_ASSERT(index < size(), "the index names an entry of the history");
     const Packed& packed =
         ring_->entries[(ring_->next + kCapacity - ring_->size + index) % kCapacity];
     return {packed.step, packed.attempt, packed.outcome, packed.at, packed.undo};

@@ -150,10 +150,10 @@ const UndoTurn* RollbackPlan::begin_next() {
     }
     open_.pop_back();
     const UndoTurn& turn = items_[newest].turn;
-    PV2_ASSERT(turn.execution != nullptr, "a turn that begins is that of somebody");
+    PV2_ASSERT(turn.execution != nullptr, "a turn that begins has a member");
     const bool is_new = begun_.emplace(turn.execution->id, index).second;
     PV2_ASSERT(is_new, "a member has one turn at a time");
-    PV2_ASSERT(begun_.size() <= left_, "a turn that has begun is left until it is over");
+    PV2_ASSERT(begun_.size() <= left_, "a turn that has begun counts as left until it is over");
     return &turn;
   }
   return nullptr;
@@ -174,7 +174,8 @@ void RollbackPlan::step_into_lane(Index index) {
   }
   if (lane.fork == kNone) return;
   Item& fork = items_[lane.fork];
-  PV2_ASSERT(fork.is_open && fork.lanes_left != 0, "a lane that is empty was waited for");
+  PV2_ASSERT(fork.is_open && fork.lanes_left != 0,
+             "the fork of an empty lane is open and counts it");
   if (--fork.lanes_left != 0) return;
   PV2_ASSERT(lanes_[fork.lane].newest == lane.fork,
              "a fork that is over is the newest of its lane");
@@ -185,7 +186,7 @@ void RollbackPlan::step_into_lane(Index index) {
 void RollbackPlan::step_into_fork(Index index) {
   Item& fork = items_[index];
   const Index lane = fork.unopened;
-  PV2_ASSERT(lane != kNone, "a fork whose lanes were all opened is open no more");
+  PV2_ASSERT(lane != kNone, "an open fork has a lane that is not opened");
   fork.unopened = lanes_[lane].next;
   if (fork.unopened == kNone) open_.pop_back();
   open_.push_back({lane, false});
@@ -203,18 +204,19 @@ void RollbackPlan::put_back(const Execution& member) {
   const auto at = begun_.find(member.id);
   if (at == begun_.end()) return;
   PV2_ASSERT(items_[lanes_[at->second].newest].turn.execution == &member,
-             "a turn that has begun is the newest");
+             "a turn that has begun is the newest of its lane");
   open_.push_back({at->second, false});
   begun_.erase(at);
 }
 
 void RollbackPlan::end(Execution& member) {
   const auto newest = newest_.find(member.id);
-  PV2_ASSERT(newest != newest_.end(), "what is over was to be undone");
-  PV2_ASSERT(left_ != 0, "a turn that is over was left");
+  PV2_ASSERT(newest != newest_.end(), "the plan has a turn of the member");
+  PV2_ASSERT(left_ != 0, "a turn that ends was counted as left");
   Item& item = items_[newest->second];
   if (const auto at = begun_.find(member.id); at != begun_.end()) {
-    PV2_ASSERT(lanes_[at->second].newest == newest->second, "a turn that has begun is the newest");
+    PV2_ASSERT(lanes_[at->second].newest == newest->second,
+               "a turn that has begun is the newest of its lane");
     open_.push_back({at->second, false});
     begun_.erase(at);
   }

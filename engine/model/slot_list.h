@@ -30,12 +30,12 @@ class SlotList {
   [[nodiscard]] const Slot* begin() const noexcept { return many_ ? many_->data() : &one_; }
   [[nodiscard]] const Slot* end() const noexcept { return begin() + size(); }
   [[nodiscard]] Slot& operator[](std::size_t index) noexcept {
-    PV2_ASSERT(index < size(), "a slot is asked for that is there");
+    PV2_ASSERT(index < size(), "the index names a slot");
     return begin()[index];
   }
 
   void push_back(Slot slot) {
-    PV2_ASSERT(slot != nullptr, "whoever awaits something has a slot for it");
+    PV2_ASSERT(slot != nullptr, "a slot that is added is not null");
     if (empty() && !many_) {
       one_ = std::move(slot);
       return;

@@ -11,12 +11,13 @@
 namespace pv2 {
 
 bool TimerQueue::arm(Execution& execution, SteadyTime due) {
-  PV2_ASSERT(due != kNotDue, "a timer has a time");
+  PV2_ASSERT(due != kNotDue, "a timer has a due time");
   cancel(execution);
   heap_.push_back({due, &execution});
   execution.wait.timer_index = static_cast<std::uint32_t>(heap_.size() - 1);
   sift_up(execution.wait.timer_index);
-  PV2_ASSERT(heap_[execution.wait.timer_index].execution == &execution, "a timer knows its place");
+  PV2_ASSERT(heap_[execution.wait.timer_index].execution == &execution,
+             "a timer knows its place in the queue");
   return execution.wait.timer_index == 0;
 }
 
@@ -24,7 +25,7 @@ void TimerQueue::cancel(Execution& execution) noexcept {
   const std::size_t index = execution.wait.timer_index;
   if (index == Wait::kNoTimer) return;
   PV2_ASSERT(index < heap_.size() && heap_[index].execution == &execution,
-             "a timer knows its place");
+             "a timer knows its place in the queue");
   execution.wait.timer_index = Wait::kNoTimer;
   const Entry last = heap_.back();
   heap_.pop_back();
@@ -37,7 +38,7 @@ void TimerQueue::cancel(Execution& execution) noexcept {
 Execution* TimerQueue::pop_due(SteadyTime now) noexcept {
   if (heap_.empty() || heap_.front().due > now) return nullptr;
   Execution* const execution = heap_.front().execution;
-  PV2_ASSERT(execution->wait.timer_index == 0, "the earliest timer stands first");
+  PV2_ASSERT(execution->wait.timer_index == 0, "the earliest timer is the first in the queue");
   cancel(*execution);
   return execution;
 }

@@ -19,7 +19,7 @@ inline void link_child(Execution& child) {
              "a child is linked once");
   PV2_ASSERT(child.root == parent.root, "a child is of the tree of its parent");
   PV2_ASSERT((parent.links.first_child == nullptr) == (parent.links.last_child == nullptr),
-             "who has an oldest child has a youngest one");
+             "a parent with an oldest child has a youngest one");
   PV2_ASSERT(
       parent.links.last_child == nullptr || parent.links.last_child->links.next_sibling == nullptr,
       "the youngest child has no younger sibling");
@@ -37,17 +37,18 @@ inline void link_child(Execution& child) {
 inline void unlink_child(Execution& child) {
   Execution& parent = *child.parent_execution();
   if (parent.links.unexamined == &child) parent.links.unexamined = child.links.next_sibling;
-  PV2_ASSERT(child.links.first_child == nullptr, "whoever leaves a tree has no children in it");
+  PV2_ASSERT(child.links.first_child == nullptr,
+             "a member that leaves its tree has no children in it");
   PV2_ASSERT(child.links.prev_sibling != nullptr || parent.links.first_child == &child,
-             "whoever leaves a tree was linked");
+             "a member that leaves its tree was linked");
   PV2_ASSERT(
       child.links.prev_sibling == nullptr || child.links.prev_sibling->links.next_sibling == &child,
-      "an older sibling knows who comes after it");
+      "the older sibling of a child is linked to the child");
   PV2_ASSERT(
       child.links.next_sibling == nullptr || child.links.next_sibling->links.prev_sibling == &child,
-      "a younger sibling knows who comes before it");
+      "the younger sibling of a child is linked to the child");
   PV2_ASSERT(child.links.next_sibling != nullptr || parent.links.last_child == &child,
-             "who has no younger sibling is the youngest");
+             "a child without a younger sibling is the youngest");
   (child.links.prev_sibling != nullptr ? child.links.prev_sibling->links.next_sibling
                                        : parent.links.first_child) = child.links.next_sibling;
   (child.links.next_sibling != nullptr ? child.links.next_sibling->links.prev_sibling
@@ -66,7 +67,7 @@ class TreeCursor {
   /// Whether the walk comes to at() for the first time, and not back from a child.
   [[nodiscard]] bool arrives() const noexcept { return !from_below_; }
   void move() noexcept {
-    PV2_ASSERT(at_ != nullptr, "a walk that is over goes no further");
+    PV2_ASSERT(at_ != nullptr, "a walk that moves on is not over");
     Looks::one();
     if (!from_below_ && at_->links.first_child != nullptr) {
       at_ = at_->links.first_child;

@@ -74,7 +74,7 @@ bool try_again(EngineCore& core, WaitingOrder& order, Effects& effects)
     return true;
   }
   Execution& head = *core.find(order.head);
-  PV2_ASSERT(head.domain.makes_way(), "a tree makes way for the order that is to end it");
+  PV2_ASSERT(head.domain.makes_way(), "a domain makes way for the order that waits to end it");
   if (!why_too_late(head).ok()) return false;
   if (head.domain.ending != EndingOrder::kMayGoOn) return false;
   head.domain.ending = EndingOrder::kWaits;

@@ -108,8 +108,8 @@ bool take_out(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex
 
 void write(Execution& member, std::unique_ptr<StepCommit> commit, Effects& effects) {
   PV2_ASSERT(member.phase == Phase::kQueued || member.phase == Phase::kWaiting,
-             "who is given up stood in a line, or waited for somebody");
-  PV2_ASSERT(member.wait.timer_index == Wait::kNoTimer, "who was taken out waits for no time");
+             "a member that is taken out was queued or waited");
+  PV2_ASSERT(member.wait.timer_index == Wait::kNoTimer, "a member that was taken out has no timer");
   commit->execution = &member;
   update_state(member, commit->next, commit->is_undo() ? member.turn.step : member.record.step,
                commit->batch);
@@ -121,8 +121,8 @@ void write(Execution& member, std::unique_ptr<StepCommit> commit, Effects& effec
 void fail_in_line(EngineCore& core, Execution& member, const std::string& why, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
-  PV2_ASSERT(failing_domain(member) == nullptr, "what has failed does not fail again");
-  PV2_ASSERT(member.turn.step == 0, "who is given up goes forward");
+  PV2_ASSERT(failing_domain(member) == nullptr, "a member of a failed domain does not fail again");
+  PV2_ASSERT(member.turn.step == 0, "a member that is given up is not being undone");
   member.own_head().domain.given_up = true;
   auto commit = core.state.spares.steps.take();
   Transition& last = commit->next;
@@ -256,7 +256,8 @@ std::size_t Deadlocks::fire(SteadyTime now) {
 }
 
 bool Deadlocks::search_at_idle() {
-  PV2_ASSERT(core_.options.workers == 0, "with workers a search has its time");
+  PV2_ASSERT(core_.options.workers == 0,
+             "only an executor without workers searches when it is idle");
   if (!core_.scheduler.suspects_cycles() && !core_.scheduler.has_new_cycles()) return false;
   {
     StateLock lock(core_);

@@ -50,8 +50,8 @@ std::unique_ptr<MessageCommit> make_commit(EngineCore& core, Execution& to,
 
 // Adds the audit entry of an order to the batch of the message that carries the order out.
 void add_entry(AuditEntry entry, Execution& root, MessageCommit& commit) {
-  PV2_ASSERT(root.is_root() && root.inbox, "what is ordered is kept with the root");
-  PV2_ASSERT(commit.to == root.id, "an order goes with the message to the root");
+  PV2_ASSERT(root.is_root() && root.inbox, "an audit entry is kept in the inbox of a root");
+  PV2_ASSERT(commit.to == root.id, "the message of an order is sent to the root");
   entry.at = commit.message->at;
   commit.audit = root.inbox->next_number++;
   commit.audited = entry.procedure;
@@ -135,7 +135,7 @@ void Messages::abort(ProcedureId id, AbortOptions options, Reply<Status> reply,
       }
       answer = answer_without_message(core_, *target, entry != nullptr);
       if (!answer) {
-        PV2_ASSERT(target->phase != Phase::kInserting, "what is aborted is durable");
+        PV2_ASSERT(target->phase != Phase::kInserting, "a tree that is aborted is durable");
         target->domain.abort_accepted = true;
         auto commit = make_commit(core_, *target, std::move(message));
         commit->replies.push_back(std::move(reply));
@@ -268,7 +268,7 @@ void take_effect(EngineCore& core, Execution& to, std::unique_ptr<InboxMessage> 
 
 void message_published(EngineCore& core, MessageCommit& commit, Effects& effects) {
   const std::unique_ptr<MessageCommit> owned(&commit);
-  PV2_ASSERT(commit.message != nullptr, "what is published is a message");
+  PV2_ASSERT(commit.message != nullptr, "a message that is published is not null");
   commit.message->sequence = commit.sequence;
   const bool aborts = is_abort(*commit.message);
   if (aborts) core.state.orders.aborting.erase(commit.to);

@@ -140,7 +140,7 @@ Result<Order> plan_skip(Execution& target, Execution& head, std::uint32_t next_s
   if (given_up == nullptr) {
     return refused(fmt::format("the tree of {} is not parked", name_of(head)));
   }
-  PV2_ASSERT(state != DomainState::kQuarantined, "a quarantined member has not given up");
+  PV2_ASSERT(state != DomainState::kQuarantined, "no member of a quarantined tree has given up");
   if (Status works = why_work_forbids(*given_up); !works.ok()) return works;
   if (Status moving = why_not_moved(*given_up); !moving.ok()) return moving;
   return plan_skip_of_step(*given_up, head, next_step);

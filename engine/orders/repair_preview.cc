@@ -186,7 +186,7 @@ class Preview {
       if (Status changed = why_it_changed(core, target); !changed.ok()) return changed;
     }
     const auto head = core.state.live.find(of_);
-    PV2_ASSERT(head != core.state.live.end(), "what an order is about is live");
+    PV2_ASSERT(head != core.state.live.end(), "the procedure that an order is about is live");
     if (verb_ == RepairVerb::kBypass) look_again(core, *head->second);
     if (!waits_for_.empty()) {
       lines_.push_back(fmt::format(

@@ -31,7 +31,8 @@ namespace {
 // A record that repeats the last one; the caller changes what the order is about.
 std::unique_ptr<StepCommit> unchanged(EngineCore& core, Execution& execution)
     PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(execution.phase != Phase::kInFlight, "an order waits until nothing is on the way");
+  PV2_ASSERT(execution.phase != Phase::kInFlight,
+             "a member that an order changes has no record on the way");
   auto commit = core.state.spares.steps.take();
   commit->execution = &execution;
   commit->next = as_it_is(core, execution);
@@ -79,7 +80,7 @@ std::unique_ptr<StepCommit> skip_undo(EngineCore& core, const Order& order)
   Execution& member = *order.about;
   Domain& domain = order.head->domain;
   PV2_ASSERT(is_parked_in_undo(member), "an undo that is skipped is parked");
-  PV2_ASSERT(order.step != 0, "an undo that is skipped is that of a step");
+  PV2_ASSERT(order.step != 0, "an undo that is skipped belongs to a step");
   auto commit = unchanged(core, member);
   note_history(*commit, Outcome::Kind::kSkipped, order.step);
   member.turn.step = order.step;
@@ -102,7 +103,7 @@ std::unique_ptr<StepCommit> skip_undo(EngineCore& core, const Order& order)
 
 std::unique_ptr<StepCommit> retry_step(EngineCore& core, const Order& order)
     PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(order.step != 0, "what is tried again is a step");
+  PV2_ASSERT(order.step != 0, "an order to try again names a step");
   auto commit = unchanged(core, *order.about);
   commit->kind = StepCommit::Kind::kStep;
   note_history(*commit, Outcome::Kind::kRetriedNow, order.step);
@@ -136,7 +137,7 @@ std::unique_ptr<StepCommit> skip_step(EngineCore& core, const Order& order)
 std::unique_ptr<StepCommit> send_back(EngineCore& core, const Order& order)
     PV2_REQUIRES(core.state_mutex) {
   Execution& head = *order.head;
-  PV2_ASSERT(head.is_head(), "what is sent back is a domain");
+  PV2_ASSERT(head.is_head(), "only the head of a domain is sent back");
   auto commit = unchanged(core, head);
   commit->kind = StepCommit::Kind::kStep;
   note_history(*commit, Outcome::Kind::kSentBack, head.record.step);
@@ -173,8 +174,8 @@ std::unique_ptr<StepCommit> end_domain(EngineCore& core, const Order& order,
                                        const AuditEntry& entry) PV2_REQUIRES(core.state_mutex) {
   Execution& head = *order.head;
   PV2_ASSERT(head.is_head() && head.domain.work == nullptr,
-             "a domain is ended when nothing is done to its members");
-  PV2_ASSERT(head.domain.failing == &head, "a domain that goes forward is stopped before it ends");
+             "a domain that an order ends has no work on its members");
+  PV2_ASSERT(head.domain.failing == &head, "a domain that an order ends was stopped");
   cut_off_members(core, head);
   auto commit = unchanged(core, head);
   Transition& next = commit->next;
@@ -241,7 +242,8 @@ void commit_order(EngineCore& core, const Order& order, AuditEntry entry, Reply<
   entry.step = order.step;
   auto commit = record_of(core, order, entry);
   Execution& execution = *commit->execution;
-  PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer, "a record by an order ends a wait");
+  PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer,
+             "a member that an order changes has no timer");
   Execution& root = *execution.root;
   const std::uint64_t number = next_audit_number(root);  // an end reads `audited`
   entry.procedure = execution.id;

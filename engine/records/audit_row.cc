@@ -50,7 +50,7 @@ std::string encode_audit(const AuditEntry& entry, std::uint64_t number, Procedur
 
 void insert_audit(const AuditEntry& entry, ProcedureId root, std::uint64_t number,
                   RowBatch& batch) {
-  PV2_ASSERT(root && entry.procedure, "an order is about a member of a tree");
+  PV2_ASSERT(root && entry.procedure, "an audit entry has a root and a procedure");
   batch.insert(Space::kProcedure, audit_key(root, number), encode_audit(entry, number, {}));
   if (entry.procedure == root) return;
   batch.insert(Space::kProcedure, audit_key(entry.procedure, number),

@@ -43,7 +43,7 @@ Status decode_fields(std::string_view bytes, KeptResult& kept) {
 
 void encode_kept(const KeptResult& kept, std::string& out) {
   PV2_ASSERT(kept.age >= Duration::zero(), "the age of a store is not negative");
-  PV2_ASSERT(kept.id, "a result is that of a procedure");
+  PV2_ASSERT(kept.id, "a result names its procedure");
   FrameWriter frame(out);
   append_varint_field(out, kBytes, kept.bytes);
   if (kept.nonce) {

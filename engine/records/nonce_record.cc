@@ -17,7 +17,7 @@ enum : std::uint32_t { kId = 1, kFingerprintHigh = 2, kFingerprintLow = 3, kFing
 }  // namespace
 
 void encode_nonce_record(const NonceRecord& record, std::string& out) {
-  PV2_ASSERT(record.id, "a nonce is that of a procedure");
+  PV2_ASSERT(record.id, "a nonce names its procedure");
   FrameWriter frame(out);
   append_varint_field(out, kId, record.id.value);
   append_fixed64_field(out, kFingerprintHigh, record.fingerprint.high);

@@ -97,7 +97,7 @@ void update_state(const Execution& execution, const Transition& next, std::uint3
 
 void redate_end(const Execution& execution, Transition& last, Duration age, std::uint32_t ran_step,
                 RowBatch& batch) {
-  PV2_ASSERT(ends_root(execution, last), "only the end of a root is dated");
+  PV2_ASSERT(ends_root(execution, last), "a record that is dated ends a root");
   const std::string date = kept_key(last.ended_age, execution.id);
   const std::string taken_back = last_date(execution).value_or(date);
   const auto header = procedure_key(execution.id, RowKind::kHeader);

@@ -27,7 +27,7 @@ std::optional<ResultRow> split_result(std::string_view row) noexcept {
   for (int i = 0; i < kFramesOfHeader; ++i) {
     const auto size = size_of_frame(left);
     if (!size) return std::nullopt;
-    PV2_ASSERT(*size <= left.size(), "a frame that is there whole fits its row");
+    PV2_ASSERT(*size <= left.size(), "a frame lies within its row");
     left.remove_prefix(*size);
   }
   return ResultRow{row.substr(0, row.size() - left.size()), left};

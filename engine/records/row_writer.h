@@ -76,7 +76,7 @@ class RowWriter {
     return at_;
   }
   void close_list(char* list) noexcept {
-    PV2_ASSERT(at_ >= list, "a list is closed behind what it holds");
+    PV2_ASSERT(at_ >= list, "a list is closed at its end");
     const auto length = static_cast<std::size_t>(at_ - list);
     PV2_ASSERT(length < (1U << 14), "the lists of a record are bounded");
     list[-2] = static_cast<char>((length & 0x7F) | 0x80);
@@ -90,7 +90,7 @@ class RowWriter {
     return frame;
   }
   void close_frame(char* frame) noexcept {
-    PV2_ASSERT(at_ >= frame + kFrameHeaderBytes, "a frame is closed behind what it holds");
+    PV2_ASSERT(at_ >= frame + kFrameHeaderBytes, "a frame is closed at its end");
     seal_frame(frame, static_cast<std::size_t>(at_ - frame) - kFrameHeaderBytes);
   }
 

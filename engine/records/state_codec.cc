@@ -65,13 +65,14 @@ bool may_be_parked(ProcedureState state) {
 // Asserts what decode_state() checks.
 void assert_makes_sense(const Transition& next) {
   const auto state = static_cast<std::uint64_t>(next.state);
-  PV2_ASSERT(state >= kFirstState && state <= kLastState, "a record is in a state that is stored");
+  PV2_ASSERT(state >= kFirstState && state <= kLastState,
+             "the state of a record is one that is stored");
   PV2_ASSERT(!next.parked || may_be_parked(next.state),
              "a parked procedure neither waits nor has ended");
   PV2_ASSERT(!next.reported || next.state == ProcedureState::kRolledBack,
-             "a failure is reported when it is undone");
+             "a reported failure was undone");
   PV2_ASSERT(!next.deadline || next.patience >= Duration::zero(),
-             "what is left of a wait is not negative");
+             "the patience of a wait is not negative");
 }
 
 // The fields of a row that can be used only after all of them were read.

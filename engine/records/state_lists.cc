@@ -27,7 +27,7 @@ Status torn(std::string_view what, const WireReader& reader) {
 void encode_undo_list(RowWriter& row, const Record& last, const Transition& next,
                       std::uint32_t ran_step) {
   const auto [kept, adds] = undo_after(last, next, ran_step);
-  PV2_ASSERT(kept <= last.undo.size(), "a record keeps no more than the last one had to undo");
+  PV2_ASSERT(kept <= last.undo.size(), "a record keeps at most the undo entries of the last one");
   if (kept == 0 && !adds) return;
   char* const list = row.open_list(state_field::kUndo);
   for (std::size_t i = 0; i < kept; ++i) {

@@ -74,7 +74,7 @@ std::shared_ptr<PieceOfWork> Offloads::make_piece(
 
 Status Offloads::add(Execution& execution, const std::shared_ptr<PieceOfWork>& piece) {
   StateLock lock(core_);
-  PV2_ASSERT(execution.phase == Phase::kInFlight, "work is offloaded by a step that runs");
+  PV2_ASSERT(execution.phase == Phase::kInFlight, "a procedure that offloads work is in flight");
   if (!execution.work) execution.work = std::make_unique<OutstandingWork>();
   OutstandingWork& outstanding = *execution.work;
   PV2_ASSERT(!outstanding.held_back, "a procedure whose record is held back runs no step");
@@ -118,8 +118,8 @@ void Offloads::hold_back(std::unique_ptr<StepCommit>& commit) {
   StateLock lock(core_);
   Execution& execution = *commit->execution;
   if (!leaves(*commit) || !has_work(execution)) return;
-  PV2_ASSERT(execution.phase == Phase::kInFlight, "a run that has ended is in flight");
-  PV2_ASSERT(!execution.work->held_back, "a procedure has one record on the way");
+  PV2_ASSERT(execution.phase == Phase::kInFlight, "a procedure whose run has ended is in flight");
+  PV2_ASSERT(!execution.work->held_back, "a procedure has at most one record on the way");
   execution.work->held_back = std::move(commit);
 }
 
@@ -171,10 +171,10 @@ void Offloads::ended(PieceOfWork& piece) {
   {
     StateLock lock(core_);
     Execution* const execution = core_.find(piece.id);
-    PV2_ASSERT(execution != nullptr, "a procedure stays as long as it has work outstanding");
-    PV2_ASSERT(has_work(*execution), "a piece that ends was counted");
+    PV2_ASSERT(execution != nullptr, "a procedure with outstanding work is live");
+    PV2_ASSERT(has_work(*execution), "a piece of work that ends is outstanding");
     OutstandingWork& outstanding = *execution->work;
-    PV2_ASSERT(piece.place->get() == &piece, "a piece knows its place");
+    PV2_ASSERT(piece.place->get() == &piece, "a piece of work knows its place in the list");
     outstanding.pieces.erase(piece.place);
     if (core_.unavailable().ok()) {  // else no step runs any more
       core_.wake(piece.id, piece.epoch);

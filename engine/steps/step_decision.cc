@@ -120,7 +120,7 @@ void StepDecision::finish(std::string result) {
 
 // The step is done. The children that it spawned run before the next step or the end.
 void StepDecision::advance_to(std::uint32_t step) {
-  PV2_ASSERT(!frame_.undo, "an undo advances to nothing");
+  PV2_ASSERT(!frame_.undo, "an undo does not advance to another step");
   if (Status encoded = record_.encode_image(); !encoded.ok()) return cannot_advance(encoded);
   if (Status adopted = effects_.adopt_procedures(); !adopted.ok()) return cannot_advance(adopted);
   Transition& next = frame_.commit.next;
@@ -144,7 +144,7 @@ void StepDecision::advance_to(std::uint32_t step) {
 // undo.
 Status StepDecision::note_undo(std::uint32_t step_after) {
   const StepInfo* const info = frame_.info();
-  PV2_ASSERT(info != nullptr, "a step that ran is one of its type");
+  PV2_ASSERT(info != nullptr, "the type has the step that ran");
   const Execution& execution = frame_.execution;
   Transition& next = frame_.commit.next;
   const StepKind kind = info->kind;
@@ -219,8 +219,8 @@ Status StepDecision::why_no_undo() const {
 
 void StepDecision::undone() {
   const Turn& turn = frame_.execution.turn;
-  PV2_ASSERT(turn.left != 0, "a turn that is over was left");
-  PV2_ASSERT(!turn.ends_domain || turn.leads, "the last to be undone is the head");
+  PV2_ASSERT(turn.left != 0, "a turn that ends was counted as left");
+  PV2_ASSERT(!turn.ends_domain || turn.leads, "the turn that ends a domain is that of its head");
   if (Status encoded = record_.encode_image(); !encoded.ok()) {
     return record_.park(std::move(encoded));
   }

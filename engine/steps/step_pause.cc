@@ -124,7 +124,7 @@ void StepPause::back_off_unused(const Status& error) {
 
 void StepPause::back_off_without_object(const Status& error) {
   Execution& execution = frame_.execution;
-  PV2_ASSERT(!execution.object && !error.ok(), "there is no object, and a reason");
+  PV2_ASSERT(!execution.object && !error.ok(), "there is no object, and an error says why");
   PV2_ASSERT(effects_.children.size() == 0 && effects_.roots.size() == 0 && effects_.rows.empty(),
              "no step has run");
   Transition& next = frame_.commit.next;

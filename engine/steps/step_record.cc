@@ -152,7 +152,7 @@ Status StepRecord::encode_image() {
 
 void StepRecord::write() {
   PV2_ASSERT(frame_.commit.execution == &frame_.execution,
-             "a record is that of the procedure that ran");
+             "a record belongs to the procedure that ran");
   date_end();
   update_state(frame_.execution, frame_.commit.next, frame_.step, frame_.commit.batch);
   if (effects_.inbox_use) consume_signals();

@@ -69,7 +69,7 @@ Status StepRun::run() {
     record_.fail_or_park(std::move(too_large));
     record_.write();
     PV2_ASSERT(fits(frame_.core.store.limits(), frame_.commit.batch),
-               "the record of a failure fits what the record before it left free");
+               "the record of a failure fits into one batch");
   }
   return Status();
 }
@@ -89,7 +89,7 @@ Status StepRun::make_object() {
 Outcome StepRun::call_user_code() {
   Execution& execution = frame_.execution;
   PV2_ASSERT(execution.object != nullptr, "a step runs on an object");
-  PV2_ASSERT(frame_.step != 0, "only a step runs");
+  PV2_ASSERT(frame_.step != 0, "a run has a step");
   StepContext context(*this);
   auto outcome = guarded([&] { return "step " + frame_.name() + " of " + execution.type->name; },
                          [&] {

@@ -69,13 +69,13 @@ Fate fate_of(Execution& execution, bool halted) {
   if (makes_way_for_order(execution)) return Fate::kMakesWay;
   if (tree.abort_accepted && stands_before_no_return(execution)) return Fate::kWaitsForAbort;
   PV2_ASSERT(!tree.is_stopped() || execution.turn.step != 0,
-             "a procedure that is queued in a tree that failed has its turn to be undone");
+             "a procedure that is polled in a failed tree has its undo turn");
   return Fate::kTaken;
 }
 
 StepJob take_one(EngineCore& core, Execution& execution) PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(execution.wait.timer_index == Wait::kNoTimer,
-             "a procedure that is taken waits for no time");
+             "a procedure that is taken has no timer");
   execution.phase.move_to(Phase::kInFlight);
   execution.wait.wake_pending = false;
   enter_flight(execution);
@@ -280,7 +280,7 @@ void Workers::take(Polled& polled, Taken& taken, Effects& effects) {
       auto& execution = static_cast<Execution&>(*entry);
       const Fate fate = fate_of(execution, halted);
       if (fate == Fate::kTaken) {
-        PV2_ASSERT(taken.count < kRun, "no more is taken than was polled");
+        PV2_ASSERT(taken.count < kRun, "no more procedures are taken than were polled");
         taken.jobs[taken.count++] = take_one(core_, execution);
       } else {
         turn_away(core_, execution, fate, effects);
@@ -328,7 +328,7 @@ StepCommit* Workers::run_step(StepJob job, const Worker& worker) {
   std::unique_ptr<StepCommit> owned(job.commit);
   StepCommit& commit = *owned;
   PV2_ASSERT(execution.phase == Phase::kInFlight, "a step that runs was taken by a worker");
-  PV2_ASSERT(execution.type != nullptr, "only types that this program knows run");
+  PV2_ASSERT(execution.type != nullptr, "the type of a procedure that runs is known");
   PV2_ASSERT(execution.holds_locks(), "a step that runs holds its locks");
   commit.execution = &execution;
   if (execution.granted_by_poll() && core_.keeps_records) {

@@ -138,7 +138,7 @@ Admission::Verdict Admission::judge_duplicate(const Candidate& candidate, const 
   const Execution* const live = core_.find(entry.id);
   InsertCommit* const pending = live != nullptr ? live->inserting : nullptr;
   PV2_ASSERT(pending == nullptr || !pending->submitters.empty(),
-             "somebody waits for what is just being submitted");
+             "a pending insert has a submitter");
   // The record of a step must neither become durable before somebody else's insert nor fail because
   // of it, and that insert may still be withdrawn.
   if (pending != nullptr && step != nullptr && step != pending->submitters.front().step) {
@@ -218,7 +218,7 @@ std::unique_ptr<InsertCommit> Admission::act(const Verdict& verdict, Candidate& 
     case Verdict::Kind::kAskStore:
       break;
   }
-  PV2_ASSERT(false, "the store is asked before anything is done");
+  PV2_ASSERT(false, "the store was asked before act() is called");
   return nullptr;
 }
 
@@ -237,7 +237,7 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
   if (!execution.record.deadline) execution.object = std::move(candidate.procedure);
   std::unique_ptr<InsertCommit> commit = core_.state.spares.inserts.take();
   PV2_ASSERT(commit->submitters.empty() && commit->put_off.empty(),
-             "a request that is used again has forgotten whom it was for");
+             "a spare request has no submitters");
   commit->execution = &execution;
   commit->submitters.push_back(std::move(submitter));
   execution.inserting = commit.get();
@@ -263,7 +263,7 @@ void Admission::check_unknown(const Nonce& nonce, ProcedureId id) const {
 void Admission::fill(std::unique_ptr<Execution> owned, InsertCommit& commit) {
   Execution& execution = *owned.release();  // from here on the table of live executions owns it
   PV2_ASSERT(execution.inserting == &commit, "a procedure that is inserted knows its first record");
-  PV2_ASSERT(execution.is_root() && execution.is_head(), "what is submitted is a root");
+  PV2_ASSERT(execution.is_root() && execution.is_head(), "a submitted procedure is a root");
   const Record& record = execution.record;
   Transition first;
   first.begin(record, execution.submitted);

@@ -211,7 +211,7 @@ void Expiry::complain(const std::string& what) {
 void Expiry::look_again_in(Duration pause) {
   {
     StateLock lock(core_);
-    PV2_ASSERT(looking_, "a look ends once");
+    PV2_ASSERT(looking_, "a look that ends is under way");
     looking_ = false;
     next_look_ = later(core_.clock.steady_now(), pause);
   }

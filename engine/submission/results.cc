@@ -48,7 +48,7 @@ void evict_old_results(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
 void keep_result(EngineCore& core, Execution& root, Effects& effects) {
   ProcedureResult result = result_of(root);
   answer_waiters(core, root, result, effects);
-  PV2_ASSERT(root.record.ended_age != Progress::kNotDated, "a root that has ended is dated");
+  PV2_ASSERT(root.record.ended_age != Progress::kNotDated, "the end of a root is dated");
   const std::size_t bytes = bytes_of_rows(root);
   core.state.submissions.completed.add(Completed{.result = std::move(result),
                                                  .nonce = root.nonce,

@@ -19,7 +19,7 @@ namespace pv2 {
 Execution* failing_domain(Execution& member) {
   Execution* const failing = member.own_head().domain.failing;
   PV2_ASSERT(failing == nullptr || failing->domain.state != DomainState::kForward,
-             "what is said to have failed has failed");
+             "a failing domain does not go forward");
   return failing;
 }
 
@@ -65,7 +65,7 @@ void move_to(Execution& head, DomainState state) {
 
 void park_tree(EngineCore& core, Execution& head, DomainState how, const std::string& why,
                Effects& effects) {
-  PV2_ASSERT(is_parked(how), "what is parked waits for an operator");
+  PV2_ASSERT(is_parked(how), "the new state is a parked one");
   move_to(head, how);
   core.state.news.add(ProcedureNews::Kind::kParked, head,
                       Status(StatusCode::kFailedPrecondition, why));
@@ -150,8 +150,7 @@ void find_failed_domains(Execution& top) {
 
 void note_failing(Execution& top) {
   Execution* const outer = top.is_root() ? nullptr : top.outer_domain();
-  PV2_ASSERT(outer == nullptr || outer->domain.failing == nullptr,
-             "what fails with a wider domain is told so by that");
+  PV2_ASSERT(outer == nullptr || outer->domain.failing == nullptr, "no wider domain has failed");
   for (Execution& member : Subtree(top)) {
     if (!member.is_head()) continue;
     Domain& domain = member.domain;

@@ -32,8 +32,8 @@ constexpr std::size_t kDroppedAtOnce = 64;
 
 // The end of `head` is durable: begins the work by which its members leave.
 void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(head.is_head() && !head.domain.is_over(), "what fails together ends once");
-  PV2_ASSERT(is_finished(head.record.state), "what is over has its last record");
+  PV2_ASSERT(head.is_head() && !head.domain.is_over(), "a domain ends once");
+  PV2_ASSERT(is_finished(head.record.state), "the head of a domain that ends has its last record");
   head.phase.move_to(Phase::kIdle);
   head.turn.step = 0;
   move_to(head, DomainState::kOver);  // EngineCore::find() does not find its members any more
@@ -58,14 +58,14 @@ void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex)
 
 void domain_ended(EngineCore& core, Execution& head) {
   PV2_ASSERT(head.record.reported && !head.is_root(),
-             "the end of a child is reported by its record");
+             "the end of an inner domain is reported by its record");
   begin_end(core, head);
 }
 
 void finish_root(EngineCore& core, Execution& root, Effects& effects) {
   PV2_ASSERT(root.is_root() && is_finished(root.record.state),
              "a tree ends with the end of its root");
-  PV2_ASSERT(!has_work(root), "who ends has no work outstanding");
+  PV2_ASSERT(!has_work(root), "a root that ends has no work outstanding");
   core.flush();
   keep_result(core, root, effects);
   begin_end(core, root);
@@ -81,11 +81,12 @@ bool has_messages(const Execution& member) {
 // executions. If `rows` is not nullptr its rows are added to that garbage.
 void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(!has_work(member), "who leaves has no work outstanding");
-  PV2_ASSERT(member.links.first_child == nullptr, "who leaves has no children that are left");
-  PV2_ASSERT(member.phase != Phase::kInFlight, "who leaves has no record on the way");
-  PV2_ASSERT(member.domain.work == nullptr, "nothing is being done to what is under who leaves");
-  PV2_ASSERT(member.waiters.empty(), "nobody waits for a result of who leaves");
+  PV2_ASSERT(!has_work(member), "a member that leaves has no work outstanding");
+  PV2_ASSERT(member.links.first_child == nullptr, "a member that leaves has no children left");
+  PV2_ASSERT(member.phase != Phase::kInFlight, "a member that leaves has no record on the way");
+  PV2_ASSERT(member.domain.work == nullptr,
+             "there is no work on the domain of a member that leaves");
+  PV2_ASSERT(member.waiters.empty(), "a member that leaves has no waiters");
   Looks::one();
   if (member.type != nullptr) {  // else an operator bypassed it, and this program lacks its type
     TypeCounts& counts = core.counts_of(*member.type);
@@ -132,13 +133,14 @@ void report_end(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Domain& domain = head.domain;
   PV2_ASSERT(head.links.first_child == nullptr,
-             "all below a head leave before its end is reported");
-  PV2_ASSERT(head.record.failure != nullptr, "a failure that is reported is known");
-  PV2_ASSERT(domain.in_flight == 0, "nobody of what is over is in flight");
+             "all members below a head leave before its end is reported");
+  PV2_ASSERT(head.record.failure != nullptr, "the record of a reported failure says why");
+  PV2_ASSERT(domain.in_flight == 0, "no member of a domain that is over is in flight");
   core.abandon_waits(head);
   if (head.holds_locks()) core.settle(head, Disposition::kParkUnlock);
   head.record.holds_locks = false;  // even if its last record still says that it holds them
-  PV2_ASSERT(head.record.state == ProcedureState::kRolledBack, "what is reported is undone");
+  PV2_ASSERT(head.record.state == ProcedureState::kRolledBack,
+             "a domain whose failure is reported is undone");
   head.record.parked = false;
   note_parked(head);
   core.state.news.add(ProcedureNews::Kind::kFinished, head, domain.cause);
@@ -188,12 +190,12 @@ bool is_spent(const Execution& member) {
 
 void drop(EngineCore& core, Execution& child, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   PV2_ASSERT(is_spent(child) && child.phase == Phase::kIdle && child.domain.work == nullptr,
-             "who leaves before its tree has ended");
+             "a member that leaves early is spent, idle and has no work on its domain");
   // Only the first work of a tree has begun; the cursors of the others are at their heads, which do
   // not leave while they have a work. A function that takes a work off drops no child before the
   // tree has a next work, or none.
   if (const TreeWorks* const works = child.root->domain.works) {
-    PV2_ASSERT(!works->queue.empty(), "a tree has works as long as one of them is not over");
+    PV2_ASSERT(!works->queue.empty(), "the works of a tree are not empty");
     TreeCursor& cursor = works->queue.front()->cursor;
     if (cursor.at() == &child) cursor.move();
   }

@@ -26,9 +26,10 @@ namespace {
 void stop_domain(EngineCore& core, Execution& head, DomainState why)
     PV2_REQUIRES(core.state_mutex) {
   Domain& domain = head.domain;
-  PV2_ASSERT(head.is_head(), "what fails together has a head");
-  PV2_ASSERT(domain.failing == nullptr, "what fails with a wider domain is told so by that");
-  PV2_ASSERT(domain.in_flight_inside == 0, "what has not failed counts its own members");
+  PV2_ASSERT(head.is_head(), "a domain is stopped at its head");
+  PV2_ASSERT(domain.failing == nullptr, "no wider domain has failed");
+  PV2_ASSERT(domain.in_flight_inside == 0,
+             "a domain that goes forward counts only its own members");
   move_to(head, why);
   domain.failing = &head;
   domain.in_flight_inside = domain.in_flight;
@@ -46,7 +47,8 @@ void stop_again(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex
   if (work == nullptr) {
     begin_work(core, head, TreeWork::Kind::kStop);
   } else {
-    PV2_ASSERT(work->kind == TreeWork::Kind::kStop, "what is stopped for an order is only stopped");
+    PV2_ASSERT(work->kind == TreeWork::Kind::kStop,
+               "the only work on a domain stopped for an order is to stop it");
     work->cursor = TreeCursor(head);
   }
 }
@@ -59,7 +61,7 @@ void fail_tree(EngineCore& core, Execution& head) {
 
 void failed_too_late(EngineCore& core, Execution& member) {
   Execution* const failing = failing_domain(member);
-  PV2_ASSERT(failing != nullptr, "what fails too late was stopped");
+  PV2_ASSERT(failing != nullptr, "a member that fails too late is in a stopped domain");
   if (failing->domain.state != DomainState::kStopped) return;
   Execution& own = member.own_head();
   if (!own.domain.is_undone() && !own.domain.is_parked()) move_to(own, DomainState::kFailed);
@@ -79,7 +81,7 @@ void repaired_too_late(EngineCore& core, Execution& member) {
 }
 
 void abort_tree(EngineCore& core, Execution& root, Effects& effects) {
-  PV2_ASSERT(root.is_root(), "what is aborted is a tree");
+  PV2_ASSERT(root.is_root(), "the member that is aborted is a root");
   fail_tree(core, root);
   Domain& domain = root.domain;
   if (domain.state == DomainState::kStopped) {
@@ -151,8 +153,8 @@ Status why_not_abortable(Execution& root) {
 }
 
 void quarantine_tree(EngineCore& core, Execution& root, const Status& reason, Effects& effects) {
-  PV2_ASSERT(root.is_root(), "what is quarantined is a tree");
-  PV2_ASSERT(!reason.ok(), "what is quarantined has a reason");
+  PV2_ASSERT(root.is_root(), "the member that is quarantined is a root");
+  PV2_ASSERT(!reason.ok(), "a quarantine has a reason");
   if (root.is_quarantined()) return;
   Domain& domain = root.domain;
   if (domain.state == DomainState::kForward) {
@@ -209,12 +211,12 @@ void stop(EngineCore& core, Execution& head, Execution& member) PV2_REQUIRES(cor
     // `before` still counts the members of domains within it that this work has not visited yet.
     if (Execution* const before = std::exchange(member.domain.failing, &head)) {
       PV2_ASSERT(before->domain.in_flight_inside >= member.domain.in_flight,
-                 "a domain that failed counts all within it");
+                 "a failed domain counts all members in flight within it");
       before->domain.in_flight_inside -= member.domain.in_flight;
     }
     head.domain.in_flight_inside += member.domain.in_flight;
   }
-  PV2_ASSERT(failing_domain(member) == &head, "whoever is stopped knows what has failed");
+  PV2_ASSERT(failing_domain(member) == &head, "a stopped member is in the domain that stopped it");
   stop_member(core, member);
   note_no_return(member);
 }

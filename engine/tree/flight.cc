@@ -18,7 +18,8 @@
 namespace pv2 {
 void enter_flight(Execution& member) {
   Domain& own = member.own_head().domain;
-  PV2_ASSERT(!own.is_over() || own.work == nullptr, "nobody of what is over takes flight");
+  PV2_ASSERT(!own.is_over() || own.work == nullptr,
+             "no member of a domain that is over takes flight");
   ++own.in_flight;
   if (own.failing != nullptr) ++own.failing->domain.in_flight_inside;
   note_no_return(member);
@@ -26,13 +27,14 @@ void enter_flight(Execution& member) {
 
 void left_flight(EngineCore& core, Execution& member, Effects& effects) {
   Domain& own = member.own_head().domain;
-  PV2_ASSERT(own.in_flight > 0, "what leaves flight was in flight");
+  PV2_ASSERT(own.in_flight > 0, "a member that leaves flight was counted");
   --own.in_flight;
   note_no_return(member);
   Execution* const failed = own.failing;
   if (failed == nullptr) return;
   let_order_look(core, *failed);
-  PV2_ASSERT(failed->domain.in_flight_inside > 0, "a domain that failed counts all within it");
+  PV2_ASSERT(failed->domain.in_flight_inside > 0,
+             "a failed domain counts all members in flight within it");
   if (--failed->domain.in_flight_inside > 0) return;
   if (failed->domain.work != nullptr) return;    // that work begins the rollback or its turns
   if (failed->domain.failing != failed) return;  // a work on a wider domain does
@@ -60,7 +62,7 @@ void put_turn_back(EngineCore& core, Execution& member) {
 }
 
 void drop_from_flight(EngineCore& core, Execution& member) {
-  PV2_ASSERT(member.phase == Phase::kInFlight, "what is dropped was taken and has not begun");
+  PV2_ASSERT(member.phase == Phase::kInFlight, "a member that is dropped from flight is in flight");
   member.phase.move_to(Phase::kIdle);
   put_turn_back(core, member);
   member.turn.step = 0;  // an inner domain's turn: the wider domain's plan will contain it

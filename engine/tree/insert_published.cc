@@ -24,7 +24,7 @@ void answer_submitters(InsertCommit& commit, const Result<Submitted>& result, Ef
 
 void InsertCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   Execution& root = *execution;
-  PV2_ASSERT(root.inserting == this, "who is inserted knows its first record");
+  PV2_ASSERT(root.inserting == this, "a procedure that is inserted knows its first record");
   PV2_ASSERT(root.phase == Phase::kInserting, "a procedure is inserted once");
   const bool is_put_off = root.record.deadline.has_value();
   root.record.state = is_put_off ? ProcedureState::kWaitingTimeout : ProcedureState::kRunnable;

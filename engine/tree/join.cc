@@ -20,7 +20,7 @@
 namespace pv2 {
 void adopt(Execution& member) {
   PV2_ASSERT(member.root != nullptr && member.head != nullptr, "a member has its place in a tree");
-  PV2_ASSERT(member.links.first_child == nullptr, "who is new has no children");
+  PV2_ASSERT(member.links.first_child == nullptr, "a new member has no children");
   if (!member.is_root()) link_child(member);
   if (!member.is_root() && member.is_head()) {
     member.domain.failing = member.outer_domain()->domain.failing;
@@ -35,9 +35,9 @@ void adopt(Execution& member) {
 
 void commit_last_record(EngineCore& core, Execution& execution, ProcedureState state,
                         LastRecord which, Effects& effects) {
-  PV2_ASSERT(is_finished(state), "the last record is that of an end");
-  PV2_ASSERT(execution.phase != Phase::kInFlight, "a procedure has one record on the way");
-  PV2_ASSERT(!has_work(execution), "who ends has no work outstanding");
+  PV2_ASSERT(is_finished(state), "the last record of a procedure ends it");
+  PV2_ASSERT(execution.phase != Phase::kInFlight, "a procedure has at most one record on the way");
+  PV2_ASSERT(!has_work(execution), "a procedure that ends has no work outstanding");
   auto commit = core.state.spares.steps.take();
   commit->execution = &execution;
   Transition& last = commit->next;
@@ -84,8 +84,8 @@ void child_ended_too_late(Execution& child) {
 }
 
 void children_finished(EngineCore& core, Execution& parent, Effects& effects) {
-  PV2_ASSERT(parent.unfinished_children == 0, "whoever goes on has no unfinished child");
-  PV2_ASSERT(failing_domain(parent) == nullptr, "nothing that has failed goes forward");
+  PV2_ASSERT(parent.unfinished_children == 0, "a parent that goes on has no unfinished child");
+  PV2_ASSERT(failing_domain(parent) == nullptr, "a parent in a failed domain does not go forward");
   // No record says so: after a crash, a parent that waits with no unfinished child is runnable.
   parent.record.state = ProcedureState::kRunnable;
   if (parent.record.step == 0) {  // its last step is done; it waited only for its children

@@ -57,9 +57,9 @@ Transition record_without_locks(const EngineCore& core, const Execution& executi
 // published; then it goes on waiting (gave_back() in step_published.cc).
 void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(execution.phase != Phase::kInFlight, "a procedure has one record on the way");
+  PV2_ASSERT(execution.phase != Phase::kInFlight, "a procedure has at most one record on the way");
   PV2_ASSERT(execution.record.holds_locks && !has_work(execution),
-             "locks that a record names are given back when no work needs them");
+             "locks that are given back are in the record, and no work needs them");
   auto commit = core.state.spares.steps.take();
   commit->execution = &execution;
   commit->kind = StepCommit::Kind::kGiveBack;
@@ -76,7 +76,7 @@ void give_back_locks(EngineCore& core, Execution& execution, Effects& effects)
 void one_less_to_await(Execution& head, Effects& effects) {
   OutstandingWork& work = *head.work;
   PV2_ASSERT(work.last_order && work.last_order_awaits > 0,
-             "a member that an order ends is counted by the order");
+             "an order counts the members that it waits for");
   if (--work.last_order_awaits == 0) effects.durable.push_back(*work.last_order.release());
 }
 
@@ -90,7 +90,7 @@ void work_begins(Execution& member) {
 }
 
 void work_ends(Execution& member, Effects& effects) {
-  PV2_ASSERT(!has_work(member), "a member is at work until its last piece has ended");
+  PV2_ASSERT(!has_work(member), "a member whose work ends has no piece outstanding");
   PV2_ASSERT(member.root->domain.at_work != nullptr, "a member at work is counted by its root");
   member.root->domain.at_work->erase(member.id);
   if (Execution* const head = std::exchange(member.work->ended_with, nullptr)) {
@@ -110,20 +110,20 @@ void work_looked_after(EngineCore& core, Execution& execution, Kept locks, Effec
 
 bool waits_for_work(StepCommit& last_order) {
   Execution& head = *last_order.execution;
-  PV2_ASSERT(head.is_head(), "an order ends all of a domain");
+  PV2_ASSERT(head.is_head(), "an order that ends a domain has its head");
   PV2_ASSERT(head.domain.ending == EndingOrder::kDurable,
-             "an order that waits to be published is durable, and its head knows it");
+             "the head knows that the order is durable");
   std::size_t awaited = 0;
   for_each_at_work(head, [&](Execution& member) {
     PV2_ASSERT(member.work->ended_with == nullptr || member.work->ended_with == &head,
-               "a member is ended by one order");
+               "one order at most ends a member");
     member.work->ended_with = &head;
     ++awaited;
   });
   if (awaited == 0) return false;
   if (!head.work) head.work = std::make_unique<OutstandingWork>();
   head.work->ends = true;
-  PV2_ASSERT(!head.work->last_order, "a domain that an order ends takes no other order");
+  PV2_ASSERT(!head.work->last_order, "one order at most ends a domain");
   head.work->last_order.reset(&last_order);
   head.work->last_order_awaits = awaited;
   return true;

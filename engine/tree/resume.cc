@@ -59,7 +59,7 @@ void resume_domain(EngineCore& core, Execution& head, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Domain& domain = head.domain;
   PV2_ASSERT(domain.failing == &head, "the widest domain that failed goes on as a whole");
-  PV2_ASSERT(domain.in_flight_inside == 0, "nobody is in flight in what goes on again");
+  PV2_ASSERT(domain.in_flight_inside == 0, "no member of a domain that goes on again is in flight");
   forget_inner_plans(head, effects);
   move_to(head, DomainState::kForward);
   domain.parked_undos = 0;
@@ -107,7 +107,7 @@ void start_domain(EngineCore& core, Execution& head, Effects& effects) {
 void order_published(EngineCore& core, Execution& execution, const StepCommit& commit,
                      Effects& effects) {
   Execution* const head = failing_domain(execution);
-  PV2_ASSERT(head != nullptr, "an order to a parked tree is about one that has failed");
+  PV2_ASSERT(head != nullptr, "an order to a parked tree is about a failed domain");
   execution.phase.move_to(Phase::kIdle);
   if (commit.next.order == OrderEffect::kBack) move_to(*head, DomainState::kFailed);
   left_flight(core, execution, effects);

@@ -23,8 +23,7 @@
 namespace pv2 {
 void begin_rollback(EngineCore& core, Execution& head, Effects& /*effects*/) {
   PV2_ASSERT(head.domain.failing == &head, "the widest domain that failed is undone");
-  PV2_ASSERT(head.domain.in_flight_inside == 0,
-             "nothing is undone beside a step or beside offloaded work");
+  PV2_ASSERT(head.domain.in_flight_inside == 0, "a rollback begins when no member is in flight");
   if (head.domain.state == DomainState::kStopped) return;
   if (head.domain.work == nullptr) begin_work(core, head, TreeWork::Kind::kPlan);
 }
@@ -48,8 +47,8 @@ void begin_turn(EngineCore& core, Execution& head, const UndoTurn& turn, Effects
   PV2_ASSERT(
       member.phase == Phase::kIdle || (member.record.parked && member.phase == Phase::kInFlight),
       "a turn begins when its member does nothing, or an order about it is on the way");
-  PV2_ASSERT(member.turn.left != 0, "a turn is one of those that are left of its member");
-  PV2_ASSERT(failing_domain(member) == &head, "a turn is that of the widest domain that failed");
+  PV2_ASSERT(member.turn.left != 0, "a turn that begins is counted by its member");
+  PV2_ASSERT(failing_domain(member) == &head, "a turn belongs to the widest domain that failed");
   member.turn.step = turn.entry.step;
   core.end_reported_wait(member);
   member.turn.leads = &member == &head;
@@ -85,7 +84,7 @@ void begin_turns(EngineCore& core, Execution& head, Effects& effects) {
   // way, it begins the turns.
   if (domain.failing != &head || head.is_quarantined() || domain.work != nullptr) return;
   if (domain.makes_way()) return;
-  PV2_ASSERT(domain.is_undone(), "turns are those of what is being undone");
+  PV2_ASSERT(domain.is_undone(), "a domain whose turns begin is being undone");
   if (rollback.left() <= 1 && !may_end(head)) return;
   if (rollback.left() == 0) {
     return commit_last_record(core, head, ProcedureState::kRolledBack, LastRecord::kEndsDomain,
@@ -143,11 +142,11 @@ void wait_in_turn(EngineCore& core, Execution& execution, const StepCommit& comm
 
 void end_turn(EngineCore& core, Execution& head, Execution& execution)
     PV2_REQUIRES(core.state_mutex) {
-  PV2_ASSERT(!has_work(execution), "an undo is over when its work has ended");
+  PV2_ASSERT(!has_work(execution), "an undo that is over has no work outstanding");
   core.end_reported_wait(execution);  // it still waits if an operator passed over its turn
   execution.turn.step = 0;
   execution.stopped.reset();  // the interrupted step was its newest turn, which is over
-  PV2_ASSERT(execution.turn.left != 0, "a turn that is over was left");
+  PV2_ASSERT(execution.turn.left != 0, "a turn that ends was counted as left");
   --execution.turn.left;
   head.domain.rollback->end(execution);
   if (execution.turn.left == 0 && &execution != &head) {
@@ -159,10 +158,10 @@ void end_turn(EngineCore& core, Execution& head, Execution& execution)
 
 void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, Effects& effects) {
   Execution* const failed = failing_domain(execution);
-  PV2_ASSERT(failed != nullptr, "what is undone has failed");
+  PV2_ASSERT(failed != nullptr, "a member that is undone is in a failed domain");
   Execution& head = *failed;
   Domain& domain = head.domain;
-  PV2_ASSERT(domain.is_undone(), "an undo is a turn of a rollback");
+  PV2_ASSERT(domain.is_undone(), "a domain with an undo is being undone");
   const Transition& done = commit.next;
   execution.phase.move_to(Phase::kIdle);
   if (done.parked) {
@@ -176,7 +175,7 @@ void undo_published(EngineCore& core, Execution& execution, StepCommit& commit, 
   }
   const bool ordered = done.history && is_order(done.history->outcome);
   if (commit.was_parked) {
-    PV2_ASSERT(domain.parked_undos != 0, "an undo that was parked was counted");
+    PV2_ASSERT(domain.parked_undos != 0, "a parked undo is counted");
     --domain.parked_undos;
   }
   if (ordered && domain.parked_undos == 0) move_to(head, DomainState::kRollingBack);

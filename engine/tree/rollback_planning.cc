@@ -96,7 +96,7 @@ namespace {
 
 // Adds the turns of `member` to `turns`. In memory its state is kFailed from now on.
 void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
-  PV2_ASSERT(member.turn.step == 0, "a turn begins when the plan is made");
+  PV2_ASSERT(member.turn.step == 0, "no turn begins before the plan is made");
   if (!member.is_undone_with_its_tree() || member.record.state == ProcedureState::kRolledBack)
     return;
   member.turn.left = 0;
@@ -136,11 +136,11 @@ void note_interruption(TreeWork& work, Execution& member) {
   work.has_turns = work.has_turns || interrupted || !member.record.undo.empty();
   if (!stands_at_undoable_step(member)) return;
   if (is_known_not_begun(member)) {
-    PV2_ASSERT(!interrupted, "what a record says was not begun has not begun since");
+    PV2_ASSERT(!interrupted, "a step that the record says was not begun is not interrupted");
     return;
   }
   const bool seems_begun = may_have_begun(member, member.record.holds_locks);
-  PV2_ASSERT(seems_begun || !interrupted, "a restart sees that a step may have been begun");
+  PV2_ASSERT(seems_begun || !interrupted, "a step that was interrupted seems begun to a restart");
   if (!seems_begun) return;
   work.candidates.push_back({member.id, interrupted});
   work.misleads = work.misleads || !interrupted;
@@ -159,8 +159,8 @@ bool misleads_a_restart(const TreeWork& work) {
 void record_who_was_interrupted(EngineCore& core, TreeWork& work, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Execution& head = work.head;
-  PV2_ASSERT(work.interrupted != nullptr, "it is known who was in the middle of a step");
-  PV2_ASSERT(head.phase == Phase::kIdle, "the head of what is about to be undone does nothing");
+  PV2_ASSERT(work.interrupted != nullptr, "the interrupted members are known");
+  PV2_ASSERT(head.phase == Phase::kIdle, "the head of a domain about to be undone is idle");
   auto commit = core.state.spares.steps.take();
   commit->execution = &head;
   Transition& same = commit->next;
@@ -221,7 +221,7 @@ bool surveyed(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(c
 void plan(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   Execution& head = work.head;
-  PV2_ASSERT(failing_domain(member) == &head, "whoever is planned for has failed with its domain");
+  PV2_ASSERT(failing_domain(member) == &head, "a planned member is in the domain that failed");
   // It may have the result of a done() that waited for children; the procedure has failed instead.
   if (&member == &head) head.record.result.clear();
   plan_member(member, work.turns);
@@ -231,7 +231,7 @@ void plan(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
 
 void planned(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   Domain& domain = work.head.domain;
-  PV2_ASSERT(work.plan != nullptr, "what is planned has a plan");
+  PV2_ASSERT(work.plan != nullptr, "a work that is planned has a plan");
   domain.rollback = std::move(work.plan);
   move_to(work.head, DomainState::kRollingBack);
   domain.parked_undos = work.parked_undos;
@@ -294,8 +294,8 @@ void sort_collected(TreeWork& work) {
     work.stage = TreeWork::Stage::kNamed;
     return;
   }
-  PV2_ASSERT(work.stage == TreeWork::Stage::kSort, "turns are sorted once all are there");
-  PV2_ASSERT(work.cursor.at() == nullptr, "turns are sorted when all members were visited");
+  PV2_ASSERT(work.stage == TreeWork::Stage::kSort, "turns are sorted in their stage");
+  PV2_ASSERT(work.cursor.at() == nullptr, "turns are sorted after all members were visited");
   work.plan = std::make_unique<RollbackPlan>(work.head, std::move(work.turns));
   work.stage = TreeWork::Stage::kSorted;
 }

@@ -51,8 +51,7 @@ bool is_last_order(const StepCommit& commit) {
 
 // Applies the record to what this run knows of the waits of `execution`: they are over or go on.
 void apply_to_run(Execution& execution, const Transition& next) {
-  PV2_ASSERT(!next.deadline || next.due != kNotDue,
-             "a deadline is measured by the monotonic clock in this run");
+  PV2_ASSERT(!next.deadline || next.due != kNotDue, "a deadline has a due time in this run");
   execution.wait.due = next.due;
   execution.wait.timed_out = false;
   if (!next.ends_waits) return;
@@ -66,7 +65,7 @@ void become(Execution& execution, StepCommit& commit) {
   Record& record = execution.record;
   const bool is_grant = commit.kind == StepCommit::Kind::kGrant;
   PV2_ASSERT(!commit.is_only_locks() || is_grant == next.holds_locks,
-             "a grant holds, and what is given back does not");
+             "a record of locks alone holds them exactly if it is a grant");
   const bool step_is_over = next.visits != record.visits || next.step != record.step;
   const bool had_interrupted = record.interrupted != nullptr;
   const std::uint32_t ran_step = commit.is_undo() || is_grant ? execution.turn.step : record.step;
@@ -167,7 +166,8 @@ void go_on(EngineCore& core, Execution& execution, StepCommit& commit, Effects& 
       child_finished(core, execution, effects);
       return;
     case ProcedureState::kWaiting:
-      PV2_ASSERT(execution.unfinished_children != 0, "who waits for children has some");
+      PV2_ASSERT(execution.unfinished_children != 0,
+                 "a procedure that waits for children has some");
       execution.phase.move_to(Phase::kWaiting);
       if (unlock) core.settle(execution, Disposition::kParkUnlock);
       for (Execution* child : commit.children) core.queue(*child, Disposition::kFront);
@@ -177,7 +177,7 @@ void go_on(EngineCore& core, Execution& execution, StepCommit& commit, Effects& 
       break;
     case ProcedureState::kInitializing:
     case ProcedureState::kRolledBack:
-      PV2_ASSERT(false, "no step of a live tree ends like this");
+      PV2_ASSERT(false, "no step ends in this state");
   }
   if (next.ends_waits && next.state == ProcedureState::kRunnable) {
     const auto place = next.requeue ? Disposition::kBack : Disposition::kFront;

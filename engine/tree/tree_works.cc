@@ -19,8 +19,7 @@
 
 namespace pv2 {
 TreeWork& begin_work(EngineCore& core, Execution& head, TreeWork::Kind kind) {
-  PV2_ASSERT(head.is_head() && head.domain.work == nullptr,
-             "one work at a time on what fails together");
+  PV2_ASSERT(head.is_head() && head.domain.work == nullptr, "a domain has at most one work");
   TreeWorks*& works = head.root->domain.works;
   if (works == nullptr) works = &core.state.works.in_turn.emplace_back(*head.root);
   TreeWork& work = *works->queue.emplace_back(std::make_unique<TreeWork>(kind, head));
@@ -32,7 +31,7 @@ TreeWork& begin_work(EngineCore& core, Execution& head, TreeWork::Kind kind) {
 std::unique_ptr<TreeWork> take_off(TreeWork& work) {
   auto& queue = work.head.root->domain.works->queue;
   PV2_ASSERT(queue.front().get() == &work && work.head.domain.work == &work,
-             "a head knows the work on its members, and the first one is done");
+             "a work that is taken off is the first, and its head knows it");
   work.head.domain.work = nullptr;
   std::unique_ptr<TreeWork> over = std::move(queue.front());
   queue.pop_front();
@@ -54,7 +53,7 @@ namespace {
 void go_on(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(core.state_mutex) {
   using Kind = TreeWork::Kind;
   Execution& head = work.head;
-  PV2_ASSERT(!work.is_outside, "what is sorted without the mutex has no turn");
+  PV2_ASSERT(!work.is_outside, "a work that is sorted without the mutex does not go on");
   // A wider domain has failed since, and the work on that one covers this domain.
   const bool taken_over = head.domain.failing != &head && work.kind != Kind::kEnd;
   if (taken_over) return void(take_off(work));
@@ -84,7 +83,8 @@ void go_on_with_sorted(EngineCore& core, TreeWork& work) {
   const auto at = std::find_if(outside.begin(), outside.end(), [&](const TreeWorks& works) {
     return &works == work.head.root->domain.works;
   });
-  PV2_ASSERT(at != outside.end() && work.is_outside, "what was sorted was left to be sorted");
+  PV2_ASSERT(at != outside.end() && work.is_outside,
+             "a work that was sorted is among those outside");
   work.is_outside = false;
   core.state.works.in_turn.splice(core.state.works.in_turn.end(), outside, at);
 }
