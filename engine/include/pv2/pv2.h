@@ -16,7 +16,7 @@
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/procedure_registry.h>
 #include <pv2/engine/procedure_result.h>
-// The same without blocking; what can be seen of it; what an operator may do.
+// Verbs that do not block; what can be seen of an executor; what an operator may do.
 #include <pv2/engine/async_executor.h>
 #include <pv2/engine/inspection.h>
 #include <pv2/engine/operator_console.h>

@@ -22,9 +22,9 @@ namespace pv2 {
 
 class Engine;
 
-/// What ProcedureExecutor::async() returns. Each verb does what its namesake there does, and calls
-/// `done` once, on a pool thread, when that would have returned. A caller that does not want the
-/// answer gives an empty `done`. A step may call them.
+/// What ProcedureExecutor::async() returns. Each verb does what the verb of that name in
+/// ProcedureExecutor does, but does not block: it calls `done` with the answer, once, on a pool
+/// thread. A caller that does not want the answer gives an empty `done`. A step may call the verbs.
 ///
 /// Copies are equivalent; each is valid as long as the executor. Thread-safe.
 class AsyncExecutor {

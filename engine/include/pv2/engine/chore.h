@@ -10,12 +10,12 @@
 
 namespace pv2 {
 
-/// What ProcedureExecutor::add_chore() returns. It ends when it is destroyed, or another is
-/// assigned to it ({} ends it early): then its work is not called any more. On a thread of the
-/// executor (a chore that ends itself) a call that is under way may still be running. It may
-/// outlive its executor; then nothing is left to end.
+/// What ProcedureExecutor::add_chore() returns. The chore ends when this object is destroyed or
+/// assigned to ({} ends the chore early): then its work is not called any more. If that happens on
+/// a thread of the executor (a chore ends itself), a call that is under way may still be running. A
+/// Chore may outlive its executor.
 ///
-/// Owned by one thread at a time. A default-made or moved-from Chore is none.
+/// Owned by one thread at a time. A default-made or moved-from Chore is empty.
 class [[nodiscard]] Chore {
  public:
   Chore() = default;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Completion<T>: how work that takes time gets its value back into a procedure. A step starts the
-// work and hands over a Completion; whoever finishes the work calls it, once, from any thread, and
-// the step runs again with the value. The call never runs engine or user code in the caller's
-// place: it leaves the value and wakes the procedure. A value that arrives after the procedure has
-// gone on, or after its executor is gone, is dropped.
+// work and hands over a Completion; the code that finishes the work calls it, once, from any
+// thread, and the step runs again with the value. The call runs no step on the caller's thread: it
+// leaves the value and wakes the procedure. A value that arrives after the procedure has gone on,
+// or after its executor is gone, is dropped.
 
 #pragma once
 
@@ -115,7 +115,7 @@ class AwaitSlotOf final : public AwaitSlot {
 template <class T>
 class Completion {
  public:
-  // Shared by the execution that waits and by whoever completes it: either may be gone first.
+  // Shared by the execution that waits and the code that completes it: either may be gone first.
   explicit Completion(std::shared_ptr<AwaitSlotOf<T>> slot) : slot_(std::move(slot)) {}
 
   void operator()(T value) const { slot_->complete(std::move(value)); }

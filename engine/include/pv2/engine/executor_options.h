@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExecutorOptions: everything an executor is made of, and the policies that go into it. Values with
-// defaults; a program names what it wants otherwise. ProcedureExecutor::open() checks them.
+// ExecutorOptions: the parts of an executor and its policies. All but the store and the registry
+// have defaults; a program sets what it wants to change. ProcedureExecutor::open() checks them.
 
 #pragma once
 
@@ -48,7 +48,7 @@ enum class DeadlockPolicy : std::uint8_t {
             ///< acts.
   /// The circle is logged, and of its trees that can be undone the one with the highest root id
   /// fails. If none can, a member that waits to be undone is parked, with an error that names the
-  /// circle; and if nobody in it is being undone, a waiting member of the youngest tree is.
+  /// circle; if no member is being undone, a waiting member of the youngest tree is parked.
   kFailYoungest,
 };
 
@@ -64,11 +64,11 @@ struct RowBinding {
 enum class UnreadableRecords : std::uint8_t {
   kRefuse,  ///< open() fails and names it; nothing is changed. Restore a backup.
   /// The last resort: open() goes on without the procedure. It does not run, its rows stay as they
-  /// are, its id is not issued again, and a submission with its nonce still gets that id. Whatever
-  /// is seen to belong to its tree is quarantined, locks included. But what the procedure itself
-  /// had locked is free, and a tree that it belonged to unseen goes on without it. Each such
-  /// procedure is logged as an error and listed by Inspection::unreadable(). A later open() may
-  /// choose differently.
+  /// are, its id is not issued again, and a submission with its nonce still gets that id. Every
+  /// procedure that is seen to belong to its tree is quarantined, locks included. But the locks of
+  /// the procedure itself are free, and a tree that is not seen to be its tree goes on without it.
+  /// Each such procedure is logged as an error and listed by Inspection::unreadable(). A later
+  /// open() may choose differently.
   kSetAside,
 };
 
@@ -85,9 +85,10 @@ struct ExecutorOptions {
   unsigned reserved_workers = 0;
   /// kFailYoungest: otherwise procedures that wait in a circle would wait for ever.
   DeadlockPolicy deadlock_policy = DeadlockPolicy::kFailYoungest;
-  /// Threads for offloaded work and chores; callbacks use all but one of them. Two more threads are
-  /// there, one for callbacks alone and one for listeners alone. So each of the three goes on while
-  /// the others block. With workers = 0 all of it runs in run_until_idle().
+  /// Threads for offloaded work and chores; callbacks use all but one of them. There are two more
+  /// threads, one only for callbacks and one only for listeners. So callbacks, listeners, and work
+  /// with chores each go on while the others block. With workers = 0 all of it runs in
+  /// run_until_idle().
   unsigned pool_threads = 4;
   /// The system's clock unless given. Shared because the host goes on using it.
   std::shared_ptr<Clock> clock{};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Explanation: the answer to "why is it not moving?", as data and in words. It begins with the
-// procedure that was asked about and follows what that waits for, from procedure to procedure, to
-// the root causes: the procedures that wait for nobody. It describes one moment; nothing is held
-// for it and nothing changes.
+// procedure that was asked about and follows the waits, from procedure to procedure, to the root
+// causes: the procedures that wait for no other one. It describes one moment; asking changes
+// nothing and holds nothing.
 
 #pragma once
 
@@ -29,7 +29,7 @@ struct WaitReason {
     kLock,        ///< `on` hold `key`, in a mode that excludes it.
     kLine,        ///< `on` stand before it in the line for `key`.
     kLimit,       ///< `on` have the places that `key` is limited to; empty: the limit is 0.
-    kProducer,    ///< `on` has to do something first, as was reported to the scheduler.
+    kProducer,    ///< `on` has to do something first, as the scheduler was told.
     kChildren,    ///< `count` children have not finished; `on` are some of them.
     kTimer,       ///< It waits until `deadline`, which is `left` away.
     /// It waits before attempt `attempt` of a step or an undo; the last one failed with `error`.
@@ -84,11 +84,11 @@ struct Explanation {
 
   /// The procedure that was asked about, then those that it waits for, and so on; each once.
   std::vector<Procedure> procedures;
-  /// The procedures that wait for no other one (that is listed): where to look first.
+  /// The procedures that wait for no other listed one: where to look first.
   std::vector<ProcedureId> root_causes;
   /// Circles: each member waits for the next, and the last for the first.
   std::vector<std::vector<ProcedureId>> cycles;
-  /// The answer is bounded; this many procedures that are waited for have no entry of their own.
+  /// The answer is bounded: this many procedures that others wait for have no entry.
   std::size_t left_out = 0;
 
   [[nodiscard]] const Procedure* find(ProcedureId id) const noexcept;

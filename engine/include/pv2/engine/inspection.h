@@ -31,9 +31,9 @@ class Inspection {
   /// about a millisecond. kNotFound: the procedure is not live, and its result is not in memory.
   [[nodiscard]] Result<Explanation> explain(ProcedureId id) const;
   /// The live procedures with an id above `after` for which `filter` is true, in order of id, at
-  /// most `limit`. What is not durable yet is not shown. The engine is never stopped for longer
-  /// than it takes to look at a thousand procedures, however many there are; so pages, and what is
-  /// in one page, are of different moments.
+  /// most `limit`. A procedure that is not durable yet is not shown. The engine is never stopped
+  /// for longer than it takes to look at a thousand procedures, however many there are; so pages,
+  /// and the procedures in one page, are of different moments.
   [[nodiscard]] ProcedurePage list(const ListFilter& filter, ProcedureId after = {},
                                    std::size_t limit = 100) const;
   /// All live procedures, in order of id, page by page.
@@ -53,11 +53,11 @@ class Inspection {
   /// How many procedures are live: submitted, and their tree has not ended. A finished child counts
   /// if it is kept in memory because the tree may still have to undo it.
   [[nodiscard]] std::size_t live_procedures() const;
-  /// The counts of every type of which there were any, in order of registration. A procedure that
+  /// The counts of every type that has any in this run, in order of registration. A procedure that
   /// was loaded counts only at its end; a duplicate of a submission does not count.
   [[nodiscard]] std::vector<TypeCounts> counts() const;
-  /// What open() has set aside (UnreadableRecords::kSetAside), in order of id. wait() for one of
-  /// them fails (kCorruption).
+  /// The procedures that open() has set aside (UnreadableRecords::kSetAside), in order of id.
+  /// wait() for one of them fails (kCorruption).
   [[nodiscard]] std::vector<UnreadableRecord> unreadable() const;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Offloaded work: what StepContext::offload() gives to the pool. The work may be told to stop and
-// may say that it is alive; neither is an obligation. A procedure keeps its locks, and nothing of
-// it is undone, until the work has returned and was destroyed. A program uses OffloadControl and
+// Offloaded work: what StepContext::offload() gives to the pool. The work may be told to stop,
+// which it may ignore, and may report progress. A procedure keeps its locks, and nothing of it is
+// undone, until the work has returned and was destroyed. A program uses OffloadControl and
 // OffloadOptions; the rest is for the engine.
 
 #pragma once
@@ -33,7 +33,7 @@ struct OffloadOptions {
 /// the work returns. Thread-safe.
 class OffloadControl {
  public:
-  /// A stop is requested when nobody will take the value any more: the tree has failed or is
+  /// A stop is requested when no step will take the value any more: the tree has failed or is
   /// aborted, the step was tried again or went on after its wait had timed out, or the executor
   /// stops. The procedure waits for the work all the same; work that looks at this token ends
   /// sooner.

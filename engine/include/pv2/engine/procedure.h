@@ -102,7 +102,8 @@ class Procedure {
   [[nodiscard]] static Outcome wait_for(Duration timeout) {
     return {.kind = Outcome::Kind::kWait, .timeout = timeout};
   }
-  /// Not now: the same step runs again from the last durable image, after a durable back-off.
+  /// Failed for now: the same step runs again, from the last durable image, after a durable
+  /// back-off.
   [[nodiscard]] static Outcome retry(Status error) {
     return {.kind = Outcome::Kind::kRetry, .error = std::move(error)};
   }
@@ -114,7 +115,7 @@ class Procedure {
   }
   /// retry(), unsure() or fail(), by the code of `error`: see kind_of().
   [[nodiscard]] static Outcome failed(Status error);
-  /// Never: the tree is undone; `error` becomes its result.
+  /// Failed for good: the tree is undone; `error` becomes its result.
   [[nodiscard]] static Outcome fail(Status error) {
     return {.kind = Outcome::Kind::kFail, .error = std::move(error)};
   }

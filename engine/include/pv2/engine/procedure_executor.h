@@ -124,13 +124,13 @@ class ProcedureExecutor {
   [[nodiscard]] Inspection inspect() const noexcept;
 
   /// Until the subscription ends, `listener` is told of procedures: one call at a time, in the
-  /// order in which things became durable, on a thread that is only there for listeners. It may
-  /// block: only the other listeners wait for it, and news beyond ProcedureNews::kWaitingMax are
-  /// missed. What it throws is logged. kInvalidArgument: it is empty.
+  /// order in which things became durable, on a thread that is only there for listeners. A listener
+  /// may block: only the other listeners wait for it, and news beyond ProcedureNews::kWaitingMax is
+  /// missed. Its exceptions are logged. kInvalidArgument: it is empty.
   Result<Subscription> listen(ProcedureListener listener);
   /// Calls `work` on the pool until the Chore ends or the executor stops: first after `period`,
   /// then each time `period` after the previous call has ended. Kept in memory only: a host adds
-  /// its chores at each start. What `work` throws is logged. `name` is for the log.
+  /// its chores at each start. Exceptions of `work` are logged. `name` is for the log.
   /// kInvalidArgument: `work` is empty, or `period` is not positive.
   Result<Chore> add_chore(std::string name, Duration period, std::function<void()> work);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What listings show of a procedure, and what a caller may ask for. Plain data; all of it as of the
-// last durable record, never of an object that a worker is changing.
+// What listings show of a procedure, and what a caller may ask for. Plain data, taken from the last
+// durable record, never from an object that a worker is changing.
 
 #pragma once
 
@@ -63,8 +63,8 @@ struct ProcedureInfo {
 struct UnreadableRecord {
   ProcedureId id;  ///< None (0) if not even the key of the row tells it.
   Status why;      ///< What is wrong, and in which row.
-  /// Empty, and none, unless the header could be read: then the type, the root of its tree, and
-  /// what it may have locked. Nobody holds those locks for it.
+  /// If the header could be read: the type, the root of its tree, and the locks that it may have
+  /// held; no procedure holds them for it. Otherwise empty.
   std::string type;
   ProcedureId root;
   LockSet locks;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a host can be told of procedures as they come and go. News are told after they are durable,
-// and are not kept: a host that was away looks at the listing.
+// What a host can be told of procedures as they come and go. A piece of news is told after it is
+// durable, and is not kept: a host that was away looks at the listing.
 
 #pragma once
 
@@ -25,13 +25,13 @@ struct ProcedureNews {
   enum class Kind : std::uint8_t {
     kAdded,     ///< Submitted, or spawned.
     kFinished,  ///< It succeeded, or was undone: `state` and `error` say which and why.
-    /// It waits for an operator. The news name the member that has used up its attempts, or the
-    /// head of what can neither be finished nor undone: the root, or the child whose failure is
+    /// It waits for an operator. `id` is the member that has used up its attempts, or the head of
+    /// the domain that can neither be finished nor undone: the root, or the child whose failure is
     /// reported.
     kParked,
-    kQuarantined,  ///< Its tree cannot be understood; the news name the root.
-    /// A step of it, or the undo of a step, has failed 10 times, or twice as often as when this was
-    /// last told, and is tried again: `error` says why.
+    kQuarantined,  ///< Its tree cannot be understood; `id` is the root.
+    /// A step of it, or the undo of a step, has failed 10, 20, 40, 80, ... times and is tried
+    /// again: `error` says why.
     kRetrying,
   };
 
@@ -41,25 +41,25 @@ struct ProcedureNews {
   std::string type;
   ProcedureState state = ProcedureState::kRunnable;
   Status error;
-  /// How many news before this one were told to nobody, because kWaitingMax waited for a slow
-  /// listener.
+  /// How many pieces of news just before this one were told to no listener, because kWaitingMax
+  /// waited for a slow one.
   std::uint64_t missed = 0;
 
-  /// How many news may wait for slow listeners. 16 384: at 10 000 a second a listener may stop for
-  /// a second and a half; they take about 3 MB.
+  /// How many pieces of news may wait for slow listeners. 16 384: at 10 000 a second a listener may
+  /// stop for a second and a half; they take about 3 MB.
   static constexpr std::size_t kWaitingMax = 16'384;
 };
 
-/// May call any asynchronous verb of the executor. A slow listener delays the news after it, and
-/// nothing else.
+/// May call any asynchronous verb of the executor. A slow listener delays later news and nothing
+/// else.
 using ProcedureListener = std::function<void(const ProcedureNews&)>;
 
-/// What ProcedureExecutor::listen() returns. It ends when it is destroyed, or another is assigned
-/// to it ({} ends it early): then its listener is not called any more. On a thread of the executor
-/// (a listener that ends its own subscription) a call that is under way may still be running. It
-/// may outlive its executor; then nothing is left to end.
+/// What ProcedureExecutor::listen() returns. The subscription ends when this object is destroyed or
+/// assigned to ({} ends the subscription early): then its listener is not called any more. If that
+/// happens on a thread of the executor (a listener ends its own subscription), a call that is under
+/// way may still be running. A Subscription may outlive its executor.
 ///
-/// Owned by one thread at a time. A default-made or moved-from Subscription is none.
+/// Owned by one thread at a time. A default-made or moved-from Subscription is empty.
 class [[nodiscard]] Subscription {
  public:
   Subscription() = default;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Registration: that an executor calls a function of its host, as an object: when the object goes,
-// the calls end. Subscription and Chore are made of it. It refers to the executor's list weakly, so
-// that neither has to outlive the other.
+// Registration: stands for a function of the host that an executor calls. When the Registration is
+// destroyed, the calls end. Subscription and Chore contain one. It refers to the executor's list
+// weakly, so neither has to outlive the other.
 
 #pragma once
 

@@ -122,8 +122,8 @@ class StepContext {
 
   /// Says that `producer` completes what this step awaits (in a step of its own or of a
   /// descendant). A deadlock over the wait is then found, and `producer` runs with this procedure's
-  /// rank as long as the wait lasts. For a wait without a deadline, which ends only in this way;
-  /// say it again in every run.
+  /// rank as long as the wait lasts. Only for a wait without a deadline, which ends in no other
+  /// way. Call it again in every run.
   void completed_by(ProcedureId producer) noexcept;
 
   /// Runs `work` on the pool for blocking work. `work` takes nothing, a std::stop_token or an
@@ -133,7 +133,7 @@ class StepContext {
   ///
   /// What the procedure holds covers the work: until the work has returned and was destroyed, no
   /// lock and no place in a limit is given back, the procedure does not end, and nothing of its
-  /// tree is undone. Work whose value nobody will take is told to stop
+  /// tree is undone. Work whose value no step will take is told to stop
   /// (OffloadControl::stop_token); if it had not begun, it never does. In a new attempt the work
   /// starts when what an earlier attempt offloaded here has ended, unless the options say
   /// otherwise; the earlier value is dropped. At most 1024 pieces of a procedure are outstanding;

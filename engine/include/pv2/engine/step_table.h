@@ -16,7 +16,7 @@
 
 namespace pv2 {
 
-/// What going back over a step means.
+/// What a rollback does when it comes to a step.
 enum class StepKind : std::uint8_t {
   kUndoable,  ///< rollback_state() undoes it. It must cope with a step that was only half done.
   kNoUndo,    ///< It leaves nothing to undo (a check), or lies behind the point of no return.

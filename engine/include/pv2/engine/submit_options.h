@@ -29,7 +29,7 @@ struct SubmitOptions {
   /// of a nonce.
   std::optional<Duration> delay{};
   /// Like `delay`, as a time of the wall clock; a time that has passed starts the procedure at
-  /// once. Not both.
+  /// once. At most one of the two may be set.
   std::optional<WallTime> start_at{};
 };
 
