@@ -30,7 +30,7 @@ enum : std::uint32_t {
 };
 }  // namespace audit_field
 
-// With a `root` it is a copy, under a member of the tree of `root`.
+// If `root` is not 0 the row is a copy, under a member of the tree of `root`.
 std::string encode_audit(const AuditEntry& entry, std::uint64_t number, ProcedureId root) {
   std::string out;
   FrameWriter frame(out);

@@ -20,12 +20,13 @@ namespace pv2 {
 /// The row of an order that was carried out.
 struct AuditRow {
   AuditEntry entry;
-  /// In a copy, which lies under the member that the order was about: the root under which the
-  /// order itself lies. 0: this row is no copy.
+  /// In a copy under the member that the order was about: the root under which the original lies.
+  /// 0: this row is no copy.
   ProcedureId root;
 };
-/// Adds the row of an order to the batch that carries it out: under `root`, and a copy under the
-/// member that it is about. So the order is found by the id of the member even after its end.
+/// Adds the row of an order to the batch that carries the order out: under `root`, and a copy under
+/// the member that the order is about. So the member's id finds the order even after the member has
+/// ended.
 void insert_audit(const AuditEntry& entry, ProcedureId root, std::uint64_t number, RowBatch& batch);
 [[nodiscard]] Result<AuditRow> decode_audit(std::string_view row);
 

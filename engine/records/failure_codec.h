@@ -30,11 +30,11 @@ struct StoredFailure {
   std::string_view undo;  ///< An encoded message; empty: the last undo did not fail.
   CommitSequence sequence;
 
-  /// `own` is the sequence of the batch that wrote the row. The row names no other sequence if its
-  /// record was the one that failed first.
+  /// `own` is the sequence of the batch that wrote the row. If an error is stored without a
+  /// sequence, the record in this row was the one that failed first.
   explicit StoredFailure(CommitSequence own) : sequence(own) {}
 
-  /// Takes the field at which `reader` stands if it is one of a failure, and says whether.
+  /// Takes the reader's current field if it belongs to a failure, and returns whether it does.
   bool read(WireReader& reader, NamedValues& named);
   /// nullptr: the record carries no failure. Fails if `undo` is malformed.
   [[nodiscard]] Result<std::unique_ptr<Failure>> decode() const;

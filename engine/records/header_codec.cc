@@ -97,7 +97,7 @@ Result<LockRequest> decode_lock(std::string_view bytes) {
   return request;
 }
 
-// Each of these takes the field at which `reader` stands if it is one of its own, and says whether.
+// Each of these takes the reader's current field if it knows it, and returns whether it does.
 
 bool read_relatives(WireReader& reader, Execution& execution, HeaderFacts& facts) {
   switch (reader.number()) {

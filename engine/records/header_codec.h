@@ -18,7 +18,7 @@
 
 namespace pv2 {
 
-/// What encode_header() appends at most.
+/// The most bytes that encode_header() appends.
 [[nodiscard]] std::size_t header_bytes_max(const Execution& execution);
 /// Appends the header row of `execution` to `out`.
 void encode_header(const Execution& execution, std::string& out);

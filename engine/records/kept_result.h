@@ -20,7 +20,7 @@ struct KeptResult {
   Duration age{};  ///< Of the store, when the root ended or, with `found`, when it was found.
   ProcedureId id;
   Nonce nonce;
-  std::uint64_t bytes = 0;  ///< About what the rows of the root take.
+  std::uint64_t bytes = 0;  ///< About how many the rows of the root take.
   /// An older program recorded the end of the root without an age; a later one found it.
   bool found = false;
 };
@@ -30,7 +30,7 @@ void encode_kept(const KeptResult& kept, std::string& out);
 /// kCorruption when the key or the row is damaged.
 [[nodiscard]] Result<KeptResult> decode_kept(std::string_view key, std::string_view row);
 
-/// About what the rows of an ended root take, given the sizes of its fields.
+/// About how many bytes the rows of an ended root take, given the sizes of its fields.
 [[nodiscard]] std::size_t kept_bytes(std::size_t arguments, std::size_t image, std::size_t result,
                                      std::size_t owner) noexcept;
 

@@ -16,8 +16,8 @@
 namespace pv2 {
 
 /// Fills the arguments, image, locks and priority of `execution` from a new object. `scratch` is a
-/// buffer that keeps its memory between calls. Fails when user code throws, or when the locks it
-/// asks for do not exist.
+/// buffer that keeps its memory between calls. Fails when user code throws, or when the object asks
+/// for locks that no procedure may have (check_locks()).
 Status describe_new(Procedure& object, Execution& execution, std::string& scratch);
 
 /// Makes an object from the last record of `execution`, whose type is known.

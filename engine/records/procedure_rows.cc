@@ -26,7 +26,7 @@ std::optional<std::string> last_date(const Execution& execution) {
   return kept_key(execution.record.ended_age, execution.id);
 }
 
-// The row by which the result is found when it expires.
+// The date is the row by which expiry finds the result.
 void insert_date(const Execution& execution, const Transition& last, RowBatch& batch) {
   const std::size_t image = last.new_image ? last.image.size() : execution.record.image.size();
   const KeptResult kept{.age = last.ended_age,

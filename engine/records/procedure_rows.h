@@ -15,15 +15,15 @@
 
 namespace pv2 {
 
-/// Adds the header and the state of a new procedure. If `first` ends it at once, adds what
-/// update_state() would.
+/// Adds the header and the state of a new procedure. If `first` ends a root at once, its result is
+/// dated and moved as in update_state().
 void insert_rows(const Execution& execution, const Transition& first, RowBatch& batch);
 
 /// Adds the state as it will be after `next`. `ran_step` is the step that ran, or was undone.
 ///
 /// If `next` ends a root, its result is dated and, with `next.in_results`, header and state move to
 /// Space::kResult. If the last record was such an end (an abort was durable before it), `next`
-/// takes it back: its date goes, and header and state move back.
+/// takes it back: its date is deleted, and header and state move back.
 void update_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   RowBatch& batch);
 

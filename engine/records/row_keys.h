@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The keys of the engine's rows (docs/store-format.md). Numbers in a key are big-endian, so rows
-// sort by number. Parsing trusts nothing: a key that is no key of its kind gives nullopt.
+// sort by number. Parsing trusts nothing: a malformed key gives nullopt.
 //
 //     space        key                                        row
 //     kProcedure   id, kind                                   header or state of a live procedure
@@ -41,10 +41,10 @@ struct FixedKey {
 /// The key of a header or a state: 8 bytes id, then the kind. With kInbox or kAudit it is the
 /// prefix of the keys of all messages or orders of `id`.
 [[nodiscard]] FixedKey<9> procedure_key(ProcedureId id, RowKind kind) noexcept;
-/// The key of a message: that of a state with another kind, then 8 bytes number. So the messages of
-/// a procedure follow its state, in the order of their numbers.
+/// The key of a message: 8 bytes id, the kind, 8 bytes number. So the messages of a procedure
+/// follow its state, in the order of their numbers.
 [[nodiscard]] std::string inbox_key(ProcedureId id, std::uint64_t number);
-/// The key of an order: as that of a message, with a kind of its own.
+/// The key of an order: like that of a message, with kind kAudit.
 [[nodiscard]] std::string audit_key(ProcedureId id, std::uint64_t number);
 
 /// What a key in Space::kProcedure says.
@@ -54,7 +54,7 @@ struct ProcedureKey {
   std::uint64_t number = 0;  ///< Of a message or an order; otherwise 0.
 };
 [[nodiscard]] std::optional<ProcedureKey> parse_procedure_key(std::string_view key);
-/// The id at the beginning of such a key, even if the rest of the key is malformed; 0 if the key is
+/// The id at the beginning of `key`, even if the rest of the key is malformed; 0 if the key is
 /// shorter than an id. All rows of one procedure begin with its id, so they are neighbours.
 [[nodiscard]] ProcedureId id_in_key(std::string_view key) noexcept;
 

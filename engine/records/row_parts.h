@@ -19,7 +19,7 @@ namespace pv2 {
 enum class PartStatus { kIntact, kDamaged };
 
 /// Returns the engine's part of a header or a state, and copies the user's part to `user_bytes`.
-/// Fails if the engine's part is damaged; a damaged user part is reported in `user` alone.
+/// Fails if the engine's part is damaged; a damaged user part is reported only in `user`.
 [[nodiscard]] Result<std::string_view> split_row(std::string_view row, CompactBytes& user_bytes,
                                                  PartStatus& user);
 
@@ -28,7 +28,7 @@ struct ResultRow {
   std::string_view header;
   std::string_view state;
 };
-/// nullopt: the row is too short for a header. No checksum is looked at.
+/// nullopt: the row is too short for a header. Checksums are not checked.
 [[nodiscard]] std::optional<ResultRow> split_result(std::string_view row) noexcept;
 
 }  // namespace pv2

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RowWriter: writes a row at the end of a string. It makes the string long enough for the largest
-// row possible, writes without further checks of its size, and cuts off what was not needed. So
-// nothing is appended field by field. The caller computes that size; a row that is larger ends the
-// program.
+// possible row, writes without further checks of its size, and cuts off the rest. So the string
+// grows once, not with each field. The caller computes the size; a larger row fails an assertion.
 
 #pragma once
 
@@ -22,8 +21,8 @@ namespace pv2 {
 /// Owned by one thread.
 class RowWriter {
  public:
-  /// What a number, or the frame of a string or list, takes at most: a tag of two bytes and a
-  /// varint.
+  /// The most bytes that a number, or the frame of a string or list, takes: a tag of two bytes and
+  /// a varint.
   static constexpr std::size_t kFieldMax = 2 + kVarintBytesMax;
 
   RowWriter(std::string& out, std::size_t bytes_max) : out_(out) {

@@ -85,7 +85,7 @@ struct StateFields {
   explicit StateFields(CommitSequence own) : failure(own) {}
 };
 
-// Takes the field at which `reader` stands if it is one of the record's progress, and says whether.
+// Takes the reader's current field if it belongs to the progress, and returns whether it does.
 bool read_progress(WireReader& reader, StateFields& fields, Record& record) {
   switch (reader.number()) {
     case state_field::kState:
@@ -189,8 +189,8 @@ std::size_t failure_bytes(const Record& last, const Transition& next) {
 
 std::size_t state_bytes_max(const Execution& execution, const Transition& next) {
   const InterruptedMembers* const interrupted = interrupted_of(execution, next);
-  // 22: nineteen fields, and a message of two in one of them. An entry of the history has three
-  // numbers; a step to undo and a range have two.
+  // 22 numbers are enough for nineteen fields and a message of two in one of them. An entry of the
+  // history has three numbers; a step to undo and a range have two.
   const std::size_t numbers_max = 22 + 3 * (History::kCapacity + 1) +
                                   2 * (execution.record.undo.size() + 1) +
                                   2 * (interrupted != nullptr ? interrupted->ranges().size() : 0);

@@ -22,7 +22,7 @@ namespace pv2 {
 /// Whether `next` is the end of a root. From then on its result is kept, and dated.
 [[nodiscard]] bool ends_root(const Execution& execution, const Transition& next) noexcept;
 
-/// What encode_state() appends at most.
+/// The most bytes that encode_state() appends.
 [[nodiscard]] std::size_t state_bytes_max(const Execution& execution, const Transition& next);
 /// Appends to `out` the state row as it will be after `next`. `ran_step` is the step that ran, or
 /// was undone; an undo entry that `next` adds has sequence 0, which means that of its own batch.

@@ -32,7 +32,7 @@ struct StoredLists {
   std::string_view history;
   std::string_view interrupted;
 
-  /// Takes the field at which `reader` stands if it is a list, and says whether.
+  /// Takes the reader's current field if it is a list, and returns whether it is.
   bool read(WireReader& reader);
 };
 /// Each fails if its list is torn. `own` is the sequence of the batch that wrote the row.

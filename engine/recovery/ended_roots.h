@@ -16,8 +16,8 @@ class EndedRoots {
  public:
   /// `root` has ended.
   void add(ProcedureId root) { ended_.insert_or_assign(root, true); }
-  /// Asks the store about each root that `read` names and nobody has seen. Called before `read` is
-  /// linked, and after all records of lower ids were.
+  /// Asks the store about each root that `read` names and that is neither linked, nor set aside,
+  /// nor in `read` itself. Called before `read` is linked, and after all records of lower ids were.
   Status ask_about(EngineCore& core, const ReadRecords& read) PV2_EXCLUDES(core.state_mutex);
   [[nodiscard]] bool has_ended(ProcedureId root) const;
 

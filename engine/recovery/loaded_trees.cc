@@ -86,7 +86,7 @@ void LoadedTrees::place(EngineCore& core, Execution& execution, LoadedProcedure&
                    ", of which there is no record");
   }
   if (!is_root && root == nullptr) execution.stored = Stored::kTorn;
-  // Without its parent it still belongs to its root, whose whole tree is frozen with it.
+  // A member without its parent still belongs to its root; the whole tree is frozen.
   execution.belong_to(parent != nullptr ? parent : root);
   adopt(execution);
   if (!execution.is_root()) return count_for_its_parent(execution);
@@ -107,7 +107,7 @@ Execution* LoadedTrees::root_of(EngineCore& core, const Execution& execution,
   return found->is_root() ? found : nullptr;
 }
 
-// What is left of a tree without its root is frozen, shown and bypassed as one.
+// The members that are left of a tree without its root are frozen, shown and bypassed as one tree.
 Execution& LoadedTrees::stand_in_for(EngineCore& core, ProcedureId id, const Execution& member) {
   PV2_ASSERT(id < member.id, "a root is older than its descendants");
   auto owner = std::make_unique<Execution>();
@@ -116,7 +116,7 @@ Execution& LoadedTrees::stand_in_for(EngineCore& core, ProcedureId id, const Exe
   root.belong_to(nullptr);
   root.stored = Stored::kLost;
   root.type_name = "(lost)";
-  root.owner = member.owner.view();  // children have their parent's
+  root.owner = member.owner.view();  // children have the owner of their parent
   root.submitted = root.record.updated = member.submitted;
   root.record.state = ProcedureState::kWaiting;  // it had children that are not done
   root.phase.move_to(Phase::kIdle);

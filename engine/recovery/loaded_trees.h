@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LoadedTrees: links the procedures that were read into trees, in order of id. Ids grow from parent
-// to child, so a procedure's ancestors are linked before it. The locks of those that held locks are
-// taken at once. Where the record of a root is lost, a stand-in takes its place. Nothing runs yet.
+// to child, so a procedure's ancestors are linked before it. A procedure that held locks takes them
+// when it is linked. Where the record of a root is lost, a stand-in takes its place. Nothing runs
+// yet.
 
 #pragma once
 

@@ -28,7 +28,7 @@ namespace {
 // No counter ever gets beyond this. An id above it is damage, so new ids do not go on above it.
 constexpr std::uint64_t kIdsMax = UINT64_MAX / 2;
 
-// Why nobody could go on from this record, although its checksum is right; or OK.
+// Why no program can go on from this record, although its checksum is right; or OK.
 Status contradiction(const Execution& execution) {
   const ProcedureState state = execution.record.state;
   const bool runs = state == ProcedureState::kRunnable || state == ProcedureState::kWaitingTimeout;
@@ -42,8 +42,8 @@ Status contradiction(const Execution& execution) {
   return Status();
 }
 
-// Whether an abort takes the success of `ended` back: the abort was durable before the success, of
-// which nobody was told.
+// Whether an abort takes the success of `ended` back: the abort was durable before the success, and
+// no caller was told of the success.
 bool is_taken_back(const LoadedProcedure& ended) {
   return ended.execution->record.state == ProcedureState::kSuccess && ended.ended_after_message;
 }
@@ -254,8 +254,8 @@ void RecordReader::read_message(const StoredRow& row, const ProcedureKey& key) {
   auto message = decode_message(row.value);
   const ProcedureState state = loaded->execution->record.state;
   if (is_finished(state) && loaded->state_sequence < row.sequence) {
-    // It was on its way when the procedure ended. A signal to a succeeded procedure counts if the
-    // procedure was already to be undone, which is known once its tree is linked.
+    // The message was on its way when the procedure ended. A signal to a succeeded procedure counts
+    // if the procedure was already to be undone, which is known once its tree is linked.
     const bool may_count = message.ok() && message->kind == InboxMessage::Kind::kSignal &&
                            state == ProcedureState::kSuccess;
     if (!may_count) {
@@ -292,7 +292,7 @@ void RecordReader::read_audit(const StoredRow& row, const ProcedureKey& key) {
     return;
   }
   LoadedProcedure* const loaded = last_read(key.id);
-  // Too late: it came with a message that was on its way when the procedure ended.
+  // Too late: the order came with a message that was on its way when the procedure ended.
   const bool too_late = loaded != nullptr && is_finished(loaded->execution->record.state) &&
                         !is_taken_back(*loaded) && loaded->state_sequence < row.sequence;
   if (loaded == nullptr || too_late) {

@@ -33,7 +33,8 @@ struct LoadedProcedure {
   bool checked = false;           ///< Its fields were decoded.
   Status problem;                 ///< Why its tree has to be quarantined.
   CommitSequence state_sequence;  ///< Of the batch that wrote its state.
-  /// If it has succeeded: after a message that is an abort, or cannot be read and may be one.
+  /// Its success, if it has succeeded, came after an abort or after a message that cannot be read
+  /// and may be an abort.
   bool ended_after_message = false;
 };
 

@@ -22,7 +22,7 @@ namespace pv2 {
 namespace {
 
 // A signal that came after its member had succeeded counts only if the member was to be undone by
-// then, or if the signal is to be undone.
+// then: the signal says so, or a failure was durable before it.
 void drop_late_signals(Execution& root, Effects& effects) {
   auto garbage = std::make_unique<GarbageCommit>();
   const auto drop = [&](Execution& member) {

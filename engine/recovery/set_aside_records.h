@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Records that recovery set aside because they cannot be read (UnreadableRecords::kSetAside). Their
-// rows stay as they are. A tree that one of them is or may be a member of is frozen, as it must not
-// go on as if it had never had that member.
+// rows stay as they are. A tree that one of them belongs or may belong to is frozen: it must not go
+// on without that member.
 
 #pragma once
 

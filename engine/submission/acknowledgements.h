@@ -44,7 +44,7 @@ class Acknowledgements {
     enum class Kind : std::uint8_t {
       kFresh,    ///< The result is to be deleted; `completed`, if it is in memory.
       kRefused,  ///< `refusal` says why.
-      kStale,    ///< Only the date is deleted: it is not that of a result that can be deleted.
+      kStale,    ///< Only the date is deleted: it belongs to no result that can be deleted.
       kJoins,    ///< `pending` is on the way already.
       kWaits,    ///< Until the rows of the tree's descendants are deleted: `garbage`.
     };
