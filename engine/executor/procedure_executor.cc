@@ -31,7 +31,7 @@
 namespace pv2 {
 namespace {
 
-// In the unit of the engine. A time that is too long for it becomes Duration::max().
+// Converts to the unit of the engine. A time that is too long for it becomes Duration::max().
 Duration to_duration(std::chrono::milliseconds time) {
   constexpr auto kLongest = std::chrono::floor<std::chrono::milliseconds>(Duration::max());
   if (time > kLongest) return Duration::max();

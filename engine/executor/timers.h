@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Timers: fires the deadlines of the timer queue, on one thread of its own, or when the host's
-// thread asks. A timer that fires only queues its procedure; no user code runs here. Real time
-// passes in one asio timer for the next deadline; a manual clock says when it was moved.
+// thread asks. A timer that fires only queues its procedure; no user code runs here. With a real
+// clock one asio timer waits for the next deadline; a manual clock tells the timers when it moves.
 
 #pragma once
 
@@ -43,7 +43,7 @@ class Timers {
   class Thread;
 
   [[nodiscard]] std::optional<SteadyTime> earliest();
-  /// Queues some of those whose deadline has passed.
+  /// Queues some of the executions whose deadline has passed.
   std::size_t fire_some(SteadyTime now) PV2_EXCLUDES(core_.state_mutex);
 
   EngineCore& core_;

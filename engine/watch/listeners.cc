@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// News are taken in batches under the state mutex and told without any lock.
+// News is taken in batches under the state mutex and told without any lock.
 
 #include "watch/listeners.h"
 
@@ -16,7 +16,7 @@
 namespace pv2 {
 namespace {
 
-// News told by one task: few enough that the other tasks of a host without threads run soon.
+// Pieces of news that one task tells: few, so that other tasks of a host without threads run soon.
 constexpr std::size_t kBatch = 64;
 
 }  // namespace

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Listeners: tells the host's listeners what has become durable. News are collected under the state
-// mutex, so they are in the order of publication. One task at a time, on the pool's thread for
-// news, tells them. A listener that hangs delays the other listeners and nothing else; the news
-// that wait for it are bounded.
+// Listeners: tells the host's listeners what has become durable. News is collected under the state
+// mutex, so it is in the order of publication. One task at a time, on the pool's thread for news,
+// tells it. A listener that hangs delays the other listeners and nothing else; the amount of news
+// that waits for it is bounded.
 
 #pragma once
 
@@ -38,7 +38,7 @@ class Listeners final : public internal::Registrations {
   void remove(std::uint64_t id) override PV2_EXCLUDES(listeners_mutex_);
   /// Whether there are listeners. A hint: without listeners no news is collected.
   [[nodiscard]] const std::atomic<bool>& any() const noexcept { return any_; }
-  /// Tells the oldest news, one batch of them. Runs on the pool, one call at a time.
+  /// Tells one batch of the oldest news. Runs on the pool, one call at a time.
   void tell() PV2_EXCLUDES(listeners_mutex_);
 
  private:

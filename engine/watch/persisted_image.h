@@ -44,7 +44,7 @@ struct PersistedProcedure {
   ProcedureId id;
   ProcedureId root;
   std::string type;
-  std::vector<PersistedField> fields;  ///< The same ones, in the same order, of every procedure.
+  std::vector<PersistedField> fields;  ///< In the same order for every procedure.
   /// Its tree has failed, and a restart decides again what of it is undone. This engine has not
   /// decided yet (steps of it run), or it decided before the failure reached a wider domain (it is
   /// parked beyond a point of no return). So fields `by_tree` may differ after a restart.
