@@ -2,7 +2,7 @@
 //
 // NamedValues: reads numbers that name values of an enumeration. It remembers a number that the
 // enumeration's type cannot hold: without its upper bits such a number would name another value,
-// and the record would say something that nobody wrote.
+// and the record would be read as something that it does not say.
 
 #pragma once
 

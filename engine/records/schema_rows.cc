@@ -139,7 +139,7 @@ Status check_schema(const SchemaRows& before, const SchemaRows& now) {
 }
 
 SchemaRows merge_schemas(const SchemaRows& before, SchemaRows now) {
-  now.insert(before.begin(), before.end());  // rows that `now` has stay as they are
+  now.insert(before.begin(), before.end());  // what is there already stays
   return now;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LeftoverRows: rows that recovery found and that nobody needs any more, because a crash came
-// before they were deleted. Recovery writes nothing; it hands the rows to Effects, and they are
-// deleted once the engine has started.
+// LeftoverRows: rows that recovery found and that are not needed any more: a crash came before
+// their deletion. Recovery writes nothing; it hands the rows to Effects, and they are deleted once
+// the engine has started.
 
 #pragma once
 

@@ -56,7 +56,7 @@ struct AuditCopy {
 struct ReadRecords {
   std::vector<LoadedProcedure> procedures;
   std::vector<EndedRoot> ended_roots;
-  std::vector<std::string> orphans;  ///< Keys of messages and orders that nobody needs any more.
+  std::vector<std::string> orphans;  ///< Keys of messages and orders that are not needed any more.
   std::vector<AuditCopy> audit_copies;
   std::vector<UnreadableRecord> unreadable;  ///< What was set aside.
   ProcedureId highest;                       ///< Of all ids, those set aside included.

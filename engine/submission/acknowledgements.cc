@@ -157,7 +157,7 @@ Reply<Status> Acknowledgements::once_deleted(ProcedureId id, Reply<Status> reply
 }
 
 // Adds to the batch that the rows of the result are deleted, and returns the keys of its audit
-// rows. From begin() on nobody else can delete any of them.
+// rows. From begin() on no other acknowledgement can delete any of them.
 Result<Acknowledgements::Keys> Acknowledgements::erase_rows(AcknowledgeCommit& commit,
                                                             const Rows& rows,
                                                             const KeptResult* kept) {

@@ -139,8 +139,8 @@ Admission::Verdict Admission::judge_duplicate(const Candidate& candidate, const 
   InsertCommit* const pending = live != nullptr ? live->inserting : nullptr;
   PV2_ASSERT(pending == nullptr || !pending->submitters.empty(),
              "a pending insert has a submitter");
-  // The record of a step must neither become durable before somebody else's insert nor fail because
-  // of it, and that insert may still be withdrawn.
+  // The record of a step must neither become durable before the insert of another submitter nor
+  // fail because of it, and that insert may still be withdrawn.
   if (pending != nullptr && step != nullptr && step != pending->submitters.front().step) {
     return {.kind = Kind::kPutOff,
             .refusal = Status(
@@ -251,7 +251,7 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
 
 // If a nonce that the store knows were taken for new, its work would be done twice. So the store is
 // asked, now and then, about a nonce that was taken for new without asking it. The nonce is
-// reserved, so nobody else inserts it meanwhile.
+// reserved, so no other submission inserts it meanwhile.
 void Admission::check_unknown(const Nonce& nonce, ProcedureId id) const {
   constexpr std::uint64_t kOneIn = 64;
   if (id.value % kOneIn != 0) return;

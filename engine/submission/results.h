@@ -16,10 +16,7 @@
 
 namespace pv2 {
 
-class Publisher;
-struct Effects;
-
-/// Keeps the result of a root that has ended, and answers everybody who waits for it.
+/// Keeps the result of a root that has ended, and answers its waiters.
 void keep_result(EngineCore& core, Execution& root, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 

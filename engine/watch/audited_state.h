@@ -40,7 +40,7 @@ struct AuditedState {
 
   const EngineCore& core;
   const EngineState& state;
-  const bool calm;                     ///< The store works, and nobody stops the engine.
+  const bool calm;                     ///< The store works, and the engine is not stopping.
   std::vector<const Execution*> told;  ///< Heads whose members are being told of a failure.
 
   [[nodiscard]] bool is_live(const Execution* execution, ProcedureId id) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Event: a condition in memory that procedures wait for and the host declares, such as "the
-// catalogue is online". It is latched: once set it stays set until somebody resets it. An event is
+// catalogue is online". It is latched: once set it stays set until the host resets it. An event is
 // not durable: after a restart the steps that wait for it run again and look again, so the host
 // sets it again when the condition is true. What has to survive a crash is a signal, not an event.
 //

@@ -44,8 +44,8 @@ struct RetryPolicy {
 
 /// What happens to procedures that wait for each other in a circle.
 enum class DeadlockPolicy : std::uint8_t {
-  kReport,  ///< Logged and listed by Inspection::deadlocks(); the procedures wait until somebody
-            ///< acts.
+  kReport,  ///< Logged and listed by Inspection::deadlocks(); the procedures wait until an
+            ///< operator acts.
   /// The circle is logged, and of its trees that can be undone the one with the highest root id
   /// fails. If none can, a member that waits to be undone is parked, with an error that names the
   /// circle; if no member is being undone, a waiting member of the youngest tree is parked.

@@ -34,7 +34,7 @@ struct WaitReason {
     kTimer,       ///< It waits until `deadline`, which is `left` away.
     /// It waits before attempt `attempt` of a step or an undo; the last one failed with `error`.
     kBackOff,
-    kValue,   ///< It awaits `count` values that somebody completes; until `deadline`, if any.
+    kValue,   ///< It awaits `count` values of completions; until `deadline`, if any.
     kEvent,   ///< It awaits the event `name`; until `deadline`, if any.
     kSignal,  ///< It waits for a signal called `name`; until `deadline`, if any.
     /// `count` pieces of its offloaded work have not ended, the oldest for `age` now. It awaits

@@ -27,8 +27,8 @@ class Inspection {
   /// on this thread.
   [[nodiscard]] Result<ProcedureInfo> describe(ProcedureId id) const;
   /// Why a procedure does not go on, and why the procedures that it waits for do not, up to the
-  /// root causes. The answer is of one moment and bounded; finding it stops nobody for longer than
-  /// about a millisecond. kNotFound: the procedure is not live, and its result is not in memory.
+  /// root causes. The answer is of one moment and bounded; finding it stops the engine for about a
+  /// millisecond at most. kNotFound: the procedure is not live, and its result is not in memory.
   [[nodiscard]] Result<Explanation> explain(ProcedureId id) const;
   /// The live procedures with an id above `after` for which `filter` is true, in order of id, at
   /// most `limit`. A procedure that is not durable yet is not shown. The engine is never stopped

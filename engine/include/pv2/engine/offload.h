@@ -108,7 +108,7 @@ class OffloadedWork : public OffloadControl {
  public:
   using OffloadControl::OffloadControl;
   virtual ~OffloadedWork() = default;
-  /// Calls the callable and leaves the value where the step finds it. Wakes nobody.
+  /// Calls the callable and leaves the value where the step finds it. Wakes no procedure.
   virtual void run() noexcept = 0;
   /// Destroys the callable.
   virtual void destroy_callable() noexcept = 0;

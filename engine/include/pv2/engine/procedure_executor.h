@@ -7,7 +7,7 @@
 //
 // How it fails: a store failure ends the run (nothing is written after it, every caller is told,
 // the host's callback is called); the failure of one procedure is that procedure's result and
-// nobody else's.
+// no other's.
 
 #pragma once
 
@@ -48,8 +48,8 @@ class ProcedureExecutor {
  public:
   /// Takes over the store and loads it. Fails when a type is wrong, when the fields of live
   /// procedures mean something else than when they were written
-  /// (ExecutorOptions::accept_field_changes), when the store belongs to somebody else, or when it
-  /// cannot be read; nothing on disk is changed then.
+  /// (ExecutorOptions::accept_field_changes), when another program has the store open, or
+  /// when the store cannot be read; nothing on disk is changed then.
   static Result<std::unique_ptr<ProcedureExecutor>> open(ExecutorOptions options);
 
   /// Stops (see stop()). Destruction on a thread of this executor ends the process, because that

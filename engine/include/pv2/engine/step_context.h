@@ -88,7 +88,7 @@ class StepContext {
   /// Submits an independent procedure in this step's record: it exists exactly if the step is done,
   /// and starts then. Nobody joins it, and it is not undone with this tree. Its owner is this
   /// procedure's unless the options name one. If the nonce is known already, nothing is submitted;
-  /// if it was used for something else, the step fails (kKeyReused); while somebody else is
+  /// if it was used for something else, the step fails (kKeyReused); while another submitter is
   /// submitting it, the step runs again a little later. A nonce that is not known in memory is
   /// looked up in the store, on this thread. max_live_procedures does not refuse the submission.
   /// Not in an undo.
