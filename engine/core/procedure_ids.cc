@@ -20,7 +20,7 @@ void ProcedureIds::begin(ProcedureId highest) noexcept {
   has_begun_ = true;
   next_ = std::max({highest.value + 1, durable_watermark_, std::uint64_t{1}});
   first_ = next_;
-  PV2_ASSERT(highest.value < next_, "ids go on above all that were read");
+  PV2_ASSERT(highest.value < next_, "the next id is above all ids that were read");
 }
 
 Result<ProcedureId> ProcedureIds::allocate(std::size_t count) {
@@ -29,7 +29,7 @@ Result<ProcedureId> ProcedureIds::allocate(std::size_t count) {
                   "no procedure id is free until " + store_name_ + " has recorded more; try again");
   }
   PV2_ASSERT(count != 0, "at least one id is asked for");
-  PV2_ASSERT(has_begun_, "no id is issued before it is known which were");
+  PV2_ASSERT(has_begun_, "no id is issued before the store was loaded");
   const ProcedureId first{next_};
   PV2_ASSERT(first, "an id is not 0");
   next_ += count;

@@ -21,7 +21,7 @@ class PV2_SCOPED_CAPABILITY StateLock {
   }
   ~StateLock() PV2_RELEASE() {
     core_.flush();
-    PV2_ASSERT(core_.state.to_settle.empty(), "a section ends when the scheduler knows all of it");
+    PV2_ASSERT(core_.state.to_settle.empty(), "a section ends with nothing left to settle");
     const bool look_at_deadlocks = core_.claim_deadlock_task();
     const bool tell_news = core_.state.news.claim_task();
     const bool stops_work = !core_.state.leftovers.work.empty();

@@ -15,11 +15,11 @@ void AcknowledgeCommit::published(EngineCore& core, Effects& effects)
   core.state.submissions.retention.gone(id, age, bytes);
   if (nonce) {
     // The row of the nonce may have been gone for a while, and a new procedure may have the nonce.
-    const auto at = core.state.nonces.find(nonce);
-    if (at != core.state.nonces.end() && at->second.id == id) {
-      core.state.nonces.erase(at);
-    } else if (core.state.nonces_on_disk_only > 0) {
-      --core.state.nonces_on_disk_only;
+    const auto at = core.state.submissions.nonces.find(nonce);
+    if (at != core.state.submissions.nonces.end() && at->second.id == id) {
+      core.state.submissions.nonces.erase(at);
+    } else if (core.state.submissions.nonces_on_disk_only > 0) {
+      --core.state.submissions.nonces_on_disk_only;
     }
   }
   for (Reply<Status>& each : replies) effects.reply(std::move(each), Status());

@@ -16,6 +16,9 @@
 
 namespace pv2 {
 
+class Publisher;
+struct Effects;
+
 /// Keeps the result of a root that has ended, and answers its waiters.
 void keep_result(EngineCore& core, Execution& root, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
