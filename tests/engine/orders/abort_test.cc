@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An abort from outside: durable once accepted, undone like any failure, refused where it could not
-// be carried out; and decided by the order of commits against everything that it races with. (Rows
-// 5, 6, 10, 13, 14, 124, 125; X5.)
+// Aborts from outside. An accepted abort is durable, its tree is undone as after any failure, and
+// an abort that could not be carried out is refused. The order of commits decides each race with an
+// abort. (Rows 5, 6, 10, 13, 14, 124, 125; X5.)
 
 #include "records/row_keys.h"
 #include "support/engine_world.h"
@@ -39,7 +39,7 @@ struct Answers {
 
 }  // namespace
 
-TEST_CASE("an abort undoes a tree that waits, and its result says who and why") {
+TEST_CASE("an abort undoes a tree that waits, and the result says who ordered it and why") {
   EngineWorld engine;  // rows 14, 124
   engine.world.scripts["p"] = {.children = {"c", "slow"}};
   engine.world.scripts["c"] = {.steps = 1};
@@ -75,7 +75,7 @@ TEST_CASE("an abort ends a step that repeats itself, a back-off and a timed wait
   CHECK(engine.undone() == Entries{"a.2", "a.1"});
 }
 
-TEST_CASE("an abort is in the audit of its tree, once, with who and why") {
+TEST_CASE("an abort is in the audit of its tree once, with who ordered it and why") {
   const bool crash = GENERATE(false, true);
   EngineWorld engine;
   engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) {
@@ -111,7 +111,7 @@ TEST_CASE("an abort that was accepted is carried out after a crash") {
   engine.run();
   Answers answers;
   answers.ask(engine, id, {.reason = "enough"});
-  engine.store().pump();  // its row is durable, and nothing else happened
+  engine.store().pump();  // the abort's row is durable, nothing else has happened
   engine.crash_and_open();
   CHECK(engine.describe(id).state == ProcedureState::kFailed);
   engine.run();
@@ -159,7 +159,7 @@ TEST_CASE("an abort that is not possible is refused with the reason, and nothing
   CHECK(engine.describe(parent).state == ProcedureState::kWaiting);
 }
 
-TEST_CASE("an abort is refused once the point of no return was begun, and accepted before") {
+TEST_CASE("an abort is refused once the point of no return has begun, and accepted before") {
   EngineWorld engine;  // row 124
   engine.world.scripts["m"] = waiting_at(GENERATE(3U, 4U), 5);
   engine.open();
@@ -184,7 +184,7 @@ TEST_CASE("an abort is refused once the point of no return was begun, and accept
   }
 }
 
-TEST_CASE("a point of no return that waits for its lock was not begun, as its records say") {
+TEST_CASE("a point of no return that waits for its lock has not begun, also after a restart") {
   const bool restart = GENERATE(false, true);
   EngineWorld engine;
   const auto table = LockSet().table("shop", "orders", LockMode::kExclusive);
@@ -245,7 +245,7 @@ TEST_CASE("an abort that meets the last record is decided by the order of their 
   engine.faults().hold_commit(engine.faults().commits() + 1);
   Answers answers;
   SECTION("the end came first") {
-    engine.run();  // step 2, whose record waits
+    engine.run();  // runs step 2; its record is held
     answers.ask(engine, id);
     REQUIRE(engine.faults().held() == 2);
     engine.faults().release();
@@ -300,14 +300,14 @@ TEST_CASE("of an abort and a failure, the one that is durable first is the cause
   }
   engine.run();
 
-  if (!crash) CHECK(answers.list == std::vector<Status>{Status()});  // it is undone, as was asked
+  if (!crash) CHECK(answers.list == std::vector<Status>{Status()});  // it is undone, as asked
   CHECK(engine.result(id).status.code() ==
         (failure_first ? StatusCode::kFailedPrecondition : StatusCode::kAborted));
   CHECK(engine.undone() == Entries{"a.2", "a.1"});
   CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
-TEST_CASE("a second abort joins the first, on its way and while the tree is undone") {
+TEST_CASE("a second abort joins the first while that is on its way and while the tree is undone") {
   EngineWorld engine;
   engine.world.scripts["a"] = waiting_at(2);
   engine.world.scripts["a"].undo = [](JobRun& run) {
@@ -340,7 +340,7 @@ TEST_CASE("an abort waits for members in flight; children that they spawned neve
   engine.faults().hold_commit(engine.faults().commits() + 1);
   Answers answers;
   answers.ask(engine, id);
-  engine.run();  // step 2 spawns; its record stands behind the abort
+  engine.run();  // step 2 spawns; its record is queued behind the abort
   engine.faults().release();
   engine.store().pump_some(1);
   CHECK(engine.undone().empty());
@@ -351,7 +351,7 @@ TEST_CASE("an abort waits for members in flight; children that they spawned neve
   CHECK(engine.world.journal.count("do c.1") == 0);
 }
 
-TEST_CASE("a store that fails under an abort says that its outcome is not known") {
+TEST_CASE("an abort whose commit fails is answered with an unknown outcome") {
   EngineWorld engine;
   engine.world.scripts["a"] = waiting_at(2);
   engine.open();
@@ -384,7 +384,7 @@ TEST_CASE("a message without a procedure is deleted at load, a damaged one quara
   const ProcedureId ended = engine.submit("ended");
   engine.run();
   engine.close();
-  SECTION("to nobody") {
+  SECTION("without a procedure") {
     engine.disk->put(Space::kProcedure, inbox_key(ended, 1), "what it says is not looked at");
     engine.disk->put(Space::kProcedure, inbox_key(ProcedureId{77}, 3), "nor this");
     engine.open();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Procedures that wait for each other in a circle: found when the circle closes, named, and, unless
-// the host only wants to hear of it, opened by undoing the youngest. And the lock sets that could
-// never be granted, which are refused before anything is written.
+// Procedures that wait for each other in a circle. The engine finds the circle when it closes,
+// names it, and opens it by undoing the youngest tree, unless the host only wants a report. Lock
+// sets that could never be granted are refused before anything is written.
 
 #include <algorithm>
 
@@ -29,7 +29,7 @@ bool logged(const EngineWorld& engine, const std::string& part) {
                      [&](const auto& line) { return line.find(part) != std::string::npos; });
 }
 
-// Deadlocks are reported in this life, and not opened.
+// Opens an executor that reports deadlocks and undoes nothing.
 void open_to_report(EngineWorld& engine) {
   auto options = engine.options();
   options.deadlock_policy = DeadlockPolicy::kReport;
@@ -58,7 +58,7 @@ TEST_CASE("of two trees that wait for each other the younger is undone and the o
   CHECK(engine.executor().inspect().locks().empty());
 }
 
-TEST_CASE("the error of a deadlock is cut like any other: it travels in every later record") {
+TEST_CASE("the error of a deadlock is cut like any other because every later record contains it") {
   EngineWorld engine;
   script_a_circle(engine.world);
   const std::string long_name(3000, 'x');
@@ -73,10 +73,10 @@ TEST_CASE("the error of a deadlock is cut like any other: it travels in every la
   const ProcedureResult undone = engine.result(younger);
   CHECK(undone.status.code() == StatusCode::kDeadlock);
   CHECK(undone.status.message().size() < 2100);
-  CHECK(logged(engine, long_name));  // there it is whole
+  CHECK(logged(engine, long_name));  // the log has the whole name
 }
 
-TEST_CASE("a host that only wants to hear of deadlocks finds them listed, and nothing is undone") {
+TEST_CASE("a host that only wants a report finds the deadlock listed, and nothing is undone") {
   EngineWorld engine;
   script_a_circle(engine.world);
   open_to_report(engine);
@@ -107,7 +107,7 @@ TEST_CASE("a deadlock that a crash left behind is found and ended by the next ru
   CHECK(engine.result(younger).state == ProcedureState::kRolledBack);
 }
 
-TEST_CASE("an executor that is stopped before it looked at a deadlock leaves it to the next run") {
+TEST_CASE("an executor that is stopped before it looks for deadlocks leaves them to the next run") {
   EngineWorld engine;
   script_a_circle(engine.world);
   open_to_report(engine);
@@ -123,7 +123,7 @@ TEST_CASE("an executor that is stopped before it looked at a deadlock leaves it 
   CHECK(engine.result(older).state == ProcedureState::kSuccess);
 }
 
-TEST_CASE("a tree past its point of no return is not given up for a deadlock") {
+TEST_CASE("a tree past its point of no return is not undone to end a deadlock") {
   EngineWorld engine;
   script_a_circle(engine.world);
   engine.world.scripts["younger"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
@@ -145,7 +145,7 @@ TEST_CASE("a tree past its point of no return is not given up for a deadlock") {
   CHECK(engine.result(younger).state == ProcedureState::kSuccess);
 }
 
-TEST_CASE("a tree that has begun its point of no return is not given up for a deadlock") {
+TEST_CASE("a tree that has begun its point of no return is not undone to end a deadlock") {
   EngineWorld engine;
   script_a_circle(engine.world);
   const auto waits_in_it = [](JobRun& run) -> std::optional<Outcome> {
@@ -207,7 +207,7 @@ TEST_CASE("of two trees past their points of no return the younger is parked") {
   const Status bypassed =
       engine.executor().operate().bypass(older, {.who = "anna", .why = "ticket 7"});
   CHECK(bypassed.message().find("let it go on, as it has begun") != std::string::npos);
-  // Nothing has changed for it: it stands in line again, and closes the circle.
+  // Nothing has changed for the parked member: it queues for its lock and closes the circle again.
   REQUIRE(
       engine.executor().operate().retry_now(parked->id, {.who = "anna", .why = "ticket 7"}).ok());
   engine.run();
@@ -220,9 +220,8 @@ TEST_CASE("of two trees past their points of no return the younger is parked") {
 
 TEST_CASE("of two rollbacks that need each other's locks the younger is parked and says why") {
   EngineWorld engine;
-  // Each tree: a child that holds one key to the end, and before that one that has let go of the
-  // other key. As the first child's first step is older, its lock is kept while the second is
-  // undone.
+  // Each root has one key, and its child "short" has used the other key and given it back. The root
+  // keeps its key until its undo is over, and before that the undo of "short" needs the other one.
   const auto script_tree = [&](const std::string& name, const LockSet& kept, const LockSet& taken) {
     engine.world.scripts[name] = {.steps = 5, .run = [name](JobRun& run) -> std::optional<Outcome> {
                                     if (run.step == 2) run.spawn(name + " short");
@@ -246,7 +245,7 @@ TEST_CASE("of two rollbacks that need each other's locks the younger is parked a
   const ProcedureId younger = engine.submit("younger");
   engine.run();
   REQUIRE(engine.world.asked() == 2);
-  // Both have let go of their own key while they wait, and take it again to fail.
+  // Both roots have given back their keys for the wait, and take them again to fail.
   REQUIRE(engine.world.answer_one("older"));
   REQUIRE(engine.world.answer_one("younger"));
   engine.run();
@@ -261,7 +260,7 @@ TEST_CASE("of two rollbacks that need each other's locks the younger is parked a
   CHECK(engine.describe(younger).parked);
 }
 
-// A step that waits until somebody answers, and then ends.
+// Waits in `step` until the test answers.
 std::function<std::optional<Outcome>(JobRun&)> awaits_in(std::uint32_t step) {
   return [step](JobRun& run) -> std::optional<Outcome> {
     if (run.step != step) return std::nullopt;
@@ -271,9 +270,9 @@ std::function<std::optional<Outcome>(JobRun&)> awaits_in(std::uint32_t step) {
   };
 }
 
-TEST_CASE("who waits in two circles goes on when both others are undone") {
+TEST_CASE("a procedure that waits in two circles goes on when both others are undone") {
   EngineWorld engine;
-  // "old" comes last to the key that the others share, and both wait for what it holds.
+  // "old" comes last to the key that the others share, and both wait for the key of "old".
   engine.world.scripts["old"] = {.children = {"old child"}, .run = awaits_in(1), .locks = orders()};
   engine.world.scripts["old child"] = {.steps = 1, .locks = goods()};
   const LockSet shared = LockSet().table("shop", "goods", LockMode::kShared);
@@ -295,10 +294,11 @@ TEST_CASE("who waits in two circles goes on when both others are undone") {
   CHECK(engine.result(young).status.code() == StatusCode::kDeadlock);
 }
 
-TEST_CASE("who only stands in line is not given up because of a rollback that stands behind it") {
+TEST_CASE(
+    "a procedure that only queues for a lock is not undone because a rollback queues behind it") {
   EngineWorld engine;
-  // Of the tree that is undone, "keeps" has a lock until the end of its undoing, and before that
-  // "done", which has given its own back, is undone.
+  // In the tree that is undone, "keeps" has a lock until its undo is over. Before that "done" is
+  // undone, which has given its own lock back.
   engine.world.scripts["tree"] = {.children = {"keeps", "done"}};
   engine.world.scripts["keeps"] = {.run = awaits_in(2), .locks = orders()};
   engine.world.scripts["done"] = {.steps = 1, .locks = goods()};
@@ -318,9 +318,10 @@ TEST_CASE("who only stands in line is not given up because of a rollback that st
   CHECK(engine.result(in_line).state == ProcedureState::kSuccess);
 }
 
-TEST_CASE("who only stands in line is not given up because of what fails by itself behind it") {
+TEST_CASE(
+    "a procedure that only queues for a lock is not undone because a domain fails behind it") {
   EngineWorld engine;
-  // As above, but what is undone is a part of a tree whose root goes on.
+  // As above, but only a failure domain is undone, and the root of its tree goes on.
   engine.world.scripts["root"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
     if (run.step == 2) run.ctx.spawn(Job(run.world, "part"), {.on_failure = OnFailure::kReport});
     return std::nullopt;
@@ -350,10 +351,10 @@ TEST_CASE("who only stands in line is not given up because of what fails by itse
   CHECK_FALSE(logged(engine, "deadlock"));
 }
 
-TEST_CASE("what was to be undone when it was parked in a circle is known after a restart") {
+TEST_CASE("an undo that was parked to open a circle is still the next one after a restart") {
   EngineWorld engine;
-  // The undo of "short", which is in the middle of its only step, needs the lock that the "keeper"
-  // of the other tree has until it is undone. The keepers come when the short ones wait.
+  // "short" waits in its only step. Its undo needs the lock that the "keeper" of the other tree has
+  // until that is undone. The keepers start while both "short" wait.
   const auto later = [](JobRun& run) -> std::optional<Outcome> {
     if (run.step == 1 && run.ctx.attempt() == 1) return Say::retry("later");
     return std::nullopt;
@@ -383,7 +384,7 @@ TEST_CASE("what was to be undone when it was parked in a circle is known after a
   engine.crash_and_open();
   engine.run();
   REQUIRE(engine.describe(younger).parked);
-  // Its undo is still the next one, so it can be skipped; then the others have what they need.
+  // That undo is still the next one, so it can be skipped; the other undos then get their locks.
   REQUIRE(
       engine.executor().operate().skip_step(younger, {.who = "anna", .why = "test"}).to_string() ==
       "OK");
@@ -396,7 +397,8 @@ TEST_CASE("what was to be undone when it was parked in a circle is known after a
   CHECK(engine.world.journal.count("undo younger keeper.1") == 1);
 }
 
-TEST_CASE("two that await what the other completes are a deadlock, if they say by whom") {
+TEST_CASE(
+    "two procedures that await each other's values are a deadlock if they name the producers") {
   EngineWorld engine;
   ProcedureId first, second;
   const auto awaits = [&](const ProcedureId& producer) {
@@ -417,7 +419,7 @@ TEST_CASE("two that await what the other completes are a deadlock, if they say b
   engine.run();
   second = engine.submit("second");
   engine.run();
-  CHECK(engine.executor().inspect().deadlocks().empty());  // the first is backing off
+  CHECK(engine.executor().inspect().deadlocks().empty());  // "first" is backing off
   engine.advance(std::chrono::minutes(1));
   engine.run();
 
@@ -446,7 +448,7 @@ TEST_CASE("a child that asks exclusively for what its parent shares fails the sp
   CHECK(result.status.code() == StatusCode::kInvalidArgument);
   CHECK(result.status.message().find("locks are not upgraded") != std::string::npos);
   CHECK(engine.world.journal.count("do c.1") == 0);
-  CHECK(engine.faults().rows(Space::kProcedure, RowOperation::kInsert) == 2);  // of the parent
+  CHECK(engine.faults().rows(Space::kProcedure, RowOperation::kInsert) == 2);  // both of the parent
 }
 
 }  // namespace pv2::testing::deadlock_test

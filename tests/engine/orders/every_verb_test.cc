@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every verb in every phase of a procedure: each is answered, with the code that this table says,
-// and whatever was ordered the procedure comes to its end afterwards.
+// Every verb in every phase of a procedure: each is answered with the code in the table below, and
+// the procedure comes to its end afterwards.
 
 #include <map>
 #include <sstream>
@@ -31,7 +31,7 @@ struct Stage {
     return id = engine.submit(name, {.nonce = {1, 1}});
   }
   void script(JobScript script) { engine.world.scripts["a"] = std::move(script); }
-  // Runs a job "a" of that script.
+  // Runs a job "a" with that script.
   void play(JobScript a) {
     script(std::move(a));
     engine.open();
@@ -174,7 +174,7 @@ const std::vector<std::pair<std::string, Prepare>> kPhases{
      }},
 };
 
-// The answer of an asynchronous verb, once all that can happen without time has happened.
+// The answer of an asynchronous verb when nothing more can run unless time passes.
 template <class Call>
 StatusCode answer_of(Stage& stage, Call&& call) {
   const auto answer = std::make_shared<std::optional<Status>>();
@@ -188,7 +188,7 @@ StatusCode answer_of(Stage& stage, Call&& call) {
   stage.engine.run();
   stage.engine.faults().release();
   stage.engine.run();
-  // It waits, which only async().wait() may.
+  // None of these verbs may stay unanswered; only async().wait() may.
   if (!answer->has_value()) return StatusCode::kUnknownOutcome;
   return (*answer)->code();
 }
@@ -286,7 +286,7 @@ std::string short_name(StatusCode code) {
   }
 }
 
-// Whoever waits gets what he waits for; what cannot go on is bypassed.
+// Answers and signals what waits, retries what is parked, bypasses what is quarantined.
 void come_to_the_end(Stage& stage) {
   EngineWorld& engine = stage.engine;
   stage.mended = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trees that failed beyond a point of no return: an operator has the failed step made again, skips
-// it, or sends the tree back as far as it can be undone. And what histories and audits say of it.
+// Trees that failed beyond a point of no return. An operator retries the failed step, skips it, or
+// sends the tree back as far as it can be undone. Histories and audits contain these orders.
 
 #include "records/row_keys.h"
 #include "support/repair_orders.h"
@@ -30,7 +30,7 @@ std::vector<Outcome::Kind> outcomes(const Result<std::vector<HistoryEntry>>& his
 
 }  // namespace
 
-TEST_CASE("a step that failed beyond the point of no return is made again when ordered") {
+TEST_CASE("a step that failed beyond the point of no return runs again when ordered") {
   const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
   const bool restart = GENERATE(false, true);
   EngineWorld engine;
@@ -41,7 +41,7 @@ TEST_CASE("a step that failed beyond the point of no return is made again when o
   engine.run();
   if (restart) engine.open();
   REQUIRE(engine.describe(id).parked);
-  CHECK(engine.describe(id).step_name == "FOUR");  // which one failed
+  CHECK(engine.describe(id).step_name == "FOUR");  // the step that failed
   CHECK_THAT(joined(engine.executor().operate().preview(id, RepairVerb::kRetryNow)),
              ContainsSubstring("makes FOUR again"));
   for (int i = 0; i < 2; ++i) {  // in vain
@@ -103,7 +103,7 @@ TEST_CASE("a step that failed beyond the point of no return is skipped, and the 
         std::vector{K::kNext, K::kNext, K::kNext, K::kFail, K::kSkipped, K::kDone});
 }
 
-TEST_CASE("a step that is skipped may be followed by another than the next row") {
+TEST_CASE("a step that is skipped may be followed by a step that the order names") {
   EngineWorld engine;
   engine.world.scripts["m"] = {
       .steps = 5, .run = [](JobRun& run) {
@@ -147,7 +147,8 @@ TEST_CASE("a last step that is skipped ends its procedure, without a result") {
   CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
-TEST_CASE("of two that failed one is skipped to its end: its parent waits for one child less") {
+TEST_CASE(
+    "of two failed members one is skipped to its end, and its parent waits for one child less") {
   EngineWorld engine;
   for (const char* name : {"a", "b"}) {
     engine.world.scripts[name] = {.steps = 5, .run = [](JobRun& run) {
@@ -187,7 +188,7 @@ TEST_CASE("of two that failed one is skipped to its end: its parent waits for on
   CHECK(engine.world.journal.count("do g.3") == 1);
 }
 
-TEST_CASE("a tree goes on when all that failed in it were repaired, each by an order of its own") {
+TEST_CASE("a tree goes on when every member that failed was repaired by an order of its own") {
   const bool restart = GENERATE(false, true);
   EngineWorld engine;
   bool mended = false;
@@ -225,7 +226,7 @@ TEST_CASE("a tree goes on when all that failed in it were repaired, each by an o
   mended = true;
   const bool both = engine.describe(b).state == ProcedureState::kFailed;
   REQUIRE(engine.executor().operate().retry_now(root, kNote).to_string() ==
-          "OK");  // the first that failed
+          "OK");  // for the member that failed first
   engine.run();
   REQUIRE(both);
   CHECK(engine.describe(root).parked);
@@ -308,7 +309,7 @@ TEST_CASE("an order about a tree whose success an abort took back stays in the a
   engine.open();
   const ProcedureId root = engine.submit("p");
   engine.run();
-  // The child's success is published when the abort is durable, and makes the end of its root.
+  // The child's success is published after the abort is durable, and the root's end is recorded.
   engine.faults().hold_commit(engine.faults().commits() + 1);
   engine.advance(1h);
   REQUIRE(engine.faults().held() == 1);
@@ -354,7 +355,7 @@ TEST_CASE("an undo that parks after a tree was sent back is repaired like any ot
   CHECK(engine.world.journal.count("undo p.1") == 1);
 }
 
-TEST_CASE("an order about a parked undo is on its way when the undo before it ends") {
+TEST_CASE("an order about a parked undo is carried out if the undo before it ends meanwhile") {
   const RepairVerb verb = GENERATE(RepairVerb::kRetryNow, RepairVerb::kSkipStep);
   EngineWorld engine;
   bool mended = false;
@@ -385,7 +386,7 @@ TEST_CASE("an order about a parked undo is on its way when the undo before it en
   mended = true;
   engine.faults().hold_commit(engine.faults().commits() + 1);
   engine.advance(1h);
-  REQUIRE(engine.faults().held() == 1);  // the undo of the other one is over
+  REQUIRE(engine.faults().held() == 1);  // the record of the undo of "waits"
   std::optional<Status> answer;
   engine.executor().operate().order(parked, verb, kNote, [&](const Status& s) { answer = s; });
   engine.run();
@@ -413,7 +414,7 @@ TEST_CASE("a tree beyond its point of no return can still be bypassed") {
   CHECK(outcomes(engine.executor().inspect().history(id)).back() == Outcome::Kind::kBypassed);
 }
 
-TEST_CASE("an undo that was retried or skipped by an operator is in the history") {
+TEST_CASE("an undo that an operator retried or skipped is in the history") {
   EngineWorld engine;
   engine.world.scripts["a"] = {
       .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
@@ -454,7 +455,7 @@ TEST_CASE("a back-off that an operator ended is not mistaken for a deadline, how
   CHECK(engine.world.journal.count("timed out") == 0);
 }
 
-TEST_CASE("fail_and_roll_back of a root that goes forward aborts what is parked within it") {
+TEST_CASE("fail_and_roll_back of a root that goes forward aborts it, also around a parked child") {
   EngineWorld engine;
   bool mended = false;
   SpawnOptions reported;
@@ -541,7 +542,7 @@ TEST_CASE("the audit of an order that came too late is deleted with its message"
   engine.open();
   const ProcedureId id = engine.submit("a");
   engine.faults().hold_commit(engine.faults().commits() + 1);
-  engine.run();  // its end is on its way
+  engine.run();  // the record of its end is held
   Status answer;
   engine.executor().operate().order(id, RepairVerb::kFailAndRollBack, kNote,
                                     [&](const Status& status) { answer = status; });

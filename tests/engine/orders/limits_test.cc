@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Limits: how many procedures may hold a key, or be of a type, at once. What the lock table does
-// with them is tested with the scheduler; here it is their being set, durable and shown.
+// Limits: how many procedures may hold a key, or be of a type, at once. The scheduler's tests cover
+// what the lock table does with them; these tests cover how they are set, kept and shown.
 
 #include "support/engine_world.h"
 
@@ -41,7 +41,8 @@ LockSet many(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("at most so many procedures hold a limited key, and the others follow in order") {
+TEST_CASE(
+    "a limited key has at most as many holders as its limit, and the others follow in order") {
   EngineWorld engine;
   script_slow_jobs(engine.world);
   engine.open();
@@ -60,7 +61,7 @@ TEST_CASE("at most so many procedures hold a limited key, and the others follow 
   CHECK(engine.world.journal.count("do c.3") == 1);
 }
 
-TEST_CASE("a limit that is raised lets those in who wait, one that ends all of them") {
+TEST_CASE("raising a limit admits procedures that wait, and ending it admits all of them") {
   EngineWorld engine;
   script_slow_jobs(engine.world);
   engine.open();
@@ -79,7 +80,7 @@ TEST_CASE("a limit that is raised lets those in who wait, one that ends all of t
   CHECK(engine.journal() == Entries{"do a.1", "do b.1", "do c.1"});
 }
 
-TEST_CASE("a limit is in force again after a crash, and its end too") {
+TEST_CASE("a limit is in force again after a crash, and so is its end") {
   EngineWorld engine;
   script_slow_jobs(engine.world);
   engine.open();
@@ -154,7 +155,7 @@ TEST_CASE("a procedure that asks for more locks than can be counted is refused, 
   }
   CHECK(engine.executor().inspect().live_procedures() == 0);
 
-  // With the lock for its type it has one more.
+  // The limit on its type adds one lock.
   REQUIRE(engine.executor().operate().set_type_limit("test.Job", 2).ok());
   const ProcedureId first = engine.submit("most");
   const ProcedureId second = engine.submit("most");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// While an order to end a part of a tree waits for a step, that part was stopped, and no record
-// says that it failed. What is around it and within it, who sends it messages, and who asks about
-// its tree, meet what the records say.
+// While an order to end a part of a tree waits for a step, that part is stopped, but no record says
+// that it failed. Members around and within it, senders of messages, and other orders about its
+// tree meet what the records say.
 
 #include "support/repair_orders.h"
 
@@ -15,9 +15,9 @@ using Heard = std::optional<Status>;
 
 std::string text_of(const Heard& heard) { return heard ? heard->to_string() : "not answered"; }
 
-/// A root "r" with a child "h" whose failure is reported. Of its children "gives up" has used up
-/// its attempt, "done" has ended, and "runs" gives orders in its second step, when it is told to
-/// go.
+/// A root "r" with a child "h" whose failure is reported. Of the children of "h", "gives up" has
+/// used up its attempt, "done" has ended, and "runs" gives orders in its second step, when it is
+/// told to go.
 struct Around {
   Around() {
     engine.retry = {.jitter_percent = 0, .max_attempts = 1};
@@ -40,7 +40,7 @@ struct Around {
   }
 
   static SpawnOptions kReported() { return {.on_failure = OnFailure::kReport}; }
-  /// Does it in step 2, which waits until somebody says so.
+  /// Calls `what` in step 2, after a wait for the signal "go".
   static std::optional<Outcome> when_told(JobRun& run,
                                           const std::function<std::optional<Outcome>()>& what) {
     if (run.step != 2) return usual();
@@ -90,7 +90,7 @@ struct Around {
   Heard heard;
 };
 
-/// Beside the others, "commits" waits in the step that is its point of no return.
+/// Adds a child "commits" of "h", which waits in the step that is its point of no return.
 void spawn_who_commits(Around& around) {
   around.spawn_more = [](JobRun& run) { run.ctx.spawn(CommittingJob(run.world, "commits")); };
   around.engine.world.scripts["commits"] = {.steps = 5, .run = [](JobRun& run) {
@@ -100,7 +100,7 @@ void spawn_who_commits(Around& around) {
                                             }};
 }
 
-/// Beside the others a child "d" of h, whose failure is reported, is parked in its undo.
+/// Adds a child "d" of "h", whose failure is reported and which is parked in its undo.
 void spawn_who_parks(Around& around) {
   around.spawn_more = [](JobRun& run) { run.ctx.spawn(Job(run.world, "d"), Around::kReported()); };
   around.engine.world.scripts["d"] = {
@@ -110,7 +110,7 @@ void spawn_who_parks(Around& around) {
 
 }  // namespace
 
-TEST_CASE("a tree in which a point of no return has begun is not aborted beside a waiting bypass") {
+TEST_CASE("a tree in which a point of no return has begun is not aborted while a bypass waits") {
   Around around;
   spawn_who_commits(around);
   Heard aborted;
@@ -128,7 +128,9 @@ TEST_CASE("a tree in which a point of no return has begun is not aborted beside 
   CHECK(around.engine.result(around.root).status.ok());
 }
 
-TEST_CASE("beside a waiting bypass who has begun a point of no return is spared by a deadlock") {
+TEST_CASE(
+    "while a bypass waits a tree that has begun a point of no return is not undone for a "
+    "deadlock") {
   Around around;
   EngineWorld& engine = around.engine;
   spawn_who_commits(around);
@@ -174,7 +176,8 @@ TEST_CASE("beside a waiting bypass who has begun a point of no return is spared 
   CHECK(engine.result(around.root).status.ok());
 }
 
-TEST_CASE("an order to a root is about what failed around what is parked, not about that") {
+TEST_CASE(
+    "an order to a root is about the failed domain around a parked child, not about that child") {
   const auto verb = GENERATE(RepairVerb::kRetryNow, RepairVerb::kSkipStep,
                              RepairVerb::kFailAndRollBack, RepairVerb::kBypass);
   Around around;
@@ -185,7 +188,7 @@ TEST_CASE("an order to a root is about what failed around what is parked, not ab
   }};
   Heard heard;
   Status preview;
-  around.orders = [&] {  // h fails while this step runs
+  around.orders = [&] {  // "h" fails while this step runs
     around.go(around.gives_up());
     preview = engine.executor().operate().preview(around.root, verb).status();
     around.order(around.root, verb, heard);
@@ -204,7 +207,7 @@ TEST_CASE("an order to a root is about what failed around what is parked, not ab
   if (!can_be) CHECK(engine.executor().operate().audit(around.root)->empty());
 }
 
-TEST_CASE("no order to a root passes a bypass that waits around what is parked in it") {
+TEST_CASE("an order to a root is refused while a bypass waits around a parked child") {
   const auto verb = GENERATE(RepairVerb::kRetryNow, RepairVerb::kSkipStep, RepairVerb::kBypass);
   Around around;
   spawn_who_parks(around);
@@ -227,7 +230,7 @@ TEST_CASE("no order to a root passes a bypass that waits around what is parked i
   CHECK(engine.result(around.root).status.ok());
 }
 
-TEST_CASE("a root that waits to be bypassed may be aborted, and is bypassed") {
+TEST_CASE("a root whose bypass waits may be aborted, and is still bypassed") {
   Around around;
   EngineWorld& engine = around.engine;
   engine.world.scripts["r"] = engine.world.scripts["h"];
@@ -238,7 +241,7 @@ TEST_CASE("a root that waits to be bypassed may be aborted, and is bypassed") {
     engine.run();
     around.abort(aborted);
     engine.run();
-    to_done = around.signal(around.child(2));  // an undo of it may ask
+    to_done = around.signal(around.child(2));  // an undo may ask for the signal
     return usual();
   };
   engine.open();
@@ -255,7 +258,8 @@ TEST_CASE("a root that waits to be bypassed may be aborted, and is bypassed") {
   CHECK(engine.executor().operate().audit(around.root)->size() == 2);
 }
 
-TEST_CASE("an abort that is durable behind the end of its tree is refused, also beside its work") {
+TEST_CASE(
+    "an abort that is durable after its tree's end is refused, also while work is outstanding") {
   const bool by_order = GENERATE(false, true);
   Around around;
   EngineWorld& engine = around.engine;
@@ -285,7 +289,7 @@ TEST_CASE("an abort that is durable behind the end of its tree is refused, also 
   CHECK(engine.executor().operate().audit(around.root)->size() == 1);
 }
 
-TEST_CASE("a signal to a member that has ended meets what the records say of what was stopped") {
+TEST_CASE("a signal to an ended member of a stopped part is answered as the records say") {
   enum class Fails { kNobody, kBeside, kWithin };
   const Fails fails = GENERATE(Fails::kNobody, Fails::kBeside, Fails::kWithin);
   Around around;
@@ -311,7 +315,7 @@ TEST_CASE("a signal to a member that has ended meets what the records say of wha
   std::string to_done;
   std::string to_d_done;
   ProcedureId d_done;
-  around.orders = [&] {  // in the middle of it another step gives the order, and may fail
+  around.orders = [&] {  // meanwhile another step gives the order, and may fail
     around.go(*told);
     to_done = around.signal(around.done());
     to_d_done = around.signal(d_done);
@@ -330,7 +334,7 @@ TEST_CASE("a signal to a member that has ended meets what the records say of wha
   CHECK(engine.result(around.root).status.ok());
 }
 
-TEST_CASE("a part that is being repaired when a bypass stops what is around it goes forward") {
+TEST_CASE("a part that is being repaired when a bypass stops the domain around it goes forward") {
   const RepairVerb verb = GENERATE(RepairVerb::kRetryNow, RepairVerb::kSkipStep);
   const bool within = GENERATE(false, true);  // what failed within it was forgotten when it parked
   Around around;
@@ -357,7 +361,7 @@ TEST_CASE("a part that is being repaired when a bypass stops what is around it g
   Heard repaired;
   around.orders = [&]() -> std::optional<Outcome> {
     const ProcedureId failed = within ? around.child(7) : around.child(5);
-    around.order(failed, verb, repaired);  // its record is on the way
+    around.order(failed, verb, repaired);  // the record of this order is on its way
     around.order(around.gives_up(), RepairVerb::kBypass, around.heard);
     engine.run();
     CHECK(text_of(repaired) == "OK");
@@ -379,7 +383,9 @@ TEST_CASE("a part that is being repaired when a bypass stops what is around it g
   CHECK(engine.executor().operate().audit(around.root)->size() == 2);
 }
 
-TEST_CASE("what was stopped for an order goes forward again with a wider tree, and is as it was") {
+TEST_CASE(
+    "a part that was stopped for an order goes forward again when its tree does, and is as it "
+    "was") {
   const bool restart = GENERATE(false, true);
   Around around;
   EngineWorld& engine = around.engine;

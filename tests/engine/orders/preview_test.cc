@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A preview says what the order then does: over random trees, stopped anywhere, which steps are
-// undone and which are not, whose undo is passed over or tried again, and which locks are given up.
+// A preview says what its order then does. Over random trees, stopped anywhere, it says which steps
+// are undone and which are not, which undo is skipped or retried, and which locks are given up.
 
 #include <set>
 #include <string>
@@ -90,7 +90,7 @@ std::set<std::string> exclusive_locks(const ProcedureExecutor& executor) {
   return keys;
 }
 
-// Whatever waits goes on, what is parked is tried again, and what does not end is aborted.
+// Answers what waits, retries what is parked, and aborts a tree that does not end.
 void run_on(EngineWorld& engine, ProcedureId root) {
   for (int i = 0; i < 60 && engine.executor().inspect().live_procedures() != 0; ++i) {
     engine.run();
@@ -127,12 +127,12 @@ void check_order(EngineWorld& engine, ProcedureId root, RepairVerb verb) {
       break;
     case RepairVerb::kBypass: {
       const bool waits = text.find("the order waits until") != std::string::npos;
-      if (waits) break;  // for what ends first, so some of it may be different
+      if (waits) break;  // running steps end first and may change some of it
       for (const std::string& step : promise.not_undone) {
         INFO(step);
         REQUIRE_FALSE(called.contains(step));
       }
-      // Of a child whose failure is reported the others go on.
+      // If only the domain of a child ends, the other members go on.
       if (!lines->back().starts_with("procedure " + std::to_string(root.value) + " ")) break;
       REQUIRE(called.empty());
       REQUIRE(promise.locks == locks);
@@ -160,7 +160,7 @@ void check_order(EngineWorld& engine, ProcedureId root, RepairVerb verb) {
 TEST_CASE("a preview promises what the order then does, wherever a tree stands") {
   const auto verb = GENERATE(RepairVerb::kFailAndRollBack, RepairVerb::kBypass,
                              RepairVerb::kSkipStep, RepairVerb::kRetryNow);
-  const std::uint32_t attempts = GENERATE(0U, 1U);  // 1: what is tried again is parked at once
+  const std::uint32_t attempts = GENERATE(0U, 1U);  // 1: a failed attempt parks at once
   std::size_t carried_out = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     Random random(seed);
@@ -187,7 +187,7 @@ TEST_CASE("a preview promises what the order then does, wherever a tree stands")
   CHECK(carried_out >= 10);
 }
 
-TEST_CASE("a preview names the step of a child that is parked at its attempts, as undone") {
+TEST_CASE("a preview names as undone the step of a child that is out of attempts") {
   EngineWorld engine;
   engine.retry.max_attempts = 1;
   engine.world.scripts["p"] = {.children = {"stuck"}};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The machine crashes before and after every store write while an operator retries, skips, sends
-// back or bypasses whatever he finds parked. He is not answered when it crashes, looks again, and
-// orders again what is still parked.
+// back or bypasses whatever is parked. After a crash the operator has no answer, looks again, and
+// repeats the order for what is still parked.
 
 #include "support/job_story.h"
 #include "support/repair_orders.h"
@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A child whose undo of step 2 fails so often for good.
+// A child whose undo of step 2 fails for good, `times` times.
 JobPlot stuck_undo(std::size_t times) {
   JobPlot plot;
   plot.scripts["p"] = {.children = {"c", "d"}};
@@ -30,7 +30,7 @@ JobPlot stuck_undo(std::size_t times) {
   return plot;
 }
 
-// Fails beyond its point of no return, so often.
+// Fails beyond its point of no return, `times` times.
 JobPlot failed_beyond(std::size_t times) {
   JobPlot plot;
   plot.scripts["m"] = {.steps = 5, .run = [times](JobRun& run) {
@@ -93,7 +93,8 @@ TEST_CASE("crashed anywhere, a step beyond the point of no return is retried unt
   crash_everywhere(plot, {.twice = true});
 }
 
-TEST_CASE("crashed anywhere, a step beyond the point of no return that is skipped is done with") {
+TEST_CASE(
+    "crashed anywhere, a skipped step beyond the point of no return is followed by the next one") {
   JobPlot plot = failed_beyond(1000);
   plot.repairs = RepairVerb::kSkipStep;
   plot.check = [](const auto& journal, const auto&) {
@@ -103,7 +104,8 @@ TEST_CASE("crashed anywhere, a step beyond the point of no return that is skippe
   crash_everywhere(plot, {.twice = true});
 }
 
-TEST_CASE("crashed anywhere, siblings of who failed beyond a point of no return go on with him") {
+TEST_CASE(
+    "crashed anywhere, siblings of a child that failed beyond a point of no return go on with it") {
   JobPlot plot;
   plot.scripts["m"] = {.steps = 4, .children = {}, .run = [](JobRun& run) {
                          if (run.step == 3) {

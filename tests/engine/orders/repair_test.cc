@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What operators may order: each order is one batch with its audit entry, carried out whole over a
-// crash before or after it, and refused where it has no meaning. (Rows 40-45 in our terms; X9,
-// F31.)
+// Orders of operators. Each order is one batch with its audit entry. It is carried out whole even
+// if a crash comes before or after that batch, and refused where it has no meaning. (Rows 40-45 in
+// our terms; X9, F31.)
 
 #include "records/row_keys.h"
 #include "support/repair_orders.h"
@@ -95,7 +95,7 @@ TEST_CASE("a parked undo that is skipped counts as done, and what is before it i
   CHECK(engine.executor().inspect().locks().empty());
 }
 
-TEST_CASE("who failed and then parks shows why it is parked, and keeps why it failed") {
+TEST_CASE("a parked child shows why it is parked, and its root keeps why the tree failed") {
   EngineWorld engine;
   const bool mended = false;
   engine.world.scripts["p"] = {.children = {"c"}};
@@ -133,7 +133,7 @@ TEST_CASE("a child's undo is skipped, and its parent's rollback goes on") {
   CHECK(engine.executor().operate().audit(root)->front().procedure == child);
 }
 
-TEST_CASE("what was ordered about a child is found by its id after the end too, until forgotten") {
+TEST_CASE("the audit of an order about a child is found by its id until its tree is acknowledged") {
   const bool forward = GENERATE(false, true);
   EngineWorld engine;
   const bool mended = false;
@@ -178,7 +178,7 @@ TEST_CASE("what was ordered about a child is found by its id after the end too, 
   CHECK(engine.executor().operate().audit(child).status().code() == StatusCode::kExpired);
   CHECK(engine.executor().operate().audit(root).status().code() == StatusCode::kExpired);
   engine.close();
-  engine.disk->put(Space::kProcedure, audit_key(child, 1), copy);  // of no tree that there is
+  engine.disk->put(Space::kProcedure, audit_key(child, 1), copy);  // the tree no longer exists
   engine.open();
   engine.run();
   CHECK(rows_in_store(engine, RowKind::kAudit) == 0);
@@ -219,7 +219,7 @@ TEST_CASE("a back-off, a timed wait and the back-off of an undo end at once when
   CHECK(engine.executor().inspect().locks().empty());
 }
 
-TEST_CASE("a parked tree is bypassed: it ends as it stands, and lets go of everything at once") {
+TEST_CASE("a parked tree that is bypassed ends as it stands, and gives its locks back at once") {
   const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
   EngineWorld engine;
   const bool mended = false;
@@ -262,7 +262,8 @@ TEST_CASE("a parked tree is bypassed: it ends as it stands, and lets go of every
 }
 
 TEST_CASE(
-    "who only waits is aborted, and may be bypassed while it is undone, by a child's name too") {
+    "a tree that only waits is aborted, and may be bypassed while it is undone, also by a child's "
+    "id") {
   const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
   const bool by_child = GENERATE(false, true);
   EngineWorld engine;  // rows 40, 42
@@ -362,7 +363,7 @@ TEST_CASE("an order that has no meaning where it is given is refused, and leaves
   CHECK(engine.result(root).status == Status(StatusCode::kAborted, "aborted by anna: ticket 7"));
 }
 
-TEST_CASE("an order about something that is running is refused, or waits to end it") {
+TEST_CASE("a retry of a running undo is refused, and a bypass waits for its end") {
   EngineWorld engine;
   engine.world.scripts["a"] = {
       .run = [](JobRun& run) { return run.step == 2 ? std::optional(Say::fail("no")) : usual(); },
@@ -395,7 +396,7 @@ TEST_CASE("an order about something that is running is refused, or waits to end 
   CHECK(engine.result(id).bypassed);
 }
 
-TEST_CASE("what a procedure waits for is explained also when it is a signal") {
+TEST_CASE("an explanation names the signal that a procedure waits for") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.run = [](JobRun& run) {
     return run.ctx.signal("approved") == nullptr ? std::optional(Say::wait()) : usual();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Durable signals: kept until a step consumes them, in their order, delivered again after whatever
-// was not recorded, and never lost between a step that looks and one that waits. (X16's durable
-// events; failures F4, F5, F27.)
+// Durable signals are kept in their order until a step consumes them. A run that was not recorded
+// consumes none, and none is lost between a step's look and its wait. (X16's durable events;
+// failures F4, F5, F27.)
 
 #include <pv2/store/noop_procedure_store.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Step 2 takes a signal "go" and writes down what it says.
+// Step 2 takes a signal "go" and writes down its payload.
 JobScript taking_one() {
   return {.run = [](JobRun& run) {
     if (run.step != 2) return usual();
@@ -66,7 +66,7 @@ TEST_CASE("a signal that comes before the step asks is kept, over a crash too") 
   CHECK(engine.world.journal.count("got early") == 1);
 }
 
-TEST_CASE("signals of one name come in their order, one per call, whatever is between them") {
+TEST_CASE("signals of one name come in their order, one per call, also over crashes") {
   EngineWorld engine;
   const bool crash = GENERATE(false, true);
   engine.world.scripts["a"] = {.run = [](JobRun& run) {
@@ -125,7 +125,7 @@ TEST_CASE("a step that fails for now, or is lost in a crash, gets the same signa
   CHECK(engine.result(id).status.ok());
 }
 
-TEST_CASE("a signal in a back-off, or for children, wakes nobody before their time") {
+TEST_CASE("a signal ends no back-off and no wait for children") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.run = [](JobRun& run) {
     if (run.step != 2) return usual();
@@ -193,7 +193,7 @@ TEST_CASE("a step that begins to wait for a signal in a timed wait gets it after
   EngineWorld engine;
   engine.world.scripts["a"] = {.run = [](JobRun& run) {
     if (run.step != 2) return usual();
-    // First it waits for an answer and the deadline, then, when it has that, for a signal too.
+    // It first waits for an answer or the deadline; when it has the answer, for a signal too.
     const auto* answer = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
     if (answer == nullptr && run.note != "at 2 asked") {
       return std::optional(Say::wait_for(1h));
@@ -221,8 +221,8 @@ TEST_CASE("a signal that is published while its procedure is in flight is not lo
   engine.open();
   const ProcedureId id = engine.submit("a");
   engine.executor().run_until_idle(1);
-  // Its step looks, finds nothing and waits; the signal is committed before the record of the wait
-  // (which has one here, as its field changes).
+  // The step finds no signal and waits. The signal is committed before the record of that wait,
+  // which has a record because a field changes.
   Status answer(StatusCode::kInternal, "not answered");
   engine.world.scripts["a"].run = [&](JobRun& run) {
     if (run.step != 2) return usual();
@@ -239,7 +239,7 @@ TEST_CASE("a signal that is published while its procedure is in flight is not lo
   CHECK(engine.result(id).status.ok());
 }
 
-TEST_CASE("a signal to one that had succeeded and is being undone is kept over a crash") {
+TEST_CASE("a signal to a succeeded member that is being undone is kept over a crash") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"good", "bad"}};
   engine.world.scripts["good"] = {
@@ -291,7 +291,7 @@ TEST_CASE("a signal that is durable after a success and an abort is kept for the
   REQUIRE(engine.executor().inspect().list().size() == 3);
   const ProcedureId good = engine.executor().inspect().list()[1].id;
   engine.faults().hold_commit(engine.faults().commits() + 1);
-  engine.run();  // its success is on the way
+  engine.run();  // the success of "good" is on its way
   engine.executor().async().abort(root, {}, [](const Status&) {});
   engine.executor().async().signal(good, "undo", "1", [](const Status&) {});
   engine.faults().release();
@@ -304,7 +304,8 @@ TEST_CASE("a signal that is durable after a success and an abort is kept for the
   CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
-TEST_CASE("a signal that is durable together with a wait that gives its locks back wakes it") {
+TEST_CASE(
+    "a signal that is durable together with a wait that gives its locks back ends that wait") {
   EngineWorld engine;
   engine.world.scripts["a"] = taking_one();
   engine.world.scripts["a"].locks =
@@ -346,7 +347,8 @@ TEST_CASE("an undo may wait for a signal, and consumes it") {
   CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
-TEST_CASE("a signal to a child reaches it, and what is left of it goes with the tree") {
+TEST_CASE(
+    "a signal to a child reaches it, and signals that it never takes are deleted with the tree") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"c"}};
   engine.world.scripts["c"] = taking_one();
@@ -365,7 +367,7 @@ TEST_CASE("a signal to a child reaches it, and what is left of it goes with the 
   CHECK(engine.executor().acknowledge(root).ok());
 }
 
-TEST_CASE("a signal to who has ended, or never was, is refused and leaves nothing") {
+TEST_CASE("a signal to a procedure that has ended or never existed is refused and leaves nothing") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.steps = 1};
   engine.world.scripts["p"] = {.children = {"a", "w"}};
@@ -387,7 +389,7 @@ TEST_CASE("a signal to who has ended, or never was, is refused and leaves nothin
   CHECK(rows_in_store(engine, RowKind::kInbox) == 0);
 }
 
-TEST_CASE("a signal behind the last record is answered as too late, and deleted") {
+TEST_CASE("a signal that is durable after the last record is answered as too late, and deleted") {
   EngineWorld engine;
   const bool crash = GENERATE(false, true);
   engine.world.scripts["a"] = {.steps = 1};
@@ -488,7 +490,7 @@ TEST_CASE("crashed anywhere, a signal that was answered is consumed by one recor
   }};
   plot.roots = {{.name = "a", .signals = {"a", "b", "c"}}};
   plot.check = [](const auto&, const auto& row) {
-    // A client who was not answered sends again, so one may be there twice; none is lost, and they
+    // A client that got no answer sends again, so a signal may come twice. None is lost, and they
     // come in order.
     std::string got = *row("got");
     got.erase(std::unique(got.begin(), got.end()), got.end());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tree that is being undone, or of which a member gave up, is bypassed while a step of it is
-// under way: the order waits for that step, no other one begins, and it is answered when it is
-// durable. An order that cannot be carried out any more is refused and changes nothing.
+// A tree that is being undone, or has a member that used up its attempts, is bypassed while one of
+// its steps runs. The order waits for that step, no other step begins, and the order is answered
+// when it is durable. An order that can no longer be carried out is refused and changes nothing.
 
 #include <atomic>
 
@@ -133,7 +133,8 @@ TEST_CASE("crashed anywhere, an order that waits for an undo step is carried out
   }
 }
 
-TEST_CASE("while an order waits no undo step begins, also of those that are undone beside it") {
+TEST_CASE(
+    "while an order waits no undo step begins, also of members that are undone concurrently") {
   EngineWorld engine;
   Heard heard;
   constexpr int kMany = 100;  // more than a worker takes at once
@@ -246,7 +247,7 @@ TEST_CASE("a child that is being undone on its own is bypassed between two of it
   CHECK(engine.world.journal.count("undo bad.1") == 0);
 }
 
-TEST_CASE("a second order waits for nothing, and a stop ends the wait of the first") {
+TEST_CASE("a second order is refused while the first waits, and a stop ends that wait") {
   Loop loop;
   EngineWorld& engine = loop.engine;
   Heard first;
@@ -324,8 +325,8 @@ TEST_CASE("a tree whose undo never ends is bypassed while workers try it again a
 
 namespace {
 
-/// A root, of which "gives up" has used up its attempt. Beside it "in line" stands behind another
-/// procedure for a lock, "late" waits for time, and "bad", whose failure is reported, is being
+/// A root with five children. "gives up" has used up its attempt, "in line" waits for a lock of
+/// another procedure, "late" waits for a time, and "bad", whose failure is reported, is being
 /// undone. "runs" gives orders in its second step, when it is told to go, and spawns "child".
 struct Crowd {
   Crowd() {
@@ -368,7 +369,7 @@ struct Crowd {
             }};
     scripts["child"] = {};
   }
-  // Until all stand as they are to stand.
+  // Runs until every member is in that state.
   void open_and_submit() {
     engine.open();
     engine.submit("keeps");
@@ -398,7 +399,8 @@ struct Crowd {
 
 }  // namespace
 
-TEST_CASE("what gave up is bypassed while others of its tree run, wait and stand in line") {
+TEST_CASE(
+    "a member that is out of attempts is bypassed while others of its tree run, wait and queue") {
   Crowd crowd;
   EngineWorld& engine = crowd.engine;
   const bool by_root = GENERATE(false, true);
@@ -439,7 +441,7 @@ TEST_CASE("what gave up is bypassed while others of its tree run, wait and stand
   CHECK(engine.world.journal.count("undo bad.1") == 0);
 }
 
-TEST_CASE("what gave up and stands beside a line is bypassed at once, without another's record") {
+TEST_CASE("a tree with a member out of attempts is bypassed at once when none of its steps runs") {
   Crowd crowd;
   crowd.open_and_submit();
   EngineWorld& engine = crowd.engine;
@@ -447,7 +449,7 @@ TEST_CASE("what gave up and stands beside a line is bypassed at once, without an
   CHECK_THAT(joined(engine.executor().operate().preview(crowd.root, RepairVerb::kBypass)),
              !ContainsSubstring("the order waits"));
   REQUIRE(engine.executor().operate().bypass(crowd.root, kNote).to_string() == "OK");
-  CHECK(engine.faults().commits() <= commits + 2);  // the order; the rows of the children
+  CHECK(engine.faults().commits() <= commits + 2);  // the order; the children's rows go
   engine.run();
   CHECK(engine.result(crowd.root).bypassed);
   CHECK_THAT(engine.result(crowd.root).status.to_string(), !ContainsSubstring("it had failed"));
@@ -488,7 +490,8 @@ TEST_CASE("crashed anywhere, an order that waits for a step that goes forward is
   }
 }
 
-TEST_CASE("what was stopped for an order is undone by its records when a wider tree fails first") {
+TEST_CASE(
+    "a part that was stopped for an order is undone by its records when its tree fails first") {
   const bool restart = GENERATE(false, true);
   Crowd crowd;
   EngineWorld& engine = crowd.engine;
@@ -528,10 +531,10 @@ TEST_CASE("what was stopped for an order is undone by its records when a wider t
   }
   CHECK(engine.world.journal.count("undo in line.1") == 0);
   CHECK(engine.world.journal.count("undo child.1") == 0);
-  CHECK(engine.executor().operate().audit(top)->size() == 1);  // the abort
+  CHECK(engine.executor().operate().audit(top)->size() == 1);  // of the abort
 }
 
-TEST_CASE("what gave up is not bypassed while it is just being retried or skipped") {
+TEST_CASE("a tree is not bypassed while a skip of one of its steps is on its way") {
   Crowd crowd;
   EngineWorld& engine = crowd.engine;
   crowd.open_and_submit();
