@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // crash_everywhere compares every persisted field over every restart. Here the store spoils one
-// field of what it has on its way back, one field per play, and the campaign has to name it; then
-// it leaves out a procedure, or has one too many.
+// field of the rows that it returns, one field per play, and the campaign has to name that field.
+// Then the store leaves out a procedure.
 
 #include "records/header_codec.h"
 #include "records/inbox_codec.h"
@@ -54,14 +54,14 @@ void open_state(const StoredRow& row, Opened& opened) {
   if (record.failure) state.undo_error = record.failure->undo;
 }
 
-/// A store in which are rows that nobody has written.
+/// A store that changes or leaves out rows in a scan.
 class SpoiledStore final : public WrappedStore {
  public:
   struct Spoil {
     ChangeRecord header{};
     ChangeRecord state{};
     ChangeMessage message{};
-    bool drops_second = false;  ///< Of the procedures, or what is left of it.
+    bool drops_second = false;  ///< Leaves out the rows of procedure 2.
   };
   SpoiledStore(std::unique_ptr<ProcedureStore> inner, const Spoil& spoil)
       : WrappedStore(std::move(inner)), spoil_(spoil) {}
@@ -143,7 +143,7 @@ JobPlot busy_plot() {
   return plot;
 }
 
-/// What a campaign says about a store that spoils so.
+/// The failure that a campaign finds with a store that spoils its rows this way.
 std::string found(const SpoiledStore::Spoil& spoil) {
   const JobPlot plot = busy_plot();
   CrashPlan plan;
@@ -319,7 +319,7 @@ TEST_CASE("a procedure that a restart does not find is named") {
   CHECK_THAT(words, ContainsSubstring("a restart does not find procedure 2 (test."));
 }
 
-TEST_CASE("what is different after a restart is told with both values") {
+TEST_CASE("a field that is different after a restart is reported with both values") {
   const std::string words = found(in_state("attempt", [](Opened& opened) {
                                     return opened.state.attempt == 2 && ++opened.state.attempt != 0;
                                   }).spoil);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many records each story makes: durability is paid per record, so the counts are promises.
-// One record is one commit of the engine; the one that opening makes is not counted.
+// How many records each story makes. Durability is paid per record, so the counts are promises. One
+// record is one commit of the engine; the commit of open() is not counted.
 
 #include "support/engine_world.h"
 
@@ -41,7 +41,7 @@ TEST_CASE("the grant of a lock that was contended is one record more") {
     for (const char* name : {"a", "b", "c"}) engine.submit(name);
   });
 
-  CHECK(records == 3 * (3 + 1) + 2);  // the first had it with its insert
+  CHECK(records == 3 * (3 + 1) + 2);  // the first got it with its insert
 }
 
 TEST_CASE("each retry is one record more") {
@@ -54,7 +54,7 @@ TEST_CASE("each retry is one record more") {
   CHECK(records_of(engine, [&] { engine.submit("a"); }) == 3 + 1 + 3);
 }
 
-TEST_CASE("a wait makes no record, and one when it has a deadline or changed a field") {
+TEST_CASE("a wait makes a record only if it has a deadline or changed a field") {
   EngineWorld engine;
   const bool deadline = GENERATE(false, true);
   const bool change = GENERATE(false, true);
@@ -70,7 +70,7 @@ TEST_CASE("a wait makes no record, and one when it has a deadline or changed a f
         3U + 1U + (deadline || change ? 1U : 0U));
 }
 
-TEST_CASE("being woken by one answer of several makes no record, also with a deadline") {
+TEST_CASE("a wake by one answer of several makes no record, also with a deadline") {
   EngineWorld engine;
   engine.world.scripts["a"] = {
       .steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
@@ -92,16 +92,16 @@ TEST_CASE("being woken by one answer of several makes no record, also with a dea
   CHECK(engine.faults().commits() - before == 3);  // insert, wait with its deadline, end
 }
 
-TEST_CASE("the first records of children ride with their parent's step") {
+TEST_CASE("the first records of children are part of the record of their parent's step") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"c", "c", "c"}};
   engine.world.scripts["c"] = {.steps = 2};
 
-  // The last one deletes the children's rows after the end.
+  // The last record deletes the children's rows after the end.
   CHECK(records_of(engine, [&] { engine.submit("p"); }) == (3 + 1) + 3 * 2 + 1);
 }
 
-TEST_CASE("a parent that is done but for its children makes one record more, its end") {
+TEST_CASE("a parent whose last step spawns makes one record more, its end") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.steps = 2, .children = {"c"}};
   engine.world.scripts["c"] = {.steps = 2};
@@ -118,7 +118,7 @@ TEST_CASE("each step that is undone is one record, and the last one is the end")
   CHECK(records_of(engine, [&] { engine.submit("a"); }) == (3 + 1) + 3);
 }
 
-TEST_CASE("a step writes what changes: the arguments are written once") {
+TEST_CASE("a step writes only what changes, and the arguments are written once") {
   EngineWorld engine;
   const std::string name(2000, 'n');
   engine.world.scripts[name] = {.steps = 5};
@@ -179,7 +179,7 @@ TEST_CASE(
         1 + 2);  // the bound of ids; result and date of the root
 }
 
-TEST_CASE("machines that give way before each step take turns, forward and back") {
+TEST_CASE("state machines that yield before each step take turns, forward and back") {
   EngineWorld engine;  // row 21
   for (const char* name : {"a", "b", "c"}) {
     engine.world.scripts[name] = {.run = [](JobRun& run) -> std::optional<Outcome> {
@@ -208,11 +208,11 @@ TEST_CASE("machines that give way before each step take turns, forward and back"
     }
     CHECK(undone == Entries{".3", ".2", ".1"});
   }
-  // Of each: the insert, three times giving way, two steps, the failure, three undone.
+  // Each makes the insert, three yields, two steps, the failure and three undone steps.
   CHECK(engine.faults().commits() - before == 3 * (1 + 3 + 2 + 1 + 3));
 }
 
-TEST_CASE("a step that gives way five times makes five records more and is done once") {
+TEST_CASE("a step that yields five times makes five records more and is done once") {
   EngineWorld engine;  // row 23
   engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
                                  run.note += "x";

@@ -37,7 +37,7 @@ std::string big_endian(std::uint64_t value) {
   return bytes;
 }
 
-// "Frames": takes the first one off `row`; nullopt when it is damaged.
+// "Frames": takes the first frame off `row`; nullopt when it is damaged.
 std::optional<std::string> take_frame(std::string_view& row) {
   if (row.size() < 8) return std::nullopt;
   const std::uint64_t size = little_endian(row.substr(4, 4));
@@ -145,7 +145,7 @@ std::ptrdiff_t but_schemas(const std::map<std::string, Row>& rows) {
                        [](const auto& row) { return !row.first.starts_with("Eschema:"); });
 }
 
-// One of the two records of a procedure; that of a root that has ended is half of a row.
+// One of the two records of a procedure. For a root that has ended it is half of a row.
 struct Record {
   std::uint64_t sequence;
   Message engine;
@@ -371,7 +371,7 @@ TEST_CASE("a reader written from the page reads a tree that is undone") {
   CHECK(parked.engine.list(8).size() == 2);
   CHECK(parked.engine.number(15) == 6);
   CHECK_THAT(parked.engine.text(16), ContainsSubstring("stuck"));
-  CHECK(!parked.engine.has(10));  // it did not fail itself
+  CHECK(!parked.engine.has(10));  // no step of its own failed
 }
 
 TEST_CASE("a reader written from the page reads the message of an abort") {
@@ -442,7 +442,8 @@ TEST_CASE("a reader written from the page reads an audit entry, and a bypassed r
   CHECK(but_schemas(rows_of(w.disk)) == 1);
 }
 
-TEST_CASE("a reader written from the page reads a reported failure, and who gave up unsure") {
+TEST_CASE(
+    "a reader written from the page reads a reported failure, and a member that gave up unsure") {
   EngineWorld w;
   w.retry.max_attempts = 1;
   w.world.scripts["p"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
@@ -501,7 +502,8 @@ TEST_CASE("a reader written from the page reads a reported failure, and who gave
   for (const ProcedureId id : {root, unsure}) CHECK(retried(id).number(6) == unsure.value);
 }
 
-TEST_CASE("a reader written from the page reads who was interrupted, and why an undo failed") {
+TEST_CASE(
+    "a reader written from the page reads which member was interrupted, and why an undo failed") {
   EngineWorld w;
   w.world.scripts["p"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
                             for (const char* child : {"asks", "idle"}) run.spawn(child);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The process dies before every write: everything runs exactly twice, and each restart makes one
-// record more. How often each effect happens then, how many restarts that takes, and how it ends.
-// (Rows 9, 12, 13, 15 to 18, 36, 39.)
+// The process dies before every write, so everything runs exactly twice and each restart makes one
+// record more. The tests count the effects and the restarts, and check the end of each story. (Rows
+// 9, 12, 13, 15 to 18, 36, 39.)
 
 #include "support/engine_world.h"
 
@@ -20,9 +20,9 @@ std::size_t count_beginning(const EngineWorld& engine, std::string_view beginnin
                     [&](const std::string& entry) { return entry.starts_with(beginning); }));
 }
 
-// Lets the process die before every write: a life makes the record that the last one lost, runs
-// what follows, and dies before that is written. So everything runs exactly twice. Returns how many
-// restarts it took until everything had ended.
+// Lets the process die before every write. Each life makes the record that the previous life lost,
+// runs on, and dies before its next write. Returns the number of restarts until everything had
+// ended.
 std::size_t run_dying_before_every_write(EngineWorld& engine) {
   std::size_t restarts = 0;
   engine.faults().crash_before(engine.faults().commits() + 1, FaultStore::AfterCrash::kFail);
@@ -50,11 +50,11 @@ TEST_CASE("three levels killed at every write advance by one record with each re
 
   CHECK(engine.result(id).status.ok());
   CHECK(count_beginning(engine, "do ") == 2 * 5);
-  // a.1, a.2, b.1, b.2, c.1 and the end of a; that of b needs no step, open() writes it.
+  // a.1, a.2, b.1, b.2, c.1 and the end of a; open() writes the end of b, which needs no step.
   CHECK(restarts == 6);
 }
 
-TEST_CASE("what the steps add up is the same with a crash in each of them") {
+TEST_CASE("the sum that the steps add up is the same with a crash in each step") {
   EngineWorld engine;  // row 12
   const bool crash = GENERATE(false, true);
   engine.world.scripts["a"] = {.steps = 5, .run = [](JobRun& run) -> std::optional<Outcome> {
@@ -87,7 +87,8 @@ TEST_CASE(
   CHECK(count_beginning(engine, "undo ") == 0);
 }
 
-TEST_CASE("a child of the last step that fails has all undone, twice with a crash at each write") {
+TEST_CASE(
+    "a child of the last step that fails undoes the whole tree, twice with a crash at each write") {
   EngineWorld engine;  // rows 17, 18, 13
   const bool crash = GENERATE(false, true);
   engine.world.scripts["a"] = {.steps = 2, .children = {"b"}};
@@ -121,7 +122,7 @@ TEST_CASE(
   const std::size_t restarts = run_dying_before_every_write(engine);
 
   CHECK(engine.result(id).status.ok() == !failing);
-  // a.1 and b.1; then the end of a, or the undoing of b.1 and of a.1, which is the end.
+  // a.1 and b.1; then the end of a, or the undo of b.1 and that of a.1, which is the end.
   CHECK(restarts == (failing ? 4 : 3));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The machine crashes before and after every store write of these stories, and each comes to the
-// end that it would have had without. What is checked everywhere stands in job_story.h; here is
-// only what is special to a story. (Rows 8-13, 16, 18, 35-39, 48, 49, X12.)
+// The machine crashes before and after every store write of these stories, and each story ends as
+// it would have without a crash. The checks of all stories are in job_story.h; here are only those
+// that are special to one. (Rows 8-13, 16, 18, 35-39, 48, 49, X12.)
 
 #include "support/job_story.h"
 
@@ -239,7 +239,7 @@ TEST_CASE("crashed anywhere, an undo that waits ends") {
   crash_everywhere(plot, {.twice = true});
 }
 
-TEST_CASE("crashed anywhere, what is final on success stays, and its parent is undone") {
+TEST_CASE("crashed anywhere, a child that is final on success stays, and its parent is undone") {
   JobPlot plot;
   plot.scripts["p"] = {.run = [](JobRun& run) {
     if (run.step == 2) run.ctx.spawn(FinalJob(run.world, "final"));
@@ -296,7 +296,7 @@ TEST_CASE("crashed anywhere, a rollback takes back the locks of the children tha
     REQUIRE(count(journal, "undo c.1") >= 1);
     REQUIRE(count(journal, "undo c.2") >= 1);
     check_undone_before(journal, "c.1", "p.2");
-    // Nobody else was in the middle of the table while it was undone.
+    // "other" was not in the middle of its steps on the table while "c" was undone.
     bool inside = false;
     for (const auto& entry : journal) {
       if (entry == "do other.1") inside = true;
@@ -329,7 +329,7 @@ TEST_CASE("crashed anywhere, rows of the host change exactly once per step") {
   crash_everywhere(plot, {.twice = true, .power_cuts = true});
 }
 
-TEST_CASE("crashed anywhere, what was acknowledged is gone with its nonce, and nothing else is") {
+TEST_CASE("crashed anywhere, an acknowledged tree is gone with its nonce, and nothing else is") {
   JobPlot plot;
   plot.scripts["a"] = {.steps = 1};
   plot.scripts["p"] = {.children = {"c1", "c2"}};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two versions of one program take turns on one store. What one does not know of the other's fields
-// it keeps; what they mean differently is found before anything is read so. The versions are
-// classes with the same kType.
+// Two versions of one program take turns on one store. Each version keeps the fields of the other
+// that it does not know. A field that means something else to them is found before it is read. The
+// versions are classes with the same kType.
 
 #include <chrono>
 
@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kOrder = "test.Order";
 
-// A version of test.Order whose fields are those of `Fields`. Its two steps each wait for a signal.
+// A version of test.Order with the fields of `Fields`. It ends with its third signal.
 template <class Fields>
 class Order final : public Procedure {
  public:
@@ -130,7 +130,7 @@ Status change() {
   auto opened = ProcedureExecutor::open(with<Now>(engine));
   if (opened.ok()) return Status();
   CHECK(engine.disk->rows() == rows);
-  engine.open(with<Before>(engine));  // whoever wrote it may go on
+  engine.open(with<Before>(engine));  // the version that wrote it may go on
   return opened.status();
 }
 template <class Before, class Now>
@@ -151,8 +151,8 @@ TEST_CASE("an older version keeps the fields that it does not know, over its own
 
   engine.open(with<Older>(engine));
   engine.run();
-  go(engine, id);           // a record of the older one
-  engine.crash_and_open();  // without the type at all: untouched
+  go(engine, id);           // a record of the older version
+  engine.crash_and_open();  // without the type: the rows stay as they are
   engine.open(with<Newer<Address>>(engine));
   engine.run();
   go(engine, id);
@@ -188,7 +188,7 @@ TEST_CASE("a field whose type changes its meaning is refused by name, with both 
   CHECK_THAT(deep.to_string(), ContainsSubstring("field 3.1 was \"town\", bytes"));
 }
 
-TEST_CASE("what docs/fields.md allows needs no word of acceptance") {
+TEST_CASE("a change that docs/fields.md allows needs no acceptance") {
   CHECK(change_type<std::int32_t, std::int64_t>().ok());
   CHECK(change_type<std::uint32_t, std::uint64_t>().ok());
   CHECK(change_type<bool, std::uint32_t>().ok());
@@ -204,18 +204,17 @@ TEST_CASE("what docs/fields.md allows needs no word of acceptance") {
   CHECK((change<Nothing, One<std::int32_t>>()).ok());
 }
 
-TEST_CASE("a number that was retired is not used again for something else in silence") {
+TEST_CASE("a field number that was retired is refused for a field of another meaning") {
   EngineWorld engine;
   engine.open(with<One<std::int32_t>>(engine));
   submit<One<std::int32_t>>(engine);
-  engine.open(with<Nothing>(engine));  // removed, while one is live
+  engine.open(with<Nothing>(engine));  // the field is removed while a procedure is live
   engine.close();
   CHECK(ProcedureExecutor::open(with<One<std::string>>(engine)).status().code() ==
         StatusCode::kFailedPrecondition);
 }
 
-TEST_CASE(
-    "a change of meaning that is accepted by name is read so, and is what it is from then on") {
+TEST_CASE("a change of meaning that is accepted by name is the meaning of the field from then on") {
   EngineWorld engine;
   engine.open(with<One<std::int32_t>>(engine));
   const ProcedureId id = submit<One<std::int32_t>>(engine, {4});
@@ -230,7 +229,7 @@ TEST_CASE(
   CHECK_FALSE(ProcedureExecutor::open(with<One<std::int32_t>>(engine)).ok());
 }
 
-TEST_CASE("a change of meaning of which no record is live is taken over with a word in the log") {
+TEST_CASE("a change of meaning is taken over and logged if no record of its type is live") {
   EngineWorld engine;
   engine.open(with<One<std::int32_t>>(engine));
   const ProcedureId id = submit<One<std::int32_t>>(engine);
@@ -244,7 +243,7 @@ TEST_CASE("a change of meaning of which no record is live is taken over with a w
   CHECK_FALSE(ProcedureExecutor::open(with<One<std::int32_t>>(engine)).ok());
 }
 
-TEST_CASE("a damaged schema row is refused by name, and a store without any is taken as it is") {
+TEST_CASE("a damaged schema row is refused by name, and a store without schema rows is accepted") {
   EngineWorld engine;
   engine.open(with<One<std::int32_t>>(engine));
   submit<One<std::int32_t>>(engine);

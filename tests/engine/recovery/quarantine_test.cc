@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records that cannot be understood: their tree is frozen with its locks, listed with the reason,
-// never deleted, and everything else runs. If even the engine's part is unreadable, open refuses
-// and names the record. (Rows 71-73, 79, 85 and X10, in terms of our records.)
+// Records that cannot be understood. Their tree is frozen with its locks, listed with the reason
+// and never deleted, and everything else runs. If even the engine's part is unreadable, open()
+// refuses the store and names the record. (Rows 71-73, 79, 85 and X10, in terms of our records.)
 
 #include <pv2/base/frame.h>
 
@@ -29,7 +29,7 @@ JobScript asks() {
           .locks = kOrders};
 }
 
-// In a life that has ended: the id of an "a" that waits for an answer.
+// Runs a life that leaves an "a" waiting for an answer, and returns its id.
 ProcedureId one_that_waits(EngineWorld& engine, SubmitOptions options = {}) {
   engine.world.scripts["a"] = asks();
   engine.open();
@@ -46,7 +46,7 @@ void put_row(MemoryDisk& disk, ProcedureId id, RowKind kind, const std::string& 
   disk.put(Space::kProcedure, procedure_key(id, kind), value);
 }
 
-// test.Job as a program has it that knows its first step only.
+// test.Job in a program that knows only its first step.
 struct Shorter : JobKind {
   static constexpr auto kSteps = steps(step(JobStep::kOne, "ONE", kUndoable));
 };
@@ -59,7 +59,7 @@ void open_without_final_jobs(EngineWorld& engine) {
   engine.open(std::move(options));
 }
 
-// Writes a record again, with a right checksum, as it would never have been written.
+// Rewrites a record with a right checksum and contents that the engine would never write.
 template <class Change>
 void change_state(MemoryDisk& disk, ProcedureId id, const Change& change) {
   Execution execution;
@@ -94,7 +94,7 @@ void change_relatives(MemoryDisk& disk, ProcedureId id, ProcedureId parent_id,
   execution.parent = nullptr;
 }
 
-// Adds locks of the host's own class to a record, until there are so many.
+// Adds locks of the host's own class to a record until it has `count` locks.
 void fill_with_locks(MemoryDisk& disk, ProcedureId id, std::size_t count) {
   Execution execution;
   HeaderFacts facts;
@@ -152,7 +152,7 @@ TEST_CASE("an unknown type is quarantined with its locks, and goes on with a bui
 }
 
 TEST_CASE(
-    "a record with more locks than can be counted is quarantined, holding as many as can be") {
+    "a record with more locks than can be counted is quarantined, and holds as many as can be") {
   EngineWorld engine;
   engine.world.scripts["a"] = asks();
   engine.world.scripts["same table"] = {.locks = kOrders};
@@ -336,7 +336,7 @@ TEST_CASE("a header without a state, or a state without a header, is refused by 
   CHECK_THAT(refused.to_string(), ContainsSubstring("procedure " + std::to_string(id.value)));
 }
 
-TEST_CASE("a header that names no type is refused, and is no defect of the engine") {
+TEST_CASE("a header that names no type is refused as corruption, not as a defect of the engine") {
   EngineWorld engine;
   engine.world.scripts["a"] = {};
   engine.open();
@@ -358,7 +358,7 @@ TEST_CASE("a header that names no type is refused, and is no defect of the engin
   CHECK_THAT(refused.to_string(), ContainsSubstring("header names no type"));
 }
 
-TEST_CASE("an open that is refused writes nothing: ids go on behind those of before") {
+TEST_CASE("an open that is refused writes nothing, and ids go on after the ones issued before") {
   EngineWorld engine;
   engine.world.scripts["a"] = {};
   engine.open();
@@ -429,7 +429,7 @@ TEST_CASE("a quarantined root that is bypassed leaves its rows where they are, d
   CHECK(engine.disk->rows(Space::kProcedure) == 0);
 }
 
-TEST_CASE("what is left of a tree whose root has no record is bypassed as one") {
+TEST_CASE("the members left of a tree whose root has no record are bypassed together") {
   const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
   const bool by_child = GENERATE(false, true);
   EngineWorld engine;
@@ -486,7 +486,7 @@ TEST_CASE("what is left of a tree whose root has no record is bypassed as one") 
   }
 }
 
-TEST_CASE("the nonce of a root without a record goes with the result of its bypass") {
+TEST_CASE("the nonce of a root without a record is deleted with the result of its bypass") {
   const bool restarts = GENERATE(false, true);
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"c"}};
@@ -563,7 +563,7 @@ TEST_CASE(
     change_state(*engine.disk, root,
                  [](Execution&, Transition& next) { next.state = ProcedureState::kRunnable; });
   }
-  SECTION("its root is somebody's child") { change_relatives(*engine.disk, sibling, child, child); }
+  SECTION("its root is a child") { change_relatives(*engine.disk, sibling, child, child); }
   SECTION("it is a root and has a parent") {
     change_relatives(*engine.disk, sibling, child, sibling);
   }
@@ -581,7 +581,7 @@ TEST_CASE(
   for (const ProcedureInfo& info : engine.executor().inspect().list())
     quarantined += info.quarantined;
   CHECK(quarantined >= 1);
-  CHECK(engine.disk->rows() == rows);  // one that has ended has its result and a date
+  CHECK(engine.disk->rows() == rows);  // a tree that ends swaps two rows for its result and a date
   CHECK(std::any_of(engine.log_lines.begin(), engine.log_lines.end(), [](const std::string& line) {
     return line.find("is quarantined with its locks") != std::string::npos;
   }));

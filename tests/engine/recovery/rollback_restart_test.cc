@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rollback over a restart: whatever record the machine crashes after, the next life undoes what
-// the one before had left to undo, in the same order, and nothing that never ran. Only the undo
-// that was in the middle may come again; and before any undo was called a step counts as begun if
-// nothing durable says that it was not.
+// A rollback over a restart. Whatever record the machine crashes after, the next life undoes in the
+// same order what the life before had left to undo, and no step that never ran. Only the undo that
+// the crash interrupted may come again. Until an undo was called, a step counts as begun unless a
+// durable record says that it was not.
 
 #include <algorithm>
 #include <string>
@@ -39,8 +39,8 @@ std::size_t place_of(const Calls& calls, const std::string& call) {
   return static_cast<std::size_t>(std::find(calls.begin(), calls.end(), call) - calls.begin());
 }
 
-// Nothing that the one did depends on the other: where their ways part both are children of one
-// spawn that are undone beside each other.
+// Neither member depends on the other: where their paths from the root part, both are children of
+// one spawning step that are undone concurrently.
 bool are_independent(const Tree& tree, std::size_t a, std::size_t b) {
   const auto path_to = [&](std::size_t member) {
     std::vector<std::size_t> path{member};
@@ -61,8 +61,8 @@ std::size_t member_of(const std::string& call) {
   return static_cast<std::size_t>(std::stoul(call.substr(1)));
 }
 
-/// Runs on until the root has ended or the store has failed. What waits for nothing that will ever
-/// come is aborted.
+/// Runs on until the root has ended or the store has failed. Retries what is parked, and aborts a
+/// tree that waits for something that never comes.
 void run_to_the_end(EngineWorld& engine, ProcedureId root) {
   ProcedureExecutor& executor = engine.executor();
   bool aborted = false;
@@ -108,20 +108,20 @@ std::string joined(const Calls& calls) {
   return text;
 }
 
-// Once an undo was called, what was left to undo is undone in the order in which it would have been
-// without the crash, and so is what was parked in the middle of it.
+// Once an undo was called, the remaining steps are undone in the order that they would have had
+// without the crash, also those whose undo was parked.
 void compare_order(const Tree& tree, const Life& whole, const Life& before, const Life& after) {
   if (before.undos.empty()) return;
   INFO(words(tree) << "\nundone without a crash:" << joined(whole.undos));
-  INFO("before it, undone:" << joined(before.undos));
-  INFO("after it, undone:" << joined(after.undos));
+  INFO("before the crash, undone:" << joined(before.undos));
+  INFO("after the crash, undone:" << joined(after.undos));
   const Calls& plan = whole.undos;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     INFO("undo " << plan[i]);
     REQUIRE((has(after.undos, plan[i]) || has(before.undos, plan[i])));
     for (std::size_t j = i + 1; j < plan.size(); ++j) {
       if (are_independent(tree, member_of(plan[i]), member_of(plan[j]))) continue;
-      INFO("it comes before undo " << plan[j]);
+      INFO("that comes before undo " << plan[j]);
       if (has(before.undos, plan[j])) REQUIRE_FALSE(has(after.undos, plan[i]));
       if (!has(after.undos, plan[i]) || !has(after.undos, plan[j])) continue;
       REQUIRE(place_of(after.undos, plan[i]) < place_of(after.undos, plan[j]));
@@ -135,10 +135,10 @@ void compare_order(const Tree& tree, const Life& whole, const Life& before, cons
 
 void compare(const Tree& tree, const Life& whole, const Life& before, const Life& after) {
   INFO(words(tree) << "\nundone without a crash:" << joined(whole.undos));
-  INFO("before it, run:" << joined(before.runs) << ", undone:" << joined(before.undos));
-  INFO("after it, undone:" << joined(after.undos));
+  INFO("before the crash, run:" << joined(before.runs) << ", undone:" << joined(before.undos));
+  INFO("after the crash, undone:" << joined(after.undos));
   const Calls& plan = whole.undos;
-  // Of the whole tree, not of a child whose failure is only reported.
+  // An undo of the root's domain, not of a child whose failure is only reported.
   const bool had_begun =
       std::any_of(before.undos.begin(), before.undos.end(),
                   [&](const std::string& call) { return belongs_to_root(tree, member_of(call)); });
@@ -158,7 +158,7 @@ void compare(const Tree& tree, const Life& whole, const Life& before, const Life
       const std::string& newer = plan[i];
       const std::string& older = plan[j];
       if (are_independent(tree, member_of(newer), member_of(older))) continue;
-      // What was being undone on its own was perhaps called before the tree failed around it.
+      // An undo in another domain was perhaps called before the tree failed around it.
       if (!belongs_to_root(tree, member_of(newer)) || !belongs_to_root(tree, member_of(older))) {
         continue;
       }
@@ -172,7 +172,7 @@ void compare(const Tree& tree, const Life& whole, const Life& before, const Life
 
 }  // namespace
 
-TEST_CASE("a restart undoes what the life before had left to undo, and in its order") {
+TEST_CASE("a restart undoes in order what the life before had left to undo") {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     Random random(seed);
     const Tree tree = random_tree(random);
@@ -203,14 +203,14 @@ TEST_CASE("a restart undoes what the life before had left to undo, and in its or
       engine.open();
       run_to_the_end(engine, submitted->id);
       const Life after = life_since(engine, entries);
-      if (!after.runs.empty()) continue;  // it went on forward first
+      if (!after.runs.empty()) continue;  // the tree went forward first
       compare(tree, whole, before, after);
     }
   }
 }
 
-// Some of a tree are being undone on their own, and wait, back off or are parked in the middle of
-// an undo. Then the whole tree is aborted; those that are parked are sent on later.
+// Some members are being undone on their own, and wait, back off or are parked in an undo. Then the
+// whole tree is aborted; the parked members are retried later.
 TEST_CASE("a restart keeps the order of a tree that is aborted around undos that have begun") {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     Random random(seed);
@@ -237,14 +237,14 @@ TEST_CASE("a restart keeps the order of a tree that is aborted around undos that
     engine.open();
     const ProcedureId root = play_until_abort(engine);
     const std::size_t entries = engine.journal().size();
-    if (!engine.executor().abort(root).ok()) continue;  // it has ended
+    if (!engine.executor().abort(root).ok()) continue;  // the tree has ended
     const std::size_t first = engine.faults().commits();
     run_to_the_end(engine, root);
     const Life whole = life_since(engine, entries);
     const std::size_t commits = engine.faults().commits();
     for (std::size_t at = first; at <= commits; ++at) {
       INFO("seed " << seed << ", the machine crashes after commit " << at << " of " << commits
-                   << "; the abort is among " << first);
+                   << "; the abort is durable by commit " << first);
       EngineWorld other;
       other.retry.jitter_percent = 0;
       write_scripts(tree, other.world);
@@ -266,7 +266,7 @@ TEST_CASE("a restart keeps the order of a tree that is aborted around undos that
 }
 
 TEST_CASE("a child that never ran is not undone after its parent's spawning step was") {
-  // Which of the two has its record first depends on the order of their spawn.
+  // The order of their spawn decides which of the two has its record first.
   const bool bad_first = GENERATE(true, false);
   for (std::size_t at = 3;; ++at) {
     EngineWorld engine;
@@ -299,7 +299,8 @@ TEST_CASE("a child that never ran is not undone after its parent's spawning step
   }
 }
 
-TEST_CASE("an undo whose record is lost comes again, and no step that never ran before it") {
+TEST_CASE(
+    "an undo whose record is lost comes again, and no step that never ran is undone before it") {
   for (std::size_t at = 3;; ++at) {
     EngineWorld engine;
     World& world = engine.world;
@@ -331,7 +332,7 @@ TEST_CASE("an undo whose record is lost comes again, and no step that never ran 
   }
 }
 
-TEST_CASE("who was in the middle of a step is recorded before the first undo, and only if needed") {
+TEST_CASE("interrupted members are recorded before the first undo, and only if needed") {
   const bool has_idle_sibling = GENERATE(false, true);
   EngineWorld engine;
   engine.world.scripts["p"] = {.steps = 1, .run = [&](JobRun& run) {
@@ -347,7 +348,7 @@ TEST_CASE("who was in the middle of a step is recorded before the first undo, an
   const ProcedureId root = engine.submit("p");
   engine.executor().run_until_idle(1);
   const std::size_t before = engine.faults().commits();
-  engine.faults().hold_commit(before + 2);  // the one after that of the failure
+  engine.faults().hold_commit(before + 2);  // the commit after that of the failure
   engine.executor().run_until_idle(1);
   engine.run();
   CHECK(engine.faults().held() == 1);
@@ -356,12 +357,13 @@ TEST_CASE("who was in the middle of a step is recorded before the first undo, an
   engine.run();
   CHECK(engine.world.journal.count("undo bad.1") == 1);
   CHECK(engine.world.journal.count("undo idle.1") == 0);
-  // The failure, perhaps the record of who was interrupted, two undos.
+  // The failure, perhaps the record of the interrupted members, two undos.
   CHECK(engine.faults().commits() >= before + (has_idle_sibling ? 4 : 3));
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
 }
 
-TEST_CASE("ranges hold everybody who was interrupted, and with room for them nobody else") {
+TEST_CASE(
+    "the ranges contain every interrupted member, and no other if there is room for all ranges") {
   Random random(11);
   for (int round = 0; round < 300; ++round) {
     std::vector<InterruptedMembers::Candidate> candidates;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Going on without what cannot be read (UnreadableRecords::kSetAside): its rows stay as they are,
-// it is listed, its id and its nonce stay taken, what is seen to belong to it is quarantined with
-// its locks, and everything else runs; at this start, at the next, and not at one that refuses.
+// Going on without a procedure that cannot be read (UnreadableRecords::kSetAside). Its rows stay as
+// they are, it is listed, and its id and nonce stay taken. The known rest of its tree is
+// quarantined with its locks, and everything else runs. This holds at each start with that option;
+// an open() without it is refused.
 
 #include <set>
 
@@ -114,7 +115,7 @@ TEST_CASE("a procedure that cannot be read is set aside, and everything else run
     }));
     CHECK(executor.inspect().describe(id).status().code() == StatusCode::kNotFound);
     CHECK(executor.inspect().list().size() == 1);
-    // Its id is its own, and its nonce still names it.
+    // Its id stays taken, and its nonce still names it.
     const auto again = executor.submit(Job(engine.world, "a"), {.nonce = {1, 1}});
     REQUIRE(again.ok());
     CHECK(again->id == id);
@@ -123,7 +124,7 @@ TEST_CASE("a procedure that cannot be read is set aside, and everything else run
     CHECK(executor.acknowledge(id).code() == StatusCode::kCorruption);
     CHECK(executor.signal(id, "go").code() == StatusCode::kCorruption);
     CHECK(executor.operate().bypass(id, kNote).code() == StatusCode::kCorruption);
-    // What it had locked is free.
+    // Its locks are free.
     const ProcedureId fresh = engine.submit("new");
     CHECK(issued.insert(fresh.value).second);
     engine.run();
@@ -153,11 +154,11 @@ TEST_CASE("a row whose key names no procedure is set aside by itself") {
   engine.run();
   CHECK(engine.executor().inspect().unreadable().size() == 1);
   CHECK(engine.result(id).status.ok());
-  CHECK(engine.submit("a").value < id.value + 3'000'000);  // nothing goes on behind a wild id
+  CHECK(engine.submit("a").value < id.value + 3'000'000);  // ids do not go on after a wild id
   CHECK(engine.disk->get(Space::kProcedure, key) == "x");
 }
 
-TEST_CASE("what is left of a tree whose root cannot be read is quarantined, with its locks") {
+TEST_CASE("a tree whose root cannot be read is quarantined with its locks") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"c", "d"}};
   engine.world.scripts["c"] = asks(kOrders);
@@ -199,7 +200,7 @@ TEST_CASE("what is left of a tree whose root cannot be read is quarantined, with
   CHECK(engine.world.journal.count("do same table.3") == 1);
 }
 
-TEST_CASE("a tree does not go on as if a child that cannot be read had never been") {
+TEST_CASE("a tree with a child that cannot be read is quarantined, and does not go on without it") {
   EngineWorld engine;
   const std::size_t children = GENERATE(1U, 2U, 3U);
   const std::size_t which = GENERATE(0U, 1U, 2U);
@@ -232,7 +233,7 @@ TEST_CASE("a tree does not go on as if a child that cannot be read had never bee
   CHECK(engine.result(later).status.ok());
 }
 
-TEST_CASE("several in a row that cannot be read freeze the tree on either side of them") {
+TEST_CASE("several members in a row that cannot be read freeze the rest of their tree") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"c", "c", "c", "c"}};
   engine.world.scripts["c"] = asks();
@@ -248,7 +249,8 @@ TEST_CASE("several in a row that cannot be read freeze the tree on either side o
   CHECK(quarantined(engine) == std::set<std::uint64_t>{root.value, root.value + 1});
 }
 
-TEST_CASE("an ended procedure that cannot be read is neither answered for nor forgotten") {
+TEST_CASE(
+    "an ended procedure that cannot be read has no result, and keeps its rows and its nonce") {
   const bool older = GENERATE(false, true);
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"c"}};
@@ -273,7 +275,8 @@ TEST_CASE("an ended procedure that cannot be read is neither answered for nor fo
   CHECK(engine.disk->rows() == rows);
 }
 
-TEST_CASE("a result that an abort may take back is set aside when damaged, with its members") {
+TEST_CASE(
+    "a damaged result that an abort may take back is set aside, and its members are quarantined") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"c"}, .run = asks().run};
   engine.world.scripts["c"] = {.steps = 1};
