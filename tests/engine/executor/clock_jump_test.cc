@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Waits an hour for eight answers. Each run changes a field if `records`, so each makes a record.
+// Waits an hour for eight answers. If `records`, each run changes a field and so makes a record.
 JobScript waits_an_hour(bool records, bool in_undo) {
   const auto wait = [records](JobRun& run) -> std::optional<Outcome> {
     if (run.ctx.timed_out()) {
@@ -36,7 +36,7 @@ JobScript waits_an_hour(bool records, bool in_undo) {
 
 bool has_ended(EngineWorld& engine) { return engine.world.journal.count("late") != 0; }
 
-// Minutes until it has ended, a minute at a time, at most `most`.
+// Moves the clock on by minutes until the wait has ended, at most `most`. Returns how many.
 int minutes_to_the_end(EngineWorld& engine, int most) {
   int minutes = 0;
   for (; minutes < most && engine.world.journal.count("late") == 0; ++minutes) engine.advance(1min);
@@ -45,9 +45,9 @@ int minutes_to_the_end(EngineWorld& engine, int most) {
 
 }  // namespace
 
-TEST_CASE("a timed wait lasts as long as it was to, wherever the wall clock jumps") {
+TEST_CASE("a timed wait keeps its length wherever the wall clock jumps") {
   const auto jump = GENERATE(Duration(-24h), Duration(-2h), Duration(2h), Duration(24h));
-  const int at = GENERATE(0, 1, 2, 5);  // ten minutes each
+  const int at = GENERATE(0, 1, 2, 5);  // tens of minutes before the jump
   const bool wakes = GENERATE(false, true);
   const bool records = GENERATE(false, true);
   const bool in_undo = GENERATE(false, true);
@@ -74,7 +74,7 @@ TEST_CASE("a timed wait lasts as long as it was to, wherever the wall clock jump
   CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
-TEST_CASE("a wall clock that is back and restarts again and again keep no wait alive") {
+TEST_CASE("a wall clock that is set back and repeated restarts keep no wait alive") {
   const int at = GENERATE(0, 1, 3, 5);
   const bool records = GENERATE(false, true);
   const bool in_undo = GENERATE(false, true);
@@ -91,12 +91,12 @@ TEST_CASE("a wall clock that is back and restarts again and again keep no wait a
     engine.crash_and_open();
     engine.run();
   }
-  CHECK(minutes >= 60);  // it never ends early
-  // What the jump hides is how long the life before it was since its last record.
+  CHECK(minutes >= 60);  // the wait never ends early
+  // The jump hides only the time that passed since the last record before it.
   CHECK(minutes <= 60 + (records ? 10 : 10 * (at + 1)));
 }
 
-TEST_CASE("a wall clock that is ahead ends no wait over a restart that has noticed the jump") {
+TEST_CASE("a wall clock that is ahead ends no wait over a restart if a record followed the jump") {
   EngineWorld engine;
   engine.world.scripts["a"] = waits_an_hour(false, false);
   engine.open();
@@ -111,7 +111,7 @@ TEST_CASE("a wall clock that is ahead ends no wait over a restart that has notic
   CHECK(minutes_to_the_end(engine, 100) == 50);
 }
 
-TEST_CASE("a jump of the wall clock moves no back-off and no start that was put off") {
+TEST_CASE("a jump of the wall clock moves no back-off and no delayed start") {
   const auto jump = GENERATE(Duration(-24h), Duration(24h));
   const bool by_time = GENERATE(false, true);
   EngineWorld engine;
@@ -154,8 +154,7 @@ TEST_CASE("explain() says what is left by the monotonic clock") {
   CHECK(why.procedures[0].reasons[0].left == Duration(40min));
 }
 
-TEST_CASE(
-    "what a step draws from random() does not come again, in no later call and no later life") {
+TEST_CASE("random() draws different numbers in every call and in every later life") {
   EngineWorld engine;
   std::vector<std::uint64_t> drawn;
   engine.world.scripts["a"] = {.steps = 1, .run = [&](JobRun& run) -> std::optional<Outcome> {
@@ -171,7 +170,7 @@ TEST_CASE(
   }
   CHECK(std::set<std::uint64_t>(drawn.begin(), drawn.end()).size() == 6);
 
-  // The same world again draws the same.
+  // A second world with the same story draws the same numbers.
   const std::vector<std::uint64_t> before = std::exchange(drawn, {});
   EngineWorld again;
   again.world.scripts["a"] = engine.world.scripts["a"];
@@ -185,7 +184,7 @@ TEST_CASE(
   CHECK(drawn == before);
 }
 
-TEST_CASE("a back-off that begins with nothing is nothing at every attempt") {
+TEST_CASE("a back-off whose base is zero is zero at every attempt") {
   EngineWorld engine;
   engine.retry = {.base = Duration(0), .cap = 1h};
   engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {

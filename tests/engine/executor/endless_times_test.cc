@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// "For ever", said as the longest duration or the latest time there is: it means what it says
-// wherever a time may be given, and is never over at once because a sum went round.
+// "For ever" is given as the longest duration or the latest time. It means for ever wherever a time
+// may be given, and no sum of times overflows.
 
 #include <atomic>
 #include <latch>
@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 constexpr Duration kForEver = Duration::max();
 constexpr Duration kYears = 24h * 365 * 200;
 
-// Counts how often the timers ask it whether time passes by itself: once and again per look.
+// Counts how often the engine asks whether time passes by itself, which the timers do at each look.
 class CountingClock final : public Clock {
  public:
   [[nodiscard]] WallTime wall_now() const override { return system_.wall_now(); }
@@ -39,7 +39,7 @@ std::unique_ptr<ProcedureExecutor> open_with_threads(World& world, std::shared_p
       memory(std::make_shared<MemoryDisk>(), {.mode = MemoryStoreOptions::Mode::kThread});
   add_job_types(options.registry, world);
   options.clock = std::move(clock);
-  options.stuck_after = Duration::zero();  // which would have the timers look now and then
+  options.stuck_after = Duration::zero();  // else the timers look now and then
   options.log = {};
   auto opened = ProcedureExecutor::open(std::move(options));
   REQUIRE(opened.status().to_string() == "OK");
@@ -99,7 +99,7 @@ TEST_CASE("a wait for ever does not time out, also over a restart") {
   CHECK(engine.world.journal.count("timed out") == 0);
 }
 
-TEST_CASE("a start that is put off for ever does not come") {
+TEST_CASE("a start that is delayed for ever does not come") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.steps = 1};
   engine.open();
@@ -120,7 +120,7 @@ TEST_CASE("a start that is put off for ever does not come") {
   CHECK(engine.journal() == Entries{"do a.1", "do a.1"});
 }
 
-TEST_CASE("a manual clock that is moved to the end of time stands there") {
+TEST_CASE("a manual clock that is moved to the end of time stays there") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.steps = 1};
   engine.open();
@@ -157,7 +157,7 @@ TEST_CASE(
         StatusCode::kStopping);
 }
 
-TEST_CASE("a back-off without a bound grows and does not go round") {
+TEST_CASE("a back-off without a bound grows and does not overflow") {
   Random random(7);
   const RetryPolicy policy{.base = 1s, .cap = kForEver, .jitter_percent = 100};
   Duration before{};
@@ -205,7 +205,7 @@ TEST_CASE("a chore with an endless period, and a step that may take for ever, ar
   CHECK(ran == 0);
 }
 
-TEST_CASE("the timer thread sleeps while the next deadline is as far away as can be") {
+TEST_CASE("the timer thread sleeps while the next deadline is the end of time") {
   World world;
   world.scripts["later"] = world.scripts["now"] = {.steps = 1};
   const auto clock = std::make_shared<CountingClock>();
@@ -216,7 +216,7 @@ TEST_CASE("the timer thread sleeps while the next deadline is as far away as can
     REQUIRE(now.ok());
     CHECK(executor->wait(now->id)->status.ok());
   }
-  CHECK(clock->looks < 300);  // it would look a hundred times for each of them
+  CHECK(clock->looks < 300);  // else it would look a hundred times per submission
 }
 
 }  // namespace pv2::testing::endless_times_test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engine on LevelDB on a disk that fails: each operation of the file system in turn, once or
-// from then on for ever, or because there is no space. Everybody is told, and when the disk is well
+// The engine on LevelDB on a disk that fails. Each operation of the file system fails in turn:
+// once, from then on for ever, or for lack of space. Every client is told, and when the disk works
 // again the work goes on, with each effect counted once.
 
 #include "pv2/store/leveldb_procedure_store.h"
@@ -42,7 +42,8 @@ struct Machine {
                                    .sync_directory = env.directory_sync()});
     return made;
   }
-  // From operation `n` on (0: the next one). The space runs out with what is there then.
+  // The fault comes with operation `n` (0: the next one). With kNoSpace no space is left from then
+  // on.
   void spoil(std::size_t n, Fault fault) {
     env.set_fault([this, left = n, fault, full = false](CrashEnv::Operation,
                                                         const std::string& file) mutable {
@@ -63,7 +64,7 @@ struct Machine {
     env.set_fault(nullptr);
     env.set_space(SIZE_MAX);
   }
-  // Both clients submit, and ask for the end of what was accepted. Each is answered once.
+  // Both clients submit, and wait for the end of what was accepted. Each gets one answer.
   void submit_both(ProcedureExecutor& executor) {
     for (const char* name : {"p", "f"}) {
       executor.async().submit(Job(engine.world, name), {.nonce = {1, name[0] == 'p' ? 1U : 2U}},
@@ -80,7 +81,8 @@ struct Machine {
 
 }  // namespace
 
-TEST_CASE("whichever operation of the file system fails, everybody is told and a restart goes on") {
+TEST_CASE(
+    "whichever operation of the file system fails, every client is told and a restart goes on") {
   const auto fault = GENERATE(Fault::kOnce, Fault::kForEver, Fault::kNoSpace);
   std::size_t operations = 0;
   {

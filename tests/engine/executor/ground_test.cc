@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The failure of the ground: user code that throws in every place where the engine calls it, a stop
-// in the middle of everything, waiting where it is forbidden, and time that only the test moves.
+// Failures of the ground that the engine stands on: user code that throws wherever the engine calls
+// it, a stop under load, waiting where it is forbidden, and time that only the test moves.
 
 #include <atomic>
 #include <future>
@@ -21,7 +21,7 @@ static_assert(std::is_nothrow_destructible_v<Procedure>);
 
 enum class Throws { kNowhere, kConstructor, kFields, kLocks, kPriority, kStep, kUndo };
 
-// Throws in the place that the test says, at the moment.
+// Throws in the place that the test names at the moment.
 class Thrower final : public Procedure {
  public:
   static constexpr std::string_view kType = "test.Thrower";
@@ -67,7 +67,7 @@ ProcedureExecutor& open(EngineWorld& engine, Throws& where) {
 
 }  // namespace
 
-TEST_CASE("what throws at a submission refuses it, and leaves no lock and no nonce") {
+TEST_CASE("user code that throws at a submission refuses it, and leaves no lock and no nonce") {
   EngineWorld engine;
   Throws where = Throws::kNowhere;
   ProcedureExecutor& executor = open(engine, where);
@@ -105,7 +105,7 @@ TEST_CASE("a step or undo that throws fails or parks its own tree and affects no
       CHECK_THAT(status.to_string(), ContainsSubstring("threw: here"));
       break;
     }
-    default:  // an undo, or the making of the object from its record
+    default:  // an undo, or making the object from its record
       CHECK(engine.describe(submitted->id).parked);
       CHECK(engine.describe(submitted->id).holds_locks);
       CHECK_FALSE(engine.describe(submitted->id).quarantined);
@@ -139,7 +139,7 @@ TEST_CASE("a second stop returns when the first has ended, not before") {
       if (!ended) ++early;
     });
   }
-  // All of them are at it when submissions are refused; until then one may still be accepted.
+  // A stop has begun when submissions are refused; until then they may still be accepted.
   while (executor->submit(Job(engine.world, "free")).status().code() != StatusCode::kStopping) {
   }
   may_end.count_down();
@@ -148,7 +148,8 @@ TEST_CASE("a second stop returns when the first has ended, not before") {
   executor->stop();
 }
 
-TEST_CASE("an executor that is destroyed while everything moves finishes what runs and no more") {
+TEST_CASE(
+    "an executor that is destroyed under load finishes the running steps and begins no more") {
   EngineWorld engine;
   engine.world.scripts["parent"] = {.children = {"child", "child"}};
   engine.world.scripts["child"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
@@ -162,7 +163,7 @@ TEST_CASE("an executor that is destroyed while everything moves finishes what ru
     for (int i = 0; i < 20; ++i) {
       executor->async().submit(Job(engine.world, "parent"), {}, [](const Result<Submitted>&) {});
     }
-    executor->stop();  // without waiting for any of them
+    executor->stop();  // without waiting for any submission
     executor.reset();
   }
   engine.open();
@@ -220,7 +221,7 @@ TEST_CASE("a wait with a timeout ends by the executor's clock, and the procedure
   waiter.join();
   CHECK(code == StatusCode::kDeadlineExceeded);
   std::thread patient([&] { CHECK(executor->wait(id, 1h).ok()); });
-  asked.get_future().get()("go on");  // and no time passes
+  asked.get_future().get()("go on");  // while no time passes
   patient.join();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What callers and steps hand in is bounded: each string, list and count that is too large is
-// refused with an error that names it, and the engine goes on as if nobody had asked.
+// What callers and steps hand in is bounded. Each string, list and count that is too large is
+// refused with an error that names it, and the engine goes on unaffected.
 
 #include <pv2/engine/executor_options.h>
 #include <pv2/engine/limits.h>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 const std::string kHuge(std::size_t{17} << 20, 'h');
 
-// Nobody was harmed: it works, and a restart finds the same.
+// The engine still works, and a restart finds the same.
 void must_be_well(EngineWorld& engine) {
   REQUIRE(engine.executor().health().to_string() == "OK");
   engine.world.scripts["after"] = {};
@@ -69,8 +69,7 @@ TEST_CASE("a limit on a key whose name is too long is refused, and the engine go
   must_be_well(engine);
 }
 
-TEST_CASE(
-    "there are as many limited keys as are kept in memory, and each may be changed or ended") {
+TEST_CASE("the number of limited keys is bounded, and each limit may be changed or ended") {
   EngineWorld engine;
   engine.open();
   const auto key = [](std::size_t i) {
@@ -153,7 +152,8 @@ TEST_CASE("signals, aborts and orders with strings of any length are refused or 
   must_be_well(engine);
 }
 
-TEST_CASE("a step that hands in too much fails with what it was, and nothing is written") {
+TEST_CASE(
+    "a step that hands in too much fails with an error that names it, and nothing is written") {
   EngineWorld engine;
   engine.open();
 
@@ -224,8 +224,8 @@ TEST_CASE("results, children and undos that are too large fail or park, and the 
   must_be_well(engine);
 }
 
-// The image that a record just takes, then everything that may come on top of it: an error, one
-// that it is parked with, and an order with as long a note as there is.
+// The largest image that a record takes, then everything that later records may add: an error, the
+// error of a parked undo, and orders with the longest note.
 TEST_CASE("an order about a procedure whose record just fits is written") {
   const auto run_with = [](std::size_t bytes) {
     EngineWorld engine;
@@ -345,7 +345,7 @@ TEST_CASE("absurd options are refused by name, and nothing is opened") {
   must_be_well(engine);
 }
 
-TEST_CASE("what is measured with a store that keeps nothing has a bound of its own") {
+TEST_CASE("a record has a bound of its own on a store without bounds") {
   CHECK(record_bytes_max({.batch_operations = SIZE_MAX, .batch_bytes = SIZE_MAX}) ==
         limits::kRecordBytes);
   CHECK(record_bytes_max({.batch_operations = 10, .batch_bytes = 1000}) == 1000);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One procedure from submit to its result: the program behind docs/life-of-a-procedure.md, which
-// shows the regions marked here and compares them. It is told slowly on purpose; each behaviour has
+// shows the regions marked here and compares them. The story is slow on purpose; each behaviour has
 // a test of its own elsewhere. Everything runs on this thread, and the disk is as slow as the story
-// wants it.
+// needs it.
 
 #include <pv2/engine/async_executor.h>
 #include <pv2/engine/inspection.h>
@@ -103,7 +103,7 @@ PlaceOrder::Flow PlaceOrder::rollback_state(OrderStep step, StepContext& ctx) {
 }
 // [/region]
 
-// What lives on when the executor is gone.
+// What outlives the executor.
 struct Story {
   Shop shop;
   std::shared_ptr<MemoryDisk> disk = std::make_shared<MemoryDisk>();
@@ -127,7 +127,7 @@ struct Story {
     executor = *std::move(opened);
     executor->start();
   }
-  // The process dies: what the store has not got by now is lost.
+  // The process dies: commits that the store has not made durable are lost.
   void crash() {
     store->crash_before(store->commits() + 1, FaultStore::AfterCrash::kFail);
     open();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The life of an executor: opened, started, stopped at any moment, twice, or not at all; and what
-// is refused. (Rows 7, 67, 121 and item 6 of the engine's promises: failure of the ground.)
+// The life of an executor. It is opened, started, and stopped at any moment, twice, or not at all,
+// and refuses what cannot work. (Rows 7, 67, 121 and item 6 of the engine's promises: failure of
+// the ground.)
 
 #include <pv2/store/noop_procedure_store.h>
 
@@ -33,7 +34,7 @@ struct Quick final : Procedure {
   Outcome execute(StepContext&) override { return done("quick"); }
 };
 
-// Counts how often its constructor throws: as after a deployment that cannot make it.
+// Its constructor throws if `broken`, as after a deployment that cannot make it.
 struct Fragile final : Procedure {
   static constexpr std::string_view kType = "test.Fragile";
   explicit Fragile(const bool& broken) {
@@ -43,7 +44,7 @@ struct Fragile final : Procedure {
   Outcome execute(StepContext&) override { return done("made after all"); }
 };
 
-// What throws, and where, is a job of its own.
+// Throws in the place that the test names.
 enum class Place { kNowhere, kConstructor, kFields, kLocks, kPriority, kExecute, kRollback };
 struct Thrower final : Procedure {
   static constexpr std::string_view kType = "test.Thrower";
@@ -94,7 +95,7 @@ std::unique_ptr<ProcedureStore> threaded(std::shared_ptr<MemoryDisk> disk) {
 
 }  // namespace
 
-TEST_CASE("a step that runs the engine itself, where it has no threads, loses nobody") {
+TEST_CASE("a step that runs its own engine, which has no threads, loses no procedure") {
   EngineWorld engine;
   std::size_t ran_within = 0;
   engine.world.scripts["runs others"] = {.run = [&](JobRun&) -> std::optional<Outcome> {
@@ -121,7 +122,8 @@ TEST_CASE("an empty store opens, stops and opens again") {
   CHECK(engine.executor().health().ok());
 }
 
-TEST_CASE("what cannot work is refused by open, in words, and nothing on disk is changed") {
+TEST_CASE(
+    "options that cannot work are refused by open, in words, and nothing on disk is changed") {
   const auto disk = std::make_shared<MemoryDisk>();
   ExecutorOptions options;
   CHECK_THAT(ProcedureExecutor::open(std::move(options)).status().to_string(),
@@ -158,7 +160,7 @@ TEST_CASE(
   CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("test.Quick"));
 }
 
-TEST_CASE("what is submitted before start runs after it") {
+TEST_CASE("a procedure that is submitted before start runs after it") {
   World world;
   const auto executor = open_with_threads(world, threaded(std::make_shared<MemoryDisk>()));
   const auto submitted = executor->submit(Quick());
@@ -169,7 +171,7 @@ TEST_CASE("what is submitted before start runs after it") {
   CHECK(executor->wait(submitted->id)->result == "quick");
 }
 
-TEST_CASE("an executor that was never started can be left, and stopped") {
+TEST_CASE("an executor that was never started can be destroyed, and stopped") {
   World world;
   const auto disk = std::make_shared<MemoryDisk>();
   const bool stop = GENERATE(false, true);
@@ -229,7 +231,7 @@ TEST_CASE("stop answers waiting callers before the running steps have ended") {
   std::latch runs(1);
   world.scripts["long"] = {.steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
                              runs.count_down();
-                             told.wait();  // for ever, if they were told only after it
+                             told.wait();  // hangs if the callers are told only after it
                              return std::nullopt;
                            }};
   const auto executor = open_with_threads(world, threaded(std::make_shared<MemoryDisk>()));
@@ -254,7 +256,7 @@ TEST_CASE("stop answers waiting callers before the running steps have ended") {
   CHECK(async_code == StatusCode::kStopping);
 }
 
-TEST_CASE("a stop with a deadline says who still runs, goes on, and may be called again") {
+TEST_CASE("a stop with a deadline says what still runs, goes on, and may be called again") {
   World world;
   std::latch runs(2);
   std::latch let_step_end(1);
@@ -293,7 +295,7 @@ TEST_CASE("a stop with a deadline says who still runs, goes on, and may be calle
 
   const int how = GENERATE(0, 1, 2);
   CAPTURE(how);
-  std::thread stopper([&] {  // whichever it is, it waits for them
+  std::thread stopper([&] {  // each way waits for the step and the work
     if (how == 0) CHECK(executor->stop(std::chrono::milliseconds::max()).ok());
     if (how == 1) executor->stop();
     if (how == 2) executor.reset();
@@ -306,7 +308,8 @@ TEST_CASE("a stop with a deadline says who still runs, goes on, and may be calle
 }
 
 TEST_CASE(
-    "a stop beside the host's thread waits for its step, whose record is kept, and begins none") {
+    "a stop beside the host's thread waits for that thread's step, keeps its record and begins "
+    "none") {
   EngineWorld engine;
   Status late;
   StatusCode told = StatusCode::kOk;
@@ -402,13 +405,13 @@ TEST_CASE("an asynchronous verb after stop is answered too") {
     answered.count_down();
   });
 
-  REQUIRE(answered.try_wait());  // there is no pool any more that could do it later
+  REQUIRE(answered.try_wait());  // no pool is left that could answer later
   CHECK(submitted == StatusCode::kStopping);
   CHECK(waited == StatusCode::kNotFound);
   CHECK(acknowledged == StatusCode::kStopping);
 }
 
-TEST_CASE("a blocking verb on a thread of the executor is an error, not a standstill") {
+TEST_CASE("a blocking verb on a thread of the executor is refused and does not hang") {
   World world;
   ProcedureExecutor* running = nullptr;
   std::atomic<int> refused = 0;
@@ -445,7 +448,7 @@ TEST_CASE("a blocking verb on a thread of the executor is an error, not a stands
   CHECK(others == 0);
 }
 
-TEST_CASE("an executor that is destroyed on a thread of its own ends the process, in words") {
+TEST_CASE("an executor that is destroyed on a thread of its own ends the process with a message") {
   const auto [text, aborted] = in_child([] {
     EngineWorld engine;
     engine.world.scripts["a"] = {.steps = 1};
@@ -515,10 +518,10 @@ TEST_CASE("a second start changes nothing") {
   ended.wait();
   CHECK(seen.size() == 1);
   executor->stop();
-  executor->start();  // nor does one that comes too late
+  executor->start();  // a start after the stop changes nothing either
 }
 
-TEST_CASE("what throws at submission is refused with the reason") {
+TEST_CASE("a submission whose user code throws is refused with the reason") {
   Place place = Place::kNowhere;
   EngineWorld engine;
   ExecutorOptions options = engine.options();
@@ -561,7 +564,7 @@ TEST_CASE("a step that throws fails for good, and an undo that throws is tried a
              ContainsSubstring(where == Place::kExecute ? "thrown by the test" : "undo it"));
 }
 
-TEST_CASE("a callback that throws, and a log that throws, harm nobody") {
+TEST_CASE("a callback that throws, and a log that throws, do no harm") {
   EngineWorld engine;
   ExecutorOptions options = engine.options();
   options.log = [](LogLevel, std::string_view) { throw std::runtime_error("no log"); };
@@ -579,7 +582,8 @@ TEST_CASE("a callback that throws, and a log that throws, harm nobody") {
   CHECK(engine.world.journal.count("do a.3") == 1);
 }
 
-TEST_CASE("beyond the limit of live procedures submissions are refused, and what runs goes on") {
+TEST_CASE(
+    "beyond the limit of live procedures submissions are refused, and live procedures go on") {
   EngineWorld engine;
   engine.max_live_procedures = 4;
   engine.world.scripts["p"] = {.children = {"c", "c", "c"}};
@@ -649,7 +653,7 @@ TEST_CASE("an executor without workers is run by one thread at a time") {
   }));
 }
 
-TEST_CASE("on a store that keeps no records everything works but the memory of it") {
+TEST_CASE("on a store that keeps no records all works, but a result that memory drops is gone") {
   EngineWorld engine;
   engine.max_results_in_memory = 1;
   ExecutorOptions options = engine.options();

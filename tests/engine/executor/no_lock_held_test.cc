@@ -16,7 +16,7 @@ class Prober {
  public:
   void aim(ProcedureExecutor* executor) { executor_ = executor; }
   void touch(const char* from) {
-    // Its own questions are answered by the pool, which would keep the executor busy for ever.
+    // The pool answers these calls; without a bound they would keep the executor busy for ever.
     if (executor_ == nullptr || busy_ || touched[from] == 50) return;
     busy_ = true;
     ++touched[from];
@@ -209,7 +209,7 @@ TEST_CASE("no lock of the engine is held while user code, the store or the log i
   }
   CHECK(executor->inspect().live_procedures() == 0);
 
-  // A second owner fences this one: the next commit fails, which the log and the host hear of.
+  // A second owner fences this one: the next commit fails, and the log and the host are told.
   MemoryProcedureStore thief(disk);
   struct NoSink final : CommitSink {
     void on_committed(CommitList) noexcept override {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A machine that has no thread left: open() says so, whichever of the threads it is, and nothing is
-// left behind. start() cannot fail.
+// A machine that has no thread left. open() says so, whichever of its threads is missing, and
+// leaves nothing behind. start() cannot fail.
 
 #include <pv2/base/thread.h>
 
@@ -17,7 +17,8 @@ struct Limit {
 
 }  // namespace
 
-TEST_CASE("open() says that no thread is left, whichever it is, and the store opens afterwards") {
+TEST_CASE(
+    "open() says that no thread is left, whichever is missing, and the store opens afterwards") {
   World world;
   world.scripts["a"] = {.steps = 2};
   const auto disk = std::make_shared<MemoryDisk>();
@@ -51,7 +52,7 @@ TEST_CASE("open() says that no thread is left, whichever it is, and the store op
   CHECK(executor->wait(submitted->id)->status.ok());
 }
 
-TEST_CASE("an executor that was opened and never started ends") {
+TEST_CASE("an executor that was opened and never started can be stopped") {
   World world;
   ExecutorOptions options;
   options.store = memory();

@@ -115,7 +115,7 @@ TEST_CASE("a parent goes on when all its children have finished, and sees their 
   CHECK(rows_but_for_schemas(engine) == 3);  // the watermark, and the root's result and date
 }
 
-TEST_CASE("a child that fails has its whole tree undone") {
+TEST_CASE("a child that fails undoes its whole tree") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.steps = 2, .children = {"c", "c"}};
   engine.world.scripts["c"] = order(true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A start that was put off: durable, without locks until its time has come, and no extra record.
+// Delayed starts: durable, without locks until their time has come, and without an extra record.
 
 #include "support/engine_world.h"
 
@@ -23,7 +23,7 @@ JobScript notes_time(LockSet locks = {}) {
 }  // namespace
 
 TEST_CASE(
-    "a procedure with a delay takes its first step when that has passed, and is N + 1 records") {
+    "a procedure with a delay takes its first step when that has passed, and makes N + 1 records") {
   EngineWorld engine;
   engine.world.scripts["a"] = notes_time();
   engine.open();
@@ -41,7 +41,7 @@ TEST_CASE(
   CHECK(engine.result(id).status.ok());
 }
 
-TEST_CASE("a start at a time is the same, and one in the past is now") {
+TEST_CASE("a start at a time waits for that time, and one in the past comes at once") {
   EngineWorld engine;
   engine.world.scripts["a"] = notes_time();
   engine.open();
@@ -59,7 +59,7 @@ TEST_CASE("a start at a time is the same, and one in the past is now") {
   CHECK(both.status().code() == StatusCode::kInvalidArgument);
 }
 
-TEST_CASE("after a restart what is left of the delay is waited for, whatever the clock did") {
+TEST_CASE("after a restart a procedure waits for the rest of its delay, whatever the clock did") {
   EngineWorld engine;
   engine.world.scripts["a"] = notes_time();
   engine.open();
@@ -79,7 +79,7 @@ TEST_CASE("after a restart what is left of the delay is waited for, whatever the
     CHECK(engine.journal().empty());
     engine.advance(1us);
   }
-  SECTION("it passed while nothing ran") {
+  SECTION("the delay passed while nothing ran") {
     engine.clock->advance(1h);
     engine.crash_and_open();
     engine.run();
@@ -128,7 +128,7 @@ TEST_CASE("a start that is ordered before its time has not timed out, and later 
   CHECK(engine.result(id).status.ok());
 }
 
-TEST_CASE("a procedure whose start was put off can be aborted, and nothing of it runs") {
+TEST_CASE("a delayed procedure can be aborted, and none of its steps runs") {
   EngineWorld engine;
   engine.world.scripts["a"] = notes_time();
   engine.open();

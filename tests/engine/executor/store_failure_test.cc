@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A store failure is loud and final: nothing is written after it, everybody is told, the host once,
-// and the next run goes on from what is on the disk. (Row 134, row 84's counterpart in the engine.)
+// A store failure is loud and final. Nothing is written after it, every caller is told, the host is
+// told once, and the next run goes on from what is on the disk. (Row 134, row 84's counterpart in
+// the engine.)
 
 #include "support/engine_world.h"
 
@@ -21,7 +22,7 @@ void fill_with_work(World& world) {
 }  // namespace
 
 TEST_CASE(
-    "whichever commit fails, everybody is told, nothing more happens, and a restart goes on") {
+    "whichever commit fails, every caller is told, nothing more happens, and a restart goes on") {
   std::size_t commits = 0;
   {
     EngineWorld engine;
@@ -113,7 +114,7 @@ TEST_CASE("results that were durable before the failure are still told") {
   CHECK(engine.executor().wait(id)->result == "a done");
 }
 
-TEST_CASE("an acknowledgement whose commit fails says that nobody knows") {
+TEST_CASE("an acknowledgement whose commit fails has an unknown outcome") {
   EngineWorld engine;
   engine.world.scripts["a"] = {};
   engine.open();
@@ -124,7 +125,8 @@ TEST_CASE("an acknowledgement whose commit fails says that nobody knows") {
   CHECK(engine.executor().acknowledge(id).code() == StatusCode::kUnknownOutcome);
 }
 
-TEST_CASE("an acknowledgement that waits for its tree's rows to go is told when the store fails") {
+TEST_CASE(
+    "an acknowledgement that waits for its tree's rows to go is answered when the store fails") {
   std::size_t last = 0;
   {
     EngineWorld engine;
@@ -157,7 +159,7 @@ TEST_CASE("an acknowledgement that waits for its tree's rows to go is told when 
   CHECK(engine.executor().acknowledge(id).ok());
 }
 
-TEST_CASE("a store that somebody else closes is a failure like any other, not a stop") {
+TEST_CASE("a store that is closed under its executor is a failure like any other, not a stop") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
     if (run.step != 2) return std::nullopt;

@@ -60,7 +60,7 @@ class Service {
   std::condition_variable arrived_;
   std::vector<Completion<std::string>> questions_;
   bool closed_ = false;
-  std::thread thread_;  // last: it uses what stands above
+  std::thread thread_;  // last: it uses the members above
 };
 
 constexpr std::size_t kTables = 4;
@@ -227,13 +227,13 @@ TEST_CASE("thousands of procedures from several threads all end as they should")
   CHECK(executor->inspect().locks().empty());
 }
 
-TEST_CASE("stopped in the middle of everything, and opened again, everything ends") {
+TEST_CASE("all work ends on executors that are stopped under load and opened again") {
   const unsigned workers = GENERATE(1U, 3U);
   BusyWorld busy;
   Clients clients;
   const auto disk = std::make_shared<MemoryDisk>();
   constexpr std::uint64_t kKeys = 1000;
-  for (std::uint64_t until : {1, 100, 501, 0}) {  // so many results, then stop; 0: all of them
+  for (std::uint64_t until : {1, 100, 501, 0}) {  // the results before the stop; 0: all of them
     CAPTURE(until);
     auto executor = busy.open(memory(disk, {.mode = MemoryStoreOptions::Mode::kThread}), workers);
     std::latch enough(static_cast<std::ptrdiff_t>(until == 0 ? kKeys : until));
@@ -253,7 +253,7 @@ TEST_CASE("stopped in the middle of everything, and opened again, everything end
     }
     enough.wait();
     if (until % 2 == 0) executor->stop();
-    executor.reset();  // stops it, if nobody has
+    executor.reset();  // stops it, unless stop() was called
   }
 
   CHECK(clients.troubles.empty());
@@ -267,8 +267,7 @@ TEST_CASE("stopped in the middle of everything, and opened again, everything end
         1 + 3 * kKeys);  // the watermark; result, date and nonce of each
 }
 
-TEST_CASE(
-    "a store that fails in the middle of everything answers everybody, and all goes on later") {
+TEST_CASE("if the store fails under load every caller is answered, and all work goes on later") {
   BusyWorld busy;
   Clients clients;
   const auto disk = std::make_shared<MemoryDisk>();
@@ -308,7 +307,7 @@ TEST_CASE(
   CHECK(clients.results.size() == kKeys);
 }
 
-TEST_CASE("answers that come while an executor goes, and after it has gone, do no harm") {
+TEST_CASE("answers that come while an executor is destroyed, and after that, do no harm") {
   BusyWorld busy;
   std::vector<Completion<std::string>> late;
   std::mutex late_mutex;
@@ -322,7 +321,7 @@ TEST_CASE("answers that come while an executor goes, and after it has gone, do n
     return value == nullptr ? std::optional(Say::wait()) : std::nullopt;
   }};
   auto executor = busy.open(memory(), 2);
-  // memory() pumps; a thread of this test does it.
+  // An executor whose store nobody pumps can be destroyed, too.
   executor.reset();
   const auto disk = std::make_shared<MemoryDisk>();
   executor = busy.open(memory(disk, {.mode = MemoryStoreOptions::Mode::kThread}), 2);
@@ -343,7 +342,7 @@ TEST_CASE("answers that come while an executor goes, and after it has gone, do n
   answering.join();
   for (const auto& completion : taken) completion("too late");
 
-  // The late jobs wait again in the next life, where nobody answers: it can be left all the same.
+  // The late jobs wait again in the next life. Nobody answers them, and the executor still ends.
   executor = busy.open(memory(disk, {.mode = MemoryStoreOptions::Mode::kThread}), 2);
   executor.reset();
 }
@@ -403,13 +402,13 @@ TEST_CASE("a reserved worker runs urgent work while ordinary work blocks all the
   const auto urgent = executor->submit(Job(busy.world, "urgent"));
 
   REQUIRE(urgent.ok());
-  CHECK(executor->wait(urgent->id)->status.ok());  // for ever, if nobody were kept for it
+  CHECK(executor->wait(urgent->id)->status.ok());  // hangs if no worker is kept for it
   for (const ProcedureId id : ordinary) CHECK(executor->wait(id)->status.ok());
 }
 
-TEST_CASE("a step that takes long holds up nobody while another worker has nothing to do") {
+TEST_CASE("a slow step holds up no other procedure while another worker is idle") {
   const bool keeps_records = GENERATE(false, true);
-  const std::size_t place = GENERATE(range<std::size_t>(0, 100));  // where in the queue it stands
+  const std::size_t place = GENERATE(range<std::size_t>(0, 100));  // of the slow one in the queue
   std::latch all_queued(1);
   std::latch others_ended(1);
   BusyWorld busy;
@@ -439,17 +438,17 @@ TEST_CASE("a step that takes long holds up nobody while another worker has nothi
   }
 
   all_queued.count_down();
-  for (const ProcedureId id : quick) CHECK(executor->wait(id)->status.ok());  // or for ever
+  for (const ProcedureId id : quick) CHECK(executor->wait(id)->status.ok());  // or hangs
   others_ended.count_down();
   CHECK(executor->wait(slow)->status.ok());
 }
 
-TEST_CASE("what is left to an idle worker to publish is published before the worker runs a step") {
-  constexpr std::ptrdiff_t kMany = 1000;  // many more than are published by the committer itself
+TEST_CASE("a worker publishes the commits that are left to it before it runs a step") {
+  constexpr std::ptrdiff_t kMany = 1000;  // many more than the committer itself publishes
   std::latch all_known(kMany);
   BusyWorld busy;
   busy.world.scripts["waits"] = {.steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
-                                   all_known.wait();  // for ever, if somebody is told after it
+                                   all_known.wait();  // hangs if a caller is told after it
                                    return std::nullopt;
                                  }};
   auto owned = memory(std::make_shared<MemoryDisk>(), {.mode = MemoryStoreOptions::Mode::kPump});
@@ -461,7 +460,7 @@ TEST_CASE("what is left to an idle worker to publish is published before the wor
     });
   }
 
-  while (store.pump()) {  // as the committer: it is done with a list that it leaves to others
+  while (store.pump()) {  // as the committer, which leaves long lists to a worker
   }
 
   all_known.wait();
@@ -470,7 +469,7 @@ TEST_CASE("what is left to an idle worker to publish is published before the wor
   }
 }
 
-TEST_CASE("offloaded work that hangs keeps nobody from being told of anything else") {
+TEST_CASE("offloaded work that hangs holds up neither callbacks nor the end of a deadlock") {
   std::latch hang(2);
   std::latch mended(1);
   std::latch told(1);
@@ -510,17 +509,17 @@ TEST_CASE("offloaded work that hangs keeps nobody from being told of anything el
   SECTION("the host hears that the store has failed") {
     store.fail_commit(store.commits() + 1, Status(StatusCode::kIoError, "the disk is gone"));
     CHECK_FALSE(executor->submit(Job(world, "quick")).ok());
-    told.wait();  // for ever, if it stood behind them
+    told.wait();  // hangs if it is queued behind that work
   }
   SECTION("a deadlock is ended") {
-    // Two workers: they may miss each other, and then both succeed.
+    // With two workers the trees may miss each other, and then both succeed.
     const auto older = executor->submit(Job(world, "older"));
     const auto younger = executor->submit(Job(world, "younger"));
     CHECK(executor->wait(older->id)->status.ok());
     const auto result = executor->wait(younger->id);
     if (!result->status.ok()) CHECK(result->status.code() == StatusCode::kDeadlock);
   }
-  SECTION("callbacks, listeners and chores are called") {
+  SECTION("callbacks and listeners are called") {
     const auto news_heard = executor->listen([&](const ProcedureNews& news) {
       if (news.kind == ProcedureNews::Kind::kFinished && !heard.test_and_set()) called.count_down();
     });
@@ -534,7 +533,7 @@ TEST_CASE("offloaded work that hangs keeps nobody from being told of anything el
   mended.count_down();
 }
 
-TEST_CASE("under endless urgent work the least of work still runs, with real workers") {
+TEST_CASE("under endless urgent work the least urgent work still runs, with real workers") {
   std::atomic<bool> least_ran{false};
   BusyWorld busy;
   busy.world.scripts["endless"] = {.steps = 1,
@@ -559,7 +558,7 @@ TEST_CASE("under endless urgent work the least of work still runs, with real wor
   for (const ProcedureId id : ids) CHECK(executor->wait(id)->status.ok());
 }
 
-TEST_CASE("starts may be put off while the executor is being started") {
+TEST_CASE("delayed procedures may be submitted while the executor is being started") {
   World world;
   world.scripts["a"] = {.steps = 1};
   for (int life = 0; life < 50; ++life) {
@@ -569,7 +568,7 @@ TEST_CASE("starts may be put off while the executor is being started") {
     add_job_types(options.registry, world);
     options.log = {};
     auto executor = *ProcedureExecutor::open(std::move(options));
-    // The committer arms its timer, beside start(). Each is earlier than the one before.
+    // The committer arms the timer during start(). Each deadline is earlier than the one before.
     std::latch ended(8);
     for (int i = 0; i < 8; ++i) {
       executor->async().submit(
