@@ -26,8 +26,8 @@ void MixedStory::check_end(SimulationEnd& end) {
   check_rows(end);
 }
 
-// An operator who mends the cause and orders another attempt, or ends the parked tree, gets it to
-// its end. The exception are trees that may wait for each other: each time another tree may be
+// An operator that mends the cause and orders another attempt, or ends the parked tree, gets it to
+// its end. The exception is trees that may wait for each other: each time another one may be
 // parked.
 void MixedStory::check_repaired(SimulationEnd& end) {
   if (world_.plan().ending == TaskPlan::Ending::kLeave || parked_.empty()) return;

@@ -32,7 +32,7 @@ class StoryLimits {
   struct Known {
     Limit limit;
     bool is_known = true;      ///< Whether it was acknowledged.
-    std::size_t may_hold = 0;  ///< The holders from before the limit, who go on.
+    std::size_t may_hold = 0;  ///< The holders from before the limit, which go on.
   };
   [[nodiscard]] static Limit limit_of(const LockInfo* lock) {
     return lock == nullptr ? std::nullopt : lock->limit;

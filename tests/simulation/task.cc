@@ -113,8 +113,8 @@ Outcome Task<kKind>::execute_from_state(TaskStep step, StepContext& ctx) {
   return go_on(step, member, ctx);
 }
 
-// The table of steps is longer than most tasks; only a task whose last step was skipped comes
-// there.
+// The table of steps is longer than most tasks; only a task whose last step was skipped gets beyond
+// its own steps.
 template <Kind kKind>
 bool Task<kKind>::is_beyond(const StepContext& ctx) {
   const bool beyond = ctx.step() > spec().steps.size();

@@ -41,7 +41,7 @@ struct StepSpec {
   std::uint32_t times = 0;  ///< For an event: which one.
   Duration patience{};
   bool writes_row = false;
-  /// kSignal: fails for now when it has its signals, once. kOffloadOrTime: when its time is over.
+  /// Fails for now once. kSignal: when it has its signals. kOffloadOrTime: when its time is over.
   bool retries = false;
   bool unsure = false;          ///< kRetry: the first attempt may have had its effect.
   bool beside_earlier = false;  ///< kOffloadOrTime: its work may run while an earlier copy runs.
@@ -95,7 +95,7 @@ struct TaskPlan {
   bool signals = false;            ///< Whether senders send any.
   bool limits_types = false;
   bool limits_keys = false;
-  std::size_t max_live = 0;  ///< Of the executor; 0: no limit. Tasks that spawn may lack room then.
+  std::size_t max_live = 0;  ///< Of the executor; 0: no limit. A limit may leave spawns no room.
   std::uint64_t seed = 0;    ///< The seed of this plan.
   std::size_t throws = 0;    ///< How often a constructor throws: too rarely to park anything.
 

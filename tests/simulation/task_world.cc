@@ -70,8 +70,8 @@ void TaskWorld::run_work(const std::string& key) {
 }
 
 // No undo runs while work that its procedure has offloaded runs, unless the work belongs to that
-// same undo. And no other procedure has a lock that conflicts with one that the owner of running
-// work has.
+// same undo. No procedure of another tree runs with a lock that conflicts with one of the owner of
+// running work.
 void TaskWorld::check_beside_work(std::size_t spec, const StepContext& ctx, Runs runs) {
   const TaskSpec& self = plan_.tasks[spec];
   for (const auto& [key, work] : works_) {
@@ -109,7 +109,7 @@ void TaskWorld::check_attempt(TaskMember& member, const StepContext& ctx) {
   member.last_run[ctx.effect_key()] = this_moment();
 }
 
-// At least the back-off of the first attempt lies between two attempts.
+// Between two attempts lies at least the back-off after the earlier one.
 void TaskWorld::check_back_off(TaskMember& member, const StepContext& ctx) {
   const std::uint32_t before = member.attempts[ctx.effect_key()];
   if (before == 0 || ctx.attempt() <= before || !member.hurried.empty()) return;
@@ -183,7 +183,7 @@ bool TaskWorld::was_ended(ProcedureId id) const {
   return false;
 }
 
-// Its visit did not end by itself, and its fields are what they were before.
+// The visit did not end by itself, and the fields are those of the visit before.
 void TaskWorld::skip_step(ProcedureId id, std::uint32_t step) {
   const auto found = members_.find(id.value);
   if (found == members_.end()) return;

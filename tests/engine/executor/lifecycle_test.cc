@@ -308,7 +308,7 @@ TEST_CASE("a stop with a deadline says what still runs, goes on, and may be call
 }
 
 TEST_CASE(
-    "a stop beside the host's thread waits for that thread's step, keeps its record and begins "
+    "a stop from another thread waits for the host thread's step, keeps its record and begins "
     "none") {
   EngineWorld engine;
   Status late;

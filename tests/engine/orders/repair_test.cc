@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Orders of operators. Each order is one batch with its audit entry. It is carried out whole even
-// if a crash comes before or after that batch, and refused where it has no meaning. (Rows 40-45 in
-// our terms; X9, F31.)
+// Orders of operators. Each order is one batch with its audit entry: a crash before it leaves
+// nothing of the order, a crash after it the whole order. An order that has no meaning is refused.
+// (Rows 40-45 in our terms; X9, F31.)
 
 #include "records/row_keys.h"
 #include "support/repair_orders.h"
@@ -133,7 +133,7 @@ TEST_CASE("a child's undo is skipped, and its parent's rollback goes on") {
   CHECK(engine.executor().operate().audit(root)->front().procedure == child);
 }
 
-TEST_CASE("the audit of an order about a child is found by its id until its tree is acknowledged") {
+TEST_CASE("the audit of an order about a child is found by its id until its root is acknowledged") {
   const bool forward = GENERATE(false, true);
   EngineWorld engine;
   const bool mended = false;
