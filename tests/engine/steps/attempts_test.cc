@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kinds of errors, and how often a step may fail: a transient one is tried again, an ambiguous one
-// too, with the next attempt told so; when the attempts are used up the procedure parks where it
-// is, its tree goes on, and an operator decides.
+// Kinds of errors, and how often a step may fail. A step is tried again after a transient error and
+// after an ambiguous one, of which later attempts are told. When the attempts are used up, the
+// procedure parks at that step, its tree goes on, and an operator decides.
 
 #include "support/job_story.h"
 #include "support/repair_orders.h"
@@ -25,7 +25,7 @@ JobScript unlucky(const bool& mended) {
 
 enum class CallStep : std::uint32_t { kFirst = 1, kSecond = 2 };
 
-// Two steps, of which the first has two attempts, and the others three.
+// The first of its two steps has two attempts, the second has three.
 class Caller final : public StateMachineProcedure<CallStep> {
  public:
   static constexpr std::string_view kType = "test.Caller";
@@ -89,7 +89,7 @@ TEST_CASE("a step whose attempts are used up parks its procedure, with its locks
   CHECK(engine.executor().operate().audit(id)->front().step == 2);
 }
 
-TEST_CASE("a step that used up its attempts is skipped, or sends its tree back, when ordered") {
+TEST_CASE("an order skips a step that used up its attempts, or rolls back or bypasses its tree") {
   const auto verb =
       GENERATE(RepairVerb::kSkipStep, RepairVerb::kFailAndRollBack, RepairVerb::kBypass);
   const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
@@ -106,7 +106,7 @@ TEST_CASE("a step that used up its attempts is skipped, or sends its tree back, 
   const ProcedureId parked{root.value + (child ? 1 : 0)};
   REQUIRE(engine.describe(parked).parked);
   if (child) {
-    CHECK(engine.world.journal.count("do b.3") == 1);  // others go on
+    CHECK(engine.world.journal.count("do b.3") == 1);  // the sibling goes on
     CHECK_FALSE(engine.describe(root).parked);
   }
   CHECK(engine.executor().operate().preview(root, verb).ok());
@@ -137,7 +137,7 @@ TEST_CASE("an abort of a tree in which a step used up its attempts survives any 
   crash_everywhere(plot, {.twice = true, .retry = {.max_attempts = 2}});
 }
 
-TEST_CASE("the step table says how often, else the class, else the executor") {
+TEST_CASE("the step table sets the attempts of a step, else the class, else the executor") {
   EngineWorld engine;
   engine.retry.max_attempts = 5;
   ExecutorOptions options = engine.options();
@@ -161,7 +161,7 @@ TEST_CASE("the step table says how often, else the class, else the executor") {
   CHECK(engine.world.journal.count("second 1") == 2);  // fresh attempts
 }
 
-TEST_CASE("whether an attempt may have had its effect is known to the next one, over crashes") {
+TEST_CASE("later attempts know that an earlier one may have had its effect, over crashes") {
   EngineWorld engine;
   engine.world.scripts["a"] = {
       .run =
@@ -201,7 +201,7 @@ TEST_CASE("whether an attempt may have had its effect is known to the next one, 
   CHECK_FALSE(engine.result(id).status.ok());
 }
 
-TEST_CASE("an error by its code is transient, ambiguous or permanent") {
+TEST_CASE("the code of an error says whether it is transient, ambiguous or permanent") {
   EngineWorld engine;
   engine.retry.max_attempts = 1;
   engine.world.scripts["a"] = {.run = [](JobRun& run) {
@@ -229,7 +229,7 @@ TEST_CASE("an error by its code is transient, ambiguous or permanent") {
 }
 
 TEST_CASE(
-    "who is bypassed while it waits for its children has no result, before and after a crash") {
+    "a procedure bypassed while it waits for children has no result, before and after a crash") {
   EngineWorld engine;
   engine.retry.max_attempts = 1;
   engine.world.scripts["p"] = {.steps = 2, .children = {"c"}};
@@ -246,7 +246,7 @@ TEST_CASE(
   CHECK(engine.result(root).result.empty());
 }
 
-TEST_CASE("a step, or an undo, that goes on failing is told of after 10, 20, 40 ... attempts") {
+TEST_CASE("a step, or an undo, that goes on failing is reported after 10, 20, 40 ... attempts") {
   const bool undo = GENERATE(false, true);
   EngineWorld engine;
   engine.retry.undo_attempts = 1000;
@@ -262,7 +262,7 @@ TEST_CASE("a step, or an undo, that goes on failing is told of after 10, 20, 40 
     engine.world.scripts["a"] = {.run = again};
   }
   engine.open();
-  std::vector<std::uint32_t> told;  // of which attempt
+  std::vector<std::uint32_t> told;  // the attempts that were reported
   std::uint32_t attempt = 0;
   const auto news_heard = engine.executor().listen([&](const ProcedureNews& news) {
     if (news.kind != ProcedureNews::Kind::kRetrying) return;
@@ -287,7 +287,7 @@ TEST_CASE("a step, or an undo, that goes on failing is told of after 10, 20, 40 
   CHECK_THAT(lines[3], ContainsSubstring(" failed 80" + where));
 }
 
-TEST_CASE("an order about a part of what is just being bypassed is refused") {
+TEST_CASE("an order to a member of a tree that is just being bypassed is refused") {
   const auto verb = GENERATE(RepairVerb::kRetryNow, RepairVerb::kSkipStep, RepairVerb::kBypass);
   const bool to_root = GENERATE(false, true);
   EngineWorld engine;

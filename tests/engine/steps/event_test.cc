@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Events in memory: any number of procedures wait for one, one waits for several beside a deadline,
-// and no wake is lost. (Rows 64 and 65; F4 and F5 of the known failures.)
+// Events in memory: any number of procedures wait for one event, one procedure waits for several
+// events and a deadline, and no wake is lost. (Rows 64 and 65; F4 and F5 of the known failures.)
 
 #include <atomic>
 #include <thread>
@@ -22,7 +22,7 @@ JobScript waits_for(const Event& event) {
 
 }  // namespace
 
-TEST_CASE("an event that is set lets its waiters go on in their order, and whoever comes later") {
+TEST_CASE("an event that is set lets its waiters go on in their order, and later waiters at once") {
   EngineWorld engine;
   Event online("catalogue online");
   for (const char* name : {"a", "b", "c", "d"}) engine.world.scripts[name] = waits_for(online);
@@ -45,7 +45,7 @@ TEST_CASE("an event that is set lets its waiters go on in their order, and whoev
   CHECK(engine.executor().inspect().live_procedures() == 1);
 }
 
-TEST_CASE("who waited when an event was set goes on, even if it was reset before he looked") {
+TEST_CASE("a procedure that waited when an event was set goes on, even if it was reset meanwhile") {
   EngineWorld engine;
   Event event;
   engine.world.scripts["a"] = waits_for(event);
@@ -136,7 +136,7 @@ TEST_CASE("after a restart the step runs again and looks at the event again") {
   CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
-TEST_CASE("a step that awaits another event than before is told so") {
+TEST_CASE("a step that awaits another event than before fails, and the error says so") {
   EngineWorld engine;
   Event one;
   Event two;

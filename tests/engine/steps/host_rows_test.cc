@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of the host: they change together with the step that changed them, or not at all. (For
-// prefixes that are bound to lock keys see row_bindings_test.cc.)
+// Rows of the host become durable together with the record of the step that changed them, or not at
+// all. (For prefixes that are bound to lock keys see row_bindings_test.cc.)
 
 #include "support/engine_world.h"
 
@@ -14,7 +14,7 @@ std::optional<std::string> row(EngineWorld& engine, std::string_view key) {
 
 }  // namespace
 
-TEST_CASE("a step reads durable rows and what it wrote itself") {
+TEST_CASE("a step reads durable rows and the rows that it wrote itself") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.run = [](JobRun& run) {
     if (run.step == 1) {
@@ -59,7 +59,7 @@ TEST_CASE("rows are durable with their step and never before") {
   CHECK(row(engine, "step") == "3");
 }
 
-TEST_CASE("what a step that fails wrote is dropped, and its undo may write") {
+TEST_CASE("the rows that a failed step wrote are dropped, and its undo may write rows") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.run =
                                    [](JobRun& run) {
@@ -85,7 +85,7 @@ TEST_CASE("what a step that fails wrote is dropped, and its undo may write") {
 TEST_CASE("a root whose last step writes too much fails, and its record is not taken for an end") {
   EngineWorld engine;
   engine.store_options.limits = {.batch_operations = 64, .batch_bytes = 64 << 10};
-  const int rows = GENERATE(62, 63);  // beside them: the record and its date
+  const int rows = GENERATE(62, 63);  // the batch also has the record and its date
   engine.world.scripts["a"] = {.steps = 2, .run = [&](JobRun& run) {
                                  for (int i = 0; run.step == 2 && i < rows; ++i) {
                                    run.ctx.put_row(std::to_string(i), "x");
@@ -97,7 +97,7 @@ TEST_CASE("a root whose last step writes too much fails, and its record is not t
   engine.run();
   const ProcedureResult result = engine.result(id);
   CHECK(result.status.ok() == (rows == 62));
-  // Header and state are written in place, and leave for the results once.
+  // The header and state rows are updated in place, and moved to the results once.
   CHECK(engine.faults().rows(Space::kProcedure, RowOperation::kPut) == 0);
   CHECK(engine.faults().rows(Space::kEngine, RowOperation::kDelete) == 0);
   REQUIRE(engine.executor().acknowledge(id).ok());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a step answers that no helper of Procedure makes: an Outcome is plain data, so its kind may
-// be any number.
+// Outcomes that no helper of Procedure makes: an Outcome is plain data, so its kind may be any
+// number.
 
 #include "support/engine_world.h"
 
@@ -12,7 +12,7 @@ Outcome of_kind(unsigned kind) { return {.kind = static_cast<Outcome::Kind>(kind
 
 }  // namespace
 
-TEST_CASE("an outcome of a kind that does not exist fails the step, and the sentence says so") {
+TEST_CASE("an outcome of a kind that does not exist fails the step, and the error says so") {
   const unsigned kind = GENERATE(11U, 16U, 200U, 255U);
   EngineWorld engine;
   engine.world.scripts["a"] = {.run = [kind](JobRun& run) -> std::optional<Outcome> {
@@ -30,7 +30,7 @@ TEST_CASE("an outcome of a kind that does not exist fails the step, and the sent
   CHECK(engine.world.journal.count("undo a.1") == 1);
 }
 
-TEST_CASE("an outcome of a kind that does not exist parks an undo") {
+TEST_CASE("an undo that answers an outcome of a kind that does not exist is parked") {
   EngineWorld engine;
   bool odd = true;
   engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Offloaded work that outlives the run of its step. The executor has no threads: "while the work
-// runs" is what happens in a run of the engine within the callable.
+// Offloaded work that outlives the run of its step. Most of the executors here have no threads: the
+// callable itself runs the engine, and what the engine does then happens "while the work runs".
 
 #include <atomic>
 #include <barrier>
@@ -20,7 +20,8 @@ using Kind = WaitReason::Kind;
 
 const ResourceKey kPlaces{ResourceClass::kHostFirst, "encoders"};
 
-// Step `step` offloads `work` and waits for its end; every other step is as usual.
+// Step `step` offloads `work`, and answers `meanwhile` until the work has ended, or `late` after a
+// time-out.
 JobScript offloads_in(std::uint32_t step, std::function<void()> work, Outcome meanwhile,
                       std::function<Outcome(JobRun&)> late = {}) {
   return {.steps = 2, .run = [=](JobRun& run) -> std::optional<Outcome> {
@@ -38,7 +39,7 @@ void abort(EngineWorld& engine, ProcedureId id) {
   engine.run();
 }
 
-// On a thread of the executor, as the work is.
+// Submits within the work, which is on a thread of the executor and must not wait.
 ProcedureId submit_beside(EngineWorld& engine, const std::string& name) {
   ProcedureId id;
   engine.executor().async().submit(Job(engine.world, name), {},
@@ -65,7 +66,7 @@ std::optional<WaitReason> offload_reason(EngineWorld& engine, ProcedureId id) {
   return std::nullopt;
 }
 
-// The reasons in words.
+// explain(), in words.
 std::string words_of(EngineWorld& engine, ProcedureId id) {
   return to_string(*engine.executor().inspect().explain(id));
 }
@@ -156,7 +157,7 @@ TEST_CASE("a limit of two lets two pieces of offloaded work run, whatever the sc
   CHECK(count(engine.journal(), "do encode.2") == 8);
 }
 
-TEST_CASE("an attempt starts no second copy of its work beside the first, unless it says so") {
+TEST_CASE("an attempt starts no second copy of its work while the first runs, unless it says so") {
   EngineWorld engine;
   const bool beside = GENERATE(false, true);
   CAPTURE(beside);
@@ -186,10 +187,10 @@ TEST_CASE("an attempt starts no second copy of its work beside the first, unless
   CHECK(engine.result(id).status.ok());
   CHECK(most == (beside ? 4 : 1));
   CHECK(values.size() == 1);
-  CHECK(values.front() > 1);  // that of the first attempt was dropped
+  CHECK(values.front() > 1);  // the value of the first attempt was dropped
 }
 
-TEST_CASE("a step that ends beside its work goes on, and its procedure ends when the work has") {
+TEST_CASE("a procedure whose step ends before its work goes on, and ends when the work has ended") {
   EngineWorld engine;
   const bool has_child = GENERATE(false, true);
   ProcedureId id;
@@ -226,7 +227,7 @@ TEST_CASE("a lock per step that was kept for work is given back when the work en
   EngineWorld engine;
   const bool backs_off = GENERATE(false, true);
   const LockScope scope = GENERATE(LockScope::kStep, LockScope::kVisit);
-  if (!backs_off && scope == LockScope::kVisit) return;  // kept over waits
+  if (!backs_off && scope == LockScope::kVisit) return;  // such a lock is kept over waits
   engine.retry = {.base = 240h, .cap = 240h, .jitter_percent = 0};
   engine.world.scripts["other"] = {.steps = 1, .locks = table()};
   const auto work = [&] {
@@ -250,8 +251,7 @@ TEST_CASE("a lock per step that was kept for work is given back when the work en
   CHECK_FALSE(engine.describe(id).holds_locks);
 }
 
-TEST_CASE(
-    "a step that runs under a lock kept for earlier work counts as begun when it is given back") {
+TEST_CASE("a step under a lock kept for earlier work counts as begun when the lock is given back") {
   const bool crash = GENERATE(false, true);
   const bool commits = GENERATE(false, true);
   EngineWorld engine;
@@ -315,8 +315,7 @@ TEST_CASE("a lock per visit is kept over waits, and given back in a back-off and
   CHECK_FALSE(engine.describe(id).holds_locks);
 }
 
-TEST_CASE(
-    "a result that waits for offloaded work is kept for its time from then on, with its nonce") {
+TEST_CASE("a result and its nonce are kept for their time from the end of offloaded work") {
   const bool too_large = GENERATE(false, true);
   EngineWorld engine;
   engine.store_options.limits = {.batch_operations = 64, .batch_bytes = 64 << 10};
@@ -371,7 +370,7 @@ TEST_CASE("an undo is over when the work that it has offloaded has ended") {
 }
 
 TEST_CASE(
-    "work is told to stop when nobody will take its value, and what has not begun never does") {
+    "work is told to stop when no step will take its value, and work not begun never begins") {
   EngineWorld engine;
   const int how = GENERATE(0, 1, 2, 3);
   CAPTURE(how);
@@ -411,7 +410,7 @@ TEST_CASE(
   CHECK_FALSE(told_before);
   CHECK(told_after);
   CHECK(second == 0);
-  if (how != 3) CHECK(owners_in_undo == owners);  // the callable was destroyed before
+  if (how != 3) CHECK(owners_in_undo == owners);  // it was destroyed before the undo
   CHECK(owned.use_count() == owners);
 }
 
@@ -434,7 +433,8 @@ TEST_CASE("work whose step goes on without a time-out is not told to stop") {
   CHECK_FALSE(told);
 }
 
-TEST_CASE("explain says what waits for offloaded work, for how long, and who has to end it") {
+TEST_CASE(
+    "explain says which procedures wait for offloaded work, for how long, and the root cause") {
   EngineWorld engine;
   ProcedureId root;
   const auto work = [&](OffloadControl& control) {
@@ -466,7 +466,8 @@ TEST_CASE("explain says what waits for offloaded work, for how long, and who has
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
 }
 
-TEST_CASE("an order that ends a tree is answered, and gives its locks up when its work has ended") {
+TEST_CASE(
+    "an order that ends a tree is answered at once, and frees its locks when its work has ended") {
   EngineWorld engine;
   ProcedureId id;
   bool ended = false;
@@ -507,7 +508,7 @@ TEST_CASE("an order that ends a tree is answered, and gives its locks up when it
   CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("bypassed by ops"));
 }
 
-TEST_CASE("an order that ends a tree stays when the process dies while its work runs") {
+TEST_CASE("an order that ends a tree is kept when the process dies while work of the tree runs") {
   EngineWorld engine;
   ProcedureId id;
   engine.retry = {.max_attempts = 1};
@@ -529,7 +530,7 @@ TEST_CASE("an order that ends a tree stays when the process dies while its work 
 }
 
 TEST_CASE(
-    "an abort beside the work of a procedure that is done undoes it when the work has ended") {
+    "an abort during the work of a procedure that is done undoes it when the work has ended") {
   EngineWorld engine;
   ProcedureId id;
   bool told = false;
@@ -563,7 +564,7 @@ TEST_CASE("a procedure that is parked in an undo keeps its locks, unless they ar
   bool mended = false;
   const auto work = [&] {
     submit_beside(engine, "other");
-    CHECK(engine.world.journal.count("do other.1") == 0);  // it works on under the lock
+    CHECK(engine.world.journal.count("do other.1") == 0);  // the work goes on under the lock
   };
   engine.world.scripts["other"] = {.steps = 1, .locks = table()};
   engine.world.scripts["a"] = {.steps = 2,
@@ -607,7 +608,7 @@ TEST_CASE("a procedure may have 1024 pieces of work outstanding, and one more fa
   CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("1024 pieces"));
 }
 
-TEST_CASE("work that only moves may be offloaded") {
+TEST_CASE("a callable that can only be moved may be offloaded") {
   EngineWorld engine;
   engine.world.scripts["a"] = {
       .steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
@@ -623,7 +624,7 @@ TEST_CASE("work that only moves may be offloaded") {
 
 namespace {
 
-// With threads, under the test's clock.
+// An executor with threads, under the test's clock.
 struct Threaded {
   EngineWorld engine;
   Mutex log_mutex;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Retrying: the same step from its last durable image, after a durable back-off that grows; and
-// what an attempt that failed leaves behind, which is nothing. (Rows 4, 22, 23; X2, X3.)
+// A retry runs the same step again from its last durable image, after a durable back-off that
+// grows. An attempt that failed leaves nothing behind. (Rows 4, 22, 23; X2, X3.)
 
 #include <algorithm>
 #include <set>
@@ -37,7 +37,7 @@ JobScript undo_fails(std::uint32_t step, std::uint32_t attempts) {
 }  // namespace
 
 TEST_CASE(
-    "a back-off doubles up to its cap, with some jitter, and starts anew with the next step") {
+    "a back-off doubles up to its cap, with some jitter, and starts again with the next step") {
   EngineWorld engine;
   engine.retry = {.base = 1s, .cap = 5s, .jitter_percent = 10};
   engine.world.scripts["a"] = fails_in(2, 5);
@@ -98,7 +98,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("an effect has one name over retries and restarts, and another for every visit") {
+TEST_CASE("an effect key stays the same over retries and restarts, and every visit has its own") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
                                  run.world.journal.note(run.ctx.effect_key());
@@ -129,11 +129,13 @@ TEST_CASE("an effect has one name over retries and restarts, and another for eve
   }
   std::multiset<int> counts;
   for (const auto& [key, count] : times) counts.insert(count);
-  // Step 1 three times; three visits of step 2; step 3; undone: 3, 2, and 1 twice.
+  // Step 1 runs three times, step 2 in three visits, step 3 once; then steps 3 and 2 are undone in
+  // one attempt each, and step 1 in two.
   CHECK(counts == std::multiset<int>{1, 1, 1, 1, 1, 1, 2, 3});
 }
 
-TEST_CASE("every visit of a step is undone under an effect key of its own, the same over a crash") {
+TEST_CASE(
+    "every visit of a step is undone under its own effect key, which a crash does not change") {
   EngineWorld engine;
   Entries keys;
   engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
@@ -153,7 +155,7 @@ TEST_CASE("every visit of a step is undone under an effect key of its own, the s
     engine.executor().run_until_idle(1);
     if (!keys.empty()) break;
   }
-  // In every life one undo, or one attempt at it, is recorded, and the record of the next is lost.
+  // In every life one undo, or one attempt at it, is recorded; the record after it is lost.
   for (int life = 0; life < 20 && engine.executor().inspect().live_procedures() != 0; ++life) {
     engine.faults().crash_before(engine.faults().commits() + 2, FaultStore::AfterCrash::kFail);
     engine.advance(10min);
@@ -162,9 +164,9 @@ TEST_CASE("every visit of a step is undone under an effect key of its own, the s
   }
 
   CHECK(engine.executor().inspect().live_procedures() == 0);
-  CHECK(keys.size() > 10);  // each of five is retried, and some records were lost
+  CHECK(keys.size() > 10);  // five undos are retried, and some records were lost
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-  CHECK(keys.size() == 5);  // 3, 2, 1, 2, 1
+  CHECK(keys.size() == 5);  // the undos of steps 3, 2, 1, 2, 1
   CHECK(std::set<std::string>(keys.begin(), keys.end()).size() == 5);
 }
 
@@ -180,7 +182,7 @@ TEST_CASE("an undo that fails retries the same step, skips nothing, and keeps th
   CHECK(engine.result(id).status.message() == "the cause");
 }
 
-TEST_CASE("the back-off of an undo goes on over a restart, and ends when it would have") {
+TEST_CASE("the back-off of an undo goes on over a restart, and ends no later") {
   EngineWorld engine;
   engine.retry = {.base = 10s, .cap = 10s, .jitter_percent = 0};
   engine.world.scripts["a"] = undo_fails(2, 1);
@@ -237,7 +239,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("an undo that answers something else than undone, retry or wait parks its tree") {
+TEST_CASE("an undo that answers anything but undone, retry or wait parks its tree") {
   EngineWorld engine;
   const int answer = GENERATE(0, 1, 2, 3);
   engine.world.scripts["child"] = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Host rows that are bound to a lock key: only who holds it exclusively may write them, and who may
-// not writes nothing at all.
+// Host rows that are bound to a lock key: only a procedure that holds the key exclusively may write
+// them. Of any other step that writes them, nothing is written at all.
 
 #include "steps/row_bindings.h"
 
@@ -36,7 +36,7 @@ bool has_row(EngineWorld& engine, const std::string& row) {
 
 }  // namespace
 
-TEST_CASE("a bound row is written by who holds its key exclusively, himself or by an ancestor") {
+TEST_CASE("a procedure writes a bound row if it or an ancestor holds the key exclusively") {
   EngineWorld engine;
   engine.world.scripts["holder"] = writes("orders/1", kWrites);
   engine.world.scripts["parent"] = {.children = {"child"}, .locks = kWrites};
@@ -51,7 +51,7 @@ TEST_CASE("a bound row is written by who holds its key exclusively, himself or b
   }
 }
 
-TEST_CASE("who does not hold the key exclusively fails, and nothing of his step is written") {
+TEST_CASE("a step that writes a bound row without its exclusive key fails, and writes nothing") {
   EngineWorld engine;
   const LockSet locks = GENERATE(LockSet(), kReads);
   engine.world.scripts["reader"] = writes("orders/1", locks);
@@ -68,7 +68,7 @@ TEST_CASE("who does not hold the key exclusively fails, and nothing of his step 
   CHECK_FALSE(has_row(engine, "free/reader"));
 }
 
-TEST_CASE("an undo that writes what it may not is parked") {
+TEST_CASE("an undo that writes a bound row without its key is parked") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.steps = 2,
                                .run = [](JobRun& run) -> std::optional<Outcome> {
@@ -87,7 +87,7 @@ TEST_CASE("an undo that writes what it may not is parked") {
              ContainsSubstring("bound to table shop:orders"));
 }
 
-TEST_CASE("bindings without a prefix, or with the same twice, are refused") {
+TEST_CASE("row bindings with an empty prefix, or with one prefix twice, are refused") {
   EngineWorld engine;
   auto options = engine.options();
   SECTION("empty") { options.row_bindings = {{"", {ResourceClass::kTable, "t"}}}; }

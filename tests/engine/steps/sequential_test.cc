@@ -9,7 +9,7 @@
 namespace pv2::testing::sequential_test {
 namespace {
 
-// Spawns two more of its kind, level by level, then is done; fails at the bottom if it is told to.
+// Spawns a Chain of one level less, joins it, and is done. Level 1 spawns none; it may `fail`.
 class Chain final : public Procedure {
  public:
   static constexpr std::string_view kType = "test.Chain";
@@ -47,17 +47,17 @@ class Chain final : public Procedure {
 };
 
 struct ChainWorld {
-  static inline bool fails = false;  // of all worlds of one test
+  static inline bool fails = false;  // for all worlds of one test
   Journal journal;
 
   void add_types(ProcedureRegistry& registry) { registry.add<Chain>(journal); }
   Chain procedure() { return Chain(journal, 3, fails); }
   void check(const ProcedureResult& result, Findings& findings) const {
-    findings.expect(result.status.ok() == !fails, "it ends as it has to");
+    findings.expect(result.status.ok() == !fails, "the root succeeds unless the chain fails");
     findings.expect(result.result == (fails ? "" : "123"), "results come up level by level");
     for (const char* level : {"1", "2", "3"}) {
       const bool undone = journal.count(std::string("undo ") + level) != 0;
-      findings.expect(undone == fails, "all of it is undone, or nothing");
+      findings.expect(undone == fails, "every level is undone if the chain fails, else none is");
     }
   }
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Locks that are held per step: what they cost in records when nobody else wants them, and who
-// comes next when somebody does. The rules are in docs/scheduling.md.
+// Locks that are held per step: how many records they cost when no other procedure wants them, and
+// which procedure comes next when one does. The rules are in docs/scheduling.md.
 
 #include "support/engine_world.h"
 
@@ -14,7 +14,7 @@ LockSet per_step(LockMode mode = LockMode::kExclusive) {
   return LockSet().table("shop", "orders", mode).scope(LockScope::kStep);
 }
 
-// Holds its locks in its second step until it is told to go.
+// Waits in its second step, with its locks, for the signal "go".
 JobScript waits_for_go() {
   return {.steps = 2,
           .run = [](JobRun& run) -> std::optional<Outcome> {
@@ -24,7 +24,7 @@ JobScript waits_for_go() {
           .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
 }
 
-// Tells the two children of `root`, one after the other, and looks how that ended.
+// Signals the two children of `root`, one after the other, and checks how the tree ended.
 void let_children_go(EngineWorld& engine, ProcedureId root) {
   for (std::uint64_t child : {1, 2}) {
     engine.executor().async().signal({root.value + child}, "go", {}, [](const Status&) {});
@@ -36,7 +36,8 @@ void let_children_go(EngineWorld& engine, ProcedureId root) {
 
 }  // namespace
 
-TEST_CASE("an N-step machine with locks per step makes N + 1 records when nobody waits for them") {
+TEST_CASE(
+    "an N-step machine with locks per step makes N + 1 records when no other waits for them") {
   EngineWorld engine;
   const auto steps = GENERATE(1U, 2U, 5U);
   engine.world.scripts["a"] = {.steps = steps, .locks = per_step()};
@@ -73,7 +74,7 @@ TEST_CASE("two machines with locks per step take turns, one grant record for eac
   engine.run_to_the_end();
 
   CHECK(engine.journal() == Entries{"do a.1", "do b.1", "do a.2", "do b.2", "do a.3", "do b.3"});
-  // b's three turns and a's second and third were waited for.
+  // One grant record for each turn that was waited for: b's three, and a's second and third.
   CHECK(engine.faults().commits() - before == 2 * (3 + 1) + 5);
 }
 
@@ -98,7 +99,7 @@ TEST_CASE("a step that waits gives back the locks that it holds per step") {
   CHECK(engine.journal() == Entries{"do a.1", "do a.2"});
 }
 
-TEST_CASE("a lock that rides on the record of the step before is held again after a crash") {
+TEST_CASE("a lock granted in the record of the step before is held again after a crash") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.steps = 3, .locks = per_step()};
   engine.world.scripts["b"] = {.steps = 1, .locks = per_step()};
@@ -114,7 +115,7 @@ TEST_CASE("a lock that rides on the record of the step before is held again afte
   CHECK(engine.journal().back() == "do a.3");
 }
 
-TEST_CASE("children do not hold what their parent gives back while it waits for them") {
+TEST_CASE("children do not hold the locks that their parent gives back while it waits for them") {
   const LockScope scope = GENERATE(LockScope::kStep, LockScope::kVisit);
   const bool crash = GENERATE(false, true);
   EngineWorld engine;
@@ -136,7 +137,8 @@ TEST_CASE("children do not hold what their parent gives back while it waits for 
   let_children_go(engine, root);
 }
 
-TEST_CASE("a parent whose work runs when it spawns keeps its locks until its children have ended") {
+TEST_CASE(
+    "a parent whose offloaded work runs when it spawns keeps its locks until its children end") {
   const bool crash = GENERATE(false, true);
   EngineWorld engine;
   auto& scripts = engine.world.scripts;
@@ -168,8 +170,7 @@ TEST_CASE("a parent whose work runs when it spawns keeps its locks until its chi
   let_children_go(engine, root);
 }
 
-TEST_CASE(
-    "a step that waits gives its locks back in its record, so the next owner's is no conflict") {
+TEST_CASE("a step that waits gives its locks back in its record, so a restart finds no conflict") {
   EngineWorld engine;
   engine.world.scripts["first"] = {
       .steps = 1,

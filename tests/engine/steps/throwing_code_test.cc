@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// User code that throws where the other files do not have it throw: at load, while a step is
-// recorded, and while a child is spawned. It is the failure of one procedure, or its back-off, and
-// what stands beside it goes on. (A destructor cannot throw: that of Procedure is noexcept, so
-// a derived one that may does not compile.)
+// User code that throws in places that other files do not test: at load, while a step is recorded,
+// and while a child is spawned. One procedure fails or backs off, and the others go on. (A
+// destructor cannot throw: that of Procedure is noexcept, so a derived one that may throw does not
+// compile.)
 
 #include <type_traits>
 
@@ -53,7 +53,7 @@ class Brittle final : public Procedure {
 };
 static_assert(std::is_nothrow_destructible_v<Brittle>);
 
-// An engine with that type; registration makes one of it, so `place` is nowhere until then.
+// Options with that type. Registration makes an object of it, so `place` is kNowhere until then.
 ExecutorOptions with_brittle(EngineWorld& engine, const Place& place) {
   ExecutorOptions options = engine.options();
   options.registry.add<Brittle>(place);
@@ -75,7 +75,7 @@ struct Fragile {
 
 }  // namespace
 
-TEST_CASE("what throws while a procedure is made from its record at load backs off and ends well") {
+TEST_CASE("a procedure that throws while it is made from its record backs off and ends well") {
   const Place where = GENERATE(Place::kConstructor, Place::kDecode);
   Place place = Place::kNowhere;
   EngineWorld engine;
@@ -129,7 +129,7 @@ TEST_CASE("one throw in a constructor costs a back-off and no attempt at the ste
   CHECK(engine.result(id).result == "ended");
 }
 
-TEST_CASE("a constructor that goes on throwing parks its procedure, and retry_now has it go on") {
+TEST_CASE("a constructor that goes on throwing parks its procedure, and retry_now lets it go on") {
   const Place where = GENERATE(Place::kConstructor, Place::kDecode);
   Place place = Place::kNowhere;
   EngineWorld engine;
@@ -201,7 +201,7 @@ TEST_CASE("a constructor that throws in an undo backs off, parks, and is undone 
   CHECK(engine.result(root).status.message() == "no");
 }
 
-TEST_CASE("what throws while a step runs or is recorded fails that procedure and no other") {
+TEST_CASE("an exception while a step runs or is recorded fails that procedure and no other") {
   const Place where = GENERATE(Place::kEncode, Place::kAwait);
   Place place = Place::kNowhere;
   EngineWorld engine;
@@ -217,7 +217,7 @@ TEST_CASE("what throws while a step runs or is recorded fails that procedure and
   CHECK(engine.result(other).status.ok());
 }
 
-TEST_CASE("what a child throws while it is spawned fails the step that spawns it") {
+TEST_CASE("an exception of a child while it is spawned fails the step that spawns it") {
   const Place where = GENERATE(Place::kDecode, Place::kLocks, Place::kPriority);
   Place place = Place::kNowhere;
   EngineWorld engine;
@@ -264,7 +264,7 @@ TEST_CASE("a value that cannot be moved into a step's wait may be sent again") {
   }
 }
 
-TEST_CASE("offloaded work whose value cannot be moved ends with an error, not never") {
+TEST_CASE("offloaded work whose value cannot be moved ends, with an error") {
   for (int moves = 0; moves < 12; ++moves) {
     CAPTURE(moves);
     EngineWorld engine;

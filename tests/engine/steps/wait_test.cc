@@ -92,7 +92,7 @@ TEST_CASE("a deadline that passes while its own record is on its way is not lost
   CHECK(engine.world.journal.count("run") == 1);
 }
 
-TEST_CASE("whichever comes first ends a wait, and what comes second is dropped") {
+TEST_CASE("the answer or the deadline that comes first ends a wait, and the other is dropped") {
   EngineWorld engine;
   engine.world.scripts["a"] = asks_in(2, Say::wait_for(10s));
   engine.open();
@@ -118,7 +118,7 @@ TEST_CASE("whichever comes first ends a wait, and what comes second is dropped")
   CHECK(engine.world.journal.count("do a.3") == 1);
 }
 
-TEST_CASE("an answer for a wait that is over does not end the next one") {
+TEST_CASE("an answer for a wait that is over does not end the next wait") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
     if (run.step == 1 && run.ctx.timed_out()) return std::nullopt;
@@ -144,7 +144,7 @@ TEST_CASE("an answer for a wait that is over does not end the next one") {
   CHECK(engine.result(id).status.ok());
 }
 
-TEST_CASE("being woken does not move the deadline") {
+TEST_CASE("a wake does not move the deadline of a wait") {
   EngineWorld engine;
   const bool undo = GENERATE(false, true);
   const auto waits_for_two = [](JobRun& run) -> std::optional<Outcome> {
@@ -214,8 +214,7 @@ TEST_CASE("after a restart a waiting step asks again at once, and keeps its dead
   engine.run_to_the_end();
 }
 
-TEST_CASE(
-    "a jump of the wall clock never makes a wait longer than it was to be, nor early in one run") {
+TEST_CASE("a jump of the wall clock makes no wait longer, and ends none early within one run") {
   EngineWorld engine;
   const auto jump = GENERATE(Duration(-24h), Duration(24h));
   const bool restart = GENERATE(false, true);
@@ -235,7 +234,7 @@ TEST_CASE(
   CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
-TEST_CASE("a timeout of nothing runs the step again, later than those that are ready") {
+TEST_CASE("a timeout of zero or less runs the step again") {
   EngineWorld engine;
   const auto timeout = GENERATE(Duration(0), Duration(-1h));
   engine.world.scripts["a"] = {.steps = 1, .run = [timeout](JobRun& run) {
@@ -277,7 +276,7 @@ TEST_CASE("a wait for nothing is an error") {
   CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("awaits nothing"));
 }
 
-TEST_CASE("a step that asks for other things when it runs again is told so") {
+TEST_CASE("a step that asks for other things when it runs again fails, and the error says so") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
     if (run.world.asked() == 0) {
@@ -294,7 +293,7 @@ TEST_CASE("a step that asks for other things when it runs again is told so") {
   CHECK_THAT(engine.result(id).status.to_string(), ContainsSubstring("same order"));
 }
 
-TEST_CASE("waiting adds nothing to undo, and what a wait left half done is undone once") {
+TEST_CASE("a wait adds nothing to undo, and a step that waited is undone once") {
   EngineWorld engine;  // X12
   engine.world.scripts["p"] = {.children = {"waits", "fails"}};
   engine.world.scripts["waits"] = asks_in(2, Say::wait());
@@ -307,7 +306,7 @@ TEST_CASE("waiting adds nothing to undo, and what a wait left half done is undon
   const ProcedureId id = engine.submit("p");
   engine.run();
   REQUIRE(engine.world.asked() == 2);
-  // Both are answered; the one that waits for the second answer hears of the failure first.
+  // The oldest question is answered first: "waits" goes on, then "fails" is answered and fails.
   engine.world.answer_one("1");
   engine.run();
   while (engine.world.answer_one("2")) engine.run();
@@ -318,7 +317,8 @@ TEST_CASE("waiting adds nothing to undo, and what a wait left half done is undon
   CHECK(engine.world.journal.count("undo fails.2") == 1);
 }
 
-TEST_CASE("who waits keeps his locks: others with the same key wait, those with another run") {
+TEST_CASE(
+    "a waiting procedure keeps its locks: others wait for the same key, and run with another") {
   EngineWorld engine;  // row 27
   const auto table = [](const char* name) {
     return LockSet().table("shop", name, LockMode::kExclusive);
@@ -354,7 +354,7 @@ TEST_CASE("who waits keeps his locks: others with the same key wait, those with 
   CHECK(engine.result(same).status.ok());
 }
 
-TEST_CASE("a hundred turns given to others keep the lock") {
+TEST_CASE("a procedure that gives way a hundred times keeps its lock") {
   EngineWorld engine;  // row 28
   const auto table = LockSet().table("shop", "orders", LockMode::kExclusive);
   engine.world.scripts["yields"] = {.steps = 1,
@@ -376,7 +376,7 @@ TEST_CASE("a hundred turns given to others keep the lock") {
   CHECK(journal == Entries{"do free.1", "do yields.1", "do other.1"});
 }
 
-TEST_CASE("a lock for a step is given back while its procedure waits, and taken again") {
+TEST_CASE("a lock per step is given back while its procedure waits, and taken again") {
   EngineWorld engine;
   auto locks = LockSet().table("shop", "orders", LockMode::kExclusive);
   locks.scope(LockScope::kStep);
@@ -397,7 +397,7 @@ TEST_CASE("a lock for a step is given back while its procedure waits, and taken 
 
 namespace {
 
-// Waits for one answer, and keeps beside its field something that is none.
+// Waits for one answer. One of its members is a field, the other is not.
 class Sleeper final : public Procedure {
  public:
   static constexpr std::string_view kType = "test.Sleeper";
@@ -449,7 +449,7 @@ TEST_CASE("while a procedure waits its fields are kept and its object is not") {
   CHECK(Sleeper::alive == 0);
 }
 
-TEST_CASE("a wait that may not be exceeded fails no earlier than its deadline, and is undone") {
+TEST_CASE("a step that fails at its deadline fails no earlier, and its tree is undone") {
   EngineWorld engine;  // rows 5, 6
   const bool final_child = GENERATE(true, false);
   engine.world.scripts["child"] = {.steps = 1};

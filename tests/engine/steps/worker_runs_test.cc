@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a worker has polled and not begun: up to 64 procedures. None of them begins a step after the
-// engine was stopped, the store failed, or their tree failed or was aborted; none is run before
-// something of a higher class; and whoever has nothing to do takes them over. What goes back is not
-// lost, keeps its order and its locks, and is in flight no longer.
+// Procedures that a worker has polled and not begun, up to 64. None of them begins a step after the
+// engine was stopped, the store failed, or their tree failed or was aborted; none runs before work
+// of a higher class; and an idle worker takes them over. A procedure that goes back to the queue is
+// not lost, keeps its place and its locks, and is no longer in flight.
 
 #include <pv2/store/noop_procedure_store.h>
 
@@ -42,7 +42,7 @@ std::unique_ptr<ProcedureExecutor> started(ExecutorOptions options) {
   return *std::move(opened);
 }
 
-// The first step that begins of "one of many" stays until it is told to go on; the others count.
+// Counts the steps of "one of many" that begin; the first of them waits for `first_may_end`.
 struct Crowd {
   std::atomic<int> begun = 0;
   std::latch first_runs{1};
@@ -168,7 +168,7 @@ TEST_CASE("no step of a tree begins after its abort was answered") {
                             }};
   const auto executor = started(with_workers(
       world, keeps_records ? threaded(std::make_shared<MemoryDisk>()) : noop(), workers));
-  // All workers but one are kept busy, so that nobody takes over what is in the run of that one.
+  // All workers but one are kept busy, so that none of them takes over the run of that one.
   for (unsigned i = 1; i < workers; ++i) REQUIRE(executor->submit(Job(world, "other")).ok());
   others_run.wait();
   const ProcedureId root = executor->submit(Job(world, "parent"))->id;
@@ -184,7 +184,8 @@ TEST_CASE("no step of a tree begins after its abort was answered") {
   others_may_end.count_down();
 }
 
-TEST_CASE("an abort takes what has not begun out of a run and leaves the others of the run alone") {
+TEST_CASE(
+    "an abort takes members that have not begun out of a run, and leaves the others in it alone") {
   EngineWorld engine;
   ProcedureId root;
   std::vector<Status> answers;
@@ -213,7 +214,7 @@ TEST_CASE("an abort takes what has not begun out of a run and leaves the others 
   for (const ProcedureId id : bystanders) CHECK(engine.result(id).status.ok());
 }
 
-TEST_CASE("when a member has failed, what a worker has polled of its tree does not begin") {
+TEST_CASE("when a member has failed, polled members of its tree do not begin") {
   EngineWorld engine;
   std::vector<std::string> children(80, "child");  // more than one run
   children.front() = "runs others";
@@ -312,7 +313,7 @@ TEST_CASE("a meta procedure that waits for a lock does not wait for the run of i
 }
 
 TEST_CASE(
-    "what was granted its lock in the queue and goes back has a durable grant before it runs") {
+    "a procedure granted its lock in the queue that goes back has a durable grant before it runs") {
   EngineWorld engine;
   std::size_t grants_seen = 0;
   engine.world.scripts["meta"] = {.steps = 1, .locks = meta()};
@@ -338,7 +339,7 @@ TEST_CASE(
 }
 
 TEST_CASE("an idle reserved worker takes over the top work that another worker has polled") {
-  const int place = GENERATE(0, 1, kRun / 2, kRun - 1);  // of the step that takes long, in the run
+  const int place = GENERATE(0, 1, kRun / 2, kRun - 1);  // of the slow step in the run
   const bool keeps_records = GENERATE(true, false);
   CAPTURE(place, keeps_records);
   World world;
@@ -393,12 +394,13 @@ TEST_CASE("an idle reserved worker takes over the top work that another worker h
       if (result.ok() && result->status.ok() && ++ended < kRun) others_ended.count_down();
     });
   }
-  others_ended.wait();  // for ever, if they wait for the one that takes long
+  others_ended.wait();  // hangs if they wait for the slow step
   slow_may_end.count_down();
   for (const ProcedureId id : ids) CHECK(executor->wait(id)->status.ok());
 }
 
-TEST_CASE("an idle reserved worker runs what a meta procedure waits for in the run of another") {
+TEST_CASE(
+    "an idle reserved worker runs the lock holder that a meta procedure waits for in another run") {
   World world;
   Crowd crowd;
   std::latch gate_runs(1);
@@ -429,7 +431,7 @@ TEST_CASE("an idle reserved worker runs what a meta procedure waits for in the r
 
   const ProcedureId urgent = executor->submit(Job(world, "meta"))->id;
 
-  CHECK(executor->wait(urgent)->status.ok());  // for ever, if the run of the slow step had to end
+  CHECK(executor->wait(urgent)->status.ok());  // hangs if it waits for the slow step
   CHECK(executor->wait(holder)->status.ok());
   crowd.first_may_end.count_down();
 }
