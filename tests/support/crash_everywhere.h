@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// crash_everywhere for this project's own stories: that of pv2::testing, on the memory store and on
-// LevelDB. What it finds fails the Catch2 test, and a failed Catch2 check inside a story is printed
-// with the crash point.
+// check_everywhere: pv2::testing's crash_everywhere for this project's own stories, on the memory
+// store and on LevelDB. A finding fails the Catch2 test, and a failed Catch2 check inside a story
+// is printed with the crash point.
 
 #pragma once
 

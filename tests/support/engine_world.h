@@ -91,7 +91,7 @@ class EngineWorld {
     clock->advance(step);
     run();
   }
-  /// Lets time pass, ten minutes at once, until nothing is live.
+  /// Lets time pass, ten minutes at a time, until no procedure is live.
   void run_to_the_end() {
     run();
     for (int i = 0; i < 100 && executor_->inspect().live_procedures() != 0; ++i) {

@@ -60,13 +60,13 @@ class ForkedChild {
     return text;
   }
 
-  /// Ends it by SIGKILL, if it was not waited for.
+  /// Kills the child by SIGKILL, unless wait() was called.
   void kill() {
     if (pid_ < 0) return;
     ::kill(pid_, SIGKILL);
     wait();
   }
-  /// Waits until it ends; the status as waitpid() gives it.
+  /// Waits until the child ends; returns the status as waitpid() gives it.
   int wait() {
     int status = 0;
     ::waitpid(std::exchange(pid_, -1), &status, 0);
@@ -74,7 +74,7 @@ class ForkedChild {
   }
 
  private:
-  pid_t pid_ = -1;  // -1: it was waited for
+  pid_t pid_ = -1;  // -1: wait() was called
   int reading_ = -1;
 };
 

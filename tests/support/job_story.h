@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JobStory: a CrashStory of scripted jobs, each submitted by a client who repeats himself with the
-// same nonce until he has seen the result. It knows what has to be true whatever was crashed: a
-// nonce keeps its procedure, and a result its bytes; every effect happens, and at most once more
-// per crash; none happens after it was undone; what is left in the store is the results.
+// JobStory: a CrashStory of scripted jobs. Each is submitted by a client, which repeats that with
+// the same nonce until it has seen the result. The story checks what has to be true wherever the
+// crashes were: a nonce keeps its procedure, and a result its bytes; an effect happens at most once
+// more per crash, and not after it was undone; only the results are left in the store.
 
 #pragma once
 
@@ -31,10 +31,10 @@ struct JobRoot {
   std::string name;
   std::optional<bool> succeeds = true;  ///< nullopt: either, but always the same.
   enum class Type { kJob, kFinalJob, kCommittingJob } type = Type::kJob;
-  /// The client aborts it when the journal has so many entries, until he is answered.
+  /// The client aborts the job once the journal has this many entries, until it is answered.
   std::size_t aborts_at = SIZE_MAX;
-  /// The client sends it these payloads as signals "go", one after the other, each until he is told
-  /// that it is durable, or sees "got <payload>" in the journal.
+  /// The client sends the job these payloads as signals "go", one after the other, each until it is
+  /// told that the signal is durable, or sees "got <payload>" in the journal.
   std::vector<std::string> signals{};
 };
 
@@ -42,11 +42,11 @@ struct JobRoot {
 struct JobPlot {
   std::map<std::string, JobScript> scripts;
   std::vector<JobRoot> roots;
-  /// Each client acknowledges his result; then nothing is left of it.
+  /// Each client acknowledges its result; then no row of it is left.
   bool acknowledges = false;
   /// How often an effect may happen without any crash.
   std::size_t repeats = 1;
-  /// An operator orders this of whatever is parked, each time that he sees something parked.
+  /// An operator gives this order to the root of a parked procedure, whenever there is one.
   std::optional<RepairVerb> repairs = std::nullopt;
   /// What else has to be true. `row` reads a row of the host.
   using Row = std::function<std::optional<std::string>(std::string_view key)>;
@@ -148,7 +148,7 @@ class JobStory final : public CrashStory {
   struct Client {
     const JobRoot* root = nullptr;
     Nonce nonce;
-    ProcedureId id{};  ///< Set once he was told that it is durable.
+    ProcedureId id{};  ///< Set once the client was told that it is durable.
     std::optional<ProcedureResult> result{};
     bool told = false;  ///< The result, in this life.
     bool acknowledging = false;
@@ -157,8 +157,7 @@ class JobStory final : public CrashStory {
     bool abort_accepted = false;
     bool abort_answered = false;
     bool signalling = false;
-    bool signal_unknown =
-        false;  ///< Whether the last one is durable: he waits before he repeats it.
+    bool signal_unknown = false;  ///< Whether the last signal is durable; stir() repeats it.
     std::size_t signalled = 0;
     std::string trouble{};
   };
@@ -219,7 +218,7 @@ class JobStory final : public CrashStory {
   void ask_for_result(ProcedureExecutor& executor, Client& client) {
     executor.async().wait(client.id, [this, &client](const Result<ProcedureResult>& answer) {
       if (!answer.ok()) {
-        // The acknowledgement of the life before was durable, though nobody could say so.
+        // The acknowledgement in the life before was durable, though it was not answered.
         client.acknowledged = client.result && answer.status().code() == StatusCode::kExpired;
         if (!client.acknowledged) blame_the_crash(client, answer.status());
         return;
@@ -245,8 +244,7 @@ class JobStory final : public CrashStory {
   }
 
   void check_rows(ProcedureStore& store) {
-    constexpr std::size_t kNumberedKey =
-        17;  // messages, which are gone; audits of who was repaired
+    constexpr std::size_t kNumberedKey = 17;  // of messages, all gone; of audit rows
     const bool audited = plot_.repairs || std::any_of(plot_.roots.begin(), plot_.roots.end(),
                                                       [](const JobRoot& root) {
                                                         return root.aborts_at != SIZE_MAX;
@@ -311,7 +309,7 @@ inline std::size_t count(const std::vector<std::string>& journal, std::string_vi
   return static_cast<std::size_t>(std::count(journal.begin(), journal.end(), entry));
 }
 
-/// Every step that was begun was undone last of all, or never begun.
+/// The last entry of every step is its undo.
 inline void check_all_undone(const std::vector<std::string>& journal) {
   std::map<std::string, bool> undone;
   for (const std::string& entry : journal) {

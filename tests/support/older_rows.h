@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What older programs have left on a disk: format 1 had no rows in Space::kResult, and a root that
-// had ended stayed among the live ones.
+// Rows as older programs have left them on a disk: format 1 had no rows in Space::kResult, and an
+// ended root stayed among the live procedures.
 
 #pragma once
 
@@ -25,7 +25,7 @@ inline void leave_among_live_ones(MemoryDisk& disk, ProcedureId id) {
   disk.erase(Space::kResult, result_key(id));
 }
 
-/// The same as a program would have left it that dated no result. It ended when the store was new.
+/// Like leave_among_live_ones(), by a program that dated no results. `id` ended at age 0.
 inline void leave_undated(MemoryDisk& disk, ProcedureId id) {
   leave_among_live_ones(disk, id);
   REQUIRE(disk.erase(Space::kEngine, kept_key(Duration(0), id)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tree of scripted jobs that a seed decides: who spawns whom and how, who fails, waits or tries
-// again in which step, and whose undo takes several runs.
+// A random tree of scripted jobs: which job spawns which and how, in which step a job fails, waits
+// or tries again, and whose undo takes several runs.
 
 #pragma once
 
@@ -24,11 +24,11 @@ struct Member {
   bool beside = false;
   bool reports = false;
   bool locks = false;
-  std::uint32_t fails_at = 0;  // 0: never, and so on
+  std::uint32_t fails_at = 0;  // 0: never; also for the next two
   std::uint32_t asks_at = 0;
   std::uint32_t tries_at = 0;  // is in back-off when the others fail
   enum class Undo { kPlain, kRetries, kAsks, kWaits, kParks } undo = Undo::kPlain;
-  std::uint32_t undo_of = 1;  // the step whose undo is like that
+  std::uint32_t undo_of = 1;  // the step whose undo does that
 };
 using Tree = std::vector<Member>;
 
@@ -80,7 +80,7 @@ inline void write_scripts(const Tree& tree, World& world) {
       if (run.step == member.fails_at) return std::optional(Say::fail("no"));
       if (run.step == member.tries_at) return std::optional(Say::retry("busy"));
       if (run.step == member.asks_at) {
-        (void)run.ctx.await<std::string>([](const auto&) {});  // nobody ever answers
+        (void)run.ctx.await<std::string>([](const auto&) {});  // never answered
         return std::optional(Say::wait());
       }
       for (std::size_t child = i + 1; child < tree.size(); ++child) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests of repairs share: who orders, and an order with a crash right before or after its
-// commit.
+// Helpers for tests of repairs: the note of an order, a job that parks, and an order with a crash
+// right before or after its commit.
 
 #pragma once
 
@@ -31,7 +31,7 @@ inline std::string joined(const Result<std::vector<std::string>>& lines) {
   return text;
 }
 
-// Of all that is live, a line each: where it stands.
+// A line for each live procedure: its id, state and step, and whether it is parked.
 inline std::string states(EngineWorld& engine) {
   std::string text;
   for (const ProcedureInfo& info : engine.executor().inspect().list()) {
@@ -41,8 +41,8 @@ inline std::string states(EngineWorld& engine) {
   return text;
 }
 
-// Orders it, with the machine crashing right before or right after the commit, or not at all; then
-// orders again what was not carried out.
+// Gives the order, with a crash of the machine right before or right after its commit, or without
+// one. An order that a crash has lost is given again.
 enum class Crash { kNone, kBefore, kAfter };
 inline void order(EngineWorld& engine, ProcedureId id, RepairVerb verb, Crash crash,
                   ProcedureId root = {}) {

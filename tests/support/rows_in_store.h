@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is left in the store of an EngineWorld.
+// rows_in_store(): counts the rows in the store of an EngineWorld.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WrappedStore: a store that does what the store in it does. A test derives from it and changes one
-// verb; what FaultStore can do is done with that instead.
+// WrappedStore: a store that forwards every call to the store in it. A test derives from it and
+// changes one verb. Faults that FaultStore can inject are left to that.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The types that keep a waiting procedure small: CompactBytes, LazyVector, OptionalTime, SlotList.
-// Each behaves as the standard one that it stands for, in fewer words.
+// Each behaves like the standard type that it replaces, in less memory.
 
 #include <memory>
 #include <optional>
@@ -24,7 +24,7 @@ std::string text(std::size_t size) {
   return text;
 }
 
-TEST_CASE("a byte string of any length becomes one of any other", "[compact]") {
+TEST_CASE("a byte string of any length can become one of any other length", "[compact]") {
   const std::vector<std::size_t> sizes{0, 1, 6, 7, 8, 9, 71, 72, 80, 500};
   for (const std::size_t before : sizes) {
     for (const std::size_t after : sizes) {
@@ -74,7 +74,8 @@ TEST_CASE("a lazy vector grows, shrinks and is empty again", "[compact]") {
   CHECK(list.begin() == list.end());
 
   list.push_back(1);
-  while (list.size() != 100) list.push_back(list[0] + list.size());  // one of its own items
+  while (list.size() != 100)
+    list.push_back(list[0] + list.size());  // computed from one of its items
 
   std::uint64_t expected = 1;
   for (const std::uint64_t item : list) CHECK(item == expected++);
@@ -125,7 +126,7 @@ std::shared_ptr<AwaitSlot> slot() {
   return std::make_shared<AwaitSlotOf<int>>(nullptr, ProcedureId{1}, 0);
 }
 
-TEST_CASE("a slot list keeps the order in which it was asked", "[compact]") {
+TEST_CASE("a slot list keeps its slots in the order in which they were asked", "[compact]") {
   for (const std::size_t count : {1, 2, 5}) {
     SlotList list;
     CHECK(list.empty());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of legal moves: of a failure domain, and of the phase of one execution.
+// The tables of legal moves of a failure domain and of the phase of one execution.
 
 #include "model/domain.h"
 
@@ -32,14 +32,14 @@ TEST_CASE("every domain may end, and is undone only after it has failed") {
   CHECK_FALSE(is_legal_move(DomainState::kForward, DomainState::kParkedBeyond));
 }
 
-TEST_CASE("a stopped domain goes neither forward nor away") {
+TEST_CASE("a domain is stopped in every state but forward and over") {
   for (const DomainState state : kDomainStates) {
     CHECK(is_stopped(state) == (state != DomainState::kForward && state != DomainState::kOver));
     if (is_parked(state) || is_undone(state)) CHECK(is_stopped(state));
   }
 }
 
-TEST_CASE("nothing is inserted twice, and a polled member of a failed domain only becomes idle") {
+TEST_CASE("no phase moves back to inserting, and a dropping member only becomes idle") {
   for (const Phase from : {Phase::kInserting, Phase::kQueued, Phase::kInFlight, Phase::kWaiting,
                            Phase::kIdle, Phase::kDropping}) {
     CHECK_FALSE(is_legal_move(from, Phase::kInserting));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How one record follows another: what publishing leaves in memory is what a restart reads from the
-// row.
+// How one record follows another: publishing leaves in memory what a restart reads from the row.
 
 #include "model/record.h"
 
@@ -22,7 +21,7 @@ Status any_error(Random& random) {
                               : Status(StatusCode::kUnavailable, std::to_string(random.below(100)));
 }
 
-// A record that may be there: the state machine's own rules about states and flags hold.
+// A record that can exist: it keeps the state machine's rules about states and flags.
 void begin_with(Random& random, Record& record) {
   constexpr ProcedureState kStates[] = {ProcedureState::kRunnable, ProcedureState::kWaitingTimeout,
                                         ProcedureState::kFailed};
@@ -122,7 +121,7 @@ TEST_CASE("a restart reads from a row what publishing its record left in memory"
   }
 }
 
-TEST_CASE("a wait without a record leaves what only a record can change") {
+TEST_CASE("a wait without a record leaves the fields that only a record can change") {
   Record record;
   record.state = ProcedureState::kRunnable;
   record.updated = WallTime(Duration(1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What may be undone when: RollbackPlan against a slow and obviously correct model, which compares
+// When a turn may begin: RollbackPlan against a slow and obviously correct model, which compares
 // every pair of turns, over random trees, orders of steps, and orders in which the undos end.
 
 #include "model/rollback_plan.h"
@@ -38,8 +38,8 @@ std::vector<const Execution*> path_to(const Execution& member) {
   return path;
 }
 
-// Whether nothing of what the two did depends on the other: where their ways part, both are
-// children of one spawn that are undone beside each other.
+// Whether no step of the one depends on a step of the other: where their paths from the root part,
+// both go on to children of one step that are undone concurrently.
 bool are_independent(const Execution& a, const Execution& b) {
   const auto to_a = path_to(a);
   const auto to_b = path_to(b);
@@ -55,7 +55,7 @@ bool are_independent(const Execution& a, const Execution& b) {
 
 struct ModelTurn {
   UndoTurn turn;
-  std::set<std::size_t> waits_for;  // newer turns, whether directly or not
+  std::set<std::size_t> waits_for;  // newer turns, directly or indirectly
   bool over = false;
 };
 
@@ -86,7 +86,8 @@ Steps may_begin(const std::vector<ModelTurn>& model) {
 
 }  // namespace
 
-TEST_CASE("the plan of a rollback begins a turn exactly when all that it depends on are over") {
+TEST_CASE(
+    "the plan of a rollback begins a turn exactly when all turns that it waits for are over") {
   for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
     Random random(seed);
     Members members;
@@ -138,7 +139,7 @@ TEST_CASE("the plan of a rollback begins a turn exactly when all that it depends
   }
 }
 
-TEST_CASE("what begins together begins from the newest to the oldest") {
+TEST_CASE("turns that may begin together begin from the newest to the oldest") {
   Members members;
   Execution& head = add(members, nullptr, 0, false);
   std::vector<UndoTurn> turns{{&head, {1, CommitSequence{1}}}};

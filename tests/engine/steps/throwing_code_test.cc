@@ -159,7 +159,8 @@ TEST_CASE("a constructor that goes on throwing parks its procedure, and retry_no
   CHECK(engine.result(id).result == "ended");
 }
 
-TEST_CASE("a constructor that throws in an undo backs off, parks, and is undone after retry_now") {
+TEST_CASE(
+    "a member whose constructor throws in its undo backs off, parks, and ends after retry_now") {
   const Place where = GENERATE(Place::kConstructor, Place::kDecode);
   const bool once = GENERATE(true, false);
   Place place = Place::kNowhere;

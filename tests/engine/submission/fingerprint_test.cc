@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a nonce stands for: type, owner and arguments, each of which may hold any byte; and what
-// older programs have recorded of it.
+// Fingerprints: a nonce stands for a type, an owner and arguments, each of which may hold any byte.
+// Fingerprints that older programs have recorded still count.
 
 #include <pv2/base/hash128.h>
 
@@ -20,7 +20,7 @@ std::string arguments_of(const std::string& name) {
   return "\x0a"s + static_cast<char>(name.size()) + name;
 }
 
-// What an older program has recorded of a job.
+// The fingerprint that an older program has recorded for a job.
 Fingerprint joined(const std::string& owner, const std::string& name) {
   const Hash128 hash = hash128("test.Job\0"s + owner + '\0' + arguments_of(name));
   return {hash.first, hash.second, Fingerprint::Form::kJoined};
@@ -29,7 +29,8 @@ Fingerprint joined(const std::string& owner, const std::string& name) {
 }  // namespace
 
 TEST_CASE("an owner with a zero byte does not pass for another owner with other arguments") {
-  // Joined by zero bytes both are the same: "test.Job", 0, "anna", 0, 0a 04, 0, 0a 01 "a".
+  // Joined by zero bytes both submissions are the same: "test.Job", 0, "anna", 0, 0a 04, 0, 0a 01
+  // "a".
   const std::string name = "a";
   const std::string other_name = '\0' + arguments_of(name);
   const std::string owner = "anna\0\x0a"s + static_cast<char>(other_name.size());
@@ -59,7 +60,8 @@ TEST_CASE("a nonce that an older program has recorded still names its submission
   if (!live) engine.run();
   engine.close();
   if (!live) leave_among_live_ones(*engine.disk, id);
-  // As that program would have left its rows: of what is live the header counts.
+  // Leaves the rows as that program would have. The nonce row counts once the procedure has ended,
+  // the header while it is live.
   std::string row;
   encode_nonce_record({id, joined(owner, "a")}, row);
   engine.disk->put(Space::kNonce, nonce_key({1, 1}), row);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A nonce names one submission: the same one gets the same procedure, whatever happens; nothing is
-// kept of one that was refused; and what was forgotten is recognisable. (Rows 29-33, X7, X8.)
+// A nonce names one submission: a repeated submission gets the same procedure, whatever happens;
+// nothing is kept of a refused one; and a forgotten one is recognisable. (Rows 29-33, X7, X8.)
 
 #include "support/engine_world.h"
 #include "support/wrapped_store.h"
@@ -18,8 +18,8 @@ struct Answers {
   }
 };
 
-// What its inner store has written can be read at once, but is told only when the test says so: the
-// moment between the two that a store with a thread of its own has after every sync.
+// Rows that its inner store has written can be read at once, but their commits are reported only
+// when the test calls tell(). A store with its own thread is in that state after every sync.
 class LateStore final : public WrappedStore, private CommitSink {
  public:
   using WrappedStore::WrappedStore;
@@ -122,7 +122,7 @@ TEST_CASE("a duplicate of a submission that is not durable yet joins it and gets
   }
 }
 
-TEST_CASE("a duplicate of a submission whose record fails is told so too, and may find out") {
+TEST_CASE("a duplicate of a submission whose record fails gets the same unknown outcome") {
   EngineWorld engine;  // row 33, X7
   engine.world.scripts["a"] = {};
   engine.open();
@@ -161,7 +161,8 @@ TEST_CASE("the same nonce with another argument, type or owner is an error and s
   CHECK(engine.world.journal.count("do b.1") == 0);
 }
 
-TEST_CASE("nonces of another group are other nonces, and no nonce is no name") {
+TEST_CASE(
+    "equal nonces of two groups are different, and submissions without a nonce are not joined") {
   EngineWorld engine;
   engine.world.scripts["a"] = {};
   engine.open();
@@ -172,7 +173,7 @@ TEST_CASE("nonces of another group are other nonces, and no nonce is no name") {
   CHECK(ids[2] != ids[3]);
 }
 
-TEST_CASE("of a submission that was refused nothing is kept, and its nonce may try again") {
+TEST_CASE("nothing is kept of a refused submission, and its nonce may be used again") {
   EngineWorld engine;
   engine.max_live_procedures = 1;
   engine.world.scripts["a"] = {};
@@ -190,7 +191,7 @@ TEST_CASE("of a submission that was refused nothing is kept, and its nonce may t
   CHECK_FALSE(accepted->replayed);
 }
 
-TEST_CASE("a nonce lives as long as its result: both are gone once it is acknowledged") {
+TEST_CASE("a nonce lives as long as its result: both are gone once the result is acknowledged") {
   EngineWorld engine;  // X8
   engine.world.scripts["a"] = {};
   engine.open();
@@ -275,7 +276,7 @@ TEST_CASE("an acknowledgement does not touch a procedure that its nonce was give
   Status acknowledged(StatusCode::kInternal, "not answered");
   engine.executor().async().acknowledge(first,
                                         [&](const Status& status) { acknowledged = status; });
-  late.pump();  // its rows are gone, and nobody has been told
+  late.pump();  // the rows are gone, and the engine has not been told
   Answers answers;
   engine.executor().async().submit(Job(engine.world, "a"), keyed(), answers.callback());
   late.tell();
@@ -309,8 +310,7 @@ TEST_CASE("an id is never issued twice, whatever crashed and was deleted") {
   }
 }
 
-TEST_CASE(
-    "a retry that comes when its nonce is forgotten is refused, if it says until when it may") {
+TEST_CASE("a retry whose nonce is forgotten is refused if its expires_at has passed") {
   using namespace std::chrono_literals;
   EngineWorld engine;
   engine.world.scripts["a"] = {};
@@ -322,7 +322,7 @@ TEST_CASE(
 
   engine.clock->advance(2h);
   const auto known = engine.executor().submit(Job(engine.world, "a"), options);
-  REQUIRE(known.ok());  // late, but it is known what became of it
+  REQUIRE(known.ok());  // late, but the nonce is still known
   CHECK(known->id == id);
 
   REQUIRE(engine.executor().acknowledge(id).ok());
@@ -338,7 +338,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a retry that comes too late is refused although the wall clock is back") {
+TEST_CASE("a retry that comes too late is refused although the wall clock was set back") {
   using namespace std::chrono_literals;
   EngineWorld engine;
   engine.world.scripts["a"] = {.steps = 1};
@@ -359,7 +359,7 @@ TEST_CASE("a retry that comes too late is refused although the wall clock is bac
   CHECK(engine.world.journal.count("do a.1") == 1);
 }
 
-TEST_CASE("an expires_at that promises more than is kept is refused") {
+TEST_CASE("an expires_at beyond the time for which nonces are kept is refused") {
   using namespace std::chrono_literals;
   EngineWorld engine;
   engine.world.scripts["a"] = {};

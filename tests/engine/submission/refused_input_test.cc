@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a caller can hand in: each thing that means nothing is refused with a sentence that names
-// it, and nothing happens.
+// Input of a caller that means nothing is refused with an error that names it, and has no effect.
 
 #include "support/repair_orders.h"
 
@@ -16,7 +15,7 @@ void check_refused(const Status& status, const std::string& named) {
   CHECK_THAT(status.to_string(), ContainsSubstring(named));
 }
 
-/// Is called like Job, which is registered, and has nothing else of it.
+/// Another class under the type name of Job, which is registered.
 class Namesake final : public Procedure {
  public:
   static constexpr std::string_view kType = Job::kType;
@@ -26,7 +25,7 @@ class Namesake final : public Procedure {
 
 }  // namespace
 
-TEST_CASE("a procedure of another class than the one that is registered by its name is refused") {
+TEST_CASE("a procedure of another class than the one registered under its name is refused") {
   EngineWorld engine;
   engine.world.scripts["submits"] = {.steps = 1, .run = [](JobRun& run) {
                                        run.ctx.submit(Namesake());
@@ -59,7 +58,7 @@ TEST_CASE("an empty chore or listener, and a chore without a period, are refused
   CHECK(runs == 0);
 }
 
-TEST_CASE("a negative delay is refused, and a start in the past is at once") {
+TEST_CASE("a negative delay is refused, and a start in the past means at once") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.steps = 1};
   ProcedureExecutor& executor = engine.open();
@@ -80,7 +79,7 @@ TEST_CASE("an executor with a negative stuck_after is not opened") {
   check_refused(ProcedureExecutor::open(std::move(options)).status(), "stuck_after");
 }
 
-TEST_CASE("an option that has a value its kind does not have is refused") {
+TEST_CASE("an option with a value that its enumeration does not have is refused") {
   EngineWorld engine;
   auto options = engine.options();
   options.deadlock_policy = static_cast<DeadlockPolicy>(2);
@@ -90,7 +89,7 @@ TEST_CASE("an option that has a value its kind does not have is refused") {
   check_refused(ProcedureExecutor::open(std::move(options)).status(), "unreadable");
 }
 
-TEST_CASE("a lock in a mode or of a scope that does not exist is refused, of a child too") {
+TEST_CASE("a lock with a mode or scope that does not exist is refused, also in a child") {
   EngineWorld engine;
   const auto table = [](LockMode mode) { return LockSet().table("shop", "t", mode); };
   const auto mode = static_cast<LockMode>(GENERATE(0, 3, 7));
@@ -138,7 +137,8 @@ TEST_CASE("an order without who or why, or with a step that it does not take, is
   CHECK(engine.describe(id).parked);
 }
 
-TEST_CASE("a step that is skipped is followed by one that its type has") {
+TEST_CASE(
+    "a skip to a step that the type does not have is refused, and to one that it has is done") {
   EngineWorld engine;
   engine.retry.max_attempts = 1;
   engine.world.scripts["a"] = {.run = [](JobRun& run) {
@@ -157,7 +157,7 @@ TEST_CASE("a step that is skipped is followed by one that its type has") {
   CHECK(engine.world.journal.count("do a.2") == 0);
 }
 
-TEST_CASE("an undo that answers done() parks its tree, which says what was meant") {
+TEST_CASE("an undo that answers done() parks its tree, and the error says what was meant") {
   EngineWorld engine;
   engine.world.scripts["a"] = {
       .run = [](JobRun& run) { return run.step == 2 ? std::optional(Say::fail("no")) : usual(); },
@@ -170,7 +170,7 @@ TEST_CASE("an undo that answers done() parks its tree, which says what was meant
   CHECK_THAT(info.error.to_string(), ContainsSubstring("undone() was meant"));
 }
 
-TEST_CASE("a step that asks for a signal that nobody can send fails") {
+TEST_CASE("a step that asks for a signal with a name that cannot be sent fails") {
   const std::string name = GENERATE(std::string(), std::string(257, 'n'));
   EngineWorld engine;
   engine.world.scripts["a"] = {.steps = 1, .run = [&name](JobRun& run) {
@@ -198,7 +198,7 @@ TEST_CASE("a wait without a positive time is over at once") {
   CHECK(engine.executor().wait(asks, -5ms).status().code() == StatusCode::kDeadlineExceeded);
 }
 
-TEST_CASE("who wants no answer gives an empty callback, and the verb has its effect") {
+TEST_CASE("a caller that wants no answer gives an empty callback, and the verb has its effect") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) {
                                  return run.ctx.signal("go") == nullptr ? std::optional(Say::wait())
@@ -225,7 +225,8 @@ TEST_CASE("who wants no answer gives an empty callback, and the verb has its eff
   CHECK(executor.wait(id).status().code() == StatusCode::kExpired);
 }
 
-TEST_CASE("an owner or lock names too large for the store are refused, and nothing else suffers") {
+TEST_CASE(
+    "an owner or lock names too large for the store are refused, and others are not affected") {
   EngineWorld engine;
   engine.world.scripts["plain"] = {.steps = 1};
   engine.world.scripts["huge"] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Results in memory are bounded by their number and by their bytes; what has left memory is read
-// from the store, and its nonce is still known.
+// Results in memory are bounded by their number and by their bytes. A result that has left memory
+// is read from the store, and its nonce is still known.
 
 #include "core/completed_results.h"
 #include "support/engine_world.h"
@@ -23,7 +23,8 @@ std::size_t in_memory(EngineWorld& engine) {
 
 }  // namespace
 
-TEST_CASE("results in memory are bounded by their bytes, and all of them are found all the same") {
+TEST_CASE(
+    "results in memory are bounded by their bytes, and those that left memory are found too") {
   EngineWorld engine;
   engine.world.scripts["a"] = gives_much();
   auto options = engine.options();
@@ -61,7 +62,7 @@ TEST_CASE("the newest result is in memory however large it is") {
   CHECK(PersistedImage::of(engine.executor()).ended.front().id == second);
 }
 
-TEST_CASE("the books of the results in memory are right whatever leaves first") {
+TEST_CASE("the number and bytes of results in memory are right whichever result leaves first") {
   CompletedResults results(3, SIZE_MAX);
   const auto completed = [](std::uint64_t id) {
     Completed made;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Results: told to everybody who waits, the same for ever, read from the store when memory has let
-// them go, and gone once they were acknowledged. (Rows 8, 35, 38; X8.)
+// Results: every waiting caller is told; they are the same for ever, are read from the store when
+// they have left memory, and are gone once they were acknowledged. (Rows 8, 35, 38; X8.)
 
 #include <pv2/store/noop_procedure_store.h>
 
@@ -48,7 +48,7 @@ TEST_CASE("a result is the same for ever: state, status, bytes and times") {
   }
 }
 
-TEST_CASE("everybody who waits is told, once, when the end is durable and not before") {
+TEST_CASE("every waiting caller is told once, when the end is durable and not before") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.steps = 1};
   engine.open();
@@ -70,7 +70,7 @@ TEST_CASE("everybody who waits is told, once, when the end is durable and not be
   CHECK(told == 3);
 }
 
-TEST_CASE("a thousand who wait for one result share it, and are told in their order") {
+TEST_CASE("a thousand callers that wait for one result are told in their order") {
   EngineWorld engine;
   engine.world.scripts["a"] = {
       .steps = 1, .run = [](JobRun&) { return std::optional(Say::done("the result")); }};
@@ -204,7 +204,7 @@ TEST_CASE("an acknowledgement deletes its root last, after every chunk of its de
     if (row.space == Space::kResult) root = row.commit;
     if (row.space == Space::kProcedure && id_in_key(row.key) != id) last_descendant = row.commit;
   }
-  CHECK(last_descendant < root);  // otherwise a crash between them leaves what looks torn
+  CHECK(last_descendant < root);  // else a crash between them leaves a tree that looks torn
   engine.crash_and_open();
   CHECK(engine.executor().inspect().list().empty());
 }
@@ -234,7 +234,7 @@ TEST_CASE("describe and list show live procedures as their last records say") {
   CHECK(engine.executor().inspect().list().empty());
 }
 
-TEST_CASE("with a store that keeps nothing, acknowledged results take nobody's place in memory") {
+TEST_CASE("with a store that keeps nothing, acknowledged results take no place in memory") {
   EngineWorld engine;
   engine.max_results_in_memory = 5;
   engine.world.scripts["a"] = {.steps = 1};

@@ -28,7 +28,7 @@ void open(EngineWorld& engine, RetentionPolicy policy) {
   engine.open(std::move(options));
 }
 
-// But those that say what the fields of types mean.
+// The number of rows, without the schemas of the types.
 std::size_t rows_of(EngineWorld& engine) {
   return engine.disk->rows() - engine.disk->rows(Space::kEngine, "schema:");
 }
@@ -45,7 +45,7 @@ StatusCode asked_for(EngineWorld& engine, ProcedureId id) {
   return code;
 }
 
-// Keeps results for an hour, and none in memory. Returns the first of two that have ended.
+// Keeps results for an hour, and none in memory. Two procedures end; returns the first.
 ProcedureId end_two_keyed(EngineWorld& engine) {
   engine.max_results_in_memory = 0;
   open(engine, {.ttl = 1h});
@@ -89,7 +89,7 @@ TEST_CASE("an expiry that a crash interrupts is made up for by the next run") {
   CHECK(asked_for(engine, id) == StatusCode::kExpired);
 }
 
-TEST_CASE("without a time nothing is forgotten before it is acknowledged") {
+TEST_CASE("without a time to live no result is forgotten before it is acknowledged") {
   EngineWorld engine;
   open(engine, {.max_keyed_results = 10});
   const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
@@ -98,7 +98,7 @@ TEST_CASE("without a time nothing is forgotten before it is acknowledged") {
   CHECK(asked_for(engine, id) == StatusCode::kOk);
 }
 
-TEST_CASE("at the limit of keyed results what is new is refused, what is known is answered") {
+TEST_CASE("at the limit of keyed results a new nonce is refused and a known one is answered") {
   EngineWorld engine;
   open(engine, {.max_keyed_results = 2});
   const ProcedureId a = engine.submit("a", {.nonce = {1, 1}});
@@ -119,7 +119,7 @@ TEST_CASE("at the limit of keyed results what is new is refused, what is known i
   CHECK(submit_keyed(engine, "c", 3) == StatusCode::kOk);
 }
 
-TEST_CASE("what is live with a nonce counts to the limit too, as it will have a result") {
+TEST_CASE("a live procedure with a nonce counts towards the limit of keyed results") {
   EngineWorld engine;
   engine.world.scripts["asks"] = {
       .steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
@@ -144,12 +144,12 @@ TEST_CASE("what is live with a nonce counts to the limit too, as it will have a 
   CHECK(submit_keyed(engine, "c", 5) == StatusCode::kResourceExhausted);
 }
 
-TEST_CASE("what a step submits counts to the limit, and no more when the step did not end") {
+TEST_CASE("a submission by a step counts towards the limit, and no more if the step did not end") {
   EngineWorld engine;
   engine.world.scripts["submitter"] = {.steps = 1,
                                        .run = [](JobRun& run) -> std::optional<Outcome> {
                                          run.ctx.submit(Job(run.world, "a"), {.nonce = {1, 1}});
-                                         // This one is refused, and so the other withdrawn.
+                                         // This one is refused, so the first is withdrawn.
                                          run.ctx.submit(Job(run.world, "b"), {.nonce = {1, 1}});
                                          return std::nullopt;
                                        }};
@@ -161,7 +161,7 @@ TEST_CASE("what a step submits counts to the limit, and no more when the step di
   CHECK(submit_keyed(engine, "c", 3) == StatusCode::kResourceExhausted);
 }
 
-TEST_CASE("at the limit of bytes it is the same") {
+TEST_CASE("at the limit of bytes a new nonce is refused until a result is acknowledged") {
   EngineWorld engine;
   open(engine, {.max_bytes = 1});
   const ProcedureId a = engine.submit("a", {.nonce = {1, 1}});  // nothing is kept yet
@@ -173,8 +173,8 @@ TEST_CASE("at the limit of bytes it is the same") {
   CHECK(submit_keyed(engine, "b", 2) == StatusCode::kOk);
 }
 
-TEST_CASE("what could not be deleted when its time was over is deleted later") {
-  // What has left memory is read before it is deleted, and the disk may not answer just then.
+TEST_CASE("a result that could not be deleted when its time was over is deleted later") {
+  // A result that has left memory is read before it is deleted; the disk may fail just then.
   class Unreadable final : public WrappedStore {
    public:
     using WrappedStore::WrappedStore;
@@ -274,7 +274,7 @@ TEST_CASE("the time in which no process ran counts when the wall clock is beyond
   CHECK(asked_for(engine, id) == StatusCode::kExpired);
 }
 
-TEST_CASE("many results whose time is over are all forgotten at once, and nothing young is read") {
+TEST_CASE("many results whose time is over are forgotten at once, and no younger ones are read") {
   class Counting final : public WrappedStore {
    public:
     using WrappedStore::WrappedStore;
@@ -295,7 +295,7 @@ TEST_CASE("many results whose time is over are all forgotten at once, and nothin
   Counting& counting = *store;
   options.store = std::move(store);
   engine.open(std::move(options));
-  constexpr std::size_t kMany = 5000;  // more than one search finds, and many batches
+  constexpr std::size_t kMany = 5000;  // more than one search finds; they take many batches
   for (std::size_t i = 0; i < kMany; ++i) engine.submit("a");
   engine.run();
   engine.advance(30min);
@@ -304,7 +304,7 @@ TEST_CASE("many results whose time is over are all forgotten at once, and nothin
   REQUIRE(rows_of(engine) == 1 + 2 * 2 * kMany);
   counting.dates = 0;
   engine.advance(1min);
-  CHECK(counting.dates <= 2);  // the oldest, which is young
+  CHECK(counting.dates <= 2);  // the oldest is too young
 
   engine.advance(29min);
   CHECK(rows_of(engine) == 1 + 2 * kMany);
@@ -345,7 +345,7 @@ TEST_CASE("a start reads no result, however many are kept, but counts their date
     engine.open(std::move(options));
     const std::size_t read = counting.read;
     engine.run();
-    if (limit != 0) {  // what was kept before counts
+    if (limit != 0) {  // results kept before count
       CHECK(submit_keyed(engine, "a", 1) == StatusCode::kOk);
       CHECK(submit_keyed(engine, "a", results + 1) == StatusCode::kResourceExhausted);
     }
@@ -379,7 +379,7 @@ TEST_CASE("a success that an abort takes back is undone after a restart, and has
   const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
   const std::size_t abort = engine.faults().commits() + 1;
   engine.faults().hold_commit(abort);
-  engine.faults().crash_before(abort + 2, FaultStore::AfterCrash::kFail);  // of the undo nothing is
+  engine.faults().crash_before(abort + 2, FaultStore::AfterCrash::kFail);  // no undo is durable
   engine.executor().async().abort(id, {}, [](const Status&) {});
   engine.run();
   engine.faults().release();
@@ -388,7 +388,7 @@ TEST_CASE("a success that an abort takes back is undone after a restart, and has
   CHECK_FALSE(engine.disk->get(Space::kProcedure, procedure_key(id, RowKind::kHeader)).has_value());
   CHECK(engine.disk->get(Space::kResult, result_key(id)).has_value());
   if (older) leave_among_live_ones(*engine.disk, id);
-  // Behind it lies an order of which nobody has the root.
+  // Behind its rows lies the audit row of an order whose root does not exist.
   RowBatch order;
   const ProcedureId gone{id.value + 1};
   AuditEntry entry;
@@ -410,7 +410,7 @@ TEST_CASE("a success that an abort takes back is undone after a restart, and has
   CHECK(rows_of(engine) == 1);
 }
 
-TEST_CASE("results of an older program, which dated none, are dated once and go in their time") {
+TEST_CASE("undated results of an older program are dated once and forgotten in their time") {
   EngineWorld engine;
   open(engine, {.ttl = 1h});
   const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
@@ -433,8 +433,7 @@ TEST_CASE("results of an older program, which dated none, are dated once and go 
   CHECK(rows_of(engine) == 1);
 }
 
-TEST_CASE(
-    "a result that was dated when it was found counts to the limit until it is acknowledged") {
+TEST_CASE("a result that was dated when found counts towards the limit until it is acknowledged") {
   EngineWorld engine;
   open(engine, {});
   const ProcedureId id = engine.submit("a", {.nonce = {1, 1}});
@@ -453,7 +452,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a damaged result stays and is reported once, and those behind it are forgotten in time") {
+    "a damaged result stays and is reported once, and results behind it are forgotten in time") {
   EngineWorld engine;
   const ProcedureId damaged = end_two_keyed(engine);
   engine.disk->put(Space::kResult, result_key(damaged), "damaged");
@@ -471,7 +470,7 @@ TEST_CASE(
   CHECK(again->id == damaged);
 }
 
-TEST_CASE("a result whose date is damaged stays and is told of once, and others go in time") {
+TEST_CASE("a result whose date is damaged stays and is reported once, and others go in time") {
   EngineWorld engine;
   const ProcedureId damaged = end_two_keyed(engine);
   std::string date;
@@ -492,7 +491,7 @@ TEST_CASE("a result whose date is damaged stays and is told of once, and others 
   CHECK(engine.result(damaged).status.ok());
 }
 
-TEST_CASE("where the result of another procedure lies, the answer is that it is damaged") {
+TEST_CASE("a result row that holds the result of another procedure is reported as damaged") {
   EngineWorld engine;
   engine.max_results_in_memory = 0;
   open(engine, {});
@@ -507,7 +506,7 @@ TEST_CASE("where the result of another procedure lies, the answer is that it is 
   CHECK(asked_for(engine, other) == StatusCode::kOk);
 }
 
-TEST_CASE("a damaged result to which orders were given refuses no start") {
+TEST_CASE("a damaged result with audit rows of orders does not prevent a start") {
   EngineWorld engine;
   engine.world.scripts["asks"] = {
       .steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
@@ -526,7 +525,7 @@ TEST_CASE("a damaged result to which orders were given refuses no start") {
   CHECK(asked_for(engine, id) == StatusCode::kCorruption);
 }
 
-TEST_CASE("the bytes of what is kept are right over restarts and acknowledgements") {
+TEST_CASE("the bytes of kept results are right over restarts and acknowledgements") {
   EngineWorld engine;
   engine.max_results_in_memory = 1;
   const RetentionPolicy policy{.max_bytes = 700};
@@ -582,7 +581,7 @@ TEST_CASE("results are forgotten in their time by an executor with threads and n
   const ProcedureId id = executor->submit(Job(world, "a"))->id;
   REQUIRE(executor->wait(id)->status.ok());
   clock->advance(1h);
-  // It goes when the pool has looked; nothing else has to happen.
+  // The pool looks for expired results by itself; no call has to trigger that.
   while (executor->wait(id).status().code() != StatusCode::kExpired) std::this_thread::yield();
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A step that submits an independent procedure: it exists exactly if the step's record does, has a
-// life of its own, and, with a nonce, is submitted once however often the step runs.
+// A step that submits an independent procedure: the procedure exists exactly if the step's record
+// does, is not undone with the step's tree, and, with a nonce, is submitted once however often the
+// step runs.
 
 #include "support/engine_world.h"
 #include "support/job_story.h"
@@ -20,7 +21,7 @@ JobScript submits(SubmitOptions options = {}) {
   }};
 }
 
-// Calls something of the test's while it is being submitted.
+// Calls a function of the test while it is being submitted.
 class Meddler final : public Procedure {
  public:
   static constexpr std::string_view kType = "test.Meddler";
@@ -36,7 +37,7 @@ class Meddler final : public Procedure {
   const std::function<void()>& meddle_;
 };
 
-// A disk on which nonces cannot be read for a while.
+// A disk on which nonces cannot be read while it is `bad`.
 class BadDisk final : public WrappedStore {
  public:
   BadDisk(std::unique_ptr<ProcedureStore> inner, const bool& bad)
@@ -52,7 +53,7 @@ class BadDisk final : public WrappedStore {
 
 }  // namespace
 
-TEST_CASE("what a step submits is in its own record, and starts when that is durable") {
+TEST_CASE("a procedure that a step submits is in its record, and starts when that is durable") {
   EngineWorld engine;
   engine.world.scripts["a"] = submits();
   engine.world.scripts["other"] = {.steps = 2};
@@ -70,10 +71,10 @@ TEST_CASE("what a step submits is in its own record, and starts when that is dur
   engine.run();
   CHECK(engine.result(id).status.ok());
   CHECK(engine.result({id.value + 1}).result == "other done");
-  CHECK(engine.faults().commits() - before == 1 + 3 + 2);  // its insert costs no record
+  CHECK(engine.faults().commits() - before == 1 + 3 + 2);  // the insert costs no record
 }
 
-TEST_CASE("it lives on when the tree that submitted it is undone") {
+TEST_CASE("a submitted procedure lives on when the tree that submitted it is undone") {
   EngineWorld engine;
   engine.world.scripts["a"] = submits();
   const auto run = engine.world.scripts["a"].run;
@@ -120,7 +121,7 @@ TEST_CASE("a step that fails, retries, throws or waits submits nothing") {
   CHECK_FALSE(free->replayed);
 }
 
-TEST_CASE("with a nonce it is submitted once, whoever else submits it, before or after") {
+TEST_CASE("a step submits a nonce once, whichever step or client submits it before or after") {
   EngineWorld engine;
   engine.world.scripts["a"] = submits({.nonce = {7, 7}});
   engine.world.scripts["b"] = submits({.nonce = {7, 7}});
@@ -147,7 +148,7 @@ TEST_CASE("with a nonce it is submitted once, whoever else submits it, before or
   CHECK(engine.world.journal.count("do else.1") == 0);
 }
 
-TEST_CASE("a step is not done with what another step is only about to submit") {
+TEST_CASE("a step does not end on a submission that another step is only about to make") {
   const bool gives_up = GENERATE(false, true);  // or the machine crashes
   const std::uint32_t max_attempts = GENERATE(0U, 1U);
   EngineWorld engine;
@@ -196,7 +197,7 @@ TEST_CASE("a step is not done with what another step is only about to submit") {
   CHECK(again->replayed);
 }
 
-TEST_CASE("a step that is put off for a nonce goes on as soon as that is durable") {
+TEST_CASE("a step that is put off for a nonce goes on as soon as the nonce is durable") {
   EngineWorld engine;
   ProcedureId b;
   const std::function<void()> meddle = [&] {  // b's back-off is recorded before the step of a
@@ -227,7 +228,7 @@ TEST_CASE("a step that is put off for a nonce goes on as soon as that is durable
   CHECK(engine.world.journal.count("do other.1") == 1);
 }
 
-TEST_CASE("a step whose nonce cannot be looked up on the disk backs off, and counts") {
+TEST_CASE("a step whose nonce cannot be looked up on the disk backs off, and the attempt counts") {
   const bool parks = GENERATE(false, true);
   EngineWorld engine;
   engine.retry = {.base = 1s, .cap = 1s, .jitter_percent = 0, .max_attempts = parks ? 3U : 0U};
@@ -334,7 +335,7 @@ TEST_CASE("a step that submits the same nonce twice submits once") {
   CHECK(engine.world.journal.count("do other.1") == 1);
 }
 
-TEST_CASE("a duplicate that joins a submission of a step that is given up is told to try again") {
+TEST_CASE("a submission by a step whose record is refused is given up, and its nonce is free") {
   EngineWorld engine;
   std::optional<Result<Submitted>> joined;
   engine.store_options.limits = {.batch_operations = 10, .batch_bytes = 1 << 20};
@@ -356,7 +357,7 @@ TEST_CASE("a duplicate that joins a submission of a step that is given up is tol
   CHECK_FALSE(free->replayed);
 }
 
-TEST_CASE("an undo that submits is parked, and an unknown type fails the step") {
+TEST_CASE("an undo that submits is parked") {
   EngineWorld engine;
   engine.world.scripts["other"] = {.steps = 1};
   engine.world.scripts["a"] = {.steps = 2,
@@ -375,7 +376,7 @@ TEST_CASE("an undo that submits is parked, and an unknown type fails the step") 
   CHECK(engine.world.journal.count("do other.1") == 0);
 }
 
-TEST_CASE("wherever the process dies, what a step submits is submitted once, whoever does it too") {
+TEST_CASE("wherever the process dies, a step and a client that submit one nonce submit it once") {
   JobPlot plot;
   plot.scripts["a"] = submits({.nonce = {9, 2}});  // the nonce of the second client
   plot.scripts["other"] = {.steps = 2};
