@@ -157,7 +157,7 @@ class JobStory final : public CrashStory {
     bool abort_accepted = false;
     bool abort_answered = false;
     bool signalling = false;
-    bool signal_unknown = false;  ///< Whether the last signal is durable; stir() repeats it.
+    bool signal_unknown = false;  ///< The last signal may not be durable; stir() repeats it.
     std::size_t signalled = 0;
     std::string trouble{};
   };

@@ -121,7 +121,7 @@ TEST_CASE("an optional time is none until it is given, and again after reset", "
   CHECK_FALSE(time);
 }
 
-// A slot that nobody is told about.
+// A slot that wakes no procedure.
 std::shared_ptr<AwaitSlot> slot() {
   return std::make_shared<AwaitSlotOf<int>>(nullptr, ProcedureId{1}, 0);
 }

@@ -190,7 +190,8 @@ TEST_CASE("an attempt starts no second copy of its work while the first runs, un
   CHECK(values.front() > 1);  // the value of the first attempt was dropped
 }
 
-TEST_CASE("a procedure whose step ends before its work goes on, and ends when the work has ended") {
+TEST_CASE(
+    "a procedure goes on when a step ends before its work, and ends when the work has ended") {
   EngineWorld engine;
   const bool has_child = GENERATE(false, true);
   ProcedureId id;

@@ -182,7 +182,7 @@ TEST_CASE("an undo that fails retries the same step, skips nothing, and keeps th
   CHECK(engine.result(id).status.message() == "the cause");
 }
 
-TEST_CASE("the back-off of an undo goes on over a restart, and ends no later") {
+TEST_CASE("the back-off of an undo ends at the same time with a restart as without one") {
   EngineWorld engine;
   engine.retry = {.base = 10s, .cap = 10s, .jitter_percent = 0};
   engine.world.scripts["a"] = undo_fails(2, 1);

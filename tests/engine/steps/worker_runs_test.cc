@@ -313,7 +313,7 @@ TEST_CASE("a meta procedure that waits for a lock does not wait for the run of i
 }
 
 TEST_CASE(
-    "a procedure granted its lock in the queue that goes back has a durable grant before it runs") {
+    "a procedure that goes back with a lock granted in the queue runs after a durable grant") {
   EngineWorld engine;
   std::size_t grants_seen = 0;
   engine.world.scripts["meta"] = {.steps = 1, .locks = meta()};
@@ -400,7 +400,7 @@ TEST_CASE("an idle reserved worker takes over the top work that another worker h
 }
 
 TEST_CASE(
-    "an idle reserved worker runs the lock holder that a meta procedure waits for in another run") {
+    "an idle reserved worker takes the holder that a meta procedure waits for from another run") {
   World world;
   Crowd crowd;
   std::latch gate_runs(1);

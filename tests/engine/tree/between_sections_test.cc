@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between two sections of a work on a tree others come: records that are published, orders, a
-// failure around it, members that leave.
+// Between two sections of a work on a tree other things happen: records are published, orders are
+// given, a domain around it fails, members leave.
 
 #include <algorithm>
 #include <climits>
@@ -22,7 +22,7 @@ namespace {
 // Children of one parent: a work that visits them takes three sections.
 constexpr int kMany = 1500;
 
-/// Nothing to undo.
+/// None of its steps has an undo.
 struct FreeKind : JobKind {
   static constexpr std::string_view kType = "test.FreeJob";
   static constexpr auto kSteps =
@@ -30,7 +30,7 @@ struct FreeKind : JobKind {
 };
 using FreeJob = ScriptedJob<FreeKind>;
 
-/// Calls once, before the next batch is made durable.
+/// Calls `call` once, before the next batch is made durable.
 class HookedStore final : public WrappedStore {
  public:
   HookedStore(std::unique_ptr<ProcedureStore> inner, std::function<void()>& call)
@@ -114,7 +114,7 @@ TEST_CASE("the rows of a member that left early are deleted before those of its 
   CHECK(engine.result(root).status.ok());
 }
 
-TEST_CASE("an order that ends a tree beside work that it kept a lock for ends it once") {
+TEST_CASE("an order that ends a tree while a lock is kept for its offloaded work ends it once") {
   Machine machine;
   EngineWorld& engine = machine.engine;
   auto& scripts = engine.world.scripts;
@@ -148,8 +148,8 @@ TEST_CASE("an order that ends a tree beside work that it kept a lock for ends it
   CHECK(engine.result(root).bypassed);
 }
 
-// A tree of which one member gave up is bypassed: by the offloaded work of a member, or at the n-th
-// pause of what is done when a part of it fails. How often it paused.
+// Bypasses a tree of which one member gave up, while a domain in it fails: from the offloaded work
+// of a member, or at the n-th pause between sections. Returns the number of pauses.
 int bypass_beside_a_failure(std::optional<int> at_pause) {
   Machine machine;
   EngineWorld& engine = machine.engine;
@@ -218,7 +218,7 @@ int bypass_beside_a_failure(std::optional<int> at_pause) {
   return pauses;
 }
 
-TEST_CASE("a tree that gave up is bypassed at once beside the failure of a part of it") {
+TEST_CASE("a tree of which a member gave up is bypassed at once while a domain in it fails") {
   bypass_beside_a_failure(std::nullopt);
   const int pauses = bypass_beside_a_failure(INT_MAX);
   REQUIRE(pauses > 3);
@@ -228,7 +228,7 @@ TEST_CASE("a tree that gave up is bypassed at once beside the failure of a part 
   }
 }
 
-TEST_CASE("a small tree that fails beside a large one is undone between sections of that") {
+TEST_CASE("a small tree that fails is undone between the sections of a large tree that fails") {
   Machine machine;
   EngineWorld& engine = machine.engine;
   auto& scripts = engine.world.scripts;
@@ -267,7 +267,8 @@ TEST_CASE("a small tree that fails beside a large one is undone between sections
   CHECK(until_planned <= 2);
 }
 
-TEST_CASE("nothing has failed in a large tree that ends because its last step is skipped") {
+TEST_CASE(
+    "the state audit finds nothing while a large tree ends because its last step is skipped") {
   Machine machine;
   EngineWorld& engine = machine.engine;
   auto& scripts = engine.world.scripts;
@@ -321,7 +322,8 @@ TEST_CASE("an abort and an order that ends the same large tree end it once") {
   CHECK_FALSE(engine.result(root).status.ok());
 }
 
-TEST_CASE("an abort is put off, not refused, while what could not be undone leaves the tree") {
+TEST_CASE(
+    "an abort is put off, not refused, while members that could not be undone leave the tree") {
   Machine machine;
   EngineWorld& engine = machine.engine;
   auto& scripts = engine.world.scripts;
@@ -353,13 +355,13 @@ TEST_CASE("an abort is put off, not refused, while what could not be undone leav
   SectionLooks::at_each_pause(engine.executor(), {});
   REQUIRE_FALSE(answers.empty());
   for (const StatusCode code : answers) CHECK(code == StatusCode::kUnavailable);
-  CHECK(engine.executor().inspect().live_procedures() == 2);  // its parent still sees how it ended
+  CHECK(engine.executor().inspect().live_procedures() == 2);  // the root still sees how it ended
   CHECK(engine.executor().abort(root).ok());
   engine.run();
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
 }
 
-TEST_CASE("an abort is put off, not refused, while a part fails in which somebody commits") {
+TEST_CASE("an abort is put off, not refused, while a domain with a member that commits fails") {
   Machine machine;
   EngineWorld& engine = machine.engine;
   auto& scripts = engine.world.scripts;
@@ -399,7 +401,7 @@ TEST_CASE("an abort is put off, not refused, while a part fails in which somebod
   CHECK(engine.executor().inspect().live_procedures() == 0);
 }
 
-TEST_CASE("an undo that ends while a wider domain is being stopped begins no other one") {
+TEST_CASE("an undo that ends while a wider domain is being stopped begins no other undo") {
   Machine machine;
   EngineWorld& engine = machine.engine;
   auto& scripts = engine.world.scripts;
@@ -438,7 +440,7 @@ TEST_CASE("an undo that ends while a wider domain is being stopped begins no oth
   CHECK(engine.world.journal.count("undo r.1") == 1);
 }
 
-TEST_CASE("an order to go on in a domain goes by what a wider one has come to meanwhile") {
+TEST_CASE("an order to go on in a domain obeys the failure of a wider domain meanwhile") {
   Machine machine;
   EngineWorld& engine = machine.engine;
   auto& scripts = engine.world.scripts;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Children: they begin when their parent's step is durable, the parent goes on when all have ended,
-// sees how they ended, and covers them with its locks. (Rows 2, 11, 15, 16, 35, 48, 97, 98, 102,
-// 123; X11 does not apply: a step that spawns cannot wait for time, next() waits for its children.)
+// Children begin when their parent's step is durable. The parent goes on when all have ended, sees
+// how they ended, and covers them with its locks. (Rows 2, 11, 15, 16, 35, 48, 97, 98, 102, 123;
+// X11 does not apply: a step that spawns cannot wait for time, next() waits for its children.)
 
 #include "support/engine_world.h"
 
@@ -33,7 +33,7 @@ TEST_CASE("children in the middle and in the last step all run, and get the next
   CHECK(engine.result(root).result == "a done");
 }
 
-TEST_CASE("a child is nobody's business before its parent's record is durable") {
+TEST_CASE("a child is neither listed nor run before its parent's record is durable") {
   EngineWorld engine;  // row 123
   engine.world.scripts["p"] = {.children = {"c"}};
   engine.world.scripts["c"] = {.steps = 1};
@@ -192,7 +192,7 @@ TEST_CASE("three nested procedures run once each, the outer ones before the inne
   CHECK(engine.result(id).result == "a done");
 }
 
-TEST_CASE("a process that dies between the last child's record and its parent's goes on") {
+TEST_CASE("a tree goes on after a crash between the last child's record and its parent's") {
   EngineWorld engine;  // row 37
   engine.world.scripts["a"] = {.children = {"b", "b"}};
   engine.world.scripts["b"] = {.steps = 1};

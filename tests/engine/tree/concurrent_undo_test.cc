@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Children that are undone at the same time, because their spawn says so: nobody of them waits for
-// another, everybody else keeps his place in the reverse order, and one that is parked holds up
-// only what comes after it; wherever the machine crashes.
+// Children that are undone at the same time, because their spawn says so: none of them waits for
+// another, every other member keeps its place in the reverse order, and a parked child delays only
+// the undos that come after it; wherever the machine crashes.
 
 #include <stdexcept>
 
@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr SpawnOptions kBeside{.undo_order = UndoOrder::kConcurrent};
 
-// Spawns these in step 2, to be undone beside each other, and fails in step 3.
+// Spawns these in step 2, to be undone concurrently, and fails in step 3.
 JobScript fails_after(std::vector<std::string> children) {
   return {.run = [children](JobRun& run) {
     if (run.step == 3) return std::optional(Say::fail("no"));
@@ -36,7 +36,7 @@ JobScript asks_to_be_undone(std::uint32_t steps = 2) {
           }};
 }
 
-// None of its steps is undone.
+// None of its steps has an undo.
 struct LooseJobKind : JobKind {
   static constexpr std::string_view kType = "test.LooseJob";
   static constexpr auto kSteps = steps(step(JobStep::kOne, "ONE", kNoUndo));
@@ -73,7 +73,7 @@ void answer_all(EngineWorld& engine) {
   while (engine.world.answer_one("yes")) engine.run();
 }
 
-// The parent and its children come to their end as undone, and each in its own order.
+// The root is rolled back, and each child is undone in reverse order, before step 2 of "p".
 void check_undone(EngineWorld& engine, ProcedureId root, const std::vector<std::string>& children) {
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);
   const Entries journal = engine.journal();
@@ -122,7 +122,7 @@ TEST_CASE("children of one spawn that says so are undone at the same time") {
   check_undone(engine, root, {"x", "y", "z"});
 }
 
-TEST_CASE("without a word of their spawn children are undone one at a time") {
+TEST_CASE("children whose spawn does not ask for concurrent undos are undone one at a time") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.children = {"x", "y"}, .run = [](JobRun& run) {
                                  return run.step == 3 ? std::optional(Say::fail("no")) : usual();
@@ -167,7 +167,7 @@ TEST_CASE("a concurrent undo still waits for a lock that another one needs") {
   check_undone(engine, root, {"x", "y"});
 }
 
-TEST_CASE("a sibling that holds its locks for what it spawned itself closes no circle") {
+TEST_CASE("a sibling that holds its locks for its own children closes no circle of waits") {
   EngineWorld engine;
   const LockSet locks = LockSet().table("shop", "orders", LockMode::kExclusive);
   engine.world.scripts["p"] = {.run = [](JobRun& run) {
@@ -216,11 +216,11 @@ TEST_CASE("a tree does not end while a record of one of its members is on the wa
   engine.open(std::move(options));
   const ProcedureId root = engine.submit<CommittingJob>("p");
   engine.executor().run_until_idle(2);
-  // After that of the failure, and that of who was in the middle of a step.
+  // After the record of the failure, and that of the member in the middle of a step.
   engine.faults().hold_commit(engine.faults().commits() + 3);
   engine.executor().run_until_idle(1);
   engine.run();
-  CHECK(engine.faults().held() == 2);  // those of who give their locks back
+  CHECK(engine.faults().held() == 2);  // records that give locks back
   CHECK(engine.world.journal.count("do idle.1") == 0);
   CHECK(engine.world.journal.count("undo p.1") == 0);
   engine.faults().release();
@@ -246,8 +246,7 @@ TEST_CASE("an undo that is parked alone is explained by its step, before and aft
   CHECK(engine.executor().inspect().explain(root)->procedures[0].step == 1);
 }
 
-TEST_CASE(
-    "a tree that is quarantined while it is undone is frozen, with all that is undone in it") {
+TEST_CASE("a tree that is quarantined while it is undone is frozen, with all its undos") {
   const bool grant_on_its_way = GENERATE(false, true);
   EngineWorld engine;
   bool broken = false;
@@ -278,7 +277,7 @@ TEST_CASE(
     engine.run();
     REQUIRE(engine.world.asked() == 1);
     engine.world.answer_one("give the lock back");
-    engine.faults().hold_commit(engine.faults().commits() + 2);  // that of the grant
+    engine.faults().hold_commit(engine.faults().commits() + 2);  // the record of the grant
     engine.run();
     REQUIRE(engine.faults().held() == 1);
     engine.advance(1h);
@@ -363,7 +362,7 @@ TEST_CASE("a parked undo delays only the undos that have to come after it") {
   CHECK(reason(stuck) == WaitReason::Kind::kParked);
   CHECK(reason(asks) == WaitReason::Kind::kValue);
   CHECK(reason(tries) == WaitReason::Kind::kBackOff);
-  if (verb != RepairVerb::kBypass) {  // else they are in the middle of it
+  if (verb != RepairVerb::kBypass) {  // else both are in the middle of their undo
     engine.run();
     for (int i = 0; i < 2; ++i) engine.advance(1h);
     answer_all(engine);
@@ -387,7 +386,7 @@ TEST_CASE("a parked undo delays only the undos that have to come after it") {
   check_undone(engine, root, {"tries"});
 }
 
-TEST_CASE("a tree is bypassed while an undo beside the parked one stands in line") {
+TEST_CASE("a tree is bypassed while one undo is parked and another one waits for a lock") {
   EngineWorld engine;
   engine.world.scripts["p"] = fails_after({"in line", "stuck"});
   engine.world.scripts["p"].run = [then = engine.world.scripts["p"].run](JobRun& run) {
@@ -420,7 +419,7 @@ TEST_CASE("a tree is bypassed while an undo beside the parked one stands in line
           2);  // the outsider's table, and its namespace
 }
 
-TEST_CASE("of two that are parked beside each other each needs an order of its own") {
+TEST_CASE("two undos that are parked at the same time need an order each") {
   const bool restart = GENERATE(false, true);
   EngineWorld engine;
   bool mended = false;
@@ -453,7 +452,7 @@ TEST_CASE("of two that are parked beside each other each needs an order of its o
   check_undone(engine, root, {"x", "y", "z"});
 }
 
-TEST_CASE("crashed anywhere, what is undone concurrently is undone once, and in its order") {
+TEST_CASE("crashed anywhere, children are undone concurrently and once, each in its own order") {
   JobPlot plot;
   plot.scripts["p"] = fails_after({"x", "y"});
   plot.scripts["x"] = {.steps = 2, .children = {"deep"}};
@@ -477,7 +476,7 @@ TEST_CASE("crashed anywhere, what is undone concurrently is undone once, and in 
   crash_everywhere(plot);
 }
 
-TEST_CASE("crashed anywhere, what waits and tries again in a concurrent undo comes to its end") {
+TEST_CASE("crashed anywhere, concurrent undos that wait or are tried again come to their end") {
   JobPlot plot;
   plot.scripts["p"] = fails_after({"x", "y", "z"});
   plot.scripts["x"] = asks_to_be_undone();
@@ -495,7 +494,7 @@ TEST_CASE("crashed anywhere, what waits and tries again in a concurrent undo com
   crash_everywhere(plot);
 }
 
-TEST_CASE("crashed anywhere, a failure around what is undone concurrently takes it over") {
+TEST_CASE("crashed anywhere, a failure around concurrent undos takes them over") {
   for (const std::size_t at : {6U, 9U, 10U, 11U}) {
     JobPlot plot;
     plot.scripts["top"] = {.run = [](JobRun& run) {

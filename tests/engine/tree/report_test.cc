@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Children whose failure is only reported: such a child is undone with what it spawned, its parent
-// is told, and nobody else is touched; also when it is in the middle of that that the tree around
-// it fails, when an undo of it parks, and wherever the machine crashes.
+// is told, and no other member is touched; also when the tree around it fails meanwhile, when an
+// undo of it parks, and wherever the machine crashes.
 
 #include "support/job_story.h"
 #include "support/repair_orders.h"
@@ -37,7 +37,7 @@ JobScript fails_in(std::uint32_t step) {
           }};
 }
 
-// None of its steps is undone.
+// None of its steps has an undo.
 struct FreeJobKind : JobKind {
   static constexpr std::string_view kType = "test.FreeJob";
   static constexpr auto kSteps =
@@ -47,7 +47,7 @@ using FreeJob = ScriptedJob<FreeJobKind>;
 
 const char* const kSaw = "saw SUCCESS OK 'good done';ROLLEDBACK FAILED_PRECONDITION: no '';";
 
-// Past its point of no return by then, if it has one.
+// In step 4 a CommittingJob is past its point of no return.
 JobScript spawns_inner_and_bad_in_4() {
   return {.steps = 5, .run = [](JobRun& run) {
             if (run.step == 4) {
@@ -82,7 +82,7 @@ TEST_CASE("a failure that is to be reported undoes the child alone, and its pare
   CHECK(counts[0].undone == 1);
 }
 
-TEST_CASE("what ended with a child whose failure was reported leaves, and has no locks") {
+TEST_CASE("members that ended with a child whose failure was reported leave, and have no locks") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.run = [](JobRun& run) {
     if (run.step == 2) run.ctx.spawn(Job(run.world, "bad"), {.on_failure = OnFailure::kReport});
@@ -165,7 +165,7 @@ TEST_CASE("a member that gave up is no longer parked after its domain was bypass
   CHECK(engine.executor().inspect().list({.parked = true}).procedures.empty());
 }
 
-TEST_CASE("a step that was left in the middle is undone though a wider failure plans that anew") {
+TEST_CASE("an interrupted step is undone though a wider failure plans its undo again") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.run = [](JobRun& run) {
     if (run.step == 2) {
@@ -261,7 +261,7 @@ TEST_CASE("crashed anywhere, a child whose failure is reported is undone alone")
   crash_everywhere(plot, {.twice = true, .power_cuts = true});
 }
 
-TEST_CASE("crashed anywhere, what a child spawned is undone with it, and then it is over") {
+TEST_CASE("crashed anywhere, a child is undone with what it spawned, and then is over") {
   JobPlot plot;
   plot.scripts["p"] = reports_of({"sub", "good"});
   plot.scripts["sub"] = {.children = {"g", "bad", "slow"}};
@@ -305,7 +305,7 @@ TEST_CASE("crashed anywhere, a tree that fails after a report undoes what is lef
   crash_everywhere(plot, {.twice = true});
 }
 
-TEST_CASE("crashed anywhere, a tree that fails while a child is undone takes that over") {
+TEST_CASE("crashed anywhere, a tree that fails while a child is undone takes that undo over") {
   JobPlot plot;
   plot.scripts["p"] = {.run = [](JobRun& run) {
     if (run.step == 2) {
@@ -357,7 +357,7 @@ TEST_CASE("crashed anywhere, an abort undoes a tree in the middle of a report") 
   }
 }
 
-TEST_CASE("an undo that parks in a child whose failure is reported stops nobody else") {
+TEST_CASE("an undo that parks in a child whose failure is reported stops no other member") {
   const bool restart = GENERATE(false, true);
   const auto verb = GENERATE(RepairVerb::kSkipStep, RepairVerb::kRetryNow, RepairVerb::kBypass);
   const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
@@ -417,7 +417,7 @@ TEST_CASE("a child that gave up and whose failure is reported is bypassed alone"
   CHECK(engine.executor().inspect().locks().empty());
 }
 
-TEST_CASE("a tree that fails around a child that is parked is parked there too") {
+TEST_CASE("a tree that fails around a parked child is parked there too") {
   EngineWorld engine;
   bool mended = false;
   engine.world.scripts["p"] = {.run = [](JobRun& run) {
@@ -451,7 +451,7 @@ TEST_CASE("a tree that fails around a child that is parked is parked there too")
   CHECK(logged() == 1);
   if (GENERATE(false, true)) {
     engine.crash_and_open();
-    CHECK(logged() == 2);  // whoever starts it hears of it
+    CHECK(logged() == 2);  // a start logs it again
   }
   REQUIRE(engine.describe(root).parked);
   mended = GENERATE(true, false);
@@ -468,8 +468,8 @@ TEST_CASE("a tree that fails around a child that is parked is parked there too")
     CHECK(engine.world.journal.count(undone) == 1);
   }
   CHECK(engine.world.journal.count("undo stuck.2") == (mended ? 1 : 0));
-  // It had begun, so it is over before another one begins, also if the machine crashes after the
-  // order.
+  // This undo had begun, so it is over before another one begins, also if the machine crashes after
+  // the order.
   if (mended) check_undone_before(engine.journal(), "stuck.2", "fatal.1");
   const auto audit = engine.executor().operate().audit(root);
   REQUIRE(audit.status().to_string() == "OK");
@@ -477,7 +477,7 @@ TEST_CASE("a tree that fails around a child that is parked is parked there too")
   CHECK(audit->front().procedure == ProcedureId{root.value + 1});
 }
 
-TEST_CASE("a tree that fails around a child that is parked gives back idle locks when it goes on") {
+TEST_CASE("a tree that fails around a parked child gives back idle locks when it goes on") {
   EngineWorld engine;
   bool mended = false;
   const auto table = LockSet().table("shop", "returns", LockMode::kExclusive);
@@ -517,7 +517,7 @@ TEST_CASE("a tree that fails around a child that is parked gives back idle locks
   CHECK(engine.executor().inspect().locks().empty());
 }
 
-TEST_CASE("a tree that fails around several that are parked goes on when all were repaired") {
+TEST_CASE("a tree that fails around several parked children goes on when all were repaired") {
   EngineWorld engine;
   bool mended = false;
   engine.world.scripts["p"] = {.run = [](JobRun& run) {
@@ -554,8 +554,7 @@ TEST_CASE("a tree that fails around several that are parked goes on when all wer
   }
 }
 
-TEST_CASE(
-    "the last undo of a child, too large to be recorded, parks it and is reported to nobody") {
+TEST_CASE("a child whose last undo is too large to be recorded is parked, and not reported") {
   EngineWorld engine;
   bool mended = false;
   engine.store_options.limits = {.batch_operations = 10, .batch_bytes = 1 << 20};
@@ -585,7 +584,8 @@ TEST_CASE(
   CHECK(engine.world.journal.count("saw ROLLEDBACK FAILED_PRECONDITION: no '';") == 1);
 }
 
-TEST_CASE("a child whose failure is reported and that failed beyond its point of no return") {
+TEST_CASE(
+    "a child beyond its point of no return whose failure is reported is parked and ended alone") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.run = [](JobRun& run) {
     if (run.step == 2) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Undoing a tree that failed: in reverse order of its durable steps, children before the step that
-// spawned them, only what was begun, and only once nobody is in flight. (Rows 1, 3, 6, 10, 17-20,
-// 60, 122; X1, X6. Rows that abort have their own stories in abort_test.cc; here a step fails.)
+// spawned them, only steps that were begun, and only once no member is in flight. (Rows 1, 3, 6,
+// 10, 17-20, 60, 122; X1, X6. Rows that abort have their own stories in abort_test.cc; here a step
+// fails.)
 
 #include "records/row_keys.h"
 #include "records/row_parts.h"
@@ -20,7 +21,7 @@ JobScript failing_at(std::uint32_t step, const std::string& why) {
           }};
 }
 
-// The undo list of the last record of `id`.
+// The length of the undo list in the last record of `id`.
 std::size_t undo_entries(const EngineWorld& engine, ProcedureId id) {
   Execution execution;
   PartStatus user = PartStatus::kIntact;
@@ -42,7 +43,7 @@ struct Unknown final : Procedure {
 
 }  // namespace
 
-TEST_CASE("of three nested procedures whose deepest fails, all are undone from the deepest up") {
+TEST_CASE("three nested procedures are undone from the deepest up when the deepest fails") {
   EngineWorld engine;  // row 3
   engine.world.scripts["a"] = {.steps = 2, .children = {"b"}};
   engine.world.scripts["b"] = {.steps = 2, .children = {"c"}};
@@ -150,7 +151,7 @@ TEST_CASE("children that were never begun are not undone, and never begin") {
   CHECK(engine.world.journal.count("undo locked.1") == 0);
 }
 
-TEST_CASE("a failed tree is told as failing while it is undone, and as ended only afterwards") {
+TEST_CASE("a failed tree is shown as failing while it is undone, and as ended only afterwards") {
   EngineWorld engine;  // row 122
   engine.world.scripts["a"] = {
       .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
@@ -265,7 +266,7 @@ TEST_CASE("a loop over undoable steps is bounded, and then undone") {
   CHECK(engine.undone().size() >= 1024);
 }
 
-TEST_CASE("a step that answers what is not in its table fails its tree, in words") {
+TEST_CASE("a step with an impossible answer fails its tree, and the error names the step") {
   EngineWorld engine;
   const int answer = GENERATE(0, 1, 2);
   engine.world.scripts["c"] = {};
@@ -306,7 +307,7 @@ TEST_CASE("a step that was begun and never recorded is undone, though its undo w
   engine.open();
   const ProcedureId id = engine.submit("p");
   engine.run();
-  REQUIRE(engine.world.journal.count("undo begun.1") == 0);  // that is to be tried again
+  REQUIRE(engine.world.journal.count("undo begun.1") == 0);  // the undo is to be tried again
   engine.crash_and_open();
   engine.run_to_the_end();
 
@@ -473,7 +474,7 @@ TEST_CASE("a child that cannot be recorded fails its parent, and what was done i
   CHECK(engine.disk->rows() - engine.disk->rows(Space::kEngine, "schema:") == 1 + 2);
 }
 
-TEST_CASE("nothing is left in the undo list after a rollback, also of one that failed at times") {
+TEST_CASE("the undo list is empty after a rollback, also after one whose undos failed at times") {
   EngineWorld engine;  // rows 19, 20
   const bool throws = GENERATE(false, true);
   engine.world.scripts["a"] = {.children = {"b"}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is seen of an undo that fails for now: explain() and describe() say why it failed and which
-// step it is about, the history which entries were undos; also after a restart.
+// How an undo that is tried again is shown: explain() and describe() say why it failed and at which
+// step, and the history says which entries were undos; also after a restart.
 
 #include "support/repair_orders.h"
 
@@ -67,7 +67,7 @@ TEST_CASE("a back-off of an undo that an operator ends keeps its error until the
   engine.open();
   const ProcedureId id = engine.submit("a");
   engine.run();
-  engine.faults().hold_commit(engine.faults().commits() + 2);  // that of the second attempt
+  engine.faults().hold_commit(engine.faults().commits() + 2);  // the second attempt
   REQUIRE(engine.executor().operate().retry_now(id, kNote).ok());
   CHECK(engine.describe(id).undo_error.message() == "the bank is closed");
   engine.faults().release();

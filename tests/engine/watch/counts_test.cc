@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The counters of a run: everything once when it is durable, and once when its tree has ended.
-// (Rows 56 to 60.)
+// The counters of a run: a procedure counts once when it is durable, and once when its tree has
+// ended. (Rows 56 to 60.)
 
 #include "support/engine_world.h"
 
@@ -35,12 +35,12 @@ TEST_CASE("a procedure is counted once when it is durable and once when it has e
   engine.run();
   CHECK(counted(executor) == Entries{"test.Job: 1, 1, 0"});
 
-  engine.submit("a", {.nonce = {1, 1}});  // a duplicate is none
+  engine.submit("a", {.nonce = {1, 1}});  // a duplicate does not count
   engine.run();
   CHECK(counted(executor) == Entries{"test.Job: 1, 1, 0"});
 }
 
-TEST_CASE("one that fails is counted when it is undone, however often an undo was tried") {
+TEST_CASE("a procedure that fails is counted when it is undone, however often an undo was tried") {
   EngineWorld engine;  // row 57
   engine.world.scripts["a"] = {
       .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
@@ -56,7 +56,7 @@ TEST_CASE("one that fails is counted when it is undone, however often an undo wa
   CHECK(counted(executor) == Entries{"test.Job: 1, 0, 1"});
 }
 
-TEST_CASE("giving way, waiting and retrying count nothing") {
+TEST_CASE("giving way, waiting and retrying are not counted") {
   EngineWorld engine;  // rows 58, 59
   const bool fails = GENERATE(false, true);
   engine.world.scripts["a"] = {.run = [fails](JobRun& run) -> std::optional<Outcome> {
@@ -86,7 +86,7 @@ TEST_CASE("a tree whose third of ten children fails counts eleven submitted and 
   CHECK(counted(executor) == Entries{"test.Job: 11, 0, 11"});
 }
 
-TEST_CASE("what was loaded is counted at its end, each type by itself") {
+TEST_CASE("a loaded procedure is counted at its end, each type by itself") {
   EngineWorld engine;
   engine.world.scripts["a"] = {};
   engine.world.scripts["p"] = {.run = [](JobRun& run) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// explain(): every kind of wait is named with what there is to know of it, and followed to the
-// procedure that waits for nobody. (Section 10 of the reference: "why is it not moving?")
+// explain(): every kind of wait is named with its details, and followed to the procedure that waits
+// for no other. (Section 10 of the reference: "why is it not moving?")
 
 #include <atomic>
 #include <future>
@@ -118,7 +118,8 @@ TEST_CASE(
   CHECK(why.root_causes == Ids{reader});
 }
 
-TEST_CASE("a place at a limited key is explained by those who have the places") {
+TEST_CASE(
+    "a wait for a place at a limited key is explained by the procedures that have the places") {
   EngineWorld engine;
   const ResourceKey rack{ResourceClass::kHostFirst, "rack 7"};
   engine.world.scripts["first"] = asks_in(1, LockSet().key(rack, LockMode::kShared));
@@ -200,7 +201,7 @@ TEST_CASE(
   CHECK(two[1].count == 1);
 }
 
-TEST_CASE("inside a worker's run: this one runs, one waits for it, one waits with its record") {
+TEST_CASE("in a worker's run one procedure runs, one waits for it, and one waits with its record") {
   EngineWorld engine;
   Explanation first;
   Explanation second;
@@ -260,7 +261,7 @@ TEST_CASE("queued, being submitted and being committed are told apart") {
   engine.run();
 }
 
-TEST_CASE("in a rollback one member is in turn, and the others wait for it") {
+TEST_CASE("in a rollback one member has its turn, and the others wait for it") {
   EngineWorld engine;
   engine.retry = {.base = 10s, .cap = 60s, .jitter_percent = 0};
   engine.world.scripts["parent"] = {.children = {"sticks", "fails"}};
@@ -349,7 +350,7 @@ TEST_CASE("a parked tree names the member that is stuck and why, a quarantined o
   CHECK_THAT(quarantined.error.to_string(), ContainsSubstring("test.FinalJob"));
 }
 
-TEST_CASE("a circle is cut and named") {
+TEST_CASE("a circle of waits is cut and named") {
   EngineWorld engine;
   const auto goods = LockSet().table("shop", "goods", LockMode::kExclusive);
   engine.world.scripts["older"] = {.children = {"older child"}, .locks = kOrders};
@@ -373,7 +374,7 @@ TEST_CASE("a circle is cut and named") {
   CHECK_THAT(to_string(why), ContainsSubstring("they wait in a circle: 1 -> "));
 }
 
-TEST_CASE("an explanation is bounded however many are waited for") {
+TEST_CASE("an explanation is bounded however many procedures are waited for") {
   EngineWorld engine;
   JobScript& parent = engine.world.scripts["parent"];
   for (int i = 0; i < 200; ++i) parent.children.push_back("child");
@@ -399,7 +400,7 @@ TEST_CASE("an explanation is bounded however many are waited for") {
   CHECK(lock.more == 92);
 }
 
-TEST_CASE("what has ended, never was, or stands still with its executor, says so") {
+TEST_CASE("explain says that a procedure has ended, never was, or stands still with its executor") {
   EngineWorld engine;
   engine.world.scripts["fails"] = stays_in(1, Say::fail("out of stock"));
   engine.world.scripts["asks"] = asks_in(1);
@@ -425,7 +426,7 @@ TEST_CASE("what has ended, never was, or stands still with its executor, says so
   CHECK_THAT(stopped.error.to_string(), ContainsSubstring("the disk is gone"));
 }
 
-TEST_CASE("explanations asked from everywhere while everything moves are sound") {
+TEST_CASE("explanations asked for while procedures run on other threads are sound") {
   EngineWorld engine;
   engine.world.scripts["parent"] = {.children = {"child", "child"}, .locks = kOrders};
   engine.world.scripts["child"] = {.steps = 2};
@@ -454,7 +455,7 @@ TEST_CASE("explanations asked from everywhere while everything moves are sound")
     submitted.push_back(executor->submit(Job(engine.world, i % 3 == 0 ? "fails" : "parent"))->id);
   }
   submitted.push_back(executor->submit(Job(engine.world, "waits"))->id);
-  asked.wait();  // at the latest of this one
+  asked.wait();  // at the latest for this one
   REQUIRE(executor->abort(submitted.back()).ok());
   for (const ProcedureId id : submitted) CHECK(executor->wait(id).ok());
   stop = true;

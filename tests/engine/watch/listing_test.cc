@@ -35,7 +35,7 @@ std::vector<std::uint64_t> ids(const ProcedurePage& page) {
 
 using Values = std::vector<std::uint64_t>;
 
-// A procedure whose fields() throws when it shows a certain name.
+// A procedure whose fields() throws while `*throws`.
 class Touchy final : public Procedure {
  public:
   static constexpr std::string_view kType = "test.Touchy";
@@ -54,7 +54,7 @@ class Touchy final : public Procedure {
 
 }  // namespace
 
-TEST_CASE("a procedure with only its first record was changed when that was made") {
+TEST_CASE("a procedure with only its first record is listed as changed when that was made") {
   EngineWorld engine;
   engine.world.scripts["parent"] = {.children = {"child"}};
   engine.world.scripts["child"] = asks_in(1);
@@ -76,7 +76,7 @@ TEST_CASE("a procedure with only its first record was changed when that was made
   CHECK(in_words(engine.executor().inspect().list()) == before);
 }
 
-TEST_CASE("a procedure that waited for its locks was changed when they were granted") {
+TEST_CASE("a procedure that waited for its locks is listed as changed when they were granted") {
   EngineWorld engine;
   engine.world.scripts["holder"] = asks_in(1, kOrders);
   engine.world.scripts["waiter"] = asks_in(1, kOrders);
@@ -94,7 +94,7 @@ TEST_CASE("a procedure that waited for its locks was changed when they were gran
   CHECK(in_words(engine.executor().inspect().list()) == before);
 }
 
-TEST_CASE("a procedure that runs and waits again without a record was not changed") {
+TEST_CASE("a procedure that runs and waits again without a record is not listed as changed") {
   EngineWorld engine;
   engine.world.scripts["asks twice"] = {
       .steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
@@ -113,7 +113,7 @@ TEST_CASE("a procedure that runs and waits again without a record was not change
   CHECK(engine.describe(id).updated == engine.describe(id).submitted);
 }
 
-TEST_CASE("a page of none is empty") {
+TEST_CASE("a page with a limit of 0 is empty") {
   EngineWorld engine;
   engine.world.scripts["asks"] = asks_in(1);
   engine.open();
@@ -141,7 +141,7 @@ TEST_CASE("pages are in order of id, end where nothing is left, and miss nothing
   const ProcedurePage first = engine.executor().inspect().list({}, {}, 3);
   CHECK(ids(first) == Values(all.begin(), all.begin() + 3));
   CHECK(first.next.value == all[2]);
-  engine.submit("asks");  // behind everything
+  engine.submit("asks");  // after all others
   Values paged = ids(first);
   ProcedureId next = first.next;
   while (next) {
@@ -155,7 +155,7 @@ TEST_CASE("pages are in order of id, end where nothing is left, and miss nothing
   CHECK(engine.executor().inspect().list().size() == 8);
 }
 
-TEST_CASE("each filter keeps what it names, and all of them together") {
+TEST_CASE("each filter keeps what it names, and filters combine") {
   EngineWorld engine;
   engine.world.scripts["parent"] = {.children = {"asks"}};
   engine.world.scripts["asks"] = asks_in(1);
@@ -198,7 +198,7 @@ TEST_CASE("each filter keeps what it names, and all of them together") {
             1)) == Values{waits});
 }
 
-TEST_CASE("fields are shown as the last record has them, and one that throws harms nobody") {
+TEST_CASE("fields are shown as the last record has them, and a type that throws harms no other") {
   EngineWorld engine;
   bool throws = false;
   engine.world.scripts["asks"] = asks_in(2);
@@ -239,7 +239,7 @@ TEST_CASE("a submission is listed when it is durable, not before") {
   CHECK(engine.result({1}).status.ok());
 }
 
-TEST_CASE("a history is there while the record is, also after the end") {
+TEST_CASE("a history exists as long as the record does, also after the end") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.steps = 3};
   engine.open();
@@ -286,7 +286,7 @@ TEST_CASE("the live table visits in order of id, whatever was removed") {
   CHECK(visit(3, SIZE_MAX).first == 1);
 }
 
-TEST_CASE("listings from everywhere while everything moves are sound") {
+TEST_CASE("listings made while procedures run on other threads are sound") {
   EngineWorld engine;
   engine.world.scripts["parent"] = {.children = {"child", "child"}, .locks = kOrders};
   engine.world.scripts["child"] = {.steps = 2};

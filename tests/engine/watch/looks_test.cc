@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is done under the state mutex is counted in executions looked at, not timed: over a whole
-// story the count grows no faster than n log n, and no critical section has more than
-// kSectionLooksMax, however large the tree is.
+// Work under the state mutex is counted in executions looked at, not timed: over a whole story the
+// count grows no faster than n log n, and no critical section has more than kSectionLooksMax,
+// however large the tree is.
 
 #include "model/looks.h"
 
@@ -29,14 +29,14 @@ enum class PartStep : std::uint32_t { kBegin = 1, kJoin = 2 };
 /// What all parts of a story have in common.
 struct Story {
   bool deepest_fails = false;
-  bool parents_fail = false;  ///< Whoever sees a child that failed.
+  bool parents_fail = false;  ///< Each parent that sees a failed child.
   bool reports = false;       ///< Failures of children are only reported.
-  bool concurrently = false;  ///< They are undone beside each other.
+  bool concurrently = false;  ///< Children are undone concurrently.
   bool root_fails = false;    ///< When its children have ended.
   bool leaves_wait = false;   ///< For a signal that never comes.
   bool leaves_undoable = true;
-  bool leaves_final = false;  ///< They have a point of no return.
-  bool undo_waits = false;    ///< The same.
+  bool leaves_final = false;  ///< Leaves have a point of no return.
+  bool undo_waits = false;    ///< For a signal that never comes.
   bool undo_fails = false;
   bool one_gives_up = false;  ///< The first leaf, at its only attempt.
   std::size_t begun = 0;
@@ -77,8 +77,8 @@ class Plain final : public StateMachineProcedure<PartStep> {
   Story& story_;
 };
 
-/// A part of a tree: a chain of `size` levels, the same with a leaf beside each, a parent of `size`
-/// leaves, one that spawns a leaf in each of `size` visits, or a leaf.
+/// A part of a tree: a chain of `size` levels, such a chain with a leaf more on each level, a
+/// parent of `size` leaves, one that spawns a leaf in each of `size` visits, or a leaf.
 class Part final : public StateMachineProcedure<PartStep> {
  public:
   static constexpr std::string_view kType = "looks.Part";
@@ -198,7 +198,7 @@ SectionLooks played(Story story, Shape shape, std::uint64_t size) {
   return machine.looks();
 }
 
-/// n log n from n to 4n, with n = 256: five times as many.
+/// From n = 256 to 4n, n log n grows to five times as much.
 void check_growth(const std::function<SectionLooks(std::uint64_t)>& play) {
   const SectionLooks one = play(256);
   const SectionLooks two = play(512);
@@ -235,8 +235,8 @@ TEST_CASE("a chain of levels is undone with looks in proportion to its length") 
   check_sections(played(story, Shape::kLevel, 3000));
 }
 
-TEST_CASE("thousands that are undone beside each other begin in sections of bounded looks") {
-  // When the root has undone the step at which it failed.
+TEST_CASE("thousands of concurrent undos begin in sections of bounded looks") {
+  // The leaves are undone when the root has undone the step at which it failed.
   const auto undone = [](std::uint64_t n) {
     Machine machine({.concurrently = true, .root_fails = true, .leaves_wait = true});
     const ProcedureId root = machine.submit(Shape::kWide, n);
@@ -253,7 +253,7 @@ TEST_CASE("thousands that are undone beside each other begin in sections of boun
   check_sections(undone(3000));
 }
 
-TEST_CASE("levels of children that are undone beside each other are undone in proportion to them") {
+TEST_CASE("levels of concurrently undone children are undone with looks in proportion to them") {
   const Story story{.deepest_fails = true, .concurrently = true};
   check_growth([&](std::uint64_t n) { return played(story, Shape::kPairs, n); });
   check_sections(played(story, Shape::kPairs, 3000));
@@ -276,7 +276,7 @@ TEST_CASE("the end of a large tree, and its undoing, are made in sections of bou
   check_sections(played(story, Shape::kLoop, 3000));
 }
 
-TEST_CASE("the failure of a large tree that waits is taken note of in sections of bounded looks") {
+TEST_CASE("the failure of a large tree that waits is noted in sections of bounded looks") {
   const auto stopped = [](std::uint64_t n) {
     Machine machine({.leaves_wait = true});
     const ProcedureId root = machine.submit(Shape::kWide, n);
@@ -292,7 +292,7 @@ TEST_CASE("the failure of a large tree that waits is taken note of in sections o
   check_sections(stopped(3000));
 }
 
-TEST_CASE("an order about a large tree that stands well is refused without a look at its members") {
+TEST_CASE("an order to a large tree that is not parked is refused without a look at its members") {
   const auto refused = [](std::uint64_t n) {
     Machine machine({.leaves_wait = true});
     const ProcedureId root = machine.submit(Shape::kWide, n);
@@ -315,7 +315,7 @@ TEST_CASE("an order about a large tree that stands well is refused without a loo
   CHECK(refused(1024).total <= refused(256).total);
 }
 
-TEST_CASE("a preview of what is done to a large tree is made in sections of bounded looks") {
+TEST_CASE("a preview of an order to a large tree is made in sections of bounded looks") {
   const auto shown = [](std::uint64_t n) {
     Machine machine({.leaves_wait = true});
     const ProcedureId root = machine.submit(Shape::kWide, n);
@@ -324,7 +324,7 @@ TEST_CASE("a preview of what is done to a large tree is made in sections of boun
     const auto lines =
         machine.steps.executor().operate().preview({root.value + n}, RepairVerb::kFailAndRollBack);
     REQUIRE(lines.ok());
-    CHECK(lines->size() == n + 2);  // of each leaf and of the root what is undone, and its end
+    CHECK(lines->size() == n + 2);  // one for each leaf, for the root, and for the end
     return machine.looks();
   };
   check_growth(shown);
@@ -332,7 +332,7 @@ TEST_CASE("a preview of what is done to a large tree is made in sections of boun
 }
 
 TEST_CASE("a large tree that is parked is bypassed in sections of bounded looks") {
-  // In its undo, or beyond the point of no return of its leaves.
+  // It parks in its undo, or beyond the point of no return of its leaves.
   Story story{.root_fails = true};
   (GENERATE(false, true) ? story.leaves_final : story.undo_fails) = true;
   const auto bypassed = [&](std::uint64_t n) {
@@ -378,7 +378,7 @@ TEST_CASE("a large tree of which a member gave up is bypassed in sections of bou
   check_sections(bypassed(3000));
 }
 
-TEST_CASE("what happens to a tree while a preview of it is made decides what the preview says") {
+TEST_CASE("a preview is refused if its tree is aborted while the preview is made") {
   Machine machine({.leaves_wait = true});
   const ProcedureId root = machine.submit(Shape::kWide, 2000);
   machine.steps.run();
@@ -425,7 +425,7 @@ TEST_CASE("an abort knows without a look at the members whether one of them cann
   CHECK(aborted(4096, true).total <= aborted(1024, true).total);
 }
 
-TEST_CASE("signals to a tree that failed are looked at once each by a restart") {
+TEST_CASE("a restart looks at each signal to a tree that failed a bounded number of times") {
   const auto restarted = [](std::uint64_t n) {
     Machine machine({.leaves_wait = true, .undo_waits = true});
     const ProcedureId root = machine.submit(Shape::kWide, 2);
@@ -460,8 +460,7 @@ TEST_CASE("no step of an aborted tree begins while its members are being stopped
 
   CHECK(pauses >= 3);
   CHECK(machine.story.begun == begun);
-  CHECK(machine.story.undone ==
-        2001);  // each leaf, in the middle of its step, and the root's first
+  CHECK(machine.story.undone == 2001);  // the interrupted step of each leaf, and the root's first
   CHECK(executor.inspect().live_procedures() == 0);
   CHECK(machine.steps.result(root)->status.code() == StatusCode::kAborted);
 }
@@ -489,7 +488,7 @@ TEST_CASE("while a large tree leaves, its root has ended for every verb and its 
   CHECK(executor.acknowledge(root).ok());
 }
 
-TEST_CASE("a crash between the rows of a large tree that ended leaves nothing behind") {
+TEST_CASE("a crash after the end of a large tree leaves nothing behind") {
   Machine machine({.leaves_wait = true});
   const ProcedureId root = machine.submit(Shape::kWide, 2000);
   machine.steps.run();
@@ -519,10 +518,10 @@ TEST_CASE("children that can be undone stay until their tree has ended") {
   Machine machine({.root_fails = true});
   machine.submit(Shape::kLoop, 50);
   machine.steps.run();
-  CHECK(machine.story.undone == 51);  // of each leaf one step, and of the root its first
+  CHECK(machine.story.undone == 51);  // one step of each leaf, and the root's first
 }
 
-TEST_CASE("children are held against max_live_procedures, and wait for room") {
+TEST_CASE("children count towards max_live_procedures, and wait for room") {
   Machine machine({.leaves_wait = true}, 10);
   const ProcedureId first = machine.submit(Shape::kWide, 6);
   const ProcedureId second = machine.submit(Shape::kWide, 6);

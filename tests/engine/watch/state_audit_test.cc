@@ -23,7 +23,8 @@ namespace {
 
 enum class PartStep : std::uint32_t { kBegin = 1, kEnd = 2 };
 
-/// Spawns `children` parts that wait for an hour, or ends at once.
+/// Spawns `children` parts, and fails when they have ended. One without children waits for an hour
+/// if it `waits`, and is done.
 class Part final : public StateMachineProcedure<PartStep> {
  public:
   static constexpr std::string_view kType = "audit.Part";
@@ -108,7 +109,7 @@ Spoil set(std::string said, const std::function<void(EngineState&, bool)>& to) {
 
 }  // namespace
 
-TEST_CASE("the audit names what is spoiled of a tree that goes forward") {
+TEST_CASE("the audit names each spoiled fact of a tree that goes forward") {
   Machine machine;
   const ProcedureId root = machine.submit(Part(2, true), 1);
   REQUIRE(machine.steps.executor().inspect().live_procedures() == 3);
@@ -189,7 +190,7 @@ TEST_CASE("the audit names what is spoiled of a tree that goes forward") {
                       })});
 }
 
-TEST_CASE("the audit names what is spoiled of a tree that is undone") {
+TEST_CASE("the audit names each spoiled fact of a tree that is undone") {
   Machine machine;
   const ProcedureId root = machine.submit(Part(2, false, true), 1);
   REQUIRE(machine.steps.executor().inspect().live_procedures() == 3);
@@ -214,7 +215,7 @@ TEST_CASE("the audit names what is spoiled of a tree that is undone") {
              })});
 }
 
-TEST_CASE("the audit names what is spoiled of nonces, results and numbers") {
+TEST_CASE("the audit names each spoiled fact of nonces, results and numbers") {
   Machine machine;
   const ProcedureId live = machine.submit(Part(1, true), 1);
   const ProcedureId ended = machine.submit(Part(), 2);

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// With threads, under the test's clock.
+// An executor with threads, under the test's clock.
 struct ThreadedWorld {
   EngineWorld engine;
   Mutex seen_mutex;
@@ -129,7 +129,7 @@ TEST_CASE("a wall clock that jumps does not make a step stuck") {
   CHECK(reports == 0);
 }
 
-TEST_CASE("listeners hear what becomes durable, in its order, of roots and children") {
+TEST_CASE("listeners hear what becomes durable of roots and children, in that order") {
   EngineWorld engine;
   engine.world.scripts["parent"] = {.steps = 2, .children = {"child"}};
   engine.world.scripts["child"] = {.steps = 1};
@@ -155,7 +155,7 @@ TEST_CASE("listeners hear what becomes durable, in its order, of roots and child
   CHECK(heard.size() == 6);
 }
 
-TEST_CASE("a listener hears of what is parked and what is quarantined") {
+TEST_CASE("a listener hears of a procedure that is parked") {
   EngineWorld engine;
   engine.world.scripts["stuck"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
                                      if (run.step == 2) return Say::fail("no");
@@ -212,8 +212,7 @@ TEST_CASE("a listener may end its own subscription, and call the executor, while
   CHECK(engine.result({2}).status.ok());
 }
 
-TEST_CASE(
-    "whoever ends a subscription on a thread of the host waits for the call that is under way") {
+TEST_CASE("a host thread that ends a subscription waits for the call that is under way") {
   ThreadedWorld world;
   world.engine.world.scripts["a"] = {.steps = 1};
   ProcedureExecutor& executor = world.open(world.options());
@@ -263,7 +262,7 @@ TEST_CASE("a listener that hangs keeps neither callbacks nor offloaded work from
   const auto offloads = executor.submit(Job(world.engine.world, "offloads"));
   std::latch called(1);
   executor.async().wait(offloads->id, [&](const Result<ProcedureResult>&) { called.count_down(); });
-  called.wait();  // for ever, if it stood behind the listener
+  called.wait();  // hangs if it waits behind the listener
   CHECK(heard == 1);
   may_end.count_down();
   executor.stop();
@@ -284,10 +283,10 @@ TEST_CASE(
   auto options = world.options();
   options.pool_threads = threads;
   ProcedureExecutor& executor = world.open(std::move(options));
-  std::latch hang(threads);  // as many as have a thread
+  std::latch hang(threads);  // one for each thread
   std::latch may_end(1);
   std::latch heard(2);
-  int finished = 0;  // of the one thread that tells news
+  int finished = 0;  // used by the one thread that tells news
   for (unsigned i = 0; i < threads; ++i) {
     executor.async().submit(Job(world.engine.world, "quick"), {}, [&](const Result<Submitted>&) {
       hang.count_down();
@@ -297,21 +296,21 @@ TEST_CASE(
   hang.wait();
 
   const auto news = executor.listen([&](const ProcedureNews& one) {
-    // The quick ones may be among them.
+    // The quick procedures may be among them.
     if (one.kind == ProcedureNews::Kind::kFinished && ++finished <= 2) heard.count_down();
   });
   std::latch ran(1);
   Chore chore = *executor.add_chore("once", 1s, [&] { ran.count_down(); });
   const auto first = executor.submit(Job(world.engine.world, "offloads"));
   const auto second = executor.submit(Job(world.engine.world, "offloads"));
-  CHECK(executor.wait(first->id)->status.ok());  // for ever, if the callbacks had all threads
+  CHECK(executor.wait(first->id)->status.ok());  // hangs if the callbacks have all threads
   CHECK(executor.wait(second->id)->status.ok());
   heard.wait();
   world.engine.clock->advance(1s);
   ran.wait();
   chore = {};
   may_end.count_down();
-  executor.stop();  // the callbacks that hung look at what ends here
+  executor.stop();  // the callbacks that hung use variables of this scope
 }
 
 TEST_CASE("a host without threads tells listeners a batch at a time, between other tasks") {
@@ -350,7 +349,7 @@ TEST_CASE("news that a listener is too slow for are counted and not kept") {
     engine.executor().async().submit(Job(engine.world, "quick"), {},
                                      [](const Result<Submitted>&) {});
   }
-  while (engine.store().pump()) {  // as much happens as can before anybody is told
+  while (engine.store().pump()) {  // as much happens as can before a listener is told
   }
   engine.run();
   engine.submit("quick");  // what was missed last is told with the next news
@@ -382,7 +381,7 @@ TEST_CASE("a chore runs period after period on the pool, also after it threw, un
   chore = {};
   engine.advance(1h);
   CHECK(runs == 3);
-  CHECK(engine.faults().commits() == commits);  // nothing of it is kept
+  CHECK(engine.faults().commits() == commits);  // a chore is not stored
 }
 
 TEST_CASE("a chore may end itself, and is silent once the executor has stopped") {
@@ -430,7 +429,8 @@ TEST_CASE("a listener and a chore end with their handles, and what they hold is 
   CHECK(calls == 3);
 }
 
-TEST_CASE("a handle that is moved from ends nothing, and one that is assigned to ends its own") {
+TEST_CASE(
+    "a handle that is moved from ends nothing, and one that is assigned to ends its old one") {
   EngineWorld engine;
   engine.world.scripts["a"] = {.steps = 1};
   engine.open();
