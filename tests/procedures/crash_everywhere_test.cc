@@ -2,7 +2,7 @@
 //
 // CreateTable and ServerCrash with the machine crashing before and after every store write, on the
 // memory store and on LevelDB: whatever the moment, the next life ends in the same cluster. The
-// cluster itself outlives every crash, so what was done twice or half would stay visible in it.
+// cluster itself outlives every crash, so an effect made twice or half would stay visible in it.
 
 #include "support/crash_everywhere.h"
 
@@ -39,7 +39,7 @@ struct Client {
     executor.async().submit(std::move(procedure), {.nonce = nonce},
                             [known = id, ended = result, &executor](Result<Submitted> submitted) {
                               if (!submitted.ok()) return;  // the life ended first
-                              // Promised once is promised for ever.
+                              // An id that was answered once never changes.
                               if (*known) CHECK(**known == submitted->id);
                               *known = submitted->id;
                               executor.async().wait(submitted->id,

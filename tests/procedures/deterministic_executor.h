@@ -2,8 +2,8 @@
 //
 // DeterministicExecutor: an executor that runs on the test's own thread, on a store that can crash
 // at any commit, with a MemoryCluster that outlives it. Time passes only when nothing else can
-// happen. It is no test by itself; what it cannot bring to rest it leaves as it is, for the test to
-// look at.
+// happen. It tests nothing by itself; procedures that do not end are left as they are, for the test
+// to look at.
 
 #pragma once
 

@@ -51,7 +51,7 @@ struct Directory {
   }
 };
 
-/// A region server's process; made when that is ready.
+/// The process of a region server; the constructor returns when the server is ready.
 struct Server {
   ServerName name;
   testing::ForkedChild process;

@@ -141,12 +141,12 @@ class SchedulerModel {
     return stuck;
   }
 
-  /// Whether something of a higher class than the one that `e` was polled in can run.
+  /// Whether an entry of a higher class than the one that `e` was polled in can run.
   [[nodiscard]] bool is_overtaken(const ModelEntry& e) const {
     return !classes_.empty() && 255 - classes_.begin()->first > e.queued_rank / 256;
   }
 
-  /// How many of its resource and rank are before `e`, which can run.
+  /// How many entries of the same resource and rank are before `e`, which can run.
   [[nodiscard]] std::size_t ahead_of(const ModelEntry& e) const {
     for (const auto& [cls, levels] : classes_) {
       for (const auto& [level, lanes] : levels.levels) {
@@ -269,8 +269,8 @@ class SchedulerModel {
     return a == LockMode::kExclusive || b == LockMode::kExclusive;
   }
 
-  // Descendants of holders do, and so does an undo while others wait for their turn in the same
-  // rollback.
+  // Descendants of holders pass waiters, and so does an undo while others wait for their turn in
+  // the same rollback.
   [[nodiscard]] bool passes_waiters(const ModelEntry& e) const {
     bool passes = false;
     for (const ModelEntry* a = &e; a != nullptr; a = a->parent) {

@@ -131,7 +131,7 @@ TEMPLATE_TEST_CASE(
 }
 
 TEMPLATE_TEST_CASE(
-    "of five hundred parks and wakes on four threads, one by one or in batches, none is lost",
+    "five hundred parks and wakes on four threads lose no wake, one by one or in batches",
     "[row64][row65]", Simple, Master) {
   const int batch_size = GENERATE(1, 10);
   constexpr int kCycles = 500;

@@ -552,7 +552,8 @@ TEST_CASE_METHOD(Fixture, "a reserved worker takes the work of the top classes a
   CHECK(scheduler.poll(run, std::chrono::milliseconds(0)) == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "a reserved worker takes what the top classes wait for", "[reserved]") {
+TEST_CASE_METHOD(Fixture, "a reserved worker takes an entry that the top classes wait for",
+                 "[reserved]") {
   LockSet both = table("a", kShared);
   TestEntry ordinary(1, table("a", kExclusive));
   LockSet meta_and_table = std::move(LockSet().meta(kExclusive));

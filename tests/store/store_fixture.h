@@ -175,7 +175,7 @@ class Writer {
   LevelDbProcedureStore store_;
 };
 
-/// Lets `to` have what `from` has, all of it durable.
+/// Copies the files of `from` to `to`, where all of them are durable.
 inline void copy_files(const CrashEnv& from, CrashEnv& to) {
   for (const std::string& file : from.files()) to.set_contents(file, from.contents(file));
   static_cast<void>(to.CreateDir("store").ok());

@@ -11,7 +11,7 @@
 namespace pv2::testing::untouched_until_taken_over_test {
 namespace {
 
-// The logs are replayed into tables, MANIFEST and CURRENT replaced: by the first commit.
+// The first commit replays the logs into tables, and replaces MANIFEST and CURRENT.
 TEST_CASE("a power cut anywhere in the first commit of a restart loses nothing") {
   CrashEnv env;
   {

@@ -29,8 +29,7 @@ Fingerprint joined(const std::string& owner, const std::string& name) {
 }  // namespace
 
 TEST_CASE("an owner with a zero byte does not pass for another owner with other arguments") {
-  // Joined by zero bytes both submissions are the same: "test.Job", 0, "anna", 0, 0a 04, 0, 0a 01
-  // "a".
+  // Joined by zero bytes, both are "test.Job", 0, "anna", 0, 0a 04, 0, 0a 01 "a".
   const std::string name = "a";
   const std::string other_name = '\0' + arguments_of(name);
   const std::string owner = "anna\0\x0a"s + static_cast<char>(other_name.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Input of a caller that means nothing is refused with an error that names it, and has no effect.
+// Meaningless input of a caller is refused with an error that names it, and has no effect.
 
 #include "support/repair_orders.h"
 

@@ -355,7 +355,7 @@ TEST_CASE(
   SectionLooks::at_each_pause(engine.executor(), {});
   REQUIRE_FALSE(answers.empty());
   for (const StatusCode code : answers) CHECK(code == StatusCode::kUnavailable);
-  CHECK(engine.executor().inspect().live_procedures() == 2);  // the root still sees how it ended
+  CHECK(engine.executor().inspect().live_procedures() == 2);  // the root still sees its child's end
   CHECK(engine.executor().abort(root).ok());
   engine.run();
   CHECK(engine.result(root).state == ProcedureState::kRolledBack);

@@ -67,7 +67,7 @@ TEST_CASE("a back-off of an undo that an operator ends keeps its error until the
   engine.open();
   const ProcedureId id = engine.submit("a");
   engine.run();
-  engine.faults().hold_commit(engine.faults().commits() + 2);  // the second attempt
+  engine.faults().hold_commit(engine.faults().commits() + 2);  // the record of the second attempt
   REQUIRE(engine.executor().operate().retry_now(id, kNote).ok());
   CHECK(engine.describe(id).undo_error.message() == "the bank is closed");
   engine.faults().release();
