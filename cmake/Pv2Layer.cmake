@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-#   pv2_layer(<name> DEPENDS <layers...> LIBS <external libraries...> [RECURSE])
+#   pv2_layer(<name> DEPENDS <layers...> LIBS <external libraries...> [RECURSE | ROOMS])
 #
 # Makes the static library pv2_<name> (alias pv2::<name>) of the folder it is called in:
-#   <name>/*.cc            its sources (RECURSE: those of subfolders too)
+#   <name>/*.cc            its sources (RECURSE: those of subfolders too; ROOMS: likewise, and each
+#                          subfolder is compiled as one)
 #   <name>/include         its public headers, the only ones that other layers see
 #   <name>/                its private headers
 # DEPENDS is the layer's place in the picture: the target sees the public headers of those layers
@@ -11,11 +12,11 @@
 # private: none of them may show in a public header, and the header check below compiles without
 # them.
 function(pv2_layer name)
-  cmake_parse_arguments(arg "RECURSE" "" "DEPENDS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "RECURSE;ROOMS" "" "DEPENDS;LIBS" ${ARGN})
   set(here "${CMAKE_CURRENT_SOURCE_DIR}")
   set(target pv2_${name})
 
-  if(arg_RECURSE)
+  if(arg_RECURSE OR arg_ROOMS)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${here}/*.cc")
   else()
     file(GLOB sources CONFIGURE_DEPENDS "${here}/*.cc")
@@ -40,6 +41,17 @@ function(pv2_layer name)
     pv2_precompile(${target} LIKE pv2_base)
   else()
     pv2_precompile(${target})
+  endif()
+  # Most of the cost of a source is the headers that all of them include. So a room is compiled as
+  # one, and small functions are inlined across its files. Unnamed namespaces of one room must not
+  # define a name twice.
+  if(arg_ROOMS)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ${PV2_UNITY} UNITY_BUILD_MODE GROUP)
+    foreach(source IN LISTS sources)
+      cmake_path(GET source PARENT_PATH room)
+      cmake_path(GET room FILENAME room)
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${room})
+    endforeach()
   endif()
   set_target_properties(${target} PROPERTIES
     EXPORT_NAME ${name}

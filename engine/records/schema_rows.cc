@@ -16,7 +16,14 @@ namespace {
 
 // Field numbers, persisted.
 enum : std::uint32_t { kRow = 1 };
-enum : std::uint32_t { kPath = 1, kName = 2, kKind = 3, kRepeated = 4, kUnit = 5, kArgument = 6 };
+enum : std::uint32_t {
+  kRowPath = 1,
+  kRowName = 2,
+  kRowKind = 3,
+  kRowRepeated = 4,
+  kRowUnit = 5,
+  kRowArgument = 6
+};
 
 void add_rows(const FieldSchema& schema, std::size_t message, const std::string& path,
               std::vector<std::size_t>& around, SchemaRows& rows) {
@@ -41,22 +48,22 @@ Result<std::pair<std::string, SchemaRow>> decode_row(std::string_view bytes) {
   WireReader reader(bytes);
   while (reader.next()) {
     switch (reader.number()) {
-      case kPath:
+      case kRowPath:
         path = reader.bytes();
         break;
-      case kName:
+      case kRowName:
         row.name = reader.bytes();
         break;
-      case kKind:
+      case kRowKind:
         row.meaning.kind = static_cast<FieldKind>(reader.varint());
         break;
-      case kRepeated:
+      case kRowRepeated:
         row.meaning.repeated = reader.varint() != 0;
         break;
-      case kUnit:
+      case kRowUnit:
         row.meaning.unit = reader.bytes();
         break;
-      case kArgument:
+      case kRowArgument:
         row.argument = reader.varint() != 0;
         break;
       default:
@@ -101,12 +108,12 @@ void encode_schema(const SchemaRows& rows, std::string& out) {
   std::string bytes;
   for (const auto& [path, row] : rows) {
     bytes.clear();
-    append_length_delimited(bytes, kPath, path);
-    append_length_delimited(bytes, kName, row.name);
-    append_varint_field(bytes, kKind, static_cast<std::uint64_t>(row.meaning.kind));
-    if (row.meaning.repeated) append_varint_field(bytes, kRepeated, 1);
-    if (!row.meaning.unit.empty()) append_length_delimited(bytes, kUnit, row.meaning.unit);
-    if (row.argument) append_varint_field(bytes, kArgument, 1);
+    append_length_delimited(bytes, kRowPath, path);
+    append_length_delimited(bytes, kRowName, row.name);
+    append_varint_field(bytes, kRowKind, static_cast<std::uint64_t>(row.meaning.kind));
+    if (row.meaning.repeated) append_varint_field(bytes, kRowRepeated, 1);
+    if (!row.meaning.unit.empty()) append_length_delimited(bytes, kRowUnit, row.meaning.unit);
+    if (row.argument) append_varint_field(bytes, kRowArgument, 1);
     append_length_delimited(out, kRow, bytes);
   }
   frame.finish();

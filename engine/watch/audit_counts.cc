@@ -8,12 +8,6 @@
 #include <string>
 
 namespace pv2 {
-namespace {
-
-std::string number(std::size_t count) { return std::to_string(count); }
-
-}  // namespace
-
 AuditCounts::OfHead AuditCounts::of(const Execution& head) const {
   const auto at = by_head.find(&head);
   return at != by_head.end() ? at->second : OfHead();
@@ -21,8 +15,8 @@ AuditCounts::OfHead AuditCounts::of(const Execution& head) const {
 
 void AuditCounts::compare_children(AuditFindings& findings) const {
   if (children_linked == children_live) return;
-  findings.add("the lists of children have " + number(children_linked) + " members, and " +
-               number(children_live) + " children are live");
+  findings.add("the lists of children have " + std::to_string(children_linked) + " members, and " +
+               std::to_string(children_live) + " children are live");
 }
 
 void AuditCounts::compare(const EngineState& state, AuditFindings& findings) const {
@@ -84,7 +78,8 @@ void AuditCounts::compare_rollbacks(const EngineState& state, AuditFindings& fin
 void AuditCounts::compare_engine(const EngineState& state, AuditFindings& findings) const {
   // A member that spawns is in flight until its children are live.
   if (in_flight == 0 && state.spawning != 0) {
-    findings.add(number(state.spawning) + " children are about to be live, and no step runs");
+    findings.add(std::to_string(state.spawning) +
+                 " children are about to be live, and no step runs");
   }
 }
 

@@ -17,8 +17,6 @@
 namespace pv2 {
 namespace {
 
-std::string number(std::size_t count) { return std::to_string(count); }
-
 void audit_timer(const AuditedState& audited, const Execution& member, AuditFindings& findings) {
   const bool has_timer = member.wait.timer_index != Wait::kNoTimer;
   if (has_timer && !audited.state.timers.has(member)) {
@@ -43,7 +41,7 @@ void audit_owners(const EngineState& state, AuditFindings& findings) {
     const bool is_its = (completed != nullptr && completed->nonce == nonce) ||
                         (live != state.live.end() && live->second->nonce == nonce);
     if (is_its) continue;
-    findings.add("nonce " + number(nonce.group) + "/" + number(nonce.value) +
+    findings.add("nonce " + std::to_string(nonce.group) + "/" + std::to_string(nonce.value) +
                  " is said to be that of " + name_of(entry.id) +
                  ", which is not live, has no result in memory, or does not say so");
   }
@@ -77,8 +75,8 @@ void audit_timers(const AuditedState& audited, AuditFindings& findings) {
     audit_timer(audited, *member, findings);
   }
   if (armed != state.timers.size()) {
-    findings.add("there are " + number(state.timers.size()) + " timers, and " + number(armed) +
-                 " procedures have one");
+    findings.add("there are " + std::to_string(state.timers.size()) + " timers, and " +
+                 std::to_string(armed) + " procedures have one");
   }
   if (!state.timers.is_in_order()) findings.add("the timers are not in order");
 }
@@ -117,7 +115,7 @@ void audit_nonces(const AuditedState& audited, AuditFindings& findings) {
     }
   }
   if (state.submissions.nonces_on_disk_only != 0 && !state.submissions.store_knows_more_nonces) {
-    findings.add(number(state.submissions.nonces_on_disk_only) +
+    findings.add(std::to_string(state.submissions.nonces_on_disk_only) +
                  " nonces are known to the store alone, and it is not asked");
   }
 }
@@ -143,14 +141,15 @@ void audit_results(const AuditedState& audited, AuditFindings& findings) {
   }
   if (bytes != state.submissions.completed.bytes()) {
     findings.add("results in memory are said to take " +
-                 number(state.submissions.completed.bytes()) + " bytes, and take " + number(bytes));
+                 std::to_string(state.submissions.completed.bytes()) + " bytes, and take " +
+                 std::to_string(bytes));
   }
   // A store also keeps results that are not in memory.
   const std::uint64_t kept = state.submissions.retention.bytes();
   if (!state.submissions.retention.counts()) return;
   if (audited.core.keeps_records ? kept < rows : kept != rows) {
-    findings.add("results that are kept are said to take " + number(kept) +
-                 " bytes, and those in memory take " + number(rows));
+    findings.add("results that are kept are said to take " + std::to_string(kept) +
+                 " bytes, and those in memory take " + std::to_string(rows));
   }
 }
 
@@ -196,8 +195,9 @@ void audit_ids_and_limits(const AuditedState& audited, AuditFindings& findings) 
   const EngineState& state = audited.state;
   const bool issued = state.ids.next() > state.ids.first();
   if (issued && state.ids.next() > state.ids.durable_watermark()) {
-    findings.add("ids up to " + number(state.ids.next()) + " were issued, and only those below " +
-                 number(state.ids.durable_watermark()) + " may be");
+    findings.add("ids up to " + std::to_string(state.ids.next()) +
+                 " were issued, and only those below " +
+                 std::to_string(state.ids.durable_watermark()) + " may be");
   }
   for (const auto& [key, limit] : state.limits) {
     const bool of_type = key.cls == ResourceClass::kType;
