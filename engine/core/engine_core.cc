@@ -152,11 +152,11 @@ void EngineCore::wake(ProcedureId id, std::uint32_t epoch) {
 }
 
 bool EngineCore::claim_deadlock_task() {
-  if (!scheduler.suspects_cycles() && !scheduler.has_new_cycles()) return false;
   if (!state.deadlock_search.is_on || state.deadlock_search.is_expected ||
       !expect_deadlock_search) {
     return false;
   }
+  if (!scheduler.suspects_cycles() && !scheduler.has_new_cycles()) return false;
   // A stopped engine leaves cycles to the next run. Otherwise it would search without an end.
   if (!unavailable().ok()) return false;
   return state.deadlock_search.is_expected = true;
@@ -207,11 +207,11 @@ void EngineCore::arm_timer(Execution& execution, Effects& effects) {
 }
 
 void EngineCore::date_end(const Execution& execution, Transition& next, std::size_t beside) const {
-  const bool ends = execution.is_root() && is_finished(next.state);
-  next.ended_age = ends ? age.now() : Progress::kNotDated;
-  next.audited = ends && execution.audited;
+  if (!execution.is_root() || !is_finished(next.state)) return next.is_no_end();
+  next.ended_age = age.now();
+  next.audited = execution.audited;
   next.in_results = false;
-  if (!ends || !keeps_records) return;  // a store without records keeps no rows to move
+  if (!keeps_records) return;  // a store without records keeps no rows to move
   const std::size_t bytes = header_bytes_max(execution) + state_bytes_max(execution, next) +
                             beside + limits::kLaterRecordBytes;
   // The rows of a quarantined tree may be damaged; they stay where they are.

@@ -121,6 +121,8 @@ struct Domain {
   /// Like in_flight, with the members of domains within this one, while it is the widest domain
   /// that has failed; otherwise 0.
   std::uint32_t in_flight_inside = 0;
+  /// How many members are parked in their undo, once the rollback is planned.
+  std::uint32_t parked_undos = 0;
   std::unique_ptr<RollbackPlan> rollback;  ///< While the domain is being undone, parked or not.
   Status cause;  ///< The failure that was durable first; it becomes the result of the root.
   TreeWork* work = nullptr;  ///< The work on all of its members that is under way.
@@ -132,8 +134,6 @@ struct Domain {
   /// After a restart: the first failure or abort of this domain or of the root. A member whose
   /// record is newer has not begun another step.
   CommitSequence stopped_since{UINT64_MAX};
-  /// How many members are parked in their undo, once the rollback is planned.
-  std::uint32_t parked_undos = 0;
   // Of a root:
   TreeWorks* works = nullptr;  ///< On all domains of its tree: under way or queued.
   // Of a root, so that an order need not look at every member:

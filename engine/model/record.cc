@@ -45,22 +45,6 @@ FailureAfter failure_after(const Record& last, const Transition& next) noexcept 
   return {next.error.ok() ? error_before : next.error, kNone, next.undo_error, sequence};
 }
 
-UndoAfter undo_after(const Record& last, const Transition& next, std::uint32_t ran_step) noexcept {
-  const std::size_t size = last.undo.size();
-  const bool repeated = size != 0 && last.undo.back().step == ran_step;
-  switch (next.undo) {
-    case UndoChange::kKeep:
-      return {size, false};
-    case UndoChange::kPush:
-      return {size, !repeated};
-    case UndoChange::kClear:
-      return {0, false};
-    case UndoChange::kPop:
-      return {repeated ? size - 1 : size, false};
-  }
-  return {size, false};
-}
-
 void Record::assign(Transition& next, std::uint32_t ran_step, CommitSequence sequence) {
   PV2_ASSERT(!next.parked || !is_finished(next.state), "a procedure that has ended is not parked");
   PV2_ASSERT(next.undo_error.ok() || next.state == ProcedureState::kFailed,

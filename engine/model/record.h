@@ -197,6 +197,12 @@ struct Transition : Progress {
   /// Begins the record after `last`: like `last`, but without a wait and without the date of an
   /// end.
   void begin(const Record& last, WallTime now) noexcept;
+  /// It is not the end of a root.
+  void is_no_end() noexcept {
+    ended_age = kNotDated;
+    audited = false;
+    in_results = false;
+  }
   void stop_waiting() noexcept {
     deadline.reset();
     patience = Duration::zero();
@@ -227,7 +233,21 @@ struct UndoAfter {
   std::size_t kept = 0;
   bool adds = false;
 };
-[[nodiscard]] UndoAfter undo_after(const Record& last, const Transition& next,
-                                   std::uint32_t ran_step) noexcept;
+[[nodiscard]] inline UndoAfter undo_after(const Record& last, const Transition& next,
+                                          std::uint32_t ran_step) noexcept {
+  const std::size_t size = last.undo.size();
+  const bool repeated = size != 0 && last.undo.back().step == ran_step;
+  switch (next.undo) {
+    case UndoChange::kKeep:
+      return {size, false};
+    case UndoChange::kPush:
+      return {size, !repeated};
+    case UndoChange::kClear:
+      return {0, false};
+    case UndoChange::kPop:
+      return {repeated ? size - 1 : size, false};
+  }
+  return {size, false};
+}
 
 }  // namespace pv2

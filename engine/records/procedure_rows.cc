@@ -86,10 +86,9 @@ void insert_rows(const Execution& execution, const Transition& first, RowBatch& 
 void update_state(const Execution& execution, const Transition& next, std::uint32_t ran_step,
                   RowBatch& batch) {
   if (const auto date = last_date(execution)) batch.erase(Space::kEngine, *date);
-  if (ends_root(execution, next) && next.in_results) {
-    return move_to_results(execution, next, ran_step, batch);
-  }
-  if (ends_root(execution, next)) insert_date(execution, next, batch);
+  const bool ends = ends_root(execution, next);
+  if (ends && next.in_results) return move_to_results(execution, next, ran_step, batch);
+  if (ends) insert_date(execution, next, batch);
   if (execution.record.in_results) return move_back(execution, next, ran_step, batch);
   batch.update_with(Space::kProcedure, procedure_key(execution.id, RowKind::kState),
                     [&](std::string& out) { encode_state(execution, next, ran_step, out); });

@@ -181,6 +181,7 @@ Status RecordReader::read_row(const StoredRow& row) {
     return Status();
   }
   Status status = key->kind == RowKind::kHeader ? read_header(row, *key) : read_state(row, *key);
+  if (status.ok()) return status;
   return status.with_context("record of " + name_of(key->id) + " (commit " +
                              std::to_string(row.sequence.value) + ")");
 }

@@ -153,7 +153,8 @@ Status StepRecord::encode_image() {
 void StepRecord::write() {
   PV2_ASSERT(frame_.commit.execution == &frame_.execution,
              "a record belongs to the procedure that ran");
-  date_end();
+  const bool ends_root = frame_.execution.is_root() && is_finished(frame_.commit.next.state);
+  ends_root ? date_end() : frame_.commit.next.is_no_end();
   update_state(frame_.execution, frame_.commit.next, frame_.step, frame_.commit.batch);
   if (effects_.inbox_use) consume_signals();
   if (!effects_.rows.empty()) effects_.rows.append_to(frame_.commit.batch);
@@ -164,9 +165,6 @@ void StepRecord::write() {
 void StepRecord::date_end() {
   const Execution& execution = frame_.execution;
   Transition& next = frame_.commit.next;
-  if (!execution.is_root() || !is_finished(next.state)) {
-    return frame_.core.date_end(execution, next);
-  }
   // An upper bound of a signal's key with its framing.
   constexpr std::size_t kBytesOfSignal = 64;
   constexpr std::size_t kOperationsOfEnd = 5;

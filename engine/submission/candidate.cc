@@ -16,6 +16,10 @@
 namespace pv2 {
 namespace {
 
+// The fields of most procedures take less; a string that grows as they are encoded is allocated
+// several times.
+constexpr std::size_t kUsualBytes = 256;
+
 // About the size of the first record. A record that is too large is refused here; if the store
 // refused it, the run of the engine would end.
 std::size_t size_of(const Execution& execution) {
@@ -108,6 +112,7 @@ Result<Candidate> make_candidate(EngineCore& core, std::string_view type,
   checked = check_expiry(options, core.options.retention.ttl, candidate.now);
   if (!checked.ok()) return checked;
   std::string scratch;
+  scratch.reserve(kUsualBytes);
   checked = describe_new(*procedure, execution, scratch);
   if (!checked.ok()) return checked;
   checked = defer_start(execution, options, core.clock);

@@ -30,16 +30,23 @@ constexpr std::size_t kExaminedAtOnce = 128;
 // because a restart finds rows that a crash left.
 constexpr std::size_t kDroppedAtOnce = 64;
 
-// The end of `head` is durable: begins the work by which its members leave.
-void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
+bool has_messages(const Execution& member) {
+  return member.inbox && !member.inbox->messages.empty();
+}
+
+// The end of `head` is durable: from here on EngineCore::find() does not find its members.
+void note_end(Execution& head) {
   PV2_ASSERT(head.is_head() && !head.domain.is_over(), "a domain ends once");
   PV2_ASSERT(is_finished(head.record.state), "the head of a domain that ends has its last record");
   head.phase.move_to(Phase::kIdle);
   head.turn.step = 0;
-  move_to(head, DomainState::kOver);  // EngineCore::find() does not find its members any more
+  move_to(head, DomainState::kOver);
+}
+
+// Begins the work by which the members of a domain that is over leave.
+void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex) {
   TreeWork& work = begin_work(core, head, TreeWork::Kind::kEnd);
-  const bool has_rows = head.links.first_child != nullptr ||
-                        (head.is_root() && head.inbox && !head.inbox->messages.empty());
+  const bool has_rows = head.links.first_child != nullptr || (head.is_root() && has_messages(head));
   // Rows of members that left early, some perhaps from below `head`: they are deleted first.
   const auto dropped = core.state.garbage.dropped.find(head.root->id);
   if (dropped != core.state.garbage.dropped.end()) {
@@ -52,29 +59,6 @@ void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex)
   work.garbage->root = head.root->id;
   ++core.state.garbage.pending[head.root->id]
         .chains;  // acknowledgements wait until they are deleted
-}
-
-}  // namespace
-
-void domain_ended(EngineCore& core, Execution& head) {
-  PV2_ASSERT(head.record.reported && !head.is_root(),
-             "the end of an inner domain is reported by its record");
-  begin_end(core, head);
-}
-
-void finish_root(EngineCore& core, Execution& root, Effects& effects) {
-  PV2_ASSERT(root.is_root() && is_finished(root.record.state),
-             "a tree ends with the end of its root");
-  PV2_ASSERT(!has_work(root), "a root that ends has no work outstanding");
-  core.flush();
-  keep_result(core, root, effects);
-  begin_end(core, root);
-}
-
-namespace {
-
-bool has_messages(const Execution& member) {
-  return member.inbox && !member.inbox->messages.empty();
 }
 
 // `member`, which has no children left, leaves the tree, the scheduler and the table of live
@@ -110,10 +94,9 @@ void let_go(EngineCore& core, Execution& member, GarbageCommit* rows, Effects& e
   effects.retired.emplace_back(&member);
 }
 
-// Like let_go(), at the end of the domain of `member`, and tells the listeners of the end.
-void leave(EngineCore& core, TreeWork& work, Execution& member, Effects& effects)
-    PV2_REQUIRES(core.state_mutex) {
-  const Execution& head = work.head;
+// Like let_go(), at the end of the domain of `head`, and tells the listeners of the end.
+void leave(EngineCore& core, const Execution& head, Execution& member, GarbageCommit* rows,
+           Effects& effects) PV2_REQUIRES(core.state_mutex) {
   const Execution& root = *member.root;
   const bool ended_with_it = &member != &head && !member.record.reported &&
                              head.record.state == ProcedureState::kRolledBack &&
@@ -124,7 +107,13 @@ void leave(EngineCore& core, TreeWork& work, Execution& member, Effects& effects
     core.state.news.add(ProcedureNews::Kind::kFinished, root,
                         root.record.failure ? root.record.failure->error : Status());
   }
-  let_go(core, member, work.garbage.get(), effects);
+  let_go(core, member, rows, effects);
+}
+
+// Whether nothing is left of a tree but its root, so that no work is needed for its end.
+bool is_alone(const EngineCore& core, const Execution& root) PV2_REQUIRES(core.state_mutex) {
+  return root.links.first_child == nullptr && root.domain.works == nullptr && !has_messages(root) &&
+         !core.state.garbage.dropped.contains(root.id);
 }
 
 // All members below `head`, whose failure is reported, have left: gives its locks back and tells
@@ -159,6 +148,23 @@ void report_end(EngineCore& core, Execution& head, Effects& effects)
 
 }  // namespace
 
+void domain_ended(EngineCore& core, Execution& head) {
+  PV2_ASSERT(head.record.reported && !head.is_root(),
+             "the end of an inner domain is reported by its record");
+  note_end(head);
+  begin_end(core, head);
+}
+
+void finish_root(EngineCore& core, Execution& root, Effects& effects) {
+  PV2_ASSERT(root.is_root() && is_finished(root.record.state),
+             "a tree ends with the end of its root");
+  PV2_ASSERT(!has_work(root), "a root that ends has no work outstanding");
+  core.flush();
+  keep_result(core, root, effects);
+  note_end(root);
+  is_alone(core, root) ? leave(core, root, root, nullptr, effects) : begin_end(core, root);
+}
+
 void end_all(EngineCore& core, TreeWork& work, Effects& effects) {
   Execution& head = work.head;
   while (work.at != &head || head.links.first_child != nullptr) {
@@ -169,11 +175,12 @@ void end_all(EngineCore& core, TreeWork& work, Effects& effects) {
       work.at = member.links.first_child;
     } else {
       work.at = member.parent_execution();
-      leave(core, work, member, effects);
+      leave(core, head, member, work.garbage.get(), effects);
     }
   }
   const auto over = take_off(work);
-  head.is_root() ? leave(core, *over, head, effects) : report_end(core, head, effects);
+  head.is_root() ? leave(core, head, head, over->garbage.get(), effects)
+                 : report_end(core, head, effects);
   if (over->garbage) core.state.garbage.delete_rows(std::move(over->garbage), effects);
 }
 

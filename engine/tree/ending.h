@@ -17,7 +17,7 @@ namespace pv2 {
 void domain_ended(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex);
 
 /// The last record of `root` was published. Keeps its result, answers the waiters, and begins the
-/// work by which the members leave.
+/// work by which the members leave. A root that is alone leaves at once.
 void finish_root(EngineCore& core, Execution& root, Effects& effects)
     PV2_REQUIRES(core.state_mutex);
 
