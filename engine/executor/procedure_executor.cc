@@ -14,8 +14,8 @@
 #include "core/effects.h"
 #include "core/state_lock.h"
 #include "executor/blocking_call.h"
+#include "executor/check_options.h"
 #include "executor/engine.h"
-#include "model/check_limits.h"
 #include "model/names.h"
 #include "orders/bypass.h"
 #include "pv2/engine/async_executor.h"
@@ -24,7 +24,6 @@
 #include "pv2/engine/operator_console.h"
 #include "pv2/engine/procedure_registry.h"
 #include "recovery/recovery.h"
-#include "steps/row_bindings.h"
 #include "watch/listing.h"
 #include "watch/stuck_detector.h"
 
@@ -36,19 +35,6 @@ Duration to_duration(std::chrono::milliseconds time) {
   constexpr auto kLongest = std::chrono::floor<std::chrono::milliseconds>(Duration::max());
   if (time > kLongest) return Duration::max();
   return std::max(time, std::chrono::milliseconds::zero());
-}
-
-Status check_retry(const RetryPolicy& retry) {
-  const auto refused = [](const std::string& what) {
-    return Status(StatusCode::kInvalidArgument, "ExecutorOptions.retry: RetryPolicy::" + what);
-  };
-  if (retry.base < Duration::zero()) return refused("base is negative; give the first delay");
-  if (retry.cap < Duration::zero()) return refused("cap is negative; give the longest delay");
-  if (retry.jitter_percent > 100) {
-    return refused("jitter_percent is " + std::to_string(retry.jitter_percent) +
-                   "; at most as much again as the delay itself (100) is added");
-  }
-  return Status();
 }
 
 Status stop_on_engine_thread() {
@@ -76,44 +62,6 @@ Status what_still_runs(const EngineCore& core) {
   return Status(StatusCode::kDeadlineExceeded,
                 "the executor has not stopped yet: " + who +
                     "it stops as soon as that is over, and stop() may be called again");
-}
-
-// Why open() refuses these options, or OK.
-Status check_options(const ExecutorOptions& options) {
-  if (!options.store) {
-    return Status(StatusCode::kInvalidArgument,
-                  "ExecutorOptions.store is missing; pv2::leveldb(path) or pv2::noop() makes one");
-  }
-  if (!options.registry.status().ok()) return options.registry.status();
-  if (options.retention.ttl != Duration::zero() &&
-      options.retention.ttl < std::chrono::minutes(30)) {
-    return Status(StatusCode::kInvalidArgument,
-                  "ExecutorOptions.retention.ttl is shorter than 30 minutes: a client that still "
-                  "retries would have its work done twice");
-  }
-  if (Status status = check_retry(options.retry); !status.ok()) return status;
-  if (options.deadlock_policy > DeadlockPolicy::kFailYoungest) {
-    return Status(StatusCode::kInvalidArgument,
-                  "ExecutorOptions.deadlock_policy has a value that DeadlockPolicy does not have");
-  }
-  if (options.unreadable > UnreadableRecords::kSetAside) {
-    return Status(StatusCode::kInvalidArgument,
-                  "ExecutorOptions.unreadable has a value that UnreadableRecords does not have");
-  }
-  if (options.stuck_after < Duration::zero()) {
-    return Status(StatusCode::kInvalidArgument,
-                  "ExecutorOptions.stuck_after is negative; 0 means that no step is reported");
-  }
-  if (Status status = check_row_bindings(options.row_bindings); !status.ok()) return status;
-  if (Status status = check_limits_of(options); !status.ok()) return status;
-  if (options.reserved_workers != 0 && options.reserved_workers >= options.workers) {
-    return Status(StatusCode::kInvalidArgument,
-                  "ExecutorOptions.reserved_workers is " +
-                      std::to_string(options.reserved_workers) + " of " +
-                      std::to_string(options.workers) +
-                      " workers; at least one has to be left for other work");
-  }
-  return Status();
 }
 
 // Ids are issued only below a durable bound; this also proves that the store can be written, before

@@ -13,6 +13,7 @@
 #include "model/looks.h"
 #include "support/job_story.h"
 #include "support/repair_orders.h"
+#include "support/rows_in_store.h"
 #include "support/wrapped_store.h"
 #include "watch/state_audit.h"
 
@@ -228,6 +229,62 @@ TEST_CASE("a tree of which a member gave up is bypassed at once while a domain i
   }
 }
 
+TEST_CASE("no member of a large tree that has failed begins a step while the others are stopped") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["large"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                        run.spawn("fails");
+                        spawn_many(run);
+                        return usual();
+                      }};
+  scripts["fails"] = {.run = [](JobRun&) { return Say::fail("no"); }};
+  scripts["k"] = {.steps = 1};
+  machine.open();
+  const ProcedureId large = engine.submit("large");
+  std::optional<std::size_t> begun;
+  SectionLooks::at_each_pause(engine.executor(), [&] {
+    if (begun) return;
+    begun = engine.world.journal.count("do k.1");
+    engine.executor().run_until_idle(4);
+  });
+  engine.run();
+  SectionLooks::at_each_pause(engine.executor(), {});
+
+  CHECK(engine.result(large).state == ProcedureState::kRolledBack);
+  REQUIRE(begun);
+  CHECK(*begun < kMany);
+  CHECK(engine.world.journal.count("do k.1") == *begun);
+}
+
+TEST_CASE("rows of members that left early are deleted before the end of their tree") {
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 3, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 1) spawn_many(run);
+                    if (run.step == 2) run.spawn("last");
+                    if (run.step == 3) return when_told(run, Say::done("all left"));
+                    return usual();
+                  }};
+  scripts["k"] = {.steps = 1};
+  scripts["last"] = {.steps = 1};
+  machine.open();
+  const ProcedureId root = engine.submit("r");
+  engine.run();
+  CHECK(rows_in_store(engine, RowKind::kHeader) < kMany);
+  machine.say_go(root);
+  engine.run();
+  REQUIRE(engine.result(root).status.ok());
+
+  std::optional<Status> answer;
+  engine.executor().async().acknowledge(root, [&](const Status& status) { answer = status; });
+  engine.run();
+  REQUIRE(answer);
+  CHECK(answer->to_string() == "OK");
+  CHECK(rows_in_store(engine, RowKind::kHeader) == 0);
+}
+
 TEST_CASE("a small tree that fails is undone between the sections of a large tree that fails") {
   Machine machine;
   EngineWorld& engine = machine.engine;
@@ -311,7 +368,8 @@ TEST_CASE("an abort and an order that ends the same large tree end it once") {
                   }};
   scripts["m"] = {.steps = 1,
                   .run = [](JobRun&) -> std::optional<Outcome> { return Say::retry("later"); }};
-  scripts["k"] = {.steps = 1, .run = [](JobRun& run) { return when_told(run, Say::done()); }};
+  scripts["k"] = {.steps = 1,
+                  .run = [](JobRun& run) { return when_told(run, Say::done("all left")); }};
   machine.open(1);
   const ProcedureId root = engine.submit("r");
   engine.run();
@@ -329,7 +387,7 @@ TEST_CASE(
   auto& scripts = engine.world.scripts;
   scripts["r"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
                     if (run.step == 1) run.ctx.spawn(Job(run.world, "d"), kReported());
-                    if (run.step == 2) return when_told(run, Say::done());
+                    if (run.step == 2) return when_told(run, Say::done("all left"));
                     return usual();
                   }};
   scripts["d"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
@@ -456,7 +514,8 @@ TEST_CASE("an order to go on in a domain obeys the failure of a wider domain mea
                     if (run.step == 4) return Say::fail("no");
                     return usual();
                   }};
-  scripts["k"] = {.steps = 1, .run = [](JobRun& run) { return when_told(run, Say::done()); }};
+  scripts["k"] = {.steps = 1,
+                  .run = [](JobRun& run) { return when_told(run, Say::done("all left")); }};
   scripts["x"] = {.steps = 1, .run = [](JobRun& run) { return when_told(run, Say::fail("x")); }};
   machine.open();
   const ProcedureId root = engine.submit("r");
