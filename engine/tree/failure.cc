@@ -33,6 +33,10 @@ void stop_domain(EngineCore& core, Execution& head, DomainState why)
   move_to(head, why);
   domain.failing = &head;
   domain.in_flight_inside = domain.in_flight;
+  // Workers give runs back if other members may be in flight. The member that failed is counted
+  // until its record has been dealt with; members of the domains within are not counted yet. In a
+  // large tree stopped() recalls them only some sections later.
+  if (domain.in_flight > 1 || head.links.first_child != nullptr) core.recall_runs();
   begin_work(core, head, TreeWork::Kind::kStop);
 }
 

@@ -130,9 +130,9 @@ bool is_done_but_for_work(const Execution& member) {
 Transition as_it_is(const EngineCore& core, const Execution& execution) {
   Transition same;
   same.begin(execution.record, core.clock.wall_now());
-  same.awaits = execution.record.awaits;
   same.result = execution.record.result.view();
   core.go_on_waiting(execution, same);
+  same.awaits = execution.record.awaits;  // also of a wait without a deadline
   return same;
 }
 

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "model/looks.h"
 #include "support/engine_world.h"
 
 namespace pv2::testing::worker_runs_test {
@@ -236,6 +237,39 @@ TEST_CASE("when a member has failed, polled members of its tree do not begin") {
   CHECK(begun_before == 15);
   CHECK(engine.world.journal.count("do child.1") == begun_before);
   CHECK(engine.world.journal.count("undo child.1") == begun_before);
+}
+
+TEST_CASE("when a member of a large tree has failed, polled members do not begin meanwhile") {
+  World world;
+  std::vector<std::string> children(3000, "child");  // stopped in several sections
+  for (std::size_t i = 150; i < children.size(); i += 150) children[i] = "fails";
+  std::atomic<int> begun = 0;
+  std::latch first_may_end(1);
+  world.scripts["parent"] = {.children = children};
+  world.scripts["child"] = {.steps = 1, .run = [&](JobRun&) -> std::optional<Outcome> {
+                              if (begun.fetch_add(1) == 0) first_may_end.wait();
+                              return std::nullopt;
+                            }};
+  world.scripts["fails"] = {.run = [](JobRun&) { return Say::fail("bad"); }};
+  auto opened = ProcedureExecutor::open(with_workers(world, noop(), 2));
+  REQUIRE(opened.status().to_string() == "OK");
+  ProcedureExecutor& executor = **opened;
+  int begun_before = -1;
+  // The other worker publishes the failure and stops the tree. One worker is in the first child,
+  // with other children in its run.
+  SectionLooks::at_each_pause(executor, [&] {
+    if (begun_before >= 0) return;
+    begun_before = begun;
+    first_may_end.count_down();
+    while (!executor.inspect().running().empty()) std::this_thread::yield();
+  });
+  executor.start();
+  const ProcedureId root = executor.submit(Job(world, "parent"))->id;
+
+  CHECK(executor.wait(root)->status.message() == "bad");
+  executor.stop();
+  CHECK(begun_before > 0);
+  CHECK(begun == begun_before);
 }
 
 TEST_CASE("an undo that a worker has polled is kept when another tree fails meanwhile") {
