@@ -39,9 +39,8 @@ void FieldIndex::add(const FieldEntry& entry) {
 
 void FieldIndex::add_empty(WireReader& reader) {
   const auto mark = [this](std::uint64_t number) {
-    if (number > kFieldNumberMax)
-      return;  // not a number that a class can use: ignored like an
-               // unknown field
+    // A number that no class can use is ignored like an unknown field.
+    if (number > kFieldNumberMax) return;
     add({static_cast<std::uint32_t>(number), WireType::kVarint, true, 0, nullptr});
   };
   if (reader.type() != WireType::kBytes) return mark(reader.varint());

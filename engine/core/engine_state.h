@@ -12,7 +12,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -103,9 +102,8 @@ struct Leftovers {
 struct LifeOfExecutor {
   bool started = false;  ///< Workers, or the host's thread, take what is queued.
   bool stopping = false;
-  bool stopped = false;                             ///< No thread of the engine runs any more.
-  std::vector<std::function<void()>> stop_waiters;  ///< Engine code; called when `stopped` is set.
-  Status store_failure;                             ///< Not OK: nothing more is written.
+  bool stopped = false;  ///< No thread of the engine runs any more.
+  Status store_failure;  ///< Not OK: nothing more is written.
 };
 
 /// When circles of waits are searched.

@@ -81,7 +81,7 @@ class alignas(64) WorkerRun {
   struct Next {
     std::optional<StepJob> job;  ///< None: the run is over, recalled or overtaken.
     bool recalled = false;       ///< Some steps of it may not begin any more: sift() it.
-    bool overtaken = false;      ///< A more urgent procedure waits: the run goes back.
+    bool overtaken = false;      ///< A more urgent procedure waits: what has not begun goes back.
     bool others_wait = false;    ///< Other procedures of the run have not begun.
     bool others_ended = false;   ///< There are records to hand over.
   };

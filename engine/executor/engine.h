@@ -5,8 +5,10 @@
 
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "core/engine_core.h"
 #include "core/publisher.h"
@@ -60,6 +62,8 @@ class Engine {
   Expiry expiry;
   HostThread host_thread;
   std::thread stopping;  ///< Runs the stop; made by the first call of stop().
+  /// Engine code; called when the stop has ended.
+  std::vector<std::function<void()>> stop_waiters PV2_GUARDED_BY(core.state_mutex);
   // Shared with completions that may come after the engine is gone.
   std::shared_ptr<WakePort> wake_port;
   Workers workers;

@@ -67,16 +67,15 @@ Status what_still_runs(const EngineCore& core) {
 // Ids are issued only below a durable bound; this also proves that the store can be written, before
 // anything goes on.
 Status write_first_bound(EngineCore& core, Publisher& publisher) {
-  const auto latch = std::make_shared<Latch<Status>>();
-  Effects bound;
-  {
-    StateLock lock(core);
-    core.state.ids.write_watermark(
-        core.state.ids.next() + ProcedureIds::kBlock,
-        {[latch](const Status& written) { latch->set(written); }, ReplyOn::kHere}, bound);
-  }
-  publisher.perform(bound);
-  return await(core, *latch);
+  return block<Status>(core, "open()", [&](Reply<Status> reply) {
+    Effects bound;
+    {
+      StateLock lock(core);
+      core.state.ids.write_watermark(core.state.ids.next() + ProcedureIds::kBlock, std::move(reply),
+                                     bound);
+    }
+    publisher.perform(bound);
+  });
 }
 
 }  // namespace
@@ -269,11 +268,11 @@ Status ProcedureExecutor::stop_within(Duration timeout) {
   const auto latch = std::make_shared<Latch<Status>>();
   bool first = false;
   {
-    StateLock lock(core);
-    if (core.state.life.stopped) return Status();
-    first = !std::exchange(core.state.life.stopping, true);
-    core.recall_runs();
-    core.state.life.stop_waiters.emplace_back([latch] { latch->set(Status()); });
+    StateLock lock(engine_->core);
+    if (engine_->core.state.life.stopped) return Status();
+    first = !std::exchange(engine_->core.state.life.stopping, true);
+    engine_->core.recall_runs();
+    engine_->stop_waiters.emplace_back([latch] { latch->set(Status()); });
   }
   if (first) begin_to_stop();
   return arrives_in_time(latch, core.clock, timeout) ? Status() : what_still_runs(core);
@@ -342,9 +341,9 @@ void ProcedureExecutor::shut_down() {
   engine_->workers.bury();
   std::vector<std::function<void()>> waiters;
   {
-    StateLock lock(core);
-    core.state.life.stopped = true;
-    waiters.swap(core.state.life.stop_waiters);
+    StateLock lock(engine_->core);
+    engine_->core.state.life.stopped = true;
+    waiters.swap(engine_->stop_waiters);
   }
   for (const auto& answer : waiters) answer();
 }

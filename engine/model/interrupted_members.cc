@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <utility>
 
 #include "model/check_limits.h"
 

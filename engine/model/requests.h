@@ -56,7 +56,7 @@ struct InsertCommit final : EngineRequest {
     bool replayed = false;
     const Execution* step = nullptr;  ///< The procedure whose step submits; nullptr: a caller.
   };
-  std::vector<Submitter> submitters;  ///< The first one's submission made this insert.
+  std::vector<Submitter> submitters;  ///< The first one made this insert.
   /// A step that backs off because this insert is submitting the nonce that it wants to use.
   struct PutOff {
     ProcedureId id;

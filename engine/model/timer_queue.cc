@@ -4,8 +4,6 @@
 
 #include "model/timer_queue.h"
 
-#include <utility>
-
 #include "model/execution.h"
 
 namespace pv2 {

@@ -43,17 +43,17 @@ Status why_not_any_more(EngineCore& core, const WaitingOrder& order)
     PV2_REQUIRES(core.state_mutex) {
   Execution* const head = core.find(order.head);
   if (head == nullptr || head->record.reported || is_over(*head)) {
-    return refused(fmt::format("procedure {} ended before it could be bypassed", order.head));
+    return refused(fmt::format("{} ended before it could be bypassed", name_of(order.head)));
   }
   const Execution* const failing = failing_domain(*head);
   if (failing == nullptr) {
-    return refused(fmt::format(
-        "procedure {} went forward again before it could be bypassed; look again", order.head));
+    return refused(fmt::format("{} went forward again before it could be bypassed; look again",
+                               name_of(order.head)));
   }
   if (failing != head) {
-    return refused(fmt::format(
-        "the tree of {} failed around procedure {} before that could be bypassed; look again",
-        name_of(*failing), order.head));
+    return refused(
+        fmt::format("the tree of {} failed around {} before that could be bypassed; look again",
+                    name_of(*failing), name_of(order.head)));
   }
   return Status();
 }

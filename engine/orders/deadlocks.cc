@@ -219,8 +219,8 @@ void resolve_deadlocks(EngineCore& core, Publisher& publisher) {
   Effects effects;
   {
     StateLock lock(core);
-    core.state.deadlock_search.is_expected =
-        false;  // a circle suspected from now on needs a new search
+    // A circle that is suspected from now on needs a new search.
+    core.state.deadlock_search.is_expected = false;
     if (!core.unavailable().ok()) return;
     for (const WaitCycle& cycle : core.scheduler.take_new_cycles()) {
       if (!is_about_to_open(core, cycle)) resolve(core, cycle, effects);

@@ -218,9 +218,8 @@ std::unique_ptr<StepCommit> record_of(EngineCore& core, const Order& order, cons
 
 void write_rows(StepCommit& commit) {
   Execution& execution = *commit.execution;
-  if (execution.stored == Stored::kLost) {
-    insert_rows(execution, commit.next,
-                commit.batch);  // its only record
+  if (execution.stored == Stored::kLost) {  // it has no other record
+    insert_rows(execution, commit.next, commit.batch);
   } else {
     update_state(execution, commit.next,
                  commit.is_undo() ? execution.turn.step : execution.record.step, commit.batch);

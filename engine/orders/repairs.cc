@@ -5,7 +5,6 @@
 
 #include "orders/repairs.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/effects.h"

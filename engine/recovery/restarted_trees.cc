@@ -4,7 +4,6 @@
 
 #include "recovery/restarted_trees.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>

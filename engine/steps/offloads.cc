@@ -11,6 +11,7 @@
 
 #include "core/effects.h"
 #include "core/state_lock.h"
+#include "model/names.h"
 #include "records/procedure_rows.h"
 #include "tree/domains.h"
 #include "tree/failure.h"
@@ -80,9 +81,9 @@ Status Offloads::add(Execution& execution, const std::shared_ptr<PieceOfWork>& p
   PV2_ASSERT(!outstanding.held_back, "a procedure whose record is held back runs no step");
   if (outstanding.pieces.size() >= OutstandingWork::kPiecesMax) {
     return {StatusCode::kResourceExhausted,
-            fmt::format("procedure {} has {} pieces of offloaded work that have not ended and may "
+            fmt::format("{} has {} pieces of offloaded work that have not ended and may "
                         "not add another",
-                        execution.id.value, OutstandingWork::kPiecesMax)};
+                        name_of(execution.id), OutstandingWork::kPiecesMax)};
   }
   if (outstanding.pieces.empty()) work_begins(execution);
   piece->place = outstanding.pieces.insert(outstanding.pieces.end(), piece);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "model/check_limits.h"
+#include "model/names.h"
 #include "pv2/engine/executor_options.h"
 #include "steps/row_bindings.h"
 #include "steps/step_frame.h"
@@ -49,9 +50,9 @@ bool RowChanges::may_write(std::string_view row) {
     refused_ =
         Status(StatusCode::kFailedPrecondition,
                fmt::format("step {} changes a row with the prefix '{}', which is bound to {}, but "
-                           "procedure {} does not hold that exclusively; add it to locks()",
+                           "{} does not hold that exclusively; add it to locks()",
                            frame_.name(), binding->prefix, to_string(binding->key),
-                           frame_.execution.id.value));
+                           name_of(frame_.execution.id)));
   }
   return false;
 }

@@ -65,8 +65,8 @@ void StepPause::wait_for(const Outcome& outcome) {
   } else if (frame_.undo) {
     next.undo = UndoChange::kPush;  // the turn is not over
   }
-  execution.object
-      .reset();  // a wait may be long; the next run decodes the fields, as after a crash
+  // A wait may be long; the next run decodes the fields, as after a crash.
+  execution.object.reset();
 }
 
 // Sets when the wait ends. Returns whether this differs from the deadline in the last record.

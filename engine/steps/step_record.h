@@ -26,9 +26,9 @@ class StepRecord {
   /// Has the step run again after a delay, as attempt `attempt`. The delay grows with `failures`,
   /// the number of failures in a row.
   void sleep_before(std::uint32_t attempt, std::uint32_t failures);
-  /// The step has failed for good: its tree is undone.
+  /// Fails the step for good: its tree is undone.
   void fail(Status error);
-  /// The undo cannot go on: it is parked until an operator acts.
+  /// Parks the undo until an operator acts.
   void park(Status error);
   /// park() for an undo, else fail().
   void fail_or_park(Status error);

@@ -18,7 +18,7 @@ namespace pv2 {
 /// A value, owned by the thread that submits.
 struct Candidate {
   std::unique_ptr<Execution> execution;  ///< Complete, but for its id.
-  std::unique_ptr<Procedure> procedure;  ///< The user's object, from which it was made.
+  std::unique_ptr<Procedure> procedure;  ///< The user's object, from which `execution` was made.
   Fingerprints fingerprints;             ///< Set only if there is a nonce.
   std::optional<WallTime> expires_at;    ///< The caller does not send the nonce after this time.
   WallTime now{};  ///< Compared with `expires_at`: at least the time of submission.

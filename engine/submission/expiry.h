@@ -47,7 +47,7 @@ class Expiry final : public TimedWork {
     std::size_t damaged = 0;          // dates that cannot be read
     Status damage;                    // why the first of them cannot be read
   };
-  /// Whether an ended root of this date is young when the store is `age` old.
+  /// Whether a result with this date is not due to expire when the store is `age` old.
   [[nodiscard]] bool is_young(const KeptResult& kept, Duration age) const;
   /// One look, on a pool thread.
   void look() PV2_EXCLUDES(core_.state_mutex);

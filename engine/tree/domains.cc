@@ -6,7 +6,6 @@
 #include "tree/domains.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "core/effects.h"

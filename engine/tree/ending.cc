@@ -6,7 +6,6 @@
 #include "tree/ending.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "core/effects.h"
@@ -57,8 +56,8 @@ void begin_end(EngineCore& core, Execution& head) PV2_REQUIRES(core.state_mutex)
   if (!has_rows || !core.keeps_records) return;
   work.garbage = std::make_unique<GarbageCommit>();
   work.garbage->root = head.root->id;
-  ++core.state.garbage.pending[head.root->id]
-        .chains;  // acknowledgements wait until they are deleted
+  // Acknowledgements wait until the rows are deleted.
+  ++core.state.garbage.pending[head.root->id].chains;
 }
 
 // `member`, which has no children left, leaves the tree, the scheduler and the table of live
@@ -186,8 +185,8 @@ void end_all(EngineCore& core, TreeWork& work, Effects& effects) {
 
 namespace {
 
-// Whether `member` has ended, and can neither have something to undo nor, by its point of no
-// return, keep its tree from being undone.
+// Whether `member` has ended, has nothing to undo, and does not block the rollback of its tree by a
+// point of no return.
 bool is_spent(const Execution& member) {
   if (member.record.reported) return true;
   if (member.record.state != ProcedureState::kSuccess) return false;

@@ -5,8 +5,6 @@
 
 #include "tree/failure.h"
 
-#include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "core/effects.h"

@@ -24,7 +24,7 @@ void failed_too_late(EngineCore& core, Execution& member) PV2_REQUIRES(core.stat
 /// failed, that domain is noted to go forward.
 void repaired_too_late(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex);
 
-/// The whole tree of `root` is to be undone, for a reason that is durable (published). The rollback
+/// Fails the whole tree of `root`, for a reason that is durable (published). The rollback
 /// begins when all members are stopped and none is in flight.
 void abort_tree(EngineCore& core, Execution& root, Effects& effects) PV2_REQUIRES(core.state_mutex);
 

@@ -5,13 +5,8 @@
 
 #include "tree/flight.h"
 
-#include <algorithm>
-#include <optional>
-#include <utility>
-
 #include "core/effects.h"
 #include "model/rollback_plan.h"
-#include "model/tree_walk.h"
 #include "tree/domains.h"
 #include "tree/rollback.h"
 

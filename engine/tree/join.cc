@@ -5,10 +5,6 @@
 
 #include "tree/join.h"
 
-#include <algorithm>
-#include <optional>
-#include <utility>
-
 #include "core/effects.h"
 #include "model/tree_walk.h"
 #include "records/procedure_rows.h"

@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 
-#include "model/tree_walk.h"
 #include "pv2/engine/procedure_registry.h"
 #include "tree/domains.h"
 

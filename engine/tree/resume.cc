@@ -5,8 +5,6 @@
 
 #include "tree/resume.h"
 
-#include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "core/effects.h"

@@ -5,13 +5,8 @@
 
 #include "tree/rollback.h"
 
-#include <algorithm>
-#include <optional>
-#include <utility>
-
 #include "core/effects.h"
 #include "model/rollback_plan.h"
-#include "model/tree_walk.h"
 #include "model/tree_work.h"
 #include "tree/domains.h"
 #include "tree/flight.h"

@@ -5,7 +5,6 @@
 #include "tree/rollback_planning.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "core/effects.h"

@@ -6,11 +6,9 @@
 #include "tree/tree_works.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "core/effects.h"
-#include "model/tree_walk.h"
 #include "model/tree_work.h"
 #include "tree/ending.h"
 #include "tree/failure.h"

@@ -93,7 +93,7 @@ TEST_CASE("a Result is a value or the reason why there is none") {
   CHECK(bad.status().code() == StatusCode::kNotFound);
 }
 
-TEST_CASE("the value of a temporary Result outlives it in a loop") {
+TEST_CASE("a range-for over the value of a temporary Result is safe") {
   const auto names = [] { return Result<std::vector<std::string>>({std::string(100, 'a'), "b"}); };
   std::string all;
   for (const std::string& name : *names()) all += name;

@@ -347,7 +347,7 @@ TEST_CASE("absurd options are refused by name, and nothing is opened") {
   must_be_well(engine);
 }
 
-TEST_CASE("a record has a bound of its own on a store without bounds") {
+TEST_CASE("records are bounded even on a store without limits") {
   CHECK(record_bytes_max({.batch_operations = SIZE_MAX, .batch_bytes = SIZE_MAX}) ==
         limits::kRecordBytes);
   CHECK(record_bytes_max({.batch_operations = 10, .batch_bytes = 1000}) == 1000);

@@ -79,7 +79,7 @@ TEST_CASE("after a restart a procedure waits for the rest of its delay, whatever
     CHECK(engine.journal().empty());
     engine.advance(1us);
   }
-  SECTION("the delay passed while nothing ran") {
+  SECTION("the delay passes while the executor is down") {
     engine.clock->advance(1h);
     engine.crash_and_open();
     engine.run();

@@ -67,7 +67,7 @@ TEST_CASE("an undo that parks again after a retry can be retried again") {
   CHECK(engine.executor().operate().audit(id)->size() == 4);
 }
 
-TEST_CASE("a parked undo that is skipped counts as done, and what is before it is undone") {
+TEST_CASE("a parked undo that is skipped counts as done, and earlier steps are undone") {
   const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
   const bool last = GENERATE(false, true);
   EngineWorld engine;

@@ -260,7 +260,7 @@ TEST_CASE("two acknowledgements of one result do not touch the nonce's next proc
   CHECK(again->replayed == !answers.all[0]->replayed);
 }
 
-TEST_CASE("an acknowledgement does not touch a procedure that its nonce was given to since") {
+TEST_CASE("an acknowledgement leaves alone a newer procedure with the same nonce") {
   EngineWorld engine;
   engine.world.scripts["a"] = {};
   engine.open();

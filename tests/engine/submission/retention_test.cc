@@ -144,7 +144,7 @@ TEST_CASE("a live procedure with a nonce counts towards the limit of keyed resul
   CHECK(submit_keyed(engine, "c", 5) == StatusCode::kResourceExhausted);
 }
 
-TEST_CASE("a submission by a step counts towards the limit, and no more if the step did not end") {
+TEST_CASE("a submission by a step counts towards the limit until the step turns out not to end") {
   EngineWorld engine;
   engine.world.scripts["submitter"] = {.steps = 1,
                                        .run = [](JobRun& run) -> std::optional<Outcome> {

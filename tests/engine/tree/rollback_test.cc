@@ -456,7 +456,7 @@ TEST_CASE("a step that repeats itself after spawning is undone after its childre
                                     "undo child.1", "undo parent.1"});
 }
 
-TEST_CASE("a child that cannot be recorded fails its parent, and what was done is undone") {
+TEST_CASE("a child that cannot be recorded fails its parent, and the finished steps are undone") {
   EngineWorld engine;  // row 1
   engine.world.scripts["a"] = {.steps = 2, .children = {"b"}};
   engine.world.scripts["b"] = {.steps = 1, .run = [](JobRun& run) {

@@ -332,7 +332,7 @@ TEST_CASE("a host without threads tells listeners a batch at a time, between oth
   CHECK(heard_before_callback <= 64);
 }
 
-TEST_CASE("news that a listener is too slow for are counted and not kept") {
+TEST_CASE("news beyond the queue of a slow listener is counted and not kept") {
   EngineWorld engine;
   constexpr std::size_t kMissed = 100;
   constexpr std::size_t kMany = ProcedureNews::kWaitingMax + kMissed;

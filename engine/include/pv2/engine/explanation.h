@@ -26,7 +26,7 @@ struct WaitReason {
   enum class Kind : std::uint8_t {
     kSubmitting,  ///< Its first record is on its way to the store.
     kQueued,      ///< It can run, and waits for a worker: `ahead` others stand before it.
-    kLock,        ///< `on` hold `key`, in a mode that excludes it.
+    kLock,        ///< The procedures in `on` hold `key` in a mode that excludes it.
     kLine,        ///< `on` stand before it in the line for `key`.
     kLimit,       ///< `on` have the places that `key` is limited to; empty: the limit is 0.
     kProducer,    ///< `on` has to do something first, as the scheduler was told.

@@ -118,8 +118,8 @@ struct RunningProcedure {
 struct TypeCounts {
   std::string type;
   std::uint64_t submitted = 0;  ///< Submitted or spawned, and durable.
-  std::uint64_t succeeded = 0;  ///< Counted when their tree has ended, once each.
-  std::uint64_t undone = 0;     ///< Counted likewise, including those that never began.
+  std::uint64_t succeeded = 0;  ///< Counted once each, when their tree has ended.
+  std::uint64_t undone = 0;     ///< Counted once each, too, even if they never began.
 };
 
 }  // namespace pv2

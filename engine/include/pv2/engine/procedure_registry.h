@@ -67,7 +67,7 @@ class ProcedureRegistry {
 
   /// The type called `name`, or nullptr. Stable for the registry's life.
   [[nodiscard]] const ProcedureType* find(std::string_view name) const noexcept;
-  /// All of them, by name.
+  /// All registered types, by name.
   [[nodiscard]] const std::map<std::string, std::shared_ptr<const ProcedureType>, std::less<>>&
   types() const& noexcept {
     return types_;
