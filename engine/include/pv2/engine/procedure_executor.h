@@ -89,8 +89,9 @@ class ProcedureExecutor {
 
   /// Has the tree of a root undone as if a step of it had failed, whatever it waits for. When this
   /// returns OK the abort is on stable storage: the tree is undone even if the process dies on the
-  /// next line, and its result is kAborted with who and why. Another abort of the same tree returns
-  /// OK and changes nothing.
+  /// next line, and its result is kAborted with who and why. If a step's failure was durable before
+  /// the abort, the tree is undone for that failure, and the result is the failure. Another abort
+  /// of the same tree returns OK and changes nothing.
   ///
   /// kFailedPrecondition: the root has ended or failed, or is parked or quarantined; something in
   /// its tree has begun or passed its point of no return; or the root ended while the abort was on
@@ -138,10 +139,11 @@ class ProcedureExecutor {
   [[nodiscard]] Status health() const;
 
   /// With workers = 0: runs steps, commits, pool tasks and due timers on this thread until none is
-  /// left, and returns how many steps ran. `max_steps` bounds that number. A step may call it. With
-  /// workers, or while another thread is in it, it does nothing, logs an error and returns 0. When
-  /// another thread calls stop(), it returns after the step that is running, and has stopped the
-  /// executor.
+  /// left, and returns how many steps ran. It does not wait for a store that writes on a thread of
+  /// its own (LevelDB, unless its committer is kPump). `max_steps` bounds that number. A step may
+  /// call it. With workers, or while another thread is in it, it does nothing, logs an error and
+  /// returns 0. When another thread calls stop(), it returns after the step that is running, and
+  /// has stopped the executor.
   std::size_t run_until_idle(std::size_t max_steps = SIZE_MAX);
 
   /// Refuses new work, answers all callers that wait with kStopping, lets running steps, work on
