@@ -32,7 +32,7 @@ namespace pv2 {
 namespace {
 
 // The store's own row. Its space is not a letter and sorts before all letters, so future spaces
-// cannot collide with it. Its value is only the sequence that begins every value: that of the last
+// cannot collide with it, and no scan of a space meets it. Its value is only the sequence that begins every value: that of the last
 // commit of the unit that wrote the row.
 constexpr std::string_view kSequenceKey = "!sequence";
 constexpr std::size_t kSequenceBytes = 8;
@@ -346,7 +346,6 @@ Status LevelDbProcedureStore::Impl::visit_rows(leveldb::Iterator& rows, std::str
     const std::string_view value = view(rows.value());
     if (!key.starts_with(prefix)) break;
     if (value.size() < kSequenceBytes) return too_short(key);
-    if (key == kSequenceKey) continue;
     Status status =
         visit(StoredRow{static_cast<Space>(key.front()), key.substr(1),
                         value.substr(kSequenceBytes), CommitSequence{read_fixed64(value.data())}});
