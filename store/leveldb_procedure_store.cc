@@ -32,8 +32,8 @@ namespace pv2 {
 namespace {
 
 // The store's own row. Its space is not a letter and sorts before all letters, so future spaces
-// cannot collide with it, and no scan of a space meets it. Its value is only the sequence that begins every value: that of the last
-// commit of the unit that wrote the row.
+// cannot collide with it, and no scan of a space meets it. Its value is only the sequence that
+// begins every value: that of the last commit of the unit that wrote the row.
 constexpr std::string_view kSequenceKey = "!sequence";
 constexpr std::size_t kSequenceBytes = 8;
 
