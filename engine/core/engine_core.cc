@@ -35,6 +35,7 @@ EngineCore::EngineCore(ExecutorOptions executor_options)
     : owned_options(std::make_unique<ExecutorOptions>(with_defaults(std::move(executor_options)))),
       options(*owned_options),
       store(*options.store),
+      store_limits(store.limits()),
       scheduler(*options.scheduler),
       clock(*options.clock),
       pool(TaskPool::make(options.workers == 0 ? 0 : std::max(1U, options.pool_threads), this)),
@@ -215,7 +216,7 @@ void EngineCore::date_end(const Execution& execution, Transition& next, std::siz
   const std::size_t bytes = header_bytes_max(execution) + state_bytes_max(execution, next) +
                             beside + limits::kLaterRecordBytes;
   // The rows of a quarantined tree may be damaged; they stay where they are.
-  const bool may_move = bytes <= store.limits().batch_bytes && !execution.is_quarantined();
+  const bool may_move = bytes <= store_limits.batch_bytes && !execution.is_quarantined();
   // A result that is in Space::kResult already did fit, and it hardly grows.
   next.in_results = execution.record.in_results || may_move;
 }

@@ -56,6 +56,7 @@ struct EngineCore {
   /// Not assigned after open(). The store, scheduler and clock in it change themselves.
   ExecutorOptions& options;
   ProcedureStore& store;
+  const StoreLimits store_limits;
   ProcedureScheduler& scheduler;
   Clock& clock;
   std::unique_ptr<TaskPool> pool;

@@ -87,14 +87,14 @@ void Publisher::perform(Effects& effects) { publish(act_on(effects)); }
 CommitList Publisher::act_on(Effects& effects) {
   if (effects.timers_moved) hooks_.timers_moved();
   for (auto& garbage : effects.garbage) {
-    const std::size_t most = core_.store.limits().batch_operations / 2;
+    const std::size_t most = core_.store_limits.batch_operations / 2;
     garbage->fill(std::clamp<std::size_t>(most, 1, kGarbageChunk));
     effects.commits.push_back(*garbage.release());
   }
   if (!effects.commits.empty()) {
-    const StoreLimits limits = core_.store.limits();
     effects.commits.for_each([&](const CommitRequest& request) {
-      PV2_ASSERT(fits(limits, request.batch), "a batch of the engine fits the limits of its store");
+      PV2_ASSERT(fits(core_.store_limits, request.batch),
+                 "a batch of the engine fits the limits of its store");
     });
   }
   CommitList durable = std::move(effects.durable);

@@ -204,7 +204,7 @@ void Messages::signal(ProcedureId id, std::string name, std::string payload, Rep
   message->payload = std::move(payload);
   // All kept signals together have to fit into one batch, whatever the options say.
   const std::size_t bytes_max =
-      std::min(core_.options.max_signal_bytes, record_bytes_max(core_.store.limits()) / 2);
+      std::min(core_.options.max_signal_bytes, record_bytes_max(core_.store_limits) / 2);
   Status refused;
   bool live = true;
   {

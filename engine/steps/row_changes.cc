@@ -59,7 +59,7 @@ bool RowChanges::may_write(std::string_view row) {
 
 // Whether this row, and all changes together, fit into one batch of the store.
 bool RowChanges::fits(std::string_view row, std::string_view value) {
-  const StoreLimits limits = frame_.core.store.limits();
+  const StoreLimits limits = frame_.core.store_limits;
   const std::size_t bytes_max = record_bytes_max(limits);
   const std::size_t bytes = rows_.bytes() + row.size() + value.size();
   const bool together = value.size() <= bytes_max && row.size() <= limits::kRowKeyBytes &&

@@ -64,7 +64,7 @@ Status SpawnedChildren::make_children() {
     Status described = describe_new(*spawned.object, *child, frame_.commit.scratch);
     if (!described.ok()) return described;
     bytes += child->arguments.size() + child->record.image.size();
-    if (bytes > record_bytes_max(frame_.core.store.limits())) {
+    if (bytes > record_bytes_max(frame_.core.store_limits)) {
       return frame_.too_large("what is spawned by step", bytes);
     }
     frame_.core.count_for_its_type(*child);

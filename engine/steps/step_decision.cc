@@ -111,7 +111,7 @@ void StepDecision::go_to(std::uint32_t step) {
 }
 
 void StepDecision::finish(std::string result) {
-  if (result.size() > record_bytes_max(frame_.core.store.limits())) {
+  if (result.size() > record_bytes_max(frame_.core.store_limits)) {
     return record_.fail(frame_.too_large("the result", result.size()));
   }
   frame_.commit.next.result = std::move(result);

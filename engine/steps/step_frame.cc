@@ -44,7 +44,7 @@ Status StepFrame::too_large(std::string_view what, std::size_t bytes) const {
   return {StatusCode::kInvalidArgument,
           fmt::format("{} of a {} at step {} has {} bytes; {} takes {} in one batch", what,
                       execution.type->name, name(), bytes, core.store.name(),
-                      record_bytes_max(core.store.limits()))};
+                      record_bytes_max(core.store_limits))};
 }
 
 }  // namespace pv2

@@ -138,7 +138,7 @@ Status StepRecord::encode_image() {
   Status status = guarded(
       [&] { return "fields() of " + execution.type->name; },
       [&] { execution.type->encode(*execution.object, FieldSelection::kState, next.image); });
-  if (status.ok() && next.image.size() > record_bytes_max(frame_.core.store.limits())) {
+  if (status.ok() && next.image.size() > record_bytes_max(frame_.core.store_limits)) {
     status = frame_.too_large("fields()", next.image.size());
     next.image.clear();
   }
@@ -174,7 +174,7 @@ void StepRecord::date_end() {
   frame_.core.date_end(execution, next, roots.bytes() + rows.bytes() + signals * kBytesOfSignal);
   const std::size_t operations =
       roots.operations() + rows.operations() + signals + kOperationsOfEnd;
-  const bool fits_in = operations <= frame_.core.store.limits().batch_operations;
+  const bool fits_in = operations <= frame_.core.store_limits.batch_operations;
   if (!fits_in && !execution.record.in_results) next.in_results = false;
 }
 

@@ -68,7 +68,7 @@ Status StepRun::run() {
   if (Status too_large = why_too_large(); !too_large.ok()) {
     record_.fail_or_park(std::move(too_large));
     record_.write();
-    PV2_ASSERT(fits(frame_.core.store.limits(), frame_.commit.batch),
+    PV2_ASSERT(fits(frame_.core.store_limits, frame_.commit.batch),
                "the record of a failure fits into one batch");
   }
   return Status();
@@ -106,7 +106,7 @@ Outcome StepRun::call_user_code() {
 // OK if the batch fits the store and leaves the room for the next record; else the error, with the
 // sizes.
 Status StepRun::why_too_large() const {
-  StoreLimits limits = frame_.core.store.limits();
+  StoreLimits limits = frame_.core.store_limits;
   limits.batch_bytes -= std::min(limits.batch_bytes / 4, limits::kLaterRecordBytes);
   const RowBatch& batch = frame_.commit.batch;
   if (fits(limits, batch)) return Status();

@@ -85,7 +85,7 @@ void Acknowledgements::acknowledge(ProcedureId id, Reply<Status> reply, const Ke
   commit->batch.reserve(192);  // three keys
   Result<Keys> audits = erase_rows(*commit, rows, kept);
   if (!audits.ok()) return give_up(*commit, audits.status(), kept);
-  const std::size_t at_once = std::min(core_.store.limits().batch_operations, kAuditsAtOnce);
+  const std::size_t at_once = std::min(core_.store_limits.batch_operations, kAuditsAtOnce);
   if (audits->size() + kOtherKeys > at_once) {
     return delete_first(std::move(*audits), std::move(commit));
   }

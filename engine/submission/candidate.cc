@@ -34,7 +34,7 @@ std::size_t size_of(const Execution& execution) {
 
 Status check_size(const EngineCore& core, const Execution& execution) {
   const std::size_t bytes = size_of(execution);
-  const std::size_t limit = record_bytes_max(core.store.limits()) / 2;
+  const std::size_t limit = record_bytes_max(core.store_limits) / 2;
   if (bytes <= limit) return Status();
   return Status(StatusCode::kInvalidArgument,
                 "a " + execution.type->name + " with " + std::to_string(bytes) +

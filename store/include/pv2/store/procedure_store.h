@@ -89,6 +89,7 @@ class ProcedureStore {
   /// the engine answers everything from memory).
   [[nodiscard]] virtual bool keeps_records() const noexcept = 0;
 
+  /// Always the same: the engine asks once.
   [[nodiscard]] virtual StoreLimits limits() const noexcept = 0;
 
   /// For a store without a thread of its own (tests, simulations): makes what is queued durable on
