@@ -9,6 +9,7 @@
 
 #include "executor/blocking_call.h"
 #include "executor/engine.h"
+#include "model/check_limits.h"
 #include "orders/limits.h"
 #include "pv2/engine/executor_options.h"
 #include "pv2/engine/procedure_registry.h"
