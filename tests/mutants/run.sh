@@ -62,6 +62,9 @@ mkdir -p "$copy/true" "$copy/source"
     install -D -m "$(stat -c %a "$copy/true/$file")" "$copy/true/$file" "$copy/source/$file"
   fi
 done
+(cd "$copy/source" && find . -type f) | while IFS= read -r file; do
+  if [[ ! -f $copy/true/$file ]]; then rm "$copy/source/$file"; fi  # it was moved or deleted
+done
 faults=$copy/true/tests/mutants
 
 # A fault may make a test wait for ever: 300 s are many times the length of a suite.
