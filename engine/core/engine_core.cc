@@ -49,7 +49,7 @@ EngineCore::EngineCore(ExecutorOptions executor_options)
 
 EngineCore::~EngineCore() = default;
 
-// Two lives that share `first_id` have issued no id between them; they differ in `opened`.
+// Two lives that share their first id have issued none between them; they differ in `opened`.
 Random EngineCore::random_of_life(std::size_t worker) {
   Random seed(options.seed);
   const auto mix = [&seed](std::uint64_t fact) { seed = Random(seed.next() ^ fact); };
@@ -98,8 +98,8 @@ void EngineCore::lock_state() PV2_NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void EngineCore::give_way() const {
-  constexpr int kYields =
-      256;  // more than twice the time that a thread needs to wake up on another CPU
+  // More than twice the time that a thread needs to wake up on another CPU.
+  constexpr int kYields = 256;
   const std::size_t before = let_in.load(std::memory_order_relaxed);
   for (int i = 0; i < kYields && sleepers.load(std::memory_order_relaxed) != 0; ++i) {
     if (let_in.load(std::memory_order_relaxed) != before) return;
@@ -208,7 +208,7 @@ void EngineCore::arm_timer(Execution& execution, Effects& effects) {
 }
 
 void EngineCore::date_end(const Execution& execution, Transition& next, std::size_t beside) const {
-  if (!execution.is_root() || !is_finished(next.state)) return next.is_no_end();
+  if (!execution.is_root() || !is_finished(next.state)) return next.clear_end();
   next.ended_age = age.now();
   next.audited = execution.audited;
   next.in_results = false;

@@ -52,11 +52,11 @@ struct EngineCore {
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
-  const std::unique_ptr<ExecutorOptions> owned_options;
+  const std::unique_ptr<ExecutorOptions> owned_options;  ///< Apart, so that its type is declared.
   /// Not assigned after open(). The store, scheduler and clock in it change themselves.
   ExecutorOptions& options;
   ProcedureStore& store;
-  const StoreLimits store_limits;
+  const StoreLimits store_limits;  ///< Asked for once; they do not change.
   ProcedureScheduler& scheduler;
   Clock& clock;
   std::unique_ptr<TaskPool> pool;

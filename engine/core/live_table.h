@@ -85,8 +85,8 @@ class LiveTable {
   }
 
   Map map_;
-  std::map<std::uint64_t, std::uint32_t>
-      blocks_;  // how many executions are live in each block; never 0
+  // How many executions are live in each block; never 0.
+  std::map<std::uint64_t, std::uint32_t> blocks_;
   std::uint64_t last_block_ = 0;
   std::uint32_t* last_ = nullptr;  // the count of last_block_
 };

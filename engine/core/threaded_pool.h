@@ -67,10 +67,10 @@ class ThreadedPool final : public TaskPool {
   std::deque<Task> blocking_ PV2_GUARDED_BY(tasks_mutex_);  // blocking work
   std::deque<Task> news_ PV2_GUARDED_BY(tasks_mutex_);
   std::size_t running_ PV2_GUARDED_BY(tasks_mutex_) = 0;  // tasks that run, of all kinds
-  std::size_t blocked_ PV2_GUARDED_BY(tasks_mutex_) =
-      0;  // how many of the `count_` threads are in work
-  std::size_t calling_ PV2_GUARDED_BY(tasks_mutex_) =
-      0;  // how many of the `count_` threads are in callbacks
+  // How many of the `count_` threads are in work.
+  std::size_t blocked_ PV2_GUARDED_BY(tasks_mutex_) = 0;
+  // How many of the `count_` threads are in callbacks.
+  std::size_t calling_ PV2_GUARDED_BY(tasks_mutex_) = 0;
   Sleepers sleepers_;
   Sleepers stand_in_;
   Sleepers teller_;

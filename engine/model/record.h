@@ -197,8 +197,8 @@ struct Transition : Progress {
   /// Begins the record after `last`: like `last`, but without a wait and without the date of an
   /// end.
   void begin(const Record& last, WallTime now) noexcept;
-  /// It is not the end of a root.
-  void is_no_end() noexcept {
+  /// Of a record that does not end a root.
+  void clear_end() noexcept {
     ended_age = kNotDated;
     audited = false;
     in_results = false;

@@ -25,8 +25,8 @@ inline void link_child(Execution& child) {
       "the youngest child has no younger sibling");
   PV2_ASSERT(parent.links.last_child == nullptr || parent.links.last_child->id < child.id,
              "children are linked in order of spawning");
-  if (parent.links.unexamined == nullptr)
-    parent.links.unexamined = &child;  // all older children were seen
+  // All older children were seen.
+  if (parent.links.unexamined == nullptr) parent.links.unexamined = &child;
   child.links.prev_sibling = parent.links.last_child;
   (parent.links.last_child != nullptr ? parent.links.last_child->links.next_sibling
                                       : parent.links.first_child) = &child;

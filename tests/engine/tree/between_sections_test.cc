@@ -77,6 +77,14 @@ void spawn_many(JobRun& run) {
   for (int i = 0; i < kMany; ++i) run.ctx.spawn(FreeJob(run.world, "k"));
 }
 
+JobScript spawns_one_that_fails_and_many() {
+  return {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+            run.spawn("fails");
+            spawn_many(run);
+            return usual();
+          }};
+}
+
 }  // namespace
 
 TEST_CASE("the rows of a member that left early are deleted before those of its parent") {
@@ -233,11 +241,7 @@ TEST_CASE("no member of a large tree that has failed begins a step while the oth
   Machine machine;
   EngineWorld& engine = machine.engine;
   auto& scripts = engine.world.scripts;
-  scripts["large"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
-                        run.spawn("fails");
-                        spawn_many(run);
-                        return usual();
-                      }};
+  scripts["large"] = spawns_one_that_fails_and_many();
   scripts["fails"] = {.run = [](JobRun&) { return Say::fail("no"); }};
   scripts["k"] = {.steps = 1};
   machine.open();
@@ -289,11 +293,7 @@ TEST_CASE("a small tree that fails is undone between the sections of a large tre
   Machine machine;
   EngineWorld& engine = machine.engine;
   auto& scripts = engine.world.scripts;
-  scripts["large"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
-                        run.spawn("fails");
-                        spawn_many(run);
-                        return usual();
-                      }};
+  scripts["large"] = spawns_one_that_fails_and_many();
   scripts["small"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
                         if (run.step == 1) run.spawn("fails");
                         return usual();

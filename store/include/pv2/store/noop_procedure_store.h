@@ -38,8 +38,8 @@ class NoopProcedureStore final : public ProcedureStore {
   struct HostRows;
   void apply(CommitRequest& request);
 
-  std::atomic<bool> open_ =
-      false;  // relaxed: a thread that commits learnt of the store after it opened
+  // Relaxed: a thread that commits learnt of the store after it was opened.
+  std::atomic<bool> open_ = false;
   std::atomic<std::uint64_t> last_sequence_ = 0;  // relaxed: only its own order matters
   std::unique_ptr<HostRows> host_rows_;
 };
