@@ -39,19 +39,30 @@ std::uint32_t crc32c_portable(std::string_view bytes, std::uint32_t seed) noexce
 
 namespace {
 
+template <class Word>
+Word load(const char* at) noexcept {
+  Word word = 0;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+
 __attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(std::string_view bytes,
                                                              std::uint32_t seed) noexcept {
   std::uint64_t crc = ~seed;
   const char* at = bytes.data();
-  std::size_t left = bytes.size();
-  for (; left >= sizeof(std::uint64_t);
-       left -= sizeof(std::uint64_t), at += sizeof(std::uint64_t)) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, at, sizeof word);
-    crc = _mm_crc32_u64(crc, word);
-  }
+  const char* const words_end = at + bytes.size() / 8 * 8;
+#pragma GCC unroll 4
+  for (; at != words_end; at += 8) crc = _mm_crc32_u64(crc, load<std::uint64_t>(at));
   auto tail = static_cast<std::uint32_t>(crc);
-  for (; left > 0; --left, ++at) tail = _mm_crc32_u8(tail, static_cast<unsigned char>(*at));
+  if ((bytes.size() & 4) != 0) {
+    tail = _mm_crc32_u32(tail, load<std::uint32_t>(at));
+    at += 4;
+  }
+  if ((bytes.size() & 2) != 0) {
+    tail = _mm_crc32_u16(tail, load<std::uint16_t>(at));
+    at += 2;
+  }
+  if ((bytes.size() & 1) != 0) tail = _mm_crc32_u8(tail, static_cast<unsigned char>(*at));
   return ~tail;
 }
 

@@ -28,10 +28,11 @@
 namespace pv2 {
 
 /// A procedure that a worker has taken, and the record that its step will fill. The worker that has
-/// the job owns the record. Plain pointers, because there are arrays of jobs.
+/// the job owns the record. Plain pointers without an initial value, because each poll has an array
+/// of jobs, of which it sets a few.
 struct StepJob {
-  Execution* execution = nullptr;
-  StepCommit* commit = nullptr;
+  Execution* execution;
+  StepCommit* commit;
 };
 
 /// The results of steps: those that need a record, and those that are published without one.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -211,8 +212,8 @@ Workers::Round Workers::run_once(std::size_t max_steps, Random& random) {
   if (polled.count == 0) return {};
   Worker host = worker(0, random, Work::kAny);
   // In an engine without threads a step may run the engine: this is then a run within a run.
-  WorkerRun inner;
-  if (host.run->is_active()) host.run = &inner;
+  std::optional<WorkerRun> inner;
+  if (host.run->is_active()) host.run = &inner.emplace();
   return {take_and_run(polled, host), true};
 }
 

@@ -90,13 +90,13 @@ class Workers {
   }
   /// What a worker has polled, and the value of ProcedureScheduler::lifts() before the poll.
   struct Polled {
-    std::array<SchedulerEntry*, kRun> entries{};
+    std::array<SchedulerEntry*, kRun> entries;  ///< The first `count` are set.
     std::size_t count = 0;
     std::uint64_t lifts = 0;
   };
   /// The polled procedures that may begin: the jobs of the next run.
   struct Taken {
-    std::array<StepJob, kRun> jobs;
+    std::array<StepJob, kRun> jobs;  ///< The first `count` are set.
     std::size_t count = 0;
     RunMarks marks;
     Work work = Work::kAny;
