@@ -274,6 +274,7 @@ class LockTable {
   static void copy_line(WaitSearch& search, WaitGraph::Index line, std::size_t number);
   [[nodiscard]] bool is_still_in_line(const WaitSearch& search,
                                       const WaitGraph::Member& member) const;
+  [[nodiscard]] bool goes_on(const WaitSearch& search, const WaitGraph::Member& member) const;
   [[nodiscard]] bool stands(const WaitSearch& search, const WaitGraph::FoundCycle& found) const;
   [[nodiscard]] bool is_still_so(const WaitSearch& search, const WaitLink& link,
                                  const WaitGraph::Member& waiter, const WaitGraph::Member& awaited,

@@ -258,12 +258,22 @@ bool LockTable::confirm(WaitSearch& search) const {
   for (std::size_t room = search.looks_max; room != 0; --room) {
     if (search.confirmed == search.to_confirm.size()) return false;
     ++looks_;
-    const auto& member = search.graph.member(search.to_confirm[search.confirmed++]);
-    const bool goes_on =
-        member.ticket != 0 ? !is_still_in_line(search, member) : search.gone.contains(member.entry);
-    if (goes_on) search.refuted = true;
+    if (goes_on(search, search.graph.member(search.to_confirm[search.confirmed++]))) {
+      search.refuted = true;
+    }
   }
   return true;
+}
+
+// Whether a wait of the member that was copied has ended. A wait for a child is not looked at: the
+// child is a member too.
+bool LockTable::goes_on(const WaitSearch& search, const WaitGraph::Member& member) const {
+  if (search.gone.contains(member.entry)) return true;
+  if (member.ticket != 0 && !is_still_in_line(search, member)) return true;
+  if (member.producer == nullptr) return false;
+  const auto at = reported_.find(member.entry);
+  return at == reported_.end() || at->second.producer != member.producer ||
+         at->second.why != member.why;
 }
 
 // In a rollback a parent waits for a descendant past the members between that wait for their turn.

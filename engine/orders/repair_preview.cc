@@ -171,18 +171,20 @@ class Preview {
   // The mutex may be released between pause() and go_on(). The engine knows the walk, and moves it
   // on if the member that it has reached leaves.
   void pause(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
-    has_paused_ = true;
+    paused_at_ = {walk_->at(), walk_->at()->id};
     core.state.works.walks.push_back(&*walk_);
   }
   void go_on(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
     std::erase(core.state.works.walks, &*walk_);
+    PV2_ASSERT(walk_->at() != paused_at_.member || core.find(paused_at_.id) == paused_at_.member,
+               "a walk goes on from a member that is live");
   }
-  [[nodiscard]] bool has_paused() const noexcept { return has_paused_; }
+  [[nodiscard]] bool has_paused() const noexcept { return paused_at_.member != nullptr; }
 
   // Returns all lines if the order still means the same.
   Result<Lines> end(EngineCore& core, Execution& target) PV2_REQUIRES(core.state_mutex) {
     if (!of_) return std::move(lines_);
-    if (has_paused_) {
+    if (has_paused()) {
       if (Status changed = why_it_changed(core, target); !changed.ok()) return changed;
     }
     const auto head = core.state.live.find(of_);
@@ -244,7 +246,10 @@ class Preview {
   ProcedureId of_;                  // the head of the domain whose members are described, if any
   std::optional<TreeCursor> walk_;  // at the member that is described next
   std::string waits_for_;           // a member in the middle of a step; "": none
-  bool has_paused_ = false;
+  struct {
+    const Execution* member = nullptr;  // perhaps destroyed since; nullptr: the walk never paused
+    ProcedureId id;
+  } paused_at_;
 };
 
 }  // namespace

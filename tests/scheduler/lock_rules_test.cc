@@ -37,10 +37,6 @@ struct Fixture {
   ProcedureScheduler& scheduler = *made;
 };
 
-ResourceKey table_key(const std::string& name) {
-  return {ResourceClass::kTable, table_key_name("ns", name)};
-}
-
 }  // namespace
 
 TEMPLATE_TEST_CASE_METHOD(Fixture,

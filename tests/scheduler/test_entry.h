@@ -34,6 +34,9 @@ class TestEntry final : public SchedulerEntry {
   ~TestEntry() = default;
 };
 
+inline ResourceKey table_key(const std::string& name) {
+  return {ResourceClass::kTable, table_key_name("ns", name)};
+}
 inline LockSet table(const std::string& name, LockMode mode) {
   return std::move(LockSet().table("ns", name, mode));
 }

@@ -26,10 +26,6 @@ struct Fixture {
   MasterProcedureScheduler scheduler{clock};
 };
 
-ResourceKey table_key(const std::string& name) {
-  return {ResourceClass::kTable, table_key_name("ns", name)};
-}
-
 LockSet two_tables(const std::string& a, const std::string& b) {
   return std::move(LockSet().table("ns", a, kExclusive).table("ns", b, kExclusive));
 }
@@ -278,7 +274,7 @@ TEST_CASE_METHOD(
   scheduler.report_wait(waits_for_its_turn, root, WaitLink::Why::kTurn);
   submit(scheduler, {&before, &root});
   scheduler.report_wait(other, root, WaitLink::Why::kReported);
-  CHECK(scheduler.cycles().empty());  // the root waits for the holder alone
+  REQUIRE(new_cycles(scheduler).empty());  // the root waits for the holder alone
 
   scheduler.end_reported_wait(waits_for_its_turn);
 

@@ -184,6 +184,28 @@ TEST_CASE("an abort is refused once the point of no return has begun, and accept
   }
 }
 
+TEST_CASE("an abort is refused while the first run of a point of no return is not yet recorded") {
+  EngineWorld engine;
+  engine.world.scripts["m"] = {.steps = 5};
+  engine.open();
+  const ProcedureId id = engine.submit<CommittingJob>("m");
+  engine.executor().run_until_idle(2);
+  engine.faults().hold_commit(engine.faults().commits() + 1);
+  engine.run();
+  REQUIRE(engine.world.journal.count("do m.3") == 1);
+  REQUIRE(engine.world.journal.count("do m.4") == 0);
+  Answers answers;
+  answers.ask(engine, id);
+  engine.faults().release();
+  engine.run();
+
+  REQUIRE(answers.list.size() == 1);
+  CHECK(answers.list.front().code() == StatusCode::kFailedPrecondition);
+  CHECK_THAT(answers.list.front().to_string(),
+             ContainsSubstring("has begun its point of no return"));
+  CHECK(engine.result(id).status.ok());
+}
+
 TEST_CASE("a point of no return that waits for its lock has not begun, also after a restart") {
   const bool restart = GENERATE(false, true);
   EngineWorld engine;

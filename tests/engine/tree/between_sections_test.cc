@@ -62,6 +62,12 @@ struct Machine {
   }
 };
 
+/// Works on a tree pause after a few looks.
+struct ShortSections {
+  ShortSections() { Looks::pauses_at = 8; }
+  ~ShortSections() { Looks::pauses_at = kSectionPauses; }
+};
+
 constexpr auto kReported = [] {
   SpawnOptions options;
   options.on_failure = OnFailure::kReport;
@@ -259,6 +265,36 @@ TEST_CASE("no member of a large tree that has failed begins a step while the oth
   REQUIRE(begun);
   CHECK(*begun < kMany);
   CHECK(engine.world.journal.count("do k.1") == *begun);
+}
+
+TEST_CASE("a preview goes on when the member that it has reached leaves the tree") {
+  const ShortSections pauses;
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  auto& scripts = engine.world.scripts;
+  scripts["r"] = {.steps = 3, .run = [](JobRun& run) -> std::optional<Outcome> {
+                    if (run.step == 3) return when_told(run, Say::done("all left"));
+                    for (int i = 0; i < 50; ++i) run.ctx.spawn(FreeJob(run.world, "k"));
+                    return usual();
+                  }};
+  scripts["k"] = {.steps = 1};
+  machine.open();
+  const ProcedureId root = engine.submit("r");
+  engine.executor().run_until_idle(1);
+  REQUIRE(engine.executor().inspect().live_procedures() == 51);
+  bool paused = false;
+  SectionLooks::at_each_pause(engine.executor(), [&] {
+    if (!std::exchange(paused, true)) engine.run();
+  });
+  const auto lines = engine.executor().operate().preview(root, RepairVerb::kFailAndRollBack);
+  SectionLooks::at_each_pause(engine.executor(), {});
+
+  REQUIRE(paused);
+  CHECK(engine.executor().inspect().live_procedures() == 51);  // the first 50 children have left
+  CHECK(lines.ok());
+  machine.say_go(root);
+  engine.run();
+  CHECK(engine.result(root).status.ok());
 }
 
 TEST_CASE("rows of members that left early are deleted before the end of their tree") {
