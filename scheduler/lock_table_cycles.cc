@@ -512,18 +512,17 @@ void LockTable::erase_report(const SchedulerEntry& waiter) {
   open_cycles_with(waiter);
   const auto wait = reported_.find(&waiter);
   PV2_ASSERT(wait != reported_.end(), "a report that ends was made");
-  if (wait->second.why == WaitLink::Why::kTurn) {
-    PV2_ASSERT(turns_ != 0, "a wait for a turn that ends was counted");
-    --turns_;
-    // Its ancestors wait for it again, and through it for the waiters below it.
-    suspect_if_it_waits(waiter);
-  }
+  const bool for_its_turn = wait->second.why == WaitLink::Why::kTurn;
+  PV2_ASSERT(!for_its_turn || turns_ != 0, "a wait for a turn that ends was counted");
+  if (for_its_turn) --turns_;
   const std::size_t number = wait->second.number;
   PV2_ASSERT(reported_order_[number] == &waiter, "a reported wait knows its place among all");
   reported_.at(reported_order_.back()).number = number;
   reported_order_[number] = reported_order_.back();
   reported_order_.pop_back();
   reported_.erase(&waiter);
+  // Its ancestors wait for it again, and through it for the waiters below it.
+  if (for_its_turn) suspect_if_it_waits(waiter);
 }
 
 std::string to_string(const WaitCycle& cycle) {

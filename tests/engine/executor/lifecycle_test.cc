@@ -114,7 +114,7 @@ TEST_CASE("a step that runs its own engine, which has no threads, loses no proce
 }
 
 TEST_CASE("an empty store opens, stops and opens again") {
-  EngineWorld engine;  // row 7
+  EngineWorld engine;  // behaviour.md, row 7
   engine.open();
   engine.run();
   engine.open();
@@ -686,7 +686,7 @@ TEST_CASE("stop() on a thread of the executor does not wait for itself") {
 }
 
 TEST_CASE("a procedure that cannot be made after a restart waits for a build that can make it") {
-  EngineWorld engine;  // row 121
+  EngineWorld engine;  // behaviour.md, row 121
   bool broken = false;
   const auto options = [&] {
     ExecutorOptions made = engine.options();

@@ -611,7 +611,7 @@ TEST_CASE("a wait with a timeout is answered once, whichever comes first") {
 }
 
 TEST_CASE("a batch of submissions all end, and acknowledged they leave nothing but the watermark") {
-  World world;  // rows 62, 88
+  World world;  // behaviour.md, rows 62, 88
   world.scripts["plain"] = {.steps = 2};
   world.scripts["tree"] = {.children = {"plain", "plain"}};
   const auto disk = std::make_shared<MemoryDisk>();

@@ -40,7 +40,7 @@ struct Answers {
 }  // namespace
 
 TEST_CASE("an abort undoes a tree that waits, and the result says who ordered it and why") {
-  EngineWorld engine;  // rows 14, 124
+  EngineWorld engine;  // behaviour.md, rows 14, 124
   engine.world.scripts["p"] = {.children = {"c", "slow"}};
   engine.world.scripts["c"] = {.steps = 1};
   engine.world.scripts["slow"] = waiting_at(2);
@@ -58,7 +58,7 @@ TEST_CASE("an abort undoes a tree that waits, and the result says who ordered it
 }
 
 TEST_CASE("an abort ends a step that repeats itself, a back-off and a timed wait") {
-  EngineWorld engine;  // rows 14, 45
+  EngineWorld engine;  // behaviour.md, rows 14, 45
   const auto answer = GENERATE(0, 1, 2);
   engine.world.scripts["a"] = {.run = [answer](JobRun& run) {
     if (run.step != 2) return usual();
@@ -124,7 +124,7 @@ TEST_CASE("an abort that was accepted is carried out after a crash") {
 }
 
 TEST_CASE("an abort that is not possible is refused with the reason, and nothing changes") {
-  EngineWorld engine;  // rows 124, 125
+  EngineWorld engine;  // behaviour.md, rows 124, 125
   engine.world.scripts["p"] = {.children = {"c"}};
   engine.world.scripts["c"] = waiting_at(1);
   engine.world.scripts["ended"] = {.steps = 1};
@@ -160,7 +160,7 @@ TEST_CASE("an abort that is not possible is refused with the reason, and nothing
 }
 
 TEST_CASE("an abort is refused once the point of no return has begun, and accepted before") {
-  EngineWorld engine;  // row 124
+  EngineWorld engine;  // behaviour.md, row 124
   engine.world.scripts["m"] = waiting_at(GENERATE(3U, 4U), 5);
   engine.open();
   const ProcedureId id = engine.submit<CommittingJob>("m");

@@ -266,7 +266,7 @@ TEST_CASE(
     "id") {
   const auto crash = GENERATE(Crash::kNone, Crash::kBefore, Crash::kAfter);
   const bool by_child = GENERATE(false, true);
-  EngineWorld engine;  // rows 40, 42
+  EngineWorld engine;  // behaviour.md, rows 40, 42
   engine.world.scripts["p"] = {.children = {"c"}};
   engine.world.scripts["c"] = {
       .run =

@@ -180,7 +180,7 @@ TEST_CASE(
 }
 
 TEST_CASE("state machines that yield before each step take turns, forward and back") {
-  EngineWorld engine;  // row 21
+  EngineWorld engine;  // behaviour.md, row 21
   for (const char* name : {"a", "b", "c"}) {
     engine.world.scripts[name] = {.run = [](JobRun& run) -> std::optional<Outcome> {
       if (run.note != run.label()) {
@@ -213,7 +213,7 @@ TEST_CASE("state machines that yield before each step take turns, forward and ba
 }
 
 TEST_CASE("a step that yields five times makes five records more and is done once") {
-  EngineWorld engine;  // row 23
+  EngineWorld engine;  // behaviour.md, row 23
   engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
                                  run.note += "x";
                                  return run.note.size() <= 5 ? std::optional(Say::again())

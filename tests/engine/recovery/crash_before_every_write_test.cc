@@ -40,7 +40,7 @@ std::size_t run_dying_before_every_write(EngineWorld& engine) {
 }  // namespace
 
 TEST_CASE("three levels killed at every write advance by one record with each restart") {
-  EngineWorld engine;  // row 9
+  EngineWorld engine;  // behaviour.md, row 9
   engine.world.scripts["a"] = {.steps = 2, .children = {"b"}};
   engine.world.scripts["b"] = {.steps = 2, .children = {"c"}};
   engine.world.scripts["c"] = {.steps = 1};
@@ -55,7 +55,7 @@ TEST_CASE("three levels killed at every write advance by one record with each re
 }
 
 TEST_CASE("the sum that the steps add up is the same with a crash in each step") {
-  EngineWorld engine;  // row 12
+  EngineWorld engine;  // behaviour.md, row 12
   const bool crash = GENERATE(false, true);
   engine.world.scripts["a"] = {.steps = 5, .run = [](JobRun& run) -> std::optional<Outcome> {
                                  run.note += std::to_string(run.step * 2);
@@ -74,7 +74,7 @@ TEST_CASE("the sum that the steps add up is the same with a crash in each step")
 
 TEST_CASE(
     "a child of the last step runs before its parent's end, twice with a crash at each write") {
-  EngineWorld engine;  // rows 15, 16
+  EngineWorld engine;  // behaviour.md, rows 15, 16
   const bool crash = GENERATE(false, true);
   engine.world.scripts["a"] = {.steps = 2, .children = {"b"}};
   engine.world.scripts["b"] = {.steps = 1};
@@ -89,7 +89,7 @@ TEST_CASE(
 
 TEST_CASE(
     "a child of the last step that fails undoes the whole tree, twice with a crash at each write") {
-  EngineWorld engine;  // rows 17, 18, 13
+  EngineWorld engine;  // behaviour.md, rows 17, 18, 13
   const bool crash = GENERATE(false, true);
   engine.world.scripts["a"] = {.steps = 2, .children = {"b"}};
   engine.world.scripts["b"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
@@ -109,7 +109,7 @@ TEST_CASE(
 
 TEST_CASE(
     "a tree that is killed at every write needs one restart per record that follows another") {
-  EngineWorld engine;  // rows 36, 39
+  EngineWorld engine;  // behaviour.md, rows 36, 39
   const bool failing = GENERATE(false, true);
   engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) {
                                  run.spawn("b");

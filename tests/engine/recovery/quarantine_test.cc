@@ -380,7 +380,7 @@ TEST_CASE("an open that is refused writes nothing, and ids go on after the ones 
 }
 
 TEST_CASE("children whose root has no record are quarantined alone, and other trees run") {
-  EngineWorld engine;  // rows 71-73, 85
+  EngineWorld engine;  // behaviour.md, rows 71-73, 85
   engine.world.scripts["p"] = {.children = {"c", "c"}};
   engine.world.scripts["c"] = asks();
   engine.world.scripts["c"].locks = {};

@@ -171,7 +171,7 @@ TEST_CASE(
 }
 
 TEST_CASE("an undo that fails retries the same step, skips nothing, and keeps the cause") {
-  EngineWorld engine;  // row 4, X2
+  EngineWorld engine;  // behaviour.md, row 4, X2
   engine.world.scripts["a"] = undo_fails(2, 2);
   engine.open();
   const ProcedureId id = engine.submit("a");

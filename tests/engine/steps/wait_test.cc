@@ -248,7 +248,7 @@ TEST_CASE("a timeout of zero or less runs the step again") {
 }
 
 TEST_CASE("a step may wait for one deadline after the other, and each passes once") {
-  EngineWorld engine;  // rows 24-26
+  EngineWorld engine;  // behaviour.md, rows 24-26
   engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
                                  if (run.ctx.timed_out()) run.note += "x";
                                  run.world.journal.note("note " + run.note);
@@ -319,7 +319,7 @@ TEST_CASE("a wait adds nothing to undo, and a step that waited is undone once") 
 
 TEST_CASE(
     "a waiting procedure keeps its locks: others wait for the same key, and run with another") {
-  EngineWorld engine;  // row 27
+  EngineWorld engine;  // behaviour.md, row 27
   const auto table = [](const char* name) {
     return LockSet().table("shop", name, LockMode::kExclusive);
   };
@@ -355,7 +355,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a procedure that gives way a hundred times keeps its lock") {
-  EngineWorld engine;  // row 28
+  EngineWorld engine;  // behaviour.md, row 28
   const auto table = LockSet().table("shop", "orders", LockMode::kExclusive);
   engine.world.scripts["yields"] = {.steps = 1,
                                     .run = [](JobRun& run) -> std::optional<Outcome> {
@@ -450,7 +450,7 @@ TEST_CASE("while a procedure waits its fields are kept and its object is not") {
 }
 
 TEST_CASE("a step that fails at its deadline fails no earlier, and its tree is undone") {
-  EngineWorld engine;  // rows 5, 6
+  EngineWorld engine;  // behaviour.md, rows 5, 6
   const bool final_child = GENERATE(true, false);
   engine.world.scripts["child"] = {.steps = 1};
   engine.world.scripts["a"] = {

@@ -49,7 +49,7 @@ class LateStore final : public WrappedStore, private CommitSink {
 }  // namespace
 
 TEST_CASE("a nonce whose procedure has ended gets its id and its result, also after a restart") {
-  EngineWorld engine;  // row 29
+  EngineWorld engine;  // behaviour.md, row 29
   const bool succeeds = GENERATE(true, false);
   engine.world.scripts["a"] = {.run = [succeeds](JobRun& run) {
     return run.step == 3 && !succeeds ? std::optional(Say::fail("no")) : std::nullopt;
@@ -79,7 +79,7 @@ TEST_CASE("a nonce whose procedure has ended gets its id and its result, also af
 }
 
 TEST_CASE("a nonce whose procedure runs gets its id, before and after a restart") {
-  EngineWorld engine;  // row 30
+  EngineWorld engine;  // behaviour.md, row 30
   engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
     if (run.step != 2) return std::nullopt;
     const auto* value = run.ctx.await<std::string>([&](auto c) { run.world.ask(c); });
@@ -99,7 +99,7 @@ TEST_CASE("a nonce whose procedure runs gets its id, before and after a restart"
 }
 
 TEST_CASE("a duplicate of a submission that is not durable yet joins it and gets the same answer") {
-  EngineWorld engine;  // row 32
+  EngineWorld engine;  // behaviour.md, row 32
   engine.world.scripts["a"] = {};
   engine.open();
   Answers answers;
@@ -123,7 +123,7 @@ TEST_CASE("a duplicate of a submission that is not durable yet joins it and gets
 }
 
 TEST_CASE("a duplicate of a submission whose record fails gets the same unknown outcome") {
-  EngineWorld engine;  // row 33, X7
+  EngineWorld engine;  // behaviour.md, row 33, X7
   engine.world.scripts["a"] = {};
   engine.open();
   engine.faults().fail_commit(engine.faults().commits() + 1, Status(StatusCode::kIoError, "gone"));
@@ -295,7 +295,7 @@ TEST_CASE("an acknowledgement leaves alone a newer procedure with the same nonce
 }
 
 TEST_CASE("an id is never issued twice, whatever crashed and was deleted") {
-  EngineWorld engine;  // row 76
+  EngineWorld engine;  // behaviour.md, row 76
   engine.world.scripts["a"] = {};
   engine.open();
   ProcedureId highest;

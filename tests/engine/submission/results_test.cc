@@ -210,7 +210,7 @@ TEST_CASE("an acknowledgement deletes its root last, after every chunk of its de
 }
 
 TEST_CASE("describe and list show live procedures as their last records say") {
-  EngineWorld engine;  // rows 66, 126
+  EngineWorld engine;  // behaviour.md, rows 66, 126
   engine.world.scripts["a"] = {.locks = LockSet().table("shop", "orders", LockMode::kShared)};
   engine.open();
   engine.clock->advance(3s);
@@ -287,7 +287,7 @@ TEST_CASE("the history keeps the last eight steps, over restarts") {
 }
 
 TEST_CASE("the result of a tree survives restarts, whether it succeeded or failed") {
-  EngineWorld engine;  // rows 35, 38
+  EngineWorld engine;  // behaviour.md, rows 35, 38
   const bool failing = GENERATE(false, true);
   engine.world.scripts["a"] = {.children = {"b", "c"}};
   engine.world.scripts["b"] = {.steps = 1};

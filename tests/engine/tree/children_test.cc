@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 }  // namespace
 
 TEST_CASE("children in the middle and in the last step all run, and get the next ids") {
-  EngineWorld engine;  // rows 2, 11, 15
+  EngineWorld engine;  // behaviour.md, rows 2, 11, 15
   engine.world.scripts["a"] = {.steps = 2, .run = [](JobRun& run) {
                                  run.spawn("leaf " + std::to_string(run.step));
                                  return usual();
@@ -34,7 +34,7 @@ TEST_CASE("children in the middle and in the last step all run, and get the next
 }
 
 TEST_CASE("a child is neither listed nor run before its parent's record is durable") {
-  EngineWorld engine;  // row 123
+  EngineWorld engine;  // behaviour.md, row 123
   engine.world.scripts["p"] = {.children = {"c"}};
   engine.world.scripts["c"] = {.steps = 1};
   engine.open();
@@ -133,7 +133,7 @@ TEST_CASE("only a root can be waited for and acknowledged") {
 
 TEST_CASE(
     "descendants work under their ancestor's lock, and others wait until the root has ended") {
-  EngineWorld engine;  // rows 97, 98, 102, 103
+  EngineWorld engine;  // behaviour.md, rows 97, 98, 102, 103
   const auto table = LockSet().table("shop", "orders", LockMode::kExclusive);
   engine.world.scripts["p"] = {.children = {"c"}, .locks = table};
   engine.world.scripts["c"] = {.children = {"g"}, .locks = table};
@@ -154,7 +154,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a shared holder with the larger id goes on after a restart, and then the writer does") {
-  EngineWorld engine;  // row 112
+  EngineWorld engine;  // behaviour.md, row 112
   const auto lock = [](LockMode mode) { return LockSet().table("shop", "orders", mode); };
   const auto asks = [](JobRun& run) -> std::optional<Outcome> {
     if (run.step != 1) return usual();
@@ -180,7 +180,7 @@ TEST_CASE("a shared holder with the larger id goes on after a restart, and then 
 }
 
 TEST_CASE("three nested procedures run once each, the outer ones before the inner ones") {
-  EngineWorld engine;  // row 2
+  EngineWorld engine;  // behaviour.md, row 2
   engine.world.scripts["a"] = {.steps = 2, .children = {"b"}};
   engine.world.scripts["b"] = {.steps = 2, .children = {"c"}};
   engine.world.scripts["c"] = {.steps = 1};
@@ -193,7 +193,7 @@ TEST_CASE("three nested procedures run once each, the outer ones before the inne
 }
 
 TEST_CASE("a tree goes on after a crash between the last child's record and its parent's") {
-  EngineWorld engine;  // row 37
+  EngineWorld engine;  // behaviour.md, row 37
   engine.world.scripts["a"] = {.children = {"b", "b"}};
   engine.world.scripts["b"] = {.steps = 1};
   engine.open();
@@ -211,7 +211,7 @@ TEST_CASE("a tree goes on after a crash between the last child's record and its 
 }
 
 TEST_CASE("whichever of two siblings is recorded first, a crash between them tears nothing") {
-  EngineWorld engine;  // row 48
+  EngineWorld engine;  // behaviour.md, row 48
   const bool failing = GENERATE(false, true);
   engine.world.scripts["p"] = {.children = {"x", "y"}};
   engine.world.scripts["x"] = {.run = [](JobRun& run) -> std::optional<Outcome> {

@@ -44,7 +44,7 @@ struct Unknown final : Procedure {
 }  // namespace
 
 TEST_CASE("three nested procedures are undone from the deepest up when the deepest fails") {
-  EngineWorld engine;  // row 3
+  EngineWorld engine;  // behaviour.md, row 3
   engine.world.scripts["a"] = {.steps = 2, .children = {"b"}};
   engine.world.scripts["b"] = {.steps = 2, .children = {"c"}};
   engine.world.scripts["c"] = failing_at(1, "deep down");
@@ -152,7 +152,7 @@ TEST_CASE("children that were never begun are not undone, and never begin") {
 }
 
 TEST_CASE("a failed tree is shown as failing while it is undone, and as ended only afterwards") {
-  EngineWorld engine;  // row 122
+  EngineWorld engine;  // behaviour.md, row 122
   engine.world.scripts["a"] = {
       .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
       .undo = [](JobRun& run) -> std::optional<Outcome> {
@@ -231,7 +231,7 @@ TEST_CASE("a final child that fails is undone like any other") {
 }
 
 TEST_CASE("the fields that a step kept are there when it is undone, also after a restart") {
-  EngineWorld engine;  // rows 10, 13
+  EngineWorld engine;  // behaviour.md, rows 10, 13
   engine.world.scripts["a"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
                                  if (run.step == 3) return Say::fail("no");
                                  run.note += std::to_string(run.step);
@@ -457,7 +457,7 @@ TEST_CASE("a step that repeats itself after spawning is undone after its childre
 }
 
 TEST_CASE("a child that cannot be recorded fails its parent, and the finished steps are undone") {
-  EngineWorld engine;  // row 1
+  EngineWorld engine;  // behaviour.md, row 1
   engine.world.scripts["a"] = {.steps = 2, .children = {"b"}};
   engine.world.scripts["b"] = {.steps = 1, .run = [](JobRun& run) {
                                  run.effect();
@@ -475,7 +475,7 @@ TEST_CASE("a child that cannot be recorded fails its parent, and the finished st
 }
 
 TEST_CASE("the undo list is empty after a rollback, also after one whose undos failed at times") {
-  EngineWorld engine;  // rows 19, 20
+  EngineWorld engine;  // behaviour.md, rows 19, 20
   const bool throws = GENERATE(false, true);
   engine.world.scripts["a"] = {.children = {"b"}};
   engine.world.scripts["a"].undo = [throws](JobRun& run) -> std::optional<Outcome> {
@@ -495,7 +495,7 @@ TEST_CASE("the undo list is empty after a rollback, also after one whose undos f
 
 TEST_CASE(
     "a holder that fails while it waits is undone under its lock, and then the next gets it") {
-  EngineWorld engine;  // row 27
+  EngineWorld engine;  // behaviour.md, row 27
   const auto table = LockSet().table("shop", "orders", LockMode::kExclusive);
   engine.world.scripts["holder"] = {
       .run = [](JobRun& run) -> std::optional<Outcome> {

@@ -21,7 +21,7 @@ Entries counted(const ProcedureExecutor& executor) {
 }  // namespace
 
 TEST_CASE("a procedure is counted once when it is durable and once when it has ended") {
-  EngineWorld engine;  // row 56
+  EngineWorld engine;  // behaviour.md, row 56
   engine.world.scripts["a"] = {};
   ProcedureExecutor& executor = engine.open();
   CHECK(counted(executor).empty());
@@ -41,7 +41,7 @@ TEST_CASE("a procedure is counted once when it is durable and once when it has e
 }
 
 TEST_CASE("a procedure that fails is counted when it is undone, however often an undo was tried") {
-  EngineWorld engine;  // row 57
+  EngineWorld engine;  // behaviour.md, row 57
   engine.world.scripts["a"] = {
       .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
       .undo =
@@ -57,7 +57,7 @@ TEST_CASE("a procedure that fails is counted when it is undone, however often an
 }
 
 TEST_CASE("giving way, waiting and retrying are not counted") {
-  EngineWorld engine;  // rows 58, 59
+  EngineWorld engine;  // behaviour.md, rows 58, 59
   const bool fails = GENERATE(false, true);
   engine.world.scripts["a"] = {.run = [fails](JobRun& run) -> std::optional<Outcome> {
     run.note += "x";
@@ -73,7 +73,7 @@ TEST_CASE("giving way, waiting and retrying are not counted") {
 }
 
 TEST_CASE("a tree whose third of ten children fails counts eleven submitted and eleven undone") {
-  EngineWorld engine;  // row 60
+  EngineWorld engine;  // behaviour.md, row 60
   engine.world.scripts["p"] = {.children = std::vector<std::string>(10, "c")};
   engine.world.scripts["p"].children[2] = "bad";
   engine.world.scripts["c"] = {.steps = 2};

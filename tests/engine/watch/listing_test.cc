@@ -326,7 +326,7 @@ TEST_CASE("listings made while procedures run on other threads are sound") {
 }
 
 TEST_CASE("a listing shows a procedure while it runs, and its result afterwards") {
-  EngineWorld engine;  // row 126
+  EngineWorld engine;  // behaviour.md, row 126
   engine.world.scripts["a"] = {.steps = 2};
   engine.open();
   const ProcedureId id = engine.submit("a");
