@@ -66,8 +66,16 @@ std::string_view to_string(ProcedureState state) noexcept {
   return "UNKNOWN_STATE";
 }
 
-bool is_legal_transition(ProcedureState from, ProcedureState to) noexcept {
-  return (allowed_after(from) & bit(to)) != 0;
-}
+namespace internal {
+
+constinit const std::array<std::uint8_t, 8> legal_followers = [] {
+  std::array<std::uint8_t, 8> table{};
+  for (std::size_t state = 0; state < table.size(); ++state) {
+    table[state] = static_cast<std::uint8_t>(allowed_after(static_cast<ProcedureState>(state)));
+  }
+  return table;
+}();
+
+}  // namespace internal
 
 }  // namespace pv2

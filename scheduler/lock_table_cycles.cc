@@ -273,7 +273,7 @@ bool LockTable::goes_on(const WaitSearch& search, const WaitGraph::Member& membe
   if (member.producer == nullptr) return false;
   const auto at = reported_.find(member.entry);
   return at == reported_.end() || at->second.producer != member.producer ||
-         at->second.why != member.why;
+         at->second.why != member.why || at->second.stamp > member.stamp;
 }
 
 // In a rollback a parent waits for a descendant past the members between that wait for their turn.

@@ -45,7 +45,14 @@ FailureAfter failure_after(const Record& last, const Transition& next) noexcept 
   return {next.error.ok() ? error_before : next.error, kNone, next.undo_error, sequence};
 }
 
+bool Record::may_become(ProcedureState next, MovedBy by) const noexcept {
+  if (state == next || is_legal_transition(state, next)) return true;
+  return by == MovedBy::kBypass && next == ProcedureState::kRolledBack && !is_finished(state);
+}
+
 void Record::assign(Transition& next, std::uint32_t ran_step, CommitSequence sequence) {
+  PV2_ASSERT(may_become(next.state, next.bypassed ? MovedBy::kBypass : MovedBy::kStep),
+             "a record moves a state along the table");
   PV2_ASSERT(!next.parked || !is_finished(next.state), "a procedure that has ended is not parked");
   PV2_ASSERT(next.undo_error.ok() || next.state == ProcedureState::kFailed,
              "only a failed procedure has the error of an undo");

@@ -145,6 +145,9 @@ enum class OrderEffect : std::uint8_t {
 /// The `due` of a wait without a deadline.
 inline constexpr SteadyTime kNotDue = SteadyTime::min();
 
+/// What changes a state.
+enum class MovedBy : std::uint8_t { kStep, kBypass };
+
 struct Transition;
 
 /// Changes under the state mutex, when a record is published. The worker that has the procedure in
@@ -165,6 +168,13 @@ struct Record : Progress {
   /// Whether its deadline, if it has one, ends a back-off and not a wait that its step asked for.
   [[nodiscard]] bool backs_off() const noexcept;
 
+  /// Whether the table of states allows the change, or an order that ends a procedure as it stands.
+  [[nodiscard]] bool may_become(ProcedureState next, MovedBy by) const noexcept;
+  /// A change of state that no record says: after a restart it follows from the other records.
+  void move_to(ProcedureState next, MovedBy by = MovedBy::kStep) {
+    PV2_ASSERT(may_become(next, by), "a state in memory moves along the table");
+    state = next;
+  }
   /// Becomes `next`, which batch `sequence` made durable; `next.interrupted` is moved away.
   /// `ran_step` is the step that ran, or was undone.
   void assign(Transition& next, std::uint32_t ran_step, CommitSequence sequence);

@@ -176,8 +176,10 @@ class Preview {
   }
   void go_on(EngineCore& core) PV2_REQUIRES(core.state_mutex) {
     std::erase(core.state.works.walks, &*walk_);
-    PV2_ASSERT(walk_->at() != paused_at_.member || core.find(paused_at_.id) == paused_at_.member,
-               "a walk goes on from a member that is live");
+    const auto live = core.state.live.find(paused_at_.id);
+    PV2_ASSERT(walk_->at() != paused_at_.member ||
+                   (live != core.state.live.end() && live->second == paused_at_.member),
+               "a walk goes on from a member that has not left");
   }
   [[nodiscard]] bool has_paused() const noexcept { return paused_at_.member != nullptr; }
 

@@ -100,7 +100,10 @@ void leave(EngineCore& core, const Execution& head, Execution& member, GarbageCo
   const bool ended_with_it = &member != &head && !member.record.reported &&
                              head.record.state == ProcedureState::kRolledBack &&
                              member.is_undone_with_its_tree();
-  if (ended_with_it && !head.is_root()) member.record.state = ProcedureState::kRolledBack;
+  if (ended_with_it && !head.is_root()) {
+    member.record.move_to(ProcedureState::kRolledBack,
+                          head.record.bypassed ? MovedBy::kBypass : MovedBy::kStep);
+  }
   if (ended_with_it) core.state.news.add(ProcedureNews::Kind::kFinished, member, head.domain.cause);
   if (&member == &root) {
     core.state.news.add(ProcedureNews::Kind::kFinished, root,

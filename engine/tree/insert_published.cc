@@ -27,7 +27,7 @@ void InsertCommit::published(EngineCore& core, Effects& effects) PV2_REQUIRES(co
   PV2_ASSERT(root.inserting == this, "a procedure that is inserted knows its first record");
   PV2_ASSERT(root.phase == Phase::kInserting, "a procedure is inserted once");
   const bool is_put_off = root.record.deadline.has_value();
-  root.record.state = is_put_off ? ProcedureState::kWaitingTimeout : ProcedureState::kRunnable;
+  root.record.move_to(is_put_off ? ProcedureState::kWaitingTimeout : ProcedureState::kRunnable);
   root.record.holds_locks = holds_locks;
   root.record.updated = root.submitted;
   root.inserting = nullptr;

@@ -75,7 +75,7 @@ void child_ended_too_late(Execution& child) {
   Execution& parent = *child.parent_execution();
   PV2_ASSERT(parent.unfinished_children > 0, "a parent waits for every child that finishes");
   if (--parent.unfinished_children == 0 && parent.record.state == ProcedureState::kWaiting) {
-    parent.record.state = ProcedureState::kRunnable;
+    parent.record.move_to(ProcedureState::kRunnable);
   }
 }
 
@@ -83,7 +83,7 @@ void children_finished(EngineCore& core, Execution& parent, Effects& effects) {
   PV2_ASSERT(parent.unfinished_children == 0, "a parent that goes on has no unfinished child");
   PV2_ASSERT(failing_domain(parent) == nullptr, "a parent in a failed domain does not go forward");
   // No record says so: after a crash, a parent that waits with no unfinished child is runnable.
-  parent.record.state = ProcedureState::kRunnable;
+  parent.record.move_to(ProcedureState::kRunnable);
   if (parent.record.step == 0) {  // its last step is done; it waited only for its children
     if (has_work(parent)) {
       parent.phase.move_to(Phase::kWaiting);

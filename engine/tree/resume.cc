@@ -92,7 +92,7 @@ void start_domain(EngineCore& core, Execution& head, Effects& effects) {
     note_no_return(member);
     // A member that waited for children may have begun its next step if all of them have ended.
     if (member.record.state == ProcedureState::kWaiting && member.unfinished_children == 0) {
-      member.record.state = ProcedureState::kRunnable;
+      member.record.move_to(ProcedureState::kRunnable);
     }
   }
   for (Execution& member : Subtree(head)) {

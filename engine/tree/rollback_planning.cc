@@ -65,7 +65,7 @@ void forget_that_it_was_stopped(Execution& member) {
   const bool recorded =
       !member.record.undo.empty() && member.record.undo.back().step == member.record.step;
   if (undone || recorded) return;
-  member.record.state = record->state;
+  member.record.state = record->state;  // back, against the table
   member.record.attempt = record->attempt;
   member.record.deadline = record->deadline;
   member.record.failure = std::move(record->failure);
@@ -119,7 +119,7 @@ void plan_member(Execution& member, std::vector<UndoTurn>& turns) {
   }
   if (member.record.state == ProcedureState::kFailed) return;
   // An error of earlier attempts in its record is not why the tree failed.
-  member.record.state = ProcedureState::kFailed;
+  member.record.move_to(ProcedureState::kFailed);
   if (std::exchange(member.record.parked, false)) note_parked(member);
   member.record.failure.reset();
   member.record.deadline.reset();

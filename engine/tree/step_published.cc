@@ -105,7 +105,7 @@ void adopt_children(EngineCore& core, Execution& parent, StepCommit& commit, Eff
     Looks::one();
     PV2_ASSERT(child->parent == &parent && child->phase == Phase::kInserting,
                "a record makes children of its own procedure durable");
-    child->record.state = ProcedureState::kRunnable;
+    child->record.move_to(ProcedureState::kRunnable);
     child->record.updated = child->submitted;
     child->phase.move_to(Phase::kIdle);
     ++core.counts_of(*child->type).submitted;

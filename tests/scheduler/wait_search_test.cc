@@ -202,6 +202,12 @@ TEST_CASE("a cycle through a limit is not reported when a holder of a place goes
     CHECK(t.finish(search).empty());
     CHECK(t.search().empty());
   }
+  SECTION("who it waits for went on, and waits again: the next search finds the cycle") {
+    t.table().end_reported_wait(stranger);
+    t.table().report_wait(stranger, other_holder, WaitLink::Why::kReported, SteadyTime());
+    CHECK(t.finish(search).size() == 1);
+    CHECK(t.search().size() == 1);
+  }
 }
 
 TEST_CASE("a cycle that closes during a search is found by the next search at the latest") {

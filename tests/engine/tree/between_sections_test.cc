@@ -8,6 +8,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <semaphore>
+#include <thread>
 #include <utility>
 
 #include "model/looks.h"
@@ -294,6 +296,47 @@ TEST_CASE("a preview goes on when the member that it has reached leaves the tree
   CHECK(lines.ok());
   machine.say_go(root);
   engine.run();
+  CHECK(engine.result(root).status.ok());
+}
+
+TEST_CASE("a preview goes on in a tree of which some members have left because it has ended") {
+  const ShortSections pauses;
+  Machine machine;
+  EngineWorld& engine = machine.engine;
+  engine.world.scripts["r"] = {.steps = 2, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                 if (run.step == 1) {
+                                   for (int i = 0; i < 50; ++i) run.spawn("k");
+                                 }
+                                 return usual();
+                               }};
+  engine.world.scripts["k"] = {.steps = 1};
+  machine.open();
+  const ProcedureId root = engine.submit("r");
+  engine.executor().run_until_idle(1);
+
+  std::binary_semaphore preview_paused(0), preview_may_go_on(0), preview_ended(0);
+  bool has_paused = false, has_met = false;
+  const auto runs_engine = std::this_thread::get_id();
+  SectionLooks::at_each_pause(engine.executor(), [&] {
+    if (std::this_thread::get_id() != runs_engine) {
+      if (std::exchange(has_paused, true)) return;
+      preview_paused.release();
+      preview_may_go_on.acquire();
+    } else if (engine.world.journal.count("do r.2") == 1 && !std::exchange(has_met, true)) {
+      preview_may_go_on.release();
+      preview_ended.acquire();
+    }
+  });
+  std::thread other([&] {
+    (void)engine.executor().operate().preview(root, RepairVerb::kFailAndRollBack);
+    preview_ended.release();
+  });
+  preview_paused.acquire();
+  engine.run();
+  other.join();
+  SectionLooks::at_each_pause(engine.executor(), {});
+
+  CHECK(has_met);
   CHECK(engine.result(root).status.ok());
 }
 

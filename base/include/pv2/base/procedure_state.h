@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The seven states of a procedure and the one table of legal moves between them. The numbers are
-// persisted. The engine asks the table before it changes a state: an illegal move is a defect of
-// the engine.
+// persisted. Each record that changes a state, and each change in memory, is held against the
+// table: an illegal move is a defect of the engine.
 
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -24,8 +26,18 @@ enum class ProcedureState : std::uint8_t {
 /// The state's stable name ("WAITING_TIMEOUT").
 [[nodiscard]] std::string_view to_string(ProcedureState state) noexcept;
 
-/// Whether a record may go from `from` to `to`. The table is in procedure_state.cc.
-[[nodiscard]] bool is_legal_transition(ProcedureState from, ProcedureState to) noexcept;
+namespace internal {
+/// Per state, one bit for each state that may follow it. The table is in procedure_state.cc.
+extern const std::array<std::uint8_t, 8> legal_followers;
+}  // namespace internal
+
+/// Whether a record may go from `from` to `to`.
+[[nodiscard]] inline bool is_legal_transition(ProcedureState from, ProcedureState to) noexcept {
+  const auto row = static_cast<std::size_t>(from);
+  const auto bit = static_cast<std::size_t>(to);
+  return row < internal::legal_followers.size() && bit < internal::legal_followers.size() &&
+         (internal::legal_followers[row] >> bit & 1) != 0;
+}
 
 /// Whether a root in this state has ended for good.
 [[nodiscard]] constexpr bool is_finished(ProcedureState state) noexcept {
