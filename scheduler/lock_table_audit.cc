@@ -126,13 +126,13 @@ void LockTable::check_standing() const {
   PV2_ASSERT(untold == untold_cycles_, "the cycles that nobody was told of are counted");
   PV2_ASSERT(at_limits == standing_at_limits_, "the cycles through limits are counted");
   for (const StandingCycle& standing : standing_) {
-    PV2_ASSERT(standing.cycle.links.size() > 1, "a circle has two who wait at least");
+    PV2_ASSERT(standing.cycle.links.size() > 1, "a cycle has two who wait at least");
     PV2_ASSERT(suspects_cycles_ || stands(standing),
-               "a known circle stands as long as no search is due");
+               "a known cycle stands as long as no search is due");
     for (std::size_t i = 0; i < standing.cycle.links.size(); ++i) {
       const WaitLink& next = standing.cycle.links[(i + 1) % standing.cycle.links.size()];
       PV2_ASSERT(standing.cycle.links[i].awaited == next.waiter,
-                 "in a circle whoever is waited for waits for the next");
+                 "in a cycle whoever is waited for waits for the next");
     }
   }
 }

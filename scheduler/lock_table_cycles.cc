@@ -332,11 +332,11 @@ bool LockTable::is_still_so(const WaitSearch& search, const WaitLink& link,
 
 bool LockTable::stands(const StandingCycle& standing) const {
   const auto& links = standing.cycle.links;
-  PV2_ASSERT(links.size() == standing.parties.size(), "each link of a known circle has its entry");
+  PV2_ASSERT(links.size() == standing.parties.size(), "each link of a known cycle has its entry");
   for (std::size_t i = 0; i < links.size(); ++i) {
     const auto& [entry, node] = standing.parties[i];
     const SchedulerEntry& awaited = *standing.parties[(i + 1) % links.size()].entry;
-    PV2_ASSERT(entry->id == links[i].waiter, "whoever is in a known circle is known");
+    PV2_ASSERT(entry->id == links[i].waiter, "whoever is in a known cycle is known");
     if (!waits_for(*entry, awaited, links[i].why, node)) return false;
   }
   return true;
@@ -345,7 +345,7 @@ bool LockTable::stands(const StandingCycle& standing) const {
 bool LockTable::stands(const WaitSearch& search, const WaitGraph::FoundCycle& found) const {
   const auto& links = found.cycle.links;
   PV2_ASSERT(links.size() == found.members.size() && links.size() == found.lines.size(),
-             "each link of a circle has its member and its key");
+             "each link of a cycle has its member and its key");
   if (found.through_a_limit && (search.refuted || search.limit_changes != limit_changes_)) {
     return false;
   }
@@ -384,7 +384,7 @@ void LockTable::adopt(WaitSearch& search) {
           {search.graph.member(cycle.members[i]).entry,
            line != WaitGraph::kNobody ? search.graph.line(line).node : nullptr});
     }
-    PV2_ASSERT(stands(standing), "a circle stands when it becomes known");
+    PV2_ASSERT(stands(standing), "a cycle stands when it becomes known");
     standing_.push_back(std::move(standing));
   }
 }
@@ -408,9 +408,9 @@ bool LockTable::drop_standing_unless(Keep&& keep) {
   return 0 != std::erase_if(standing_, [&](const StandingCycle& standing) {
            if (keep(standing)) return false;
            PV2_ASSERT(standing.told || untold_cycles_ != 0,
-                      "a circle nobody was told of is counted");
+                      "a cycle nobody was told of is counted");
            PV2_ASSERT(!standing.through_a_limit || standing_at_limits_ != 0,
-                      "a circle through a limit is counted");
+                      "a cycle through a limit is counted");
            untold_cycles_ -= standing.told ? 0 : 1;
            standing_at_limits_ -= standing.through_a_limit ? 1 : 0;
            return true;

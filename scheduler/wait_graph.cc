@@ -50,7 +50,7 @@ struct WaitGraph::Counts {
 
 std::pair<WaitGraph::Index, bool> WaitGraph::member_for(const SchedulerEntry& entry,
                                                         ProcedureId id) {
-  PV2_ASSERT(!built_, "a graph is filled before circles are looked for in it");
+  PV2_ASSERT(!built_, "a graph is filled before cycles are looked for in it");
   const auto index = static_cast<Index>(members_.size());
   const auto [at, is_new] = index_.try_emplace(&entry, index);
   if (!is_new) return {members_[at->second].id == id ? at->second : kNobody, false};
@@ -61,7 +61,7 @@ std::pair<WaitGraph::Index, bool> WaitGraph::member_for(const SchedulerEntry& en
 }
 
 std::pair<WaitGraph::Index, bool> WaitGraph::line_for(LockNode& node) {
-  PV2_ASSERT(!built_, "a graph is filled before circles are looked for in it");
+  PV2_ASSERT(!built_, "a graph is filled before cycles are looked for in it");
   const auto index = static_cast<Index>(lines_.size());
   const auto [at, is_new] = line_index_.try_emplace(&node, index);
   if (!is_new) return {at->second, false};
@@ -374,7 +374,7 @@ std::vector<WaitGraph::Index> WaitGraph::path_through(Index start) {
 }
 
 WaitGraph::FoundCycle WaitGraph::cycle_of(const std::vector<Index>& path) const {
-  PV2_ASSERT(!path.empty() && is_member(path.front()), "a circle begins with one who waits");
+  PV2_ASSERT(!path.empty() && is_member(path.front()), "a cycle begins with one who waits");
   FoundCycle found;
   for (std::size_t i = 0; i < path.size(); ++i) {
     if (!is_member(path[i])) continue;

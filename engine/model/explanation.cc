@@ -94,7 +94,7 @@ class Writer {
   std::string run() {
     if (!explanation_.procedures.empty()) write(explanation_.procedures.front(), 0);
     for (const auto& cycle : explanation_.cycles) {
-      text_ += "they wait in a circle: ";
+      text_ += "they wait in a cycle: ";
       for (const ProcedureId id : cycle) text_ += std::to_string(id.value) + " -> ";
       text_ += std::to_string(cycle.front().value) + "\n";
     }

@@ -3,9 +3,9 @@
 // The youngest tree is the one whose root has the highest id: it has probably done least. A tree
 // that is failing already, or is past its point of no return, is passed over: failing it would free
 // nothing. If no tree can be given up, the youngest of those that are being undone is parked. If
-// none is being undone, the youngest of all is parked, as if it had used up its attempts. A circle
+// none is being undone, the youngest of all is parked, as if it had used up its attempts. A cycle
 // through a tree that is about to be given up or undone is left alone: the scheduler searches again
-// when the circle opens.
+// when the cycle opens.
 
 #include "orders/deadlocks.h"
 
@@ -47,7 +47,7 @@ bool is_given_up(Execution& member) {
   return false;
 }
 
-// Whether the circle opens without help: one of its members has ended, or a record that gives up or
+// Whether the cycle opens without help: one of its members has ended, or a record that gives up or
 // aborts a member's tree is on its way.
 bool is_about_to_open(EngineCore& core, const WaitCycle& cycle) PV2_REQUIRES(core.state_mutex) {
   return std::any_of(cycle.links.begin(), cycle.links.end(),
@@ -98,7 +98,7 @@ bool has_begun_its_step(const Execution& member) {
 }
 
 // Takes `member` out of the line or the wait that it is in. False: a worker has just polled it, so
-// the circle is open.
+// the cycle is open.
 bool take_out(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex) {
   core.flush();
   if (member.phase == Phase::kQueued && !core.scheduler.withdraw(member)) return false;
@@ -186,7 +186,7 @@ void give_up_in_line(EngineCore& core, Execution& member, const std::string& why
   write(member, std::move(commit), effects);
 }
 
-// Opens the circle as the host's policy says, and logs the circle with the consequence.
+// Opens the cycle as the host's policy says, and logs the cycle with the consequence.
 void resolve(EngineCore& core, const WaitCycle& cycle, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   const std::string why = to_string(cycle);
@@ -219,7 +219,7 @@ void resolve_deadlocks(EngineCore& core, Publisher& publisher) {
   Effects effects;
   {
     StateLock lock(core);
-    // A circle that is suspected from now on needs a new search.
+    // A cycle that is suspected from now on needs a new search.
     core.state.deadlock_search.is_expected = false;
     if (!core.unavailable().ok()) return;
     for (const WaitCycle& cycle : core.scheduler.take_new_cycles()) {

@@ -167,7 +167,7 @@ TEST_CASE("a concurrent undo still waits for a lock that another one needs") {
   check_undone(engine, root, {"x", "y"});
 }
 
-TEST_CASE("a sibling that holds its locks for its own children closes no circle of waits") {
+TEST_CASE("a sibling that holds its locks for its own children closes no cycle of waits") {
   EngineWorld engine;
   const LockSet locks = LockSet().table("shop", "orders", LockMode::kExclusive);
   engine.world.scripts["p"] = {.run = [](JobRun& run) {
