@@ -191,13 +191,13 @@ TEST_CASE("a cycle through a limit is not reported when a holder of a place goes
   while (t.copy(search)) {
   }
 
-  SECTION("nobody does") { CHECK(t.finish(search).size() == 2); }
-  SECTION("a child of it leaves its line") {
+  SECTION("no holder goes on: both cycles are reported") { CHECK(t.finish(search).size() == 2); }
+  SECTION("the child that the other holder waits for leaves its line") {
     t.cancel(child_of_other);
     CHECK(t.finish(search).empty());
     CHECK(t.search().empty());
   }
-  SECTION("who it waits for does") {
+  SECTION("the holder of the lock that the other holder's child waits for goes on") {
     t.table().end_reported_wait(stranger);
     CHECK(t.finish(search).empty());
     CHECK(t.search().empty());
