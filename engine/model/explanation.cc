@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "model/names.h"
+
 namespace pv2 {
 namespace {
 
@@ -110,7 +112,7 @@ class Writer {
     written_.push_back(procedure.id);
     for (const WaitReason& reason : procedure.reasons) {
       text_.append(2 * depth, ' ');
-      text_ += fmt::format("procedure {} ({}", procedure.id.value, procedure.type);
+      text_ += fmt::format("{} ({}", name_of(procedure.id), procedure.type);
       if (!procedure.step_name.empty()) {
         text_ += (procedure.undo ? ", undoing step " : ", step ") + procedure.step_name;
       }
