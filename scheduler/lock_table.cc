@@ -51,7 +51,7 @@ LockTable::~LockTable() {
 void LockTable::meet(SchedulerEntry& entry, std::uint16_t own_rank) {
   const auto& requests = entry.locks.requests();
   PV2_ASSERT(requests.size() <= SchedulerEntry::kMaxLocks,
-             "nobody is admitted who asks for more locks than are counted");
+             "an entry asks for at most kMaxLocks locks");
   std::uintptr_t* words = entry.few_nodes_;
   if (requests.size() > SchedulerEntry::kFewNodes) {
     words = entry.many_nodes_ = new std::uintptr_t[requests.size() + 1];
@@ -82,11 +82,11 @@ void LockTable::meet(SchedulerEntry& entry, std::uint16_t own_rank) {
 
 void LockTable::forget(SchedulerEntry& entry) {
   PV2_ASSERT(entry.blocks_ == nullptr && !entry.holds_locks_,
-             "whoever is forgotten neither holds nor waits");
-  PV2_ASSERT(entry.waiting_descendants_ == 0, "nobody whose descendants wait is forgotten");
+             "an entry that is forgotten neither holds nor waits");
+  PV2_ASSERT(entry.waiting_descendants_ == 0, "no descendant of an entry that is forgotten waits");
   for (const std::uintptr_t word : links_of(entry)) {
     LockNode& node = LockLink(word).node();
-    PV2_ASSERT(node.references != 0, "a key is known to whoever refers to it");
+    PV2_ASSERT(node.references != 0, "an entry refers only to known keys");
     if (--node.references == 0) drop(node);
   }
   if (entry.node_count_ > SchedulerEntry::kFewNodes) delete[] entry.many_nodes_;
@@ -131,7 +131,7 @@ LockNode& LockTable::node_for(const ResourceKey& key) {
 void LockTable::drop(LockNode& node) {
   node.limit = LockNode::kNoLimit;
   PV2_ASSERT(node.exclusive == 0 && node.shared == 0 && node.waiter_count == 0,
-             "a key that nobody refers to is neither held nor waited for");
+             "a key without references is neither held nor waited for");
   if (!cursors_.empty()) move_cursors_from(node);
   if (owes_) forget_concerned(node);
   nodes_.erase(&node);
@@ -214,7 +214,8 @@ const LockNode* LockTable::obstacle(const SchedulerEntry& entry,
   // The key that was in the way at the last look comes first, then the others in turn: an entry
   // that waits for very many keys is asked each time one of them comes free.
   const std::size_t first = links.size() > SchedulerEntry::kFewNodes ? links[links.size()] : 0;
-  PV2_ASSERT(first == 0 || first < links.size(), "what was in the way is one of its keys");
+  PV2_ASSERT(first == 0 || first < links.size(),
+             "the key that was in the way is one of the entry's keys");
   for (std::size_t i = 0; i < links.size(); ++i) {
     const std::size_t at = first + i < links.size() ? first + i : first + i - links.size();
     ++looks_;
@@ -271,7 +272,7 @@ Status LockTable::restore(SchedulerEntry& entry, SteadyTime now) {
 }
 
 void LockTable::release(SchedulerEntry& entry, SteadyTime now) {
-  PV2_ASSERT(entry.holds_locks_, "whoever gives its locks back holds them");
+  PV2_ASSERT(entry.holds_locks_, "an entry that gives its locks back holds them");
   unlink_hold(entry);
   // Only its parent and reported waiters still wait for it.
   if (!one_rank() && entry.rank_ > entry.own_rank_) {
@@ -318,7 +319,8 @@ void LockTable::set_limit(const ResourceKey& key, std::uint32_t limit, SteadyTim
       }
     }
   }
-  // The last in line first: then the waiters before it need to be looked at only once.
+  // The last waiter of each line comes first: add_borrowers() looks at all waiters before it and,
+  // if it excludes all of them, does not look at them again for the waiters between.
   std::reverse(borrowers.begin(), borrowers.end());
   add_borrowers(borrowers);
   node.limit = limit;

@@ -90,10 +90,10 @@ class LockTable {
   /// Whether the calls above may have closed a cycle since the last search began.
   [[nodiscard]] bool suspects_cycles() const noexcept { return suspects_cycles_; }
   /// A search for cycles, in sections between which any other call may be made. begin() starts it;
-  /// copy_waits() copies who waits for whom; confirm() checks that the members without which a
-  /// cycle through a limit would be none still wait; adopt() keeps the cycles that stand; end()
-  /// ends it. copy_waits(), confirm() and end() return whether there is more to do. Each call looks
-  /// at kSectionMax at most, adopt() and verify() at the cycles that were found.
+  /// copy_waits() copies the waits; confirm() checks that the members that keep a cycle through a
+  /// limit closed still wait; adopt() keeps the cycles that stand; end() ends it. copy_waits(),
+  /// confirm() and end() return whether there is more to do. Each call looks at kSectionMax at
+  /// most, adopt() and verify() at the cycles that were found.
   void begin(WaitSearch& search);
   bool copy_waits(WaitSearch& search);
   bool confirm(WaitSearch& search) const;

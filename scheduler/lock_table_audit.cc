@@ -19,7 +19,7 @@ void LockTable::check_invariants() const {
   std::size_t nested = 0;
   std::size_t limited = 0;
   for (const LockNode& node : known_) {
-    PV2_ASSERT(node.references != 0, "a key is known as long as somebody refers to it");
+    PV2_ASSERT(node.references != 0, "only a key with references is known");
     PV2_ASSERT(nodes_.contains(const_cast<LockNode*>(&node)), "a key in the list is in the index");
     limited += node.limited() ? 1 : 0;
     check_holders(node, entries);
@@ -31,16 +31,16 @@ void LockTable::check_invariants() const {
   PV2_ASSERT(limited == limits_, "the keys with a limit are counted");
   for (const SchedulerEntry* entry = first_nested_; entry != nullptr; entry = entry->next_) {
     PV2_ASSERT(waits(*entry) && entry->stands_with_nested_,
-               "who is among the nested waiters stands in line with them");
-    PV2_ASSERT(nested != 0, "nobody is among the nested waiters twice");
+               "an entry among the nested waiters stands in line with them");
+    PV2_ASSERT(nested != 0, "no entry is among the nested waiters twice");
     --nested;
   }
-  PV2_ASSERT(nested == 0, "every nested waiter is in their list");
+  PV2_ASSERT(nested == 0, "every nested waiter is in the list of nested waiters");
   for (const SchedulerEntry* const entry : entries) {
     const auto at = descendants.find(entry);
     PV2_ASSERT(entry->waiting_descendants_ == (at == descendants.end() ? 0 : at->second),
                "an entry counts its descendants that wait");
-    PV2_ASSERT(entry->rank_ >= entry->own_rank_, "nobody has less than its own rank");
+    PV2_ASSERT(entry->rank_ >= entry->own_rank_, "an entry has at least its own rank");
   }
   check_reports();
   check_standing();
@@ -54,7 +54,7 @@ void LockTable::check_holders(const LockNode& node,
     std::uint32_t count = 0;
     for (const LockRecord& record : list) {
       const SchedulerEntry& entry = record.entry();
-      PV2_ASSERT(entry.holds_locks_, "whoever is among the holders of a key holds its set");
+      PV2_ASSERT(entry.holds_locks_, "an entry among the holders of a key holds its set");
       PV2_ASSERT(mode_at(entry, node) == mode, "a holder asked for the key in this mode");
       entries.insert(&entry);
       exempt += record.exempt() ? 1 : 0;
@@ -79,7 +79,7 @@ std::size_t LockTable::check_waiters(
       for (const LockRecord& record :
            node.waiting[static_cast<int>(kin)][mode == LockMode::kExclusive]) {
         SchedulerEntry& entry = record.entry();
-        PV2_ASSERT(waits(entry), "whoever is in a line waits");
+        PV2_ASSERT(waits(entry), "an entry in a line waits");
         PV2_ASSERT(kin_of(entry) == kin, "a waiter stands with its kin");
         PV2_ASSERT(mode_at(entry, node) == mode, "a waiter asked for the key in this mode");
         PV2_ASSERT(record.ticket() > before, "a line is in order of arrival");
@@ -94,7 +94,7 @@ std::size_t LockTable::check_waiters(
           entries.insert(a);
         }
         PV2_ASSERT(owes_ || !may_take(entry, record.ticket()),
-                   "whoever may take its set has it: nobody waits for what it could have");
+                   "while no grant is owed, no waiter may take its set");
       }
     }
   }
@@ -104,7 +104,8 @@ std::size_t LockTable::check_waiters(
 
 void LockTable::check_reports() const {
   std::size_t turns = 0;
-  PV2_ASSERT(reported_.size() == reported_order_.size(), "each reported wait is in their order");
+  PV2_ASSERT(reported_.size() == reported_order_.size(),
+             "each reported wait has a place in the order of all");
   for (std::size_t i = 0; i < reported_order_.size(); ++i) {
     const auto wait = reported_.find(reported_order_[i]);
     PV2_ASSERT(wait != reported_.end() && wait->second.number == i,
@@ -112,10 +113,10 @@ void LockTable::check_reports() const {
     const auto reporters = reporters_.find(wait->second.producer);
     PV2_ASSERT(reporters != reporters_.end() &&
                    reporters->second.waiters[wait->second.place] == reported_order_[i],
-               "a producer knows who waits for it");
+               "a producer knows each entry that waits for it");
     turns += wait->second.why == WaitLink::Why::kTurn ? 1 : 0;
   }
-  PV2_ASSERT(turns == turns_, "those who wait for a turn are counted");
+  PV2_ASSERT(turns == turns_, "the waits for a turn are counted");
 }
 
 void LockTable::check_standing() const {
@@ -123,16 +124,16 @@ void LockTable::check_standing() const {
       static_cast<std::size_t>(std::ranges::count(standing_, false, &StandingCycle::told));
   const auto at_limits = static_cast<std::size_t>(
       std::ranges::count(standing_, true, &StandingCycle::through_a_limit));
-  PV2_ASSERT(untold == untold_cycles_, "the cycles that nobody was told of are counted");
+  PV2_ASSERT(untold == untold_cycles_, "the cycles that no caller was told of are counted");
   PV2_ASSERT(at_limits == standing_at_limits_, "the cycles through limits are counted");
   for (const StandingCycle& standing : standing_) {
-    PV2_ASSERT(standing.cycle.links.size() > 1, "a circle has two who wait at least");
+    PV2_ASSERT(standing.cycle.links.size() > 1, "a cycle has at least two waiters");
     PV2_ASSERT(suspects_cycles_ || stands(standing),
-               "a known circle stands as long as no search is due");
+               "a known cycle stands as long as no search is due");
     for (std::size_t i = 0; i < standing.cycle.links.size(); ++i) {
       const WaitLink& next = standing.cycle.links[(i + 1) % standing.cycle.links.size()];
       PV2_ASSERT(standing.cycle.links[i].awaited == next.waiter,
-                 "in a circle whoever is waited for waits for the next");
+                 "the entry awaited in one link of a cycle is the waiter of the next link");
     }
   }
 }

@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LockTable, wait cycles. Who waits for whom: a waiter for the entries that hold a key of its set
-// in a mode that excludes it (unless an ancestor covers it), and for the entries before it in line
-// for one; at a key with a limit, for the entries that have the places or get them first; a parent
-// for its descendants; and an entry with a reported wait for its producer.
+// LockTable, wait cycles. An entry waits for other entries in four cases:
+//  - In line for a key: for the holders of the key whose mode excludes its own (unless an ancestor
+//    of the entry covers the key), and for the waiters before it whose mode does.
+//  - In line for a key with a limit: for the entries that have the places, or get them before it.
+//  - As a parent: for its descendants.
+//  - With a reported wait: for the producer that the report names.
 //
-// Most of these waits are for all of the entries named; an entry in line for a place waits only
-// until any one place comes free. So a line for places stands still when as many entries before it
-// are stuck as there are places.
+// Most entries go on only after all of the entries that they wait for. An entry in line for a place
+// waits only until any one place comes free. So it is stuck when, of the holders and of the waiters
+// before it, at least as many are stuck as there are places.
 //
 // A wait that may have closed a cycle is noted, and costs no more than that. A search comes later.
 // It begins with the waits of which every cycle has one (waiters that have a parent, and reported
-// waits), follows whom they wait for, and copies each waiter, holder and key once (WaitGraph), in
-// sections between which other threads work. The members of a cycle stand still, so a cycle that
-// stood when the search began is in the copy. A cycle found in the copy is verified in one section,
-// and then kept until one of its links ends.
+// waits), follows the entries that these wait for, and copies each waiter, holder and key once
+// (WaitGraph), in sections between which other threads work. The members of a cycle stand still, so
+// a cycle that stood when the search began is in the copy. A cycle found in the copy is verified in
+// one section, and then kept until one of its links ends.
 //
 // The next search skips the members of a kept cycle, so a kept cycle that stands no more would hide
 // the other cycles that its members are in. Two rules prevent that:
 //  - As long as no search is due (suspects_cycles_), each kept cycle stands, link by link. So
-//    whatever makes a link, or ends a link of a kept cycle, makes a search due; an entry that stops
-//    waiting also opens its cycles at once. A link also ends without that: a waiter begins to pass
-//    those before it, or a parent no longer waits for a descendant, as another has its turn.
+//    every change that makes a link, or ends a link of a kept cycle, makes a search due; an entry
+//    that stops waiting also opens its cycles at once. A link also ends while its entry waits on: a
+//    waiter begins to pass the waiters before it, or a parent no longer waits for a descendant,
+//    because another descendant has its turn.
 //  - A search checks each kept cycle again when it begins, and drops those that stand no more. A
 //    search that drops one later, or has found enough and leaves others out, makes another due.
 
@@ -48,7 +51,7 @@ constexpr bool excludes(LockMode a, LockMode b) noexcept {
 
 // An entry that stands in line is in no other list, so its list links are free.
 void LockTable::link_nested(SchedulerEntry& entry) {
-  PV2_ASSERT(waits(entry), "who is among the nested waiters stands in line");
+  PV2_ASSERT(waits(entry), "an entry that joins the nested waiters stands in line");
   entry.next_ = nullptr;
   entry.prev_ = last_nested_;
   (last_nested_ != nullptr ? last_nested_->next_ : first_nested_) = &entry;
@@ -56,7 +59,7 @@ void LockTable::link_nested(SchedulerEntry& entry) {
 }
 
 void LockTable::unlink_nested(SchedulerEntry& entry) {
-  PV2_ASSERT(first_nested_ != nullptr, "who leaves the nested waiters was among them");
+  PV2_ASSERT(first_nested_ != nullptr, "an entry that leaves the nested waiters was among them");
   for (WaitSearch* const search : searches_) {
     if (search->next_nested == &entry) search->next_nested = entry.next_;
   }
@@ -156,7 +159,7 @@ void LockTable::copy_party(WaitSearch& search) const {
   }
   const SchedulerEntry& entry = party->record.entry();
   if (party->holds) {
-    PV2_ASSERT(entry.holds_locks_, "whoever is among the holders of a key holds its set");
+    PV2_ASSERT(entry.holds_locks_, "an entry among the holders of a key holds its set");
     const bool may_wait =
         entry.waiting_descendants_ != 0 ||
         (!reported_.empty() && (entry.first_child_ != nullptr || reported_.contains(&entry)));
@@ -164,7 +167,7 @@ void LockTable::copy_party(WaitSearch& search) const {
     search.graph.line(line).holders.push_back({&entry, party->mode, party->record.exempt()});
     return;
   }
-  PV2_ASSERT(waits(entry), "whoever is in a line waits");
+  PV2_ASSERT(waits(entry), "an entry in a line waits");
   const WaitGraph::Index index = add_member(search, entry).first;
   // A member that was copied before and has begun another wait since is left to the next search.
   if (index == WaitGraph::kNobody || search.graph.member(index).ticket != party->record.ticket()) {
@@ -247,7 +250,8 @@ void LockTable::copy_line(WaitSearch& search, WaitGraph::Index line, std::size_t
 }
 
 bool LockTable::is_still_in_line(const WaitSearch& search, const WaitGraph::Member& member) const {
-  PV2_ASSERT(member.ticket != 0, "only who stood in line can still stand there");
+  PV2_ASSERT(member.ticket != 0,
+             "a member that may still be in line stood there when it was copied");
   if (search.gone.contains(member.entry)) return false;
   return waits(*member.entry) && member.entry->blocks_->ticket == member.ticket;
 }
@@ -304,11 +308,11 @@ bool LockTable::waits_for(const SchedulerEntry& one, const SchedulerEntry& other
     case WaitLink::Why::kLimit:
       break;
   }
-  PV2_ASSERT(node != nullptr, "who waits in line does so at a key");
+  PV2_ASSERT(node != nullptr, "a waiter in line waits at a key");
   if (!waits(one)) return false;
   const std::optional<LockMode> mode = mode_at(one, *node);
   const std::optional<LockMode> theirs = mode_at(other, *node);
-  PV2_ASSERT(mode, "who waits for a key has asked for it");
+  PV2_ASSERT(mode, "a waiter in the line for a key has asked for it");
   if (!theirs) return false;
   const bool is_ahead = waits(other) && other.blocks_->ticket < one.blocks_->ticket;
   if (why == WaitLink::Why::kLimit) {
@@ -332,11 +336,12 @@ bool LockTable::is_still_so(const WaitSearch& search, const WaitLink& link,
 
 bool LockTable::stands(const StandingCycle& standing) const {
   const auto& links = standing.cycle.links;
-  PV2_ASSERT(links.size() == standing.parties.size(), "each link of a known circle has its entry");
+  PV2_ASSERT(links.size() == standing.parties.size(), "each link of a known cycle has its entry");
   for (std::size_t i = 0; i < links.size(); ++i) {
     const auto& [entry, node] = standing.parties[i];
     const SchedulerEntry& awaited = *standing.parties[(i + 1) % links.size()].entry;
-    PV2_ASSERT(entry->id == links[i].waiter, "whoever is in a known circle is known");
+    PV2_ASSERT(entry->id == links[i].waiter,
+               "the entry of a link of a known cycle is the link's waiter");
     if (!waits_for(*entry, awaited, links[i].why, node)) return false;
   }
   return true;
@@ -345,7 +350,7 @@ bool LockTable::stands(const StandingCycle& standing) const {
 bool LockTable::stands(const WaitSearch& search, const WaitGraph::FoundCycle& found) const {
   const auto& links = found.cycle.links;
   PV2_ASSERT(links.size() == found.members.size() && links.size() == found.lines.size(),
-             "each link of a circle has its member and its key");
+             "each link of a found cycle has its member and its line");
   if (found.through_a_limit && (search.refuted || search.limit_changes != limit_changes_)) {
     return false;
   }
@@ -384,7 +389,7 @@ void LockTable::adopt(WaitSearch& search) {
           {search.graph.member(cycle.members[i]).entry,
            line != WaitGraph::kNobody ? search.graph.line(line).node : nullptr});
     }
-    PV2_ASSERT(stands(standing), "a circle stands when it becomes known");
+    PV2_ASSERT(stands(standing), "a cycle stands when it becomes known");
     standing_.push_back(std::move(standing));
   }
 }
@@ -408,9 +413,9 @@ bool LockTable::drop_standing_unless(Keep&& keep) {
   return 0 != std::erase_if(standing_, [&](const StandingCycle& standing) {
            if (keep(standing)) return false;
            PV2_ASSERT(standing.told || untold_cycles_ != 0,
-                      "a circle nobody was told of is counted");
+                      "a cycle that no caller was told of is counted");
            PV2_ASSERT(!standing.through_a_limit || standing_at_limits_ != 0,
-                      "a circle through a limit is counted");
+                      "a cycle through a limit is counted");
            untold_cycles_ -= standing.told ? 0 : 1;
            standing_at_limits_ -= standing.through_a_limit ? 1 : 0;
            return true;
@@ -452,7 +457,7 @@ std::vector<WaitCycle> LockTable::take_closed_cycles() {
   for (StandingCycle& standing : standing_) {
     if (!std::exchange(standing.told, true)) cycles.push_back(standing.cycle);
   }
-  PV2_ASSERT(cycles.size() == untold_cycles_, "the cycles that nobody was told of are counted");
+  PV2_ASSERT(cycles.size() == untold_cycles_, "the cycles that no caller was told of are counted");
   untold_cycles_ = 0;
   return cycles;
 }
@@ -474,7 +479,7 @@ void LockTable::report_wait(SchedulerEntry& waiter, SchedulerEntry& producer, Wa
           .try_emplace(&waiter, ReportedWait{&producer, why, now, reporters.waiters.size(),
                                              reported_order_.size(), ++last_ticket_})
           .second;
-  PV2_ASSERT(is_new, "a waiter was reported to wait for one thing at most");
+  PV2_ASSERT(is_new, "a waiter has at most one reported wait");
   reporters.waiters.push_back(&waiter);
   reported_order_.push_back(&waiter);
   lifted_.push_back(&waiter);
@@ -493,7 +498,7 @@ void LockTable::end_reported_wait(SchedulerEntry& waiter) {
   const SchedulerEntry& producer = *wait->second.producer;
   const auto reporters = reporters_.find(&producer);
   if (wait->second.why == WaitLink::Why::kTurn) {
-    PV2_ASSERT(reporters->second.turns != 0, "who waits for a turn is counted at its producer");
+    PV2_ASSERT(reporters->second.turns != 0, "a waiter for a turn is counted at its producer");
     // This wait let the waiters at and below the producer pass others.
     if (--reporters->second.turns == 0 && stands_in_line_below(producer)) suspects_cycles_ = true;
   }

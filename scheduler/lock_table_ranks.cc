@@ -33,12 +33,12 @@ void LockTable::count_rank(std::uint16_t rank) {
 void LockTable::uncount_rank(std::uint16_t rank) {
   const auto at = std::lower_bound(ranks_.begin(), ranks_.end(), std::pair(rank, std::size_t{0}));
   PV2_ASSERT(at != ranks_.end() && at->first == rank && at->second != 0,
-             "a rank that nobody has any more was counted");
+             "the own rank of an entry that is forgotten was counted");
   if (--at->second == 0) ranks_.erase(at);
 }
 
 void LockTable::set_rank(SchedulerEntry& entry, std::uint16_t rank) {
-  PV2_ASSERT(rank >= entry.own_rank_, "nobody has less than its own rank");
+  PV2_ASSERT(rank >= entry.own_rank_, "an entry has at least its own rank");
   entry.rank_ = rank;
   if (entry.place_ == SchedulerEntry::Place::kReady) {
     reranked_.push_back(&entry);

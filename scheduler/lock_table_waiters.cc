@@ -36,8 +36,8 @@ Kin LockTable::kin_of(const SchedulerEntry& entry) noexcept {
 
 void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
   PV2_ASSERT(!entry.holds_locks_ && entry.blocks_ == nullptr,
-             "whoever begins to wait neither holds nor waits");
-  PV2_ASSERT(entry.node_count_ != 0, "whoever waits for locks asks for some");
+             "an entry that begins to wait neither holds nor waits");
+  PV2_ASSERT(entry.node_count_ != 0, "an entry that waits for locks asks for some");
   // While an entry stands in line it waits for its locks, and not for its children: a cycle through
   // it as their parent is open.
   open_cycles_with(entry);
@@ -65,7 +65,7 @@ void LockTable::wait(SchedulerEntry& entry, SteadyTime now) {
 }
 
 void LockTable::cancel(SchedulerEntry& entry, SteadyTime now) {
-  PV2_ASSERT(waits(entry), "whoever is taken out of its lines stands in them");
+  PV2_ASSERT(waits(entry), "an entry that is taken out of its lines stands in them");
   std::vector<SchedulerEntry*> borrowers{&entry};
   if (!one_rank()) add_borrowers(borrowers);
   unlink_waits(entry);
@@ -97,7 +97,7 @@ bool LockTable::at_a_limit(const SchedulerEntry& entry) noexcept {
 }
 
 void LockTable::grant(SchedulerEntry& entry, SteadyTime now) {
-  PV2_ASSERT(waits(entry), "whoever is granted its set has waited for it");
+  PV2_ASSERT(waits(entry), "an entry that is granted its set has waited for it");
   // No waiter is before a root that is granted, except at a key with places for several. A
   // descendant may have passed the waiters before it. In both cases the entry no longer waits for
   // them.
@@ -233,7 +233,7 @@ void LockTable::serve_concerned(SteadyTime now) {
     --room_;
     SchedulerEntry& entry = first.at->entry();
     const std::uint64_t ticket = first.at->ticket();
-    PV2_ASSERT(waits(entry), "whoever is asked again stands in line");
+    PV2_ASSERT(waits(entry), "a waiter that is asked again stands in line");
     // The grant unlinks all records of the entry, so every cursor that stands on one moves on
     // first.
     while (heap != 0 && concerned_.front().at->ticket() == ticket) ++take_first_out().at;

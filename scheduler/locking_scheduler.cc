@@ -51,9 +51,10 @@ void LockingScheduler::check_invariants() const {
   std::as_const(*table_).check_invariants();
   PV2_ASSERT(
       table_->granted().empty() && table_->reranked().empty(),
-      "whoever was granted its set, or has another rank, is placed before the mutex is free");
-  PV2_ASSERT(runnable_ <= queued_, "what can run is a part of what is queued");
-  PV2_ASSERT(fresh_ == 0 && fresh_top_ == 0, "what became runnable was counted for the sleepers");
+      "an entry that was granted its set or has another rank is placed before the section ends");
+  PV2_ASSERT(runnable_ <= queued_, "every runnable entry is queued");
+  PV2_ASSERT(fresh_ == 0 && fresh_top_ == 0,
+             "entries that became runnable were counted for the sleeping workers");
 }
 
 // Goes on with what a section began and could not end: very many readers that wait for one writer
@@ -496,9 +497,10 @@ void LockingScheduler::push_ready(SchedulerEntry& entry, ReadySection section) {
 // The entry kept its locks while it was out, so it is ready again. If it was lent another rank
 // since, it is the first of the entries with that rank.
 void LockingScheduler::put_back(SchedulerEntry& entry) {
-  PV2_ASSERT(entry.holds_locks(), "what was polled held its locks and has not given them back");
+  PV2_ASSERT(entry.holds_locks(),
+             "an entry that is returned has kept the locks that it was polled with");
   PV2_ASSERT(entry.queued_rank_ != SchedulerEntry::kNotQueued || entry.rank_ == entry.queued_rank_,
-             "only what was polled and not settled since is returned");
+             "only an entry that was polled and not settled since is returned");
   entry.granted_in_queue_ = entry.granted_by_poll_;
   entry.granted_by_poll_ = false;
   entry.place_ = SchedulerEntry::Place::kReady;

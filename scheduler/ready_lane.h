@@ -49,7 +49,7 @@ class ReadyLane {
   /// Takes the next entry: the front first, but after `bounded_wait` entries of the front in a row
   /// one of the back (0: never). The lane must not be empty.
   SchedulerEntry& pop(std::uint32_t bounded_wait) noexcept {
-    PV2_ASSERT(!empty(), "only a lane that has something is asked for the next entry");
+    PV2_ASSERT(!empty(), "a lane that is asked for its next entry has one");
     const bool overdue = bounded_wait != 0 && front_run_ >= bounded_wait && back_.head != nullptr;
     const bool from_front = front_.head != nullptr && !overdue;
     front_run_ = from_front ? front_run_ + 1 : 0;

@@ -50,7 +50,7 @@ struct WaitGraph::Counts {
 
 std::pair<WaitGraph::Index, bool> WaitGraph::member_for(const SchedulerEntry& entry,
                                                         ProcedureId id) {
-  PV2_ASSERT(!built_, "a graph is filled before circles are looked for in it");
+  PV2_ASSERT(!built_, "a graph is filled before cycles are looked for in it");
   const auto index = static_cast<Index>(members_.size());
   const auto [at, is_new] = index_.try_emplace(&entry, index);
   if (!is_new) return {members_[at->second].id == id ? at->second : kNobody, false};
@@ -61,7 +61,7 @@ std::pair<WaitGraph::Index, bool> WaitGraph::member_for(const SchedulerEntry& en
 }
 
 std::pair<WaitGraph::Index, bool> WaitGraph::line_for(LockNode& node) {
-  PV2_ASSERT(!built_, "a graph is filled before circles are looked for in it");
+  PV2_ASSERT(!built_, "a graph is filled before cycles are looked for in it");
   const auto index = static_cast<Index>(lines_.size());
   const auto [at, is_new] = line_index_.try_emplace(&node, index);
   if (!is_new) return {at->second, false};
@@ -86,14 +86,14 @@ WaitGraph::Index WaitGraph::member_of(const SchedulerEntry* entry) const {
 }
 
 bool WaitGraph::is_stuck(ProcedureId id) const {
-  PV2_ASSERT(built_, "who can go on is known when the graph is built");
+  PV2_ASSERT(built_, "the stuck members are known once the graph is built");
   const auto at = by_id_.find(id.value);
   if (at == by_id_.end() || stuck_[at->second] == 0) return false;
   return true;
 }
 
 bool WaitGraph::lacks_place(ProcedureId id, const LockNode* node) const {
-  PV2_ASSERT(built_, "who can go on is known when the graph is built");
+  PV2_ASSERT(built_, "the members that lack a place are known once the graph is built");
   const auto at = by_id_.find(id.value);
   if (at == by_id_.end()) return false;
   const auto [from, to] = wants_of_[at->second];
@@ -278,7 +278,7 @@ void WaitGraph::add_line_edges(Index line) {
 void WaitGraph::add_want_edges(const Want& want) {
   const Places& places = places_[want.line];
   const Member& waiter = members_[want.member];
-  PV2_ASSERT(waiter.ticket != 0, "who asks for a key stands in its line");
+  PV2_ASSERT(waiter.ticket != 0, "a member that asks for a key stands in its line");
   const bool all = want.mode == LockMode::kExclusive;
   if (!want.covered) {
     add_edge(want.member, places.first + (all ? kAllHolders : kExclusiveHolders));
@@ -374,7 +374,7 @@ std::vector<WaitGraph::Index> WaitGraph::path_through(Index start) {
 }
 
 WaitGraph::FoundCycle WaitGraph::cycle_of(const std::vector<Index>& path) const {
-  PV2_ASSERT(!path.empty() && is_member(path.front()), "a circle begins with one who waits");
+  PV2_ASSERT(!path.empty() && is_member(path.front()), "the path of a cycle begins with a member");
   FoundCycle found;
   for (std::size_t i = 0; i < path.size(); ++i) {
     if (!is_member(path[i])) continue;
@@ -445,7 +445,7 @@ std::vector<WaitGraph::FoundCycle> WaitGraph::find_cycles(
 }
 
 std::vector<WaitGraph::Index> WaitGraph::reach_of(const std::vector<Index>& members) {
-  PV2_ASSERT(built_, "what is reached is known when the graph is built");
+  PV2_ASSERT(built_, "members are reached along the edges of a built graph");
   ++round_;
   std::vector<Index> to_do(members);
   std::vector<Index> reached;

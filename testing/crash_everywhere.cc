@@ -237,7 +237,7 @@ class Play {
   std::optional<CommitNarrator> narrator_;
   Narration narration_;
   std::optional<RestartCheck> left_;  // what the previous life knew at its end
-  std::optional<RowBatch> unheard_;   // the last batch of this life, written without an answer
+  std::optional<RowBatch> unheard_;   // the last batch of this life: written, but not answered
   EndState end_state_;
   std::size_t commits_ = 0;
   std::size_t crashes_ = 0;

@@ -78,7 +78,8 @@ void RestartCheck::leave_out(const RowBatch& batch) {
   });
 }
 
-// The roots of the trees of which a record was written without the executor hearing of it.
+// The roots of the trees that have a record in a batch that was left out: it reached the disk, but
+// the executor got no answer.
 std::set<ProcedureId> RestartCheck::left_out(const KnownById& found) const {
   std::set<ProcedureId> roots = unheard_;
   for (const KnownById* const all : {&live_, &found}) {

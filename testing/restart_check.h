@@ -25,7 +25,8 @@ class RestartCheck {
   /// way.
   explicit RestartCheck(const ProcedureExecutor& executor);
 
-  /// `batch` is on the disk, but the executor did not hear of it: the trees in it may differ.
+  /// `batch` reached the disk, but the process died before the executor got the store's answer: the
+  /// trees in it may differ.
   void leave_out(const RowBatch& batch);
 
   /// What `reloaded`, which has run nothing yet, knows differently; "" if all is the same.
@@ -44,7 +45,7 @@ class RestartCheck {
 
   PersistedImage image_;
   KnownById live_;
-  std::set<ProcedureId> unheard_;  ///< Procedures written without the executor hearing of it.
+  std::set<ProcedureId> unheard_;  ///< Procedures with a row in a batch that was left out.
   bool something_else_unheard_ = false;
 };
 

@@ -52,7 +52,8 @@ struct EngineCore {
   EngineCore(const EngineCore&) = delete;
   EngineCore& operator=(const EngineCore&) = delete;
 
-  const std::unique_ptr<ExecutorOptions> owned_options;  ///< Apart, so that its type is declared.
+  /// Behind a pointer, so that this header only declares ExecutorOptions.
+  const std::unique_ptr<ExecutorOptions> owned_options;
   /// Not assigned after open(). The store, scheduler and clock in it change themselves.
   ExecutorOptions& options;
   ProcedureStore& store;

@@ -106,7 +106,7 @@ struct LifeOfExecutor {
   Status store_failure;  ///< Not OK: nothing more is written.
 };
 
-/// When circles of waits are searched.
+/// When cycles of waits are searched.
 struct DeadlockSearch {
   bool is_on = false;        ///< Set when open() has ended.
   bool is_expected = false;  ///< A search is expected and has not ended.

@@ -51,7 +51,8 @@ void ManualPool::drain_and_stop() {
   } while (!has_drained());
 }
 
-// After true, a thread that posts a task runs it itself.
+// Ends the draining if no task is queued, and returns whether it has ended. From then on post()
+// runs its task on the calling thread instead of queueing it.
 bool ManualPool::has_drained() {
   MutexLock lock(tasks_mutex_);
   if (tasks_.empty()) draining_ = false;

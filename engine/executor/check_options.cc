@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One sentence for each option that cannot be.
+// Each check refuses one option whose value cannot work, and says in a sentence what is wrong with
+// the value. The first refusal is the answer.
 
 #include "executor/check_options.h"
 

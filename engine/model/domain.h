@@ -113,8 +113,8 @@ struct Domain {
   StateOf<DomainState> state{DomainState::kForward};
   EndingOrder ending = EndingOrder::kNone;
   // Decisions whose record is on the way. The state does not show them yet.
-  bool abort_accepted : 1 = false;  ///< Of a root: no member begins its point of no return.
-  bool given_up : 1 = false;        ///< The domain is to fail, to end a deadlock.
+  bool abort_accepted : 1 = false;   ///< Of a root: no member begins its point of no return.
+  bool deadlock_victim : 1 = false;  ///< The domain is to fail, to end a deadlock.
   /// How many members are in flight: a worker has taken them and their record is not published yet,
   /// or they have offloaded work outstanding. Members of domains within this one are not counted.
   std::uint32_t in_flight = 0;

@@ -11,8 +11,10 @@
 //     kInFlight                the worker that took it, without a lock, until it hands the record
 //                              to the store; then the publisher, under the state mutex
 //
-// `record` changes only when a record is published: durable before visible. A worker that runs a
-// step writes its changes into a Transition.
+// Once the procedure is durable, `record` changes only under the state mutex: to what a published
+// record says, to what a restart would conclude from the records, or to a wait that needs no
+// record. A worker that runs a step writes its changes into a Transition, which takes effect when
+// it is published.
 
 #pragma once
 
@@ -97,10 +99,11 @@ enum class Stored : std::uint8_t {
   kUnreadable,  ///< It stands for a root whose record cannot be read.
 };
 
-/// Where a member stands to its point of no return, as its root counts it: see note_no_return().
+/// Whether a member has begun or passed its point of no return, as its root counts it: see
+/// note_no_return().
 enum class NoReturn : std::uint8_t {
   kNone,    ///< Its type has no such step.
-  kAhead,   ///< Or nothing comes of it any more.
+  kAhead,   ///< It has not begun that step; or it has, and no longer counts: no_return_now().
   kBegun,   ///< Counted in Domain::begun of its root.
   kBeyond,  ///< Counted in Domain::beyond of its root.
 };

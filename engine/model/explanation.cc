@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "model/names.h"
+
 namespace pv2 {
 namespace {
 
@@ -94,7 +96,7 @@ class Writer {
   std::string run() {
     if (!explanation_.procedures.empty()) write(explanation_.procedures.front(), 0);
     for (const auto& cycle : explanation_.cycles) {
-      text_ += "they wait in a circle: ";
+      text_ += "they wait in a cycle: ";
       for (const ProcedureId id : cycle) text_ += std::to_string(id.value) + " -> ";
       text_ += std::to_string(cycle.front().value) + "\n";
     }
@@ -110,7 +112,7 @@ class Writer {
     written_.push_back(procedure.id);
     for (const WaitReason& reason : procedure.reasons) {
       text_.append(2 * depth, ' ');
-      text_ += fmt::format("procedure {} ({}", procedure.id.value, procedure.type);
+      text_ += fmt::format("{} ({}", name_of(procedure.id), procedure.type);
       if (!procedure.step_name.empty()) {
         text_ += (procedure.undo ? ", undoing step " : ", step ") + procedure.step_name;
       }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Record: what the state row of a procedure says, and nothing that a restart would forget. An
-// Execution has one, which changes when a record is published. Transition is the next record while
-// it is being made: a worker fills it, the codec writes it as a row, and publishing assigns it.
-// What the next record takes over from the last one is decided here, once, for the codec and for
-// publishing.
+// Execution has one. Transition is the next record while it is being made: a worker fills it, the
+// codec writes it as a row, and publishing assigns it. What the next record takes over from the
+// last one is decided here, once, for the codec and for publishing.
 
 #pragma once
 
@@ -150,8 +149,9 @@ enum class MovedBy : std::uint8_t { kStep, kBypass };
 
 struct Transition;
 
-/// Changes under the state mutex, when a record is published. The worker that has the procedure in
-/// flight reads it without the mutex.
+/// Once the procedure is durable, it changes only under the state mutex: to what a published record
+/// says, to what a restart would conclude from the records, or to a wait that needs no record. The
+/// worker that has the procedure in flight reads it without the mutex.
 struct Record : Progress {
   LazyVector<UndoEntry> undo;
   History history;

@@ -2,10 +2,10 @@
 //
 // The youngest tree is the one whose root has the highest id: it has probably done least. A tree
 // that is failing already, or is past its point of no return, is passed over: failing it would free
-// nothing. If no tree can be given up, the youngest of those that are being undone is parked. If
-// none is being undone, the youngest of all is parked, as if it had used up its attempts. A circle
-// through a tree that is about to be given up or undone is left alone: the scheduler searches again
-// when the circle opens.
+// nothing. If no tree can be the victim, the youngest of those that are being undone is parked. If
+// none is being undone, the youngest of all is parked, as if it had used up its attempts. A cycle
+// through a tree that is about to fail or to be aborted is left alone: the scheduler searches again
+// when the cycle opens.
 
 #include "orders/deadlocks.h"
 
@@ -40,21 +40,21 @@ bool can_be_taken_out(const Execution& member, const WaitLink& link) {
 }
 
 // Whether a record that fails or aborts a domain around `member` is on its way.
-bool is_given_up(Execution& member) {
+bool is_about_to_fail(Execution& member) {
   for (Execution* head = &member.own_head(); head != nullptr; head = head->outer_domain()) {
-    if (head->domain.given_up || head->domain.abort_accepted) return true;
+    if (head->domain.deadlock_victim || head->domain.abort_accepted) return true;
   }
   return false;
 }
 
-// Whether the circle opens without help: one of its members has ended, or a record that gives up or
+// Whether the cycle opens without help: one of its members has ended, or a record that fails or
 // aborts a member's tree is on its way.
 bool is_about_to_open(EngineCore& core, const WaitCycle& cycle) PV2_REQUIRES(core.state_mutex) {
   return std::any_of(cycle.links.begin(), cycle.links.end(),
                      [&](const WaitLink& link) PV2_REQUIRES(core.state_mutex) {
                        Execution* const member = core.find(link.waiter);
                        if (member == nullptr) return true;
-                       return failing_domain(*member) == nullptr && is_given_up(*member);
+                       return failing_domain(*member) == nullptr && is_about_to_fail(*member);
                      });
 }
 
@@ -72,7 +72,7 @@ Execution* youngest(EngineCore& core, const WaitCycle& cycle, Test is_it)
 }
 
 // Whether the member's domain goes forward and can be undone.
-bool can_be_given_up(Execution& member, const WaitLink& link) {
+bool can_be_victim(Execution& member, const WaitLink& link) {
   if (!can_be_taken_out(member, link)) return false;
   return failing_domain(member) == nullptr && can_be_undone(member.own_head());
 }
@@ -98,7 +98,7 @@ bool has_begun_its_step(const Execution& member) {
 }
 
 // Takes `member` out of the line or the wait that it is in. False: a worker has just polled it, so
-// the circle is open.
+// the cycle is open.
 bool take_out(EngineCore& core, Execution& member) PV2_REQUIRES(core.state_mutex) {
   core.flush();
   if (member.phase == Phase::kQueued && !core.scheduler.withdraw(member)) return false;
@@ -122,8 +122,8 @@ void fail_in_line(EngineCore& core, Execution& member, const std::string& why, E
     PV2_REQUIRES(core.state_mutex) {
   if (!take_out(core, member)) return;
   PV2_ASSERT(failing_domain(member) == nullptr, "a member of a failed domain does not fail again");
-  PV2_ASSERT(member.turn.step == 0, "a member that is given up is not being undone");
-  member.own_head().domain.given_up = true;
+  PV2_ASSERT(member.turn.step == 0, "a member of a deadlock's victim is not being undone");
+  member.own_head().domain.deadlock_victim = true;
   auto commit = core.state.spares.steps.take();
   Transition& last = commit->next;
   last.begin(member.record, core.clock.wall_now());
@@ -186,7 +186,7 @@ void give_up_in_line(EngineCore& core, Execution& member, const std::string& why
   write(member, std::move(commit), effects);
 }
 
-// Opens the circle as the host's policy says, and logs the circle with the consequence.
+// Opens the cycle as the host's policy says, and logs the cycle with the consequence.
 void resolve(EngineCore& core, const WaitCycle& cycle, Effects& effects)
     PV2_REQUIRES(core.state_mutex) {
   const std::string why = to_string(cycle);
@@ -195,9 +195,9 @@ void resolve(EngineCore& core, const WaitCycle& cycle, Effects& effects)
   };
   if (core.options.deadlock_policy != DeadlockPolicy::kFailYoungest) {
     log("Nothing ends it by itself");
-  } else if (Execution* const given_up = youngest(core, cycle, can_be_given_up)) {
-    log(fmt::format("Procedure {} is the youngest and is undone", given_up->root->id));
-    fail_in_line(core, *given_up, why, effects);
+  } else if (Execution* const victim = youngest(core, cycle, can_be_victim)) {
+    log(fmt::format("Procedure {} is the youngest and is undone", victim->root->id));
+    fail_in_line(core, *victim, why, effects);
   } else if (Execution* const undone = youngest(core, cycle, waits_with_its_undo)) {
     log(fmt::format("All of them are being undone; procedure {} is the youngest and is parked",
                     undone->root->id));
@@ -219,7 +219,7 @@ void resolve_deadlocks(EngineCore& core, Publisher& publisher) {
   Effects effects;
   {
     StateLock lock(core);
-    // A circle that is suspected from now on needs a new search.
+    // A cycle that is suspected from now on needs a new search.
     core.state.deadlock_search.is_expected = false;
     if (!core.unavailable().ok()) return;
     for (const WaitCycle& cycle : core.scheduler.take_new_cycles()) {

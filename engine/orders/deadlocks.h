@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Deadlocks: what the engine does about procedures that wait for each other in a circle. The
-// scheduler suspects circles, finds them and names their members. This part decides when the
-// scheduler searches, and applies the host's policy to the circles. Both run on the pool, so the
-// lock that the thread held when it closed the circle is not held.
+// Deadlocks: what the engine does about procedures that wait for each other in a cycle. The
+// scheduler suspects cycles, finds them and names their members. This part decides when the
+// scheduler searches, and applies the host's policy to the cycles. Both run on the pool, so the
+// lock that the thread held when it closed the cycle is not held.
 
 #pragma once
 
@@ -33,9 +33,9 @@ class Deadlocks final : public TimedWork {
   /// before any thread runs.
   void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
 
-  /// A circle is suspected, so one search follows. Not called again before that search has ended.
+  /// A cycle is suspected, so one search follows. Not called again before that search has ended.
   void expect_search();
-  /// Searches now if a circle is suspected, and returns whether it searched. For an executor
+  /// Searches now if a cycle is suspected, and returns whether it searched. For an executor
   /// without workers.
   bool search_at_idle();
 
@@ -57,10 +57,10 @@ class Deadlocks final : public TimedWork {
   std::atomic<SteadyTime::rep> not_before_;
 };
 
-/// Logs every circle that was found since the last call. If the policy says so, fails the youngest
-/// tree of the circle that can be undone: its waiting member gets a FAILED record that names the
-/// circle, and an ordinary rollback follows. If no tree can be undone, the youngest of those that
-/// are being undone is parked, or else the youngest of all. A circle that has opened by now is left
+/// Logs every cycle that was found since the last call. If the policy says so, fails the youngest
+/// tree of the cycle that can be undone: its waiting member gets a FAILED record that names the
+/// cycle, and an ordinary rollback follows. If no tree can be undone, the youngest of those that
+/// are being undone is parked, or else the youngest of all. A cycle that has opened by now is left
 /// alone.
 void resolve_deadlocks(EngineCore& core, Publisher& publisher) PV2_EXCLUDES(core.state_mutex);
 

@@ -8,6 +8,7 @@
 #include <pv2/base/frame.h>
 #include <pv2/base/wire.h>
 
+#include "model/names.h"
 #include "records/row_keys.h"
 
 namespace pv2 {
@@ -61,8 +62,7 @@ Result<KeptResult> decode_kept(std::string_view key, std::string_view row) {
   }
   const auto bytes = read_frame(row);
   if (!bytes) {
-    return Status(StatusCode::kCorruption, "the date of the result of procedure " +
-                                               std::to_string(dated->id.value) +
+    return Status(StatusCode::kCorruption, "the date of the result of " + name_of(dated->id) +
                                                " does not match its checksum");
   }
   if (dated->age < Duration::zero()) {

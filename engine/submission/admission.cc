@@ -143,9 +143,9 @@ Admission::Verdict Admission::judge_duplicate(const Candidate& candidate, const 
   // fail because of it, and that insert may still be withdrawn.
   if (pending != nullptr && step != nullptr && step != pending->submitters.front().step) {
     return {.kind = Kind::kPutOff,
-            .refusal = Status(
-                StatusCode::kUnavailable,
-                words(candidate.nonce()) + " is just being submitted by somebody else; try again"),
+            .refusal = Status(StatusCode::kUnavailable,
+                              words(candidate.nonce()) +
+                                  " is just being submitted by another caller or step; try again"),
             .pending = pending};
   }
   if (!candidate.fingerprints.match(entry.fingerprint)) {

@@ -61,8 +61,7 @@ Result<std::optional<Completed>> StoredResult::decode(ProcedureId id) const {
   if (!status.ok()) return status.with_context("record of " + name_of(id));
   if (facts.root != id || !is_finished(stored.record.state)) {
     if (in_place_) return std::optional<Completed>();  // of a child, or of a live procedure
-    return Status(StatusCode::kCorruption, "what lies where the result of procedure " +
-                                               std::to_string(id.value) +
+    return Status(StatusCode::kCorruption, "what lies where the result of " + name_of(id) +
                                                " is kept is not the end of that procedure");
   }
   // An older program did not record whether there are audit rows, so they have to be looked for.

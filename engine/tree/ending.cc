@@ -136,7 +136,7 @@ void report_end(EngineCore& core, Execution& head, Effects& effects)
   note_parked(head);
   core.state.news.add(ProcedureNews::Kind::kFinished, head, domain.cause);
   const bool in_wider = domain.failing != nullptr && domain.failing != &head;
-  domain.given_up = false;
+  domain.deadlock_victim = false;
   domain.ending = EndingOrder::kNone;
   domain.parked_undos = 0;
   if (domain.rollback) effects.retired_plans.push_back(std::move(domain.rollback));

@@ -73,7 +73,7 @@ void repaired_too_late(EngineCore& core, Execution& member) {
   if (!is_stopped_around || !own.domain.is_stopped()) return;
   if (&own == failing_domain(own) || domain_has_failed(own)) return;
   move_to(own, DomainState::kForward);
-  own.domain.given_up = false;
+  own.domain.deadlock_victim = false;
   own.domain.cause = Status();
   find_failed_domains(own);  // planning its rollback had set the domains within to kForward
   stop_again(core, *failing_domain(own));

@@ -63,7 +63,7 @@ void resume_domain(EngineCore& core, Execution& head, Effects& effects)
   domain.parked_undos = 0;
   if (domain.rollback) effects.retired_plans.push_back(std::move(domain.rollback));
   domain.cause = Status();
-  domain.given_up = false;
+  domain.deadlock_victim = false;
   core.flush();
   find_failed_domains(head);
   note_failing(head);

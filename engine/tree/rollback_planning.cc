@@ -9,6 +9,7 @@
 
 #include "core/effects.h"
 #include "model/inbox.h"
+#include "model/names.h"
 #include "model/rollback_plan.h"
 #include "model/tree_walk.h"
 #include "model/tree_work.h"
@@ -211,8 +212,8 @@ bool surveyed(EngineCore& core, TreeWork& work, Effects& effects) PV2_REQUIRES(c
   domain.cause = cause_of(head, work.first);
   if (work.beyond == nullptr || head.record.sent_back) return true;
   park_tree(core, head, DomainState::kParkedBeyond,
-            "it failed (" + domain.cause.to_string() + ") after procedure " +
-                std::to_string(work.beyond->id.value) + " had passed its point of no return",
+            "it failed (" + domain.cause.to_string() + ") after " + name_of(work.beyond->id) +
+                " had passed its point of no return",
             effects);
   return false;
 }

@@ -74,7 +74,7 @@ void audit_rollback(const Execution& head, AuditCounts& counts, AuditFindings& f
   const bool stands = domain.in_flight_inside == 0 && !domain.is_parked() && !domain.makes_way();
   if (!domain.rollback) {
     if (stands) {
-      findings.add_of(head, "it has failed, nobody of it is in flight, and nobody undoes it");
+      findings.add_of(head, "it has failed, no member is in flight, and no rollback was planned");
     }
     return;
   }

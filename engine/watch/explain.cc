@@ -14,7 +14,7 @@
 #include "pv2/engine/procedure_registry.h"
 #include "tree/member_step.h"
 #include "tree/members_at_work.h"
-#include "watch/circles.h"
+#include "watch/cycles.h"
 #include "watch/wait_reasons.h"
 
 namespace pv2 {
@@ -103,7 +103,7 @@ class Explainer {
 
 Result<Explanation> explain(EngineCore& core, ProcedureId id) {
   Result<Explanation> answer = Explainer(core).run(id);
-  if (answer.ok()) find_circles_and_causes(*answer);
+  if (answer.ok()) find_cycles_and_causes(*answer);
   return answer;
 }
 

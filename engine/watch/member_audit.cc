@@ -100,7 +100,7 @@ void MemberAudit::look_at_place_in_tree(const Execution& member) {
     findings_.add_of(member, "it is undone beside others than its parent says");
   }
   if (!member.waiters.empty() && !member.is_root()) {
-    findings_.add_of(member, "somebody waits for its result, and it is a child");
+    findings_.add_of(member, "a caller waits for its result, and it is a child");
   }
 }
 
@@ -257,7 +257,7 @@ void MemberAudit::look_at_work(const Execution& member) {
   }
   if (!work->last_order) return;
   if (work->last_order_awaits == 0) {
-    findings_.add_of(member, "the order that ends it waits for nobody");
+    findings_.add_of(member, "the order that ends it waits for no member");
   }
   counts_.ordered.push_back(&member);
 }

@@ -158,7 +158,7 @@ void audit_rows_to_delete(const AuditedState& audited, AuditFindings& findings) 
   for (const auto& [root, garbage] : state.garbage.pending) {
     if (garbage.chains == 0) {
       findings.add("rows of the tree of " + name_of(root) +
-                   " are remembered as being deleted, and nobody deletes them");
+                   " are remembered as being deleted, and no deletion is under way");
     }
   }
   for (const auto& [root, rows] : state.garbage.dropped) {

@@ -302,7 +302,7 @@ class Story {
     for (const WaitCycle& cycle : told_) {
       for (const WaitLink& link : cycle.links) told.insert(by_id(link.waiter));
     }
-    return agree("untold circle", !model_.stuck(told).empty(), false) &&
+    return agree("untold cycle", !model_.stuck(told).empty(), false) &&
            agree("stands still", !real_->cycles().empty(), !stuck.empty());
   }
 

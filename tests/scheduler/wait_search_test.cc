@@ -123,8 +123,8 @@ class Table {
 };
 
 /// Two trees, each with a child that waits for what the other holds.
-struct Circle {
-  explicit Circle(Table& t)
+struct Cycle {
+  explicit Cycle(Table& t)
       : first(t.add(table("a", kExclusive))),
         second(t.add(table("b", kExclusive))),
         child_of_first(t.add(table("b", kShared), &first)),
@@ -158,7 +158,7 @@ TEST_CASE("one section of a search looks at a bounded number of waiters, whateve
 
 TEST_CASE("a cycle that opens between two sections of the search is not reported") {
   Table t;
-  Circle circle(t);
+  Cycle cycle(t);
   WaitSearch search;
   search.looks_max = 1;
   t.begin(search);
@@ -166,7 +166,7 @@ TEST_CASE("a cycle that opens between two sections of the search is not reported
   for (int i = 0; i < sections && t.copy(search); ++i) {
   }
 
-  t.cancel(circle.child_of_second);
+  t.cancel(cycle.child_of_second);
   while (t.copy(search)) {
   }
 
@@ -191,13 +191,13 @@ TEST_CASE("a cycle through a limit is not reported when a holder of a place goes
   while (t.copy(search)) {
   }
 
-  SECTION("nobody does") { CHECK(t.finish(search).size() == 2); }
-  SECTION("a child of it leaves its line") {
+  SECTION("no holder goes on: both cycles are reported") { CHECK(t.finish(search).size() == 2); }
+  SECTION("the child that the other holder waits for leaves its line") {
     t.cancel(child_of_other);
     CHECK(t.finish(search).empty());
     CHECK(t.search().empty());
   }
-  SECTION("who it waits for does") {
+  SECTION("the holder of the lock that the other holder's child waits for goes on") {
     t.table().end_reported_wait(stranger);
     CHECK(t.finish(search).empty());
     CHECK(t.search().empty());
@@ -212,8 +212,8 @@ TEST_CASE("a cycle through a limit is not reported when a holder of a place goes
 
 TEST_CASE("a cycle that closes during a search is found by the next search at the latest") {
   Table t;
-  Circle circle(t);
-  t.cancel(circle.child_of_second);
+  Cycle cycle(t);
+  t.cancel(cycle.child_of_second);
   REQUIRE(t.search().empty());
   WaitSearch search;
   search.looks_max = 1;
@@ -222,7 +222,7 @@ TEST_CASE("a cycle that closes during a search is found by the next search at th
   for (int i = 0; i < sections && t.copy(search); ++i) {
   }
 
-  t.queue(circle.child_of_second);
+  t.queue(cycle.child_of_second);
   while (t.copy(search)) {
   }
 

@@ -32,7 +32,7 @@ void MixedStory::check_end(SimulationEnd& end) {
 void MixedStory::check_repaired(SimulationEnd& end) {
   if (world_.plan().ending == TaskPlan::Ending::kLeave || parked_.empty()) return;
   for (const std::size_t root : world_.plan().roots) {
-    if (world_.fate(root).may_wait_in_a_circle) return;
+    if (world_.fate(root).may_wait_in_a_cycle) return;
   }
   const ProcedureId root{*parked_.begin()};
   std::string words = "something is parked, and no order helps; " +
@@ -53,9 +53,9 @@ void MixedStory::check_client(const Client& client, SimulationEnd& end) {
   }
   if (!keyed.result()) {
     const auto info = end.executor.inspect().describe(keyed.id());
-    // A circle of trees that wait for each other while all are being undone is opened by parking
+    // A cycle of trees that wait for each other while all are being undone is opened by parking
     // one.
-    const bool may_park = fate.may_park || fate.may_wait_in_a_circle;
+    const bool may_park = fate.may_park || fate.may_wait_in_a_cycle;
     const bool waits = keeps_others_out_ && info.ok();
     if (!waits && (!info.ok() || !parked_.contains(keyed.id().value) || !may_park)) {
       end.findings.add(who + " got no result");
@@ -104,12 +104,12 @@ void MixedStory::check_tree(std::size_t root, bool succeeded, SimulationEnd& end
 }
 
 // True for a task in a domain whose failure is reported to its parent: the domain fails by itself,
-// or is undone to open a circle of waiting trees.
+// or is undone to open a cycle of waiting trees.
 bool MixedStory::may_be_undone_alone(std::size_t task) const {
   const TaskPlan& plan = world_.plan();
   const std::size_t root = plan.tasks[task].root;
   const bool reports = plan.domain_of(task) != root;
-  return plan.fails_and_is_reported(task) || (reports && world_.fate(root).may_wait_in_a_circle);
+  return plan.fails_and_is_reported(task) || (reports && world_.fate(root).may_wait_in_a_cycle);
 }
 
 void MixedStory::check_member(std::uint64_t id, const TaskMember& member, bool succeeded,

@@ -106,7 +106,7 @@ class Planner {
         task.children.push_back(add(task.root, index, depth + 1));
       }
     }
-    // A circle of waiting trees beyond a point of no return is never opened.
+    // A cycle of waiting trees beyond a point of no return is never opened.
     const bool child_locks = mood_.child_locks && !mood_.parks;
     if (keeps_locks_ && (depth == 0 || child_locks)) task.locks = locks(depth == 0);
     constexpr std::array kPriorities{Priority::kLow, Priority::kNormal, Priority::kHigh};
@@ -271,12 +271,12 @@ TreeFate TaskPlan::fate(std::size_t root, bool aborted) const {
       if (max_attempts != 0 && gives_up) fate.may_park = true;
     }
     reports_failure = reports_failure || (task.reports && fails_by_itself(index));
-    // A circle of waiting trees is opened by undoing one of them.
-    if (index != root && !task.locks.empty()) fate.may_wait_in_a_circle = true;
+    // A cycle of waiting trees is opened by undoing one of them.
+    if (index != root && !task.locks.empty()) fate.may_wait_in_a_cycle = true;
     commits = commits || task.kind == TaskSpec::Kind::kCommitting;
   }
-  fate.may_wait_in_a_circle = fate.may_wait_in_a_circle || limits_types;
-  fate.may_fail = fate.may_fail || !fate.may_succeed || fate.may_wait_in_a_circle;
+  fate.may_wait_in_a_cycle = fate.may_wait_in_a_cycle || limits_types;
+  fate.may_fail = fate.may_fail || !fate.may_succeed || fate.may_wait_in_a_cycle;
   for (const std::size_t index : tree(root)) {
     if ((fate.may_fail || reports_failure) &&
         (commits || tasks[index].undo_retries + 1 >= undo_attempts)) {

@@ -78,7 +78,7 @@ struct TreeFate {
   bool may_succeed = true;
   bool may_fail = false;
   bool may_park = false;
-  bool may_wait_in_a_circle = false;
+  bool may_wait_in_a_cycle = false;
 };
 
 /// All the tasks of one run.

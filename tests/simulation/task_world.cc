@@ -240,7 +240,7 @@ TreeFate TaskWorld::fate(std::size_t root) const {
 // cause.
 void TaskWorld::check_has_cause(std::size_t spec, const StepContext& ctx) {
   const std::size_t root = plan_.tasks[spec].root;
-  bool has_cause = aborted_.contains(root) || fate(root).may_wait_in_a_circle;
+  bool has_cause = aborted_.contains(root) || fate(root).may_wait_in_a_cycle;
   for (std::size_t head = plan_.domain_of(spec); head != SIZE_MAX;
        head = plan_.domain_around(head)) {
     has_cause = has_cause || failed_.contains(head);
@@ -255,7 +255,7 @@ void TaskWorld::child_seen(std::size_t spec, const StepContext& ctx, const Child
   const bool fails = plan_.fails_by_itself(spec) && task.reports;
   const bool has_to_fail = fails && !skips && !is_mended(spec);
   const bool may_fail =
-      fails || (task.reports && (fate(task.root).may_wait_in_a_circle || may_be_cut(spec) ||
+      fails || (task.reports && (fate(task.root).may_wait_in_a_cycle || may_be_cut(spec) ||
                                  aborted_.contains(task.root)));
   expect(succeeded || child.state == ProcedureState::kRolledBack, ctx,
          "it goes on before its child has ended");

@@ -24,11 +24,11 @@ struct Member {
   bool beside = false;
   bool reports = false;
   bool locks = false;
-  std::uint32_t fails_at = 0;  // 0: never; also for the next two
-  std::uint32_t asks_at = 0;
-  std::uint32_t tries_at = 0;  // is in back-off when the others fail
+  std::uint32_t fails_at = 0;  // the step that fails; 0: none, as in the next two
+  std::uint32_t asks_at = 0;   // the step that awaits an answer, which never comes
+  std::uint32_t tries_at = 0;  // the step that always retries: it backs off when another job fails
   enum class Undo { kPlain, kRetries, kAsks, kWaits, kParks } undo = Undo::kPlain;
-  std::uint32_t undo_of = 1;  // the step whose undo does that
+  std::uint32_t undo_of = 1;  // the step whose undo behaves as `undo` says; the others are kPlain
 };
 using Tree = std::vector<Member>;
 

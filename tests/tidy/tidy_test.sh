@@ -114,7 +114,7 @@ includes_are_shallow() {
     xargs -r grep -HE '^#include [<"]' /dev/null | awk -v most=10 '
       function depth(file, i, n, d, deepest, parts) {
         if (file in known) return known[file]
-        known[file] = 1  # ends a circle
+        known[file] = 1  # ends a cycle
         n = split(includes[file], parts, " ")
         for (i = 1; i <= n; ++i) {
           if (parts[i] in path && (d = depth(path[parts[i]])) > deepest) deepest = d

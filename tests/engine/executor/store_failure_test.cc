@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A store failure is loud and final. Nothing is written after it, every caller is told, the host is
-// told once, and the next run goes on from what is on the disk. (Row 134, row 84's counterpart in
-// the engine.)
+// told once, and the next run goes on from what is on the disk. (Row F14 of known-failures.md.)
 
 #include "support/engine_world.h"
 

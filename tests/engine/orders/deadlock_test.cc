@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Procedures that wait for each other in a circle. The engine finds the circle when it closes,
+// Procedures that wait for each other in a cycle. The engine finds the cycle when it closes,
 // names it, and opens it by undoing the youngest tree, unless the host only wants a report. Lock
 // sets that could never be granted are refused before anything is written.
 
@@ -17,7 +17,7 @@ LockSet orders(LockMode mode = LockMode::kExclusive) {
 LockSet goods() { return LockSet().table("shop", "goods", LockMode::kExclusive); }
 
 // "older" holds orders and spawns a child that wants goods; "younger" the other way round.
-void script_a_circle(World& world) {
+void script_a_cycle(World& world) {
   world.scripts["older"] = {.children = {"older child"}, .locks = orders()};
   world.scripts["older child"] = {.steps = 1, .locks = goods()};
   world.scripts["younger"] = {.children = {"younger child"}, .locks = goods()};
@@ -40,7 +40,7 @@ void open_to_report(EngineWorld& engine) {
 
 TEST_CASE("of two trees that wait for each other the younger is undone and the older finishes") {
   EngineWorld engine;
-  script_a_circle(engine.world);
+  script_a_cycle(engine.world);
   engine.open();
   const ProcedureId older = engine.submit("older");
   const ProcedureId younger = engine.submit("younger");
@@ -60,7 +60,7 @@ TEST_CASE("of two trees that wait for each other the younger is undone and the o
 
 TEST_CASE("the error of a deadlock is cut like any other because every later record contains it") {
   EngineWorld engine;
-  script_a_circle(engine.world);
+  script_a_cycle(engine.world);
   const std::string long_name(3000, 'x');
   const LockSet locks = LockSet().table("shop", long_name, LockMode::kExclusive);
   engine.world.scripts["younger"].locks = locks;
@@ -78,7 +78,7 @@ TEST_CASE("the error of a deadlock is cut like any other because every later rec
 
 TEST_CASE("a host that only wants a report finds the deadlock listed, and nothing is undone") {
   EngineWorld engine;
-  script_a_circle(engine.world);
+  script_a_cycle(engine.world);
   open_to_report(engine);
   const ProcedureId older = engine.submit("older");
   const ProcedureId younger = engine.submit("younger");
@@ -95,7 +95,7 @@ TEST_CASE("a host that only wants a report finds the deadlock listed, and nothin
 
 TEST_CASE("a deadlock that a crash left behind is found and ended by the next run") {
   EngineWorld engine;
-  script_a_circle(engine.world);
+  script_a_cycle(engine.world);
   open_to_report(engine);
   const ProcedureId older = engine.submit("older");
   const ProcedureId younger = engine.submit("younger");
@@ -109,7 +109,7 @@ TEST_CASE("a deadlock that a crash left behind is found and ended by the next ru
 
 TEST_CASE("an executor that is stopped before it looks for deadlocks leaves them to the next run") {
   EngineWorld engine;
-  script_a_circle(engine.world);
+  script_a_cycle(engine.world);
   open_to_report(engine);
   const ProcedureId older = engine.submit("older");
   engine.submit("younger");
@@ -125,7 +125,7 @@ TEST_CASE("an executor that is stopped before it looks for deadlocks leaves them
 
 TEST_CASE("a tree past its point of no return is not undone to end a deadlock") {
   EngineWorld engine;
-  script_a_circle(engine.world);
+  script_a_cycle(engine.world);
   engine.world.scripts["younger"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
                                        if (run.step == 4) run.spawn("younger child");
                                        return std::nullopt;
@@ -147,7 +147,7 @@ TEST_CASE("a tree past its point of no return is not undone to end a deadlock") 
 
 TEST_CASE("a tree that has begun its point of no return is not undone to end a deadlock") {
   EngineWorld engine;
-  script_a_circle(engine.world);
+  script_a_cycle(engine.world);
   const auto waits_in_it = [](JobRun& run) -> std::optional<Outcome> {
     if (run.step == 3 && !run.ctx.timed_out()) return Say::wait_for(std::chrono::minutes(1));
     return std::nullopt;
@@ -177,7 +177,7 @@ TEST_CASE("a tree that has begun its point of no return is not undone to end a d
 TEST_CASE("of two trees past their points of no return the younger is parked") {
   const bool crash = GENERATE(false, true);
   EngineWorld engine;
-  script_a_circle(engine.world);
+  script_a_cycle(engine.world);
   for (const std::string name : {"older", "younger"}) {
     JobScript& script = engine.world.scripts[name];
     script.steps = 5;
@@ -207,7 +207,7 @@ TEST_CASE("of two trees past their points of no return the younger is parked") {
   const Status bypassed =
       engine.executor().operate().bypass(older, {.who = "anna", .why = "ticket 7"});
   CHECK(bypassed.message().find("let it go on, as it has begun") != std::string::npos);
-  // Nothing has changed for the parked member: it queues for its lock and closes the circle again.
+  // Nothing has changed for the parked member: it queues for its lock and closes the cycle again.
   REQUIRE(
       engine.executor().operate().retry_now(parked->id, {.who = "anna", .why = "ticket 7"}).ok());
   engine.run();
@@ -270,7 +270,7 @@ std::function<std::optional<Outcome>(JobRun&)> awaits_in(std::uint32_t step) {
   };
 }
 
-TEST_CASE("a procedure that waits in two circles goes on when both others are undone") {
+TEST_CASE("a procedure that waits in two cycles goes on when both others are undone") {
   EngineWorld engine;
   // "old" comes last to the key that the others share, and both wait for the key of "old".
   engine.world.scripts["old"] = {.children = {"old child"}, .run = awaits_in(1), .locks = orders()};
@@ -351,7 +351,7 @@ TEST_CASE(
   CHECK_FALSE(logged(engine, "deadlock"));
 }
 
-TEST_CASE("an undo that was parked to open a circle is still the next one after a restart") {
+TEST_CASE("an undo that was parked to open a cycle is still the next one after a restart") {
   EngineWorld engine;
   // "short" waits in its only step. Its undo needs the lock that the "keeper" of the other tree has
   // until that is undone. The keepers start while both "short" wait.

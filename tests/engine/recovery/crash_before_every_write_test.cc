@@ -73,7 +73,7 @@ TEST_CASE("the sum that the steps add up is the same with a crash in each step")
 }
 
 TEST_CASE(
-    "a child of the last step runs before its parent's end, twice with a crash at each write") {
+    "a child of the last step runs before its parent ends, also if crashes run each step twice") {
   EngineWorld engine;  // behaviour.md, rows 15, 16
   const bool crash = GENERATE(false, true);
   engine.world.scripts["a"] = {.steps = 2, .children = {"b"}};
@@ -88,7 +88,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a child of the last step that fails undoes the whole tree, twice with a crash at each write") {
+    "a failing child of the last step undoes the whole tree, also if crashes run each step twice") {
   EngineWorld engine;  // behaviour.md, rows 17, 18, 13
   const bool crash = GENERATE(false, true);
   engine.world.scripts["a"] = {.steps = 2, .children = {"b"}};

@@ -2,7 +2,7 @@
 //
 // Records that cannot be understood. Their tree is frozen with its locks, listed with the reason
 // and never deleted, and everything else runs. If even the engine's part is unreadable, open()
-// refuses the store and names the record. (Rows 71-73, 79, 85 and X10, in terms of our records.)
+// refuses the store and names the record. (Rows 71, 73, 79 and X10 of behaviour.md.)
 
 #include <pv2/base/frame.h>
 
@@ -380,7 +380,7 @@ TEST_CASE("an open that is refused writes nothing, and ids go on after the ones 
 }
 
 TEST_CASE("children whose root has no record are quarantined alone, and other trees run") {
-  EngineWorld engine;  // behaviour.md, rows 71-73, 85
+  EngineWorld engine;  // behaviour.md, row 73
   engine.world.scripts["p"] = {.children = {"c", "c"}};
   engine.world.scripts["c"] = asks();
   engine.world.scripts["c"].locks = {};

@@ -98,7 +98,7 @@ void answer_one_after_the_other(EngineWorld& engine, int count) {
 
 }  // namespace
 
-TEST_CASE("children of one spawn that says so are undone at the same time") {
+TEST_CASE("children whose spawn asks for concurrent undos are undone at the same time") {
   const bool restart = GENERATE(false, true);
   EngineWorld engine;
   engine.world.scripts["p"] = fails_after({"x", "y", "z"});
@@ -135,7 +135,7 @@ TEST_CASE("children whose spawn does not ask for concurrent undos are undone one
   check_undone(engine, root, {"x", "y"});
 }
 
-TEST_CASE("children of two spawns are not undone at the same time, though both say so") {
+TEST_CASE("children of two spawns that ask for concurrent undos are undone one after the other") {
   EngineWorld engine;
   engine.world.scripts["p"] = {.steps = 4, .run = [](JobRun& run) {
                                  if (run.step == 4) return std::optional(Say::fail("no"));
@@ -167,7 +167,7 @@ TEST_CASE("a concurrent undo still waits for a lock that another one needs") {
   check_undone(engine, root, {"x", "y"});
 }
 
-TEST_CASE("a sibling that holds its locks for its own children closes no circle of waits") {
+TEST_CASE("a sibling that holds its locks for its own children closes no cycle of waits") {
   EngineWorld engine;
   const LockSet locks = LockSet().table("shop", "orders", LockMode::kExclusive);
   engine.world.scripts["p"] = {.run = [](JobRun& run) {

@@ -350,7 +350,7 @@ TEST_CASE("a parked tree names the member that is stuck and why, a quarantined o
   CHECK_THAT(quarantined.error.to_string(), ContainsSubstring("test.FinalJob"));
 }
 
-TEST_CASE("a circle of waits is cut and named") {
+TEST_CASE("a cycle of waits is cut and named") {
   EngineWorld engine;
   const auto goods = LockSet().table("shop", "goods", LockMode::kExclusive);
   engine.world.scripts["older"] = {.children = {"older child"}, .locks = kOrders};
@@ -371,7 +371,7 @@ TEST_CASE("a circle of waits is cut and named") {
   CHECK(why.cycles[0].size() == 4);
   CHECK(why.cycles[0][0] == older);
   CHECK(why.find(younger) != nullptr);
-  CHECK_THAT(to_string(why), ContainsSubstring("they wait in a circle: 1 -> "));
+  CHECK_THAT(to_string(why), ContainsSubstring("they wait in a cycle: 1 -> "));
 }
 
 TEST_CASE("an explanation is bounded however many procedures are waited for") {

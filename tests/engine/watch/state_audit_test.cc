@@ -253,7 +253,7 @@ TEST_CASE("the audit names each spoiled fact of nonces, results and numbers") {
        {"results that are kept are said to take",
         [=](EngineState& state) { state.submissions.retention.gone(ended, {}, 1); },
         [=](EngineState& state) { state.submissions.retention.kept(ended, {}, 1); }},
-       {"nobody deletes them",
+       {"no deletion is under way",
         [](EngineState& state) { state.garbage.pending[ProcedureId{1}].chains = 0; },
         [](EngineState& state) { state.garbage.pending.erase(ProcedureId{1}); }},
        {"may be", [](EngineState& state) { state.ids.written(state.ids.next() - 1); },

@@ -42,13 +42,13 @@ struct RetryPolicy {
   std::uint32_t undo_attempts = 16;
 };
 
-/// What happens to procedures that wait for each other in a circle.
+/// What happens to procedures that wait for each other in a cycle.
 enum class DeadlockPolicy : std::uint8_t {
   kReport,  ///< Logged and listed by Inspection::deadlocks(); the procedures wait until an
             ///< operator acts.
-  /// The circle is logged, and of its trees that can be undone the one with the highest root id
+  /// The cycle is logged, and of its trees that can be undone the one with the highest root id
   /// fails. If none can, a member that waits to be undone is parked, with an error that names the
-  /// circle; if no member is being undone, a waiting member of the youngest tree is parked.
+  /// cycle; if no member is being undone, a waiting member of the youngest tree is parked.
   kFailYoungest,
 };
 
@@ -83,7 +83,7 @@ struct ExecutorOptions {
   /// This many of the workers run only work of the scheduler's top classes, and what the top
   /// classes wait for: such work finds a thread however much other work runs. Fewer than `workers`.
   unsigned reserved_workers = 0;
-  /// kFailYoungest: otherwise procedures that wait in a circle would wait for ever.
+  /// kFailYoungest: otherwise procedures that wait in a cycle would wait for ever.
   DeadlockPolicy deadlock_policy = DeadlockPolicy::kFailYoungest;
   /// Threads for offloaded work and chores; callbacks use all but one of them. There are two more
   /// threads, one only for callbacks and one only for listeners. So callbacks, listeners, and work

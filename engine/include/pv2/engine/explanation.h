@@ -86,7 +86,7 @@ struct Explanation {
   std::vector<Procedure> procedures;
   /// The procedures that wait for no other listed one: where to look first.
   std::vector<ProcedureId> root_causes;
-  /// Circles: each member waits for the next, and the last for the first.
+  /// In each cycle, each member waits for the next, and the last for the first.
   std::vector<std::vector<ProcedureId>> cycles;
   /// The answer is bounded: this many procedures that others wait for have no entry.
   std::size_t left_out = 0;

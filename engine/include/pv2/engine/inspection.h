@@ -44,7 +44,7 @@ class Inspection {
   /// The steps and the offloaded work that run at this moment, and for how long.
   [[nodiscard]] std::vector<RunningProcedure> running() const;
 
-  /// Procedures that wait for each other in a circle, now.
+  /// Procedures that wait for each other in a cycle, now.
   [[nodiscard]] std::vector<WaitCycle> deadlocks() const;
   /// Everything that is locked, waited for or limited: all holders, and all waiters in the order in
   /// which they will be served.

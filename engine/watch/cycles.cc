@@ -2,7 +2,7 @@
 //
 // A depth-first search, at most as deep as an explanation has procedures, which are few.
 
-#include "watch/circles.h"
+#include "watch/cycles.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -20,9 +20,9 @@ bool waits_for_others(const Explanation& explanation, const Explanation::Procedu
   return false;
 }
 
-class Circles {
+class Cycles {
  public:
-  explicit Circles(Explanation& answer) : answer_(answer), marks_(answer.procedures.size()) {}
+  explicit Cycles(Explanation& answer) : answer_(answer), marks_(answer.procedures.size()) {}
 
   void find() {
     for (std::size_t i = 0; i < marks_.size(); ++i) visit(i);
@@ -62,11 +62,11 @@ class Circles {
 
 }  // namespace
 
-void find_circles_and_causes(Explanation& explanation) {
+void find_cycles_and_causes(Explanation& explanation) {
   for (const Explanation::Procedure& procedure : explanation.procedures) {
     if (!waits_for_others(explanation, procedure)) explanation.root_causes.push_back(procedure.id);
   }
-  Circles(explanation).find();
+  Cycles(explanation).find();
 }
 
 }  // namespace pv2
