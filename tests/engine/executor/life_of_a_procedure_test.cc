@@ -6,6 +6,7 @@
 // needs it.
 
 #include <pv2/engine/async_executor.h>
+#include <pv2/engine/executor_options.h>
 #include <pv2/engine/inspection.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/procedure_info.h>
