@@ -202,7 +202,9 @@ void MemberAudit::look_at_phase(const Execution& member) {
   }
   if (is_over) {
     if (waits) findings_.add_of(member, "it is over, and waits for something");
-    if (failing == member.root && failing->record.state == ProcedureState::kSuccess) {
+    // A tree whose end is taken back by an earlier abort has such a record, and is not over.
+    if (failing == member.root && failing->domain.is_over() &&
+        failing->record.state == ProcedureState::kSuccess) {
       findings_.add_of(member, "its tree has ended well, and it counts as failed");
     }
     return;
