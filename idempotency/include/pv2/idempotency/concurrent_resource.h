@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ConcurrentResource: like ExclusiveResource, for a resource that several threads of the lock's
+// holder may modify at once, because no change depends on another. Changes run without a lock. When
+// many fail together one of them recovers the resource, and the others return at once.
+
+#pragma once
+
+#include <pv2/base/mutex.h>
+#include <pv2/base/status.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "pv2/idempotency/resource_adapter.h"
+#include "pv2/idempotency/resource_recovery.h"
+
+namespace pv2 {
+
+/// Thread-safe.
+template <class T>
+class ConcurrentResource {
+ public:
+  using View = std::shared_ptr<const ResourceView<T>>;
+
+  explicit ConcurrentResource(std::unique_ptr<ResourceAdapter<T>> adapter,
+                              ResourceOptions options = {})
+      : name_(adapter->name()), recovery_(std::move(adapter), std::move(options)) {}
+
+  /// Acquires and reads the resource, if that was not done yet. look() and modify() do it too.
+  Status open() { return look().status(); }
+
+  /// What the last recovery read. kUnavailable: another thread is recovering the resource, or the
+  /// last recovery has failed just now.
+  [[nodiscard]] Result<View> look() PV2_EXCLUDES(mutex_) {
+    const Moment now = moment();
+    if (now.state == ResourceState::kReady && now.view != nullptr) return now.view;
+    if (Status failed = recover(now.view); !failed.ok()) return failed;
+    return moment().view;
+  }
+
+  /// Calls `change(view)`, which writes to the resource with the view's token, while other threads
+  /// do the same. Returns what `change` returns; after a failure the resource is acquired anew, by
+  /// one of the threads whose change failed under the same grant.
+  ///
+  /// kFenced: the lock was acquired anew since `seen`; nothing was called.
+  /// kUnavailable: another thread is recovering the resource, or that has failed; nothing was
+  /// called. An exception of `change` is passed on after the recovery.
+  template <class Change>
+  Status modify(const View& seen, Change&& change) PV2_EXCLUDES(mutex_) {
+    const Moment now = moment();
+    if (now.state == ResourceState::kRecovering) return being_recovered();
+    if (now.state == ResourceState::kBroken) {
+      if (Status failed = recover(now.view); !failed.ok()) return failed;
+      return stale_view(name_);
+    }
+    if (now.view == nullptr || seen == nullptr || seen->version != now.view->version) {
+      return stale_view(name_);
+    }
+    const Status failure = call(change, now.view);
+    if (failure.ok()) return failure;
+    return after_recovery(failure, name_, recover(now.view));
+  }
+
+  [[nodiscard]] ResourceState state() const { return moment().state; }
+
+ private:
+  // State and view of one moment.
+  struct Moment {
+    ResourceState state = ResourceState::kReady;
+    View view;
+  };
+
+  template <class Change>
+  Status call(Change& change, const View& view) {
+    try {
+      return change(*view);
+    } catch (...) {
+      (void)recover(view);
+      throw;
+    }
+  }
+  [[nodiscard]] Status being_recovered() const {
+    return Status(StatusCode::kUnavailable,
+                  name_ + " is being acquired by another thread; nothing was written. Try again");
+  }
+
+  // Acquires the resource anew, unless another thread does, or has done since `failed` was made.
+  Status recover(const View& failed) PV2_EXCLUDES(mutex_) {
+    {
+      MutexLock lock(mutex_);
+      if (now_.state == ResourceState::kRecovering) return being_recovered();
+      if (now_.state == ResourceState::kReady && now_.view != failed) return Status();
+      now_.state = ResourceState::kRecovering;
+    }
+    // Whoever has set kRecovering is alone here.
+    std::optional<Result<View>> view;
+    try {
+      view.emplace(recovery_.recover(failed));
+    } catch (...) {
+      end_recovery(ResourceState::kBroken, failed);
+      throw;
+    }
+    if (!view->ok()) {
+      end_recovery(ResourceState::kBroken, failed);
+      return view->status();
+    }
+    end_recovery(ResourceState::kReady, *std::move(*view));
+    return Status();
+  }
+  void end_recovery(ResourceState state, View view) PV2_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    now_.state = state;
+    now_.view.swap(view);
+  }
+  [[nodiscard]] Moment moment() const PV2_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return now_;
+  }
+
+  const std::string name_;
+  ResourceRecovery<T> recovery_;  // used only by the thread that has set kRecovering
+  mutable Mutex mutex_;
+  Moment now_ PV2_GUARDED_BY(mutex_);
+};
+
+}  // namespace pv2

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ExclusiveResource: a resource elsewhere that one holder of its lock modifies, and its cached
+// state. The lock is held on to and the state is read once, as long as nothing fails. A failure may
+// mean that the lock was lost: then it is acquired anew and the state is read again, and what was
+// decided by the old state is not done.
+//
+//     auto seen = resource.look();                     // check outside the lock, at leisure
+//     if (!seen.ok() || (*seen)->info.closed) return ...;
+//     resource.modify(*seen, [&](const auto& view) -> Result<Account> {
+//       Account next = view.info;                      // computed from the present state
+//       next.balance += 1;
+//       Status status = bank.write(next, view.token);  // refused if there is a newer token
+//       return status.ok() ? Result<Account>(next) : status;
+//     });
+
+#pragma once
+
+#include <pv2/base/mutex.h>
+#include <pv2/base/status.h>
+
+#include <memory>
+#include <utility>
+
+#include "pv2/idempotency/resource_adapter.h"
+#include "pv2/idempotency/resource_recovery.h"
+
+namespace pv2 {
+
+/// Thread-safe. One thread at a time modifies or recovers; look() waits for neither once the
+/// resource was opened.
+template <class T>
+class ExclusiveResource {
+ public:
+  using View = std::shared_ptr<const ResourceView<T>>;
+
+  explicit ExclusiveResource(std::unique_ptr<ResourceAdapter<T>> adapter,
+                             ResourceOptions options = {})
+      : recovery_(std::move(adapter), std::move(options)) {}
+
+  /// Acquires and reads the resource, if that was not done yet. look() and modify() do it too.
+  Status open() PV2_EXCLUDES(mutex_) { return look().status(); }
+
+  /// What is known of the resource: what the last recovery read, or the last change wrote.
+  [[nodiscard]] Result<View> look() PV2_EXCLUDES(mutex_) {
+    if (View view = known(); view != nullptr) return view;
+    MutexLock lock(mutex_);
+    if (View view = known(); view != nullptr) return view;
+    if (Status failed = recover(); !failed.ok()) return failed;
+    return known();
+  }
+
+  /// Calls `change(view)`, which writes to the resource with the view's token and returns what the
+  /// resource now contains, or a failure. The view is of the present moment, and of the grant
+  /// under which `seen` was made.
+  ///
+  /// kFenced: the lock was acquired anew since `seen`; nothing was called.
+  /// kUnavailable: it cannot be acquired; nothing was called. Otherwise the failure of `change`,
+  /// after which the resource was acquired anew, or a text that says why it was not. That failure
+  /// means what the host's code says it means: a write whose answer was lost may have been done, so
+  /// a caller repeats it under a key that the resource knows. An exception of `change` is passed on
+  /// after the recovery.
+  template <class Change>
+  Status modify(const View& seen, Change&& change) PV2_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    if (broken_) {
+      if (Status failed = recover(); !failed.ok()) return failed;
+    }
+    const View now = known();
+    if (now == nullptr || seen == nullptr || seen->version != now->version) {
+      return stale_view(recovery_.name());
+    }
+    Result<T> written = call(change, *now);
+    if (!written.ok()) return after_recovery(written.status(), recovery_.name(), recover());
+    publish(std::make_shared<const ResourceView<T>>(
+        ResourceView<T>{*std::move(written), now->version, now->token}));
+    return Status();
+  }
+
+  [[nodiscard]] ResourceState state() const PV2_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return broken_ ? ResourceState::kBroken : ResourceState::kReady;
+  }
+
+ private:
+  template <class Change>
+  Result<T> call(Change& change, const ResourceView<T>& view) PV2_REQUIRES(mutex_) {
+    try {
+      return change(view);
+    } catch (...) {
+      (void)recover();
+      throw;
+    }
+  }
+  Status recover() PV2_REQUIRES(mutex_) {
+    Result<View> view = recovery_.recover(known());
+    broken_ = !view.ok();
+    if (broken_) return view.status();
+    publish(*std::move(view));
+    return Status();
+  }
+  [[nodiscard]] View known() const PV2_EXCLUDES(view_mutex_) {
+    MutexLock lock(view_mutex_);
+    return view_;
+  }
+  void publish(View view) PV2_EXCLUDES(view_mutex_) {
+    MutexLock lock(view_mutex_);
+    view_.swap(view);
+  }
+
+  mutable Mutex mutex_;  // held while the resource is modified or recovered
+  ResourceRecovery<T> recovery_ PV2_GUARDED_BY(mutex_);
+  bool broken_ PV2_GUARDED_BY(mutex_) = false;
+  mutable Mutex view_mutex_;
+  View view_ PV2_GUARDED_BY(view_mutex_);
+};
+
+}  // namespace pv2

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ResourceRecovery: acquires and reads a resource, again and again if need be. A recovery that
+// fails leaves nothing behind that could keep the next one from working.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/log.h>
+#include <pv2/base/status.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "pv2/idempotency/resource_adapter.h"
+
+namespace pv2 {
+
+/// Used by one thread at a time.
+template <class T>
+class ResourceRecovery {
+ public:
+  using View = std::shared_ptr<const ResourceView<T>>;
+
+  ResourceRecovery(std::unique_ptr<ResourceAdapter<T>> adapter, ResourceOptions options)
+      : adapter_(std::move(adapter)), options_(std::move(options)) {
+    if (!options_.clock) options_.clock = std::make_shared<SystemClock>();
+  }
+
+  [[nodiscard]] std::string name() const { return adapter_->name(); }
+
+  /// Acquires the lock and reads the resource; the view's version follows that of `last`.
+  /// kUnavailable without a call of the adapter: the last recovery has failed just now.
+  /// kInvalidArgument: nobody would refuse a late write. kInternal: the lock service has gone back
+  /// to an older grant.
+  [[nodiscard]] Result<View> recover(const View& last) {
+    if (Status refused = why_unsafe(); !refused.ok()) return refused;
+    const SteadyTime now = options_.clock->steady_now();
+    if (!failure_.ok() && now < not_before_) return failure_.with_context(unavailable());
+    Result<View> view = acquire(last);
+    if (view.ok()) {
+      failure_ = Status();
+      delay_ = Duration::zero();
+      highest_ = (*view)->token;
+    } else {
+      failure_ = Status(StatusCode::kUnavailable, view.status().to_string());
+      delay_ = std::min(std::max(delay_ * 2, options_.backoff), options_.backoff_max);
+      not_before_ = later(options_.clock->steady_now(), delay_);
+      return failure_.with_context(unavailable());
+    }
+    return view;
+  }
+
+ private:
+  [[nodiscard]] std::string unavailable() const {
+    return name() + " cannot be acquired, and nothing was written";
+  }
+
+  [[nodiscard]] Status why_unsafe() {
+    const Fencing fencing = adapter_->fencing();
+    if (fencing.by == Fencing::By::kResource || std::exchange(is_checked_, true)) return Status();
+    if (fencing.lock_delay <= Duration::zero() && !options_.allow_late_writes) {
+      is_checked_ = false;
+      return Status(StatusCode::kInvalidArgument,
+                    name() +
+                        " does not compare tokens and its lock service has no lock delay, so a "
+                        "write that comes late would be done. Give it one of the two, or set "
+                        "allow_late_writes");
+    }
+    log(options_.log, LogLevel::kWarning,
+        name() + " does not compare tokens: a write that comes later than its lock delay is done");
+    return Status();
+  }
+
+  [[nodiscard]] Result<View> acquire(const View& last) {
+    const Result<FencingToken> token = adapter_->acquire();
+    if (!token.ok()) return token.status();
+    if (*token < highest_) {
+      return Status(StatusCode::kInternal, "the lock was granted with epoch " +
+                                               std::to_string(token->epoch) + ", and before with " +
+                                               std::to_string(highest_.epoch) +
+                                               ": the lock service has forgotten grants");
+    }
+    Result<T> info = adapter_->read(*token);
+    if (!info.ok()) return info.status();
+    const std::uint64_t version = (last ? last->version : 0) + 1;
+    return std::make_shared<const ResourceView<T>>(
+        ResourceView<T>{*std::move(info), version, *token});
+  }
+
+  std::unique_ptr<ResourceAdapter<T>> adapter_;
+  ResourceOptions options_;
+  Status failure_;  // of the last recovery
+  SteadyTime not_before_{};
+  Duration delay_{};
+  FencingToken highest_;
+  bool is_checked_ = false;
+};
+
+/// The failure of `name` after an attempt to modify it, with what became of the resource.
+[[nodiscard]] inline Status after_recovery(const Status& failure, const std::string& name,
+                                           const Status& recovered) {
+  return failure.with_context(recovered.ok() ? name + " was acquired anew and is ready; what failed"
+                                             : name + " could not be acquired again (" +
+                                                   recovered.to_string() + "); what failed");
+}
+
+/// What a caller gets whose view is not of the present grant.
+[[nodiscard]] inline Status stale_view(const std::string& name) {
+  return Status(StatusCode::kFenced,
+                name +
+                    " was acquired anew since it was looked at, so what was checked may not hold "
+                    "any more; nothing was written. Look at it again");
+}
+
+}  // namespace pv2

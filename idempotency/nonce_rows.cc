@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A row's key is the prefix and both numbers of the nonce, big-endian; its value is a frame of
+// numbered fields.
+
+#include "pv2/idempotency/nonce_rows.h"
+
+#include <pv2/base/assert.h>
+#include <pv2/base/frame.h>
+#include <pv2/base/wire.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "nonce_name.h"
+#include "row_key.h"
+
+namespace pv2 {
+namespace {
+
+// Field numbers, persisted (docs/store-format.md).
+enum : std::uint32_t {
+  kFingerprintFirst = 1,
+  kFingerprintSecond = 2,
+  kDoneAt = 3,
+  kExpiresAt = 4,
+  kResult = 5,
+};
+
+WallTime wall_time(std::int64_t micros) noexcept { return WallTime(Duration(micros)); }
+
+}  // namespace
+
+std::string nonce_row_key(const Nonce& nonce) {
+  std::string key(kNonceRows);
+  append_key_number(key, nonce.group);
+  append_key_number(key, nonce.value);
+  return key;
+}
+
+void put_nonce_row(const NonceRow& row, RowBatch& batch) {
+  PV2_ASSERT(row.request.nonce, "an operation with a row has a nonce");
+  batch.put_with(Space::kHost, nonce_row_key(row.request.nonce), [&](std::string& out) {
+    FrameWriter frame(out);
+    append_fixed64_field(out, kFingerprintFirst, row.request.fingerprint.first);
+    append_fixed64_field(out, kFingerprintSecond, row.request.fingerprint.second);
+    append_sint_field(out, kDoneAt, row.done_at.time_since_epoch().count());
+    if (row.request.expires_at) {
+      append_sint_field(out, kExpiresAt, row.request.expires_at->time_since_epoch().count());
+    }
+    append_length_delimited(out, kResult, row.result);
+    frame.finish();
+  });
+}
+
+Result<NonceRow> decode_nonce_row(std::string_view key, std::string_view value) {
+  if (key.size() != kNonceRows.size() + 2 * kKeyNumberBytes || !key.starts_with(kNonceRows)) {
+    return Status(
+        StatusCode::kCorruption,
+        "the key of a nonce row has " + std::to_string(key.size()) + " bytes or another prefix");
+  }
+  NonceRow row;
+  row.request.nonce.group = key_number(key.substr(kNonceRows.size(), kKeyNumberBytes));
+  row.request.nonce.value = key_number(key.substr(kNonceRows.size() + kKeyNumberBytes));
+  const std::string name = "the row of " + name_of(row.request.nonce);
+  const auto bytes = read_frame(value);
+  if (!bytes) return Status(StatusCode::kCorruption, name + " does not match its checksum");
+  bool has_result = false;
+  WireReader reader(*bytes);
+  while (reader.next()) {
+    switch (reader.number()) {
+      case kFingerprintFirst:
+        row.request.fingerprint.first = reader.fixed64();
+        break;
+      case kFingerprintSecond:
+        row.request.fingerprint.second = reader.fixed64();
+        break;
+      case kDoneAt:
+        row.done_at = wall_time(reader.sint());
+        break;
+      case kExpiresAt:
+        row.request.expires_at = wall_time(reader.sint());
+        break;
+      case kResult:
+        row.result = reader.bytes();
+        has_result = true;
+        break;
+      default:
+        break;
+    }
+  }
+  if (!reader.ok()) return reader.status().with_context(name);
+  if (!has_result || !row.request.nonce) {
+    return Status(StatusCode::kCorruption, name + " has no result, or no nonce");
+  }
+  return row;
+}
+
+Status load_nonces(ProcedureStore& store, ServerNonceManager& manager, RowBatch& stale) {
+  return store
+      .scan(Space::kHost, kNonceRows,
+            [&](const StoredRow& stored) {
+              auto row = decode_nonce_row(stored.key, stored.value);
+              if (!row.ok()) return row.status();
+              const auto replayed =
+                  manager.replay(row->request, row->done_at, std::move(row->result));
+              if (replayed == ServerNonceManager::Replay::kTooOld) {
+                stale.erase(Space::kHost, stored.key);
+              }
+              return Status();
+            })
+      .with_context("loading nonces from " + store.name());
+}
+
+void erase_nonce_rows(const std::vector<Nonce>& nonces, RowBatch& batch) {
+  for (const Nonce& nonce : nonces) batch.erase(Space::kHost, nonce_row_key(nonce));
+}
+
+}  // namespace pv2

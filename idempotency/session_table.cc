@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Read decide() first: it is the table of answers, in the order in which they are looked for.
+
+#include "session_table.h"
+
+#include <pv2/base/assert.h>
+
+#include <algorithm>
+
+namespace pv2 {
+namespace {
+
+// Ids are reserved this many at a time; a crash skips at most as many.
+constexpr std::uint64_t kIdsAtOnce = 1000;
+
+std::string name_of(SessionId id) { return "session " + std::to_string(id.value); }
+std::string name_of(const SessionRequest& request) {
+  return "request " + std::to_string(request.number) + " of " + name_of(request.session);
+}
+
+SessionAnswer refused(Refusal refusal, StatusCode code, std::string text) {
+  SessionAnswer answer;
+  answer.refusal = refusal;
+  answer.status = Status(code, std::move(text));
+  return answer;
+}
+SessionAnswer with(SavedResponse response) {
+  SessionAnswer answer;
+  answer.response = std::move(response);
+  return answer;
+}
+SessionAnswer expired(SessionId id) {
+  return refused(Refusal::kSessionExpired, StatusCode::kExpired,
+                 name_of(id) +
+                     " is not known (any more), so nothing was run. What became of requests "
+                     "without a response is unknown: find out before sending them again in a new "
+                     "session");
+}
+SessionAnswer ended_silently(SessionId id, std::uint64_t number) {
+  return refused(Refusal::kUnknown, StatusCode::kUnknownOutcome,
+                 "request " + std::to_string(number) + " of " + name_of(id) +
+                     " ended without saying how; it is known again after a restart of the server");
+}
+SessionAnswer stopping() {
+  return refused(Refusal::kOther, StatusCode::kStopping,
+                 "the server stops; send the same request again later");
+}
+
+}  // namespace
+
+SessionTable::SessionTable(RowLog& log, SessionOptions options)
+    : log_(log), options_(std::move(options)) {
+  if (!options_.clock) options_.clock = std::make_shared<SystemClock>();
+}
+
+SessionAnswer SessionTable::in_progress(const SessionRequest& request) {
+  return refused(Refusal::kInProgress, StatusCode::kDeadlineExceeded,
+                 name_of(request) + " is still running for an earlier copy; send it again");
+}
+
+SessionTable::Live* SessionTable::find(SessionId id) {
+  const auto at = sessions_.find(id.value);
+  return at != sessions_.end() ? &at->second : nullptr;
+}
+
+// A session of somebody else is answered like one that does not exist.
+SessionTable::Live* SessionTable::find(SessionId id, std::string_view owner) {
+  Live* const session = find(id);
+  if (session == nullptr || session->state == Live::State::kOpening) return nullptr;
+  return session->row.owner == owner ? session : nullptr;
+}
+
+// ---- Requests ----
+
+void SessionTable::hear(Live& session, std::uint64_t first_unacked) {
+  session.heard = options_.clock->steady_now();
+  if (first_unacked <= session.row.first_unacked) return;
+  session.row.first_unacked = first_unacked;
+  auto at = session.requests.begin();
+  while (at != session.requests.end() && at->first < first_unacked) {
+    if (at->second.state != Request::State::kDone) {
+      ++at;  // it goes on; its response will not be kept
+      continue;
+    }
+    session.superfluous.push_back(at->first);
+    at = session.requests.erase(at);
+  }
+}
+
+std::optional<SessionAnswer> SessionTable::decide(const SessionRequest& request, Waiter* waiter) {
+  MutexLock lock(mutex_);
+  if (stopping_) return stopping();
+  Live* const session = find(request.session, request.owner);
+  if (session == nullptr) return expired(request.session);
+  if (session->state == Live::State::kEnding) {
+    return refused(
+        Refusal::kOther, StatusCode::kUnavailable,
+        name_of(request.session) + " is just being given up; nothing was run. Try again");
+  }
+  if (request.number == 0) {
+    return refused(Refusal::kOther, StatusCode::kInvalidArgument,
+                   "requests of a session are numbered from 1 on; nothing was run");
+  }
+  hear(*session, request.first_unacked);
+  const std::uint64_t mark = session->row.first_unacked;
+  if (request.number < mark) {
+    return refused(Refusal::kStale, StatusCode::kFailedPrecondition,
+                   name_of(request) + " is below the client's mark (" + std::to_string(mark) +
+                       "): its response was received; nothing was run");
+  }
+  if (request.number - mark >= session->row.window) {
+    return refused(Refusal::kWindowFull, StatusCode::kResourceExhausted,
+                   name_of(request) + " is beyond the window of " +
+                       std::to_string(session->row.window) + " requests from " +
+                       std::to_string(mark) +
+                       " on; nothing was run. Send it when earlier responses have arrived");
+  }
+  const auto known = session->requests.find(request.number);
+  if (known == session->requests.end()) {
+    if (request.deadline && *request.deadline <= options_.clock->wall_now()) {
+      return refused(Refusal::kDeadlinePassed, StatusCode::kDeadlineExceeded,
+                     name_of(request) + " came after its deadline; nothing was run");
+    }
+    session->requests[request.number].fingerprint = request.fingerprint;
+    ++session->running;
+    SessionAnswer answer;
+    answer.owner = RequestOwner(shared_from_this(), request.session, request.number);
+    return answer;
+  }
+  Request& earlier = known->second;
+  if (earlier.fingerprint != request.fingerprint) {
+    return refused(Refusal::kKeyReused, StatusCode::kKeyReused,
+                   name_of(request) + " was used before for something else; nothing was run");
+  }
+  if (earlier.state == Request::State::kDone) return with(earlier.response);
+  if (earlier.state == Request::State::kUnknown) {
+    return ended_silently(request.session, request.number);
+  }
+  if (waiter == nullptr) return std::nullopt;
+  if (earlier.waiters.size() >= options_.waiters_max) {
+    return refused(Refusal::kInProgress, StatusCode::kResourceExhausted,
+                   std::to_string(earlier.waiters.size()) + " copies wait for " + name_of(request) +
+                       ", which is the limit (waiters_max); send it again later");
+  }
+  earlier.waiters.push_back(std::move(*waiter));
+  return std::nullopt;
+}
+
+bool SessionTable::cancel(SessionId id, std::uint64_t number, std::uint64_t ticket) {
+  ClientSessions::Answer dropped;  // destroyed without the mutex: it is the host's
+  MutexLock lock(mutex_);
+  Live* const session = find(id);
+  if (session == nullptr) return false;
+  const auto request = session->requests.find(number);
+  if (request == session->requests.end()) return false;
+  auto& waiters = request->second.waiters;
+  const auto waiter = std::ranges::find(waiters, ticket, &Waiter::ticket);
+  if (waiter == waiters.end()) return false;
+  dropped = std::move(waiter->answer);
+  waiters.erase(waiter);
+  return true;
+}
+
+Status SessionTable::heartbeat(SessionId id, std::string_view owner, std::uint64_t first_unacked) {
+  MutexLock lock(mutex_);
+  if (stopping_) return stopping().status;
+  Live* const session = find(id, owner);
+  if (session == nullptr) return expired(id).status;
+  if (session->state == Live::State::kLive) hear(*session, first_unacked);
+  return Status();
+}
+
+// ---- The owner of a request ----
+
+std::uint64_t SessionTable::add_mark(Live& session, RowBatch& batch) {
+  const bool has_moved = session.row.first_unacked != session.durable_mark;
+  if (!has_moved || session.mark_is_moving) return 0;
+  session.mark_is_moving = true;
+  session.being_erased = std::exchange(session.superfluous, {});
+  put_session(session.row, batch);
+  for (const std::uint64_t number : session.being_erased) {
+    erase_response(session.row.id, number, batch);
+  }
+  return session.row.first_unacked;
+}
+
+void SessionTable::mark_is_durable(Live& session, std::uint64_t mark) {
+  PV2_ASSERT(session.mark_is_moving, "a mark that becomes durable was on its way");
+  PV2_ASSERT(mark > session.durable_mark, "marks become durable in order");
+  session.mark_is_moving = false;
+  session.durable_mark = mark;
+  session.being_erased.clear();
+}
+
+std::uint64_t SessionTable::save(SessionId id, std::uint64_t number, const SavedResponse& response,
+                                 RowBatch& effect) {
+  MutexLock lock(mutex_);
+  Live* const session = find(id);
+  PV2_ASSERT(session != nullptr, "a session with a running request is not given up");
+  Request& request = session->requests.at(number);
+  if (number >= session->row.first_unacked) {
+    put_response({id, number, request.fingerprint, response}, effect);
+  }
+  return add_mark(*session, effect);
+}
+
+void SessionTable::done(SessionId id, std::uint64_t number, SavedResponse response,
+                        std::uint64_t mark) {
+  std::deque<Waiter> waiters;
+  {
+    MutexLock lock(mutex_);
+    Live* const session = find(id);
+    PV2_ASSERT(session != nullptr, "a session with a running request is not given up");
+    Request& request = session->requests.at(number);
+    PV2_ASSERT(request.state == Request::State::kRunning, "a request is done once");
+    if (mark != 0) mark_is_durable(*session, mark);
+    --session->running;
+    waiters = std::move(request.waiters);
+    if (number >= session->row.first_unacked) {
+      request.state = Request::State::kDone;
+      request.response = response;
+    } else {  // its client has given it up; it may have a row
+      session->superfluous.push_back(number);
+      session->requests.erase(number);
+    }
+  }
+  for (const Waiter& waiter : waiters) waiter.answer(with(response));
+}
+
+void SessionTable::refuse(SessionId id, std::uint64_t number, std::uint64_t mark) {
+  Waiter next{};
+  {
+    MutexLock lock(mutex_);
+    Live* const session = find(id);
+    PV2_ASSERT(session != nullptr, "a session with a running request is not given up");
+    if (mark != 0) {  // its batch was thrown away
+      session->mark_is_moving = false;
+      for (const std::uint64_t erased : std::exchange(session->being_erased, {})) {
+        session->superfluous.push_back(erased);
+      }
+    }
+    Request& request = session->requests.at(number);
+    if (request.waiters.empty()) {
+      --session->running;
+      session->requests.erase(number);
+      return;
+    }
+    next = std::move(request.waiters.front());
+    request.waiters.pop_front();
+  }
+  SessionAnswer answer;
+  answer.owner = RequestOwner(shared_from_this(), id, number);
+  next.answer(std::move(answer));
+}
+
+// If its batch was to move the mark, no other batch moves it in this process: the first may yet
+// become durable.
+void SessionTable::said_nothing(SessionId id, std::uint64_t number) {
+  std::deque<Waiter> waiters;
+  {
+    MutexLock lock(mutex_);
+    Live* const session = find(id);
+    PV2_ASSERT(session != nullptr, "a session with a running request is not given up");
+    Request& request = session->requests.at(number);
+    request.state = Request::State::kUnknown;
+    waiters = std::move(request.waiters);
+  }
+  for (const Waiter& waiter : waiters) waiter.answer(ended_silently(id, number));
+}
+
+// ---- Opening ----
+
+void SessionTable::open(Asker asker, std::uint32_t window, Opened answer) {
+  const std::uint32_t granted =
+      window == 0 ? options_.window : std::min(window, options_.window_max);
+  open({std::move(asker), granted, std::move(answer)});
+}
+
+// The answer to an opening that needs no new session.
+std::optional<Result<Session>> SessionTable::answer_opening(const Opening& opening) {
+  if (stopping_) return stopping().status;
+  if (opening.asker.token.empty()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "a session is opened with a token that the client has chosen");
+  }
+  if (const auto known = by_asker_.find(opening.asker); known != by_asker_.end()) {
+    Live& session = sessions_.at(known->second.value);
+    PV2_ASSERT(session.state != Live::State::kOpening, "a session that is opened has an answer");
+    if (session.state == Live::State::kEnding) {
+      return Status(StatusCode::kUnavailable,
+                    name_of(known->second) + " is just being given up; try again");
+    }
+    session.heard = options_.clock->steady_now();
+    return Session{session.row.id, session.row.window};
+  }
+  if (sessions_.size() < options_.sessions_max) return std::nullopt;
+  return Status(StatusCode::kResourceExhausted,
+                std::to_string(sessions_.size()) +
+                    " sessions are open, which is the limit (sessions_max); try again later");
+}
+
+// An opening with the token of another one that is on its way joins it.
+bool SessionTable::joins(Opening& opening) {
+  const auto known = by_asker_.find(opening.asker);
+  if (known == by_asker_.end()) return false;
+  Live& session = sessions_.at(known->second.value);
+  if (session.state != Live::State::kOpening) return false;
+  session.openers.push_back(std::move(opening.answer));
+  return true;
+}
+
+void SessionTable::open(Opening opening) {
+  RowBatch batch;
+  SessionId id;
+  std::optional<Result<Session>> at_once;
+  {
+    MutexLock lock(mutex_);
+    if (joins(opening)) return;
+    at_once = answer_opening(opening);
+    if (!at_once && next_id_ == id_bound_) {
+      waiting_for_ids_.push_back(std::move(opening));
+    } else if (!at_once) {
+      id = {next_id_++};
+      Live& session = sessions_[id.value];
+      session.row = {id, opening.asker.token, opening.asker.owner, opening.window};
+      session.state = Live::State::kOpening;
+      session.openers.push_back(std::move(opening.answer));
+      by_asker_.emplace(std::move(opening.asker), id);
+      put_session(session.row, batch);
+    }
+  }
+  if (at_once) return opening.answer(*std::move(at_once));
+  if (id == SessionId{}) return reserve_ids();
+  log_.commit(std::move(batch),
+              [self = shared_from_this(), id](const Status& status) { self->opened(id, status); });
+}
+
+// One reservation is on its way at a time, so bounds become durable in order.
+void SessionTable::reserve_ids() {
+  RowBatch batch;
+  std::uint64_t bound = 0;
+  {
+    MutexLock lock(mutex_);
+    if (std::exchange(ids_are_on_their_way_, true)) return;
+    bound = id_bound_ + kIdsAtOnce;
+    put_id_bound(bound, batch);
+  }
+  log_.commit(std::move(batch), [self = shared_from_this(), bound](const Status& status) {
+    self->ids_are_reserved(bound, status);
+  });
+}
+
+void SessionTable::ids_are_reserved(std::uint64_t bound, const Status& status) {
+  std::vector<Opening> openings;
+  {
+    MutexLock lock(mutex_);
+    ids_are_on_their_way_ = false;
+    if (status.ok()) id_bound_ = bound;
+    openings = std::exchange(waiting_for_ids_, {});
+  }
+  for (Opening& opening : openings) {
+    status.ok() ? open(std::move(opening)) : opening.answer(status);
+  }
+}
+
+void SessionTable::opened(SessionId id, const Status& status) {
+  std::vector<Opened> openers;
+  Result<Session> answer = status.ok() ? Result<Session>(Session{}) : Result<Session>(status);
+  {
+    MutexLock lock(mutex_);
+    Live& session = sessions_.at(id.value);
+    openers = std::move(session.openers);
+    if (status.ok()) {
+      session.state = Live::State::kLive;
+      session.heard = options_.clock->steady_now();
+      answer = Session{id, session.row.window};
+    } else {
+      by_asker_.erase({session.row.token, session.row.owner});
+      sessions_.erase(id.value);
+    }
+  }
+  for (const Opened& opener : openers) opener(answer);
+}
+
+// ---- The end of sessions ----
+
+RowBatch SessionTable::end(Live& session) {
+  RowBatch batch;
+  session.state = Live::State::kEnding;
+  erase_session(session.row.id, batch);
+  for (const auto& [number, request] : session.requests) {
+    erase_response(session.row.id, number, batch);
+  }
+  for (const std::uint64_t number : session.superfluous) {
+    erase_response(session.row.id, number, batch);
+  }
+  return batch;
+}
+
+void SessionTable::ended(SessionId id, const Status& status) {
+  if (!status.ok()) return;  // perhaps it is in the store: it stays refused until a restart tells
+  MutexLock lock(mutex_);
+  const Live& session = sessions_.at(id.value);
+  by_asker_.erase({session.row.token, session.row.owner});
+  sessions_.erase(id.value);
+}
+
+void SessionTable::close(SessionId id, std::string_view owner, std::function<void(Status)> answer) {
+  RowBatch batch;
+  Status refusal;
+  {
+    MutexLock lock(mutex_);
+    Live* const session = find(id, owner);
+    if (stopping_) {
+      refusal = stopping().status;
+    } else if (session == nullptr || session->state == Live::State::kEnding) {
+      refusal = expired(id).status;
+    } else if (session->running != 0 || session->mark_is_moving) {
+      refusal = Status(StatusCode::kFailedPrecondition,
+                       name_of(id) + " has a request that runs; close it when that has ended");
+    } else {
+      batch = end(*session);
+    }
+  }
+  if (!refusal.ok()) return answer(refusal);
+  log_.commit(std::move(batch),
+              [self = shared_from_this(), id, answer = std::move(answer)](const Status& status) {
+                self->ended(id, status);
+                answer(status);
+              });
+}
+
+void SessionTable::mark_moved(SessionId id, std::uint64_t mark, const Status& status) {
+  if (!status.ok()) return;
+  MutexLock lock(mutex_);
+  if (Live* const session = find(id)) mark_is_durable(*session, mark);
+}
+
+void SessionTable::maintain(std::function<void(Status)> done) {
+  struct Change {
+    SessionId id;
+    std::uint64_t mark;  // 0: the session ends
+    RowBatch batch;
+  };
+  std::vector<Change> changes;
+  {
+    MutexLock lock(mutex_);
+    const SteadyTime now = options_.clock->steady_now();
+    for (auto& [number, session] : sessions_) {
+      if (session.state != Live::State::kLive || session.mark_is_moving) continue;
+      const bool is_silent = now >= later(session.heard, options_.timeout);
+      if (is_silent && session.running == 0) {
+        changes.push_back({session.row.id, 0, end(session)});
+        continue;
+      }
+      RowBatch batch;
+      const std::uint64_t mark = add_mark(session, batch);
+      if (mark != 0) changes.push_back({session.row.id, mark, std::move(batch)});
+    }
+  }
+  struct Round {
+    std::atomic<std::size_t> left;
+    std::atomic<bool> failed{false};
+    std::function<void(Status)> done;
+    void one_less(const Status& status) {
+      if (!status.ok()) failed = true;
+      if (left.fetch_sub(1) != 1) return;
+      done(failed ? Status(StatusCode::kUnknownOutcome, "the log of the sessions has failed")
+                  : Status());
+    }
+  };
+  const auto round = std::make_shared<Round>();
+  round->left = changes.size() + 1;
+  round->done = std::move(done);
+  for (Change& change : changes) {
+    log_.commit(std::move(change.batch), [self = shared_from_this(), round, id = change.id,
+                                          mark = change.mark](const Status& status) {
+      mark != 0 ? self->mark_moved(id, mark, status) : self->ended(id, status);
+      round->one_less(status);
+    });
+  }
+  round->one_less(Status());
+}
+
+void SessionTable::stop() {
+  std::vector<Waiter> waiters;
+  std::vector<Opening> openings;
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    openings = std::exchange(waiting_for_ids_, {});
+    for (auto& [id, session] : sessions_) {
+      for (auto& [number, request] : session.requests) {
+        for (Waiter& waiter : request.waiters) waiters.push_back(std::move(waiter));
+        request.waiters.clear();
+      }
+    }
+  }
+  for (const Waiter& waiter : waiters) waiter.answer(stopping());
+  for (const Opening& opening : openings) opening.answer(stopping().status);
+}
+
+// ---- Loading ----
+
+Status SessionTable::load_session(const StoredRow& stored) {
+  auto row = decode_session(stored.key, stored.value);
+  if (!row.ok()) return row.status();
+  Live& session = sessions_[row->id.value];
+  session.durable_mark = row->first_unacked;
+  session.heard = options_.clock->steady_now();
+  by_asker_.emplace(Asker{row->token, row->owner}, row->id);
+  session.row = *std::move(row);
+  return Status();
+}
+
+// A response below the mark was saved in a batch that overtook the one that moved the mark.
+Status SessionTable::load_response(const StoredRow& stored) {
+  auto row = decode_response(stored.key, stored.value);
+  if (!row.ok()) return row.status();
+  Live* const session = find(row->session);
+  if (session == nullptr) {
+    return Status(StatusCode::kCorruption,
+                  "there is a response of " + name_of(row->session) + ", which has no row");
+  }
+  if (row->number < session->row.first_unacked) {
+    session->superfluous.push_back(row->number);
+    return Status();
+  }
+  Request& request = session->requests[row->number];
+  request.state = Request::State::kDone;
+  request.fingerprint = row->fingerprint;
+  request.response = std::move(row->response);
+  return Status();
+}
+
+Status SessionTable::load() {
+  MutexLock lock(mutex_);
+  Status status = log_.scan(id_bound_key(), [&](const StoredRow& row) PV2_REQUIRES(mutex_) {
+    const auto bound = decode_id_bound(row.value);
+    if (bound.ok()) next_id_ = id_bound_ = *bound;
+    return bound.status();
+  });
+  if (!status.ok()) return status;
+  status = log_.scan(all_sessions(),
+                     [&](const StoredRow& row) PV2_REQUIRES(mutex_) { return load_session(row); });
+  if (!status.ok()) return status;
+  return log_.scan(all_responses(),
+                   [&](const StoredRow& row) PV2_REQUIRES(mutex_) { return load_response(row); });
+}
+
+std::size_t SessionTable::live() const {
+  MutexLock lock(mutex_);
+  return static_cast<std::size_t>(std::ranges::count_if(
+      sessions_, [](const auto& one) { return one.second.state == Live::State::kLive; }));
+}
+
+std::size_t SessionTable::responses() const {
+  MutexLock lock(mutex_);
+  std::size_t count = 0;
+  for (const auto& [id, session] : sessions_) {
+    for (const auto& [number, request] : session.requests) {
+      count += request.state == Request::State::kDone ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+}  // namespace pv2

@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Client sessions, one promise per test. Names such as R-07 are those of the mechanisms that the
+// promise is about; tests/idempotency/README.md lists them all.
+
+#include "pv2/idempotency/client_sessions.h"
+
+#include <pv2/store/memory_procedure_store.h>
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "pv2/idempotency/fingerprint.h"
+#include "support/catch.h"
+
+namespace pv2::testing::client_sessions_test {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+const Hash128 kAppend = fingerprint_of({"append", "x"});
+
+/// A server with a list in its store, to which clients append; it can be restarted.
+struct World {
+  World() { start(); }
+
+  /// Kills the server, if it runs, and starts it with what was durable.
+  void start() {
+    const auto image = disk->clone();  // what the old server drains is lost
+    sessions.reset();
+    rows.reset();
+    disk = image;
+    rows = *StoreRows::open(std::make_unique<MemoryProcedureStore>(disk));
+    options.clock = clock;
+    auto loaded = ClientSessions::load(*rows, options);
+    load_status = loaded.status();
+    if (loaded.ok()) sessions = *std::move(loaded);
+  }
+  void pump() {
+    while (rows->store().pump()) {
+    }
+  }
+  Session open(const std::string& token, const std::string& owner = "anna",
+               std::uint32_t window = 0) {
+    std::optional<Result<Session>> opened;
+    sessions->open(token, owner, window, [&](Result<Session> answer) { opened = answer; });
+    pump();
+    REQUIRE(opened);
+    REQUIRE(opened->ok());
+    return **opened;
+  }
+  static SessionRequest request(Session session, std::uint64_t number,
+                                std::uint64_t first_unacked = 1) {
+    return {.session = session.id,
+            .number = number,
+            .first_unacked = first_unacked,
+            .fingerprint = kAppend,
+            .owner = "anna"};
+  }
+  /// Appends to the list unless the request was done before. The response is the list's length.
+  SessionAnswer append(const SessionRequest& asked) {
+    SessionAnswer answer = sessions->begin(asked);
+    if (!answer.runs()) return answer;
+    RowBatch effect;
+    const std::string key = "list/" + std::to_string(length() + 1);
+    effect.put(Space::kHost, key, "x");
+    answer.owner.save(effect, std::to_string(length() + 1));
+    CHECK(rows->commit(std::move(effect)).ok());
+    answer.owner.done();
+    return sessions->begin(asked);
+  }
+  std::size_t length() { return disk->rows(Space::kHost, "list/"); }
+  void maintain() {
+    Status status(StatusCode::kInternal, "no answer");
+    sessions->maintain([&](const Status& answer) { status = answer; });
+    pump();
+    CHECK(status.to_string() == "OK");
+  }
+  Status close(Session session, const std::string& owner = "anna") {
+    Status status(StatusCode::kInternal, "no answer");
+    sessions->close(session.id, owner, [&](const Status& answer) { status = answer; });
+    pump();
+    return status;
+  }
+
+  std::shared_ptr<MemoryDisk> disk = std::make_shared<MemoryDisk>();
+  std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
+  SessionOptions options;
+  std::unique_ptr<StoreRows> rows;
+  std::unique_ptr<ClientSessions> sessions;
+  Status load_status;
+};
+
+std::string body(const SessionAnswer& answer) {
+  if (answer.response == nullptr) return "(" + answer.status.to_string() + ")";
+  return answer.response->ok() ? **answer.response : answer.response->status().to_string();
+}
+
+}  // namespace
+
+TEST_CASE("R-01, R-14, R-15: a request that comes again gets its saved response, done once") {
+  World world;
+  const Session session = world.open("t");
+  CHECK(body(world.append(World::request(session, 1))) == "1");
+  CHECK(body(world.append(World::request(session, 2))) == "2");
+  const bool restarts = GENERATE(false, true);
+  if (restarts) world.start();
+  CHECK(body(world.append(World::request(session, 1))) == "1");
+  CHECK(body(world.append(World::request(session, 2))) == "2");
+  CHECK(world.length() == 2);
+}
+
+TEST_CASE(
+    "R-02: a session that is opened again with its token is the same, before it is durable too") {
+  World world;
+  std::vector<SessionId> ids;
+  const auto remember = [&](const Result<Session>& answer) { ids.push_back(answer->id); };
+  world.sessions->open("t", "anna", 0, remember);
+  world.sessions->open("t", "anna", 0, remember);
+  CHECK(ids.empty());
+  world.pump();
+  world.sessions->open("t", "anna", 0, remember);
+  world.start();
+  world.sessions->open("t", "anna", 0, remember);
+  REQUIRE(ids.size() == 4);
+  CHECK(std::set<SessionId>(ids.begin(), ids.end()).size() == 1);
+  CHECK(world.sessions->live() == 1);
+  CHECK(world.open("t", "bert").id != ids.front());
+}
+
+TEST_CASE("a session is opened with a token") {
+  World world;
+  Status status;
+  world.sessions->open("", "anna", 0, [&](const Result<Session>& a) { status = a.status(); });
+  CHECK(status.code() == StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("R-03: the server's ids never repeat, over restarts and closed sessions") {
+  World world;
+  std::set<std::uint64_t> ids;
+  for (int life = 0; life < 4; ++life) {
+    for (int i = 0; i < 3; ++i) {
+      const Session session = world.open(std::to_string(life) + "." + std::to_string(i));
+      CHECK(ids.insert(session.id.value).second);
+      CHECK(world.close(session).ok());
+    }
+    world.start();
+  }
+  CHECK(world.disk->rows(Space::kHost, kSessionRows) == 1);  // the bound of the ids
+}
+
+TEST_CASE("R-05: a session survives a restart with its owner, its window and its mark") {
+  World world;
+  const Session session = world.open("t", "anna", 3);
+  CHECK(session.window == 3);
+  world.append(World::request(session, 1));
+  world.append(World::request(session, 2, 2));
+  world.start();
+  CHECK(world.append(World::request(session, 1)).refusal == Refusal::kStale);
+  CHECK(world.append(World::request(session, 5)).refusal == Refusal::kWindowFull);
+  SessionRequest others = World::request(session, 3);
+  others.owner = "bert";
+  CHECK(world.append(others).refusal == Refusal::kSessionExpired);
+  CHECK(world.length() == 2);
+}
+
+TEST_CASE("R-07, R-19: a window that is full refuses new requests and forgets no response") {
+  World world;
+  const Session session = world.open("t", "anna", 5);
+  for (std::uint64_t i = 1; i <= 5; ++i) world.append(World::request(session, i));
+  const SessionAnswer sixth = world.append(World::request(session, 6));
+  CHECK(sixth.refusal == Refusal::kWindowFull);
+  CHECK(sixth.status.code() == StatusCode::kResourceExhausted);
+  CHECK_THAT(sixth.status.to_string(), ContainsSubstring("request 6 of session"));
+  CHECK(body(world.append(World::request(session, 1))) == "1");
+  CHECK(body(world.append(World::request(session, 6, 2))) == "6");
+  CHECK(world.append(World::request(session, 1)).refusal == Refusal::kStale);
+  CHECK(world.length() == 6);
+}
+
+TEST_CASE("R-17, R-18: responses below the mark are dropped, from memory and from the store") {
+  World world;
+  const Session session = world.open("t");
+  for (std::uint64_t i = 1; i <= 60; ++i) world.append(World::request(session, i));
+  CHECK(world.sessions->responses() == 60);
+  CHECK(world.sessions->heartbeat(session.id, "anna", 61).ok());
+  CHECK(world.sessions->responses() == 0);
+  CHECK(world.disk->rows(Space::kHost, std::string(kSessionRows) + "r") == 60);
+  world.maintain();
+  CHECK(world.disk->rows(Space::kHost, std::string(kSessionRows) + "r") == 0);
+  world.start();
+  CHECK(world.append(World::request(session, 60)).refusal == Refusal::kStale);
+  CHECK(body(world.append(World::request(session, 61, 61))) == "61");
+  for (std::uint64_t i = 62; i <= 300; ++i) world.append(World::request(session, i, i));
+  CHECK(world.disk->rows(Space::kHost, std::string(kSessionRows) + "r") <= 2);  // window of one
+}
+
+TEST_CASE("R-08: a definite failure is saved, and a copy gets it however the world has changed") {
+  World world;
+  const Session session = world.open("t");
+  const SessionRequest asked = World::request(session, 1);
+  SessionAnswer first = world.sessions->begin(asked);
+  RowBatch effect;
+  first.owner.save(effect, Status(StatusCode::kAlreadyExists, "the lease is taken"));
+  REQUIRE(world.rows->commit(std::move(effect)).ok());
+  first.owner.done();
+  if (GENERATE(false, true)) world.start();
+  CHECK(body(world.append(asked)) == "ALREADY_EXISTS: the lease is taken");
+  CHECK(world.length() == 0);
+}
+
+TEST_CASE("R-08: a request that was refused before it did anything may run when it comes again") {
+  World world;
+  const Session session = world.open("t");
+  SessionAnswer first = world.sessions->begin(World::request(session, 1));
+  first.owner.refuse();
+  CHECK(body(world.append(World::request(session, 1))) == "1");
+
+  SessionAnswer second = world.sessions->begin(World::request(session, 2, 2));
+  RowBatch thrown_away;
+  second.owner.save(thrown_away, std::string("never"));
+  second.owner.refuse();
+  world.append(World::request(session, 2, 2));
+  world.start();  // the mark that was in the batch has become durable with the next one
+  CHECK(world.append(World::request(session, 1)).refusal == Refusal::kStale);
+  CHECK(world.length() == 2);
+}
+
+TEST_CASE("R-09: a set that comes again after another client's set does not undo that") {
+  World world;
+  std::string value;
+  const auto set = [&](const SessionRequest& asked, const std::string& to) {
+    SessionAnswer answer = world.sessions->begin(asked);
+    if (!answer.runs()) return;
+    value = to;
+    RowBatch effect;
+    answer.owner.save(effect, to);
+    CHECK(world.rows->commit(std::move(effect)).ok());
+    answer.owner.done();
+  };
+  const SessionRequest a = World::request(world.open("A"), 1);
+  const SessionRequest b = World::request(world.open("B"), 1);
+  set(a, "1");  // the reply is lost
+  set(b, "2");
+  set(a, "1");
+  CHECK(value == "2");
+}
+
+TEST_CASE("R-10: all copies of a request get the same object") {
+  World world;
+  const Session session = world.open("t");
+  const SavedResponse first = world.append(World::request(session, 1)).response;
+  CHECK(world.append(World::request(session, 1)).response == first);
+}
+
+TEST_CASE("R-11: a number that is used for something else is refused, and the first use stands") {
+  World world;
+  const Session session = world.open("t");
+  SessionRequest other = World::request(session, 1);
+  other.fingerprint = fingerprint_of({"append", "y"});
+  SessionAnswer running = world.sessions->begin(World::request(session, 1));
+  CHECK(world.sessions->begin(other).refusal == Refusal::kKeyReused);
+  running.owner.refuse();
+  world.append(World::request(session, 1));
+  if (GENERATE(false, true)) world.start();
+  const SessionAnswer refused = world.append(other);
+  CHECK(refused.refusal == Refusal::kKeyReused);
+  CHECK(refused.response == nullptr);
+  CHECK(body(world.append(World::request(session, 1))) == "1");
+}
+
+TEST_CASE("R-12: numbers may come in any order within the window, and number 0 is refused") {
+  World world;
+  const Session session = world.open("t");
+  CHECK(body(world.append(World::request(session, 7))) == "1");
+  CHECK(body(world.append(World::request(session, 3))) == "2");
+  CHECK(body(world.append(World::request(session, 7))) == "1");
+  CHECK(world.append(World::request(session, 0)).status.code() == StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("R-16, R-23: a request of a session that is not known is refused, never run") {
+  World world;
+  const Session session = world.open("t");
+  world.append(World::request(session, 1));
+  CHECK(world.close(session).ok());
+  if (GENERATE(false, true)) world.start();
+  for (const std::uint64_t number : {1, 2}) {
+    const SessionAnswer answer = world.append(World::request(session, number));
+    CHECK(answer.refusal == Refusal::kSessionExpired);
+    CHECK(answer.status.code() == StatusCode::kExpired);
+    CHECK_THAT(answer.status.to_string(), ContainsSubstring("find out"));
+  }
+  CHECK(world.sessions->heartbeat(session.id, "anna", 1).code() == StatusCode::kExpired);
+  CHECK(world.close(session).code() == StatusCode::kExpired);
+  CHECK(world.length() == 1);
+}
+
+TEST_CASE(
+    "R-20, R-21, R-22: a session lives while its client is heard, and is given up after that") {
+  World world;
+  const Session silent = world.open("silent"), busy = world.open("busy"), idle = world.open("idle");
+  for (std::uint64_t minute = 1; minute <= 60; ++minute) {
+    world.clock->advance(minutes(1));
+    world.append(World::request(busy, minute, minute));
+    CHECK(world.sessions->heartbeat(idle.id, "anna", 1).ok());
+    world.maintain();
+    const bool is_live = world.sessions->heartbeat(silent.id, "bert", 1).ok();
+    CHECK_FALSE(is_live);  // somebody else's heartbeat is none
+    CHECK(world.sessions->live() == (minute < 5 ? 3 : 2));
+  }
+  CHECK(world.append(World::request(silent, 1)).refusal == Refusal::kSessionExpired);
+  CHECK(body(world.append(World::request(busy, 60, 60))) == "60");
+}
+
+TEST_CASE("R-23: a session that is being given up is refused for good when that is durable") {
+  World world;
+  const Session session = world.open("t");
+  world.clock->advance(minutes(5));
+  bool ended = false;
+  world.sessions->maintain([&](const Status& status) { ended = status.ok(); });
+  const SessionAnswer meanwhile = world.sessions->begin(World::request(session, 1));
+  CHECK(meanwhile.status.code() == StatusCode::kUnavailable);
+  std::optional<Result<Session>> opened;
+  world.sessions->open("t", "anna", 0, [&](const Result<Session>& answer) { opened = answer; });
+  CHECK(opened->status().code() == StatusCode::kUnavailable);
+  SECTION("it becomes durable") {
+    world.pump();
+    CHECK(ended);
+    CHECK(world.append(World::request(session, 1)).refusal == Refusal::kSessionExpired);
+    CHECK(world.open("t").id != session.id);
+  }
+  SECTION("the server dies before: the session lives, with a fresh term") {
+    world.start();
+    CHECK(world.open("t").id == session.id);
+    CHECK(body(world.append(World::request(session, 1))) == "1");
+  }
+}
+
+TEST_CASE("R-23: a session is not given up within a term after a restart, nor by the wall clock") {
+  World world;
+  const Session session = world.open("t");
+  world.clock->advance(minutes(4));
+  world.start();
+  world.clock->advance(minutes(4));
+  world.clock->jump_wall(std::chrono::hours(24));
+  world.maintain();
+  CHECK(world.append(World::request(session, 1)).refusal == Refusal::kNone);
+}
+
+TEST_CASE("a session with a running request is neither given up nor closed") {
+  World world;
+  const Session session = world.open("t");
+  SessionAnswer running = world.sessions->begin(World::request(session, 1));
+  world.clock->advance(std::chrono::hours(1));
+  world.maintain();
+  CHECK(world.close(session).code() == StatusCode::kFailedPrecondition);
+  CHECK(world.sessions->live() == 1);
+  running.owner.refuse();
+  CHECK(world.close(session).ok());
+}
+
+TEST_CASE("R-24: a copy waits for the running request, with its own time limit") {
+  World world;
+  const Session session = world.open("t");
+  const SessionRequest asked = World::request(session, 1);
+  SessionAnswer running = world.sessions->begin(asked);
+  const SessionAnswer hurried = world.sessions->begin(asked, Duration::zero());
+  CHECK(hurried.refusal == Refusal::kInProgress);
+  CHECK(hurried.status.code() == StatusCode::kDeadlineExceeded);
+  std::optional<SessionAnswer> answer;
+  std::thread copy([&] { answer = world.sessions->begin(asked); });
+  RowBatch effect;
+  running.owner.save(effect, std::string("done"));
+  CHECK(world.rows->commit(std::move(effect)).ok());
+  running.owner.done();
+  copy.join();
+  CHECK(body(*answer) == "done");
+}
+
+TEST_CASE(
+    "a copy takes over when the running request was refused, and a ticket is cancelled once") {
+  World world;
+  const SessionRequest asked = World::request(world.open("t"), 1);
+  SessionAnswer running = world.sessions->begin(asked);
+  std::vector<SessionAnswer> answers;
+  const auto keep = [&](SessionAnswer answer) { answers.push_back(std::move(answer)); };
+  const std::uint64_t first = world.sessions->begin_async(asked, keep);
+  const std::uint64_t second = world.sessions->begin_async(asked, keep);
+  CHECK(world.sessions->cancel(asked.session, 1, first));
+  CHECK_FALSE(world.sessions->cancel(asked.session, 1, first));
+  running.owner.refuse();
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].runs());
+  CHECK_FALSE(world.sessions->cancel(asked.session, 1, second));
+  answers[0].owner.refuse();
+}
+
+TEST_CASE("a request whose owner died without a word is not run again before a restart tells") {
+  World world;
+  const SessionRequest asked = World::request(world.open("t"), 1);
+  const bool is_durable = GENERATE(false, true);
+  {
+    SessionAnswer answer = world.sessions->begin(asked);
+    RowBatch effect;
+    effect.put(Space::kHost, "list/1", "x");
+    answer.owner.save(effect, std::string("1"));
+    if (is_durable) CHECK(world.rows->commit(std::move(effect)).ok());
+  }
+  CHECK(world.sessions->begin(asked).refusal == Refusal::kUnknown);
+  CHECK(world.sessions->begin(asked).status.code() == StatusCode::kUnknownOutcome);
+  world.start();
+  CHECK(body(world.append(asked)) == "1");
+  CHECK(world.length() == 1);
+}
+
+TEST_CASE("a new request after its deadline is not run, a known one is answered") {
+  World world;
+  const Session session = world.open("t");
+  SessionRequest asked = World::request(session, 1);
+  asked.deadline = world.clock->wall_now() + seconds(1);
+  world.append(asked);
+  world.clock->advance(seconds(1));
+  CHECK(body(world.append(asked)) == "1");
+  asked.number = 2;
+  CHECK(world.append(asked).refusal == Refusal::kDeadlinePassed);
+  asked.deadline.reset();
+  CHECK(body(world.append(asked)) == "2");
+}
+
+TEST_CASE("sessions and windows are bounded") {
+  World world;
+  world.options.sessions_max = 2;
+  world.start();
+  CHECK(world.open("a", "anna", 100'000).window == 512);
+  world.open("b");
+  Status refused;
+  world.sessions->open("c", "anna", 0, [&](const Result<Session>& a) { refused = a.status(); });
+  CHECK(refused.code() == StatusCode::kResourceExhausted);
+  CHECK(world.open("b").window == 64);
+}
+
+TEST_CASE("a stop answers copies that wait, and owners go on") {
+  World world;
+  const Session session = world.open("t");
+  const SessionRequest asked = World::request(session, 1);
+  SessionAnswer running = world.sessions->begin(asked);
+  std::optional<SessionAnswer> copy;
+  world.sessions->begin_async(asked, [&](SessionAnswer answer) { copy = std::move(answer); });
+  world.sessions->stop();
+  REQUIRE(copy);
+  CHECK(copy->status.code() == StatusCode::kStopping);
+  CHECK(world.sessions->begin(asked).status.code() == StatusCode::kStopping);
+  world.sessions.reset();
+  RowBatch effect;
+  running.owner.save(effect, std::string("done"));
+  CHECK(world.rows->commit(std::move(effect)).ok());
+  running.owner.done();
+  world.start();
+  CHECK(body(world.sessions->begin(asked)) == "done");
+}
+
+TEST_CASE("a row of sessions that is damaged stops the start") {
+  World world;
+  const Session session = world.open("t");
+  world.append(World::request(session, 1));
+  const char kind = GENERATE('s', 'r', 'i');
+  std::string damaged_key;
+  CHECK(world.rows
+            ->scan(std::string(kSessionRows) + kind,
+                   [&](const StoredRow& row) {
+                     damaged_key = row.key;
+                     return Status();
+                   })
+            .ok());
+  REQUIRE_FALSE(damaged_key.empty());
+  std::string value = *world.disk->get(Space::kHost, damaged_key);
+  value.back() = static_cast<char>(value.back() ^ 1);
+  world.disk->put(Space::kHost, damaged_key, value);
+  world.start();
+  CHECK(world.load_status.code() == StatusCode::kCorruption);
+  CHECK_THAT(world.load_status.to_string(), ContainsSubstring("loading sessions"));
+}
+
+}  // namespace pv2::testing::client_sessions_test
