@@ -35,7 +35,7 @@ RequestOwner& RequestOwner::operator=(RequestOwner&& other) noexcept {
 }
 
 RequestOwner::~RequestOwner() {
-  if (table_) table_->said_nothing(session_, number_);
+  if (table_) table_->said_nothing(session_, number_, moves_mark_to_);
 }
 
 void RequestOwner::save(RowBatch& effect, Response response) {
@@ -77,7 +77,7 @@ void ClientSessions::close(SessionId session, std::string_view owner,
 }
 
 std::uint64_t ClientSessions::begin_async(const SessionRequest& request, Answer answer) {
-  SessionTable::Waiter waiter{table_->new_ticket(), std::move(answer)};
+  SessionTable::Waiter waiter{table_->new_ticket(), request.deadline, std::move(answer)};
   const std::uint64_t ticket = waiter.ticket;
   auto at_once = table_->decide(request, &waiter);
   if (!at_once) return ticket;
@@ -104,6 +104,14 @@ SessionAnswer ClientSessions::begin(const SessionRequest& request, Duration time
   if (!in_time && cancel(request.session, request.number, ticket)) return gave_up();
   latch->wait();
   return *std::move(latch->value);
+}
+
+bool ClientSessions::resolve_done(SessionId session, std::uint64_t number, Response response) {
+  return table_->resolve_done(session, number, std::move(response));
+}
+
+bool ClientSessions::resolve_not_done(SessionId session, std::uint64_t number) {
+  return table_->resolve_not_done(session, number);
 }
 
 Status ClientSessions::heartbeat(SessionId session, std::string_view owner,

@@ -96,17 +96,13 @@ Result<NonceRow> decode_nonce_row(std::string_view key, std::string_view value) 
   return row;
 }
 
-Status load_nonces(ProcedureStore& store, ServerNonceManager& manager, RowBatch& stale) {
+Status load_nonces(ProcedureStore& store, ServerNonceManager& manager) {
   return store
       .scan(Space::kHost, kNonceRows,
             [&](const StoredRow& stored) {
               auto row = decode_nonce_row(stored.key, stored.value);
               if (!row.ok()) return row.status();
-              const auto replayed =
-                  manager.replay(row->request, row->done_at, std::move(row->result));
-              if (replayed == ServerNonceManager::Replay::kTooOld) {
-                stale.erase(Space::kHost, stored.key);
-              }
+              (void)manager.replay(row->request, row->done_at, std::move(row->result));
               return Status();
             })
       .with_context("loading nonces from " + store.name());

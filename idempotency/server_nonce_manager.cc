@@ -52,6 +52,21 @@ constexpr std::size_t kShards = 32;  // many more than the threads that begin at
 // What one entry takes in memory beside its result: two tree or hash nodes and the entry.
 constexpr std::size_t kEntryBytes = 256;
 
+// `to` - `from`, or the longest duration if it is out of range.
+Duration between(WallTime from, WallTime to) noexcept {
+  const bool fits = from.time_since_epoch() >= Duration::zero() ||
+                    to.time_since_epoch() <= Duration::max() + from.time_since_epoch();
+  return fits ? to - from : Duration::max();
+}
+
+// The answer of the host must not keep others from theirs.
+void give(const ServerNonceManager::Answer& answer, Result<NonceAnswer> value) noexcept {
+  try {
+    answer(std::move(value));
+  } catch (...) {  // the host's own; an owner in `value` has ended without a word
+  }
+}
+
 Status still_running(const Nonce& nonce) {
   return Status(StatusCode::kDeadlineExceeded,
                 "the operation with " + name_of(nonce) +
@@ -95,8 +110,10 @@ class ServerNonceManager::Impl {
   void succeeded(const Nonce& nonce, NonceEntry& entry, SavedResult result);
   void not_done(ServerNonceManager& manager, const NonceRequest& request, NonceEntry& entry);
   void said_nothing(const Nonce& nonce, NonceEntry& entry);
-  // The entry of a nonce whose outcome is unknown; it is running again, and the caller owns it.
-  NonceEntry* take_unknown(const Nonce& nonce);
+  // The entry of a nonce whose outcome is unknown, and its request; it is running again, and the
+  // caller owns it.
+  NonceEntry* take_unknown(NonceRequest& request);
+  std::vector<Nonce> unknown();
 
   Replay replay(const NonceRequest& request, WallTime done_at, std::string result);
   std::vector<Nonce> expired(std::size_t most);
@@ -123,8 +140,8 @@ class ServerNonceManager::Impl {
   [[nodiscard]] Result<NonceAnswer> answer_known(const NonceRequest& request,
                                                  const NonceEntry& entry) const;
   [[nodiscard]] SteadyTime end_of(const std::optional<WallTime>& expires_at) const;
-  void keep(Shard& shard, const Nonce& nonce, NonceEntry& entry, SavedResult result)
-      PV2_REQUIRES(shard.mutex);
+  void keep(Shard& shard, const Nonce& nonce, NonceEntry& entry, SavedResult result,
+            SteadyTime until) PV2_REQUIRES(shard.mutex);
   static std::deque<NonceEntry::Waiter> take_waiters(Shard& shard, NonceEntry& entry)
       PV2_REQUIRES(shard.mutex);
 
@@ -203,6 +220,12 @@ std::optional<Result<NonceAnswer>> ServerNonceManager::Impl::decide(ServerNonceM
                   name_of(request.nonce) +
                       " was used before for something else; nothing was run. Use a new nonce");
   }
+  if (request.expires_at && (!entry.expires_at || *request.expires_at > *entry.expires_at)) {
+    return Status(StatusCode::kInvalidArgument,
+                  name_of(request.nonce) +
+                      " was first sent with an earlier expires_at, or with none, and is remembered "
+                      "no longer than that asks for; send it with the first one");
+  }
   if (entry.state != State::kRunning) return answer_known(request, entry);
   if (waiter == nullptr) return std::nullopt;
   if (!entry.waiters) entry.waiters = std::make_unique<std::deque<NonceEntry::Waiter>>();
@@ -256,17 +279,19 @@ SteadyTime ServerNonceManager::Impl::end_of(const std::optional<WallTime>& expir
   const SteadyTime now = options_.clock->steady_now();
   Duration rest = options_.retention;
   if (expires_at) {
-    rest = std::max(rest, *expires_at - options_.clock->wall_now() + options_.skew_max);
+    const WallTime forgotten = later(*expires_at, options_.skew_max);
+    const WallTime wall = options_.clock->wall_now();
+    if (forgotten > wall) rest = std::max(rest, between(wall, forgotten));
   }
   return later(now, rest);
 }
 
 void ServerNonceManager::Impl::keep(Shard& shard, const Nonce& nonce, NonceEntry& entry,
-                                    SavedResult result) {
+                                    SavedResult result, SteadyTime until) {
   entry.state = State::kSucceeded;
   bytes_.fetch_add(result->size(), std::memory_order_relaxed);
   entry.result = std::move(result);
-  entry.keep_until = end_of(entry.expires_at);
+  entry.keep_until = until;
   shard.by_end.emplace(entry.keep_until, nonce);
 }
 
@@ -277,10 +302,10 @@ void ServerNonceManager::Impl::succeeded(const Nonce& nonce, NonceEntry& entry,
   {
     MutexLock lock(shard.mutex);
     PV2_ASSERT(entry.state == State::kRunning, "an operation that ends was running");
-    keep(shard, nonce, entry, result);
+    keep(shard, nonce, entry, result, end_of(entry.expires_at));
     waiters = take_waiters(shard, entry);
   }
-  for (const NonceEntry::Waiter& waiter : waiters) waiter.answer(NonceAnswer{{}, result});
+  for (const NonceEntry::Waiter& waiter : waiters) give(waiter.answer, NonceAnswer{{}, result});
 }
 
 void ServerNonceManager::Impl::not_done(ServerNonceManager& manager, const NonceRequest& request,
@@ -299,7 +324,7 @@ void ServerNonceManager::Impl::not_done(ServerNonceManager& manager, const Nonce
     entry.waiters->pop_front();
     --shard.waiting;
   }
-  next(NonceAnswer{NonceOwner(manager, request, entry), nullptr});
+  give(next, NonceAnswer{NonceOwner(manager, request, entry), nullptr});
 }
 
 void ServerNonceManager::Impl::said_nothing(const Nonce& nonce, NonceEntry& entry) {
@@ -311,25 +336,39 @@ void ServerNonceManager::Impl::said_nothing(const Nonce& nonce, NonceEntry& entr
     entry.state = State::kUnknown;
     waiters = take_waiters(shard, entry);
   }
-  for (const NonceEntry::Waiter& waiter : waiters) waiter.answer(not_known_how_it_ended(nonce));
+  for (const NonceEntry::Waiter& waiter : waiters)
+    give(waiter.answer, not_known_how_it_ended(nonce));
 }
 
-NonceEntry* ServerNonceManager::Impl::take_unknown(const Nonce& nonce) {
-  Shard& shard = shard_of(nonce);
+NonceEntry* ServerNonceManager::Impl::take_unknown(NonceRequest& request) {
+  Shard& shard = shard_of(request.nonce);
   MutexLock lock(shard.mutex);
-  const auto at = shard.entries.find(nonce);
+  const auto at = shard.entries.find(request.nonce);
   if (at == shard.entries.end() || at->second.state != State::kUnknown) return nullptr;
-  at->second.state = State::kRunning;
-  return &at->second;
+  NonceEntry& entry = at->second;
+  entry.state = State::kRunning;
+  request.fingerprint = entry.fingerprint;
+  request.expires_at = entry.expires_at;
+  return &entry;
+}
+
+std::vector<Nonce> ServerNonceManager::Impl::unknown() {
+  std::vector<Nonce> nonces;
+  for (Shard& shard : shards_) {
+    MutexLock lock(shard.mutex);
+    for (const auto& [nonce, entry] : shard.entries) {
+      if (entry.state == State::kUnknown) nonces.push_back(nonce);
+    }
+  }
+  return nonces;
 }
 
 ServerNonceManager::Replay ServerNonceManager::Impl::replay(const NonceRequest& request,
                                                             WallTime done_at, std::string result) {
   PV2_ASSERT(request.nonce, "an operation in a log has a nonce");
   const WallTime now = options_.clock->wall_now();
-  const bool is_old = later(done_at, options_.retention + options_.retention / 2) < now;
+  const bool is_old = later(later(done_at, options_.retention), options_.retention / 2) < now;
   const bool may_come = request.expires_at && later(*request.expires_at, options_.skew_max) >= now;
-  if (is_old && !may_come) return Replay::kTooOld;
   Shard& shard = shard_of(request.nonce);
   MutexLock lock(shard.mutex);
   const auto [at, is_new] = shard.entries.try_emplace(request.nonce);
@@ -338,8 +377,10 @@ ServerNonceManager::Replay ServerNonceManager::Impl::replay(const NonceRequest& 
   entry.fingerprint = request.fingerprint;
   entry.expires_at = request.expires_at;
   bytes_.fetch_add(kEntryBytes, std::memory_order_relaxed);
-  keep(shard, request.nonce, entry, std::make_shared<const std::string>(std::move(result)));
-  return Replay::kRemembered;
+  const bool is_over = is_old && !may_come;
+  keep(shard, request.nonce, entry, std::make_shared<const std::string>(std::move(result)),
+       is_over ? options_.clock->steady_now() : end_of(request.expires_at));
+  return is_over ? Replay::kTooOld : Replay::kRemembered;
 }
 
 std::vector<Nonce> ServerNonceManager::Impl::expired(std::size_t most) {
@@ -387,7 +428,7 @@ void ServerNonceManager::Impl::stop() {
         }
       }
     }
-    for (const NonceEntry::Waiter& waiter : waiters) waiter.answer(stopping());
+    for (const NonceEntry::Waiter& waiter : waiters) give(waiter.answer, stopping());
   }
 }
 
@@ -483,7 +524,7 @@ std::uint64_t ServerNonceManager::begin_async(const NonceRequest& request, Answe
   const std::uint64_t ticket = waiter.ticket;
   auto at_once = impl_->decide(*this, request, &waiter);
   if (!at_once) return ticket;
-  waiter.answer(*std::move(at_once));
+  give(waiter.answer, *std::move(at_once));
   return 0;
 }
 
@@ -496,16 +537,18 @@ Result<SavedResult> ServerNonceManager::lookup(const Nonce& nonce) const {
 }
 
 bool ServerNonceManager::resolve_done(const Nonce& nonce, std::string result) {
-  NonceEntry* const entry = impl_->take_unknown(nonce);
+  NonceRequest request{.nonce = nonce, .fingerprint = {}};
+  NonceEntry* const entry = impl_->take_unknown(request);
   if (entry == nullptr) return false;
   impl_->succeeded(nonce, *entry, std::make_shared<const std::string>(std::move(result)));
   return true;
 }
 
 bool ServerNonceManager::resolve_not_done(const Nonce& nonce) {
-  NonceEntry* const entry = impl_->take_unknown(nonce);
+  NonceRequest request{.nonce = nonce, .fingerprint = {}};
+  NonceEntry* const entry = impl_->take_unknown(request);
   if (entry == nullptr) return false;
-  impl_->not_done(*this, {nonce, entry->fingerprint, entry->expires_at}, *entry);
+  impl_->not_done(*this, request, *entry);
   return true;
 }
 
@@ -514,6 +557,7 @@ ServerNonceManager::Replay ServerNonceManager::replay(const NonceRequest& reques
   return impl_->replay(request, done_at, std::move(result));
 }
 
+std::vector<Nonce> ServerNonceManager::unknown() const { return impl_->unknown(); }
 std::vector<Nonce> ServerNonceManager::expired(std::size_t most) { return impl_->expired(most); }
 void ServerNonceManager::forget(const std::vector<Nonce>& nonces) { impl_->forget(nonces); }
 void ServerNonceManager::stop() { impl_->stop(); }

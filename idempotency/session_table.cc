@@ -13,17 +13,25 @@ namespace {
 
 // Ids are reserved this many at a time; a crash skips at most as many.
 constexpr std::uint64_t kIdsAtOnce = 1000;
+// Rows of responses that one batch deletes besides those of a window: far below what a store takes
+// in a batch.
+constexpr std::size_t kErasedAtOnce = 1000;
+// Of a token, and of an owner: both are written with each mark.
+constexpr std::size_t kNameBytesMax = 1024;
 
 std::string name_of(SessionId id) { return "session " + std::to_string(id.value); }
 std::string name_of(const SessionRequest& request) {
   return "request " + std::to_string(request.number) + " of " + name_of(request.session);
 }
 
-SessionAnswer refused(Refusal refusal, StatusCode code, std::string text) {
+SessionAnswer refused(Refusal refusal, Status status) {
   SessionAnswer answer;
   answer.refusal = refusal;
-  answer.status = Status(code, std::move(text));
+  answer.status = std::move(status);
   return answer;
+}
+SessionAnswer refused(Refusal refusal, StatusCode code, std::string text) {
+  return refused(refusal, Status(code, std::move(text)));
 }
 SessionAnswer with(SavedResponse response) {
   SessionAnswer answer;
@@ -41,6 +49,28 @@ SessionAnswer ended_silently(SessionId id, std::uint64_t number) {
   return refused(Refusal::kUnknown, StatusCode::kUnknownOutcome,
                  "request " + std::to_string(number) + " of " + name_of(id) +
                      " ended without saying how; it is known again after a restart of the server");
+}
+SessionAnswer stale(SessionId id, std::uint64_t number) {
+  return refused(Refusal::kStale, StatusCode::kFailedPrecondition,
+                 "request " + std::to_string(number) + " of " + name_of(id) +
+                     " is below the client's mark: its response was received; nothing was run");
+}
+SessionAnswer too_late(SessionId id, std::uint64_t number) {
+  return refused(Refusal::kDeadlinePassed, StatusCode::kDeadlineExceeded,
+                 "request " + std::to_string(number) + " of " + name_of(id) +
+                     " came after its deadline; nothing was run");
+}
+// The answer of the host must not keep others from theirs.
+template <class Answer, class Value>
+void give(const Answer& answer, Value value) noexcept {
+  try {
+    answer(std::move(value));
+  } catch (...) {  // the host's own; an owner in `value` has ended without a word
+  }
+}
+Status being_given_up(SessionId id) {
+  return Status(StatusCode::kUnavailable,
+                name_of(id) + " is just being given up; nothing was run. Try again");
 }
 SessionAnswer stopping() {
   return refused(Refusal::kOther, StatusCode::kStopping,
@@ -94,21 +124,21 @@ std::optional<SessionAnswer> SessionTable::decide(const SessionRequest& request,
   Live* const session = find(request.session, request.owner);
   if (session == nullptr) return expired(request.session);
   if (session->state == Live::State::kEnding) {
-    return refused(
-        Refusal::kOther, StatusCode::kUnavailable,
-        name_of(request.session) + " is just being given up; nothing was run. Try again");
+    return refused(Refusal::kOther, being_given_up(request.session));
   }
   if (request.number == 0) {
     return refused(Refusal::kOther, StatusCode::kInvalidArgument,
                    "requests of a session are numbered from 1 on; nothing was run");
   }
+  if (request.first_unacked > request.number) {
+    return refused(Refusal::kOther, StatusCode::kInvalidArgument,
+                   name_of(request) + " says that the client has all responses below " +
+                       std::to_string(request.first_unacked) +
+                       ", its own among them; nothing was run");
+  }
   hear(*session, request.first_unacked);
   const std::uint64_t mark = session->row.first_unacked;
-  if (request.number < mark) {
-    return refused(Refusal::kStale, StatusCode::kFailedPrecondition,
-                   name_of(request) + " is below the client's mark (" + std::to_string(mark) +
-                       "): its response was received; nothing was run");
-  }
+  if (request.number < mark) return stale(request.session, request.number);
   if (request.number - mark >= session->row.window) {
     return refused(Refusal::kWindowFull, StatusCode::kResourceExhausted,
                    name_of(request) + " is beyond the window of " +
@@ -119,8 +149,7 @@ std::optional<SessionAnswer> SessionTable::decide(const SessionRequest& request,
   const auto known = session->requests.find(request.number);
   if (known == session->requests.end()) {
     if (request.deadline && *request.deadline <= options_.clock->wall_now()) {
-      return refused(Refusal::kDeadlinePassed, StatusCode::kDeadlineExceeded,
-                     name_of(request) + " came after its deadline; nothing was run");
+      return too_late(request.session, request.number);
     }
     session->requests[request.number].fingerprint = request.fingerprint;
     ++session->running;
@@ -138,12 +167,14 @@ std::optional<SessionAnswer> SessionTable::decide(const SessionRequest& request,
     return ended_silently(request.session, request.number);
   }
   if (waiter == nullptr) return std::nullopt;
-  if (earlier.waiters.size() >= options_.waiters_max) {
+  if (!earlier.waiters) earlier.waiters = std::make_unique<Waiters>();
+  if (earlier.waiters->size() >= options_.waiters_max) {
     return refused(Refusal::kInProgress, StatusCode::kResourceExhausted,
-                   std::to_string(earlier.waiters.size()) + " copies wait for " + name_of(request) +
+                   std::to_string(earlier.waiters->size()) + " copies wait for " +
+                       name_of(request) +
                        ", which is the limit (waiters_max); send it again later");
   }
-  earlier.waiters.push_back(std::move(*waiter));
+  earlier.waiters->push_back(std::move(*waiter));
   return std::nullopt;
 }
 
@@ -153,8 +184,8 @@ bool SessionTable::cancel(SessionId id, std::uint64_t number, std::uint64_t tick
   Live* const session = find(id);
   if (session == nullptr) return false;
   const auto request = session->requests.find(number);
-  if (request == session->requests.end()) return false;
-  auto& waiters = request->second.waiters;
+  if (request == session->requests.end() || !request->second.waiters) return false;
+  Waiters& waiters = *request->second.waiters;
   const auto waiter = std::ranges::find(waiters, ticket, &Waiter::ticket);
   if (waiter == waiters.end()) return false;
   dropped = std::move(waiter->answer);
@@ -167,7 +198,8 @@ Status SessionTable::heartbeat(SessionId id, std::string_view owner, std::uint64
   if (stopping_) return stopping().status;
   Live* const session = find(id, owner);
   if (session == nullptr) return expired(id).status;
-  if (session->state == Live::State::kLive) hear(*session, first_unacked);
+  if (session->state == Live::State::kEnding) return being_given_up(id);
+  hear(*session, first_unacked);
   return Status();
 }
 
@@ -175,9 +207,13 @@ Status SessionTable::heartbeat(SessionId id, std::string_view owner, std::uint64
 
 std::uint64_t SessionTable::add_mark(Live& session, RowBatch& batch) {
   const bool has_moved = session.row.first_unacked != session.durable_mark;
-  if (!has_moved || session.mark_is_moving) return 0;
+  const bool has_work = has_moved || !session.superfluous.empty();
+  if (!has_work || session.mark_is_moving) return 0;
   session.mark_is_moving = true;
-  session.being_erased = std::exchange(session.superfluous, {});
+  const std::size_t count = std::min(session.superfluous.size(), kErasedAtOnce);
+  const auto first = session.superfluous.end() - static_cast<std::ptrdiff_t>(count);
+  session.being_erased.assign(first, session.superfluous.end());
+  session.superfluous.erase(first, session.superfluous.end());
   put_session(session.row, batch);
   for (const std::uint64_t number : session.being_erased) {
     erase_response(session.row.id, number, batch);
@@ -187,7 +223,7 @@ std::uint64_t SessionTable::add_mark(Live& session, RowBatch& batch) {
 
 void SessionTable::mark_is_durable(Live& session, std::uint64_t mark) {
   PV2_ASSERT(session.mark_is_moving, "a mark that becomes durable was on its way");
-  PV2_ASSERT(mark > session.durable_mark, "marks become durable in order");
+  PV2_ASSERT(mark >= session.durable_mark, "marks become durable in order");
   session.mark_is_moving = false;
   session.durable_mark = mark;
   session.being_erased.clear();
@@ -198,16 +234,17 @@ std::uint64_t SessionTable::save(SessionId id, std::uint64_t number, const Saved
   MutexLock lock(mutex_);
   Live* const session = find(id);
   PV2_ASSERT(session != nullptr, "a session with a running request is not given up");
-  Request& request = session->requests.at(number);
-  if (number >= session->row.first_unacked) {
-    put_response({id, number, request.fingerprint, response}, effect);
+  const std::uint64_t mark = add_mark(*session, effect);
+  // Only a mark that is durable with this batch, or before it, makes the response superfluous.
+  if (number >= std::max(mark, session->durable_mark)) {
+    put_response({id, number, session->requests.at(number).fingerprint, response}, effect);
   }
-  return add_mark(*session, effect);
+  return mark;
 }
 
 void SessionTable::done(SessionId id, std::uint64_t number, SavedResponse response,
                         std::uint64_t mark) {
-  std::deque<Waiter> waiters;
+  std::unique_ptr<Waiters> waiters;
   {
     MutexLock lock(mutex_);
     Live* const session = find(id);
@@ -216,6 +253,7 @@ void SessionTable::done(SessionId id, std::uint64_t number, SavedResponse respon
     PV2_ASSERT(request.state == Request::State::kRunning, "a request is done once");
     if (mark != 0) mark_is_durable(*session, mark);
     --session->running;
+    session->heard = options_.clock->steady_now();  // its client has time to take the response
     waiters = std::move(request.waiters);
     if (number >= session->row.first_unacked) {
       request.state = Request::State::kDone;
@@ -225,11 +263,23 @@ void SessionTable::done(SessionId id, std::uint64_t number, SavedResponse respon
       session->requests.erase(number);
     }
   }
-  for (const Waiter& waiter : waiters) waiter.answer(with(response));
+  if (!waiters) return;
+  for (const Waiter& waiter : *waiters) give(waiter.answer, with(response));
+}
+
+// Why a copy that has waited does not run now; nullopt: it runs.
+std::optional<SessionAnswer> SessionTable::why_not_after_all(const Live& session,
+                                                             std::uint64_t number,
+                                                             const Waiter& waiter) const {
+  if (number < session.row.first_unacked) return stale(session.row.id, number);
+  if (waiter.deadline && *waiter.deadline <= options_.clock->wall_now()) {
+    return too_late(session.row.id, number);
+  }
+  return std::nullopt;
 }
 
 void SessionTable::refuse(SessionId id, std::uint64_t number, std::uint64_t mark) {
-  Waiter next{};
+  std::vector<std::pair<Waiter, SessionAnswer>> answers;
   {
     MutexLock lock(mutex_);
     Live* const session = find(id);
@@ -240,33 +290,67 @@ void SessionTable::refuse(SessionId id, std::uint64_t number, std::uint64_t mark
         session->superfluous.push_back(erased);
       }
     }
+    session->heard = options_.clock->steady_now();
     Request& request = session->requests.at(number);
-    if (request.waiters.empty()) {
+    bool is_owned = false;
+    while (!is_owned && request.waiters && !request.waiters->empty()) {
+      Waiter next = std::move(request.waiters->front());
+      request.waiters->pop_front();
+      auto refusal = why_not_after_all(*session, number, next);
+      is_owned = !refusal;
+      if (is_owned) {
+        refusal.emplace();
+        refusal->owner = RequestOwner(shared_from_this(), id, number);
+      }
+      answers.emplace_back(std::move(next), *std::move(refusal));
+    }
+    if (!is_owned) {
       --session->running;
       session->requests.erase(number);
-      return;
     }
-    next = std::move(request.waiters.front());
-    request.waiters.pop_front();
   }
-  SessionAnswer answer;
-  answer.owner = RequestOwner(shared_from_this(), id, number);
-  next.answer(std::move(answer));
+  for (auto& [waiter, answer] : answers) give(waiter.answer, std::move(answer));
 }
 
-// If its batch was to move the mark, no other batch moves it in this process: the first may yet
-// become durable.
-void SessionTable::said_nothing(SessionId id, std::uint64_t number) {
-  std::deque<Waiter> waiters;
+void SessionTable::said_nothing(SessionId id, std::uint64_t number, std::uint64_t mark) {
+  std::unique_ptr<Waiters> waiters;
   {
     MutexLock lock(mutex_);
     Live* const session = find(id);
     PV2_ASSERT(session != nullptr, "a session with a running request is not given up");
     Request& request = session->requests.at(number);
     request.state = Request::State::kUnknown;
+    request.moves_mark_to = mark;  // no other batch moves it: this one may yet become durable
     waiters = std::move(request.waiters);
   }
-  for (const Waiter& waiter : waiters) waiter.answer(ended_silently(id, number));
+  if (!waiters) return;
+  for (const Waiter& waiter : *waiters) give(waiter.answer, ended_silently(id, number));
+}
+
+bool SessionTable::take_unknown(SessionId id, std::uint64_t number, std::uint64_t& mark) {
+  MutexLock lock(mutex_);
+  Live* const session = find(id);
+  if (session == nullptr) return false;
+  const auto request = session->requests.find(number);
+  if (request == session->requests.end()) return false;
+  if (request->second.state != Request::State::kUnknown) return false;
+  request->second.state = Request::State::kRunning;
+  mark = request->second.moves_mark_to;
+  return true;
+}
+
+bool SessionTable::resolve_done(SessionId id, std::uint64_t number, Response response) {
+  std::uint64_t mark = 0;
+  if (!take_unknown(id, number, mark)) return false;
+  done(id, number, std::make_shared<const Response>(std::move(response)), mark);
+  return true;
+}
+
+bool SessionTable::resolve_not_done(SessionId id, std::uint64_t number) {
+  std::uint64_t mark = 0;
+  if (!take_unknown(id, number, mark)) return false;
+  refuse(id, number, mark);
+  return true;
 }
 
 // ---- Opening ----
@@ -284,12 +368,17 @@ std::optional<Result<Session>> SessionTable::answer_opening(const Opening& openi
     return Status(StatusCode::kInvalidArgument,
                   "a session is opened with a token that the client has chosen");
   }
+  if (std::max(opening.asker.token.size(), opening.asker.owner.size()) > kNameBytesMax) {
+    return Status(StatusCode::kInvalidArgument,
+                  "the token of a session has " + std::to_string(opening.asker.token.size()) +
+                      " bytes and its owner " + std::to_string(opening.asker.owner.size()) +
+                      "; each may have " + std::to_string(kNameBytesMax));
+  }
   if (const auto known = by_asker_.find(opening.asker); known != by_asker_.end()) {
     Live& session = sessions_.at(known->second.value);
     PV2_ASSERT(session.state != Live::State::kOpening, "a session that is opened has an answer");
     if (session.state == Live::State::kEnding) {
-      return Status(StatusCode::kUnavailable,
-                    name_of(known->second) + " is just being given up; try again");
+      return being_given_up(known->second);
     }
     session.heard = options_.clock->steady_now();
     return Session{session.row.id, session.row.window};
@@ -314,10 +403,12 @@ void SessionTable::open(Opening opening) {
   RowBatch batch;
   SessionId id;
   std::optional<Result<Session>> at_once;
+  Opened answer;
   {
     MutexLock lock(mutex_);
     if (joins(opening)) return;
     at_once = answer_opening(opening);
+    if (at_once) answer = std::move(opening.answer);
     if (!at_once && next_id_ == id_bound_) {
       waiting_for_ids_.push_back(std::move(opening));
     } else if (!at_once) {
@@ -330,7 +421,7 @@ void SessionTable::open(Opening opening) {
       put_session(session.row, batch);
     }
   }
-  if (at_once) return opening.answer(*std::move(at_once));
+  if (at_once) return give(answer, *std::move(at_once));
   if (id == SessionId{}) return reserve_ids();
   log_.commit(std::move(batch),
               [self = shared_from_this(), id](const Status& status) { self->opened(id, status); });
@@ -360,7 +451,7 @@ void SessionTable::ids_are_reserved(std::uint64_t bound, const Status& status) {
     openings = std::exchange(waiting_for_ids_, {});
   }
   for (Opening& opening : openings) {
-    status.ok() ? open(std::move(opening)) : opening.answer(status);
+    status.ok() ? open(std::move(opening)) : give(opening.answer, Result<Session>(status));
   }
 }
 
@@ -380,7 +471,7 @@ void SessionTable::opened(SessionId id, const Status& status) {
       sessions_.erase(id.value);
     }
   }
-  for (const Opened& opener : openers) opener(answer);
+  for (const Opened& opener : openers) give(opener, answer);
 }
 
 // ---- The end of sessions ----
@@ -414,20 +505,25 @@ void SessionTable::close(SessionId id, std::string_view owner, std::function<voi
     Live* const session = find(id, owner);
     if (stopping_) {
       refusal = stopping().status;
-    } else if (session == nullptr || session->state == Live::State::kEnding) {
+    } else if (session == nullptr) {
       refusal = expired(id).status;
-    } else if (session->running != 0 || session->mark_is_moving) {
+    } else if (session->state == Live::State::kEnding) {
+      refusal = being_given_up(id);
+    } else if (session->mark_is_moving || session->superfluous.size() > kErasedAtOnce) {
+      refusal = Status(StatusCode::kUnavailable,
+                       name_of(id) + " is just being cleaned up (maintain()); try again");
+    } else if (session->running != 0) {
       refusal = Status(StatusCode::kFailedPrecondition,
                        name_of(id) + " has a request that runs; close it when that has ended");
     } else {
       batch = end(*session);
     }
   }
-  if (!refusal.ok()) return answer(refusal);
+  if (!refusal.ok()) return give(answer, std::move(refusal));
   log_.commit(std::move(batch),
               [self = shared_from_this(), id, answer = std::move(answer)](const Status& status) {
                 self->ended(id, status);
-                answer(status);
+                give(answer, status);
               });
 }
 
@@ -450,7 +546,8 @@ void SessionTable::maintain(std::function<void(Status)> done) {
     for (auto& [number, session] : sessions_) {
       if (session.state != Live::State::kLive || session.mark_is_moving) continue;
       const bool is_silent = now >= later(session.heard, options_.timeout);
-      if (is_silent && session.running == 0) {
+      const bool is_clean = session.superfluous.size() <= kErasedAtOnce;
+      if (is_silent && session.running == 0 && is_clean) {
         changes.push_back({session.row.id, 0, end(session)});
         continue;
       }
@@ -466,8 +563,8 @@ void SessionTable::maintain(std::function<void(Status)> done) {
     void one_less(const Status& status) {
       if (!status.ok()) failed = true;
       if (left.fetch_sub(1) != 1) return;
-      done(failed ? Status(StatusCode::kUnknownOutcome, "the log of the sessions has failed")
-                  : Status());
+      give(done, failed ? Status(StatusCode::kUnknownOutcome, "the log of the sessions has failed")
+                        : Status());
     }
   };
   const auto round = std::make_shared<Round>();
@@ -492,13 +589,16 @@ void SessionTable::stop() {
     openings = std::exchange(waiting_for_ids_, {});
     for (auto& [id, session] : sessions_) {
       for (auto& [number, request] : session.requests) {
-        for (Waiter& waiter : request.waiters) waiters.push_back(std::move(waiter));
-        request.waiters.clear();
+        if (!request.waiters) continue;
+        for (Waiter& waiter : *request.waiters) waiters.push_back(std::move(waiter));
+        request.waiters.reset();
       }
     }
   }
-  for (const Waiter& waiter : waiters) waiter.answer(stopping());
-  for (const Opening& opening : openings) opening.answer(stopping().status);
+  for (const Waiter& waiter : waiters) give(waiter.answer, stopping());
+  for (const Opening& opening : openings) {
+    give(opening.answer, Result<Session>(stopping().status));
+  }
 }
 
 // ---- Loading ----
@@ -510,6 +610,8 @@ Status SessionTable::load_session(const StoredRow& stored) {
   session.durable_mark = row->first_unacked;
   session.heard = options_.clock->steady_now();
   by_asker_.emplace(Asker{row->token, row->owner}, row->id);
+  next_id_ = std::max(next_id_, row->id.value + 1);
+  id_bound_ = std::max(id_bound_, next_id_);
   session.row = *std::move(row);
   return Status();
 }
@@ -536,6 +638,11 @@ Status SessionTable::load_response(const StoredRow& stored) {
 
 Status SessionTable::load() {
   MutexLock lock(mutex_);
+  if (options_.window == 0 || options_.window > options_.window_max) {
+    return Status(StatusCode::kInvalidArgument, "the window of a session is 1 to window_max (" +
+                                                    std::to_string(options_.window_max) +
+                                                    "), not " + std::to_string(options_.window));
+  }
   Status status = log_.scan(id_bound_key(), [&](const StoredRow& row) PV2_REQUIRES(mutex_) {
     const auto bound = decode_id_bound(row.value);
     if (bound.ok()) next_id_ = id_bound_ = *bound;

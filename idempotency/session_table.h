@@ -36,10 +36,13 @@ namespace pv2 {
 /// Thread-safe.
 class SessionTable : public std::enable_shared_from_this<SessionTable> {
  public:
+  /// A copy of a running request.
   struct Waiter {
-    std::uint64_t ticket;
+    std::uint64_t ticket = 0;
+    std::optional<WallTime> deadline;
     ClientSessions::Answer answer;
   };
+  using Waiters = std::deque<Waiter>;
   /// What a client asks to open: its token, which is unique among those of one owner.
   struct Asker {
     std::string token;
@@ -66,7 +69,10 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
                                    const SavedResponse& response, RowBatch& effect);
   void done(SessionId id, std::uint64_t number, SavedResponse response, std::uint64_t mark);
   void refuse(SessionId id, std::uint64_t number, std::uint64_t mark);
-  void said_nothing(SessionId id, std::uint64_t number);
+  void said_nothing(SessionId id, std::uint64_t number, std::uint64_t mark);
+  /// Recovery knows what became of an unknown request. False: the request is not unknown.
+  bool resolve_done(SessionId id, std::uint64_t number, Response response);
+  bool resolve_not_done(SessionId id, std::uint64_t number);
 
   [[nodiscard]] Clock& clock() const noexcept { return *options_.clock; }
   [[nodiscard]] std::uint64_t new_ticket() noexcept { return next_ticket_.fetch_add(1); }
@@ -81,7 +87,8 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
     Hash128 fingerprint;
     State state = State::kRunning;
     SavedResponse response;
-    std::deque<Waiter> waiters;
+    std::unique_ptr<Waiters> waiters;  ///< Most have none.
+    std::uint64_t moves_mark_to = 0;   ///< Of an unknown one: with its batch.
   };
   struct Live {
     enum class State : std::uint8_t { kOpening, kLive, kEnding };
@@ -102,6 +109,11 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
     Opened answer;
   };
 
+  bool take_unknown(SessionId id, std::uint64_t number, std::uint64_t& mark) PV2_EXCLUDES(mutex_);
+  [[nodiscard]] std::optional<SessionAnswer> why_not_after_all(const Live& session,
+                                                               std::uint64_t number,
+                                                               const Waiter& waiter) const
+      PV2_REQUIRES(mutex_);
   Live* find(SessionId id, std::string_view owner) PV2_REQUIRES(mutex_);
   Live* find(SessionId id) PV2_REQUIRES(mutex_);
   void hear(Live& session, std::uint64_t first_unacked) PV2_REQUIRES(mutex_);

@@ -326,6 +326,7 @@ TEST_CASE("R-23: a session that is being given up is refused for good when that 
   world.sessions->maintain([&](const Status& status) { ended = status.ok(); });
   const SessionAnswer meanwhile = world.sessions->begin(World::request(session, 1));
   CHECK(meanwhile.status.code() == StatusCode::kUnavailable);
+  CHECK(world.sessions->heartbeat(session.id, "anna", 1).code() == StatusCode::kUnavailable);
   std::optional<Result<Session>> opened;
   world.sessions->open("t", "anna", 0, [&](const Result<Session>& answer) { opened = answer; });
   CHECK(opened->status().code() == StatusCode::kUnavailable);
@@ -417,6 +418,140 @@ TEST_CASE("a request whose owner died without a word is not run again before a r
   world.start();
   CHECK(body(world.append(asked)) == "1");
   CHECK(world.length() == 1);
+}
+
+TEST_CASE("recovery resolves a request whose owner died, without a restart") {
+  World world;
+  const Session session = world.open("t");
+  world.append(World::request(session, 1));
+  const SessionRequest asked = World::request(session, 2, 2);
+  RowBatch effect;
+  effect.put(Space::kHost, "list/2", "x");
+  {
+    SessionAnswer answer = world.sessions->begin(asked);
+    answer.owner.save(effect, std::string("2"));
+  }
+  SECTION("its batch became durable") {
+    CHECK(world.rows->commit(std::move(effect)).ok());
+    CHECK(world.sessions->resolve_done(session.id, 2, std::string("2")));
+  }
+  SECTION("its batch was never sent") { CHECK(world.sessions->resolve_not_done(session.id, 2)); }
+  CHECK_FALSE(world.sessions->resolve_done(session.id, 2, std::string("3")));
+  CHECK_FALSE(world.sessions->resolve_not_done(session.id, 9));
+  CHECK(body(world.append(asked)) == "2");
+  CHECK(world.length() == 2);
+  world.start();
+  CHECK(world.append(World::request(session, 1)).refusal == Refusal::kStale);
+  CHECK(world.close(session).ok());
+}
+
+TEST_CASE("a response below a mark that is not durable is saved: a crash may take the mark back") {
+  World world;
+  const Session session = world.open("t");
+  SessionAnswer second = world.sessions->begin(World::request(session, 2));
+  SessionAnswer third = world.sessions->begin(World::request(session, 3, 3));
+  RowBatch of_third, of_second;
+  third.owner.save(of_third, std::string("third"));  // would make the mark durable
+  of_second.put(Space::kHost, "list/1", "x");
+  second.owner.save(of_second, std::string("second"));
+  REQUIRE(world.rows->commit(std::move(of_second)).ok());
+  second.owner.done();
+  third.owner.refuse();
+  world.start();
+  CHECK(body(world.append(World::request(session, 2))) == "second");  // a late copy
+  CHECK(world.length() == 1);
+  world.append(World::request(session, 3, 3));
+  world.maintain();
+  CHECK(world.disk->rows(Space::kHost, std::string(kSessionRows) + "r") == 1);
+}
+
+TEST_CASE("a copy that has waited does not take over after its deadline, nor below the mark") {
+  World world;
+  const Session session = world.open("t");
+  SessionRequest asked = World::request(session, 1);
+  SessionAnswer running = world.sessions->begin(asked);
+  std::vector<Refusal> answers;
+  const auto keep = [&](const SessionAnswer& answer) { answers.push_back(answer.refusal); };
+  asked.deadline = world.clock->wall_now() + seconds(1);
+  world.sessions->begin_async(asked, keep);
+  asked.deadline.reset();
+  world.sessions->begin_async(asked, keep);
+  Refusal expected = Refusal::kDeadlinePassed;
+  SECTION("deadline") {
+    world.clock->advance(seconds(1));
+    running.owner.refuse();
+    CHECK(answers == std::vector{expected, Refusal::kNone});
+  }
+  SECTION("mark") {
+    CHECK(world.sessions->heartbeat(session.id, "anna", 2).ok());
+    running.owner.refuse();
+    CHECK(answers == std::vector{Refusal::kStale, Refusal::kStale});
+  }
+}
+
+TEST_CASE("what contradicts itself or is too long is refused, and harms no other session") {
+  World world;
+  const Session session = world.open("t");
+  CHECK(world.append(World::request(session, 1, 2)).status.code() == StatusCode::kInvalidArgument);
+  CHECK(body(world.append(World::request(session, 1))) == "1");
+  for (const auto& [token, owner] :
+       {std::pair(std::string(1025, 't'), std::string()), {"t", std::string(1025, 'o')}}) {
+    Status status;
+    world.sessions->open(token, owner, 0, [&](const Result<Session>& a) { status = a.status(); });
+    CHECK(status.code() == StatusCode::kInvalidArgument);
+  }
+  for (const std::uint32_t window : {0U, 513U}) {
+    world.options.window = window;
+    world.start();
+    CHECK(world.load_status.code() == StatusCode::kInvalidArgument);
+  }
+}
+
+TEST_CASE("one batch deletes no more responses than a store takes") {
+  World world;
+  const Session session = world.open("t", "anna", 1);
+  // The batch that would make the mark durable has an owner that says nothing.
+  world.append(World::request(session, 1));
+  SessionAnswer silent = world.sessions->begin(World::request(session, 2, 2));
+  RowBatch never_sent;
+  silent.owner.save(never_sent, std::string());
+  for (std::uint64_t i = 3; i <= 3000; ++i) world.append(World::request(session, i, i));
+  const std::string responses = std::string(kSessionRows) + "r";
+  CHECK(world.disk->rows(Space::kHost, responses) > 2900);
+  world.start();
+  CHECK(body(world.append(World::request(session, 3001, 3001))) == "3000");
+  std::size_t before = world.disk->rows(Space::kHost, responses);
+  for (int round = 0; round < 4; ++round) {
+    world.maintain();
+    const std::size_t now = world.disk->rows(Space::kHost, responses);
+    CHECK(before - now <= 1000);
+    before = now;
+  }
+  CHECK(before == 1);
+}
+
+TEST_CASE("an answer that throws keeps no other copy from its answer") {
+  World world;
+  const SessionRequest asked = World::request(world.open("t"), 1);
+  SessionAnswer running = world.sessions->begin(asked);
+  int answers = 0;
+  world.sessions->begin_async(asked, [](const SessionAnswer&) { throw 1; });
+  world.sessions->begin_async(asked, [&](const SessionAnswer&) { ++answers; });
+  running.owner = RequestOwner();
+  CHECK(answers == 1);
+}
+
+TEST_CASE("a response is kept for a term after its run, however long that was") {
+  World world;
+  const Session session = world.open("t");
+  SessionAnswer running = world.sessions->begin(World::request(session, 1));
+  world.clock->advance(minutes(6));
+  RowBatch effect;
+  running.owner.save(effect, std::string("done"));
+  CHECK(world.rows->commit(std::move(effect)).ok());
+  running.owner.done();
+  world.maintain();
+  CHECK(body(world.append(World::request(session, 1))) == "done");
 }
 
 TEST_CASE("a new request after its deadline is not run, a known one is answered") {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <latch>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -120,6 +121,24 @@ TEST_CASE("V-14: while one thread recovers the others are refused at once, and t
   CHECK((*world.number->look())->version == 2);
   CHECK(world.number->modify(*seen, works).code() == StatusCode::kFenced);
   CHECK(world.number->modify(*world.number->look(), works).ok());
+}
+
+TEST_CASE("V-09: a version is not given twice, whichever failure is followed by the recovery") {
+  World world;
+  const auto first = world.number->look();
+  std::optional<Result<Number::View>> second;
+  const Status late = world.number->modify(*first, [&](const ResourceView<int>& view) {
+    // While this change is in the network, others fail, recover, and fail to recover.
+    CHECK(world.number->modify(*first, fails).code() == StatusCode::kIoError);
+    second = world.number->look();
+    world.service->refuse_next_acquires(1);
+    CHECK(world.number->modify(**second, fails).code() == StatusCode::kIoError);
+    world.clock->advance(std::chrono::seconds(10));
+    return fails(view);
+  });
+  CHECK(late.code() == StatusCode::kIoError);
+  CHECK((*world.number->look())->version == 3);
+  CHECK(world.number->modify(**second, works).code() == StatusCode::kFenced);
 }
 
 TEST_CASE("V-15: a concurrent resource survives recoveries that fail, and one that throws") {

@@ -274,6 +274,32 @@ TEST_CASE("a lock service that has forgotten its grants is not trusted") {
   CHECK(number->state() == ResourceState::kBroken);
 }
 
+TEST_CASE("an adapter that throws leaves the resource broken, and its old view unused") {
+  struct Throws final : ResourceAdapter<int> {
+    explicit Throws(std::shared_ptr<LockService> service) : inner(std::move(service), "A") {}
+    [[nodiscard]] std::string name() const override { return inner.name(); }
+    [[nodiscard]] Fencing fencing() const override { return inner.fencing(); }
+    Result<FencingToken> acquire() override {
+      if (std::exchange(throws, false)) throw std::runtime_error("no memory");
+      return inner.acquire();
+    }
+    Result<int> read(FencingToken token) override { return inner.read(token); }
+    NumberAdapter inner;
+    bool throws = false;
+  };
+  World world;
+  auto owned = std::make_unique<Throws>(world.service);
+  Throws& adapter = *owned;
+  Number number(std::move(owned));
+  const auto seen = number.look();
+  adapter.throws = true;
+  CHECK_THROWS_AS(number.modify(*seen, World::fails), std::runtime_error);
+  CHECK(number.state() == ResourceState::kBroken);
+  CHECK(number.modify(*seen, world.add_one()).code() == StatusCode::kFenced);
+  CHECK(world.service->writes() == 0);
+  CHECK(number.modify(*number.look(), world.add_one()).ok());
+}
+
 TEST_CASE("an exception of a change is passed on, and the resource is acquired anew") {
   World world;
   const auto number = world.client("A");
@@ -287,7 +313,7 @@ TEST_CASE("an exception of a change is passed on, and the resource is acquired a
 
 TEST_CASE("what was refused without a change is repeated until it works, other failures are not") {
   RetryOptions options;
-  options.backoff = Duration::zero();
+  options.backoff = -std::chrono::seconds(1);  // taken as 1 ms
   int calls = 0;
   CHECK(with_retry(options, [&] {
           return ++calls < 3 ? Status(StatusCode::kFenced, "not yet") : Status();

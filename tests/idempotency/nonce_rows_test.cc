@@ -32,9 +32,7 @@ class Server final : public CommitSink {
   Server(std::shared_ptr<MemoryDisk> disk, std::shared_ptr<ManualClock> clock)
       : store_(std::move(disk)), manager({.clock = std::move(clock)}) {
     REQUIRE(store_.recover_lease(*this).ok());
-    RowBatch stale;
-    loaded = load_nonces(store_, manager, stale);
-    if (!stale.empty()) commit(std::move(stale));
+    loaded = load_nonces(store_, manager);
   }
 
   int value() {
@@ -140,9 +138,27 @@ TEST_CASE("N-26: what is replayed is remembered for the retention from now, or i
   CHECK(manager.replay(request(1), WallTime(seconds(8)), "x") == Replay::kKnown);
   CHECK(*manager.begin(request(1))->result == "1");
   CHECK_FALSE(manager.begin(request(2))->runs());
+  CHECK(manager.expired(100) == std::vector<Nonce>{{7, 3}});
+  manager.forget(manager.expired(100));
   auto old = manager.begin(request(3));
   CHECK(old->runs());
   old->owner.fail();
+}
+
+TEST_CASE("times that are very long forget nothing, neither now nor in a replay") {
+  NonceManagerOptions options;
+  options.clock = std::make_shared<ManualClock>();
+  options.retention = Duration::max();
+  options.skew_max = Duration::max();
+  options.expires_after_max = Duration::max();
+  ServerNonceManager manager(options);
+  CHECK(manager.replay(request(1), WallTime::min(), "1") ==
+        ServerNonceManager::Replay::kRemembered);
+  NonceRequest asked = request(2);
+  asked.expires_at = WallTime::max();
+  manager.begin(asked)->owner.succeed("2");
+  CHECK(manager.expired(100).empty());
+  CHECK(*manager.begin(request(1))->result == "1");
 }
 
 TEST_CASE("N-26: the retention of a replayed nonce begins with the replay") {
@@ -167,6 +183,8 @@ TEST_CASE("rows of nonces whose time is over are deleted, by a sweep or at the n
   CHECK(world.disk->rows(Space::kHost, kNonceRows) == 1);
   world.clock->advance(minutes(36));
   world.start();
+  CHECK(world.disk->rows(Space::kHost, kNonceRows) == 1);
+  world.server->sweep();
   CHECK(world.disk->rows(Space::kHost, kNonceRows) == 0);
   CHECK(world.server->value() == 2);
 }

@@ -220,6 +220,7 @@ TEST_CASE("N-20: an owner that dies without a word leaves the outcome unknown, n
   CHECK(server.manager.begin(request(1, 1)).status().code() == StatusCode::kUnknownOutcome);
   CHECK(server.manager.lookup({1, 1}).status().code() == StatusCode::kUnknownOutcome);
   CHECK(server.manager.counts().unknown == 1);
+  CHECK(server.manager.unknown() == std::vector<Nonce>{{1, 1}});
   server.clock->advance(hours(48));
   server.sweep();
   CHECK(server.manager.begin(request(1, 1)).status().code() == StatusCode::kUnknownOutcome);
@@ -398,6 +399,34 @@ TEST_CASE("a nonce is remembered as long as its client may send it, by a clock t
   const auto late = server.manager.begin(asked);
   CHECK(late.status().code() == StatusCode::kExpired);
   CHECK_THAT(late.status().to_string(), ContainsSubstring("may have been done"));
+}
+
+TEST_CASE("a copy that promises more than the first request is refused, before and after its end") {
+  Server server;
+  NonceRequest first = request(1, 1), longer = request(1, 1), without = request(1, 2);
+  first.expires_at = server.clock->wall_now() + minutes(10);
+  longer.expires_at = server.clock->wall_now() + hours(20);
+  NonceOwner owner = server.owner_of(first);
+  CHECK(server.manager.begin(longer).status().code() == StatusCode::kInvalidArgument);
+  owner.succeed("done");
+  CHECK(server.manager.begin(longer).status().code() == StatusCode::kInvalidArgument);
+  CHECK(*server.manager.begin(first)->result == "done");
+  CHECK(*server.manager.begin(request(1, 1))->result == "done");
+  server.run(without);
+  without.expires_at = first.expires_at;
+  CHECK(server.manager.begin(without).status().code() == StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("an answer that throws keeps no other duplicate from its answer") {
+  Server server;
+  NonceOwner owner = server.owner_of(request(1, 1));
+  Answers answers;
+  server.manager.begin_async(request(1, 1), [](const Result<NonceAnswer>&) { throw 1; });
+  server.manager.begin_async(request(1, 1), answers.next());
+  SECTION("success") { owner.succeed("done"); }
+  SECTION("failure: the one that throws takes over, and says nothing") { owner.fail(); }
+  SECTION("no word") { owner = NonceOwner(); }
+  CHECK(answers.list[0]);
 }
 
 TEST_CASE("a nonce that expires later than nonces are remembered is refused") {

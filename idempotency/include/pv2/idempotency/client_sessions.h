@@ -132,17 +132,18 @@ struct SessionOptions {
                                    ///< decides about sessions.
   /// A session from which nothing was heard for this long is given up by the next maintain().
   Duration timeout = std::chrono::minutes(5);
-  std::uint32_t window = 64;       ///< Unless the client asks for less.
+  std::uint32_t window = 64;       ///< Unless the client asks for another one. 1 to `window_max`.
   std::uint32_t window_max = 512;  ///< RIFL's figure.
   std::size_t sessions_max = 100'000;
   std::size_t waiters_max = 1024;  ///< Copies of one request that wait for it.
 };
 
-/// Thread-safe. Calls no code of the host under a lock.
+/// Thread-safe. Calls no code of the host under a lock. What an answer throws is swallowed.
 class ClientSessions {
  public:
-  /// Reads the sessions that `log` has; `log` outlives the last answer. A session begins a new term
-  /// of `timeout`.
+  /// Reads the sessions that `log` has; `log` outlives the last answer, which may come after this
+  /// object. A session begins a new term of `timeout`. kCorruption; kInvalidArgument, about the
+  /// options.
   [[nodiscard]] static Result<std::unique_ptr<ClientSessions>> load(RowLog& log,
                                                                     SessionOptions options = {});
   ~ClientSessions();
@@ -151,7 +152,8 @@ class ClientSessions {
 
   /// Opens a session for `owner`; `answer` is called when it is durable. A client that never hears
   /// back asks again with the same `token`, and gets the same session. `window` 0: the default.
-  /// kResourceExhausted, kInvalidArgument (no token), kStopping, or the failure of the log.
+  /// kResourceExhausted, kInvalidArgument (no token; more than 1024 bytes), kStopping, or the
+  /// failure of the log.
   void open(std::string token, std::string owner, std::uint32_t window,
             std::function<void(Result<Session>)> answer);
   /// Gives the session and its responses up; `answer` is called when that is durable. kExpired:
@@ -168,7 +170,14 @@ class ClientSessions {
   [[nodiscard]] SessionAnswer begin(const SessionRequest& request,
                                     Duration timeout = Duration::max(), std::stop_token stop = {});
 
-  /// The client is alive, and has all responses below `first_unacked`. kExpired.
+  /// The host found out what became of a request whose owner said nothing: its batch became
+  /// durable, with this response, or was never sent. False: the outcome of this request is not
+  /// unknown. Until then its session is neither closed nor given up; a restart resolves it too.
+  bool resolve_done(SessionId session, std::uint64_t number, Response response);
+  bool resolve_not_done(SessionId session, std::uint64_t number);
+
+  /// The client is alive, and has all responses below `first_unacked`. kExpired; kUnavailable: the
+  /// session is just being given up.
   Status heartbeat(SessionId session, std::string_view owner, std::uint64_t first_unacked);
 
   /// Gives up silent sessions, and makes the marks of idle clients durable; `done` is called when

@@ -38,7 +38,9 @@ class ConcurrentResource {
     const Moment now = moment();
     if (now.state == ResourceState::kReady && now.view != nullptr) return now.view;
     if (Status failed = recover(now.view); !failed.ok()) return failed;
-    return moment().view;
+    View view = moment().view;
+    if (view == nullptr) return being_recovered();  // and the thread that did it has failed
+    return view;
   }
 
   /// Calls `change(view)`, which writes to the resource with the view's token, while other threads
@@ -78,7 +80,10 @@ class ConcurrentResource {
     try {
       return change(*view);
     } catch (...) {
-      (void)recover(view);
+      try {
+        (void)recover(view);
+      } catch (...) {  // it stays broken; what the change threw matters
+      }
       throw;
     }
   }
@@ -89,22 +94,24 @@ class ConcurrentResource {
 
   // Acquires the resource anew, unless another thread does, or has done since `failed` was made.
   Status recover(const View& failed) PV2_EXCLUDES(mutex_) {
+    View last;  // its version is followed, even if `failed` is an older one
     {
       MutexLock lock(mutex_);
       if (now_.state == ResourceState::kRecovering) return being_recovered();
       if (now_.state == ResourceState::kReady && now_.view != failed) return Status();
       now_.state = ResourceState::kRecovering;
+      last = now_.view;
     }
     // Whoever has set kRecovering is alone here.
     std::optional<Result<View>> view;
     try {
-      view.emplace(recovery_.recover(failed));
+      view.emplace(recovery_.recover(last));
     } catch (...) {
-      end_recovery(ResourceState::kBroken, failed);
+      end_recovery(ResourceState::kBroken, last);
       throw;
     }
     if (!view->ok()) {
-      end_recovery(ResourceState::kBroken, failed);
+      end_recovery(ResourceState::kBroken, last);
       return view->status();
     }
     end_recovery(ResourceState::kReady, *std::move(*view));

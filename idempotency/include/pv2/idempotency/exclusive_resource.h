@@ -88,15 +88,19 @@ class ExclusiveResource {
     try {
       return change(view);
     } catch (...) {
-      (void)recover();
+      try {
+        (void)recover();
+      } catch (...) {  // it stays broken; what the change threw matters
+      }
       throw;
     }
   }
   Status recover() PV2_REQUIRES(mutex_) {
+    broken_ = true;  // also if the adapter throws
     Result<View> view = recovery_.recover(known());
-    broken_ = !view.ok();
-    if (broken_) return view.status();
+    if (!view.ok()) return view.status();
     publish(*std::move(view));
+    broken_ = false;
     return Status();
   }
   [[nodiscard]] View known() const PV2_EXCLUDES(view_mutex_) {

@@ -49,7 +49,8 @@ class ResourceAdapter {
   /// For messages: "catalogue of cluster 7".
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual Fencing fencing() const = 0;
-  /// Gets the lock, or gets it again. Bounds its own time.
+  /// Gets the lock, or gets it again: each time with a greater epoch, also if it was held all the
+  /// time, so that writes of the grant before are refused. Bounds its own time.
   virtual Result<FencingToken> acquire() = 0;
   /// Reads what is there now, under the grant `token`.
   virtual Result<T> read(FencingToken token) = 0;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -43,7 +44,6 @@ class ResourceRecovery {
     if (view.ok()) {
       failure_ = Status();
       delay_ = Duration::zero();
-      highest_ = (*view)->token;
     } else {
       failure_ = Status(StatusCode::kUnavailable, view.status().to_string());
       delay_ = std::min(std::max(delay_ * 2, options_.backoff), options_.backoff_max);
@@ -77,12 +77,13 @@ class ResourceRecovery {
   [[nodiscard]] Result<View> acquire(const View& last) {
     const Result<FencingToken> token = adapter_->acquire();
     if (!token.ok()) return token.status();
-    if (*token < highest_) {
-      return Status(StatusCode::kInternal, "the lock was granted with epoch " +
-                                               std::to_string(token->epoch) + ", and before with " +
-                                               std::to_string(highest_.epoch) +
-                                               ": the lock service has forgotten grants");
+    if (highest_ && *token <= *highest_) {
+      return Status(StatusCode::kInternal,
+                    "the lock was granted with epoch " + std::to_string(token->epoch) +
+                        ", and before with " + std::to_string(highest_->epoch) +
+                        ": the lock service has forgotten grants, or does not count them all");
     }
+    highest_ = *token;
     Result<T> info = adapter_->read(*token);
     if (!info.ok()) return info.status();
     const std::uint64_t version = (last ? last->version : 0) + 1;
@@ -95,7 +96,7 @@ class ResourceRecovery {
   Status failure_;  // of the last recovery
   SteadyTime not_before_{};
   Duration delay_{};
-  FencingToken highest_;
+  std::optional<FencingToken> highest_;
   bool is_checked_ = false;
 };
 

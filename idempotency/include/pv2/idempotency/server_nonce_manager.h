@@ -47,7 +47,8 @@ struct NonceRequest {
   /// Of the operation and its arguments: hash128() over everything that makes two requests
   /// different. It is not over deadlines, priorities and names for tracing.
   Hash128 fingerprint;
-  /// The client promises not to send the nonce after this time, by its own clock.
+  /// The client promises not to send the nonce after this time, by its own clock. All copies of one
+  /// request promise the same.
   std::optional<WallTime> expires_at{};
 };
 
@@ -120,7 +121,7 @@ struct NonceCounts {
   std::size_t bytes = 0;
 };
 
-/// Thread-safe. Calls no code of the host under a lock.
+/// Thread-safe. Calls no code of the host under a lock. What an answer throws is swallowed.
 class ServerNonceManager {
  public:
   explicit ServerNonceManager(NonceManagerOptions options = {});
@@ -140,7 +141,8 @@ class ServerNonceManager {
   /// Otherwise nothing was run for this request: kKeyReused, the nonce was used with another
   /// fingerprint; kDeadlineExceeded, its owner is still running; kUnknownOutcome, its owner said
   /// nothing; kAborted, `wait.stop`; kExpired, the nonce is not known and `expires_at` has passed;
-  /// kInvalidArgument, `expires_at` is too far away; kResourceExhausted, too much is remembered or
+  /// kInvalidArgument, `expires_at` is too far away, or later than that of the first request;
+  /// kResourceExhausted, too much is remembered or
   /// waits; kNotSupported, nonces are switched off; kStopping.
   [[nodiscard]] Result<NonceAnswer> begin(const NonceRequest& request, const Wait& wait);
   [[nodiscard]] Result<NonceAnswer> begin(const NonceRequest& request) {
@@ -162,11 +164,13 @@ class ServerNonceManager {
   /// this nonce is not unknown.
   bool resolve_done(const Nonce& nonce, std::string result);
   bool resolve_not_done(const Nonce& nonce);
+  /// All nonces whose outcome is unknown.
+  [[nodiscard]] std::vector<Nonce> unknown() const;
 
   enum class Replay : std::uint8_t {
     kRemembered,
     kKnown,   ///< The nonce was known already; nothing has changed.
-    kTooOld,  ///< It was done longer ago than 1.5 times `retention`, so it is not remembered.
+    kTooOld,  ///< It was done longer ago than 1.5 times `retention`: its time is over at once.
   };
   /// From a log: the operation was done at `done_at`, by the wall clock. It is remembered for
   /// `retention` from now. `request` has a nonce.
@@ -174,7 +178,8 @@ class ServerNonceManager {
 
   /// Nonces whose time is over, at most `most`. They are remembered until forget() is called, so
   /// that their rows can be deleted first: otherwise the deletion could overtake the row of a new
-  /// operation with the same nonce. Meant for a timer, every retention / 5.
+  /// operation with the same nonce. One thread at a time does all three. Meant for a timer, every
+  /// retention / 5.
   [[nodiscard]] std::vector<Nonce> expired(std::size_t most);
   void forget(const std::vector<Nonce>& nonces);
 

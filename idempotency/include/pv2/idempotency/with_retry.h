@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <random>
 
 namespace pv2 {
 
@@ -22,10 +23,13 @@ struct RetryOptions {
   std::shared_ptr<Clock> clock{};  ///< The system's clock unless given.
   /// The time for all attempts together; no attempt begins after it.
   Duration timeout = std::chrono::seconds(30);
-  /// The mean pause before the second attempt; it doubles with each attempt, up to `backoff_max`.
+  /// The mean pause before the second attempt, at least 1 ms; it doubles with each attempt, up to
+  /// `backoff_max`.
   Duration backoff = std::chrono::milliseconds(10);
   Duration backoff_max = std::chrono::seconds(1);
-  std::uint64_t seed = 1;  ///< Of the pauses: each is 50 % to 150 % of its mean.
+  /// Of the pauses: each is 50 % to 150 % of its mean. Clients with different seeds do not come
+  /// back together.
+  std::uint64_t seed = std::random_device()();
 };
 
 /// Whether nothing was done, and the same work may succeed later.
@@ -40,7 +44,10 @@ Status with_retry(const RetryOptions& options, Attempt&& attempt) {
   const auto clock = options.clock ? options.clock : std::make_shared<SystemClock>();
   const SteadyTime end = later(clock->steady_now(), options.timeout);
   Random random(options.seed);
-  for (Duration pause = options.backoff;; pause = std::min(2 * pause, options.backoff_max)) {
+  constexpr Duration kLeast = std::chrono::milliseconds(1);
+  const Duration most = std::max(options.backoff_max, kLeast);
+  for (Duration pause = std::clamp(options.backoff, kLeast, most);;
+       pause = pause > most / 2 ? most : 2 * pause) {
     Status status = attempt();
     const Duration jittered =
         pause / 2 + Duration(random.below(static_cast<std::uint64_t>(pause.count()) + 1));
