@@ -12,7 +12,7 @@ set -euo pipefail
 
 # a|b: either will do; the first one that the system offers is installed.
 packages=(
-  cmake ninja-build g++ ccache
+  cmake ninja-build g++ ccache libssl-dev
   'libboost1.81-dev|libboost1.83-dev|libboost1.88-dev' libleveldb-dev libfmt-dev  # the library
   catch2 protobuf-compiler  # the tests; protoc is the oracle of the codec
 )
