@@ -18,8 +18,12 @@
 
 namespace pv2 {
 
-/// Any text is an address. One thread uses it and is its loop; post() alone may be called by
-/// others. Bytes travel in no time, each send() as one piece.
+/// Any text is an address; one that ends in ":0" gets a number in place of the 0. One thread uses
+/// it and is its loop; post() alone may be called by others. Bytes travel in no time, each send()
+/// as one piece, and an end counts as unsent what the other end was not told of: an end that is
+/// paused makes the other's unsent() grow. What a task throws comes out of run_until_idle().
+///
+/// Streams and acceptors may outlive it; they do nothing then.
 class MemoryTransport final : public Transport {
  public:
   explicit MemoryTransport(std::shared_ptr<ManualClock> clock);
