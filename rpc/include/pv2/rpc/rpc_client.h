@@ -35,8 +35,8 @@ struct RpcClientOptions {
   std::string token{};  ///< What the server asks for, if it does (RpcServerOptions::tokens).
   /// Calls that are sent and not answered; the server's limit, if that is lower.
   std::size_t calls_max = 256;
-  /// Calls that wait to be sent, in bytes. More are refused with kResourceExhausted.
-  std::size_t queued_bytes_max = std::size_t{64} << 20;
+  /// Calls without an outcome, in bytes. More are refused with kResourceExhausted.
+  std::size_t bytes_max = std::size_t{64} << 20;
   std::size_t frame_bytes_max = std::size_t{4} << 20;  ///< Of an answer.
   Duration connect_timeout = std::chrono::seconds(2);
   /// A call that is not answered by then is cancelled and sent again, if it may be.
@@ -95,8 +95,9 @@ class RpcClient {
  public:
   /// Connects when the first call is made. kInvalidArgument names the option that is wrong.
   [[nodiscard]] static Result<std::unique_ptr<RpcClient>> open(RpcClientOptions options);
-  /// Calls without an outcome get one: kStopping, as kUnknown if they were sent. Not on the loop's
-  /// thread of a transport that has one of its own.
+  /// Calls without an outcome get one: kStopping, as kUnknown if they were sent. A call that is
+  /// made meanwhile, by one of these, gets none. Not on the loop's thread of a transport that has
+  /// one of its own, and not within `done` of a call.
   ~RpcClient();
   RpcClient(const RpcClient&) = delete;
   RpcClient& operator=(const RpcClient&) = delete;
