@@ -39,6 +39,11 @@ void seal_frame(char* frame, std::size_t size) noexcept {
   store_word(frame, crc32c({frame + kWord, kWord + size}));
 }
 
+std::size_t frame_size_from_header(std::string_view header) noexcept {
+  PV2_ASSERT(header.size() >= kFrameHeaderBytes, "a frame's header is there before it is read");
+  return kFrameHeaderBytes + load_word(header.data() + kWord);
+}
+
 std::optional<std::string_view> read_frame(std::string_view& input) noexcept {
   if (input.size() < kFrameHeaderBytes) return std::nullopt;
   const std::size_t size = load_word(input.data() + kWord);

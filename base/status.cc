@@ -51,6 +51,8 @@ std::string_view to_string(StatusCode code) noexcept {
       return "DEADLOCK";
     case StatusCode::kStorageFull:
       return "STORAGE_FULL";
+    case StatusCode::kUnauthenticated:
+      return "UNAUTHENTICATED";
   }
   return "UNKNOWN_CODE";
 }

@@ -32,7 +32,7 @@ namespace bound_field {
 enum : std::uint32_t { kBound = 1 };
 }
 
-constexpr std::uint64_t kLastCode = static_cast<std::uint64_t>(StatusCode::kStorageFull);
+constexpr std::uint64_t kLastCode = static_cast<std::uint64_t>(kStatusCodeMax);
 
 std::string prefix_of(char kind) {
   std::string key(kSessionRows);

@@ -33,6 +33,7 @@ ErrorKind kind_of(StatusCode code) noexcept {
     case StatusCode::kInternal:
     case StatusCode::kFenced:
     case StatusCode::kStorageFull:
+    case StatusCode::kUnauthenticated:
       break;
   }
   return ErrorKind::kPermanent;

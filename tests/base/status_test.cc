@@ -41,6 +41,7 @@ TEST_CASE("status codes keep their numbers and names, which are persisted and pr
       {StatusCode::kBusy, "BUSY"},
       {StatusCode::kDeadlock, "DEADLOCK"},
       {StatusCode::kStorageFull, "STORAGE_FULL"},
+      {StatusCode::kUnauthenticated, "UNAUTHENTICATED"},
   };
   int number = 0;
   for (const auto& [code, name] : codes) {

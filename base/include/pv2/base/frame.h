@@ -33,6 +33,10 @@ void append_frame(std::string& out, std::string_view bytes);
 /// is not checked. No value when `input` is shorter than that.
 [[nodiscard]] std::optional<std::size_t> size_of_frame(std::string_view input) noexcept;
 
+/// How many bytes the frame takes that begins with `header` (kFrameHeaderBytes or more), according
+/// to its length. For a reader that has not received the rest.
+[[nodiscard]] std::size_t frame_size_from_header(std::string_view header) noexcept;
+
 /// Makes a frame of the `size` bytes at `frame` + kFrameHeaderBytes by filling in the header before
 /// them.
 void seal_frame(char* frame, std::size_t size) noexcept;

@@ -6,11 +6,9 @@
 
 #pragma once
 
-#include <pv2/base/frame.h>
 #include <pv2/base/ids.h>
 #include <pv2/base/status.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -77,35 +75,5 @@ void append_rpc_frame(std::string& out, const RpcFrame& frame);
 /// The contents of one frame, without its header. kCorruption says what is wrong: no protobuf, a
 /// field of another type, a number that no enum knows, a call without id or method.
 [[nodiscard]] Result<RpcFrame> decode_rpc_frame(std::string_view bytes);
-
-/// Cuts a stream of bytes into frames. Owned by one thread.
-class FrameReader {
- public:
-  /// A frame with more than `frame_bytes_max` bytes, without its header, is refused before it is
-  /// kept.
-  explicit FrameReader(std::size_t frame_bytes_max) noexcept : limit_(frame_bytes_max) {}
-  void set_limit(std::size_t frame_bytes_max) noexcept { limit_ = frame_bytes_max; }
-
-  /// To be called with what has arrived, then next() until it gives no frame, or fails. `bytes`
-  /// stay valid until then.
-  void feed(std::string_view bytes);
-  /// The bytes of the next frame: a view that is valid until the next call. Empty without a whole
-  /// one: what is left is kept for the next feed(). kCorruption: a checksum is wrong;
-  /// kResourceExhausted: a frame is too large. Then nothing more can be read.
-  struct Next {
-    bool has_frame = false;
-    std::string_view bytes{};
-    Status status{};
-  };
-  [[nodiscard]] Next next();
-  /// The bytes of a frame that has not arrived whole.
-  [[nodiscard]] std::size_t kept() const noexcept { return kept_.size(); }
-
- private:
-  std::size_t limit_;
-  std::string kept_;         // the part of a frame from earlier feeds
-  std::string_view input_;   // what is not read yet of the present feed
-  bool kept_is_whole_ = false;  // `kept_` was returned by next(), and goes at the next call
-};
 
 }  // namespace pv2

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RpcClient: makes calls to one server, or to the first of several that answers. It keeps one
+// connection, makes it anew when it is lost, and sends a call again, under the same nonce, until
+// there is an answer or the time is over. It never says "failed" of a call that may have been done.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/ids.h>
+#include <pv2/base/status.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pv2/rpc/call_outcome.h"
+#include "pv2/rpc/incoming_call.h"
+#include "pv2/rpc/transport.h"
+
+namespace pv2 {
+
+class ClientCore;
+
+struct RpcClientOptions {
+  std::shared_ptr<Transport> transport{};  ///< Needed. May be shared with others.
+  /// Tried in this order, and round again. At least one.
+  std::vector<std::string> addresses{};
+  std::string token{};  ///< What the server asks for, if it does (RpcServerOptions::tokens).
+  /// Calls that are sent and not answered; the server's limit, if that is lower.
+  std::size_t calls_max = 256;
+  /// Calls that wait to be sent, in bytes. More are refused with kResourceExhausted.
+  std::size_t queued_bytes_max = std::size_t{64} << 20;
+  std::size_t frame_bytes_max = std::size_t{4} << 20;  ///< Of an answer.
+  Duration connect_timeout = std::chrono::seconds(2);
+  /// A call that is not answered by then is cancelled and sent again, if it may be.
+  Duration attempt_timeout = std::chrono::seconds(2);
+  /// Between attempts: from `pause_min`, doubled each time up to `pause_max`; a random part of up
+  /// to half is taken off, so that clients do not return together.
+  Duration pause_min = std::chrono::milliseconds(10);
+  Duration pause_max = std::chrono::seconds(1);
+  /// A connection on which calls wait and nothing is heard for this long is asked (a ping); if
+  /// nothing is heard for three times as long, it is given up. An idle one is asked so that the
+  /// server does not close it.
+  Duration ping_after = std::chrono::seconds(5);
+  std::uint64_t seed = 0;  ///< Of the random pauses. 0: from the system.
+};
+
+/// What goes with a call.
+struct CallOptions {
+  /// Names the operation; make one with NonceSource, before the call, and keep it until the outcome
+  /// is known. With it the call may be sent as often as needed.
+  Nonce nonce{};
+  /// This call is not the first with its nonce (another process gave it up): a refusal then leaves
+  /// the outcome unknown.
+  bool resumed = false;
+  /// Until when the nonce is sent, by the wall clock; the server may keep it so long
+  /// (idempotency/). No attempt begins after it.
+  std::optional<WallTime> expires_at{};
+  /// The call changes nothing, so it may be sent again without a nonce.
+  bool read_only = false;
+  /// A request of a session, which may be sent again too.
+  SessionCall session{};
+  /// When to give up. Duration::max(): never.
+  Duration timeout = std::chrono::seconds(30);
+  std::optional<Duration> attempt_timeout{};  ///< Instead of RpcClientOptions'.
+  /// Called for what the server tells before the answer (IncomingCall::note), on the loop's thread.
+  std::function<void(std::string_view)> on_note{};
+};
+
+/// Takes the outcome of a call, on the loop's thread; must not block. What it throws is swallowed.
+using CallDone = std::function<void(CallOutcome)>;
+
+/// Names a call of one client, for cancel().
+struct CallTicket {
+  std::uint64_t value = 0;
+};
+
+/// What a client has seen.
+struct RpcClientCounts {
+  std::size_t calls = 0;   ///< Without an outcome, now.
+  std::uint64_t sent = 0;  ///< Attempts.
+  std::uint64_t answered = 0;
+  std::uint64_t connections = 0;  ///< Made.
+};
+
+/// Thread-safe, except destruction.
+class RpcClient {
+ public:
+  /// Connects when the first call is made. kInvalidArgument names the option that is wrong.
+  [[nodiscard]] static Result<std::unique_ptr<RpcClient>> open(RpcClientOptions options);
+  /// Calls without an outcome get one: kStopping, as kUnknown if they were sent. Not on the loop's
+  /// thread of a transport that has one of its own.
+  ~RpcClient();
+  RpcClient(const RpcClient&) = delete;
+  RpcClient& operator=(const RpcClient&) = delete;
+
+  /// Calls `method`. Once for each call, `done` is told one of three:
+  ///
+  /// kOk: an answer, of this attempt or of an earlier one. kFailed: the server has said that the
+  /// operation failed for good, or each attempt was refused by it or never sent. kUnknown: an
+  /// attempt may have reached the server, and no answer came before the time was over.
+  ///
+  /// A call without a nonce that is not read-only is sent once at most, unless the server refuses
+  /// it as not begun.
+  CallTicket call(std::string method, std::string body, CallOptions options, CallDone done);
+  /// As above, and waits. On the loop's thread, or if the transport has no thread of its own, it
+  /// fails (kFailedPrecondition).
+  [[nodiscard]] CallOutcome call(std::string method, std::string body, CallOptions options = {});
+  /// Gives up a call, and tells the server. Its outcome is kAborted, as kUnknown if it was sent.
+  /// Does nothing if the call has its outcome.
+  void cancel(CallTicket ticket);
+
+  [[nodiscard]] RpcClientCounts counts() const;
+
+ private:
+  RpcClient(std::shared_ptr<Transport> transport, std::shared_ptr<ClientCore> core);
+  std::shared_ptr<Transport> transport_;
+  std::shared_ptr<ClientCore> core_;
+};
+
+}  // namespace pv2

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RpcServer: accepts connections, reads calls, and gives each to the handler of its method. It
+// knows nothing of nonces but their names: recognising a call that was made before is the
+// handler's business. What it does promise is that one call of one connection reaches its handler
+// at most once, however often the network repeats it.
+//
+// How it fails: a peer that breaks the protocol or a limit is told why and loses its connection,
+// and no other one notices.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/log.h>
+#include <pv2/base/status.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pv2/rpc/incoming_call.h"
+#include "pv2/rpc/transport.h"
+
+namespace pv2 {
+
+class ServerCore;
+
+/// Answers the calls of one method: at once, or later from any thread. Called on the loop's thread,
+/// so it must not block: everybody else waits. What it throws is logged, and the call that it did
+/// not answer ends as kUnknownOutcome.
+using RpcHandler = std::function<void(IncomingCall)>;
+
+/// The methods of a server, by name. A name has 1 to 256 bytes.
+using RpcMethods = std::map<std::string, RpcHandler, std::less<>>;
+
+/// A secret that lets its bearer in, and the name under which its calls are made.
+struct BearerToken {
+  std::string token;  ///< 16 to 1024 bytes.
+  std::string owner;
+};
+
+/// What one server lets peers make it keep, and for how long it waits for them.
+struct RpcLimits {
+  std::size_t connections_max = 4096;
+  /// Of a frame, without its header: 4 MiB.
+  std::size_t frame_bytes_max = std::size_t{4} << 20;
+  /// Calls of one connection that are not answered. The client is told, and sends no more.
+  std::size_t calls_max = 1024;
+  /// Answers of one connection that the network has not taken. Beyond it nothing more is read from
+  /// this client, and notes are dropped.
+  std::size_t unsent_bytes_max = std::size_t{1} << 20;
+  /// Calls and answers of all connections, in bytes. Beyond it new calls are refused with
+  /// kResourceExhausted.
+  std::size_t memory_max = std::size_t{256} << 20;
+  /// From the connection to a good hello.
+  Duration hello_timeout = std::chrono::seconds(5);
+  /// From the first byte of a frame to its last.
+  Duration frame_timeout = std::chrono::seconds(30);
+  /// A connection that takes none of the bytes that wait for it.
+  Duration stalled_timeout = std::chrono::seconds(30);
+  /// A connection from which nothing is heard. Clients ping when they have nothing else to say.
+  Duration idle_timeout = std::chrono::minutes(10);
+};
+
+struct RpcServerOptions {
+  std::shared_ptr<Transport> transport{};  ///< Needed.
+  /// Where to listen. The loopback unless the transport was told otherwise (TcpOptions).
+  std::string address = "127.0.0.1:0";
+  RpcMethods methods{};
+  /// Nobody gets in without one of these. Empty: everybody does.
+  std::vector<BearerToken> tokens{};
+  RpcLimits limits{};
+  LogSink log{};  ///< Warnings and errors to stderr unless given.
+};
+
+/// What a server has seen since it was opened, and has now.
+struct RpcServerCounts {
+  std::size_t connections = 0;      ///< Now.
+  std::size_t calls_in_flight = 0;  ///< Now, those of closed connections included.
+  std::size_t memory = 0;           ///< Now: bytes that count for RpcLimits::memory_max.
+  std::uint64_t accepted = 0;       ///< Connections.
+  std::uint64_t turned_away = 0;    ///< Connections: too many, or no token.
+  std::uint64_t broken = 0;         ///< Connections that broke the protocol or a limit.
+  std::uint64_t calls = 0;          ///< Given to handlers.
+  std::uint64_t refused = 0;        ///< By the server itself: limits, no such method, stopping.
+  std::uint64_t repeated = 0;       ///< Frames of calls that had arrived before, and were dropped.
+};
+
+/// Thread-safe, except construction and destruction.
+class RpcServer {
+ public:
+  /// Listens, and serves from now on. kInvalidArgument names the option that is wrong;
+  /// kAlreadyExists, kIoError: it cannot listen there.
+  [[nodiscard]] static Result<std::unique_ptr<RpcServer>> open(RpcServerOptions options);
+  /// Closes all connections at once. Calls that are being handled may still be answered: nobody
+  /// hears it. Not on the loop's thread of a transport that has one of its own.
+  ~RpcServer();
+  RpcServer(const RpcServer&) = delete;
+  RpcServer& operator=(const RpcServer&) = delete;
+
+  /// Where it listens, with the port that the system chose.
+  [[nodiscard]] const std::string& address() const noexcept;
+
+  /// Accepts no more connections and calls, tells handlers that wait (IncomingCall::on_cancel) and
+  /// clients, and closes each connection when its calls are answered, or after `grace`. `stopped`
+  /// is called on the loop's thread when all are closed. A second call only waits as well.
+  void stop(Duration grace, std::function<void()> stopped);
+  /// As above, and returns when all are closed. Only if the transport has a thread of its own, and
+  /// not on that thread.
+  void stop(Duration grace);
+
+  [[nodiscard]] RpcServerCounts counts() const;
+
+ private:
+  RpcServer(std::shared_ptr<Transport> transport, std::shared_ptr<ServerCore> core);
+  std::shared_ptr<Transport> transport_;
+  std::shared_ptr<ServerCore> core_;
+};
+
+}  // namespace pv2

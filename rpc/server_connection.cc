@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one client says, frame by frame, and what it is told.
+
+#include "server_connection.h"
+
+#include <fmt/format.h>
+#include <pv2/base/assert.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "server_core.h"
+
+namespace pv2 {
+namespace {
+
+// Before a peer has shown who it is, it gets no more memory than a hello needs.
+constexpr std::size_t kHelloBytesMax = 4096;
+// What a call costs besides its bytes.
+constexpr std::size_t kCallBytes = 256;
+// What the memory for answers may keep when it is empty.
+constexpr std::size_t kSpareBytesMax = std::size_t{256} << 10;
+static_assert(IdWindow::kWindow >= 2 * 1024, "the default of RpcLimits::calls_max fits twice");
+
+}  // namespace
+
+ServerConnection::ServerConnection(std::shared_ptr<ServerCore> core, std::unique_ptr<Stream> stream)
+    : core_(std::move(core)),
+      stream_(std::move(stream)),
+      reader_(kHelloBytesMax),
+      opened_at_(core_->now()),
+      heard_at_(opened_at_),
+      unsent_since_(opened_at_) {}
+
+ServerConnection::~ServerConnection() {
+  const MutexLock lock(answers_mutex_);
+  PV2_ASSERT(is_closed_, "a connection is closed before it goes");
+}
+
+void ServerConnection::start() { stream_->start(*this); }
+
+// --- what the client says
+
+void ServerConnection::on_bytes(std::string_view bytes) {
+  const auto self = shared_from_this();  // it may be closed in here
+  try {
+    read(bytes);
+  } catch (const std::exception& thrown) {  // no memory: for this client, nothing else is known
+    close({StatusCode::kResourceExhausted, thrown.what()});
+  }
+}
+
+void ServerConnection::read(std::string_view bytes) {
+  heard_at_ = core_->now();
+  {
+    const MutexLock lock(answers_mutex_);
+    flush_is_due_ = true;  // at the end of this
+  }
+  bool has_frames = false;
+  reader_.feed(bytes);
+  while (phase_ < Phase::kBroken) {
+    const FrameReader::Next next = reader_.next();
+    if (!next.status.ok()) {
+      break_off(next.status);
+      break;
+    }
+    if (!next.has_frame) break;
+    has_frames = true;
+    const auto frame = decode_rpc_frame(next.bytes);
+    if (!frame.ok()) {
+      break_off(frame.status());
+      break;
+    }
+    take(*frame);
+  }
+  if (reader_.kept() == 0) {
+    frame_since_.reset();
+  } else if (has_frames || !frame_since_) {
+    frame_since_ = heard_at_;
+  }
+  flush();
+}
+
+void ServerConnection::take(const RpcFrame& frame) {
+  if (phase_ == Phase::kHello) {
+    if (frame.kind == FrameKind::kHello) return take_hello(frame);
+    return break_off(
+        {StatusCode::kFailedPrecondition,
+         fmt::format("a connection begins with a hello, and not with {}", to_string(frame.kind))});
+  }
+  switch (frame.kind) {
+    case FrameKind::kCall:
+      return take_call(frame);
+    case FrameKind::kCancel:
+      return take_cancel(frame.id);
+    case FrameKind::kPing:
+      return send_frame({.kind = FrameKind::kPong, .id = frame.id});
+    case FrameKind::kHello:  // a network that repeats frames repeats this one too
+    case FrameKind::kPong:
+      return;
+    case FrameKind::kWelcome:
+    case FrameKind::kReply:
+    case FrameKind::kNote:
+    case FrameKind::kGoAway:
+      break;
+  }
+  break_off({StatusCode::kInvalidArgument,
+             fmt::format("a client does not send {}", to_string(frame.kind))});
+}
+
+void ServerConnection::take_hello(const RpcFrame& hello) {
+  if (hello.version != kRpcVersion) {
+    return break_off({StatusCode::kNotSupported,
+                      fmt::format("the client speaks version {} of the protocol, and this server "
+                                  "version {}",
+                                  hello.version, kRpcVersion)});
+  }
+  const auto owner = core_->owner_of(hello.token);
+  if (!owner) {
+    core_->turned_away.fetch_add(1, std::memory_order_relaxed);
+    return break_off({StatusCode::kUnauthenticated,
+                      hello.token.empty() ? "this server asks for a token, and the hello has none"
+                                          : "the token of the hello is not known here"});
+  }
+  owner_ = *owner;
+  phase_ = Phase::kOpen;
+  reader_.set_limit(core_->limits().frame_bytes_max);
+  send_frame({.kind = FrameKind::kWelcome,
+              .version = kRpcVersion,
+              .calls_max = core_->limits().calls_max,
+              .frame_bytes_max = core_->limits().frame_bytes_max});
+}
+
+Status ServerConnection::admit(const RpcFrame& call, const RpcHandler*& handler) {
+  const RpcLimits& limits = core_->limits();
+  if (phase_ == Phase::kClosing) return {StatusCode::kStopping, "the server is stopping"};
+  handler = core_->find(call.method);
+  if (handler == nullptr) {
+    return {StatusCode::kNotSupported,
+            fmt::format("this server has no method '{}'", call.method.substr(0, 256))};
+  }
+  const std::size_t bytes = call.method.size() + call.body.size() + kCallBytes;
+  if (core_->memory.load(std::memory_order_relaxed) + bytes > limits.memory_max) {
+    return {StatusCode::kResourceExhausted,
+            fmt::format("the calls and answers of all clients take {} bytes; try again later",
+                        limits.memory_max)};
+  }
+  const MutexLock lock(answers_mutex_);
+  if (in_flight_.size() >= limits.calls_max) {
+    return {StatusCode::kResourceExhausted,
+            fmt::format("{} calls of this connection are not answered yet; try again later",
+                        limits.calls_max)};
+  }
+  in_flight_.emplace(call.id, InFlight{.bytes = bytes});
+  core_->memory.fetch_add(bytes, std::memory_order_relaxed);
+  core_->calls_in_flight.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+void ServerConnection::take_call(const RpcFrame& call) {
+  if (!ids_.is_new(call.id)) {
+    core_->repeated.fetch_add(1, std::memory_order_relaxed);
+    return;  // the first copy is being answered, or was
+  }
+  const RpcHandler* handler = nullptr;
+  if (const Status status = admit(call, handler); !status.ok()) {
+    core_->refused.fetch_add(1, std::memory_order_relaxed);
+    return refuse(call.id, status);
+  }
+  core_->calls.fetch_add(1, std::memory_order_relaxed);
+  core_->guard(call.method,
+               [&] { (*handler)(IncomingCall(shared_from_this(), call, owner_, heard_at_)); });
+}
+
+void ServerConnection::take_cancel(std::uint64_t id) {
+  const Status why(StatusCode::kAborted, "the client has cancelled the call");
+  Cancelled cancelled;
+  {
+    const MutexLock lock(answers_mutex_);
+    const auto found = in_flight_.find(id);
+    if (found == in_flight_.end() || !found->second.why.ok()) return;
+    found->second.why = why;
+    cancelled = std::exchange(found->second.cancelled, nullptr);
+  }
+  if (cancelled) give_up(cancelled, why);
+}
+
+void ServerConnection::give_up(const Cancelled& cancelled, const Status& why) {
+  core_->guard("a call that is cancelled", [&] { cancelled(why); });
+}
+
+void ServerConnection::break_off(Status why) {
+  if (why.code() != StatusCode::kUnauthenticated) {
+    core_->broken.fetch_add(1, std::memory_order_relaxed);
+  }
+  send_frame({.kind = FrameKind::kGoAway, .status = why.code(), .message = why.message()});
+  phase_ = Phase::kBroken;
+  stream_->pause();
+}
+
+// --- what the client is told
+
+bool ServerConnection::append(const RpcFrame& frame) {
+  if (is_closed_) return false;
+  const std::size_t before = out_.size();
+  append_rpc_frame(out_, frame);
+  counted_ += out_.size() - before;
+  core_->memory.fetch_add(out_.size() - before, std::memory_order_relaxed);
+  if (!flush_is_due_) {
+    // Under the mutex, because close() takes it, and the transport may go after that.
+    core_->transport().post([self = shared_from_this()] { self->flush(); });
+    flush_is_due_ = true;
+  }
+  return true;
+}
+
+void ServerConnection::send_frame(const RpcFrame& frame) {
+  const MutexLock lock(answers_mutex_);
+  append(frame);
+}
+
+void ServerConnection::refuse(std::uint64_t id, const Status& why) {
+  send_frame({.kind = FrameKind::kReply,
+              .id = id,
+              .reply = ReplyKind::kRefusal,
+              .status = why.code(),
+              .message = why.message()});
+}
+
+void ServerConnection::answer(const RpcFrame& reply) {
+  InFlight ended;  // destroyed outside of the mutex: its function is the host's
+  const MutexLock lock(answers_mutex_);
+  const auto found = in_flight_.find(reply.id);
+  PV2_ASSERT(found != in_flight_.end(), "a call is answered once");
+  ended = std::move(found->second);
+  in_flight_.erase(found);
+  core_->memory.fetch_sub(ended.bytes, std::memory_order_relaxed);
+  core_->calls_in_flight.fetch_sub(1, std::memory_order_relaxed);
+  if (reply.body.size() + kCallBytes <= core_->limits().frame_bytes_max) {
+    append(reply);
+    return;
+  }
+  append({.kind = FrameKind::kReply,
+          .id = reply.id,
+          .reply = ReplyKind::kRefusal,
+          .status = StatusCode::kUnknownOutcome,
+          .message = "the answer is larger than a frame may be"});
+}
+
+bool ServerConnection::note(std::uint64_t id, std::string_view body) {
+  const RpcLimits& limits = core_->limits();
+  if (body.size() + kCallBytes > limits.frame_bytes_max) return false;
+  const MutexLock lock(answers_mutex_);
+  if (counted_ + body.size() > limits.unsent_bytes_max) return false;
+  return append({.kind = FrameKind::kNote, .id = id, .body = body});
+}
+
+void ServerConnection::flush() {
+  const auto self = shared_from_this();
+  {
+    const MutexLock lock(answers_mutex_);
+    flush_is_due_ = false;
+    if (is_closed_) return;
+    std::swap(out_, spare_);
+  }
+  if (!spare_.empty()) {
+    if (stream_->unsent() == 0) unsent_since_ = core_->now();
+    stream_->send(spare_);
+    spare_.clear();
+    if (spare_.capacity() > kSpareBytesMax) spare_ = std::string();
+  }
+  count_unsent();
+  end_if_done();
+}
+
+void ServerConnection::on_drained() {
+  const auto self = shared_from_this();
+  unsent_since_ = core_->now();
+  count_unsent();
+  end_if_done();
+}
+
+// A client that does not take its answers gives no more calls.
+void ServerConnection::count_unsent() {
+  const std::size_t unsent = stream_->unsent();
+  {
+    const MutexLock lock(answers_mutex_);
+    core_->memory.fetch_sub(counted_, std::memory_order_relaxed);
+    counted_ = out_.size() + unsent;
+    core_->memory.fetch_add(counted_, std::memory_order_relaxed);
+  }
+  if (phase_ == Phase::kBroken) return;
+  const bool is_full = unsent > core_->limits().unsent_bytes_max;
+  if (is_full && !is_paused_) {
+    is_paused_ = true;
+    stream_->pause();
+  } else if (is_paused_ && unsent <= core_->limits().unsent_bytes_max / 2) {
+    is_paused_ = false;
+    stream_->resume();
+  }
+}
+
+// --- how it ends
+
+void ServerConnection::on_cancel(std::uint64_t id, Cancelled cancelled) {
+  Status why;
+  {
+    const MutexLock lock(answers_mutex_);
+    const auto found = in_flight_.find(id);
+    PV2_ASSERT(found != in_flight_.end(), "only a call without an answer can be cancelled");
+    why = found->second.why;
+    if (why.ok()) {
+      std::swap(found->second.cancelled, cancelled);
+      if (found->second.deadline) deadline_min_ = std::min(deadline_min_, *found->second.deadline);
+    }
+  }
+  if (!why.ok() && cancelled) give_up(cancelled, why);
+}
+
+void ServerConnection::cancel_all(const Status& why) {
+  std::vector<Cancelled> all;
+  {
+    const MutexLock lock(answers_mutex_);
+    for (auto& [id, call] : in_flight_) {
+      if (!call.why.ok()) continue;
+      call.why = why;
+      if (call.cancelled) all.push_back(std::exchange(call.cancelled, nullptr));
+    }
+  }
+  for (const Cancelled& cancelled : all) give_up(cancelled, why);
+}
+
+void ServerConnection::finish(const Status& why) {
+  if (phase_ >= Phase::kClosing) return;
+  const auto self = shared_from_this();
+  send_frame({.kind = FrameKind::kGoAway, .status = why.code(), .message = why.message()});
+  phase_ = Phase::kClosing;
+  cancel_all(why);
+}
+
+void ServerConnection::end_if_done() {
+  if (phase_ != Phase::kClosing && phase_ != Phase::kBroken) return;
+  if (stream_->unsent() > 0) return;
+  {
+    const MutexLock lock(answers_mutex_);
+    if (!out_.empty() || (phase_ == Phase::kClosing && !in_flight_.empty())) return;
+  }
+  close({StatusCode::kUnavailable, "the server has closed the connection"});
+}
+
+void ServerConnection::on_closed(const Status& why) {
+  close({StatusCode::kUnavailable,
+         why.ok() ? std::string("the client has closed the connection") : why.to_string()});
+}
+
+void ServerConnection::close(const Status& why) {
+  if (phase_ == Phase::kClosed) return;
+  const auto self = shared_from_this();
+  phase_ = Phase::kClosed;
+  stream_.reset();
+  {
+    const MutexLock lock(answers_mutex_);
+    is_closed_ = true;
+    core_->memory.fetch_sub(counted_, std::memory_order_relaxed);
+    counted_ = 0;
+    out_ = std::string();
+  }
+  cancel_all(why);
+  core_->remove(*this);
+}
+
+// --- time limits
+
+void ServerConnection::look(SteadyTime now) {
+  const RpcLimits& limits = core_->limits();
+  const auto self = shared_from_this();
+  if (phase_ == Phase::kHello && now - opened_at_ > limits.hello_timeout) {
+    break_off({StatusCode::kDeadlineExceeded, "no hello has arrived in time"});
+  }
+  cancel_late(now);
+  look_at_frame(now);
+  look_at_unsent(now);
+}
+
+void ServerConnection::look_at_frame(SteadyTime now) {
+  const RpcLimits& limits = core_->limits();
+  if (phase_ >= Phase::kBroken || is_paused_) return;
+  if (frame_since_ && now - *frame_since_ > limits.frame_timeout) {
+    break_off({StatusCode::kDeadlineExceeded, "the rest of a frame has not arrived in time"});
+  } else if (now - heard_at_ > limits.idle_timeout) {
+    finish({StatusCode::kDeadlineExceeded, "nothing was heard for too long; ping when idle"});
+    cancel_all({StatusCode::kUnavailable, "nothing is heard from the client"});
+  }
+}
+
+void ServerConnection::look_at_unsent(SteadyTime now) {
+  if (phase_ == Phase::kClosed) return;
+  const std::size_t unsent = stream_->unsent();
+  if (unsent == 0 || unsent < unsent_seen_) unsent_since_ = now;
+  unsent_seen_ = unsent;
+  if (now - unsent_since_ <= core_->limits().stalled_timeout) return;
+  core_->broken.fetch_add(1, std::memory_order_relaxed);
+  close({StatusCode::kUnavailable, "the client does not read its answers"});
+}
+
+void ServerConnection::cancel_late(SteadyTime now) {
+  const Status why(StatusCode::kDeadlineExceeded, "the deadline of the call has passed");
+  std::vector<Cancelled> late;
+  {
+    const MutexLock lock(answers_mutex_);
+    if (now < deadline_min_) return;
+    deadline_min_ = SteadyTime::max();
+    for (auto& [id, call] : in_flight_) {
+      if (!call.why.ok() || !call.cancelled || !call.deadline) continue;
+      if (*call.deadline > now) {
+        deadline_min_ = std::min(deadline_min_, *call.deadline);
+        continue;
+      }
+      call.why = why;
+      late.push_back(std::exchange(call.cancelled, nullptr));
+    }
+  }
+  for (const Cancelled& cancelled : late) give_up(cancelled, why);
+}
+
+}  // namespace pv2

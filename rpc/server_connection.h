@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ServerConnection: one client of a server: its stream, the calls of it that are not answered, and
+// the answers that are on their way. The stream belongs to the loop's thread. Answers may come from
+// any thread: they are written into `out_`, and the first of a batch posts one flush.
+
+#pragma once
+
+#include <pv2/base/mutex.h>
+#include <pv2/base/status.h>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "id_window.h"
+#include "pv2/rpc/frame_reader.h"
+#include "pv2/rpc/incoming_call.h"
+#include "pv2/rpc/rpc_frame.h"
+#include "pv2/rpc/rpc_server.h"
+#include "pv2/rpc/transport.h"
+
+namespace pv2 {
+
+class ServerCore;
+
+/// Shared by the server, and by the calls that are not answered: either may be gone first.
+class ServerConnection final : public StreamListener,
+                               public std::enable_shared_from_this<ServerConnection> {
+ public:
+  ServerConnection(std::shared_ptr<ServerCore> core, std::unique_ptr<Stream> stream);
+  ~ServerConnection() override;
+
+  // The rest up to the next remark: on the loop's thread.
+  void start();
+  void on_bytes(std::string_view bytes) override;
+  void on_drained() override;
+  void on_closed(const Status& why) override;
+  /// Holds the connection against its time limits.
+  void look(SteadyTime now);
+  /// Tells the client that no more calls are taken, and ends when the calls are answered.
+  void finish(const Status& why);
+  /// Ends at once; nobody is told.
+  void close(const Status& why);
+
+  // From any thread.
+  void answer(const RpcFrame& reply);
+  bool note(std::uint64_t id, std::string_view body);
+  void on_cancel(std::uint64_t id, std::function<void(const Status&)> cancelled);
+
+ private:
+  enum class Phase : std::uint8_t {
+    kHello,    ///< Nothing but a hello is taken.
+    kOpen,     ///< Calls are taken.
+    kClosing,  ///< Ends when all calls are answered and all answers sent. Reads on, for cancels.
+    kBroken,   ///< Ends when the reason is sent. Reads no more.
+    kClosed,
+  };
+  using Cancelled = std::function<void(const Status&)>;
+  struct InFlight {
+    std::size_t bytes = 0;  // what it counts for the server's memory
+    std::optional<SteadyTime> deadline{};
+    Cancelled cancelled{};
+    Status why{};  // not OK: it was cancelled
+  };
+
+  void read(std::string_view bytes);
+  void take(const RpcFrame& frame);
+  void take_hello(const RpcFrame& hello);
+  void take_call(const RpcFrame& call);
+  void take_cancel(std::uint64_t id);
+  void break_off(Status why);
+  [[nodiscard]] Status admit(const RpcFrame& call, const RpcHandler*& handler);
+  void send_frame(const RpcFrame& frame);
+  void refuse(std::uint64_t id, const Status& why);
+
+  void flush();
+  void count_unsent();
+  void end_if_done();
+  void give_up(const Cancelled& cancelled, const Status& why);
+  void cancel_all(const Status& why);
+  void cancel_late(SteadyTime now);
+  void look_at_frame(SteadyTime now);
+  void look_at_unsent(SteadyTime now);
+  bool append(const RpcFrame& frame) PV2_REQUIRES(answers_mutex_);
+
+  const std::shared_ptr<ServerCore> core_;
+
+  // Of the loop's thread.
+  std::unique_ptr<Stream> stream_;  // nullptr: closed
+  Phase phase_ = Phase::kHello;
+  FrameReader reader_;
+  IdWindow ids_;
+  std::string owner_;
+  std::string spare_;  // memory for the next batch of answers
+  bool is_paused_ = false;
+  SteadyTime opened_at_;
+  SteadyTime heard_at_;
+  std::optional<SteadyTime> frame_since_;  // of a frame that has not arrived whole
+  SteadyTime unsent_since_;                // since when the network has taken nothing
+  std::size_t unsent_seen_ = 0;
+
+  Mutex answers_mutex_;
+  std::string out_ PV2_GUARDED_BY(answers_mutex_);
+  boost::unordered_flat_map<std::uint64_t, InFlight> in_flight_ PV2_GUARDED_BY(answers_mutex_);
+  // Bytes in `out_` and in the stream, as counted by the server.
+  std::size_t counted_ PV2_GUARDED_BY(answers_mutex_) = 0;
+  // Somebody will call flush(): a task that is posted, or on_bytes() at its end.
+  bool flush_is_due_ PV2_GUARDED_BY(answers_mutex_) = false;
+  bool is_closed_ PV2_GUARDED_BY(answers_mutex_) = false;
+  // No in-flight call with a function to cancel has an earlier deadline.
+  SteadyTime deadline_min_ PV2_GUARDED_BY(answers_mutex_) = SteadyTime::max();
+};
+
+}  // namespace pv2

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ServerCore: what the connections of one server share: its options, its counts, the list of
+// connections, and the timer that holds them against their time limits.
+
+#pragma once
+
+#include <pv2/base/status.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "pv2/rpc/rpc_server.h"
+
+namespace pv2 {
+
+class ServerConnection;
+
+/// Shared by the server and its connections, which calls may keep alive for longer. Counts may be
+/// changed by any thread; the rest is the loop's thread's.
+class ServerCore : public std::enable_shared_from_this<ServerCore> {
+ public:
+  explicit ServerCore(RpcServerOptions options);
+
+  [[nodiscard]] Status listen();
+  void remove(ServerConnection& connection);
+  void stop(Duration grace, std::function<void()> stopped);
+  /// Ends everything at once. The transport is not used any more after it.
+  void close_all();
+
+  /// The owner of `token`; none: nobody has it. Takes the same time for each wrong token.
+  [[nodiscard]] std::optional<std::string_view> owner_of(std::string_view token) const noexcept;
+  [[nodiscard]] const RpcHandler* find(std::string_view method) const;
+  [[nodiscard]] bool is_stopping() const noexcept { return is_stopping_; }
+  [[nodiscard]] const RpcLimits& limits() const noexcept { return limits_; }
+  [[nodiscard]] Transport& transport() const noexcept { return *transport_; }
+  [[nodiscard]] SteadyTime now() const { return transport_->clock().steady_now(); }
+  [[nodiscard]] const std::string& address() const noexcept { return address_; }
+  [[nodiscard]] RpcServerCounts counts() const;
+  /// Calls code of the host. What that throws is logged, with `what`.
+  void guard(std::string_view what, const std::function<void()>& work) const noexcept;
+
+  // Relaxed: they are counts, and nothing is concluded from two of them.
+  std::atomic<std::size_t> memory{0};
+  std::atomic<std::size_t> calls_in_flight{0};
+  std::atomic<std::uint64_t> turned_away{0};
+  std::atomic<std::uint64_t> broken{0};
+  std::atomic<std::uint64_t> calls{0};
+  std::atomic<std::uint64_t> refused{0};
+  std::atomic<std::uint64_t> repeated{0};
+
+ private:
+  void accept(std::unique_ptr<Stream> stream);
+  void look();
+  void look_later();
+  void tell_if_stopped();
+  [[nodiscard]] std::vector<std::shared_ptr<ServerConnection>> all() const;
+
+  // Owned by the server. Not used after close_all(), for then it may be gone.
+  Transport* const transport_;
+  const RpcMethods methods_;
+  const std::vector<BearerToken> tokens_;
+  const RpcLimits limits_;
+  const LogSink log_;
+  std::string address_;
+  std::unique_ptr<StreamAcceptor> acceptor_;
+  std::unordered_map<ServerConnection*, std::shared_ptr<ServerConnection>> connections_;
+  std::atomic<std::size_t> connections_now_{0};
+  std::atomic<std::uint64_t> accepted_{0};
+  TimerId look_timer_;
+  TimerId grace_timer_;
+  bool is_stopping_ = false;
+  std::vector<std::function<void()>> stopped_;
+};
+
+}  // namespace pv2
