@@ -19,6 +19,7 @@
 #include "fault_pipe.h"
 #include "pv2/rpc/fault_plan.h"
 #include "pv2/rpc/fault_proxy.h"
+#include "pv2/rpc/frame_reader.h"
 #include "pv2/rpc/rpc_frame.h"
 #include "pv2/rpc/transport.h"
 
