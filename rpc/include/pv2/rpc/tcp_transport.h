@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <pv2/base/log.h>
 #include <pv2/base/status.h>
 
 #include <memory>
@@ -31,6 +32,8 @@ struct TcpOptions {
   /// Addresses other than the loopback's may be listened at. Whoever sets it answers for who can
   /// connect: set `tls`, and a token at the server.
   bool allow_remote = false;
+  /// Told of what no caller hears: connections that could not be accepted.
+  LogSink log = default_log_sink();
 };
 
 /// A transport with one thread, which ends with it. Addresses are "host:port"; an IPv6 address is
