@@ -7,6 +7,7 @@
 
 #include <pv2/base/assert.h>
 #include <pv2/base/frame.h>
+#include <pv2/base/stored_time.h>
 #include <pv2/base/wire.h>
 
 #include <cstdint>
@@ -27,8 +28,6 @@ enum : std::uint32_t {
   kResult = 5,
 };
 
-WallTime wall_time(std::int64_t micros) noexcept { return WallTime(Duration(micros)); }
-
 }  // namespace
 
 std::string nonce_row_key(const Nonce& nonce) {
@@ -44,9 +43,9 @@ void put_nonce_row(const NonceRow& row, RowBatch& batch) {
     FrameWriter frame(out);
     append_fixed64_field(out, kFingerprintFirst, row.request.fingerprint.first);
     append_fixed64_field(out, kFingerprintSecond, row.request.fingerprint.second);
-    append_sint_field(out, kDoneAt, row.done_at.time_since_epoch().count());
+    append_sint_field(out, kDoneAt, micros(row.done_at));
     if (row.request.expires_at) {
-      append_sint_field(out, kExpiresAt, row.request.expires_at->time_since_epoch().count());
+      append_sint_field(out, kExpiresAt, micros(*row.request.expires_at));
     }
     append_length_delimited(out, kResult, row.result);
     frame.finish();

@@ -6,12 +6,12 @@
 
 #include <pv2/base/assert.h>
 #include <pv2/base/frame.h>
+#include <pv2/base/stored_time.h>
 #include <pv2/base/wire.h>
 
 #include <string>
 
 #include "records/row_keys.h"
-#include "records/stored_time.h"
 
 namespace pv2 {
 namespace {
