@@ -6,6 +6,7 @@
 #include "pv2/idempotency/nonce_rows.h"
 
 #include <pv2/base/assert.h>
+#include <pv2/base/big_endian.h>
 #include <pv2/base/frame.h>
 #include <pv2/base/stored_time.h>
 #include <pv2/base/wire.h>
@@ -14,7 +15,6 @@
 #include <utility>
 
 #include "nonce_name.h"
-#include "row_key.h"
 
 namespace pv2 {
 namespace {
@@ -32,8 +32,8 @@ enum : std::uint32_t {
 
 std::string nonce_row_key(const Nonce& nonce) {
   std::string key(kNonceRows);
-  append_key_number(key, nonce.group);
-  append_key_number(key, nonce.value);
+  append_big_endian(key, nonce.group);
+  append_big_endian(key, nonce.value);
   return key;
 }
 
@@ -53,14 +53,14 @@ void put_nonce_row(const NonceRow& row, RowBatch& batch) {
 }
 
 Result<NonceRow> decode_nonce_row(std::string_view key, std::string_view value) {
-  if (key.size() != kNonceRows.size() + 2 * kKeyNumberBytes || !key.starts_with(kNonceRows)) {
+  if (key.size() != kNonceRows.size() + 2 * kBigEndianBytes || !key.starts_with(kNonceRows)) {
     return Status(
         StatusCode::kCorruption,
         "the key of a nonce row has " + std::to_string(key.size()) + " bytes or another prefix");
   }
   NonceRow row;
-  row.request.nonce.group = key_number(key.substr(kNonceRows.size(), kKeyNumberBytes));
-  row.request.nonce.value = key_number(key.substr(kNonceRows.size() + kKeyNumberBytes));
+  row.request.nonce.group = read_big_endian(key.substr(kNonceRows.size(), kBigEndianBytes));
+  row.request.nonce.value = read_big_endian(key.substr(kNonceRows.size() + kBigEndianBytes));
   const std::string name = "the row of " + name_of(row.request.nonce);
   const auto bytes = read_frame(value);
   if (!bytes) return Status(StatusCode::kCorruption, name + " does not match its checksum");
