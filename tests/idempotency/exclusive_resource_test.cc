@@ -256,7 +256,9 @@ TEST_CASE("V-19: an unfenced resource without a lock delay is refused, unless th
 
   const auto delayed =
       world.client("A", {.by = Fencing::By::kDelay, .lock_delay = std::chrono::minutes(1)});
+  CHECK(world.log.size() == 1);  // before any call that could hold a lock
   CHECK(delayed->open().ok());
+  CHECK(delayed->modify(*delayed->look(), World::fails).code() == StatusCode::kIoError);
   CHECK(world.log.size() == 1);
   ResourceOptions insists;
   insists.allow_late_writes = true;

@@ -48,6 +48,7 @@ class ResourceAdapter {
   virtual ~ResourceAdapter() = default;
   /// For messages: "catalogue of cluster 7".
   [[nodiscard]] virtual std::string name() const = 0;
+  /// Asked once, when the resource is made.
   [[nodiscard]] virtual Fencing fencing() const = 0;
   /// Gets the lock, or gets it again: each time with a greater epoch, also if it was held all the
   /// time, so that writes of the grant before are refused. Bounds its own time.
@@ -78,7 +79,7 @@ struct ResourceOptions {
   Duration backoff_max = std::chrono::seconds(10);
   /// Whether an unfenced resource without a lock delay is used all the same.
   bool allow_late_writes = false;
-  LogSink log{};  ///< Told once of an unfenced resource.
+  LogSink log{};  ///< Told of an unfenced resource, once, when the resource is made.
 };
 
 }  // namespace pv2

@@ -28,6 +28,7 @@ class ResourceRecovery {
   ResourceRecovery(std::unique_ptr<ResourceAdapter<T>> adapter, ResourceOptions options)
       : adapter_(std::move(adapter)), options_(std::move(options)) {
     if (!options_.clock) options_.clock = std::make_shared<SystemClock>();
+    unsafe_ = why_unsafe();  // here, where no lock is held while the log is called
   }
 
   [[nodiscard]] std::string name() const { return adapter_->name(); }
@@ -37,7 +38,7 @@ class ResourceRecovery {
   /// kInvalidArgument: nobody would refuse a late write. kInternal: the lock service has gone back
   /// to an older grant.
   [[nodiscard]] Result<View> recover(const View& last) {
-    if (Status refused = why_unsafe(); !refused.ok()) return refused;
+    if (!unsafe_.ok()) return unsafe_;
     const SteadyTime now = options_.clock->steady_now();
     if (!failure_.ok() && now < not_before_) return failure_.with_context(unavailable());
     Result<View> view = acquire(last);
@@ -58,11 +59,11 @@ class ResourceRecovery {
     return name() + " cannot be acquired, and nothing was written";
   }
 
-  [[nodiscard]] Status why_unsafe() {
+  // OK, or why nobody would refuse a late write. Logs that some late writes are done.
+  [[nodiscard]] Status why_unsafe() const {
     const Fencing fencing = adapter_->fencing();
-    if (fencing.by == Fencing::By::kResource || std::exchange(is_checked_, true)) return Status();
+    if (fencing.by == Fencing::By::kResource) return Status();
     if (fencing.lock_delay <= Duration::zero() && !options_.allow_late_writes) {
-      is_checked_ = false;
       return Status(StatusCode::kInvalidArgument,
                     name() +
                         " does not compare tokens and its lock service has no lock delay, so a "
@@ -93,11 +94,11 @@ class ResourceRecovery {
 
   std::unique_ptr<ResourceAdapter<T>> adapter_;
   ResourceOptions options_;
+  Status unsafe_;   // constant
   Status failure_;  // of the last recovery
   SteadyTime not_before_{};
   Duration delay_{};
   std::optional<FencingToken> highest_;
-  bool is_checked_ = false;
 };
 
 /// The failure of `name` after an attempt to modify it, with what became of the resource.
