@@ -606,6 +606,7 @@ void SessionTable::stop() {
 Status SessionTable::load_session(const StoredRow& stored) {
   auto row = decode_session(stored.key, stored.value);
   if (!row.ok()) return row.status();
+  MutexLock lock(mutex_);
   Live& session = sessions_[row->id.value];
   session.durable_mark = row->first_unacked;
   session.heard = options_.clock->steady_now();
@@ -620,6 +621,7 @@ Status SessionTable::load_session(const StoredRow& stored) {
 Status SessionTable::load_response(const StoredRow& stored) {
   auto row = decode_response(stored.key, stored.value);
   if (!row.ok()) return row.status();
+  MutexLock lock(mutex_);
   Live* const session = find(row->session);
   if (session == nullptr) {
     return Status(StatusCode::kCorruption,
@@ -636,24 +638,23 @@ Status SessionTable::load_response(const StoredRow& stored) {
   return Status();
 }
 
+// The log is called without the mutex; each row takes it.
 Status SessionTable::load() {
-  MutexLock lock(mutex_);
   if (options_.window == 0 || options_.window > options_.window_max) {
     return Status(StatusCode::kInvalidArgument, "the window of a session is 1 to window_max (" +
                                                     std::to_string(options_.window_max) +
                                                     "), not " + std::to_string(options_.window));
   }
-  Status status = log_.scan(id_bound_key(), [&](const StoredRow& row) PV2_REQUIRES(mutex_) {
+  Status status = log_.scan(id_bound_key(), [this](const StoredRow& row) {
     const auto bound = decode_id_bound(row.value);
+    MutexLock lock(mutex_);
     if (bound.ok()) next_id_ = id_bound_ = *bound;
     return bound.status();
   });
   if (!status.ok()) return status;
-  status = log_.scan(all_sessions(),
-                     [&](const StoredRow& row) PV2_REQUIRES(mutex_) { return load_session(row); });
+  status = log_.scan(all_sessions(), [this](const StoredRow& row) { return load_session(row); });
   if (!status.ok()) return status;
-  return log_.scan(all_responses(),
-                   [&](const StoredRow& row) PV2_REQUIRES(mutex_) { return load_response(row); });
+  return log_.scan(all_responses(), [this](const StoredRow& row) { return load_response(row); });
 }
 
 std::size_t SessionTable::live() const {

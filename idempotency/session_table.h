@@ -130,8 +130,8 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   RowBatch end(Live& session) PV2_REQUIRES(mutex_);
   void ended(SessionId id, const Status& status) PV2_EXCLUDES(mutex_);
   void mark_moved(SessionId id, std::uint64_t mark, const Status& status) PV2_EXCLUDES(mutex_);
-  Status load_session(const StoredRow& row) PV2_REQUIRES(mutex_);
-  Status load_response(const StoredRow& row) PV2_REQUIRES(mutex_);
+  Status load_session(const StoredRow& row) PV2_EXCLUDES(mutex_);
+  Status load_response(const StoredRow& row) PV2_EXCLUDES(mutex_);
 
   RowLog& log_;
   SessionOptions options_;
