@@ -18,6 +18,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "give.h"
 #include "nonce_name.h"
 #include "pv2/idempotency/nonce_rows.h"
 
@@ -57,14 +58,6 @@ Duration between(WallTime from, WallTime to) noexcept {
   const bool fits = from.time_since_epoch() >= Duration::zero() ||
                     to.time_since_epoch() <= Duration::max() + from.time_since_epoch();
   return fits ? to - from : Duration::max();
-}
-
-// The answer of the host must not keep others from theirs.
-void give(const ServerNonceManager::Answer& answer, Result<NonceAnswer> value) noexcept {
-  try {
-    answer(std::move(value));
-  } catch (...) {  // the host's own; an owner in `value` has ended without a word
-  }
 }
 
 Status still_running(const Nonce& nonce) {

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "give.h"
+
 namespace pv2 {
 namespace {
 
@@ -59,14 +61,6 @@ SessionAnswer too_late(SessionId id, std::uint64_t number) {
   return refused(Refusal::kDeadlinePassed, StatusCode::kDeadlineExceeded,
                  "request " + std::to_string(number) + " of " + name_of(id) +
                      " came after its deadline; nothing was run");
-}
-// The answer of the host must not keep others from theirs.
-template <class Answer, class Value>
-void give(const Answer& answer, Value value) noexcept {
-  try {
-    answer(std::move(value));
-  } catch (...) {  // the host's own; an owner in `value` has ended without a word
-  }
 }
 Status being_given_up(SessionId id) {
   return Status(StatusCode::kUnavailable,

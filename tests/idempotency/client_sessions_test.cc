@@ -541,6 +541,13 @@ TEST_CASE("an answer that throws keeps no other copy from its answer") {
   CHECK(answers == 1);
 }
 
+TEST_CASE("what an answer throws that is given at once is swallowed, and its owner has died") {
+  World world;
+  const SessionRequest asked = World::request(world.open("t"), 1);
+  CHECK(world.sessions->begin_async(asked, [](const SessionAnswer&) { throw 1; }) == 0);
+  CHECK(world.sessions->begin(asked).refusal == Refusal::kUnknown);
+}
+
 TEST_CASE("a response is kept for a term after its run, however long that was") {
   World world;
   const Session session = world.open("t");

@@ -86,7 +86,7 @@ enum class Refusal : std::uint8_t {
 class [[nodiscard]] RequestOwner {
  public:
   RequestOwner() = default;
-  RequestOwner(RequestOwner&& other) noexcept;
+  RequestOwner(RequestOwner&& other) noexcept = default;
   RequestOwner& operator=(RequestOwner&& other) noexcept;
   /// Without a verdict the outcome is unknown in this process. The next one knows: it finds the row
   /// of save(), or the request was not done.
