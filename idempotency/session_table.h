@@ -96,7 +96,7 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
     State state = State::kLive;
     std::uint64_t durable_mark = 1;
     bool mark_is_moving = false;  ///< A batch on its way makes a mark durable.
-    std::uint32_t running = 0;    ///< And unknown ones: they end with the process.
+    std::uint32_t running = 0;    ///< Requests without an outcome: running or unknown.
     SteadyTime heard{};
     std::map<std::uint64_t, Request> requests;  ///< Running, or with a response above the mark.
     std::vector<std::uint64_t> superfluous;     ///< Responses below the mark that have rows.

@@ -181,14 +181,15 @@ class ClientSessions {
   Status heartbeat(SessionId session, std::string_view owner, std::uint64_t first_unacked);
 
   /// Gives up silent sessions, and makes the marks of idle clients durable; `done` is called when
-  /// all of that is. To be called every 10 s or so.
+  /// all of that is. To be called every 10 s or so. Looks at each session while requests wait.
   void maintain(std::function<void(Status)> done);
 
   /// Refuses everything from now on; copies that wait get kStopping. Owners go on.
   void stop();
 
+  /// The sessions that are open. Looks at each of them while requests wait: for a metric or a test.
   [[nodiscard]] std::size_t live() const;
-  /// Saved responses, in all sessions.
+  /// Saved responses, in all sessions. Like live(), and looks at each response.
   [[nodiscard]] std::size_t responses() const;
 
  private:

@@ -29,7 +29,8 @@ class ConcurrentResource {
                               ResourceOptions options = {})
       : name_(adapter->name()), recovery_(std::move(adapter), std::move(options)) {}
 
-  /// Acquires and reads the resource, if that was not done yet. look() and modify() do it too.
+  /// Acquires and reads the resource, unless that was done before. look() does it too; modify()
+  /// needs a view, so it does not.
   Status open() { return look().status(); }
 
   /// What the last recovery read. kUnavailable: another thread is recovering the resource, or the

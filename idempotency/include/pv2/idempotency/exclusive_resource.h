@@ -38,7 +38,8 @@ class ExclusiveResource {
                              ResourceOptions options = {})
       : recovery_(std::move(adapter), std::move(options)) {}
 
-  /// Acquires and reads the resource, if that was not done yet. look() and modify() do it too.
+  /// Acquires and reads the resource, unless that was done before. look() does it too; modify()
+  /// needs a view, so it does not.
   Status open() PV2_EXCLUDES(mutex_) { return look().status(); }
 
   /// What is known of the resource: what the last recovery read, or the last change wrote.

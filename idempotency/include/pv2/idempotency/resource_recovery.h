@@ -34,9 +34,10 @@ class ResourceRecovery {
   [[nodiscard]] std::string name() const { return adapter_->name(); }
 
   /// Acquires the lock and reads the resource; the view's version follows that of `last`.
-  /// kUnavailable without a call of the adapter: the last recovery has failed just now.
-  /// kInvalidArgument: nobody would refuse a late write. kInternal: the lock service has gone back
-  /// to an older grant.
+  ///
+  /// kUnavailable: the adapter failed, or the lock service has gone back to an older grant; the
+  /// text says which. During the back-off this fails with the last failure, without a call of the
+  /// adapter. kInvalidArgument: nobody would refuse a late write.
   [[nodiscard]] Result<View> recover(const View& last) {
     if (!unsafe_.ok()) return unsafe_;
     const SteadyTime now = options_.clock->steady_now();

@@ -24,8 +24,8 @@ class RowLog {
   ///
   /// kInvalidArgument: the batch is larger than this log takes. The log wrote nothing of it and
   /// takes the next one; the caller ends the request with RequestOwner::refuse(), or the operation
-  /// with NonceOwner::fail(). Any other failure is an unknown outcome, and everything after it fails
-  /// too.
+  /// with NonceOwner::fail(). Any other failure is an unknown outcome, and every later commit
+  /// fails.
   virtual void commit(RowBatch batch, std::function<void(Status)> done) = 0;
   /// As ProcedureStore::scan(), of Space::kHost.
   virtual Status scan(std::string_view prefix, const RowVisitor& visit) = 0;

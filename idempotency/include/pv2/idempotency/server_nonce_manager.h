@@ -142,8 +142,8 @@ class ServerNonceManager {
   /// fingerprint; kDeadlineExceeded, its owner is still running; kUnknownOutcome, its owner said
   /// nothing; kAborted, `wait.stop`; kExpired, the nonce is not known and `expires_at` has passed;
   /// kInvalidArgument, `expires_at` is too far away, or later than that of the first request;
-  /// kResourceExhausted, too much is remembered or
-  /// waits; kNotSupported, nonces are switched off; kStopping.
+  /// kResourceExhausted, too much is remembered or waits; kNotSupported, nonces are switched off;
+  /// kStopping.
   [[nodiscard]] Result<NonceAnswer> begin(const NonceRequest& request, const Wait& wait);
   [[nodiscard]] Result<NonceAnswer> begin(const NonceRequest& request) {
     return begin(request, {});
@@ -164,7 +164,7 @@ class ServerNonceManager {
   /// this nonce is not unknown.
   bool resolve_done(const Nonce& nonce, std::string result);
   bool resolve_not_done(const Nonce& nonce);
-  /// All nonces whose outcome is unknown.
+  /// All nonces whose outcome is unknown. Looks at every nonce, one shard at a time.
   [[nodiscard]] std::vector<Nonce> unknown() const;
 
   enum class Replay : std::uint8_t {
@@ -186,6 +186,7 @@ class ServerNonceManager {
   /// Refuses everything from now on, and answers all that wait, with kStopping. Owners go on.
   void stop();
 
+  /// Looks at every nonce, one shard at a time: for a metric or a test, not for each request.
   [[nodiscard]] NonceCounts counts() const;
 
  private:
