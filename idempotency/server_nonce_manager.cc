@@ -69,7 +69,8 @@ Status still_running(const Nonce& nonce) {
 Status not_known_how_it_ended(const Nonce& nonce) {
   return Status(StatusCode::kUnknownOutcome,
                 "the operation with " + name_of(nonce) +
-                    " ended without saying how; it is not run again before somebody has found out");
+                    " ended without a verdict; the server does not run it again before its host "
+                    "has found out what became of it");
 }
 
 Status stopping() {

@@ -41,21 +41,22 @@ SessionAnswer with(SavedResponse response) {
   return answer;
 }
 SessionAnswer expired(SessionId id) {
-  return refused(Refusal::kSessionExpired, StatusCode::kExpired,
-                 name_of(id) +
-                     " is not known (any more), so nothing was run. What became of requests "
-                     "without a response is unknown: find out before sending them again in a new "
-                     "session");
+  return refused(
+      Refusal::kSessionExpired, StatusCode::kExpired,
+      name_of(id) +
+          " is not known (any more), so nothing was run. The client has to find out what "
+          "became of requests without a response, before it sends them in a new session");
 }
 SessionAnswer ended_silently(SessionId id, std::uint64_t number) {
   return refused(Refusal::kUnknown, StatusCode::kUnknownOutcome,
                  "request " + std::to_string(number) + " of " + name_of(id) +
-                     " ended without saying how; it is known again after a restart of the server");
+                     " ended without a verdict; the server knows the outcome after a restart, or "
+                     "when its host has found out");
 }
 SessionAnswer stale(SessionId id, std::uint64_t number) {
   return refused(Refusal::kStale, StatusCode::kFailedPrecondition,
                  "request " + std::to_string(number) + " of " + name_of(id) +
-                     " is below the client's mark: its response was received; nothing was run");
+                     " is below the client's mark: the client has its response; nothing was run");
 }
 SessionAnswer too_late(SessionId id, std::uint64_t number) {
   return refused(Refusal::kDeadlinePassed, StatusCode::kDeadlineExceeded,

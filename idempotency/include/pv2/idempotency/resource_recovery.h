@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ResourceRecovery: acquires and reads a resource, again and again if need be. A recovery that
-// fails leaves nothing behind that could keep the next one from working.
+// ResourceRecovery: acquires and reads a resource, as often as it has to. A recovery that fails
+// leaves nothing behind that could keep the next one from working.
 
 #pragma once
 
@@ -56,9 +56,7 @@ class ResourceRecovery {
   }
 
  private:
-  [[nodiscard]] std::string unavailable() const {
-    return name() + " cannot be acquired, and nothing was written";
-  }
+  [[nodiscard]] std::string unavailable() const { return "this process cannot acquire " + name(); }
 
   // OK, or why nobody would refuse a late write. Logs that some late writes are done.
   [[nodiscard]] Status why_unsafe() const {
@@ -102,19 +100,25 @@ class ResourceRecovery {
   std::optional<FencingToken> highest_;
 };
 
-/// The failure of `name` after an attempt to modify it, with what became of the resource.
+/// The failure of a change of `name`, and whether the recovery after it worked.
 [[nodiscard]] inline Status after_recovery(const Status& failure, const std::string& name,
                                            const Status& recovered) {
-  return failure.with_context(recovered.ok() ? name + " was acquired anew and is ready; what failed"
-                                             : name + " could not be acquired again (" +
-                                                   recovered.to_string() + "); what failed");
+  const std::string what = "the change of " + name + " failed, and this process ";
+  return failure.with_context(recovered.ok() ? what + "has acquired it again"
+                                             : what + "could not acquire it again (" +
+                                                   recovered.to_string() + ")");
 }
 
-/// What a caller gets whose view is not of the present grant.
+/// The failure of a recovery before a change.
+[[nodiscard]] inline Status not_called(const Status& failure) {
+  return failure.with_context("nothing was written");
+}
+
+/// The answer to a caller whose view is of an earlier grant.
 [[nodiscard]] inline Status stale_view(const std::string& name) {
   return Status(StatusCode::kFenced,
-                name +
-                    " was acquired anew since it was looked at, so what was checked may not hold "
+                "this process has acquired " + name +
+                    " again since the caller looked at it, so what the caller checked may not hold "
                     "any more; nothing was written. Look at it again");
 }
 
