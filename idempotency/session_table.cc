@@ -63,6 +63,8 @@ SessionAnswer too_late(SessionId id, std::uint64_t number) {
                  "request " + std::to_string(number) + " of " + name_of(id) +
                      " came after its deadline; nothing was run");
 }
+// Whether the log has refused a batch, and wrote nothing of it (RowLog::commit).
+bool was_refused(const Status& status) { return status.code() == StatusCode::kInvalidArgument; }
 Status being_given_up(SessionId id) {
   return Status(StatusCode::kUnavailable,
                 name_of(id) + " is just being given up; nothing was run. Try again");
@@ -224,6 +226,14 @@ void SessionTable::mark_is_durable(Live& session, std::uint64_t mark) {
   session.being_erased.clear();
 }
 
+void SessionTable::mark_stays(Live& session) {
+  PV2_ASSERT(session.mark_is_moving, "a mark that stays was on its way");
+  session.mark_is_moving = false;
+  for (const std::uint64_t number : std::exchange(session.being_erased, {})) {
+    session.superfluous.push_back(number);
+  }
+}
+
 std::uint64_t SessionTable::save(SessionId id, std::uint64_t number, const SavedResponse& response,
                                  RowBatch& effect) {
   MutexLock lock(mutex_);
@@ -279,12 +289,7 @@ void SessionTable::refuse(SessionId id, std::uint64_t number, std::uint64_t mark
     MutexLock lock(mutex_);
     Live* const session = find(id);
     PV2_ASSERT(session != nullptr, "a session with a running request is not given up");
-    if (mark != 0) {  // its batch was thrown away
-      session->mark_is_moving = false;
-      for (const std::uint64_t erased : std::exchange(session->being_erased, {})) {
-        session->superfluous.push_back(erased);
-      }
-    }
+    if (mark != 0) mark_stays(*session);  // its batch was thrown away
     session->heard = options_.clock->steady_now();
     Request& request = session->requests.at(number);
     bool is_owned = false;
@@ -485,9 +490,14 @@ RowBatch SessionTable::end(Live& session) {
 }
 
 void SessionTable::ended(SessionId id, const Status& status) {
-  if (!status.ok()) return;  // perhaps it is in the store: it stays refused until a restart tells
+  // After a failure it may be in the store or not: it stays refused until a restart tells.
+  if (!status.ok() && !was_refused(status)) return;
   MutexLock lock(mutex_);
-  const Live& session = sessions_.at(id.value);
+  Live& session = sessions_.at(id.value);
+  if (was_refused(status)) {
+    session.state = Live::State::kLive;
+    return;
+  }
   by_asker_.erase({session.row.token, session.row.owner});
   sessions_.erase(id.value);
 }
@@ -523,9 +533,12 @@ void SessionTable::close(SessionId id, std::string_view owner, std::function<voi
 }
 
 void SessionTable::mark_moved(SessionId id, std::uint64_t mark, const Status& status) {
-  if (!status.ok()) return;
+  // After a failure the mark may be durable or not: no later batch moves it.
+  if (!status.ok() && !was_refused(status)) return;
   MutexLock lock(mutex_);
-  if (Live* const session = find(id)) mark_is_durable(*session, mark);
+  Live* const session = find(id);
+  if (session == nullptr) return;
+  status.ok() ? mark_is_durable(*session, mark) : mark_stays(*session);
 }
 
 void SessionTable::maintain(std::function<void(Status)> done) {
@@ -554,12 +567,17 @@ void SessionTable::maintain(std::function<void(Status)> done) {
   struct Round {
     std::atomic<std::size_t> left;
     std::atomic<bool> failed{false};
+    std::atomic<bool> refused{false};
     std::function<void(Status)> done;
     void one_less(const Status& status) {
-      if (!status.ok()) failed = true;
-      if (left.fetch_sub(1) != 1) return;
-      give(done, failed ? Status(StatusCode::kUnknownOutcome, "the log of the sessions has failed")
-                        : Status());
+      if (!status.ok()) (was_refused(status) ? refused : failed) = true;
+      if (left.fetch_sub(1) == 1) give(done, answer());
+    }
+    [[nodiscard]] Status answer() const {
+      if (failed) return {StatusCode::kUnknownOutcome, "the log of the sessions has failed"};
+      if (!refused) return {};
+      return {StatusCode::kInvalidArgument,
+              "the log has refused a batch of the sessions, which is too large for it"};
     }
   };
   const auto round = std::make_shared<Round>();

@@ -120,6 +120,8 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   /// Adds the session's mark to `batch` if it has moved; returns it, or 0.
   std::uint64_t add_mark(Live& session, RowBatch& batch) PV2_REQUIRES(mutex_);
   static void mark_is_durable(Live& session, std::uint64_t mark);
+  /// The batch that would have moved the mark was not written.
+  static void mark_stays(Live& session);
   [[nodiscard]] std::optional<Result<Session>> answer_opening(const Opening& opening)
       PV2_REQUIRES(mutex_);
   [[nodiscard]] bool joins(Opening& opening) PV2_REQUIRES(mutex_);

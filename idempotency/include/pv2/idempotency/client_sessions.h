@@ -158,6 +158,8 @@ class ClientSessions {
             std::function<void(Result<Session>)> answer);
   /// Gives the session and its responses up; `answer` is called when that is durable. kExpired:
   /// there is no such session of this owner. kFailedPrecondition: a request is running.
+  /// kInvalidArgument: the log has refused the batch, and the session is open. After another
+  /// failure of the log the session is refused until a restart tells whether it is open.
   void close(SessionId session, std::string_view owner, std::function<void(Status)> answer);
 
   /// Decides about one request. Returns 0 after a call of `answer`, or else a ticket for cancel():
@@ -183,7 +185,8 @@ class ClientSessions {
 
   /// Gives up silent sessions, and makes the marks of idle clients durable; calls `done` when all
   /// of that is durable. Meant for a timer, every 10 s or so. Looks at each session while requests
-  /// wait.
+  /// wait. kInvalidArgument: the log has refused a batch; the next call tries that again.
+  /// kUnknownOutcome: the log has failed.
   void maintain(std::function<void(Status)> done);
 
   /// Refuses everything from now on; copies that wait get kStopping. Owners go on.
