@@ -265,7 +265,7 @@ TEST_CASE("R-11: a number that is used for something else is refused, and the fi
   SessionRequest other = World::request(session, 1);
   other.fingerprint = fingerprint_of({"append", "y"});
   SessionAnswer running = world.sessions->begin(World::request(session, 1));
-  CHECK(world.sessions->begin(other).refusal == Refusal::kKeyReused);
+  CHECK(world.sessions->begin(other, Duration::zero()).refusal == Refusal::kKeyReused);
   running.owner.refuse();
   world.append(World::request(session, 1));
   if (GENERATE(false, true)) world.start();
