@@ -265,7 +265,7 @@ TEST_CASE("R-11: a number that is used for something else is refused, and the fi
   SessionRequest other = World::request(session, 1);
   other.fingerprint = fingerprint_of({"append", "y"});
   SessionAnswer running = world.sessions->begin(World::request(session, 1));
-  CHECK(world.sessions->begin(other).refusal == Refusal::kKeyReused);
+  CHECK(world.sessions->begin(other, Duration::zero()).refusal == Refusal::kKeyReused);
   running.owner.refuse();
   world.append(World::request(session, 1));
   if (GENERATE(false, true)) world.start();
@@ -539,6 +539,13 @@ TEST_CASE("an answer that throws keeps no other copy from its answer") {
   world.sessions->begin_async(asked, [&](const SessionAnswer&) { ++answers; });
   running.owner = RequestOwner();
   CHECK(answers == 1);
+}
+
+TEST_CASE("what an answer throws that is given at once is swallowed, and its owner has died") {
+  World world;
+  const SessionRequest asked = World::request(world.open("t"), 1);
+  CHECK(world.sessions->begin_async(asked, [](const SessionAnswer&) { throw 1; }) == 0);
+  CHECK(world.sessions->begin(asked).refusal == Refusal::kUnknown);
 }
 
 TEST_CASE("a response is kept for a term after its run, however long that was") {

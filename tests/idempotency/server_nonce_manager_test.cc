@@ -255,7 +255,7 @@ TEST_CASE("an owner that gets another operation by a move ends the one that it h
 TEST_CASE("a nonce that is used for something else is refused, whatever became of the first use") {
   Server server;
   NonceOwner owner = server.owner_of(request(1, 1));
-  const auto running = server.manager.begin(request(1, 1, kOther));
+  const auto running = server.manager.begin(request(1, 1, kOther), {.timeout = Duration::zero()});
   CHECK(running.status().code() == StatusCode::kKeyReused);
   CHECK_THAT(running.status().to_string(), ContainsSubstring("nonce 1/1"));
   owner.succeed("a secret");
