@@ -90,11 +90,11 @@ class TcpAcceptor::Listening : public std::enable_shared_from_this<Listening> {
     self->loop_.timers().cancel(deadline);
     self->greeting_.erase(at);
     if (!self->acceptor_.is_open()) co_return;
-    if (greeted.ok()) {
-      self->accept_(connection->make_stream());
-    } else {
+    if (!greeted.ok()) {
       self->log_.warn(
           fmt::format("a connection at {} was refused: {}", self->address(), greeted.message()));
+    } else if (connection->socket().is_open()) {  // it may have been closed in the last moment
+      self->accept_(connection->make_stream());
     }
   }
 
