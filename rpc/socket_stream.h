@@ -42,8 +42,8 @@ class SocketConnection final : public Connection,
 
   LoopSocket& socket() noexcept override { return wire_.socket(); }
   Story<Status> greet_as_server() override { return wire_.greet_as_server(); }
-  Story<Status> greet_as_client(std::string host) override {
-    return wire_.greet_as_client(std::move(host));
+  Story<Status> greet_as_client(std::string name) override {
+    return wire_.greet_as_client(std::move(name));
   }
   std::unique_ptr<Stream> make_stream() override;
 
