@@ -101,7 +101,10 @@ Status load_nonces(ProcedureStore& store, ServerNonceManager& manager) {
             [&](const StoredRow& stored) {
               auto row = decode_nonce_row(stored.key, stored.value);
               if (!row.ok()) return row.status();
-              (void)manager.replay(row->request, row->done_at, std::move(row->result));
+              // As if it had been done just now. How long ago it was, nobody knows: the wall clock
+              // may have jumped while no process ran, and a nonce must not be forgotten early. The
+              // sweep of the last process has deleted what was over by then.
+              (void)manager.replay(row->request, WallTime::max(), std::move(row->result));
               return Status();
             })
       .with_context("loading nonces from " + store.name());

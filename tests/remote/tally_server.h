@@ -39,8 +39,8 @@ class TallyServer {
  public:
   TallyServer(std::shared_ptr<MemoryDisk> disk, std::shared_ptr<MemoryTransport> transport,
               std::shared_ptr<ManualClock> clock, TallyFault fault = TallyFault::kNone)
-      : fault_(fault) {
-    auto store = std::make_unique<MemoryProcedureStore>(std::move(disk));
+      : fault_(fault), disk_(std::move(disk)) {
+    auto store = std::make_unique<MemoryProcedureStore>(disk_);
     store_ = store.get();
     rows_ = *StoreRows::open(std::move(store));
     const auto number = rows_->get("tally");
@@ -62,6 +62,9 @@ class TallyServer {
   ~TallyServer() {
     server_.reset();
     sessions_.reset();
+    // Whoever opens the disk next fences this server's store, which would else write what it has
+    // when it is closed.
+    const auto next = StoreRows::open(std::make_unique<MemoryProcedureStore>(disk_));
     rows_.reset();
     nonces_.reset();
   }
@@ -128,6 +131,7 @@ class TallyServer {
   }
 
   const TallyFault fault_;
+  std::shared_ptr<MemoryDisk> disk_;
   MemoryProcedureStore* store_ = nullptr;
   std::unique_ptr<StoreRows> rows_;
   std::unique_ptr<ServerNonceManager> nonces_;

@@ -35,9 +35,10 @@ void put_nonce_row(const NonceRow& row, RowBatch& batch);
 /// kCorruption: the bytes are not those of a nonce row.
 [[nodiscard]] Result<NonceRow> decode_nonce_row(std::string_view key, std::string_view value);
 
-/// Tells `manager` of all operations whose rows are in `store`. The next calls of expired() return
-/// those whose time is over. Call it before the first begin(). kCorruption: a row cannot be read; a
-/// server that ran without it could do its operation twice.
+/// Tells `manager` of all operations whose rows are in `store`. Each is remembered for the
+/// retention from now, however long ago it was: the wall clock may have jumped. Call it before the
+/// first begin(). kCorruption: a row cannot be read; a server that ran without it could do its
+/// operation twice.
 Status load_nonces(ProcedureStore& store, ServerNonceManager& manager);
 
 /// Adds the deletion of the rows of `nonces`, as expired() returns them, at most as many as a batch
