@@ -306,8 +306,10 @@ TEST_CASE_METHOD(Wires, "a stream may be dropped while it reads and writes", "[r
   pair.server->send(std::string(kMoreThanTheKernelKeeps, 'y'));
   pair.server->heard.wait_for_bytes(1);
 
-  pair.client->drop();
-  pair.server->drop();
+  pair.server->run([&] {
+    pair.server->on_loop().reset();
+    pair.client->on_loop().reset();
+  });
   pair.server->settle();
 
   CHECK_FALSE(pair.server->heard.is_closed());

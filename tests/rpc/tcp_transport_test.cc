@@ -5,13 +5,11 @@
 
 #include "pv2/rpc/tcp_transport.h"
 
-#include <dirent.h>
 #include <pv2/base/thread.h>
 #include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
-#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -185,10 +183,11 @@ TEST_CASE("connect() calls nobody before it returns, whatever the address is", "
   const auto address = GENERATE_COPY(std::string("nonsense"), deserted);
   const auto timeout = GENERATE(Duration::zero(), Duration(std::chrono::minutes(5)));
 
+  bool within = false;  // used on the loop
   std::atomic<bool> called_within = false;
   const auto latch = std::make_shared<Latch<Status>>();
   run_on_loop(*transport, [&] {
-    bool within = true;
+    within = true;
     transport->connect(address, timeout, [&, latch](Result<std::unique_ptr<Stream>> result) {
       if (within) called_within = true;
       latch->set(result.status());
@@ -281,15 +280,26 @@ TEST_CASE("an acceptor without a descriptor says so, and accepts when there is o
   CHECK(*lines == 1);
 }
 
-TEST_CASE("without descriptors or threads there is no transport, and a Status says why", "[rpc]") {
-  {
-    const NoDescriptors limit;
-    CHECK(tcp_transport().status().code() == StatusCode::kResourceExhausted);
-  }
+// The sanitizer opens a pipe to look at an object, and calls an exception invalid when it cannot.
+#if defined(__has_feature)
+#if __has_feature(undefined_behavior_sanitizer)
+#define PV2_SANITIZER_NEEDS_DESCRIPTORS
+#endif
+#endif
+#ifndef PV2_SANITIZER_NEEDS_DESCRIPTORS
+TEST_CASE("without descriptors there is no transport, and a Status says why", "[rpc]") {
+  const NoDescriptors limit;
+  const Status status = tcp_transport().status();
+  CHECK(status.code() == StatusCode::kResourceExhausted);
+  CHECK_THAT(std::string(status.message()), ContainsSubstring("Too many open files"));
+}
+#endif
+
+TEST_CASE("without a thread there is no transport, and a Status says why", "[rpc]") {
   limit_new_threads_for_tests(0);
-  const Status no_thread = tcp_transport().status();
+  const Status status = tcp_transport().status();
   limit_new_threads_for_tests(std::nullopt);
-  CHECK(no_thread.code() == StatusCode::kResourceExhausted);
+  CHECK(status.code() == StatusCode::kResourceExhausted);
 }
 
 TEST_CASE("timers are called in the order of their times, then of their making", "[rpc]") {
