@@ -93,7 +93,8 @@ struct World {
                             .number = number,
                             .first_unacked = first_unacked,
                             .fingerprint = fingerprint_of({"append", "x"}),
-                            .owner = "anna"});
+                            .owner = "anna"},
+                           Duration::zero());
   }
   /// Opens a session that has a response, to request 1.
   Session open_with_response() {
