@@ -68,6 +68,7 @@ void ServerConnection::read(std::string_view bytes) {
     }
     if (!next.has_frame) break;
     has_frames = true;
+    if (kept_counted_ != 0) count_kept();  // from here on it counts as a call, or not at all
     const auto frame = decode_rpc_frame(next.bytes);
     if (!frame.ok()) {
       break_off(frame.status());
@@ -80,7 +81,22 @@ void ServerConnection::read(std::string_view bytes) {
   } else if (has_frames || !frame_since_) {
     frame_since_ = heard_at_;
   }
+  if (phase_ < Phase::kBroken) count_kept();
   flush();
+}
+
+// Frames that have not arrived whole count as calls do: a client may send much and never the end.
+void ServerConnection::count_kept() {
+  const std::size_t before = std::exchange(kept_counted_, reader_.kept());
+  if (kept_counted_ == before) return;
+  core_->memory.fetch_add(kept_counted_ - before, std::memory_order_relaxed);  // may wrap around
+  if (kept_counted_ <= kHelloBytesMax) return;
+  const std::size_t memory_max = core_->limits().memory_max;
+  if (core_->memory.load(std::memory_order_relaxed) <= memory_max) return;
+  break_off({StatusCode::kResourceExhausted,
+             fmt::format("the calls and answers of all clients take {} bytes; there is no room for "
+                         "the rest of this frame",
+                         memory_max)});
 }
 
 void ServerConnection::take(const RpcFrame& frame) {
@@ -298,6 +314,9 @@ void ServerConnection::count_unsent() {
     stream_->pause();
   } else if (is_paused_ && unsent <= core_->limits().unsent_bytes_max / 2) {
     is_paused_ = false;
+    // What it has said meanwhile was not read: its time limits begin anew.
+    heard_at_ = core_->now();
+    if (frame_since_) frame_since_ = heard_at_;
     stream_->resume();
   }
 }
@@ -363,8 +382,9 @@ void ServerConnection::close(const Status& why) {
   {
     const MutexLock lock(answers_mutex_);
     is_closed_ = true;
-    core_->memory.fetch_sub(counted_, std::memory_order_relaxed);
+    core_->memory.fetch_sub(counted_ + kept_counted_, std::memory_order_relaxed);
     counted_ = 0;
+    kept_counted_ = 0;
     out_ = std::string();
   }
   cancel_all(why);

@@ -71,6 +71,7 @@ class ServerConnection final : public StreamListener,
   };
 
   void read(std::string_view bytes);
+  void count_kept();
   void take(const RpcFrame& frame);
   void take_hello(const RpcFrame& hello);
   void take_call(const RpcFrame& call);
@@ -96,6 +97,7 @@ class ServerConnection final : public StreamListener,
   std::unique_ptr<Stream> stream_;  // nullptr: closed
   Phase phase_ = Phase::kHello;
   FrameReader reader_;
+  std::size_t kept_counted_ = 0;  // what it keeps, as counted by the server
   IdWindow ids_;
   std::string owner_;
   std::string spare_;  // memory for the next batch of answers
