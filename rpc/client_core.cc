@@ -362,10 +362,8 @@ void ClientCore::on_go_away(ClientLink& link, const Status& why) {
   if (&link != link_.get()) return;
   const bool was_open = link.was_open();
   bury(link);
-  if (was_open) {
-    next_address();
-    return pump();
-  }
+  // With pauses, like any failure: a server may let clients in only to send them away.
+  if (was_open) return connect_later(why);
   link.end(why);
 }
 
