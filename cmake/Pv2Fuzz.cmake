@@ -3,8 +3,8 @@
 # Each tests/fuzz/*_fuzz.cc is a harness: one function that takes any bytes. With PV2_BUILD_FUZZ it
 # becomes a fuzzer in build/<preset>/fuzz, which tests/nightly.sh runs; that needs clang, whose
 # libFuzzer has a main(). With PV2_BUILD_TESTS it becomes a test that passes a few inputs, so that a
-# harness that no longer fits the engine is found at once. A harness may use what is private to
-# store, idempotency and engine, because the decoders of unchecked bytes are there.
+# harness that no longer fits the code is found at once. A harness may use what is private to
+# store, idempotency, rpc and engine, because the decoders of unchecked bytes are there.
 if(PV2_BUILD_FUZZ AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR
     "PV2_BUILD_FUZZ needs clang++, and this is ${CMAKE_CXX_COMPILER_ID}. Use the preset `fuzz`.")
@@ -14,6 +14,7 @@ function(pv2_fuzz_program name)
   add_executable(${name} ${ARGN})
   pv2_link_insider(${name} store)
   pv2_link_insider(${name} idempotency)
+  pv2_link_insider(${name} rpc)
   target_link_libraries(${name} PRIVATE pv2::engine)
   target_include_directories(${name} PRIVATE
     "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/engine")
