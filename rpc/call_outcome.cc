@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An outcome in words.
+// Puts what a client knows into words, for logs and messages.
 
 #include "pv2/rpc/call_outcome.h"
 
