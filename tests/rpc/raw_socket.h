@@ -51,6 +51,11 @@ class RawSocket {
     const int connected = ::connect(socket_, reinterpret_cast<sockaddr*>(&to), sizeof(to));
     if (wait == Wait::kYes) REQUIRE(connected == 0);
   }
+  /// The system keeps little of what arrives and is not read. To be called before connect().
+  void keep_little() {
+    const int bytes = 4096;
+    REQUIRE(::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)) == 0);
+  }
   void send(std::string_view bytes) {
     REQUIRE(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
             static_cast<ssize_t>(bytes.size()));
