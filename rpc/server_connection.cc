@@ -390,8 +390,9 @@ void ServerConnection::look_at_frame(SteadyTime now) {
   if (frame_since_ && now - *frame_since_ > limits.frame_timeout) {
     break_off({StatusCode::kDeadlineExceeded, "the rest of a frame has not arrived in time"});
   } else if (now - heard_at_ > limits.idle_timeout) {
-    finish({StatusCode::kDeadlineExceeded, "nothing was heard for too long; ping when idle"});
-    cancel_all({StatusCode::kUnavailable, "nothing is heard from the client"});
+    // A handler that does not answer keeps no connection of a client that is gone.
+    if (phase_ == Phase::kClosing) return close({StatusCode::kUnavailable, "the client is silent"});
+    finish({StatusCode::kUnavailable, "nothing was heard for too long; ping when idle"});
   }
 }
 
