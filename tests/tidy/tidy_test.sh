@@ -10,11 +10,12 @@
 #   tidy_test.sh --self-test             check that every rule below still finds its breach
 set -euo pipefail
 
-layers=(base store idempotency rpc scheduler engine procedures)
+layers=(base store idempotency rpc scheduler engine procedures remote)
 products=(testing server tools examples bench tests)
 # The includes that a layer may use in addition to its own.
 declare -A below=([base]='' [store]='base' [idempotency]='base|store' [rpc]='base' [scheduler]='base'
-  [engine]='base|store|scheduler' [procedures]='base|store|scheduler|engine')
+  [engine]='base|store|scheduler' [procedures]='base|store|scheduler|engine'
+  [remote]='base|store|scheduler|engine|idempotency|rpc')
 
 # The rooms of engine/, and the rooms that each may see besides itself: those that the drawing in
 # engine/README.md has below it.
@@ -139,7 +140,7 @@ includes_are_shallow() {
 }
 public_headers_are_clean() {
   local layer
-  for layer in base store idempotency rpc scheduler engine; do
+  for layer in base store idempotency rpc scheduler engine remote; do
     grep -rnHE --include='*.h' '#include [<"](boost|leveldb|fmt|google)/' \
       "$layer/include" 2>/dev/null |
       say 'a dependency shows in a public header'
