@@ -10,18 +10,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "give.h"
 #include "session_table.h"
 
 namespace pv2 {
 
 // ---- RequestOwner ----
-
-RequestOwner::RequestOwner(RequestOwner&& other) noexcept
-    : table_(std::move(other.table_)),
-      session_(other.session_),
-      number_(other.number_),
-      saved_(std::move(other.saved_)),
-      moves_mark_to_(other.moves_mark_to_) {}
 
 // What this owned ends without a verdict, with `taken`.
 RequestOwner& RequestOwner::operator=(RequestOwner&& other) noexcept {
@@ -81,7 +75,7 @@ std::uint64_t ClientSessions::begin_async(const SessionRequest& request, Answer 
   const std::uint64_t ticket = waiter.ticket;
   auto at_once = table_->decide(request, &waiter);
   if (!at_once) return ticket;
-  waiter.answer(*std::move(at_once));
+  give(waiter.answer, *std::move(at_once));
   return 0;
 }
 

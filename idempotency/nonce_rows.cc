@@ -6,14 +6,15 @@
 #include "pv2/idempotency/nonce_rows.h"
 
 #include <pv2/base/assert.h>
+#include <pv2/base/big_endian.h>
 #include <pv2/base/frame.h>
+#include <pv2/base/stored_time.h>
 #include <pv2/base/wire.h>
 
 #include <cstdint>
 #include <utility>
 
 #include "nonce_name.h"
-#include "row_key.h"
 
 namespace pv2 {
 namespace {
@@ -27,14 +28,12 @@ enum : std::uint32_t {
   kResult = 5,
 };
 
-WallTime wall_time(std::int64_t micros) noexcept { return WallTime(Duration(micros)); }
-
 }  // namespace
 
 std::string nonce_row_key(const Nonce& nonce) {
   std::string key(kNonceRows);
-  append_key_number(key, nonce.group);
-  append_key_number(key, nonce.value);
+  append_big_endian(key, nonce.group);
+  append_big_endian(key, nonce.value);
   return key;
 }
 
@@ -44,9 +43,9 @@ void put_nonce_row(const NonceRow& row, RowBatch& batch) {
     FrameWriter frame(out);
     append_fixed64_field(out, kFingerprintFirst, row.request.fingerprint.first);
     append_fixed64_field(out, kFingerprintSecond, row.request.fingerprint.second);
-    append_sint_field(out, kDoneAt, row.done_at.time_since_epoch().count());
+    append_sint_field(out, kDoneAt, micros(row.done_at));
     if (row.request.expires_at) {
-      append_sint_field(out, kExpiresAt, row.request.expires_at->time_since_epoch().count());
+      append_sint_field(out, kExpiresAt, micros(*row.request.expires_at));
     }
     append_length_delimited(out, kResult, row.result);
     frame.finish();
@@ -54,14 +53,14 @@ void put_nonce_row(const NonceRow& row, RowBatch& batch) {
 }
 
 Result<NonceRow> decode_nonce_row(std::string_view key, std::string_view value) {
-  if (key.size() != kNonceRows.size() + 2 * kKeyNumberBytes || !key.starts_with(kNonceRows)) {
+  if (key.size() != kNonceRows.size() + 2 * kBigEndianBytes || !key.starts_with(kNonceRows)) {
     return Status(
         StatusCode::kCorruption,
         "the key of a nonce row has " + std::to_string(key.size()) + " bytes or another prefix");
   }
   NonceRow row;
-  row.request.nonce.group = key_number(key.substr(kNonceRows.size(), kKeyNumberBytes));
-  row.request.nonce.value = key_number(key.substr(kNonceRows.size() + kKeyNumberBytes));
+  row.request.nonce.group = read_big_endian(key.substr(kNonceRows.size(), kBigEndianBytes));
+  row.request.nonce.value = read_big_endian(key.substr(kNonceRows.size() + kBigEndianBytes));
   const std::string name = "the row of " + name_of(row.request.nonce);
   const auto bytes = read_frame(value);
   if (!bytes) return Status(StatusCode::kCorruption, name + " does not match its checksum");
@@ -102,7 +101,10 @@ Status load_nonces(ProcedureStore& store, ServerNonceManager& manager) {
             [&](const StoredRow& stored) {
               auto row = decode_nonce_row(stored.key, stored.value);
               if (!row.ok()) return row.status();
-              (void)manager.replay(row->request, row->done_at, std::move(row->result));
+              // As if it had been done just now. How long ago it was, nobody knows: the wall clock
+              // may have jumped while no process ran, and a nonce must not be forgotten early. The
+              // sweep of the last process has deleted what was over by then.
+              (void)manager.replay(row->request, WallTime::max(), std::move(row->result));
               return Status();
             })
       .with_context("loading nonces from " + store.name());

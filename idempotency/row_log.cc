@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each batch travels in a request of its own, which its answer deletes.
+// Each batch travels in a request of its own, which its answer deletes. A store that gets a batch
+// beyond its limits fails for good, so such a batch is refused here.
 
 #include "pv2/idempotency/row_log.h"
 
 #include <pv2/base/latch.h>
 
+#include <string>
 #include <utility>
 
 namespace pv2 {
@@ -18,6 +20,15 @@ struct Request final : CommitRequest {
 void answer(CommitRequest& finished) {
   const std::unique_ptr<Request> request(&static_cast<Request&>(finished));
   request->done(request->status);
+}
+
+Status too_large(const RowBatch& batch, const StoreLimits& limits) {
+  return Status(StatusCode::kInvalidArgument,
+                "a batch of " + std::to_string(batch.operations()) + " operations and " +
+                    std::to_string(batch.bytes()) +
+                    " bytes is too large, and nothing of it was written; the store takes " +
+                    std::to_string(limits.batch_operations) + " and " +
+                    std::to_string(limits.batch_bytes));
 }
 
 }  // namespace
@@ -36,11 +47,12 @@ Result<std::unique_ptr<StoreRows>> StoreRows::open(std::unique_ptr<ProcedureStor
 }
 
 StoreRows::StoreRows(std::unique_ptr<ProcedureStore> store, std::unique_ptr<Sink> sink)
-    : sink_(std::move(sink)), store_(std::move(store)) {}
+    : sink_(std::move(sink)), store_(std::move(store)), limits_(store_->limits()) {}
 
 StoreRows::~StoreRows() { store_->close(); }
 
 void StoreRows::commit(RowBatch batch, std::function<void(Status)> done) {
+  if (!limits_.allow(batch)) return done(too_large(batch, limits_));
   auto request = std::make_unique<Request>();
   request->batch = std::move(batch);
   request->done = std::move(done);

@@ -18,6 +18,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "give.h"
 #include "nonce_name.h"
 #include "pv2/idempotency/nonce_rows.h"
 
@@ -59,14 +60,6 @@ Duration between(WallTime from, WallTime to) noexcept {
   return fits ? to - from : Duration::max();
 }
 
-// The answer of the host must not keep others from theirs.
-void give(const ServerNonceManager::Answer& answer, Result<NonceAnswer> value) noexcept {
-  try {
-    answer(std::move(value));
-  } catch (...) {  // the host's own; an owner in `value` has ended without a word
-  }
-}
-
 Status still_running(const Nonce& nonce) {
   return Status(StatusCode::kDeadlineExceeded,
                 "the operation with " + name_of(nonce) +
@@ -76,7 +69,8 @@ Status still_running(const Nonce& nonce) {
 Status not_known_how_it_ended(const Nonce& nonce) {
   return Status(StatusCode::kUnknownOutcome,
                 "the operation with " + name_of(nonce) +
-                    " ended without saying how; it is not run again before somebody has found out");
+                    " ended without a verdict; the server does not run it again before its host "
+                    "has found out what became of it");
 }
 
 Status stopping() {

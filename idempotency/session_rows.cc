@@ -5,13 +5,12 @@
 
 #include "session_rows.h"
 
+#include <pv2/base/big_endian.h>
 #include <pv2/base/frame.h>
 #include <pv2/base/wire.h>
 
 #include <memory>
 #include <utility>
-
-#include "row_key.h"
 
 namespace pv2 {
 namespace {
@@ -41,13 +40,13 @@ std::string prefix_of(char kind) {
 }
 std::string key_of(SessionId session) {
   std::string key = prefix_of(kSession);
-  append_key_number(key, session.value);
+  append_big_endian(key, session.value);
   return key;
 }
 std::string key_of(SessionId session, std::uint64_t number) {
   std::string key = prefix_of(kResponse);
-  append_key_number(key, session.value);
-  append_key_number(key, number);
+  append_big_endian(key, session.value);
+  append_big_endian(key, number);
   return key;
 }
 
@@ -58,7 +57,7 @@ Status corrupt(const std::string& what) {
 // The numbers in `key`, which are behind `kSessionRows` and a letter.
 Result<std::string_view> numbers_in(std::string_view key, std::size_t count) {
   const std::size_t prefix = kSessionRows.size() + 1;
-  if (key.size() != prefix + count * kKeyNumberBytes) {
+  if (key.size() != prefix + count * kBigEndianBytes) {
     return corrupt("its key has " + std::to_string(key.size()) + " bytes");
   }
   return key.substr(prefix);
@@ -115,7 +114,7 @@ Result<SessionRow> decode_session(std::string_view key, std::string_view value) 
   const auto numbers = numbers_in(key, 1);
   if (!numbers.ok()) return numbers.status();
   SessionRow row;
-  row.id = {key_number(*numbers)};
+  row.id = {read_big_endian(*numbers)};
   const auto bytes = read_frame(value);
   if (!bytes) return corrupt("session " + std::to_string(row.id.value) + " fails its checksum");
   WireReader reader(*bytes);
@@ -146,8 +145,8 @@ Result<ResponseRow> decode_response(std::string_view key, std::string_view value
   const auto numbers = numbers_in(key, 2);
   if (!numbers.ok()) return numbers.status();
   ResponseRow row;
-  row.session = {key_number(numbers->substr(0, kKeyNumberBytes))};
-  row.number = key_number(numbers->substr(kKeyNumberBytes));
+  row.session = {read_big_endian(numbers->substr(0, kBigEndianBytes))};
+  row.number = read_big_endian(numbers->substr(kBigEndianBytes));
   const auto bytes = read_frame(value);
   if (!bytes) {
     return corrupt("response " + std::to_string(row.number) + " of session " +

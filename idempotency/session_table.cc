@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "give.h"
+
 namespace pv2 {
 namespace {
 
@@ -39,35 +41,30 @@ SessionAnswer with(SavedResponse response) {
   return answer;
 }
 SessionAnswer expired(SessionId id) {
-  return refused(Refusal::kSessionExpired, StatusCode::kExpired,
-                 name_of(id) +
-                     " is not known (any more), so nothing was run. What became of requests "
-                     "without a response is unknown: find out before sending them again in a new "
-                     "session");
+  return refused(
+      Refusal::kSessionExpired, StatusCode::kExpired,
+      name_of(id) +
+          " is not known (any more), so nothing was run. The client has to find out what "
+          "became of requests without a response, before it sends them in a new session");
 }
 SessionAnswer ended_silently(SessionId id, std::uint64_t number) {
   return refused(Refusal::kUnknown, StatusCode::kUnknownOutcome,
                  "request " + std::to_string(number) + " of " + name_of(id) +
-                     " ended without saying how; it is known again after a restart of the server");
+                     " ended without a verdict; the server knows the outcome after a restart, or "
+                     "when its host has found out");
 }
 SessionAnswer stale(SessionId id, std::uint64_t number) {
   return refused(Refusal::kStale, StatusCode::kFailedPrecondition,
                  "request " + std::to_string(number) + " of " + name_of(id) +
-                     " is below the client's mark: its response was received; nothing was run");
+                     " is below the client's mark: the client has its response; nothing was run");
 }
 SessionAnswer too_late(SessionId id, std::uint64_t number) {
   return refused(Refusal::kDeadlinePassed, StatusCode::kDeadlineExceeded,
                  "request " + std::to_string(number) + " of " + name_of(id) +
                      " came after its deadline; nothing was run");
 }
-// The answer of the host must not keep others from theirs.
-template <class Answer, class Value>
-void give(const Answer& answer, Value value) noexcept {
-  try {
-    answer(std::move(value));
-  } catch (...) {  // the host's own; an owner in `value` has ended without a word
-  }
-}
+// Whether the log has refused a batch, and wrote nothing of it (RowLog::commit).
+bool was_refused(const Status& status) { return status.code() == StatusCode::kInvalidArgument; }
 Status being_given_up(SessionId id) {
   return Status(StatusCode::kUnavailable,
                 name_of(id) + " is just being given up; nothing was run. Try again");
@@ -229,6 +226,14 @@ void SessionTable::mark_is_durable(Live& session, std::uint64_t mark) {
   session.being_erased.clear();
 }
 
+void SessionTable::mark_stays(Live& session) {
+  PV2_ASSERT(session.mark_is_moving, "a mark that stays was on its way");
+  session.mark_is_moving = false;
+  for (const std::uint64_t number : std::exchange(session.being_erased, {})) {
+    session.superfluous.push_back(number);
+  }
+}
+
 std::uint64_t SessionTable::save(SessionId id, std::uint64_t number, const SavedResponse& response,
                                  RowBatch& effect) {
   MutexLock lock(mutex_);
@@ -284,12 +289,7 @@ void SessionTable::refuse(SessionId id, std::uint64_t number, std::uint64_t mark
     MutexLock lock(mutex_);
     Live* const session = find(id);
     PV2_ASSERT(session != nullptr, "a session with a running request is not given up");
-    if (mark != 0) {  // its batch was thrown away
-      session->mark_is_moving = false;
-      for (const std::uint64_t erased : std::exchange(session->being_erased, {})) {
-        session->superfluous.push_back(erased);
-      }
-    }
+    if (mark != 0) mark_stays(*session);  // its batch was thrown away
     session->heard = options_.clock->steady_now();
     Request& request = session->requests.at(number);
     bool is_owned = false;
@@ -490,9 +490,14 @@ RowBatch SessionTable::end(Live& session) {
 }
 
 void SessionTable::ended(SessionId id, const Status& status) {
-  if (!status.ok()) return;  // perhaps it is in the store: it stays refused until a restart tells
+  // After a failure it may be in the store or not: it stays refused until a restart tells.
+  if (!status.ok() && !was_refused(status)) return;
   MutexLock lock(mutex_);
-  const Live& session = sessions_.at(id.value);
+  Live& session = sessions_.at(id.value);
+  if (was_refused(status)) {
+    session.state = Live::State::kLive;
+    return;
+  }
   by_asker_.erase({session.row.token, session.row.owner});
   sessions_.erase(id.value);
 }
@@ -528,9 +533,12 @@ void SessionTable::close(SessionId id, std::string_view owner, std::function<voi
 }
 
 void SessionTable::mark_moved(SessionId id, std::uint64_t mark, const Status& status) {
-  if (!status.ok()) return;
+  // After a failure the mark may be durable or not: no later batch moves it.
+  if (!status.ok() && !was_refused(status)) return;
   MutexLock lock(mutex_);
-  if (Live* const session = find(id)) mark_is_durable(*session, mark);
+  Live* const session = find(id);
+  if (session == nullptr) return;
+  status.ok() ? mark_is_durable(*session, mark) : mark_stays(*session);
 }
 
 void SessionTable::maintain(std::function<void(Status)> done) {
@@ -559,12 +567,17 @@ void SessionTable::maintain(std::function<void(Status)> done) {
   struct Round {
     std::atomic<std::size_t> left;
     std::atomic<bool> failed{false};
+    std::atomic<bool> refused{false};
     std::function<void(Status)> done;
     void one_less(const Status& status) {
-      if (!status.ok()) failed = true;
-      if (left.fetch_sub(1) != 1) return;
-      give(done, failed ? Status(StatusCode::kUnknownOutcome, "the log of the sessions has failed")
-                        : Status());
+      if (!status.ok()) (was_refused(status) ? refused : failed) = true;
+      if (left.fetch_sub(1) == 1) give(done, answer());
+    }
+    [[nodiscard]] Status answer() const {
+      if (failed) return {StatusCode::kUnknownOutcome, "the log of the sessions has failed"};
+      if (!refused) return {};
+      return {StatusCode::kInvalidArgument,
+              "the log has refused a batch of the sessions, which is too large for it"};
     }
   };
   const auto round = std::make_shared<Round>();
@@ -606,6 +619,7 @@ void SessionTable::stop() {
 Status SessionTable::load_session(const StoredRow& stored) {
   auto row = decode_session(stored.key, stored.value);
   if (!row.ok()) return row.status();
+  MutexLock lock(mutex_);
   Live& session = sessions_[row->id.value];
   session.durable_mark = row->first_unacked;
   session.heard = options_.clock->steady_now();
@@ -620,6 +634,7 @@ Status SessionTable::load_session(const StoredRow& stored) {
 Status SessionTable::load_response(const StoredRow& stored) {
   auto row = decode_response(stored.key, stored.value);
   if (!row.ok()) return row.status();
+  MutexLock lock(mutex_);
   Live* const session = find(row->session);
   if (session == nullptr) {
     return Status(StatusCode::kCorruption,
@@ -636,24 +651,23 @@ Status SessionTable::load_response(const StoredRow& stored) {
   return Status();
 }
 
+// The log is called without the mutex; each row takes it.
 Status SessionTable::load() {
-  MutexLock lock(mutex_);
   if (options_.window == 0 || options_.window > options_.window_max) {
     return Status(StatusCode::kInvalidArgument, "the window of a session is 1 to window_max (" +
                                                     std::to_string(options_.window_max) +
                                                     "), not " + std::to_string(options_.window));
   }
-  Status status = log_.scan(id_bound_key(), [&](const StoredRow& row) PV2_REQUIRES(mutex_) {
+  Status status = log_.scan(id_bound_key(), [this](const StoredRow& row) {
     const auto bound = decode_id_bound(row.value);
+    MutexLock lock(mutex_);
     if (bound.ok()) next_id_ = id_bound_ = *bound;
     return bound.status();
   });
   if (!status.ok()) return status;
-  status = log_.scan(all_sessions(),
-                     [&](const StoredRow& row) PV2_REQUIRES(mutex_) { return load_session(row); });
+  status = log_.scan(all_sessions(), [this](const StoredRow& row) { return load_session(row); });
   if (!status.ok()) return status;
-  return log_.scan(all_responses(),
-                   [&](const StoredRow& row) PV2_REQUIRES(mutex_) { return load_response(row); });
+  return log_.scan(all_responses(), [this](const StoredRow& row) { return load_response(row); });
 }
 
 std::size_t SessionTable::live() const {

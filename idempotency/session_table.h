@@ -96,7 +96,7 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
     State state = State::kLive;
     std::uint64_t durable_mark = 1;
     bool mark_is_moving = false;  ///< A batch on its way makes a mark durable.
-    std::uint32_t running = 0;    ///< And unknown ones: they end with the process.
+    std::uint32_t running = 0;    ///< Requests without an outcome: running or unknown.
     SteadyTime heard{};
     std::map<std::uint64_t, Request> requests;  ///< Running, or with a response above the mark.
     std::vector<std::uint64_t> superfluous;     ///< Responses below the mark that have rows.
@@ -120,6 +120,8 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   /// Adds the session's mark to `batch` if it has moved; returns it, or 0.
   std::uint64_t add_mark(Live& session, RowBatch& batch) PV2_REQUIRES(mutex_);
   static void mark_is_durable(Live& session, std::uint64_t mark);
+  /// The batch that would have moved the mark was not written.
+  static void mark_stays(Live& session);
   [[nodiscard]] std::optional<Result<Session>> answer_opening(const Opening& opening)
       PV2_REQUIRES(mutex_);
   [[nodiscard]] bool joins(Opening& opening) PV2_REQUIRES(mutex_);
@@ -130,8 +132,8 @@ class SessionTable : public std::enable_shared_from_this<SessionTable> {
   RowBatch end(Live& session) PV2_REQUIRES(mutex_);
   void ended(SessionId id, const Status& status) PV2_EXCLUDES(mutex_);
   void mark_moved(SessionId id, std::uint64_t mark, const Status& status) PV2_EXCLUDES(mutex_);
-  Status load_session(const StoredRow& row) PV2_REQUIRES(mutex_);
-  Status load_response(const StoredRow& row) PV2_REQUIRES(mutex_);
+  Status load_session(const StoredRow& row) PV2_EXCLUDES(mutex_);
+  Status load_response(const StoredRow& row) PV2_EXCLUDES(mutex_);
 
   RowLog& log_;
   SessionOptions options_;

@@ -39,12 +39,15 @@ bool is_worth_another_try(StatusCode code) noexcept {
   }
 }
 
+// The one place that may say that a call without an outcome was not done.
+CallOutcome::Kind without_answer(const OutgoingCall& call) noexcept {
+  return call.may_be_done ? CallOutcome::Kind::kUnknown : CallOutcome::Kind::kFailed;
+}
+
 }  // namespace
 
 ClientCore::ClientCore(Transport& transport, RpcClientOptions options)
-    : options_(std::move(options)),
-      transport_(&transport),
-      random_(seed_of(options_.seed)) {}
+    : options_(std::move(options)), transport_(&transport), random_(seed_of(options_.seed)) {}
 
 ClientCore::~ClientCore() { PV2_ASSERT(open_calls_.empty(), "each call has had its outcome"); }
 
@@ -170,7 +173,10 @@ void ClientCore::on_reply(ClientLink&, OutgoingCall& call, const RpcFrame& reply
 void ClientCore::take_refusal(OutgoingCall& call, Status why) {
   if (why.code() == StatusCode::kUnknownOutcome) call.may_be_done = true;
   const bool may_go_again = !call.may_be_done || call.is_repeatable();
-  if (!is_worth_another_try(why.code()) || !may_go_again) return give_up(call, why);
+  if (!is_worth_another_try(why.code()) || !may_go_again) {
+    return finish(call,
+                  {.kind = without_answer(call), .status = std::move(why), .was_refused = true});
+  }
   call.last = std::move(why);
   pause(call);
 }

@@ -27,9 +27,8 @@ class Connection {
   /// The TLS handshake; plain TCP has none. The connection stays until it is over. kUnavailable
   /// says why it failed.
   [[nodiscard]] virtual Story<Status> greet_as_server() = 0;
-  /// `host`: whom the caller asked for. The server's certificate must name it, unless the options
-  /// have another name.
-  [[nodiscard]] virtual Story<Status> greet_as_client(std::string host) = 0;
+  /// The server has to prove that it is `name`, a host name or an IP address.
+  [[nodiscard]] virtual Story<Status> greet_as_client(std::string name) = 0;
 
   /// The finished stream, once. The connection then lives as long as the stream, or a bit longer.
   [[nodiscard]] virtual std::unique_ptr<Stream> make_stream() = 0;

@@ -126,7 +126,7 @@ void FaultConnection::on_bytes(Direction direction, std::string_view bytes) {
   if (world_->options.unit == FaultProxyOptions::Unit::kFrames) {
     read_frames(direction, bytes);
   } else {
-    pass({.direction = direction, .size = bytes.size()}, std::string(bytes));
+    pass({.direction = direction}, std::string(bytes));
   }
   pump();  // both ways: the fate of a frame may be that of the connection
 }
@@ -181,11 +181,7 @@ void FaultConnection::read_frames(Direction direction, std::string_view bytes) {
     std::string passed;
     append_frame(passed, next.bytes);
     const std::string method = method_of(*frame);
-    pass({.direction = direction,
-          .kind = frame->kind,
-          .method = method,
-          .id = frame->id,
-          .size = passed.size()},
+    pass({.direction = direction, .kind = frame->kind, .method = method, .id = frame->id},
          std::move(passed));
   }
 }
@@ -212,6 +208,7 @@ void FaultConnection::pass(PassingFrame frame, std::string bytes) {
   Way& from = way(frame.direction);
   frame.connection = number_;
   frame.index = from.next_index++;
+  frame.size = bytes.size();
   const Result<Fate> fate = ask_plan(frame);
   if (is_over_) return;  // the plan has called cut_all()
   if (!fate) {

@@ -17,6 +17,13 @@
 
 namespace pv2 {
 
+/// What a wire has read: valid until it reads again, or another stream does. would_block: there is
+/// nothing after all.
+struct TakenBytes {
+  error_code error{};
+  std::string_view bytes{};
+};
+
 /// Owned by the loop's thread.
 class PlainWire {
  public:
@@ -24,7 +31,7 @@ class PlainWire {
   [[nodiscard]] LoopSocket& socket() noexcept { return socket_; }
 
   Story<Status> greet_as_server() { co_return Status(); }
-  Story<Status> greet_as_client(std::string /*host*/) { co_return Status(); }
+  Story<Status> greet_as_client(std::string /*name*/) { co_return Status(); }
   /// The connection stands, and start() may be called.
   void begin() {
     error_code ignored;  // if it fails, reading will tell
@@ -36,13 +43,9 @@ class PlainWire {
   void async_wait_for_bytes(Handler handler) {
     socket_.async_wait(LoopSocket::wait_read, std::move(handler));
   }
-  /// The bytes; `shared` may hold them. would_block: there are none after all.
-  struct Taken {
-    error_code error{};
-    std::string_view bytes{};
-  };
-  [[nodiscard]] Taken take_bytes(std::span<char> shared) {
-    Taken taken;
+  /// `shared` may be used for the bytes.
+  [[nodiscard]] TakenBytes take_bytes(std::span<char> shared) {
+    TakenBytes taken;
     const std::size_t size =
         socket_.read_some(asio::buffer(shared.data(), shared.size()), taken.error);
     taken.bytes = std::string_view(shared.data(), size);

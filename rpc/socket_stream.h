@@ -42,8 +42,8 @@ class SocketConnection final : public Connection,
 
   LoopSocket& socket() noexcept override { return wire_.socket(); }
   Story<Status> greet_as_server() override { return wire_.greet_as_server(); }
-  Story<Status> greet_as_client(std::string host) override {
-    return wire_.greet_as_client(std::move(host));
+  Story<Status> greet_as_client(std::string name) override {
+    return wire_.greet_as_client(std::move(name));
   }
   std::unique_ptr<Stream> make_stream() override;
 
@@ -209,7 +209,8 @@ template <class Wire>
 std::unique_ptr<Stream> SocketConnection<Wire>::make_stream() {
   // Errors, of a connection that is broken already, will show when it is read.
   error_code ignored;
-  peer_ = to_string(socket().remote_endpoint(ignored));
+  const tcp::endpoint peer = socket().remote_endpoint(ignored);
+  peer_ = ignored ? "an end that is gone" : to_string(peer);
   socket().set_option(tcp::no_delay(true), ignored);
   wire_.begin();
   return std::make_unique<SocketStream<Wire>>(this->shared_from_this());

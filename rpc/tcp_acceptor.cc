@@ -19,10 +19,6 @@
 namespace pv2 {
 namespace {
 
-// A TLS handshake takes two round trips and a few milliseconds of a processor.
-constexpr Duration kGreetingTime = std::chrono::seconds(10);
-// Each holds a descriptor and about 100 KiB; a thousand honest clients may come at once.
-constexpr std::size_t kGreetingsMax = 1024;
 // How long no connection is accepted when the system has no descriptor or memory for one. Others
 // may be closed meanwhile; those who want to connect wait in the kernel's queue.
 constexpr Duration kPauseAfterError = std::chrono::milliseconds(100);
@@ -44,8 +40,8 @@ Status listen_failure(const tcp::endpoint& at, const error_code& error) {
 
 class TcpAcceptor::Listening : public std::enable_shared_from_this<Listening> {
  public:
-  Listening(TcpLoop& loop, TlsContext* tls, Transport::Accept accept)
-      : loop_(loop), tls_(tls), accept_(std::move(accept)), pause_(loop.io()) {}
+  Listening(TcpLoop& loop, TlsContext* tls, Transport::Accept accept, GreetingLimits limits)
+      : loop_(loop), tls_(tls), accept_(std::move(accept)), limits_(limits), pause_(loop.io()) {}
 
   error_code open(const tcp::endpoint& at) {
     error_code error;
@@ -85,26 +81,27 @@ class TcpAcceptor::Listening : public std::enable_shared_from_this<Listening> {
  private:
   static Story<void> greet(std::shared_ptr<Listening> self,
                            std::shared_ptr<Connection> connection) {
-    if (self->greeting_.size() >= kGreetingsMax) self->greeting_.front()->close();
+    if (self->greeting_.size() >= self->limits_.count) self->greeting_.front()->close();
     const auto at = self->greeting_.insert(self->greeting_.end(), connection);
     const TimerId deadline =
-        self->loop_.timers().call_at(later(self->loop_.clock().steady_now(), kGreetingTime),
+        self->loop_.timers().call_at(later(self->loop_.clock().steady_now(), self->limits_.time),
                                      [connection] { connection->close(); });
     const Status greeted = co_await connection->greet_as_server();
     self->loop_.timers().cancel(deadline);
     self->greeting_.erase(at);
     if (!self->acceptor_.is_open()) co_return;
-    if (greeted.ok()) {
-      self->accept_(connection->make_stream());
-    } else {
+    if (!greeted.ok()) {
       self->log_.warn(
           fmt::format("a connection at {} was refused: {}", self->address(), greeted.message()));
+    } else if (connection->socket().is_open()) {  // it may have been closed in the last moment
+      self->accept_(connection->make_stream());
     }
   }
 
   TcpLoop& loop_;
   TlsContext* const tls_;
   const Transport::Accept accept_;
+  const GreetingLimits limits_;
   LoopAcceptor acceptor_{loop_.io()};
   LoopTimer pause_;
   RareLog log_{loop_.log_sink(), loop_.clock()};
@@ -113,8 +110,9 @@ class TcpAcceptor::Listening : public std::enable_shared_from_this<Listening> {
 
 Result<std::unique_ptr<StreamAcceptor>> TcpAcceptor::listen(TcpLoop& loop, TlsContext* tls,
                                                             const tcp::endpoint& at,
-                                                            Transport::Accept accept) {
-  const auto listening = std::make_shared<Listening>(loop, tls, std::move(accept));
+                                                            Transport::Accept accept,
+                                                            GreetingLimits limits) {
+  const auto listening = std::make_shared<Listening>(loop, tls, std::move(accept), limits);
   if (const error_code error = listening->open(at)) return listen_failure(at, error);
   loop.spawn(Listening::accept_all(listening));
   return std::unique_ptr<StreamAcceptor>(

@@ -5,7 +5,10 @@
 #pragma once
 
 #include <pv2/base/status.h>
+#include <pv2/base/time.h>
 
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +21,14 @@ namespace pv2 {
 
 class TlsContext;
 
+/// What a peer that connects and then says nothing may hold.
+struct GreetingLimits {
+  // A TLS handshake takes two round trips and a few milliseconds of a processor.
+  Duration time = std::chrono::seconds(10);
+  // Each holds a descriptor and about 100 KiB; a thousand honest clients may come at once.
+  std::size_t count = 1024;
+};
+
 /// Owned by the loop's thread.
 class TcpAcceptor final : public StreamAcceptor {
  public:
@@ -26,7 +37,8 @@ class TcpAcceptor final : public StreamAcceptor {
   [[nodiscard]] static Result<std::unique_ptr<StreamAcceptor>> listen(TcpLoop& loop,
                                                                       TlsContext* tls,
                                                                       const tcp::endpoint& at,
-                                                                      Transport::Accept accept);
+                                                                      Transport::Accept accept,
+                                                                      GreetingLimits limits = {});
 
   /// What its coroutines hold on to.
   class Listening;

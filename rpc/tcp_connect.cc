@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "connection.h"
+#include "tls_context.h"
 
 namespace pv2 {
 namespace {
@@ -26,6 +27,7 @@ class Attempt {
  public:
   Attempt(TcpLoop& loop, TlsContext* tls, TcpAddress address, Transport::Connected connected)
       : loop_(loop),
+        server_name_(tls != nullptr ? tls->server_name(address.host) : std::string()),
         address_(std::move(address)),
         connected_(std::move(connected)),
         connection_(make_connection(loop, tls, LoopSocket(loop.io()))) {}
@@ -56,7 +58,7 @@ class Attempt {
     if (error) co_return self->answer(self->unavailable(error.message()));
 
     self->doing_ = "waiting for the TLS handshake";
-    const Status greeted = co_await self->connection_->greet_as_client(self->address_.host);
+    const Status greeted = co_await self->connection_->greet_as_client(self->server_name_);
     if (self->is_answered()) co_return;
     if (!greeted.ok()) co_return self->answer(self->unavailable(greeted.message()));
     self->answer(self->connection_->make_stream());
@@ -95,6 +97,7 @@ class Attempt {
   }
 
   TcpLoop& loop_;
+  const std::string server_name_;
   const TcpAddress address_;
   Transport::Connected connected_;  // none: answered
   const std::shared_ptr<Connection> connection_;

@@ -8,6 +8,7 @@
 #include <pv2/base/status.h>
 
 #include <memory>
+#include <string>
 
 #include "connection.h"
 #include "pv2/rpc/tcp_transport.h"
@@ -22,6 +23,8 @@ class TlsContext {
   /// Whether the options allow it; kInvalidArgument says what is missing.
   [[nodiscard]] virtual Status can_listen() const = 0;
   [[nodiscard]] virtual Status can_connect() const = 0;
+  /// The name that the server at `host` has to prove.
+  [[nodiscard]] virtual std::string server_name(std::string host) const = 0;
   /// A connection that will speak TLS. The context and `loop` outlive it.
   [[nodiscard]] virtual std::shared_ptr<Connection> connection(TcpLoop& loop,
                                                                LoopSocket socket) = 0;

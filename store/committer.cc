@@ -83,12 +83,7 @@ void Committer::stamp(CommitRequest& request, CommitSequence& last,
                       bool& too_large) const noexcept {
   request.sequence.value = ++last.value;
   if (!request.status.ok()) request.status = Status();
-  too_large = too_large || is_too_large(request);
-}
-
-bool Committer::is_too_large(const CommitRequest& request) const noexcept {
-  return request.batch.operations() > options_.limits.batch_operations ||
-         request.batch.bytes() > options_.limits.batch_bytes;
+  too_large = too_large || !options_.limits.allow(request.batch);
 }
 
 void Committer::refuse(CommitRequest& request) const {
@@ -165,7 +160,7 @@ Status Committer::write(const CommitList& unit) {
   Status status;
   if (look_at_sizes_) {
     unit.for_each([&](const CommitRequest& request) {
-      if (status.ok() && is_too_large(request)) status = too_large(request);
+      if (status.ok() && !options_.limits.allow(request.batch)) status = too_large(request);
     });
   }
   return status.ok() ? writer_.write(unit) : status;

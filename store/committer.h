@@ -76,7 +76,6 @@ class Committer {
 
   void refuse(CommitRequest& request) const;
   void stamp(CommitRequest& request, CommitSequence& last, bool& too_large) const noexcept;
-  [[nodiscard]] bool is_too_large(const CommitRequest& request) const noexcept;
   [[nodiscard]] Status too_large(const CommitRequest& request) const;
   void run();
   CommitList wait_for_requests() PV2_EXCLUDES(queue_mutex_);

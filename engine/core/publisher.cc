@@ -10,7 +10,6 @@
 
 #include "core/effects.h"
 #include "core/state_lock.h"
-#include "model/check_limits.h"
 #include "model/tree_work.h"
 #include "pv2/engine/executor_options.h"
 
@@ -93,7 +92,7 @@ CommitList Publisher::act_on(Effects& effects) {
   }
   if (!effects.commits.empty()) {
     effects.commits.for_each([&](const CommitRequest& request) {
-      PV2_ASSERT(fits(core_.store_limits, request.batch),
+      PV2_ASSERT(core_.store_limits.allow(request.batch),
                  "a batch of the engine fits the limits of its store");
     });
   }

@@ -119,10 +119,6 @@ std::size_t record_bytes_max(const StoreLimits& limits) noexcept {
   return std::min(limits.batch_bytes, limits::kRecordBytes);
 }
 
-bool fits(const StoreLimits& limits, const RowBatch& batch) noexcept {
-  return batch.operations() <= limits.batch_operations && batch.bytes() <= limits.batch_bytes;
-}
-
 Status bounded(Status error) {
   if (error.message().size() <= limits::kErrorBytes) return error;
   return Status(error.code(), shortened(error.message(), limits::kErrorBytes));

@@ -7,7 +7,6 @@
 
 #include <pv2/base/resource.h>
 #include <pv2/base/status.h>
-#include <pv2/store/commit_request.h>
 #include <pv2/store/procedure_store.h>
 
 #include <string>
@@ -34,9 +33,6 @@ struct ExecutorOptions;
 /// The most bytes that the fields or the result of one procedure may have: those of a batch, but no
 /// more than limits::kRecordBytes.
 [[nodiscard]] std::size_t record_bytes_max(const StoreLimits& limits) noexcept;
-
-/// Whether a store with these limits takes the batch.
-[[nodiscard]] bool fits(const StoreLimits& limits, const RowBatch& batch) noexcept;
 
 /// For messages: the first `shown` bytes of `text`, and dots if it is longer.
 [[nodiscard]] std::string shortened(std::string_view text, std::size_t shown = 64);

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decoding trusts nothing: a torn row is a Status that says what is wrong.
+// Decoding trusts nothing: a torn row is a Status that says what is wrong. The same holds for an
+// order that this program does not know, except where only the place of the row matters.
 
 #include "records/audit_row.h"
 
 #include <pv2/base/assert.h>
 #include <pv2/base/frame.h>
+#include <pv2/base/stored_time.h>
 #include <pv2/base/wire.h>
 
 #include <string>
 
 #include "records/row_keys.h"
-#include "records/stored_time.h"
 
 namespace pv2 {
 namespace {
@@ -46,6 +47,15 @@ std::string encode_audit(const AuditEntry& entry, std::uint64_t number, Procedur
   return out;
 }
 
+bool is_known_verb(std::uint64_t verb) {
+  return verb >= static_cast<std::uint64_t>(RepairVerb::kRetryNow) &&
+         verb <= static_cast<std::uint64_t>(RepairVerb::kBypass);
+}
+
+Status damaged() {
+  return Status(StatusCode::kCorruption, "an audit row does not match its checksum");
+}
+
 }  // namespace
 
 void insert_audit(const AuditEntry& entry, ProcedureId root, std::uint64_t number,
@@ -59,14 +69,15 @@ void insert_audit(const AuditEntry& entry, ProcedureId root, std::uint64_t numbe
 
 Result<AuditRow> decode_audit(std::string_view row) {
   const auto bytes = read_frame(row);
-  if (!bytes) return Status(StatusCode::kCorruption, "an audit row does not match its checksum");
+  if (!bytes) return damaged();
   AuditRow audit;
   AuditEntry& entry = audit.entry;
+  std::uint64_t verb = 0;
   WireReader reader(*bytes);
   while (reader.next()) {
     switch (reader.number()) {
       case audit_field::kVerb:
-        entry.verb = static_cast<RepairVerb>(reader.varint());
+        verb = reader.varint();
         break;
       case audit_field::kAt:
         entry.at = wall_time(reader.sint());
@@ -91,7 +102,25 @@ Result<AuditRow> decode_audit(std::string_view row) {
     }
   }
   if (!reader.ok()) return reader.status();
+  if (!is_known_verb(verb)) {
+    return Status(StatusCode::kCorruption, "an audit row has order " + std::to_string(verb) +
+                                               ", which this program does not know");
+  }
+  entry.verb = static_cast<RepairVerb>(verb);
   return audit;
+}
+
+Result<AuditPlace> decode_audit_place(std::string_view row) {
+  const auto bytes = read_frame(row);
+  if (!bytes) return damaged();
+  AuditPlace place;
+  WireReader reader(*bytes);
+  while (reader.next()) {
+    if (reader.number() == audit_field::kProcedure) place.procedure = ProcedureId{reader.varint()};
+    if (reader.number() == audit_field::kRoot) place.root = ProcedureId{reader.varint()};
+  }
+  if (!reader.ok()) return reader.status();
+  return place;
 }
 
 }  // namespace pv2

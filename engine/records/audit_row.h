@@ -28,6 +28,15 @@ struct AuditRow {
 /// the member that the order is about. So the member's id finds the order even after the member has
 /// ended.
 void insert_audit(const AuditEntry& entry, ProcedureId root, std::uint64_t number, RowBatch& batch);
+/// kCorruption when the row is damaged, or has an order that this program does not know.
 [[nodiscard]] Result<AuditRow> decode_audit(std::string_view row);
+
+/// Where the rows of an order lie, also of one that this program does not know.
+struct AuditPlace {
+  ProcedureId procedure;  ///< The member that the order was about.
+  ProcedureId root;       ///< As in AuditRow.
+};
+/// kCorruption when the row is damaged.
+[[nodiscard]] Result<AuditPlace> decode_audit_place(std::string_view row);
 
 }  // namespace pv2

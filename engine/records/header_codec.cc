@@ -7,6 +7,7 @@
 #include "records/header_codec.h"
 
 #include <pv2/base/assert.h>
+#include <pv2/base/stored_time.h>
 #include <pv2/base/wire.h>
 
 #include <utility>
@@ -14,7 +15,6 @@
 
 #include "records/named_values.h"
 #include "records/row_writer.h"
-#include "records/stored_time.h"
 
 namespace pv2 {
 namespace {

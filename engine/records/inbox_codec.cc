@@ -6,9 +6,8 @@
 
 #include <pv2/base/assert.h>
 #include <pv2/base/frame.h>
+#include <pv2/base/stored_time.h>
 #include <pv2/base/wire.h>
-
-#include "records/stored_time.h"
 
 namespace pv2 {
 namespace {

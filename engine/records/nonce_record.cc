@@ -8,11 +8,18 @@
 #include <pv2/base/frame.h>
 #include <pv2/base/wire.h>
 
+#include <string>
+
 namespace pv2 {
 namespace {
 
 // Field numbers, persisted (docs/store-format.md).
 enum : std::uint32_t { kId = 1, kFingerprintHigh = 2, kFingerprintLow = 3, kFingerprintForm = 4 };
+
+bool is_known_form(std::uint64_t form) {
+  return form == static_cast<std::uint64_t>(Fingerprint::Form::kJoined) ||
+         form == static_cast<std::uint64_t>(Fingerprint::Form::kExact);
+}
 
 }  // namespace
 
@@ -32,7 +39,8 @@ Result<NonceRecord> decode_nonce_record(std::string_view row) {
   const auto bytes = read_frame(row);
   if (!bytes) return Status(StatusCode::kCorruption, "nonce row does not match its checksum");
   NonceRecord record;
-  record.fingerprint.form = Fingerprint::Form::kJoined;  // unless the row names another
+  // Unless the row names another.
+  auto form = static_cast<std::uint64_t>(Fingerprint::Form::kJoined);
   WireReader reader(*bytes);
   while (reader.next()) {
     switch (reader.number()) {
@@ -46,7 +54,7 @@ Result<NonceRecord> decode_nonce_record(std::string_view row) {
         record.fingerprint.low = reader.fixed64();
         break;
       case kFingerprintForm:
-        record.fingerprint.form = static_cast<Fingerprint::Form>(reader.varint());
+        form = reader.varint();
         break;
       default:
         break;
@@ -54,6 +62,12 @@ Result<NonceRecord> decode_nonce_record(std::string_view row) {
   }
   if (!reader.ok()) return reader.status().with_context("nonce row");
   if (!record.id) return Status(StatusCode::kCorruption, "nonce row names no procedure");
+  if (!is_known_form(form)) {
+    return Status(StatusCode::kCorruption, "nonce row has a fingerprint of form " +
+                                               std::to_string(form) +
+                                               ", which this program does not know");
+  }
+  record.fingerprint.form = static_cast<Fingerprint::Form>(form);
   return record;
 }
 

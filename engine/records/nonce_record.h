@@ -22,7 +22,8 @@ struct NonceRecord {
 
 /// Appends the row to `out`.
 void encode_nonce_record(const NonceRecord& record, std::string& out);
-/// kCorruption when the row is damaged or names no procedure.
+/// kCorruption when the row is damaged, names no procedure, or has a fingerprint of a form that
+/// this program does not know.
 [[nodiscard]] Result<NonceRecord> decode_nonce_record(std::string_view row);
 
 }  // namespace pv2

@@ -5,23 +5,10 @@
 #include "records/row_keys.h"
 
 #include <pv2/base/assert.h>
-
-#include <cstring>
+#include <pv2/base/big_endian.h>
 
 namespace pv2 {
 namespace {
-
-void write_big_endian(char* out, std::uint64_t value) {
-  value = __builtin_bswap64(value);
-  std::memcpy(out, &value, sizeof value);
-}
-
-std::uint64_t read_big_endian(std::string_view bytes) {
-  PV2_ASSERT(bytes.size() >= 8, "a number in a key has eight bytes");
-  std::uint64_t value = 0;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return __builtin_bswap64(value);
-}
 
 std::string numbered_key(ProcedureId id, RowKind kind, std::uint64_t number) {
   std::string key(17, static_cast<char>(kind));

@@ -7,6 +7,7 @@
 #include "records/state_codec.h"
 
 #include <pv2/base/assert.h>
+#include <pv2/base/stored_time.h>
 #include <pv2/base/wire.h>
 
 #include <algorithm>
@@ -19,7 +20,6 @@
 #include "records/row_writer.h"
 #include "records/state_fields.h"
 #include "records/state_lists.h"
-#include "records/stored_time.h"
 
 namespace pv2 {
 namespace {

@@ -130,7 +130,7 @@ Status RecordReader::read_what_is_left(const StoredRow& row) {
   const auto key = parse_procedure_key(row.key);
   if (!key) return Status();
   if (key->kind == RowKind::kAudit) {
-    const auto audit = decode_audit(row.value);
+    const auto audit = decode_audit_place(row.value);
     if (audit.ok() && audit->root) return Status();  // a copy, under a member
     return read_result(key->id, [&](const StoredRow& result) {
       ended_ = result.sequence;
@@ -284,7 +284,7 @@ void RecordReader::read_message(const StoredRow& row, const ProcedureKey& key) {
 
 // An order stays until the result of its root is acknowledged. Only its number is needed here.
 void RecordReader::read_audit(const StoredRow& row, const ProcedureKey& key) {
-  if (const auto audit = decode_audit(row.value); audit.ok() && audit->root) {
+  if (const auto audit = decode_audit_place(row.value); audit.ok() && audit->root) {
     read_.audit_copies.push_back({std::string(row.key), audit->root});
     return;
   }

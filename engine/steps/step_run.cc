@@ -7,12 +7,13 @@
 #include "steps/step_run.h"
 
 #include <fmt/format.h>
+#include <pv2/store/procedure_store.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "model/check_limits.h"
 #include "model/guard.h"
+#include "pv2/engine/limits.h"
 #include "pv2/engine/procedure_registry.h"
 #include "records/object_codec.h"
 #include "records/procedure_rows.h"
@@ -68,7 +69,7 @@ Status StepRun::run() {
   if (Status too_large = why_too_large(); !too_large.ok()) {
     record_.fail_or_park(std::move(too_large));
     record_.write();
-    PV2_ASSERT(fits(frame_.core.store_limits, frame_.commit.batch),
+    PV2_ASSERT(frame_.core.store_limits.allow(frame_.commit.batch),
                "the record of a failure fits into one batch");
   }
   return Status();
@@ -109,7 +110,7 @@ Status StepRun::why_too_large() const {
   StoreLimits limits = frame_.core.store_limits;
   limits.batch_bytes -= std::min(limits.batch_bytes / 4, limits::kLaterRecordBytes);
   const RowBatch& batch = frame_.commit.batch;
-  if (fits(limits, batch)) return Status();
+  if (limits.allow(batch)) return Status();
   return {
       StatusCode::kInvalidArgument,
       fmt::format("step {} of procedure {} writes {} rows, {} bytes; {} takes {} rows, {} bytes "

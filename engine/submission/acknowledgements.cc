@@ -31,10 +31,10 @@ constexpr std::size_t kOtherKeys = 4;
 // entry is about.
 void add_audit(const StoredRow& row, ProcedureId root, std::vector<std::string>& keys) {
   keys.emplace_back(row.key);
-  const auto entry = decode_audit(row.value);
+  const auto place = decode_audit_place(row.value);
   const auto key = parse_procedure_key(row.key);
-  if (!entry.ok() || !key) return;
-  const ProcedureId about = entry->entry.procedure;
+  if (!place.ok() || !key) return;
+  const ProcedureId about = place->procedure;
   if (about != root) keys.push_back(audit_key(about, key->number));
 }
 

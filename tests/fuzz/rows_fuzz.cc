@@ -160,7 +160,13 @@ void fuzz_row(std::string_view row) {
   fuzz_state(row);
   fuzz_small_rows(row);
   fuzz_message(row);
-  must_have_reason(decode_audit(row).status());
+  const auto audit = decode_audit(row);
+  const auto place = decode_audit_place(row);
+  PV2_ASSERT(!audit.ok() || (place.ok() && place->root == audit->root &&
+                             place->procedure == audit->entry.procedure),
+             "an order that can be read has a place");
+  must_have_reason(audit.status());
+  must_have_reason(place.status());
 }
 
 }  // namespace

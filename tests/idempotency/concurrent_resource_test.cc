@@ -115,7 +115,7 @@ TEST_CASE("V-14: while one thread recovers the others are refused at once, and t
   REQUIRE(meanwhile.size() == 2);
   for (const Status& status : meanwhile) {
     CHECK(status.code() == StatusCode::kUnavailable);
-    CHECK_THAT(status.to_string(), ContainsSubstring("by another thread"));
+    CHECK_THAT(status.to_string(), ContainsSubstring("another thread is acquiring"));
   }
   CHECK(world.number->state() == ResourceState::kReady);
   CHECK((*world.number->look())->version == 2);

@@ -128,6 +128,15 @@ TEST_CASE(
   CHECK(world.server->value() == 1);
 }
 
+TEST_CASE("N-24: a wall clock that jumps while no process runs makes no nonce forgotten") {
+  World world;
+  CHECK(world.start().increment(1) == "1");
+  world.clock->jump_wall(std::chrono::hours(24));
+  CHECK(world.start().increment(1) == "1");
+  CHECK(world.server->manager.expired(100).empty());
+  CHECK(world.server->value() == 1);
+}
+
 TEST_CASE("N-26: what is replayed is remembered for the retention from now, or is too old") {
   ServerNonceManager manager(
       {.clock = std::make_shared<ManualClock>(WallTime(seconds(12))), .retention = seconds(6)});

@@ -23,11 +23,13 @@
 
 namespace pv2::testing {
 
-/// Keeps what a stream told. The hook runs on the loop. Thread-safe.
+/// Keeps what a stream told. Thread-safe.
 class StreamRecorder final : public StreamListener {
  public:
-  /// Called for bytes that arrive; to be set before the stream is started.
-  std::function<void(std::string_view)> hook{};
+  // Called on the loop; to be set before the stream is started.
+  std::function<void(std::string_view)> bytes_hook{};
+  std::function<void()> drained_hook{};
+  std::function<void()> closed_hook{};
 
   void on_bytes(std::string_view bytes) override {
     {
@@ -35,14 +37,16 @@ class StreamRecorder final : public StreamListener {
       bytes_ += bytes;
       changed_.notify_all();
     }
-    if (hook) hook(bytes);
+    if (bytes_hook) bytes_hook(bytes);
   }
   void on_drained() override {
+    if (drained_hook) drained_hook();
     MutexLock lock(heard_mutex_);
     ++drained_;
     changed_.notify_all();
   }
   void on_closed(const Status& why) override {
+    if (closed_hook) closed_hook();
     MutexLock lock(heard_mutex_);
     closed_ = why;
     changed_.notify_all();
@@ -54,9 +58,9 @@ class StreamRecorder final : public StreamListener {
     while (bytes_.size() < size && !closed_) changed_.wait(heard_mutex_);
     return bytes_;
   }
-  void wait_until_drained(int times) {
+  void wait_until_drained() {
     MutexLock lock(heard_mutex_);
-    while (drained_ < times && !closed_) changed_.wait(heard_mutex_);
+    while (drained_ == 0 && !closed_) changed_.wait(heard_mutex_);
   }
   Status wait_for_end() {
     MutexLock lock(heard_mutex_);

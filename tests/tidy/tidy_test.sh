@@ -10,12 +10,12 @@
 #   tidy_test.sh --self-test             check that every rule below still finds its breach
 set -euo pipefail
 
-layers=(base store idempotency rpc scheduler engine procedures remote)
+layers=(base store idempotency rpc scheduler engine remote procedures)
 products=(testing server tools examples bench tests)
 # The includes that a layer may use in addition to its own.
 declare -A below=([base]='' [store]='base' [idempotency]='base|store' [rpc]='base' [scheduler]='base'
-  [engine]='base|store|scheduler' [procedures]='base|store|scheduler|engine'
-  [remote]='base|store|scheduler|engine|idempotency|rpc')
+  [engine]='base|store|scheduler' [remote]='base|store|scheduler|engine|idempotency|rpc'
+  [procedures]='base|store|scheduler|engine')
 
 # The rooms of engine/, and the rooms that each may see besides itself: those that the drawing in
 # engine/README.md has below it.

@@ -146,48 +146,55 @@ TEST_CASE("the audit names each spoiled fact of a tree that goes forward") {
   };
   check_all(machine, spoils);
 
-  check_all(machine, {set("its root is not that of its parent",
-                          [=](EngineState& state, bool to) {
-                            child(state).root = to ? &child(state) : &parent(state);
-                          }),
-                      set("it is in another domain than its parent says",
-                          [=](EngineState& state, bool to) {
-                            child(state).head = to ? &child(state) : &parent(state);
-                          }),
-                      set("it is undone beside others",
-                          [=](EngineState& state, bool to) {
-                            child(state).beside = to ? &parent(state) : nullptr;
-                          }),
-                      set("its youngest child is another one",
-                          [=](EngineState& state, bool to) {
-                            Execution& first = child(state);
-                            parent(state).links.last_child = to ? &first : first.links.next_sibling;
-                          }),
-                      set("its older sibling is another one",
-                          [=](EngineState& state, bool to) {
-                            Execution& first = child(state);
-                            first.links.next_sibling->links.prev_sibling = to ? nullptr : &first;
-                          }),
-                      set("it has a timer, and does not wait",
-                          [=](EngineState& state, bool to) {
-                            child(state).phase.corrupt(to ? Phase::kIdle : Phase::kWaiting);
-                          }),
-                      set("nothing will happen to it",
-                          [=](EngineState& state, bool to) {
-                            child(state).phase.corrupt(to ? Phase::kIdle : Phase::kWaiting);
-                          }),
-                      set("not due when it says",
-                          [=](EngineState& state, bool to) {
-                            child(state).wait.due += std::chrono::seconds(to ? 1 : -1);
-                          }),
-                      set("it has unfinished children, and does not wait for them",
-                          [=](EngineState& state, bool to) {
-                            parent(state).record.state =
-                                to ? ProcedureState::kRunnable : ProcedureState::kWaiting;
-                          }),
-                      set("a step of it is undone", [=](EngineState& state, bool to) {
-                        child(state).turn.step = to ? 1 : 0;
-                      })});
+  check_all(machine,
+            {set("its root is not that of its parent",
+                 [=](EngineState& state, bool to) {
+                   child(state).root = to ? &child(state) : &parent(state);
+                 }),
+             set("it is in another domain than its parent says",
+                 [=](EngineState& state, bool to) {
+                   child(state).head = to ? &child(state) : &parent(state);
+                 }),
+             set("it is undone beside others",
+                 [=](EngineState& state, bool to) {
+                   child(state).beside = to ? &parent(state) : nullptr;
+                 }),
+             set("its youngest child is another one",
+                 [=](EngineState& state, bool to) {
+                   Execution& first = child(state);
+                   parent(state).links.last_child = to ? &first : first.links.next_sibling;
+                 }),
+             set("its older sibling is another one",
+                 [=](EngineState& state, bool to) {
+                   Execution& first = child(state);
+                   first.links.next_sibling->links.prev_sibling = to ? nullptr : &first;
+                 }),
+             set("it has a timer, and does not wait",
+                 [=](EngineState& state, bool to) {
+                   child(state).phase.corrupt(to ? Phase::kIdle : Phase::kWaiting);
+                 }),
+             set("nothing will happen to it",
+                 [=](EngineState& state, bool to) {
+                   child(state).phase.corrupt(to ? Phase::kIdle : Phase::kWaiting);
+                 }),
+             set("not due when it says",
+                 [=](EngineState& state, bool to) {
+                   child(state).wait.due += std::chrono::seconds(to ? 1 : -1);
+                 }),
+             set("it has unfinished children, and does not wait for them",
+                 [=](EngineState& state, bool to) {
+                   parent(state).record.state =
+                       to ? ProcedureState::kRunnable : ProcedureState::kWaiting;
+                 }),
+             set("its tree has ended well, and it counts as failed",
+                 [=](EngineState& state, bool to) {
+                   Execution& root = parent(state);
+                   root.domain.state.corrupt(to ? DomainState::kOver : DomainState::kForward);
+                   root.domain.failing = to ? &root : nullptr;
+                   root.record.state = to ? ProcedureState::kSuccess : ProcedureState::kWaiting;
+                 }),
+             set("a step of it is undone",
+                 [=](EngineState& state, bool to) { child(state).turn.step = to ? 1 : 0; })});
 }
 
 TEST_CASE("the audit names each spoiled fact of a tree that is undone") {

@@ -5,10 +5,10 @@
 // answers a request that comes again with that response, also after a crash: the response is
 // committed in the batch of the request's effect.
 //
-// Unlike nonces, which are remembered for a time, a session is exact and needs no clock: a number
-// below the client's mark (the first request whose response it lacks) is refused as stale, a number
-// beyond the window is refused as well, and an unknown session is refused, never opened by the way.
-// Time decides only when a silent session is given up; that is a commit like any other.
+// Unlike nonces, which are remembered for a time, a session is exact and needs no clock. The server
+// refuses a number below the client's mark (the first request whose response it lacks) as stale. It
+// refuses a number beyond the window, and a request of a session that it does not know. Time
+// decides only when the server gives up a silent session; that is a commit like any other.
 //
 // The rows are rows of the host in a RowLog, whose keys begin with kSessionRows.
 
@@ -63,7 +63,7 @@ struct SessionRequest {
   std::uint64_t first_unacked = 0;  ///< The client has all responses below this number.
   Hash128 fingerprint;              ///< Of the operation and its arguments.
   std::string_view owner{};         ///< Who asks, as the server has authenticated it.
-  /// Not to be begun after this time. A known request is answered all the same.
+  /// A request that comes after this time does not begin. One that is known gets its answer.
   std::optional<WallTime> deadline{};
 };
 
@@ -77,7 +77,7 @@ enum class Refusal : std::uint8_t {
   kKeyReused,       ///< The number was used with another fingerprint.
   kDeadlinePassed,
   kInProgress,  ///< The wait for the running request was given up.
-  kUnknown,     ///< It ended without saying how.
+  kUnknown,     ///< The owner of the running request ended without a verdict.
   kOther,       ///< The status says it: stopping, or being expired just now.
 };
 
@@ -86,10 +86,10 @@ enum class Refusal : std::uint8_t {
 class [[nodiscard]] RequestOwner {
  public:
   RequestOwner() = default;
-  RequestOwner(RequestOwner&& other) noexcept;
+  RequestOwner(RequestOwner&& other) noexcept = default;
   RequestOwner& operator=(RequestOwner&& other) noexcept;
-  /// Without a verdict the outcome is unknown in this process. The next one knows: it finds the row
-  /// of save(), or the request was not done.
+  /// An owner that ends without a verdict leaves the outcome unknown in this process. The next
+  /// process knows: it finds the row of save(), or the request was not done.
   ~RequestOwner();
 
   /// Adds the row of the response, and the deletion of those that the client has, to the batch of
@@ -97,8 +97,8 @@ class [[nodiscard]] RequestOwner {
   /// however the world has changed. When the batch is durable: done(). Once for each request.
   void save(RowBatch& effect, Response response);
   void done();
-  /// Nothing was done and nothing is to be remembered (overload, a failed check): a copy may run.
-  /// A batch that save() has written to is thrown away.
+  /// The host did nothing, and the server shall remember nothing (overload, a failed check): a copy
+  /// may run. The host must not commit a batch that save() has written to.
   void refuse();
 
  private:
@@ -130,7 +130,7 @@ struct SessionAnswer {
 struct SessionOptions {
   std::shared_ptr<Clock> clock{};  ///< The system's clock unless given. Only its monotonic time
                                    ///< decides about sessions.
-  /// A session from which nothing was heard for this long is given up by the next maintain().
+  /// The next maintain() gives up a session whose client has been silent for this long.
   Duration timeout = std::chrono::minutes(5);
   std::uint32_t window = 64;       ///< Unless the client asks for another one. 1 to `window_max`.
   std::uint32_t window_max = 512;  ///< RIFL's figure.
@@ -141,9 +141,9 @@ struct SessionOptions {
 /// Thread-safe. Calls no code of the host under a lock. What an answer throws is swallowed.
 class ClientSessions {
  public:
-  /// Reads the sessions that `log` has; `log` outlives the last answer, which may come after this
-  /// object. A session begins a new term of `timeout`. kCorruption; kInvalidArgument, about the
-  /// options.
+  /// Reads the sessions in `log`, which must outlive the last answer; that may come after the end
+  /// of this object. Each session begins a new term of `timeout`. kCorruption: a row cannot be
+  /// read. kInvalidArgument: the default window is not 1 to `window_max`.
   [[nodiscard]] static Result<std::unique_ptr<ClientSessions>> load(RowLog& log,
                                                                     SessionOptions options = {});
   ~ClientSessions();
@@ -158,13 +158,16 @@ class ClientSessions {
             std::function<void(Result<Session>)> answer);
   /// Gives the session and its responses up; `answer` is called when that is durable. kExpired:
   /// there is no such session of this owner. kFailedPrecondition: a request is running.
+  /// kInvalidArgument: the log has refused the batch, and the session is open. After another
+  /// failure of the log the session is refused until a restart tells whether it is open.
   void close(SessionId session, std::string_view owner, std::function<void(Status)> answer);
 
-  /// Decides about one request. `answer` is called once: at once, or when the running copy ends.
-  /// Returns a ticket for cancel(), 0 if it was called.
+  /// Decides about one request. Returns 0 after a call of `answer`, or else a ticket for cancel():
+  /// then `answer` is called when the running copy ends.
   using Answer = std::function<void(SessionAnswer)>;
   std::uint64_t begin_async(const SessionRequest& request, Answer answer);
-  /// The copy stops waiting; its answer is not called. False: it was, or is being.
+  /// Ends the wait of a copy, whose answer is then never called. False: its answer was called, or
+  /// is being called.
   bool cancel(SessionId session, std::uint64_t number, std::uint64_t ticket);
   /// As begin_async(), waiting at most `timeout` for a running copy.
   [[nodiscard]] SessionAnswer begin(const SessionRequest& request,
@@ -180,15 +183,18 @@ class ClientSessions {
   /// session is just being given up.
   Status heartbeat(SessionId session, std::string_view owner, std::uint64_t first_unacked);
 
-  /// Gives up silent sessions, and makes the marks of idle clients durable; `done` is called when
-  /// all of that is. To be called every 10 s or so.
+  /// Gives up silent sessions, and makes the marks of idle clients durable; calls `done` when all
+  /// of that is durable. Meant for a timer, every 10 s or so. Looks at each session while requests
+  /// wait. kInvalidArgument: the log has refused a batch; the next call tries that again.
+  /// kUnknownOutcome: the log has failed.
   void maintain(std::function<void(Status)> done);
 
   /// Refuses everything from now on; copies that wait get kStopping. Owners go on.
   void stop();
 
+  /// The sessions that are open. Looks at each of them while requests wait: for a metric or a test.
   [[nodiscard]] std::size_t live() const;
-  /// Saved responses, in all sessions.
+  /// Saved responses, in all sessions. Like live(), and looks at each response.
   [[nodiscard]] std::size_t responses() const;
 
  private:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ConcurrentResource: like ExclusiveResource, for a resource that several threads of the lock's
-// holder may modify at once, because no change depends on another. Changes run without a lock. When
-// many fail together one of them recovers the resource, and the others return at once.
+// holder may modify at once, because no change depends on another. Changes run outside of any
+// mutex. When many fail together, one of their threads recovers the resource, and the others return
+// at once.
 
 #pragma once
 
@@ -29,11 +30,12 @@ class ConcurrentResource {
                               ResourceOptions options = {})
       : name_(adapter->name()), recovery_(std::move(adapter), std::move(options)) {}
 
-  /// Acquires and reads the resource, if that was not done yet. look() and modify() do it too.
+  /// Acquires and reads the resource, unless that was done before. look() does it too; modify()
+  /// needs a view, so it does not.
   Status open() { return look().status(); }
 
   /// What the last recovery read. kUnavailable: another thread is recovering the resource, or the
-  /// last recovery has failed just now.
+  /// last recovery failed just now.
   [[nodiscard]] Result<View> look() PV2_EXCLUDES(mutex_) {
     const Moment now = moment();
     if (now.state == ResourceState::kReady && now.view != nullptr) return now.view;
@@ -43,19 +45,22 @@ class ConcurrentResource {
     return view;
   }
 
-  /// Calls `change(view)`, which writes to the resource with the view's token, while other threads
-  /// do the same. Returns what `change` returns; after a failure the resource is acquired anew, by
-  /// one of the threads whose change failed under the same grant.
+  /// Calls `change(view)`, which writes to the resource with the view's token, and returns what
+  /// `change` returns. Other threads may call this at the same time.
   ///
-  /// kFenced: the lock was acquired anew since `seen`; nothing was called.
-  /// kUnavailable: another thread is recovering the resource, or that has failed; nothing was
-  /// called. An exception of `change` is passed on after the recovery.
+  /// When changes fail under one grant, one of their threads acquires and reads the resource again.
+  /// Each failure has a text that says what became of that. When `change` throws, this does the
+  /// same and throws the same.
+  ///
+  /// kFenced: the resource was acquired again after `seen` was made; `change` was not called.
+  /// kUnavailable: another thread is recovering the resource, or the last recovery failed; `change`
+  /// was not called.
   template <class Change>
   Status modify(const View& seen, Change&& change) PV2_EXCLUDES(mutex_) {
     const Moment now = moment();
-    if (now.state == ResourceState::kRecovering) return being_recovered();
+    if (now.state == ResourceState::kRecovering) return not_called(being_recovered());
     if (now.state == ResourceState::kBroken) {
-      if (Status failed = recover(now.view); !failed.ok()) return failed;
+      if (Status failed = recover(now.view); !failed.ok()) return not_called(failed);
       return stale_view(name_);
     }
     if (now.view == nullptr || seen == nullptr || seen->version != now.view->version) {
@@ -88,11 +93,11 @@ class ConcurrentResource {
     }
   }
   [[nodiscard]] Status being_recovered() const {
-    return Status(StatusCode::kUnavailable,
-                  name_ + " is being acquired by another thread; nothing was written. Try again");
+    return Status(StatusCode::kUnavailable, "another thread is acquiring " + name_ + "; try again");
   }
 
-  // Acquires the resource anew, unless another thread does, or has done since `failed` was made.
+  // Acquires and reads the resource again. Does nothing if another thread has done that since it
+  // made the view `failed`; kUnavailable if another thread is just doing it.
   Status recover(const View& failed) PV2_EXCLUDES(mutex_) {
     View last;  // its version is followed, even if `failed` is an older one
     {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExclusiveResource: a resource elsewhere that one holder of its lock modifies, and its cached
-// state. The lock is held on to and the state is read once, as long as nothing fails. A failure may
-// mean that the lock was lost: then it is acquired anew and the state is read again, and what was
-// decided by the old state is not done.
+// ExclusiveResource: modifies a resource elsewhere under a lock, and caches its state. As long as
+// nothing fails it keeps the lock, and reads the state once. A failed change may mean that another
+// holder got the lock. So after a failure the ExclusiveResource acquires the lock again, reads the
+// state again, and refuses a change that was decided by the old state.
 //
 //     auto seen = resource.look();                     // check outside the lock, at leisure
 //     if (!seen.ok() || (*seen)->info.closed) return ...;
@@ -28,7 +28,7 @@
 namespace pv2 {
 
 /// Thread-safe. One thread at a time modifies or recovers; look() waits for neither once the
-/// resource was opened.
+/// resource is open.
 template <class T>
 class ExclusiveResource {
  public:
@@ -38,7 +38,8 @@ class ExclusiveResource {
                              ResourceOptions options = {})
       : recovery_(std::move(adapter), std::move(options)) {}
 
-  /// Acquires and reads the resource, if that was not done yet. look() and modify() do it too.
+  /// Acquires and reads the resource, unless that was done before. look() does it too; modify()
+  /// needs a view, so it does not.
   Status open() PV2_EXCLUDES(mutex_) { return look().status(); }
 
   /// What is known of the resource: what the last recovery read, or the last change wrote.
@@ -51,20 +52,20 @@ class ExclusiveResource {
   }
 
   /// Calls `change(view)`, which writes to the resource with the view's token and returns what the
-  /// resource now contains, or a failure. The view is of the present moment, and of the grant
-  /// under which `seen` was made.
+  /// resource now contains, or a failure. The view is the newest one, of the same grant as `seen`.
   ///
-  /// kFenced: the lock was acquired anew since `seen`; nothing was called.
-  /// kUnavailable: it cannot be acquired; nothing was called. Otherwise the failure of `change`,
-  /// after which the resource was acquired anew, or a text that says why it was not. That failure
-  /// means what the host's code says it means: a write whose answer was lost may have been done, so
-  /// a caller repeats it under a key that the resource knows. An exception of `change` is passed on
-  /// after the recovery.
+  /// When `change` fails, this acquires and reads the resource again, and returns the failure with
+  /// a text that says whether that worked. What the failure means is up to the host's code: a write
+  /// whose answer was lost may have been done, so the caller repeats it under a key that the
+  /// resource knows. When `change` throws, this acquires the resource again and throws the same.
+  ///
+  /// kFenced: the resource was acquired again after `seen` was made; `change` was not called.
+  /// kUnavailable: the resource cannot be acquired; `change` was not called.
   template <class Change>
   Status modify(const View& seen, Change&& change) PV2_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     if (broken_) {
-      if (Status failed = recover(); !failed.ok()) return failed;
+      if (Status failed = recover(); !failed.ok()) return not_called(failed);
     }
     const View now = known();
     if (now == nullptr || seen == nullptr || seen->version != now->version) {

@@ -35,13 +35,14 @@ void put_nonce_row(const NonceRow& row, RowBatch& batch);
 /// kCorruption: the bytes are not those of a nonce row.
 [[nodiscard]] Result<NonceRow> decode_nonce_row(std::string_view key, std::string_view value);
 
-/// Has `manager` remember all operations whose rows are in `store`; rows whose time is over are
-/// handed out by the next sweeps. To be called before the first begin(). A row that cannot be read
-/// is kCorruption: who runs without it may run an operation twice.
+/// Tells `manager` of all operations whose rows are in `store`. Each is remembered for the
+/// retention from now, however long ago it was: the wall clock may have jumped. Call it before the
+/// first begin(). kCorruption: a row cannot be read; a server that ran without it could do its
+/// operation twice.
 Status load_nonces(ProcedureStore& store, ServerNonceManager& manager);
 
 /// Adds the deletion of the rows of `nonces`, as expired() returns them, at most as many as a batch
-/// of the store takes. When the batch is durable: ServerNonceManager::forget().
+/// of the store takes. When the batch is durable, call ServerNonceManager::forget().
 void erase_nonce_rows(const std::vector<Nonce>& nonces, RowBatch& batch);
 
 }  // namespace pv2

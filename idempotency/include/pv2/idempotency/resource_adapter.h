@@ -48,37 +48,38 @@ class ResourceAdapter {
   virtual ~ResourceAdapter() = default;
   /// For messages: "catalogue of cluster 7".
   [[nodiscard]] virtual std::string name() const = 0;
+  /// Asked once, when the resource is made.
   [[nodiscard]] virtual Fencing fencing() const = 0;
-  /// Gets the lock, or gets it again: each time with a greater epoch, also if it was held all the
-  /// time, so that writes of the grant before are refused. Bounds its own time.
+  /// Gets the lock, or gets it again. Each call returns a greater epoch, even if this holder never
+  /// lost the lock: so the resource refuses late writes of the earlier grant. Limits its own time.
   virtual Result<FencingToken> acquire() = 0;
   /// Reads what is there now, under the grant `token`.
   virtual Result<T> read(FencingToken token) = 0;
 };
 
-/// What is known of a resource: never changed, so a reader sees what one moment said.
+/// What a resource said at one moment. It never changes.
 template <class T>
 struct ResourceView {
   T info;
-  std::uint64_t version = 0;  ///< How often the lock was acquired, in this object.
+  std::uint64_t version = 0;  ///< How often this object has acquired the lock.
   FencingToken token;         ///< For each write that is based on `info`.
 };
 
 enum class ResourceState : std::uint8_t {
   kReady,
-  kRecovering,  ///< One thread is acquiring the lock; others are refused with kUnavailable.
-  kBroken,      ///< It could not be acquired; it is tried again, not sooner than after a back-off.
+  kRecovering,  ///< One thread is acquiring the lock; the others get kUnavailable.
+  kBroken,      ///< The last attempt to acquire it failed. A call after the back-off tries again.
 };
 
 struct ResourceOptions {
   std::shared_ptr<Clock> clock{};  ///< The system's clock unless given.
-  /// After a failed recovery the next one is tried no sooner than after this time, which doubles
-  /// with each failure up to `backoff_max`.
+  /// The time between a failed recovery and the next one. It doubles with each failure, up to
+  /// `backoff_max`.
   Duration backoff = std::chrono::milliseconds(100);
   Duration backoff_max = std::chrono::seconds(10);
   /// Whether an unfenced resource without a lock delay is used all the same.
   bool allow_late_writes = false;
-  LogSink log{};  ///< Told once of an unfenced resource.
+  LogSink log{};  ///< Told of an unfenced resource, once, when the resource is made.
 };
 
 }  // namespace pv2

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ResourceRecovery: acquires and reads a resource, again and again if need be. A recovery that
-// fails leaves nothing behind that could keep the next one from working.
+// ResourceRecovery: acquires and reads a resource, as often as it has to. A recovery that fails
+// leaves nothing behind that could keep the next one from working.
 
 #pragma once
 
@@ -28,16 +28,18 @@ class ResourceRecovery {
   ResourceRecovery(std::unique_ptr<ResourceAdapter<T>> adapter, ResourceOptions options)
       : adapter_(std::move(adapter)), options_(std::move(options)) {
     if (!options_.clock) options_.clock = std::make_shared<SystemClock>();
+    unsafe_ = why_unsafe();  // here, where no lock is held while the log is called
   }
 
   [[nodiscard]] std::string name() const { return adapter_->name(); }
 
   /// Acquires the lock and reads the resource; the view's version follows that of `last`.
-  /// kUnavailable without a call of the adapter: the last recovery has failed just now.
-  /// kInvalidArgument: nobody would refuse a late write. kInternal: the lock service has gone back
-  /// to an older grant.
+  ///
+  /// kUnavailable: the adapter failed, or the lock service has gone back to an older grant; the
+  /// text says which. During the back-off this fails with the last failure, without a call of the
+  /// adapter. kInvalidArgument: nobody would refuse a late write.
   [[nodiscard]] Result<View> recover(const View& last) {
-    if (Status refused = why_unsafe(); !refused.ok()) return refused;
+    if (!unsafe_.ok()) return unsafe_;
     const SteadyTime now = options_.clock->steady_now();
     if (!failure_.ok() && now < not_before_) return failure_.with_context(unavailable());
     Result<View> view = acquire(last);
@@ -54,15 +56,13 @@ class ResourceRecovery {
   }
 
  private:
-  [[nodiscard]] std::string unavailable() const {
-    return name() + " cannot be acquired, and nothing was written";
-  }
+  [[nodiscard]] std::string unavailable() const { return "this process cannot acquire " + name(); }
 
-  [[nodiscard]] Status why_unsafe() {
+  // OK, or why nobody would refuse a late write. Logs that some late writes are done.
+  [[nodiscard]] Status why_unsafe() const {
     const Fencing fencing = adapter_->fencing();
-    if (fencing.by == Fencing::By::kResource || std::exchange(is_checked_, true)) return Status();
+    if (fencing.by == Fencing::By::kResource) return Status();
     if (fencing.lock_delay <= Duration::zero() && !options_.allow_late_writes) {
-      is_checked_ = false;
       return Status(StatusCode::kInvalidArgument,
                     name() +
                         " does not compare tokens and its lock service has no lock delay, so a "
@@ -93,26 +93,32 @@ class ResourceRecovery {
 
   std::unique_ptr<ResourceAdapter<T>> adapter_;
   ResourceOptions options_;
+  Status unsafe_;   // constant
   Status failure_;  // of the last recovery
   SteadyTime not_before_{};
   Duration delay_{};
   std::optional<FencingToken> highest_;
-  bool is_checked_ = false;
 };
 
-/// The failure of `name` after an attempt to modify it, with what became of the resource.
+/// The failure of a change of `name`, and whether the recovery after it worked.
 [[nodiscard]] inline Status after_recovery(const Status& failure, const std::string& name,
                                            const Status& recovered) {
-  return failure.with_context(recovered.ok() ? name + " was acquired anew and is ready; what failed"
-                                             : name + " could not be acquired again (" +
-                                                   recovered.to_string() + "); what failed");
+  const std::string what = "the change of " + name + " failed, and this process ";
+  return failure.with_context(recovered.ok() ? what + "has acquired it again"
+                                             : what + "could not acquire it again (" +
+                                                   recovered.to_string() + ")");
 }
 
-/// What a caller gets whose view is not of the present grant.
+/// The failure of a recovery before a change.
+[[nodiscard]] inline Status not_called(const Status& failure) {
+  return failure.with_context("nothing was written");
+}
+
+/// The answer to a caller whose view is of an earlier grant.
 [[nodiscard]] inline Status stale_view(const std::string& name) {
   return Status(StatusCode::kFenced,
-                name +
-                    " was acquired anew since it was looked at, so what was checked may not hold "
+                "this process has acquired " + name +
+                    " again since the caller looked at it, so what the caller checked may not hold "
                     "any more; nothing was written. Look at it again");
 }
 

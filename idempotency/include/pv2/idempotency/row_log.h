@@ -19,8 +19,13 @@ namespace pv2 {
 class RowLog {
  public:
   virtual ~RowLog() = default;
-  /// Makes `batch` durable, whole or not at all, then calls `done`, once, on any thread. Does not
-  /// block on the disk. A failure is an unknown outcome, and everything after it fails too.
+  /// Makes `batch` durable, whole or not at all, then calls `done`, once, on any thread, or in this
+  /// call. `done` does not throw. Does not block on the disk.
+  ///
+  /// kInvalidArgument: the batch is larger than this log takes. The log wrote nothing of it and
+  /// takes the next one; the caller ends the request with RequestOwner::refuse(), or the operation
+  /// with NonceOwner::fail(). Any other failure is an unknown outcome, and every later commit
+  /// fails.
   virtual void commit(RowBatch batch, std::function<void(Status)> done) = 0;
   /// As ProcedureStore::scan(), of Space::kHost.
   virtual Status scan(std::string_view prefix, const RowVisitor& visit) = 0;
@@ -32,12 +37,12 @@ class StoreRows final : public RowLog {
   /// Opens `store` (recover_lease) and owns it. The failure of that, if it fails.
   [[nodiscard]] static Result<std::unique_ptr<StoreRows>> open(
       std::unique_ptr<ProcedureStore> store);
-  /// Closes the store; what was committed is drained first.
+  /// Closes the store, which first writes what was committed.
   ~StoreRows() override;
 
   void commit(RowBatch batch, std::function<void(Status)> done) override;
   Status scan(std::string_view prefix, const RowVisitor& visit) override;
-  /// commit(), waiting for the answer. Not in a `done`.
+  /// Like commit() above, and waits for the answer. Not to be called in a `done`.
   Status commit(RowBatch batch);
   [[nodiscard]] Result<std::optional<std::string>> get(std::string_view key);
   [[nodiscard]] ProcedureStore& store() noexcept;
@@ -47,6 +52,7 @@ class StoreRows final : public RowLog {
   StoreRows(std::unique_ptr<ProcedureStore> store, std::unique_ptr<Sink> sink);
   std::unique_ptr<Sink> sink_;
   std::unique_ptr<ProcedureStore> store_;
+  const StoreLimits limits_;
 };
 
 }  // namespace pv2

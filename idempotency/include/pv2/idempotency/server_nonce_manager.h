@@ -5,11 +5,10 @@
 // the client chose before it first sent it; the first request with a nonce runs, and each other one
 // waits for it and gets its result.
 //
-// What it promises holds for as long as a nonce is remembered: `retention` after the operation
-// ended, and at least until the time after which its client has promised not to send it
-// (`expires_at`). In memory alone that ends with the process. An operation whose result is saved in
-// the batch of its effect (NonceOwner::save) is remembered by the next process too: see
-// nonce_rows.h.
+// The manager keeps this promise as long as it remembers a nonce: for `retention` after the
+// operation ended, and at least until `expires_at`, after which the client has promised not to send
+// the nonce. It forgets what is in memory with the process. The next process remembers an operation
+// whose result was saved in the batch of its effect (NonceOwner::save): see nonce_rows.h.
 //
 // A nonce without an answer yet has one owner at any time. An owner says how the operation ended.
 // One that says nothing leaves the outcome unknown: then nobody runs the operation before
@@ -41,11 +40,11 @@ struct NonceEntry;
 /// The saved result of an operation. All duplicates share it.
 using SavedResult = std::shared_ptr<const std::string>;
 
-/// What is asked about one operation. A value.
+/// One request for an operation. A value.
 struct NonceRequest {
   Nonce nonce;  ///< Value 0: the operation has none; it runs, and nothing is remembered.
   /// Of the operation and its arguments: hash128() over everything that makes two requests
-  /// different. It is not over deadlines, priorities and names for tracing.
+  /// different, but not over deadlines, priorities and names for tracing: copies may have others.
   Hash128 fingerprint;
   /// The client promises not to send the nonce after this time, by its own clock. All copies of one
   /// request promise the same.
@@ -88,7 +87,7 @@ class [[nodiscard]] NonceOwner {
 
 /// The answer to a request: either it is to run, or it was done before.
 struct NonceAnswer {
-  NonceOwner owner;    ///< To be used only if there is no result.
+  NonceOwner owner;    ///< Owns the operation only if there is no result.
   SavedResult result;  ///< nullptr: the caller runs the operation, as its owner.
 
   [[nodiscard]] bool runs() const noexcept { return result == nullptr; }
@@ -142,8 +141,8 @@ class ServerNonceManager {
   /// fingerprint; kDeadlineExceeded, its owner is still running; kUnknownOutcome, its owner said
   /// nothing; kAborted, `wait.stop`; kExpired, the nonce is not known and `expires_at` has passed;
   /// kInvalidArgument, `expires_at` is too far away, or later than that of the first request;
-  /// kResourceExhausted, too much is remembered or
-  /// waits; kNotSupported, nonces are switched off; kStopping.
+  /// kResourceExhausted, too much is remembered or waits; kNotSupported, nonces are switched off;
+  /// kStopping.
   [[nodiscard]] Result<NonceAnswer> begin(const NonceRequest& request, const Wait& wait);
   [[nodiscard]] Result<NonceAnswer> begin(const NonceRequest& request) {
     return begin(request, {});
@@ -153,8 +152,8 @@ class ServerNonceManager {
   /// or by the thread that ends the operation. Returns a ticket for cancel(), 0 if it was called.
   using Answer = std::function<void(Result<NonceAnswer>)>;
   std::uint64_t begin_async(const NonceRequest& request, Answer answer);
-  /// A duplicate stops waiting. False: its answer was given or is being given. Else `answer` is
-  /// destroyed without a call. The running operation does not notice.
+  /// Ends the wait of a duplicate, and destroys its answer without a call. False: its answer was
+  /// called, or is being called. The running operation goes on.
   bool cancel(const Nonce& nonce, std::uint64_t ticket);
 
   /// The saved result of a nonce; nullptr while it runs. kNotFound, kUnknownOutcome.
@@ -164,7 +163,7 @@ class ServerNonceManager {
   /// this nonce is not unknown.
   bool resolve_done(const Nonce& nonce, std::string result);
   bool resolve_not_done(const Nonce& nonce);
-  /// All nonces whose outcome is unknown.
+  /// All nonces whose outcome is unknown. Looks at every nonce, one shard at a time.
   [[nodiscard]] std::vector<Nonce> unknown() const;
 
   enum class Replay : std::uint8_t {
@@ -176,8 +175,8 @@ class ServerNonceManager {
   /// `retention` from now. `request` has a nonce.
   Replay replay(const NonceRequest& request, WallTime done_at, std::string result);
 
-  /// Nonces whose time is over, at most `most`. They are remembered until forget() is called, so
-  /// that their rows can be deleted first: otherwise the deletion could overtake the row of a new
+  /// At most `most` nonces whose time is over. The manager remembers them until forget(), so that
+  /// the caller can delete their rows first: otherwise the deletion could overtake the row of a new
   /// operation with the same nonce. One thread at a time does all three. Meant for a timer, every
   /// retention / 5.
   [[nodiscard]] std::vector<Nonce> expired(std::size_t most);
@@ -186,6 +185,7 @@ class ServerNonceManager {
   /// Refuses everything from now on, and answers all that wait, with kStopping. Owners go on.
   void stop();
 
+  /// Looks at every nonce, one shard at a time: for a metric or a test, not for each request.
   [[nodiscard]] NonceCounts counts() const;
 
  private:

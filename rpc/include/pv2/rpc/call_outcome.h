@@ -25,6 +25,7 @@ struct CallOutcome {
   Status status{};             ///< Not OK unless `kind` is kOk.
   Nonce nonce{};               ///< What the call was made under.
   std::uint32_t attempts = 0;  ///< How often it was sent.
+  bool was_refused = false;    ///< `status` is a refusal of the server (IncomingCall::refuse).
 
   [[nodiscard]] bool ok() const noexcept { return kind == Kind::kOk; }
 };

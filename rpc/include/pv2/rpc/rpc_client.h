@@ -63,7 +63,7 @@ struct CallOptions {
   /// Until when the nonce is sent, by the wall clock; the server may keep it so long
   /// (idempotency/). No attempt begins after it.
   std::optional<WallTime> expires_at{};
-  /// The call changes nothing, so it may be sent again without a nonce.
+  /// The call changes nothing, or twice is the same as once: it may be sent again without a nonce.
   bool read_only = false;
   /// A request of a session, which may be sent again too.
   SessionCall session{};
@@ -119,6 +119,7 @@ class RpcClient {
   void cancel(CallTicket ticket);
 
   [[nodiscard]] RpcClientCounts counts() const;
+  [[nodiscard]] Transport& transport() const noexcept { return *transport_; }
 
  private:
   RpcClient(std::shared_ptr<Transport> transport, std::shared_ptr<ClientCore> core);

@@ -36,10 +36,18 @@ struct TcpOptions {
   LogSink log = default_log_sink();
 };
 
-/// A transport with one thread, which ends with it. Addresses are "host:port"; an IPv6 address is
-/// in brackets. kInvalidArgument: a file of `tls` cannot be used (the message says which and why);
-/// kNotSupported: built without TLS; kResourceExhausted: no thread. To be destroyed on another
-/// thread than its own, after all streams.
+/// A transport with one thread, which ends with it. kInvalidArgument: a file of `tls` cannot be
+/// used (the message says which and why); kNotSupported: built without TLS; kResourceExhausted: no
+/// thread, or no descriptor.
+///
+/// Addresses are "host:port"; an IPv6 address is in brackets. To listen, the host is a number or
+/// localhost; without `allow_remote`, a loopback's. With TLS, a connection is there when the
+/// handshake is done: a peer that does not finish it costs a server a descriptor for 10 s, and is
+/// given up earlier if 1024 others came after it.
+///
+/// To be destroyed on another thread than its own, after all streams and acceptors. That destroys
+/// tasks, timers and the callbacks of connect() without calling them; it waits for a host name that
+/// is being looked up.
 [[nodiscard]] Result<std::shared_ptr<Transport>> tcp_transport(TcpOptions options = {});
 
 }  // namespace pv2

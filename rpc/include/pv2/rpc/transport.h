@@ -97,7 +97,8 @@ class Transport {
                                                                        Accept accept) = 0;
   using Connected = std::function<void(Result<std::unique_ptr<Stream>>)>;
   /// Connects to `address`. `connected` is called once, not within this call, `timeout` from now at
-  /// the latest. kInvalidArgument, kUnavailable (nobody there), kDeadlineExceeded.
+  /// the latest. kInvalidArgument, kUnavailable (nobody there, or somebody who is not trusted),
+  /// kDeadlineExceeded. A transport that is being destroyed destroys `connected` without a call.
   virtual void connect(std::string_view address, Duration timeout, Connected connected) = 0;
 };
 

@@ -53,6 +53,11 @@ using RowVisitor = std::function<Status(const StoredRow&)>;
 struct StoreLimits {
   std::size_t batch_operations = 0;
   std::size_t batch_bytes = 0;
+
+  /// Whether a store with these limits takes `batch`.
+  [[nodiscard]] bool allow(const RowBatch& batch) const noexcept {
+    return batch.operations() <= batch_operations && batch.bytes() <= batch_bytes;
+  }
 };
 
 /// Life: construct (touches nothing) -> recover_lease -> scan, get -> commit, scan, get -> close.

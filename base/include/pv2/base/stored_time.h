@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a row stores a moment of the wall clock: as microseconds since 1970, which may be negative.
+// Cannot fail.
 
 #pragma once
 
-#include <pv2/base/clock.h>
-
 #include <cstdint>
+
+#include "pv2/base/time.h"
 
 namespace pv2 {
 
