@@ -164,6 +164,7 @@ TEST_CASE("a client that knew an earlier run of the service sends its signals to
   CHECK(words(world.signal(kNever, "x")) == "FAILED NOT_FOUND");
 
   world.crash_server();
+  world.settle();  // the client hears that its connection has ended
 
   CHECK(words(world.signal(id, "one")) == "OK");
   world.settle();
