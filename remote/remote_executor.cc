@@ -171,8 +171,8 @@ CallTicket RemoteExecutor::find(const Nonce& nonce, FoundDone done) {
 }
 
 Result<ProcedureResult> RemoteExecutor::wait(ProcedureId id, std::optional<Duration> timeout) {
-  return result_in(client_.call(std::string(remote::kWait),
-                                remote::to_bytes(remote::IdMessage{id}), waiting(timeout)));
+  return result_in(client_.call(std::string(remote::kWait), remote::to_bytes(remote::IdMessage{id}),
+                                waiting(timeout)));
 }
 
 CallTicket RemoteExecutor::wait(ProcedureId id, std::optional<Duration> timeout,
@@ -223,21 +223,20 @@ CallTicket RemoteExecutor::acknowledge(ProcedureId id, RemoteOutcomeDone done) {
 }
 
 RemoteOutcome RemoteExecutor::abort(ProcedureId id, std::string reason, std::string who) {
-  return abort_in(client_.call(
-      std::string(remote::kAbort),
-      remote::to_bytes(
-          remote::AbortMessage{.id = id, .reason = std::move(reason), .who = std::move(who)}),
-      repeatable()));
+  return abort_in(client_.call(std::string(remote::kAbort),
+                               remote::to_bytes(remote::AbortMessage{
+                                   .id = id, .reason = std::move(reason), .who = std::move(who)}),
+                               repeatable()));
 }
 
 CallTicket RemoteExecutor::abort(ProcedureId id, std::string reason, std::string who,
                                  RemoteOutcomeDone done) {
-  return client_.call(
-      std::string(remote::kAbort),
-      remote::to_bytes(
-          remote::AbortMessage{.id = id, .reason = std::move(reason), .who = std::move(who)}),
-      repeatable(),
-      [done = std::move(done)](const CallOutcome& outcome) { done(abort_in(outcome)); });
+  return client_.call(std::string(remote::kAbort),
+                      remote::to_bytes(remote::AbortMessage{
+                          .id = id, .reason = std::move(reason), .who = std::move(who)}),
+                      repeatable(), [done = std::move(done)](const CallOutcome& outcome) {
+                        done(abort_in(outcome));
+                      });
 }
 
 RemoteOutcome RemoteExecutor::signal(ProcedureId id, std::string name, std::string payload,
@@ -253,12 +252,12 @@ RemoteOutcome RemoteExecutor::signal(ProcedureId id, std::string name, std::stri
 
 void RemoteExecutor::signal(ProcedureId id, std::string name, std::string payload,
                             RemoteSignalOptions options, RemoteOutcomeDone done) {
-  SignalCall::run(std::make_shared<SignalCall>(
-                      *shared_,
-                      remote::SignalMessage{
-                          .id = id, .name = std::move(name), .payload = std::move(payload)},
-                      options),
-                  shared_, std::move(done));
+  SignalCall::run(
+      std::make_shared<SignalCall>(
+          *shared_,
+          remote::SignalMessage{.id = id, .name = std::move(name), .payload = std::move(payload)},
+          options),
+      shared_, std::move(done));
 }
 
 void RemoteExecutor::cancel(CallTicket ticket) { client_.cancel(ticket); }

@@ -28,9 +28,9 @@ template <class Message>
 std::optional<Message> read(IncomingCall& call) {
   auto message = remote::from_bytes<Message>(call.body());
   if (message.ok()) return *std::move(message);
-  call.fail(Status(StatusCode::kInvalidArgument,
-                   fmt::format("the body of '{}' cannot be read: {}", call.method(),
-                               message.status().message())));
+  call.fail(
+      Status(StatusCode::kInvalidArgument, fmt::format("the body of '{}' cannot be read: {}",
+                                                       call.method(), message.status().message())));
   return std::nullopt;
 }
 
@@ -53,9 +53,8 @@ ServiceCore::ServiceCore(ProcedureExecutor& executor, ExecutorServiceOptions opt
 RpcHandler ServiceCore::method(Verb verb) {
   return [self = shared_from_this(), verb](IncomingCall call) {
     auto shared = std::make_shared<IncomingCall>(std::move(call));
-    self->executor_.async().run([self, verb, shared = std::move(shared)] {
-      (self.get()->*verb)(shared);
-    });
+    self->executor_.async().run(
+        [self, verb, shared = std::move(shared)] { (self.get()->*verb)(shared); });
   };
 }
 
@@ -108,14 +107,15 @@ void ServiceCore::abort(Call call) {
   AbortOptions options{.reason = std::move(message->reason),
                        .who = call->caller().empty() ? std::move(message->who) : call->caller()};
   const ProcedureId id = message->id;
-  executor_.async().abort(
-      id, std::move(options), [self = shared_from_this(), id, call](const Status& answer) {
-        if (answer.ok()) return call->reply(remote::to_bytes(remote::AbortedMessage()));
-        if (answer.code() == StatusCode::kFailedPrecondition) {
-          return self->refuse_abort(id, call, answer);
-        }
-        refuse(self->executor_, *call, answer);
-      });
+  executor_.async().abort(id, std::move(options),
+                          [self = shared_from_this(), id, call](const Status& answer) {
+                            if (answer.ok())
+                              return call->reply(remote::to_bytes(remote::AbortedMessage()));
+                            if (answer.code() == StatusCode::kFailedPrecondition) {
+                              return self->refuse_abort(id, call, answer);
+                            }
+                            refuse(self->executor_, *call, answer);
+                          });
 }
 
 // An earlier copy of this call may have aborted a root that has ended since. Its result says so.

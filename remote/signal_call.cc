@@ -33,8 +33,7 @@ RemoteExecutor::SignalCall::Request RemoteExecutor::SignalCall::next() {
   }
   return {.method = std::string(remote::kSignal),
           .body = remote::to_bytes(signal_),
-          .options = {
-              .nonce = nonce_, .resumed = options_.run != 0, .timeout = options_.timeout}};
+          .options = {.nonce = nonce_, .resumed = options_.run != 0, .timeout = options_.timeout}};
 }
 
 void RemoteExecutor::SignalCall::take(const CallOutcome& outcome) {
@@ -59,8 +58,7 @@ void RemoteExecutor::SignalCall::take_run(const CallOutcome& outcome) {
 
 void RemoteExecutor::SignalCall::end(RemoteOutcome::Kind kind, Status status) {
   has_outcome_ = true;
-  outcome_ = {
-      .kind = kind, .status = std::move(status), .nonce = nonce_, .run = signal_.run};
+  outcome_ = {.kind = kind, .status = std::move(status), .nonce = nonce_, .run = signal_.run};
 }
 
 void RemoteExecutor::SignalCall::run(std::shared_ptr<SignalCall> self,

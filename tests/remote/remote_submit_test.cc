@@ -137,7 +137,8 @@ TEST_CASE("another process goes on with a submission of a client that died, and 
   const FrameKind lost = GENERATE(FrameKind::kCall, FrameKind::kReply);
   const bool server_dies_too = GENERATE(false, true);
   world.lose(lost, "pv2.submit", 2);
-  world.remote->submit(Job(world.engine.world, "a"), {.nonce = {7, 1}}, [](const SubmitOutcome&) {});
+  world.remote->submit(Job(world.engine.world, "a"), {.nonce = {7, 1}},
+                       [](const SubmitOutcome&) {});
   world.settle();
   world.transport->run_for(3s);
 
@@ -233,9 +234,8 @@ TEST_CASE("a full executor is asked again, and takes the procedure when there is
   REQUIRE(words(first) == "OK");
 
   const auto second = std::make_shared<std::optional<SubmitOutcome>>();
-  world.remote->submit(Job(world.engine.world, "a"), {}, [second](SubmitOutcome outcome) {
-    second->emplace(std::move(outcome));
-  });
+  world.remote->submit(Job(world.engine.world, "a"), {},
+                       [second](SubmitOutcome outcome) { second->emplace(std::move(outcome)); });
   world.settle();
   CHECK_FALSE(second->has_value());
   REQUIRE(words(world.signal(first.id, "now")) == "OK");

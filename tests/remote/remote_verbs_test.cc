@@ -52,8 +52,9 @@ TEST_CASE("aborts that the executor refuses fail with its answer") {
 TEST_CASE("an abort of a tree that goes on beyond its point of no return leaves no wait behind") {
   RemoteWorld world;
   world.engine.world.scripts["c"] = {.steps = 4, .run = [](JobRun& run) -> std::optional<Outcome> {
-    return run.step == 4 ? std::optional(Say::wait_for(1h)) : usual();
-  }};
+                                       return run.step == 4 ? std::optional(Say::wait_for(1h))
+                                                            : usual();
+                                     }};
   world.begin();
   const ProcedureId id = world.engine.submit<CommittingJob>("c");
   world.settle();
@@ -138,7 +139,8 @@ TEST_CASE("signals that the executor refuses fail with its answer, the same for 
   CHECK(words(world.signal(ended, "x", {}, std::string())) == "FAILED INVALID_ARGUMENT");
 }
 
-TEST_CASE("a signal without an answer is unknown after the end of its server, and is not repeated") {
+TEST_CASE(
+    "a signal without an answer is unknown after the end of its server, and is not repeated") {
   RemoteWorld world;
   const ProcedureId id = begin_with_waiting_job(world);
   const bool arrives = GENERATE(true, false);
@@ -187,9 +189,8 @@ TEST_CASE("a listing from elsewhere is the local one, page by page") {
   RemoteWorld world;
   world.engine.world.scripts["l"] = {
       .run = [](JobRun&) { return Say::retry("the shop is closed"); },
-      .locks = LockSet()
-                   .table("shop", "orders", LockMode::kExclusive)
-                   .global("all", LockMode::kShared)};
+      .locks =
+          LockSet().table("shop", "orders", LockMode::kExclusive).global("all", LockMode::kShared)};
   world.begin();
   for (int i = 0; i < 5; ++i) world.engine.submit("w", {.owner = "o" + std::to_string(i)});
   world.engine.submit("l");

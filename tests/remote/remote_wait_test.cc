@@ -117,9 +117,8 @@ TEST_CASE("a wait for what never was, or is forgotten, is answered at once") {
 TEST_CASE("a result that is too large for an answer is said to be so") {
   RemoteWorld world;
   world.service_options.answer_bytes_max = 100;
-  world.engine.world.scripts["big"] = {.run = [](JobRun&) {
-    return Say::done(std::string(1000, 'x'));
-  }};
+  world.engine.world.scripts["big"] = {
+      .run = [](JobRun&) { return Say::done(std::string(1000, 'x')); }};
   world.begin();
 
   CHECK(world.wait(world.engine.submit("big")).status().code() == StatusCode::kNotSupported);

@@ -64,10 +64,8 @@ class RemoteWorld {
     }};
     engine.open();
     serve();
-    auto opened = FaultProxy::open({.transport = transport.get(),
-                                    .listen = "proxy:1",
-                                    .target = "server:1",
-                                    .plan = plan});
+    auto opened = FaultProxy::open(
+        {.transport = transport.get(), .listen = "proxy:1", .target = "server:1", .plan = plan});
     REQUIRE(opened.status().to_string() == "OK");
     proxy = *std::move(opened);
     connect();
@@ -135,9 +133,8 @@ class RemoteWorld {
   }
 
   SubmitOutcome submit(const std::string& job, RemoteSubmitOptions options = {}) {
-    return answer<SubmitOutcome>([&](auto done) {
-      remote->submit(Job(engine.world, job), options, std::move(done));
-    });
+    return answer<SubmitOutcome>(
+        [&](auto done) { remote->submit(Job(engine.world, job), options, std::move(done)); });
   }
   SubmitOutcome resume(const Nonce& nonce, const std::string& job,
                        RemoteSubmitOptions options = {}) {
@@ -159,8 +156,8 @@ class RemoteWorld {
     return answer<RemoteOutcome>(
         [&](auto done) { remote->abort(id, reason, "me", std::move(done)); });
   }
-  RemoteOutcome signal(ProcedureId id, const std::string& payload,
-                       RemoteSignalOptions options = {}, const std::string& name = "go") {
+  RemoteOutcome signal(ProcedureId id, const std::string& payload, RemoteSignalOptions options = {},
+                       const std::string& name = "go") {
     return answer<RemoteOutcome>(
         [&](auto done) { remote->signal(id, name, payload, options, std::move(done)); });
   }

@@ -33,7 +33,8 @@ class ServiceCore;
 
 struct ExecutorServiceOptions {
   /// The largest answer. A result beyond it is not sent (kNotSupported), and a page of a listing
-  /// ends early. Less than RpcLimits::frame_bytes_max, and than what clients take (RpcClientOptions).
+  /// ends early. Less than RpcLimits::frame_bytes_max, and than what clients take
+  /// (RpcClientOptions).
   std::size_t answer_bytes_max = (std::size_t{4} << 20) - 4096;
   /// How long a signal is recognised by its nonce after it was sent on.
   Duration signal_retention = std::chrono::minutes(30);

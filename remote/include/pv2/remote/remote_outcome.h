@@ -26,8 +26,8 @@ struct RemoteSubmitOptions {
   /// result, and a copy of the submission that the network still has would begin it again unless
   /// this has passed. So set it if results are acknowledged early.
   std::optional<WallTime> expires_at{};
-  std::optional<Duration> delay{};     ///< As SubmitOptions::delay.
-  std::optional<WallTime> start_at{};  ///< As SubmitOptions::start_at.
+  std::optional<Duration> delay{};              ///< As SubmitOptions::delay.
+  std::optional<WallTime> start_at{};           ///< As SubmitOptions::start_at.
   Duration timeout = std::chrono::seconds(30);  ///< When to give up asking. max(): never.
 };
 
