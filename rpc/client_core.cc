@@ -39,6 +39,11 @@ bool is_worth_another_try(StatusCode code) noexcept {
   }
 }
 
+// Of the loop's thread, so nobody else writes it, and a plain addition will do.
+void count(std::atomic<std::uint64_t>& counter) noexcept {
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
 // The one place that may say that a call without an outcome was not done.
 CallOutcome::Kind without_answer(const OutgoingCall& call) noexcept {
   return call.may_be_done ? CallOutcome::Kind::kUnknown : CallOutcome::Kind::kFailed;
@@ -102,19 +107,20 @@ void ClientCore::take_added() {
     const MutexLock lock(added_mutex_);
     added.swap(added_);
   }
-  for (auto& call : added) begin(std::move(call));
+  const SteadyTime start = now();
+  for (auto& call : added) begin(std::move(call), start);
   pump();
+  // Most calls are sent at once. Only those that wait are due before that.
+  for (auto it = queue_.rbegin(); it != queue_.rend() && !it->is_due(); ++it) due_.insert(*it);
   arm();
 }
 
-void ClientCore::begin(std::unique_ptr<OutgoingCall> call) {
+void ClientCore::begin(std::unique_ptr<OutgoingCall> call, SteadyTime start) {
   OutgoingCall& it = *call;
   open_calls_.emplace(it.ticket, std::move(call));
-  const SteadyTime start = now();
   it.may_be_done = it.options.resumed;
   it.deadline = later(start, std::max(it.options.timeout, Duration::zero()));
   it.due = it.deadline;
-  due_.insert(it);
   queue_.push_back(it);
   if (is_shut_) return give_up(it, {StatusCode::kStopping, "the client is being destroyed"});
   if (!it.last.ok()) return give_up(it, it.last);
@@ -123,6 +129,7 @@ void ClientCore::begin(std::unique_ptr<OutgoingCall> call) {
 void ClientCore::pump() {
   if (queue_.empty() || is_shut_) return;
   if (link_ == nullptr) return connect();
+  const SteadyTime now_is = now();
   while (!queue_.empty() && link_ != nullptr && link_->has_room(options_.calls_max)) {
     OutgoingCall& call = queue_.front();
     if (call.bytes() + kFrameFieldsMax > link_->frame_bytes_max()) {
@@ -137,7 +144,7 @@ void ClientCore::pump() {
       continue;
     }
     queue_.pop_front();
-    send(call);
+    send(call, now_is);
   }
   if (link_ != nullptr) link_->flush();
 }
@@ -146,12 +153,11 @@ Duration ClientCore::attempt_timeout(const OutgoingCall& call) const {
   return call.options.attempt_timeout.value_or(options_.attempt_timeout);
 }
 
-void ClientCore::send(OutgoingCall& call) {
-  const SteadyTime now_is = now();
+void ClientCore::send(OutgoingCall& call, SteadyTime now_is) {
   // What cannot be sent again has all the time there is.
   const Duration timeout = call.is_repeatable() ? attempt_timeout(call) : Duration::max();
   ++call.attempts;
-  sent_.fetch_add(1, std::memory_order_relaxed);
+  count(sent_);
   call.phase = OutgoingCall::Phase::kSent;
   call.sent_at = now_is;
   link_->send(call, now_is, timeout);
@@ -212,7 +218,7 @@ Duration ClientCore::pause_after(std::uint32_t failures) {
 }
 
 void ClientCore::set_due(OutgoingCall& call, SteadyTime due) {
-  due_.erase(due_.iterator_to(call));
+  if (call.is_due()) due_.erase(due_.iterator_to(call));
   call.due = due;
   due_.insert(call);
 }
@@ -263,14 +269,14 @@ void ClientCore::give_up(OutgoingCall& call, const Status& why) {
 
 void ClientCore::finish(OutgoingCall& call, CallOutcome outcome) {
   PV2_ASSERT(call.link == nullptr, "no link waits for a call that has its outcome");
-  if (call.list_base_hook::is_linked()) queue_.erase(queue_.iterator_to(call));
-  due_.erase(due_.iterator_to(call));
+  if (call.is_queued()) queue_.erase(queue_.iterator_to(call));
+  if (call.is_due()) due_.erase(due_.iterator_to(call));
   const auto found = open_calls_.find(call.ticket);
   const auto owned = std::move(found->second);
   open_calls_.erase(found);
   bytes_.fetch_sub(owned->bytes(), std::memory_order_relaxed);
   calls_.fetch_sub(1, std::memory_order_relaxed);
-  answered_.fetch_add(1, std::memory_order_relaxed);
+  count(answered_);
   outcome.nonce = owned->options.nonce;
   outcome.attempts = owned->attempts;
   try {
@@ -319,7 +325,7 @@ void ClientCore::connected(Result<std::unique_ptr<Stream>> stream) {
     const std::string where = fmt::format("cannot connect to {}", options_.addresses[address_]);
     return connect_later(stream.status().with_context(where));
   }
-  connections_.fetch_add(1, std::memory_order_relaxed);
+  count(connections_);
   link_ =
       std::make_unique<ClientLink>(*transport_, *this, std::move(*stream),
                                    ClientLink::Settings{.token = options_.token,

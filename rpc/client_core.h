@@ -57,10 +57,10 @@ class ClientCore final : public ClientLinkOwner, public std::enable_shared_from_
   [[nodiscard]] Duration pause_after(std::uint32_t failures);
 
   void take_added();
-  void begin(std::unique_ptr<OutgoingCall> call);
+  void begin(std::unique_ptr<OutgoingCall> call, SteadyTime start);
   /// Sends what waits, as far as there is room, and connects if need be.
   void pump();
-  void send(OutgoingCall& call);
+  void send(OutgoingCall& call, SteadyTime now);
   void queue_again(OutgoingCall& call);
   void pause(OutgoingCall& call);
   void set_due(OutgoingCall& call, SteadyTime due);

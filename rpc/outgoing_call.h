@@ -49,6 +49,8 @@ struct OutgoingCall : boost::intrusive::list_base_hook<>, boost::intrusive::set_
   [[nodiscard]] bool is_repeatable() const noexcept {
     return static_cast<bool>(options.nonce) || options.read_only || options.session.session != 0;
   }
+  [[nodiscard]] bool is_queued() const noexcept { return list_base_hook::is_linked(); }
+  [[nodiscard]] bool is_due() const noexcept { return set_base_hook::is_linked(); }
   [[nodiscard]] std::size_t bytes() const noexcept { return method.size() + body.size(); }
 };
 

@@ -135,7 +135,7 @@ void ServerConnection::take_hello(const RpcFrame& hello) {
   }
   const auto owner = core_->owner_of(hello.token);
   if (!owner) {
-    core_->turned_away.fetch_add(1, std::memory_order_relaxed);
+    ServerCore::count(core_->turned_away);
     return break_off({StatusCode::kUnauthenticated,
                       hello.token.empty() ? "this server asks for a token, and the hello has none"
                                           : "the token of the hello is not known here"});
@@ -177,15 +177,15 @@ Status ServerConnection::admit(const RpcFrame& call, const RpcHandler*& handler)
 
 void ServerConnection::take_call(const RpcFrame& call) {
   if (!ids_.is_new(call.id)) {
-    core_->repeated.fetch_add(1, std::memory_order_relaxed);
+    ServerCore::count(core_->repeated);
     return;  // the first copy is being answered, or was
   }
   const RpcHandler* handler = nullptr;
   if (const Status status = admit(call, handler); !status.ok()) {
-    core_->refused.fetch_add(1, std::memory_order_relaxed);
+    ServerCore::count(core_->refused);
     return refuse(call.id, status);
   }
-  core_->calls.fetch_add(1, std::memory_order_relaxed);
+  ServerCore::count(core_->calls);
   core_->guard(call.method,
                [&] { (*handler)(IncomingCall(shared_from_this(), call, owner_, heard_at_)); });
 }
@@ -209,7 +209,7 @@ void ServerConnection::give_up(const Cancelled& cancelled, const Status& why) {
 
 void ServerConnection::break_off(Status why) {
   if (why.code() != StatusCode::kUnauthenticated) {
-    core_->broken.fetch_add(1, std::memory_order_relaxed);
+    ServerCore::count(core_->broken);
   }
   send_frame({.kind = FrameKind::kGoAway, .status = why.code(), .message = why.message()});
   phase_ = Phase::kBroken;
@@ -410,8 +410,9 @@ void ServerConnection::look_at_frame(SteadyTime now) {
   if (frame_since_ && now - *frame_since_ > limits.frame_timeout) {
     break_off({StatusCode::kDeadlineExceeded, "the rest of a frame has not arrived in time"});
   } else if (now - heard_at_ > limits.idle_timeout) {
-    finish({StatusCode::kDeadlineExceeded, "nothing was heard for too long; ping when idle"});
-    cancel_all({StatusCode::kUnavailable, "nothing is heard from the client"});
+    // A handler that does not answer keeps no connection of a client that is gone.
+    if (phase_ == Phase::kClosing) return close({StatusCode::kUnavailable, "the client is silent"});
+    finish({StatusCode::kUnavailable, "nothing was heard for too long; ping when idle"});
   }
 }
 
@@ -421,7 +422,7 @@ void ServerConnection::look_at_unsent(SteadyTime now) {
   if (unsent == 0 || unsent < unsent_seen_) unsent_since_ = now;
   unsent_seen_ = unsent;
   if (now - unsent_since_ <= core_->limits().stalled_timeout) return;
-  core_->broken.fetch_add(1, std::memory_order_relaxed);
+  ServerCore::count(core_->broken);
   close({StatusCode::kUnavailable, "the client does not read its answers"});
 }
 

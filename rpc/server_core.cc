@@ -52,13 +52,13 @@ Status ServerCore::listen() {
 }
 
 void ServerCore::accept(std::unique_ptr<Stream> stream) {
-  accepted_.fetch_add(1, std::memory_order_relaxed);
+  count(accepted_);
   auto connection = std::make_shared<ServerConnection>(shared_from_this(), std::move(stream));
   connections_.emplace(connection.get(), connection);
   connections_now_.store(connections_.size(), std::memory_order_relaxed);
   connection->start();
   if (connections_.size() <= limits_.connections_max) return;
-  turned_away.fetch_add(1, std::memory_order_relaxed);
+  count(turned_away);
   connection->finish({StatusCode::kResourceExhausted,
                       fmt::format("this server serves {} connections at a time; try again later, "
                                   "or another server",

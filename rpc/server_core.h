@@ -45,12 +45,17 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   [[nodiscard]] SteadyTime now() const { return transport_->clock().steady_now(); }
   [[nodiscard]] const std::string& address() const noexcept { return address_; }
   [[nodiscard]] RpcServerCounts counts() const;
+  /// Nobody but the loop's thread writes it, so a plain addition will do.
+  static void count(std::atomic<std::uint64_t>& counter) noexcept {
+    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   /// Calls code of the host. What that throws is logged, with `what`.
   void guard(std::string_view what, const std::function<void()>& work) const noexcept;
 
-  // Relaxed: they are counts, and nothing is concluded from two of them.
+  // Relaxed: they are counts, and nothing is concluded from two of them. Changed by any thread:
   std::atomic<std::size_t> memory{0};
   std::atomic<std::size_t> calls_in_flight{0};
+  // Changed by the loop's thread, with count().
   std::atomic<std::uint64_t> turned_away{0};
   std::atomic<std::uint64_t> broken{0};
   std::atomic<std::uint64_t> calls{0};

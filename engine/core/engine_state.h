@@ -45,14 +45,14 @@ struct PieceOfWork;
 struct TreeWorks;
 
 /// A nonce in memory.
-struct NonceEntry {
+struct KnownNonce {
   ProcedureId id;
   Fingerprint fingerprint;
 };
 
 /// What was submitted, and what came of it.
 struct Submissions {
-  FlatMap<Nonce, NonceEntry> nonces{};
+  FlatMap<Nonce, KnownNonce> nonces{};
   CompletedResults completed;
   Retention retention;  ///< Of the results that are kept.
   /// Acknowledgements on the way. One per result: a second one joins the first. Otherwise the

@@ -17,8 +17,23 @@ void AsyncExecutor::submit_erased(std::string_view type, std::unique_ptr<Procedu
                             {.reply = {std::move(done)}});
 }
 
-void AsyncExecutor::wait(ProcedureId id, ResultCallback done) const {
-  if (done) engine_->results.wait(id, {std::move(done)});
+void AsyncExecutor::submit_encoded(std::string_view type, std::string_view arguments,
+                                   SubmitOptions options, SubmitCallback done) const {
+  engine_->admission.submit_encoded(type, arguments, std::move(options),
+                                    {.reply = {std::move(done)}});
+}
+
+void AsyncExecutor::find(const Nonce& nonce, SubmitCallback done) const {
+  if (done) engine_->admission.find(nonce, {std::move(done)});
+}
+
+WaitTicket AsyncExecutor::wait(ProcedureId id, ResultCallback done) const {
+  if (!done) return {};
+  return {id, engine_->results.wait(id, {std::move(done)})};
+}
+
+bool AsyncExecutor::withdraw(const WaitTicket& ticket) const {
+  return ticket.number != 0 && engine_->results.withdraw(ticket.id, ticket.number);
 }
 
 void AsyncExecutor::acknowledge(ProcedureId id, StatusCallback done) const {
@@ -32,6 +47,10 @@ void AsyncExecutor::abort(ProcedureId id, AbortOptions options, StatusCallback d
 void AsyncExecutor::signal(ProcedureId id, std::string name, std::string payload,
                            StatusCallback done) const {
   engine_->messages.signal(id, std::move(name), std::move(payload), {std::move(done)});
+}
+
+void AsyncExecutor::run(std::function<void()> work) const {
+  if (work) engine_->core.pool->post(std::move(work));
 }
 
 }  // namespace pv2

@@ -151,6 +151,14 @@ Result<Submitted> ProcedureExecutor::submit_erased(std::string_view type,
   });
 }
 
+Result<ProcedureId> ProcedureExecutor::find(const Nonce& nonce) {
+  const auto found = block<Result<Submitted>>(
+      engine_->core, "find()",
+      [&](Reply<Result<Submitted>> reply) { engine_->admission.find(nonce, std::move(reply)); });
+  if (!found.ok()) return found.status();
+  return found->id;
+}
+
 Result<ProcedureResult> ProcedureExecutor::wait(ProcedureId id,
                                                 std::optional<std::chrono::milliseconds> timeout) {
   if (EngineThread::belongs_to(&engine_->core)) return on_engine_thread("wait()");

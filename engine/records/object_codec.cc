@@ -26,6 +26,18 @@ Status describe_new(Procedure& object, Execution& execution, std::string& scratc
   return status.ok() ? check_locks(type.name, execution.locks) : status;
 }
 
+Result<std::unique_ptr<Procedure>> decode_arguments(const ProcedureType& type,
+                                                    std::string_view arguments) {
+  std::unique_ptr<Procedure> object;
+  Status made = guarded([&] { return "making a " + type.name + " from its arguments"; },
+                        [&]() -> Status {
+                          object = type.create();
+                          return type.decode(*object, FieldSelection::kArguments, arguments);
+                        });
+  if (!made.ok()) return made;
+  return object;
+}
+
 Result<std::unique_ptr<Procedure>> object_of(const Execution& execution) {
   const ProcedureType& type = *execution.type;
   std::unique_ptr<Procedure> object;

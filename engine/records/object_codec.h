@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "model/execution.h"
 
@@ -19,6 +20,11 @@ namespace pv2 {
 /// buffer that keeps its memory between calls. Fails when user code throws, or when the object asks
 /// for locks that no procedure may have (check_locks()).
 Status describe_new(Procedure& object, Execution& execution, std::string& scratch);
+
+/// Makes a new object with these arguments. kCorruption: they cannot be read. Any other failure:
+/// user code threw.
+Result<std::unique_ptr<Procedure>> decode_arguments(const ProcedureType& type,
+                                                    std::string_view arguments);
 
 /// Makes an object from the last record of `execution`, whose type is known.
 /// kCorruption: the fields in the record cannot be read. Any other failure: user code threw, and

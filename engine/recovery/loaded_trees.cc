@@ -93,7 +93,7 @@ void LoadedTrees::place(EngineCore& core, Execution& execution, LoadedProcedure&
   roots_.push_back(&execution);
   if (execution.nonce) {
     core.state.submissions.nonces.emplace(execution.nonce,
-                                          NonceEntry{execution.id, execution.fingerprint});
+                                          KnownNonce{execution.id, execution.fingerprint});
   }
 }
 
@@ -134,12 +134,12 @@ Status LoadedTrees::find_lost_nonces(EngineCore& core) {
     if (is_stand_in(*root)) lost.emplace(root->id, root);
   }
   if (lost.empty()) return Status();
-  std::vector<std::pair<Nonce, NonceEntry>> found;
+  std::vector<std::pair<Nonce, KnownNonce>> found;
   const Status status = core.store.scan(Space::kNonce, "", [&](const StoredRow& row) {
     const auto nonce = parse_nonce_key(row.key);
     const auto record = decode_nonce_record(row.value);
     if (nonce && record.ok() && lost.contains(record->id)) {
-      found.emplace_back(*nonce, NonceEntry{record->id, record->fingerprint});
+      found.emplace_back(*nonce, KnownNonce{record->id, record->fingerprint});
     }
     return Status();
   });

@@ -37,6 +37,42 @@ void Admission::submit(std::string_view type, std::unique_ptr<Procedure> procedu
   publisher_.perform(effects);
 }
 
+void Admission::submit_encoded(std::string_view type, std::string_view arguments,
+                               SubmitOptions options, Submitter submitter) {
+  Result<std::unique_ptr<Procedure>> procedure = decode_new(core_, type, arguments);
+  if (procedure.ok()) {
+    return submit(type, *std::move(procedure), std::move(options), std::move(submitter));
+  }
+  Effects effects;
+  effects.reply(std::move(submitter.reply), procedure.status());
+  publisher_.perform(effects);
+}
+
+void Admission::find(const Nonce& nonce, Reply<Result<Submitted>> reply) {
+  Effects effects;
+  FromStore from_store;
+  for (;;) {
+    std::uint64_t evictions = 0;
+    {
+      StateLock lock(core_);
+      const Verdict verdict = look_up(nonce, from_store);
+      if (verdict.kind == Verdict::Kind::kJoins) {
+        verdict.pending->submitters.push_back({.reply = std::move(reply), .replayed = true});
+        return;
+      }
+      if (verdict.kind != Verdict::Kind::kAskStore) {
+        const bool known = verdict.kind == Verdict::Kind::kReplayed;
+        effects.reply(std::move(reply), known ? Result<Submitted>({verdict.original, true})
+                                              : Result<Submitted>(verdict.refusal));
+        break;
+      }
+      evictions = core_.state.submissions.evictions;
+    }
+    from_store = ask_store(nonce, evictions);
+  }
+  publisher_.perform(effects);
+}
+
 std::unique_ptr<InsertCommit> Admission::reserve_for_step(std::string_view type,
                                                           std::unique_ptr<Procedure> procedure,
                                                           SubmitOptions options,
@@ -132,7 +168,7 @@ Admission::Verdict Admission::judge(const Candidate& candidate, const Execution*
   return {.kind = Kind::kFresh};
 }
 
-Admission::Verdict Admission::judge_duplicate(const Candidate& candidate, const NonceEntry& entry,
+Admission::Verdict Admission::judge_duplicate(const Candidate& candidate, const KnownNonce& entry,
                                               const Execution* step) {
   using Kind = Verdict::Kind;
   const Execution* const live = core_.find(entry.id);
@@ -157,6 +193,33 @@ Admission::Verdict Admission::judge_duplicate(const Candidate& candidate, const 
   }
   if (pending != nullptr) return {.kind = Kind::kJoins, .pending = pending};
   return {.kind = Kind::kReplayed, .original = entry.id};
+}
+
+Admission::Verdict Admission::look_up(const Nonce& nonce, const FromStore& from_store) {
+  using Kind = Verdict::Kind;
+  const auto refused = [](Status why) {
+    return Verdict{.kind = Kind::kRefused, .refusal = std::move(why)};
+  };
+  if (!nonce) return refused(Status(StatusCode::kInvalidArgument, "a nonce has a value above 0"));
+  if (!from_store.failure.ok()) return refused(from_store.failure);
+  if (from_store.entry) return {.kind = Kind::kReplayed, .original = from_store.entry->id};
+  if (Status stopped = core_.unavailable(); !stopped.ok()) return refused(std::move(stopped));
+  const auto known = core_.state.submissions.nonces.find(nonce);
+  if (known != core_.state.submissions.nonces.end()) {
+    const Execution* const live = core_.find(known->second.id);
+    if (live == nullptr || live->inserting == nullptr) {
+      return {.kind = Kind::kReplayed, .original = known->second.id};
+    }
+    return {.kind = Kind::kJoins, .pending = live->inserting};
+  }
+  const bool is_answered =
+      from_store.was_asked && from_store.evictions == core_.state.submissions.evictions;
+  if (core_.state.submissions.store_knows_more_nonces && !is_answered) {
+    return {.kind = Kind::kAskStore};
+  }
+  return refused(Status(StatusCode::kNotFound,
+                        words(nonce) + " is not known: nothing was submitted with it, or it is "
+                                       "forgotten"));
 }
 
 // OK, or why nothing new is accepted.
@@ -187,7 +250,7 @@ Admission::FromStore Admission::ask_store(const Nonce& nonce, std::uint64_t evic
   if (row.ok()) {
     const auto record = decode_nonce_record(**row);
     if (record.ok()) {
-      answer.entry = NonceEntry{record->id, record->fingerprint};
+      answer.entry = KnownNonce{record->id, record->fingerprint};
       return answer;
     }
     failure = record.status();
@@ -244,7 +307,7 @@ std::unique_ptr<InsertCommit> Admission::enter(Candidate& candidate, Submitter s
   core_.state.live.emplace(execution.id, &execution);
   if (execution.nonce) {
     core_.state.submissions.nonces.insert_or_assign(
-        execution.nonce, NonceEntry{execution.id, execution.fingerprint});
+        execution.nonce, KnownNonce{execution.id, execution.fingerprint});
   }
   return commit;
 }

@@ -30,6 +30,13 @@ class Admission {
   void submit(std::string_view type, std::unique_ptr<Procedure> procedure, SubmitOptions options,
               Submitter submitter);
 
+  /// As submit(), with an object that is made from its encoded arguments.
+  void submit_encoded(std::string_view type, std::string_view arguments, SubmitOptions options,
+                      Submitter submitter);
+  /// Answers once, with the procedure that `nonce` names when that is durable. kNotFound: the nonce
+  /// is not known. Submits nothing. May read the store.
+  void find(const Nonce& nonce, Reply<Result<Submitted>> reply);
+
   /// As submit(), for a step, which writes the insert in the batch of its own record. nullptr:
   /// `submitter` was answered, and there is nothing to insert; after kUnavailable the step has to
   /// run again. The limits for callers do not hold for steps: a step may submit however many
@@ -61,7 +68,7 @@ class Admission {
   struct FromStore {
     bool was_asked = false;
     std::uint64_t evictions = 0;        ///< EngineState::evictions, before it was asked.
-    std::optional<NonceEntry> entry{};  ///< The store knows the nonce.
+    std::optional<KnownNonce> entry{};  ///< The store knows the nonce.
     Status failure{};                   ///< The store could not answer.
   };
 
@@ -71,11 +78,15 @@ class Admission {
   // The checks: they change nothing.
   [[nodiscard]] Verdict judge(const Candidate& candidate, const Execution* step,
                               const FromStore& from_store) PV2_REQUIRES(core_.state_mutex);
-  [[nodiscard]] Verdict judge_duplicate(const Candidate& candidate, const NonceEntry& entry,
+  [[nodiscard]] Verdict judge_duplicate(const Candidate& candidate, const KnownNonce& entry,
                                         const Execution* step) PV2_REQUIRES(core_.state_mutex);
   [[nodiscard]] Status check_new(const Candidate& candidate, bool by_caller) const
       PV2_REQUIRES(core_.state_mutex);
   [[nodiscard]] FromStore ask_store(const Nonce& nonce, std::uint64_t evictions) const;
+
+  /// As judge(), for a nonce alone; kRefused with kNotFound if nobody knows it.
+  [[nodiscard]] Verdict look_up(const Nonce& nonce, const FromStore& from_store)
+      PV2_REQUIRES(core_.state_mutex);
 
   /// Does what the verdict says: answers `submitter`, has it wait, or makes a request that it waits
   /// for.

@@ -20,6 +20,14 @@ namespace {
 // several times.
 constexpr std::size_t kUsualBytes = 256;
 
+Result<const ProcedureType*> find_type(const EngineCore& core, std::string_view name) {
+  const ProcedureType* const type = core.options.registry.find(name);
+  if (type != nullptr) return type;
+  return Status(StatusCode::kInvalidArgument,
+                "procedure type '" + shortened(name) +
+                    "' is not registered; add it to the ProcedureRegistry before open()");
+}
+
 // About the size of the first record. A record that is too large is refused here; if the store
 // refused it, the run of the engine would end.
 std::size_t size_of(const Execution& execution) {
@@ -91,12 +99,9 @@ Result<Candidate> make_candidate(EngineCore& core, std::string_view type,
   Candidate candidate;
   candidate.execution = std::make_unique<Execution>();
   Execution& execution = *candidate.execution;
-  execution.type = core.options.registry.find(type);
-  if (execution.type == nullptr) {
-    return Status(StatusCode::kInvalidArgument,
-                  "procedure type '" + std::string(type) +
-                      "' is not registered; add it to the ProcedureRegistry before open()");
-  }
+  const auto found = find_type(core, type);
+  if (!found.ok()) return found.status();
+  execution.type = *found;
   Status checked = execution.type->check_class_of(*procedure);
   if (!checked.ok()) return checked;
   checked = check_bytes("SubmitOptions::owner", options.owner.size(), limits::kOwnerBytes);
@@ -123,6 +128,27 @@ Result<Candidate> make_candidate(EngineCore& core, std::string_view type,
   if (options.nonce) candidate.fingerprints = fingerprints_of(execution, scratch);
   candidate.procedure = std::move(procedure);
   return candidate;
+}
+
+Result<std::unique_ptr<Procedure>> decode_new(EngineCore& core, std::string_view type,
+                                              std::string_view arguments) {
+  const auto found = find_type(core, type);
+  if (!found.ok()) return found.status();
+  const ProcedureType& known = **found;
+  Status checked = check_bytes("the arguments of a " + known.name, arguments.size(),
+                               record_bytes_max(core.store_limits) / 2);
+  if (!checked.ok()) return checked;
+  Result<std::unique_ptr<Procedure>> object = decode_arguments(known, arguments);
+  if (!object.ok() && object.status().code() == StatusCode::kCorruption) {
+    return Status(StatusCode::kInvalidArgument, "these are no arguments of a " + known.name + ": " +
+                                                    std::string(object.status().message()));
+  }
+  if (object.ok() && has_unknown_fields(known.schema, FieldSelection::kArguments, arguments)) {
+    return Status(StatusCode::kInvalidArgument, "there are arguments that this program's " +
+                                                    known.name +
+                                                    " does not have; the caller may be newer");
+  }
+  return object;
 }
 
 }  // namespace pv2

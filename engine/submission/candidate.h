@@ -34,4 +34,9 @@ struct Candidate {
                                                const SubmitOptions& options)
     PV2_EXCLUDES(core.state_mutex);
 
+/// Makes an object of the type called `type` from its encoded arguments. kInvalidArgument: there is
+/// no such type, or the bytes are not arguments of it, all of them. Calls user code. Thread-safe.
+[[nodiscard]] Result<std::unique_ptr<Procedure>> decode_new(EngineCore& core, std::string_view type,
+                                                            std::string_view arguments);
+
 }  // namespace pv2

@@ -246,7 +246,7 @@ TEST_CASE("the audit names each spoiled fact of nonces, results and numbers") {
         }},
        {"nonce 1/3 is said to be that of procedure " + std::to_string(live.value),
         [=](EngineState& state) {
-          state.submissions.nonces.emplace(Nonce{1, 3}, NonceEntry{live, {}});
+          state.submissions.nonces.emplace(Nonce{1, 3}, KnownNonce{live, {}});
         },
         [](EngineState& state) {
           state.submissions.nonces.erase({1, 3});

@@ -7,6 +7,7 @@
 #include <pv2/base/ids.h>
 #include <pv2/base/status.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,14 +37,35 @@ class AsyncExecutor {
     submit_erased(P::kType, std::make_unique<P>(std::move(procedure)), std::move(options),
                   std::move(done));
   }
+  /// Submits a procedure of the registered type `type`, made from encoded fields: for callers that
+  /// do not have the class, such as a server. `arguments` has the fields that are declared with
+  /// f.arg(), as encode_fields() writes them; a field that it lacks, and every other field, is as
+  /// the class makes it. With a nonce this is a duplicate of submit() with the same arguments, and
+  /// the other way round. The object is made on the calling thread.
+  ///
+  /// kInvalidArgument: no such type; `arguments` cannot be decoded; it has fields that are no
+  /// arguments of the type, which a newer caller may mean, and which must not be lost silently.
+  void submit_encoded(std::string_view type, std::string_view arguments, SubmitOptions options,
+                      SubmitCallback done) const;
+  /// Finds what was submitted with a nonce, without submitting anything; `replayed` is set. The
+  /// answer comes when that procedure is durable. kNotFound: the nonce is not known; it was not
+  /// used, or is forgotten. kInvalidArgument: its value is 0. May read the store on the calling
+  /// thread.
+  void find(const Nonce& nonce, SubmitCallback done) const;
   /// `done` is called when the procedure has ended.
-  void wait(ProcedureId id, ResultCallback done) const;
+  WaitTicket wait(ProcedureId id, ResultCallback done) const;
+  /// Takes a wait back: its `done` is destroyed without a call. False: the answer is on its way.
+  bool withdraw(const WaitTicket& ticket) const;
   /// When `done` is called with OK, the result and its nonce are deleted, durably.
   void acknowledge(ProcedureId id, StatusCallback done) const;
   /// When `done` is called with OK, the abort is on stable storage.
   void abort(ProcedureId id, AbortOptions options, StatusCallback done) const;
   /// When `done` is called with OK, the signal is on stable storage.
   void signal(ProcedureId id, std::string name, std::string payload, StatusCallback done) const;
+  /// Calls `work` on a pool thread, as the answers above. For callers whose own thread must not
+  /// block: verbs and listings may read the store, and call the code of a procedure. What `work`
+  /// throws is dropped.
+  void run(std::function<void()> work) const;
 
  private:
   friend class ProcedureExecutor;

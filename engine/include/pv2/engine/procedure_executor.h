@@ -75,6 +75,11 @@ class ProcedureExecutor {
     return submit_erased(P::kType, std::make_unique<P>(std::move(procedure)), std::move(options));
   }
 
+  /// Finds what was submitted with a nonce, without submitting anything. The id that it returns is
+  /// durable. kNotFound: the nonce is not known; it was not used, or is forgotten. Not on a thread
+  /// of this executor (kFailedPrecondition).
+  Result<ProcedureId> find(const Nonce& nonce);
+
   /// Waits until the procedure has ended. A procedure that is being undone, or is parked, has not
   /// ended. `timeout` is by the executor's clock; a negative one is over at once.
   /// kDeadlineExceeded: the procedure still goes on. kNotFound: there never was one. kExpired: its

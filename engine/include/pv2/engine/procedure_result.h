@@ -35,6 +35,12 @@ struct ProcedureResult {
   WallTime finished{};
 };
 
+/// Names a wait that was begun with AsyncExecutor::wait(), to take it back.
+struct WaitTicket {
+  ProcedureId id;
+  std::uint64_t number = 0;  ///< 0: the answer was on its way at once.
+};
+
 /// Take the answer of an asynchronous verb.
 using SubmitCallback = std::function<void(Result<Submitted>)>;
 using ResultCallback = std::function<void(Result<ProcedureResult>)>;

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BareEcho: what Boost.Asio alone makes of the exchange that an RPC is: messages of a fixed size,
+// sent, sent back, and counted by their bytes. No frames, no checksums, no methods, no time limits:
+// the limit that rpc_bench compares with. One thread serves, one thread asks, as in rpc_bench.
+
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "harness/exchange.h"
+
+namespace pv2::bench {
+
+/// Owned by one thread.
+class BareEcho {
+ public:
+  /// Connects `connections` clients, each with `in_flight` messages of `message_bytes` on the way.
+  BareEcho(std::size_t connections, std::size_t in_flight, std::size_t message_bytes);
+  ~BareEcho();
+  BareEcho(const BareEcho&) = delete;
+  BareEcho& operator=(const BareEcho&) = delete;
+
+  /// What it makes from now on until take() is called.
+  void begin();
+  [[nodiscard]] Exchanges take();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pv2::bench

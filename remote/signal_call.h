@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SignalCall: one signal on its way: a call that asks for the run of the service, unless that is
+// known, and a call that carries the signal to that run. If the run has ended, and the signal has
+// definitely not reached it, both are made again.
+
+#pragma once
+
+#include <pv2/rpc/nonce_source.h>
+#include <pv2/rpc/rpc_client.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "pv2/remote/remote_executor.h"
+#include "verb_messages.h"
+
+namespace pv2 {
+
+/// What the calls of one RemoteExecutor share. Thread-safe.
+struct RemoteExecutor::Shared {
+  explicit Shared(RpcClient& rpc_client) : client(rpc_client) {}
+  RpcClient& client;
+  NonceSource nonces;
+  /// The run of the service that answered last; 0: none has. Relaxed: a run that has ended is
+  /// refused, and asked for anew.
+  std::atomic<std::uint64_t> run{0};
+};
+
+/// Owned by one thread at a time.
+class RemoteExecutor::SignalCall {
+ public:
+  struct Request {
+    std::string method;
+    std::string body;
+    CallOptions options;
+  };
+
+  SignalCall(Shared& shared, remote::SignalMessage signal, const RemoteSignalOptions& options);
+
+  /// The next call to make. To be called if there is no outcome, and once for each take().
+  [[nodiscard]] Request next();
+  void take(const CallOutcome& outcome);
+  [[nodiscard]] bool has_outcome() const noexcept { return has_outcome_; }
+  [[nodiscard]] const RemoteOutcome& outcome() const noexcept { return outcome_; }
+
+  /// Makes all calls, and tells `done` the outcome.
+  static void run(std::shared_ptr<SignalCall> self, std::shared_ptr<Shared> shared,
+                  RemoteOutcomeDone done);
+
+ private:
+  void take_run(const CallOutcome& outcome);
+  void end(RemoteOutcome::Kind kind, Status status);
+
+  Shared& shared_;
+  remote::SignalMessage signal_;
+  const RemoteSignalOptions options_;
+  const Nonce nonce_;
+  int runs_tried_ = 0;
+  bool asks_for_run_ = false;
+  bool has_outcome_ = false;
+  RemoteOutcome outcome_;
+};
+
+}  // namespace pv2
