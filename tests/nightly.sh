@@ -78,7 +78,8 @@ rounds=0
 seed=$((RANDOM * 32768 + RANDOM))
 until ((SECONDS >= seconds * 5 / 6)); do
   echo "== tests with seeds $seed to $((seed + seeds - 1))"
-  if ! PV2_TEST_SEED=$seed PV2_TEST_SEEDS=$seeds ctest --preset release -LE once \
+  if ! PV2_TEST_SEED=$seed PV2_TEST_SEEDS=$seeds PV2_TEST_NONCES=100000000 \
+    ctest --preset release -LE once \
     >build/nightly_tests.log 2>&1; then
     cat build/nightly_tests.log
     echo "nightly: repeat with PV2_TEST_SEED=$seed PV2_TEST_SEEDS=$seeds ./test.sh --rerun-failed"
