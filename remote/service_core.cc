@@ -105,7 +105,7 @@ void ServiceCore::abort(Call call) {
   auto message = read<remote::AbortMessage>(*call);
   if (!message) return;
   AbortOptions options{.reason = std::move(message->reason),
-                       .who = call->caller().empty() ? std::move(message->who) : call->caller()};
+                       .who = call->caller().empty() ? message->who : call->caller()};
   const ProcedureId id = message->id;
   executor_.async().abort(id, std::move(options),
                           [self = shared_from_this(), id, call](const Status& answer) {
