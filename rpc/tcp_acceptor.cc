@@ -71,10 +71,10 @@ class TcpAcceptor::Listening : public std::enable_shared_from_this<Listening> {
     }
   }
 
+  // A coroutine that pauses finds it closed when the pause is over.
   void close() {
     error_code ignored;  // whatever it is, the socket is closed
     (void)acceptor_.close(ignored);
-    pause_.cancel();
     for (const auto& connection : greeting_) connection->close();
   }
 

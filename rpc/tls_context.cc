@@ -77,8 +77,8 @@ class OpenSslContext final : public TlsContext {
     if (!options_.authority_file.empty()) return Status();
     return invalid("to connect, TlsOptions needs authority_file: whose signature proves a server");
   }
-  std::string server_name(std::string host) const override {
-    return options_.server_name.empty() ? std::move(host) : options_.server_name;
+  std::string server_name(const std::string& host) const override {
+    return options_.server_name.empty() ? host : options_.server_name;
   }
   std::shared_ptr<Connection> connection(TcpLoop& loop, LoopSocket socket) override {
     return std::make_shared<SocketConnection<TlsWire>>(

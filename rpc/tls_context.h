@@ -24,7 +24,7 @@ class TlsContext {
   [[nodiscard]] virtual Status can_listen() const = 0;
   [[nodiscard]] virtual Status can_connect() const = 0;
   /// The name that the server at `host` has to prove.
-  [[nodiscard]] virtual std::string server_name(std::string host) const = 0;
+  [[nodiscard]] virtual std::string server_name(const std::string& host) const = 0;
   /// A connection that will speak TLS. The context and `loop` outlive it.
   [[nodiscard]] virtual std::shared_ptr<Connection> connection(TcpLoop& loop,
                                                                LoopSocket socket) = 0;

@@ -49,7 +49,7 @@ class Pair {
 /// The tests run over each wire that there is.
 class Wires {
  public:
-  [[nodiscard]] TcpOptions options(std::string_view wire) const {
+  [[nodiscard]] TcpOptions options([[maybe_unused]] std::string_view wire) const {
     TcpOptions options;
 #ifdef PV2_TLS
     if (wire == "TLS") {
