@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An outcome in words.
+// An outcome in words, for messages and logs: the kind first, then what goes with it. An unknown
+// one names its nonce, because that is what its caller needs to ask again.
 
 #include "pv2/rpc/call_outcome.h"
 

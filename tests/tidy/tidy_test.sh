@@ -13,8 +13,9 @@ set -euo pipefail
 layers=(base store idempotency rpc scheduler engine remote procedures)
 products=(testing server tools examples bench tests)
 # The includes that a layer may use in addition to its own.
-declare -A below=([base]='' [store]='base' [idempotency]='base|store' [rpc]='base' [scheduler]='base'
-  [engine]='base|store|scheduler' [remote]='base|store|scheduler|engine|idempotency|rpc'
+declare -A below=([base]='' [store]='base' [idempotency]='base|store' [rpc]='base'
+  [scheduler]='base' [engine]='base|store|scheduler'
+  [remote]='base|store|scheduler|engine|idempotency|rpc'
   [procedures]='base|store|scheduler|engine')
 
 # The rooms of engine/, and the rooms that each may see besides itself: those that the drawing in

@@ -4,9 +4,9 @@
 // (ClientSessions). Copies of a call, whenever they come, get the outcome of the one that ran.
 //
 //     methods["increment"] = once_by_nonce(nonces, *transport, [&](OnceCall call) {
-//       RowBatch effect;                                       // what the operation changes
+//       RowBatch effect;                             // what the operation changes
 //       ...
-//       call.save(effect, result);                             // beside the effect: both or neither
+//       call.save(effect, result);                   // beside the effect: both or neither
 //       log.commit(std::move(effect), [call](Status status) { call.committed(status); });
 //     });
 
