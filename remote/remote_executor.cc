@@ -98,7 +98,9 @@ RemoteOutcome abort_in(const CallOutcome& outcome) {
 }  // namespace
 
 RemoteExecutor::RemoteExecutor(RpcClient& client, RemoteOptions options)
-    : client_(client), options_(options), shared_(std::make_shared<Shared>(client)) {}
+    : client_(client),
+      options_(std::move(options)),
+      shared_(std::make_shared<Shared>(client, options_.clock)) {}
 
 RemoteExecutor::~RemoteExecutor() = default;
 

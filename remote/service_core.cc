@@ -104,8 +104,8 @@ void ServiceCore::acknowledge(Call call) {
 void ServiceCore::abort(Call call) {
   auto message = read<remote::AbortMessage>(*call);
   if (!message) return;
-  AbortOptions options{.reason = std::move(message->reason),
-                       .who = call->caller().empty() ? message->who : call->caller()};
+  if (!call->caller().empty()) message->who = call->caller();
+  AbortOptions options{.reason = std::move(message->reason), .who = std::move(message->who)};
   const ProcedureId id = message->id;
   executor_.async().abort(id, std::move(options),
                           [self = shared_from_this(), id, call](const Status& answer) {

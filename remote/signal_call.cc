@@ -5,6 +5,7 @@
 
 #include "signal_call.h"
 
+#include <chrono>
 #include <utility>
 
 namespace pv2 {
@@ -13,6 +14,9 @@ namespace {
 // A service that ends again and again, each time between the question and the signal.
 constexpr int kRunsMax = 8;
 
+// Longer than callers wait, and short enough for a service to remember all signals meanwhile.
+constexpr Duration kLife = std::chrono::minutes(15);
+
 }  // namespace
 
 RemoteExecutor::SignalCall::SignalCall(Shared& shared, remote::SignalMessage signal,
@@ -20,7 +24,8 @@ RemoteExecutor::SignalCall::SignalCall(Shared& shared, remote::SignalMessage sig
     : shared_(shared),
       signal_(std::move(signal)),
       options_(options),
-      nonce_(options.nonce ? options.nonce : shared.nonces.next()) {
+      nonce_(options.nonce ? options.nonce : shared.nonces.next()),
+      expires_at_(options.expires_at.value_or(later(shared.clock->wall_now(), kLife))) {
   signal_.run = options.run != 0 ? options.run : shared.run.load(std::memory_order_relaxed);
 }
 
@@ -33,7 +38,10 @@ RemoteExecutor::SignalCall::Request RemoteExecutor::SignalCall::next() {
   }
   return {.method = std::string(remote::kSignal),
           .body = remote::to_bytes(signal_),
-          .options = {.nonce = nonce_, .resumed = options_.run != 0, .timeout = options_.timeout}};
+          .options = {.nonce = nonce_,
+                      .resumed = options_.run != 0,
+                      .expires_at = expires_at_,
+                      .timeout = options_.timeout}};
 }
 
 void RemoteExecutor::SignalCall::take(const CallOutcome& outcome) {
@@ -58,7 +66,11 @@ void RemoteExecutor::SignalCall::take_run(const CallOutcome& outcome) {
 
 void RemoteExecutor::SignalCall::end(RemoteOutcome::Kind kind, Status status) {
   has_outcome_ = true;
-  outcome_ = {.kind = kind, .status = std::move(status), .nonce = nonce_, .run = signal_.run};
+  outcome_ = {.kind = kind,
+              .status = std::move(status),
+              .nonce = nonce_,
+              .run = signal_.run,
+              .expires_at = expires_at_};
 }
 
 void RemoteExecutor::SignalCall::run(std::shared_ptr<SignalCall> self,

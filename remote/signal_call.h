@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "pv2/remote/remote_executor.h"
 #include "verb_messages.h"
@@ -21,8 +22,11 @@ namespace pv2 {
 
 /// What the calls of one RemoteExecutor share. Thread-safe.
 struct RemoteExecutor::Shared {
-  explicit Shared(RpcClient& rpc_client) : client(rpc_client) {}
+  Shared(RpcClient& rpc_client, std::shared_ptr<Clock> given)
+      : client(rpc_client),
+        clock(given != nullptr ? std::move(given) : std::make_shared<SystemClock>()) {}
   RpcClient& client;
+  const std::shared_ptr<Clock> clock;  // shared with the host
   NonceSource nonces;
   /// The run of the service that answered last; 0: none has. Relaxed: a run that has ended is
   /// refused, and asked for anew.
@@ -58,6 +62,7 @@ class RemoteExecutor::SignalCall {
   remote::SignalMessage signal_;
   const RemoteSignalOptions options_;
   const Nonce nonce_;
+  const WallTime expires_at_;
   int runs_tried_ = 0;
   bool asks_for_run_ = false;
   bool has_outcome_ = false;

@@ -52,6 +52,11 @@ void SignalDesk::take(std::shared_ptr<IncomingCall> call, remote::SignalMessage 
         Status(StatusCode::kFenced,
                "the signal was meant for another run of this service, which may have sent it"));
   }
+  if (call->nonce() && !call->expires_at()) {
+    return call->fail(
+        Status(StatusCode::kInvalidArgument,
+               "a signal with a nonce needs a time after which it is not sent (expires_at)"));
+  }
   sweep();
   const NonceRequest request{
       .nonce = call->nonce(),

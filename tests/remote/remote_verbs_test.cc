@@ -4,6 +4,7 @@
 // whatever the network loses.
 
 #include "remote/remote_world.h"
+#include "verb_messages.h"
 
 namespace pv2::testing::remote_verbs_test {
 namespace {
@@ -171,6 +172,38 @@ TEST_CASE("a client that knew an earlier run of the service sends its signals to
   CHECK(words(world.signal(id, "one")) == "OK");
   world.settle();
   CHECK(world.count("got one") == 1);
+}
+
+TEST_CASE("a signal whose time has passed is refused, known or not") {
+  RemoteWorld world;
+  const ProcedureId id = begin_with_waiting_job(world);
+  world.lose(FrameKind::kReply, "pv2.signal", 1000);
+  const RemoteOutcome unknown = world.signal(id, "one", {.timeout = 5s});
+  REQUIRE(words(unknown) == "UNKNOWN DEADLINE_EXCEEDED");
+  REQUIRE(unknown.expires_at.has_value());
+  world.transport->run_for(1h);
+  world.settle();
+  const RemoteSignalOptions resumed{
+      .nonce = unknown.nonce, .expires_at = unknown.expires_at, .run = unknown.run};
+
+  CHECK(words(world.signal(id, "one", resumed)).starts_with("UNKNOWN"));
+  CHECK(world.count("got one") == 1);
+}
+
+TEST_CASE("a signal with a nonce, from any client, says until when it is sent") {
+  RemoteWorld world;
+  world.begin();
+  const RemoteOutcome sent = world.signal(kNever, "one");
+  const std::string body = remote::to_bytes(remote::SignalMessage{kNever, "go", "two", sent.run});
+  const auto send = [&](CallOptions options) {
+    return words(world.answer<CallOutcome>(
+        [&](auto done) { world.client->call("pv2.signal", body, options, std::move(done)); }));
+  };
+  const WallTime now = world.engine.clock->wall_now();
+
+  CHECK(send({.nonce = {7, 1}}) == "FAILED INVALID_ARGUMENT");
+  CHECK(send({.nonce = {7, 1}, .expires_at = now + 48h}) == "FAILED INVALID_ARGUMENT");
+  CHECK(send({.nonce = {7, 1}, .expires_at = now + 1h}) == "FAILED NOT_FOUND");
 }
 
 TEST_CASE("nonces of signals are forgotten after their time, as later signals arrive") {

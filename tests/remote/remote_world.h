@@ -99,7 +99,7 @@ class RemoteWorld {
         {.transport = transport, .addresses = std::move(addresses), .token = token, .seed = 1});
     REQUIRE(opened.status().to_string() == "OK");
     client = *std::move(opened);
-    remote = std::make_unique<RemoteExecutor>(*client);
+    remote = std::make_unique<RemoteExecutor>(*client, RemoteOptions{.clock = engine.clock});
   }
   void disconnect() {
     remote.reset();

@@ -36,8 +36,9 @@ struct ExecutorServiceOptions {
   /// ends early. Less than RpcLimits::frame_bytes_max, and than what clients take
   /// (RpcClientOptions).
   std::size_t answer_bytes_max = (std::size_t{4} << 20) - 4096;
-  /// How long a signal is recognised by its nonce after it was sent on.
-  Duration signal_retention = std::chrono::minutes(30);
+  /// How long a signal is recognised by its nonce after it was sent on; and at least until its
+  /// client sends it no more, and a minute longer.
+  Duration signal_retention = std::chrono::minutes(1);
   /// For the nonces of signals, in bytes. Beyond it signals are refused (kResourceExhausted).
   std::size_t signal_bytes_max = std::size_t{64} << 20;
   std::shared_ptr<Clock> clock{};  ///< Of `signal_retention`. The system's clock unless given.

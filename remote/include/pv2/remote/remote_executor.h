@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <pv2/base/clock.h>
 #include <pv2/base/fields.h>
 #include <pv2/base/ids.h>
 #include <pv2/base/status.h>
@@ -49,6 +50,7 @@ struct RemoteOptions {
   /// A wait is asked for anew this often, in case its answer was lost. The server keeps one wait
   /// per procedure, so it may be short; it costs a call each time.
   Duration ask_again_after = std::chrono::seconds(10);
+  std::shared_ptr<Clock> clock{};  ///< For the end of signals. The system's clock unless given.
 };
 
 /// Each verb exists twice. Without a callback it blocks, and fails (kFailedPrecondition) on the

@@ -35,7 +35,11 @@ struct RemoteSubmitOptions {
 struct RemoteSignalOptions {
   /// Names the signal. None: one is made, and returned with the outcome.
   Nonce nonce{};
-  /// To go on with a signal whose outcome is unknown: the run of that outcome, with its nonce.
+  /// The signal is not sent after this time, and refused if it arrives later: then its nonce may be
+  /// forgotten. None: 15 minutes from now. At most 24 hours from now.
+  std::optional<WallTime> expires_at{};
+  /// To go on with a signal whose outcome is unknown: the run of that outcome, with its nonce and
+  /// its `expires_at`.
   std::uint64_t run = 0;
   Duration timeout = std::chrono::seconds(30);
 };
@@ -47,6 +51,7 @@ struct RemoteOutcome {
   Status status{};        ///< Not OK unless `kind` is kOk.
   Nonce nonce{};          ///< Of a signal.
   std::uint64_t run = 0;  ///< Of a signal: the run of the service that may have sent it on.
+  std::optional<WallTime> expires_at{};  ///< Of a signal.
 
   [[nodiscard]] bool ok() const noexcept { return kind == Kind::kOk; }
 };
