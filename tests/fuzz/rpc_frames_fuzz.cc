@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,7 +53,8 @@ class Script {
     return first;
   }
   std::string bytes() {
-    const std::size_t size = std::min<std::size_t>(byte(), left_.size());
+    const std::size_t wanted = byte();
+    const std::size_t size = std::min(wanted, left_.size());
     std::string taken(left_.substr(0, size));
     left_.remove_prefix(size);
     return taken;
