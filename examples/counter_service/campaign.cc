@@ -153,7 +153,8 @@ void Campaign::on_answer(std::uint64_t answers) {
 Status Campaign::play() {
   std::uint64_t heard = 0;
   auto heard_at = std::chrono::steady_clock::now();
-  while (!fleet_->has_finished()) {
+  // The last answers may have been on their way when the server was killed.
+  while (!fleet_->has_finished() || server_.is_dying()) {
     switch (server_.hear(milliseconds(100))) {
       case ServerProcess::State::kRuns:
         break;
@@ -222,9 +223,6 @@ Status Campaign::read_and_compare() {
     report_.text_bytes += text->size();
     report_.told_bytes += told.sum;
   }
-  if (server_.kills() != options_.kills) {
-    note(fmt::format("the server was killed {} times, not {}", server_.kills(), options_.kills));
-  }
   return {};
 }
 
@@ -260,6 +258,7 @@ void Campaign::count() {
   report_.asked_again = fleet.asked_again;
   report_.connections = fleet.connections;
   report_.kills = server_.kills();
+  report_.kills_planned = options_.kills;
   (void)server_.hear(milliseconds(200));  // its last counts
   report_.calls_handled = server_.counts().calls;
   report_.runs = server_.counts().runs;
@@ -280,8 +279,8 @@ std::string to_text(const CampaignReport& it) {
                       n(it.calls_sent), n(it.calls_lost), n(it.calls_repeated));
   text += fmt::format("      of {} replies {} were lost, {} came twice\n", n(it.replies_sent),
                       n(it.replies_lost), n(it.replies_repeated));
-  text += fmt::format("   the server: it was killed {} times; about {} calls reached it\n",
-                      n(it.kills), n(it.calls_handled));
+  text += fmt::format("   the server: it was killed {} times of {}; about {} calls reached it\n",
+                      n(it.kills), n(it.kills_planned), n(it.calls_handled));
   if (it.runs != 0) {
     text += fmt::format("      it ran {} operations, and gave {} copies the saved answer\n",
                         n(it.runs), n(it.calls_handled - std::min(it.calls_handled, it.runs)));

@@ -53,7 +53,8 @@ struct CampaignReport {
   std::uint64_t runs = 0;           ///< so many of them were run, the others got a saved answer.
                                     ///< 0 for the way through the engine, which does not say.
   std::uint64_t connections = 0;
-  std::uint64_t kills = 0;
+  std::uint64_t kills = 0;  ///< Fewer than planned, if the work was done before.
+  std::uint64_t kills_planned = 0;
   // What there is in the end, of all counters and texts, and what clients were told of it.
   std::uint64_t counted = 0;
   std::uint64_t told = 0;

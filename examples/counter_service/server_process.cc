@@ -43,6 +43,11 @@ void ServerProcess::kill_now() {
   ::kill(process_->pid(), SIGKILL);
 }
 
+bool ServerProcess::is_dying() {
+  const pv2::MutexLock lock(process_mutex_);
+  return process_ != nullptr && is_killed_;
+}
+
 ServerProcess::State ServerProcess::hear(pv2::Duration patience) {
   const auto line = process_->hear(patience);
   if (line) take(*line);

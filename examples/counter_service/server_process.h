@@ -28,6 +28,9 @@ class ServerProcess {
   /// SIGKILL, at once. hear() tells when it is gone. Thread-safe.
   void kill_now() PV2_EXCLUDES(process_mutex_);
 
+  /// Whether it was killed, and hear() has not told yet.
+  [[nodiscard]] bool is_dying() PV2_EXCLUDES(process_mutex_);
+
   enum class State : std::uint8_t { kRuns, kKilled, kEndedByItself };
   /// Listens to the process for so long, or until it has ended.
   [[nodiscard]] State hear(pv2::Duration patience);
