@@ -85,6 +85,7 @@ class FaultProxy::State : public std::enable_shared_from_this<State> {
   }
 
   void set_new_connections(NewConnections are) { new_connections_ = are; }
+  void set_target(std::string target) { world_->options.target = std::move(target); }
 
   [[nodiscard]] FaultProxyCounters counters() const {
     FaultProxyCounters counters = world_->counters;
@@ -148,6 +149,12 @@ void FaultProxy::cut_all() {
 
 void FaultProxy::set_new_connections(NewConnections are) {
   run_on_loop(transport_, [this, are] { state_->set_new_connections(are); });
+}
+
+Status FaultProxy::set_target(std::string target) {
+  if (target.empty()) return invalid("the target's address is empty");
+  run_on_loop(transport_, [&] { state_->set_target(std::move(target)); });
+  return {};
 }
 
 void FaultProxy::half_open_all() {

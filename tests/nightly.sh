@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Runs the tests that take too long for a test run. First a thousand crashes under load of each
-# kind, however long they take. Then it spends the given time: half on the fuzzers, a third on the
-# tests with new random seeds, the rest on rounds of the demo. It runs those of these that exist. It
-# ends with status 1 at the first finding, and prints how to repeat it.
+# kind, and a million increments in each way of the counter service, however long they take. Then it
+# spends the given time: half on the fuzzers, a third on the tests with new random seeds, the rest
+# on rounds of the demo. It runs those of these that exist. It ends with status 1 at the first
+# finding, and prints how to repeat it.
 #
 # After that, however long it takes, clang's analyzer checks the paths through every function, and
 # tests/mutants checks that the tests still find its faults.
@@ -37,7 +38,20 @@ if [[ -x build/release/tests/crash_tests ]]; then
   unset PV2_CRASH_ROUNDS
 fi
 
-# The time begins here: it does not include the build, nor the crashes, which are counted.
+service=build/release/examples/counter_service
+if [[ -x $service ]]; then
+  seed=$((RANDOM * 32768 + RANDOM + 1))
+  for way in nonce session engine; do
+    echo "== a million increments by $way, from seed $seed"
+    campaign=(run --way "$way" --increments 1000000 --clients 16 --kills 50 --seed "$seed")
+    if ! "$service" "${campaign[@]}"; then
+      echo "nightly: repeat with $service ${campaign[*]}"
+      exit 1
+    fi
+  done
+fi
+
+# The time begins here: it does not include the build, nor what is counted: crashes, increments.
 SECONDS=0
 
 fuzzers=()

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "child_process.h"
 #include "kill_point.h"
 #include "options.h"
+#include "support/child_process.h"
 
 namespace demo {
 
@@ -62,7 +62,7 @@ class ExecutorClient {
  private:
   std::optional<std::string> hear();
 
-  ChildProcess process_;
+  example::ChildProcess process_;
   std::optional<std::chrono::steady_clock::time_point> kill_at_;
   std::optional<std::chrono::microseconds> kill_after_;  ///< Counted from the first submission.
   std::vector<Found> found_;

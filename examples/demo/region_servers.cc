@@ -15,7 +15,7 @@ RegionServers::RegionServers(const std::string& directory, int count) {
   const auto start_code = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
   for (int i = 1; i <= count; ++i) {
     const pv2::ServerName name{"rs" + std::to_string(i), static_cast<std::uint64_t>(start_code)};
-    servers_[name] = std::make_unique<ChildProcess>(
+    servers_[name] = std::make_unique<example::ChildProcess>(
         std::vector<std::string>{"--as-region-server", directory + "/cluster", to_string(name)});
   }
   for (const auto& [name, process] : servers_) {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "child_process.h"
+#include "support/child_process.h"
 
 namespace demo {
 
@@ -29,7 +29,7 @@ class RegionServers {
   void kill(const pv2::ServerName& name) { servers_.at(name)->kill(); }
 
  private:
-  std::map<pv2::ServerName, std::unique_ptr<ChildProcess>> servers_;
+  std::map<pv2::ServerName, std::unique_ptr<example::ChildProcess>> servers_;
 };
 
 }  // namespace demo

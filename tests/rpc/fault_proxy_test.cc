@@ -344,6 +344,26 @@ TEST_CASE("proxy: new connections are refused for a while, and present ones go o
   CHECK(world.counters().refused == 1);
 }
 
+TEST_CASE("proxy: new connections lead to the new target, and present ones stay") {
+  ProxyWorld world;
+  FramePeer& before = world.connect();
+  std::unique_ptr<FramePeer> elsewhere;
+  const auto acceptor = world.transport.listen("elsewhere", [&](std::unique_ptr<Stream> stream) {
+    elsewhere = std::make_unique<FramePeer>(std::move(stream));
+  });
+
+  CHECK(world.proxy->set_target("").code() == StatusCode::kInvalidArgument);
+  CHECK(world.proxy->set_target("elsewhere").ok());
+  FramePeer& after = world.connect();
+  before.call(1);
+  after.call(2);
+  world.run();
+
+  CHECK(world.server().heard() == Heard{"call 1"});
+  REQUIRE(elsewhere != nullptr);
+  CHECK(elsewhere->heard() == Heard{"call 2"});
+}
+
 TEST_CASE("proxy: more connections than allowed are refused") {
   ProxyWorld world(nullptr, {.connections_max = 1});
   FramePeer& first = world.connect();

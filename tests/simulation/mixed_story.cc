@@ -191,9 +191,10 @@ void MixedStory::operate(std::size_t index, ProcedureExecutor& executor) {
     case Kind::kAbort:
       return abort(clients_[operation.client], executor);
     case Kind::kAskUnknown:
-      return executor.async().wait(ProcedureId{UINT64_MAX}, [this](const auto& answer) {
+      executor.async().wait(ProcedureId{UINT64_MAX}, [this](const auto& answer) {
         if (answer.ok()) found_.push_back("a procedure that never was has a result");
       });
+      return;
     case Kind::kSignal:
       if (const ProcedureId id = id_of(operation.client)) world_.signals().send(id);
       return;

@@ -107,6 +107,9 @@ class FaultProxy {
   enum class NewConnections : std::uint8_t { kAccepted, kRefused };
   /// A refused connection is accepted and closed at once, before the target hears of it.
   void set_new_connections(NewConnections are);
+  /// Where connections that are accepted from now on lead; present ones stay. For a server that
+  /// comes back at another address. kInvalidArgument: it is empty.
+  Status set_target(std::string target);
   /// Half-opens all present connections, in both directions: see Fate::half_open. There is no way
   /// back: bytes are missing in the middle. cut_all() ends them.
   void half_open_all();

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace demo {
+namespace example {
 
 /// Owned by one thread, the one from which all children of the program are started.
 class ChildProcess {
@@ -51,4 +51,4 @@ class ChildProcess {
   std::string heard_;  ///< The part of a line that has arrived.
 };
 
-}  // namespace demo
+}  // namespace example

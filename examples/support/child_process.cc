@@ -18,19 +18,19 @@
 
 extern char** environ;
 
-namespace demo {
+namespace example {
 
 ChildProcess::ChildProcess(const std::vector<std::string>& arguments) {
   int to_child[2], from_child[2];
   if (::pipe2(to_child, O_CLOEXEC) != 0 || ::pipe2(from_child, O_CLOEXEC) != 0) {
-    std::perror("pv2_demo: cannot make a pipe");
+    std::perror("cannot make a pipe to a child process");
     std::exit(1);
   }
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, to_child[0], STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, from_child[1], STDOUT_FILENO);
-  std::string name = "pv2_demo";
+  std::string name = program_invocation_short_name;
   std::vector<char*> argv{name.data()};
   std::vector<std::string> copies = arguments;
   for (std::string& argument : copies) argv.push_back(argument.data());
@@ -40,7 +40,8 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments) {
   ::close(to_child[0]);
   ::close(from_child[1]);
   if (error != 0) {
-    std::fprintf(stderr, "pv2_demo: cannot start itself again: %s\n", std::strerror(error));
+    std::fprintf(stderr, "%s: cannot start itself again: %s\n", program_invocation_short_name,
+                 std::strerror(error));
     std::exit(1);
   }
   input_ = to_child[1];
@@ -104,4 +105,4 @@ void ChildProcess::reap() {
   gone_ = true;
 }
 
-}  // namespace demo
+}  // namespace example
