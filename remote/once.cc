@@ -84,7 +84,12 @@ std::function<void(Answer)> on_loop(Transport& transport, Asked asked,
   return [&transport, asked = std::move(asked), run = std::move(run)](Answer answer) {
     if (transport.on_loop()) return take(asked, std::move(answer), *run);
     const auto later = std::make_shared<Answer>(std::move(answer));
-    transport.post([asked, run, later] { take(asked, std::move(*later), *run); });
+    transport.post([asked, run, later] {
+      try {
+        take(asked, std::move(*later), *run);
+      } catch (...) {  // NOLINT(bugprone-empty-catch): the call ends as OnceHandler promises
+      }
+    });
   };
 }
 

@@ -62,13 +62,14 @@ CallTicket ClientCore::add(std::unique_ptr<OutgoingCall> call) {
   calls_.fetch_add(1, std::memory_order_relaxed);
   const std::size_t bytes = call->bytes();
   if (bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes > options_.bytes_max) {
-    bytes_.fetch_sub(bytes, std::memory_order_relaxed);
     call->method.clear();
     call->body = std::string();
+    bytes_.fetch_sub(bytes - call->bytes(), std::memory_order_relaxed);
     call->last = {StatusCode::kResourceExhausted,
                   fmt::format("the calls without an outcome have {} bytes; {} are allowed "
                               "(RpcClientOptions::bytes_max)",
-                              bytes_.load(std::memory_order_relaxed) + bytes, options_.bytes_max)};
+                              bytes_.load(std::memory_order_relaxed) + bytes - call->bytes(),
+                              options_.bytes_max)};
   }
   CallTicket ticket;
   bool is_first = false;
@@ -132,15 +133,22 @@ void ClientCore::pump() {
   const SteadyTime now_is = now();
   while (!queue_.empty() && link_ != nullptr && link_->has_room(options_.calls_max)) {
     OutgoingCall& call = queue_.front();
-    if (call.bytes() + kFrameFieldsMax > link_->frame_bytes_max()) {
+    const std::size_t frame_bytes = call.method.size() + call.body.size() + kFrameFieldsMax;
+    if (frame_bytes > link_->frame_bytes_max()) {
       give_up(call, {StatusCode::kInvalidArgument,
                      fmt::format("the call of {} has {} bytes; the server takes frames of {}",
-                                 call.method, call.bytes(), link_->frame_bytes_max())});
+                                 call.method, frame_bytes, link_->frame_bytes_max())});
       continue;
     }
     if (call.options.expires_at && transport_->clock().wall_now() > *call.options.expires_at) {
       give_up(call, {StatusCode::kExpired,
                      fmt::format("the time until which {} was to be sent is over", call.method)});
+      continue;
+    }
+    if (is_too_late(call, now_is)) {
+      give_up(call, {StatusCode::kExpired,
+                     "the server may have forgotten the nonce (RpcClientOptions::nonce_kept); "
+                     "expires_at makes it remember longer"});
       continue;
     }
     queue_.pop_front();
@@ -149,8 +157,15 @@ void ClientCore::pump() {
   if (link_ != nullptr) link_->flush();
 }
 
+// A copy that comes when the server has forgotten the nonce would be run again.
+bool ClientCore::is_too_late(const OutgoingCall& call, SteadyTime now_is) const {
+  return call.options.nonce && !call.options.expires_at && call.first_sent_at &&
+         now_is - *call.first_sent_at > options_.nonce_kept;
+}
+
 Duration ClientCore::attempt_timeout(const OutgoingCall& call) const {
-  return call.options.attempt_timeout.value_or(options_.attempt_timeout);
+  return std::max(call.options.attempt_timeout.value_or(options_.attempt_timeout),
+                  options_.pause_min);
 }
 
 void ClientCore::send(OutgoingCall& call, SteadyTime now_is) {
@@ -160,13 +175,25 @@ void ClientCore::send(OutgoingCall& call, SteadyTime now_is) {
   count(sent_);
   call.phase = OutgoingCall::Phase::kSent;
   call.sent_at = now_is;
+  if (!call.first_sent_at) call.first_sent_at = now_is;
   link_->send(call, now_is, timeout);
   set_due(call, std::min(call.deadline, later(now_is, timeout)));
 }
 
 // --- what becomes of an attempt
 
-void ClientCore::on_reply(ClientLink&, OutgoingCall& call, const RpcFrame& reply) {
+void ClientCore::on_reply(ClientLink& link, OutgoingCall& call, const RpcFrame& reply) {
+  take_reply(call, reply);
+  if (&link != link_.get()) end_if_unused(link);
+}
+
+// The server has sent the link away, and waits for this end to close it.
+void ClientCore::end_if_unused(ClientLink& link) {
+  if (link.in_flight() != 0 || link.has_ended()) return;
+  link.end({StatusCode::kUnavailable, "the server has sent the client away"});
+}
+
+void ClientCore::take_reply(OutgoingCall& call, const RpcFrame& reply) {
   failures_ = 0;
   rejections_ = 0;
   Status status =
@@ -193,7 +220,7 @@ void ClientCore::attempt_is_late(OutgoingCall& call, SteadyTime now_is) {
   call.may_be_done = true;
   call.last = {StatusCode::kDeadlineExceeded, "an attempt was not answered in time"};
   link.cancel(call);
-  queue_again(call);
+  pause(call);
   if (is_silent) link.doubt(now_is, attempt_timeout(call) / 2);
   if (!link.has_ended()) link.flush();
 }
@@ -206,7 +233,7 @@ void ClientCore::queue_again(OutgoingCall& call) {
 
 void ClientCore::pause(OutgoingCall& call) {
   call.phase = OutgoingCall::Phase::kPausing;
-  set_due(call, std::min(call.deadline, later(now(), pause_after(++call.refusals))));
+  set_due(call, std::min(call.deadline, later(now(), pause_after(++call.retries))));
 }
 
 Duration ClientCore::pause_after(std::uint32_t failures) {
@@ -263,8 +290,7 @@ void ClientCore::give_up(OutgoingCall& call, const Status& why) {
   if (!before.ok() && !(before == why)) {
     status = {why.code(), fmt::format("{}; before that: {}", why.message(), before.to_string())};
   }
-  const auto kind = call.may_be_done ? CallOutcome::Kind::kUnknown : CallOutcome::Kind::kFailed;
-  finish(call, {.kind = kind, .status = std::move(status)});
+  finish(call, {.kind = without_answer(call), .status = std::move(status)});
 }
 
 void ClientCore::finish(OutgoingCall& call, CallOutcome outcome) {
@@ -322,6 +348,7 @@ void ClientCore::connect() {
 void ClientCore::connected(Result<std::unique_ptr<Stream>> stream) {
   connecting_ = Connecting::kNo;
   if (!stream.ok()) {
+    rejections_ = 0;  // this one was not asked
     const std::string where = fmt::format("cannot connect to {}", options_.addresses[address_]);
     return connect_later(stream.status().with_context(where));
   }
@@ -369,8 +396,9 @@ void ClientCore::on_go_away(ClientLink& link, const Status& why) {
   const bool was_open = link.was_open();
   bury(link);
   // With pauses, like any failure: a server may let clients in only to send them away.
-  if (was_open) return connect_later(why);
-  link.end(why);
+  if (!was_open) return link.end(why);
+  connect_later(why);
+  end_if_unused(link);
 }
 
 void ClientCore::rejected(const Status& why) {

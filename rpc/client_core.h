@@ -67,7 +67,10 @@ class ClientCore final : public ClientLinkOwner, public std::enable_shared_from_
   void arm();
   void look_at_due();
   void attempt_is_late(OutgoingCall& call, SteadyTime now);
+  void take_reply(OutgoingCall& call, const RpcFrame& reply);
   void take_refusal(OutgoingCall& call, Status why);
+  void end_if_unused(ClientLink& link);
+  [[nodiscard]] bool is_too_late(const OutgoingCall& call, SteadyTime now) const;
   void give_up(OutgoingCall& call, const Status& why);
   void finish(OutgoingCall& call, CallOutcome outcome);
 

@@ -53,7 +53,7 @@ bool ClientLink::has_room(std::size_t calls_max) const noexcept {
 void ClientLink::send(OutgoingCall& call, SteadyTime now, Duration attempt_timeout) {
   PV2_ASSERT(is_open(), "calls are sent on an open link");
   const Duration timeout = std::min(attempt_timeout, call.deadline - now);
-  const bool is_for_ever = timeout == Duration::max();
+  const bool is_for_ever = attempt_timeout == Duration::max() && call.deadline == SteadyTime::max();
   call.id = ++last_id_;
   call.link = this;
   in_flight_.emplace(call.id, &call);

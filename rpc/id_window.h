@@ -22,7 +22,7 @@ class IdWindow {
     if (id > highest_) {
       forget_up_to(id);
       highest_ = id;
-    } else if (id + kWindow <= highest_) {
+    } else if (highest_ - id >= kWindow) {
       return false;
     }
     if (seen_[id % kWindow]) return false;
@@ -37,7 +37,10 @@ class IdWindow {
       seen_.reset();
       return;
     }
-    for (std::uint64_t at = highest_ + 1; at <= id; ++at) seen_.reset(at % kWindow);
+    // Counted, because the highest id there is has no successor.
+    for (std::uint64_t left = id - highest_; left > 0; --left) {
+      seen_.reset((highest_ + left) % kWindow);
+    }
   }
 
   std::bitset<kWindow> seen_;

@@ -18,6 +18,9 @@ namespace {
 // Longer times are as good as none, and would overflow a clock's nanoseconds.
 constexpr std::uint64_t kLongestTime = 200ULL * 365 * 24 * 3600 * 1'000'000;  // us: 200 years
 
+// So that a frame with it alone is taken by every client.
+constexpr std::size_t kMessageBytesMax = 2048;
+
 Status failure_of(const Status& given) {
   if (!given.ok()) return given;
   return {StatusCode::kInternal, "the handler has failed the call with the status OK"};
@@ -78,7 +81,7 @@ void IncomingCall::fail(const Status& given) {
           .id = id_,
           .reply = ReplyKind::kOutcome,
           .status = failure.code(),
-          .message = failure.message()});
+          .message = failure.message().substr(0, kMessageBytesMax)});
 }
 
 void IncomingCall::refuse(const Status& given) {
@@ -87,7 +90,7 @@ void IncomingCall::refuse(const Status& given) {
           .id = id_,
           .reply = ReplyKind::kRefusal,
           .status = why.code(),
-          .message = why.message()});
+          .message = why.message().substr(0, kMessageBytesMax)});
 }
 
 bool IncomingCall::note(std::string_view body) {
@@ -95,7 +98,7 @@ bool IncomingCall::note(std::string_view body) {
 }
 
 void IncomingCall::on_cancel(std::function<void(const Status&)> cancelled) {
-  if (connection_ != nullptr) connection_->on_cancel(id_, std::move(cancelled));
+  if (connection_ != nullptr) connection_->on_cancel(id_, deadline_, std::move(cancelled));
 }
 
 }  // namespace pv2

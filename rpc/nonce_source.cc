@@ -25,22 +25,26 @@ void count_forks() {
 
 NonceSource::NonceSource() {
   count_forks();
-  const MutexLock lock(next_mutex_);
   begin_anew();
 }
 
 void NonceSource::begin_anew() {
-  forks_ = forks_of_process.load(std::memory_order_relaxed);
+  const MutexLock lock(group_mutex_);
+  const std::uint64_t forks = forks_of_process.load(std::memory_order_relaxed);
+  if (forks_.load(std::memory_order_relaxed) == forks) return;  // another thread has done it
   std::random_device system;  // getrandom(2), or the processor's generator
   const auto word = [&system] { return (std::uint64_t{system()} << 32) | system(); };
-  last_ = {.group = word(), .value = word()};
+  group_.store(word(), std::memory_order_relaxed);
+  value_.store(word(), std::memory_order_relaxed);
+  forks_.store(forks, std::memory_order_release);
 }
 
 Nonce NonceSource::next() {
-  const MutexLock lock(next_mutex_);
-  if (forks_ != forks_of_process.load(std::memory_order_relaxed)) begin_anew();
-  if (++last_.value == 0) ++last_.value;
-  return last_;
+  const std::uint64_t forks = forks_of_process.load(std::memory_order_relaxed);
+  if (forks_.load(std::memory_order_acquire) != forks) begin_anew();
+  std::uint64_t value = 0;
+  while (value == 0) value = value_.fetch_add(1, std::memory_order_relaxed);
+  return {.group = group_.load(std::memory_order_relaxed), .value = value};
 }
 
 }  // namespace pv2

@@ -8,7 +8,9 @@
 
 #include <boost/intrusive/list_hook.hpp>
 #include <boost/intrusive/set_hook.hpp>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -37,10 +39,11 @@ struct OutgoingCall : boost::intrusive::list_base_hook<>, boost::intrusive::set_
   SteadyTime deadline;  ///< When to give up.
   SteadyTime due;       ///< When something has to be done: the next attempt, or to give up.
   SteadyTime sent_at;
+  std::optional<SteadyTime> first_sent_at;
   ClientLink* link = nullptr;  ///< While it is sent.
   std::uint64_t id = 0;
   std::uint32_t attempts = 0;
-  std::uint32_t refusals = 0;  ///< In a row, for the length of the pause.
+  std::uint32_t retries = 0;  ///< For the length of the pause.
   /// An attempt may have been run whose answer is not known.
   bool may_be_done = false;
   Status last;  ///< Why the last attempt has not led to an outcome.
@@ -51,7 +54,10 @@ struct OutgoingCall : boost::intrusive::list_base_hook<>, boost::intrusive::set_
   }
   [[nodiscard]] bool is_queued() const noexcept { return list_base_hook::is_linked(); }
   [[nodiscard]] bool is_due() const noexcept { return set_base_hook::is_linked(); }
-  [[nodiscard]] std::size_t bytes() const noexcept { return method.size() + body.size(); }
+  /// About what it takes.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return sizeof(OutgoingCall) + method.size() + body.size();
+  }
 };
 
 struct EarlierDue {

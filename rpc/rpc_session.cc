@@ -112,11 +112,20 @@ class RpcSession::Core : public std::enable_shared_from_this<Core> {
 
 void RpcSession::Core::add(Request request) {
   request.deadline = later(now(), request.options.timeout);
+  bool is_taken = false;
   {
     const MutexLock lock(mutex_);
-    waiting_.push_back(std::move(request));
+    is_taken = waiting_.size() < options_.waiting_max;
+    if (is_taken) waiting_.push_back(std::move(request));
   }
-  pump();
+  if (is_taken) return pump();
+  client_.transport().post([done = std::move(request.done), most = options_.waiting_max] {
+    if (!done) return;
+    done(not_sent(
+        {StatusCode::kResourceExhausted, fmt::format("{} requests wait for room in the window "
+                                                     "(RpcSessionOptions::waiting_max)",
+                                                     most)}));
+  });
 }
 
 void RpcSession::Core::pump() {
@@ -286,10 +295,13 @@ void RpcSession::Core::heartbeat() {
   client_.call(std::string(kSessionHeartbeat), {}, std::move(options),
                [self = shared_from_this()](CallOutcome outcome) {
                  if (outcome.status.code() != StatusCode::kExpired) return;
-                 const MutexLock lock(self->mutex_);
-                 if (self->phase_ != Phase::kOpen) return;
-                 self->phase_ = Phase::kEnded;
-                 self->why_ended_ = outcome.status;
+                 {
+                   const MutexLock lock(self->mutex_);
+                   if (self->phase_ != Phase::kOpen) return;
+                   self->phase_ = Phase::kEnded;
+                   self->why_ended_ = outcome.status;
+                 }
+                 self->pump();
                });
 }
 

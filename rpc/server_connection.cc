@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "server_core.h"
@@ -20,6 +21,8 @@ namespace {
 constexpr std::size_t kHelloBytesMax = 4096;
 // What a call costs besides its bytes.
 constexpr std::size_t kCallBytes = 256;
+// How long a client that was told to go away may take to do so.
+constexpr Duration kLinger = std::chrono::seconds(1);
 // What the memory for answers may keep when it is empty.
 constexpr std::size_t kSpareBytesMax = std::size_t{256} << 10;
 static_assert(IdWindow::kWindow >= 2 * 1024, "the default of RpcLimits::calls_max fits twice");
@@ -45,9 +48,13 @@ void ServerConnection::start() { stream_->start(*this); }
 
 void ServerConnection::on_bytes(std::string_view bytes) {
   const auto self = shared_from_this();  // it may be closed in here
+  guarded([&] { read(bytes); });
+}
+
+void ServerConnection::guarded(const std::function<void()>& work) {
   try {
-    read(bytes);
-  } catch (const std::exception& thrown) {  // no memory: for this client, nothing else is known
+    work();
+  } catch (const std::exception& thrown) {
     close({StatusCode::kResourceExhausted, thrown.what()});
   }
 }
@@ -219,14 +226,23 @@ void ServerConnection::break_off(Status why) {
 // --- what the client is told
 
 bool ServerConnection::append(const RpcFrame& frame) {
-  if (is_closed_) return false;
+  if (is_closed_ || is_too_much_) return false;
   const std::size_t before = out_.size();
   append_rpc_frame(out_, frame);
   counted_ += out_.size() - before;
-  core_->memory.fetch_add(out_.size() - before, std::memory_order_relaxed);
+  const std::size_t added = out_.size() - before;
+  const std::size_t memory = core_->memory.fetch_add(added, std::memory_order_relaxed) + added;
+  const RpcLimits& limits = core_->limits();
+  if (memory > limits.memory_max && counted_ > limits.unsent_bytes_max) {
+    // Its answers are lost with the connection; it asks again.
+    is_too_much_ = true;
+    core_->memory.fetch_sub(out_.size(), std::memory_order_relaxed);
+    counted_ -= out_.size();
+    out_ = std::string();
+  }
   if (!flush_is_due_) {
     // Under the mutex, because close() takes it, and the transport may go after that.
-    core_->transport().post([self = shared_from_this()] { self->flush(); });
+    core_->transport().post([self = shared_from_this()] { self->guarded([&] { self->flush(); }); });
     flush_is_due_ = true;
   }
   return true;
@@ -254,15 +270,18 @@ void ServerConnection::answer(const RpcFrame& reply) {
   in_flight_.erase(found);
   core_->memory.fetch_sub(ended.bytes, std::memory_order_relaxed);
   core_->calls_in_flight.fetch_sub(1, std::memory_order_relaxed);
-  if (reply.body.size() + kCallBytes <= core_->limits().frame_bytes_max) {
-    append(reply);
-    return;
+  const RpcFrame too_large{.kind = FrameKind::kReply,
+                           .id = reply.id,
+                           .reply = ReplyKind::kRefusal,
+                           .status = StatusCode::kUnknownOutcome,
+                           .message = "the answer is larger than a frame may be"};
+  const bool fits = reply.body.size() + kCallBytes <= core_->limits().frame_bytes_max;
+  try {
+    append(fits ? reply : too_large);
+  } catch (const std::bad_alloc&) {
+    is_too_much_ = true;  // the client hears nothing, so its connection must not look healthy
+    append({.kind = FrameKind::kPing});
   }
-  append({.kind = FrameKind::kReply,
-          .id = reply.id,
-          .reply = ReplyKind::kRefusal,
-          .status = StatusCode::kUnknownOutcome,
-          .message = "the answer is larger than a frame may be"});
 }
 
 bool ServerConnection::note(std::uint64_t id, std::string_view body) {
@@ -275,14 +294,22 @@ bool ServerConnection::note(std::uint64_t id, std::string_view body) {
 
 void ServerConnection::flush() {
   const auto self = shared_from_this();
+  bool is_too_much = false;
   {
     const MutexLock lock(answers_mutex_);
     flush_is_due_ = false;
     if (is_closed_) return;
+    is_too_much = is_too_much_;
     std::swap(out_, spare_);
+  }
+  if (is_too_much) {
+    ServerCore::count(core_->broken);
+    return close({StatusCode::kResourceExhausted,
+                  "there is no memory for the answers that the client has not taken"});
   }
   if (!spare_.empty()) {
     if (stream_->unsent() == 0) unsent_since_ = core_->now();
+    given_ += spare_.size();
     stream_->send(spare_);
     spare_.clear();
     if (spare_.capacity() > kSpareBytesMax) spare_ = std::string();
@@ -294,8 +321,10 @@ void ServerConnection::flush() {
 void ServerConnection::on_drained() {
   const auto self = shared_from_this();
   unsent_since_ = core_->now();
-  count_unsent();
-  end_if_done();
+  guarded([this] {
+    count_unsent();
+    end_if_done();
+  });
 }
 
 // A client that does not take its answers gives no more calls.
@@ -323,7 +352,8 @@ void ServerConnection::count_unsent() {
 
 // --- how it ends
 
-void ServerConnection::on_cancel(std::uint64_t id, Cancelled cancelled) {
+void ServerConnection::on_cancel(std::uint64_t id, std::optional<SteadyTime> deadline,
+                                 Cancelled cancelled) {
   Status why;
   {
     const MutexLock lock(answers_mutex_);
@@ -332,7 +362,8 @@ void ServerConnection::on_cancel(std::uint64_t id, Cancelled cancelled) {
     why = found->second.why;
     if (why.ok()) {
       std::swap(found->second.cancelled, cancelled);
-      if (found->second.deadline) deadline_min_ = std::min(deadline_min_, *found->second.deadline);
+      found->second.deadline = deadline;
+      if (deadline) deadline_min_ = std::min(deadline_min_, *deadline);
     }
   }
   if (!why.ok() && cancelled) give_up(cancelled, why);
@@ -365,6 +396,12 @@ void ServerConnection::end_if_done() {
   {
     const MutexLock lock(answers_mutex_);
     if (!out_.empty() || (phase_ == Phase::kClosing && !in_flight_.empty())) return;
+  }
+  if (phase_ == Phase::kClosing) {
+    // The client ends the connection when it has heard that. If this end did so first while
+    // something of the client's was on its way, the system would throw the last answers away.
+    if (!done_at_) done_at_ = core_->now();
+    return;
   }
   close({StatusCode::kUnavailable, "the server has closed the connection"});
 }
@@ -399,6 +436,9 @@ void ServerConnection::look(SteadyTime now) {
   if (phase_ == Phase::kHello && now - opened_at_ > limits.hello_timeout) {
     break_off({StatusCode::kDeadlineExceeded, "no hello has arrived in time"});
   }
+  if (done_at_ && now - *done_at_ > kLinger) {
+    return close({StatusCode::kUnavailable, "the server has closed the connection"});
+  }
   cancel_late(now);
   look_at_frame(now);
   look_at_unsent(now);
@@ -419,8 +459,9 @@ void ServerConnection::look_at_frame(SteadyTime now) {
 void ServerConnection::look_at_unsent(SteadyTime now) {
   if (phase_ == Phase::kClosed) return;
   const std::size_t unsent = stream_->unsent();
-  if (unsent == 0 || unsent < unsent_seen_) unsent_since_ = now;
-  unsent_seen_ = unsent;
+  const std::uint64_t taken = given_ - unsent;
+  if (unsent == 0 || taken != taken_seen_) unsent_since_ = now;
+  taken_seen_ = taken;
   if (now - unsent_since_ <= core_->limits().stalled_timeout) return;
   ServerCore::count(core_->broken);
   close({StatusCode::kUnavailable, "the client does not read its answers"});

@@ -42,6 +42,8 @@ class ServerConnection final : public StreamListener,
   void on_bytes(std::string_view bytes) override;
   void on_drained() override;
   void on_closed(const Status& why) override;
+  /// Calls `work`; if that throws, there is no memory, and the connection is closed.
+  void guarded(const std::function<void()>& work);
   /// Holds the connection against its time limits.
   void look(SteadyTime now);
   /// Tells the client that no more calls are taken, and ends when the calls are answered.
@@ -52,7 +54,8 @@ class ServerConnection final : public StreamListener,
   // From any thread.
   void answer(const RpcFrame& reply);
   bool note(std::uint64_t id, std::string_view body);
-  void on_cancel(std::uint64_t id, std::function<void(const Status&)> cancelled);
+  void on_cancel(std::uint64_t id, std::optional<SteadyTime> deadline,
+                 std::function<void(const Status&)> cancelled);
 
  private:
   enum class Phase : std::uint8_t {
@@ -106,7 +109,9 @@ class ServerConnection final : public StreamListener,
   SteadyTime heard_at_;
   std::optional<SteadyTime> frame_since_;  // of a frame that has not arrived whole
   SteadyTime unsent_since_;                // since when the network has taken nothing
-  std::size_t unsent_seen_ = 0;
+  std::uint64_t given_ = 0;                // bytes given to the stream
+  std::uint64_t taken_seen_ = 0;           // of those, what the network had taken at the last look
+  std::optional<SteadyTime> done_at_;      // in kClosing: since when there is nothing left to say
 
   Mutex answers_mutex_;
   std::string out_ PV2_GUARDED_BY(answers_mutex_);
@@ -116,6 +121,8 @@ class ServerConnection final : public StreamListener,
   // Somebody will call flush(): a task that is posted, or on_bytes() at its end.
   bool flush_is_due_ PV2_GUARDED_BY(answers_mutex_) = false;
   bool is_closed_ PV2_GUARDED_BY(answers_mutex_) = false;
+  // It has more answers than there is memory for, and ends at the next flush.
+  bool is_too_much_ PV2_GUARDED_BY(answers_mutex_) = false;
   // No in-flight call with a function to cancel has an earlier deadline.
   SteadyTime deadline_min_ PV2_GUARDED_BY(answers_mutex_) = SteadyTime::max();
 };

@@ -53,6 +53,8 @@ Status ServerCore::listen() {
 
 void ServerCore::accept(std::unique_ptr<Stream> stream) {
   count(accepted_);
+  // Those that are told to go away linger; a crowd of them is not even told.
+  if (connections_.size() >= 2 * limits_.connections_max) return count(turned_away);
   auto connection = std::make_shared<ServerConnection>(shared_from_this(), std::move(stream));
   connections_.emplace(connection.get(), connection);
   connections_now_.store(connections_.size(), std::memory_order_relaxed);
@@ -86,7 +88,9 @@ void ServerCore::look_later() {
 
 void ServerCore::look() {
   const SteadyTime now_is = now();
-  for (const auto& connection : all()) connection->look(now_is);
+  for (const auto& connection : all()) {
+    connection->guarded([&] { connection->look(now_is); });
+  }
   if (!is_stopping_ || !connections_.empty()) look_later();
 }
 
@@ -117,7 +121,9 @@ void ServerCore::close_all() {
 void ServerCore::tell_if_stopped() {
   if (!is_stopping_ || !connections_.empty()) return;
   transport_->cancel(grace_timer_);
-  for (const auto& stopped : std::exchange(stopped_, {})) stopped();
+  for (const auto& stopped : std::exchange(stopped_, {})) {
+    if (stopped) guard("the end of a stop", stopped);
+  }
 }
 
 std::optional<std::string_view> ServerCore::owner_of(std::string_view token) const noexcept {

@@ -27,9 +27,9 @@ TEST_CASE("calls beyond bytes_max are refused, and one is taken again when anoth
   RpcWorld world;
   const auto server = world.serve();
   auto options = world.client_options();
-  options.bytes_max = 100;
+  options.bytes_max = 10'000;
   const auto client = world.connect(std::move(options));
-  const std::string body(80, 'x');
+  const std::string body(8'000, 'x');
   const auto first = world.call(*client, "keep", body);
   const auto second = world.call(*client, "keep", body);
   world.run();

@@ -148,7 +148,7 @@ TEST_CASE("a refusal for good fails a call whose attempts were all refused, and 
 
   const auto outcome = world.call(*client, "keep", "", {.nonce = {1, 1}});
   world.run();
-  if (was_lost) world.run_for(seconds(2));
+  if (was_lost) world.run_for(milliseconds(2100));
   world.kept.back().refuse({StatusCode::kKeyReused, "used for something else"});
   world.run();
 
@@ -301,6 +301,117 @@ TEST_CASE("a handler that waits hears why nobody waits for it any more") {
     world.kept.back().on_cancel([&heard](const Status& why) { heard.push_back(why.code()); });
     CHECK(heard == std::vector{StatusCode::kAborted});
   }
+}
+
+TEST_CASE("a handler that waits hears that the deadline has passed, though no cancel came") {
+  RpcWorld world;
+  const auto server = world.serve();
+  RawPeer peer(world);
+  peer.hello();
+  peer.send({.kind = FrameKind::kCall, .id = 1, .method = "keep", .timeout_us = 1'000'000});
+  world.run();
+  std::vector<StatusCode> heard;
+  world.kept.back().on_cancel([&heard](const Status& why) { heard.push_back(why.code()); });
+
+  world.run_for(milliseconds(900));
+  CHECK(heard.empty());
+  world.run_for(milliseconds(300));
+  CHECK(heard == std::vector{StatusCode::kDeadlineExceeded});
+}
+
+TEST_CASE("ids of calls at the end of their range are ids like others") {
+  RpcWorld world;
+  const auto server = world.serve();
+  RawPeer peer(world);
+  peer.hello();
+  const std::uint64_t last = UINT64_MAX;
+  for (const std::uint64_t id : {last - 5000, last - 10, last, last, last - 1, std::uint64_t{1}}) {
+    peer.send({.kind = FrameKind::kCall, .id = id, .method = "echo"});
+  }
+  world.run();
+
+  CHECK(server->counts().calls == 4);
+  CHECK(server->counts().repeated == 2);
+}
+
+TEST_CASE("a client that takes no answers cannot make the server keep more than its memory") {
+  RpcWorld world;
+  auto options = world.server_options();
+  options.limits.memory_max = 100'000;
+  options.limits.unsent_bytes_max = 10'000;
+  const auto server = world.serve(std::move(options));
+  const auto client = world.connect();
+  RawPeer peer(world);
+  peer.hello();
+  world.run();
+  peer.pause();
+  for (std::uint64_t id = 1; id <= 100; ++id) {
+    peer.send({.kind = FrameKind::kCall, .id = id, .method = "keep"});
+  }
+  world.run();
+  REQUIRE(world.kept.size() == 100);
+  for (IncomingCall& call : world.kept) call.reply(std::string(10'000, 'x'));
+  CHECK(server->counts().memory <= 110'000);
+  world.run();
+
+  CHECK(server->counts().memory == 0);
+  CHECK(server->counts().broken == 1);
+  CHECK(server->counts().connections == 0);
+  const auto outcome = world.call(*client, "echo", "still here");
+  world.run();
+  REQUIRE(outcome->has_value());
+  CHECK((*outcome)->ok());
+}
+
+TEST_CASE("a server that stops waits for its clients to leave, and not for those that do not") {
+  RpcWorld world;
+  const auto server = world.serve();
+  const auto client = world.connect();
+  world.call(*client, "echo", "");
+  RawPeer peer(world);
+  peer.hello();
+  world.run();
+  server->stop(minutes(1), nullptr);
+  world.run();
+  CHECK(server->counts().connections == 1);  // a client leaves when it is told to
+  peer.send({.kind = FrameKind::kCall, .id = 1, .method = "echo"});
+  world.run();
+  CHECK_THAT(peer.heard.back(), StartsWith("a reply 1: STOPPING"));
+  world.run_for(milliseconds(1200));
+  CHECK(server->counts().connections == 0);
+  CHECK(peer.is_closed);
+}
+
+TEST_CASE("a nonce without a promise is not sent when its server may have forgotten it") {
+  RpcWorld world;
+  auto server = world.serve();
+  const auto client = world.connect();
+  const auto outcome = world.call(*client, "keep", "", {.nonce = {1, 1}, .timeout = minutes(60)});
+  world.run_for(seconds(5));
+  server.reset();
+  world.run_for(minutes(16));
+  world.kept.clear();
+  server = world.serve();
+  world.run_for(seconds(5));
+
+  CHECK(world.kept.empty());
+  REQUIRE(outcome->has_value());
+  CHECK((*outcome)->kind == Kind::kUnknown);
+  CHECK((*outcome)->status.code() == StatusCode::kExpired);
+}
+
+TEST_CASE("an attempt has some time, whatever the caller says") {
+  RpcWorld world;
+  const auto server = world.serve();
+  const auto client = world.connect();
+  const auto outcome = world.call(
+      *client, "keep", "",
+      {.nonce = {1, 1}, .timeout = seconds(1), .attempt_timeout = Duration(GENERATE(0, -1))});
+  world.run_for(seconds(2));
+
+  REQUIRE(outcome->has_value());
+  CHECK((*outcome)->kind == Kind::kUnknown);
+  CHECK(world.kept.size() < 20);
 }
 
 TEST_CASE("a client hears what a call says before its answer") {
@@ -496,6 +607,7 @@ TEST_CASE("what peers can make a server keep is bounded") {
     world.run();
     REQUIRE(third.heard.size() == 1);
     CHECK_THAT(third.heard[0], StartsWith("a go-away: RESOURCE_EXHAUSTED"));
+    world.run_for(milliseconds(1200));
     CHECK(third.is_closed);
     CHECK_FALSE(second.is_closed);
     CHECK(server->counts().turned_away == 1);

@@ -130,6 +130,23 @@ TEST_CASE("a heartbeat that hears that the session has expired ends it") {
   CHECK((*slot)->outcome.status.code() == StatusCode::kExpired);
 }
 
+TEST_CASE("requests that wait for room hear of the end of their session") {
+  SessionWorld world;
+  world.request("echo");
+  world.run();
+  for (int i = 0; i < 2; ++i) world.request("keep", {.timeout = seconds(1)});
+  world.run_for(seconds(2));  // both are unknown, and fill the window
+  const auto slot = world.request("echo", {.timeout = minutes(60)});
+  world.run();
+  CHECK_FALSE(slot->has_value());
+  world.heartbeat_answer = {StatusCode::kExpired, "no such session"};
+  world.run_for(minutes(3));
+
+  REQUIRE(slot->has_value());
+  CHECK((*slot)->outcome.kind == Kind::kFailed);
+  CHECK((*slot)->outcome.status.code() == StatusCode::kExpired);
+}
+
 TEST_CASE("a session that cannot be opened fails its requests, and the next one tries again") {
   SessionWorld world;
   world.open_answer = {StatusCode::kKeyReused, "another client has this token"};

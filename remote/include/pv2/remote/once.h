@@ -48,7 +48,8 @@ class OnceCall {
   std::shared_ptr<State> state_;
 };
 
-/// Runs a call. Called on the loop's thread; must not block.
+/// Runs a call. Called on the loop's thread; must not block. If it throws, and has not kept the
+/// call, the outcome is unknown.
 using OnceHandler = std::function<void(OnceCall)>;
 
 /// A handler that gives `run` each call once, by its nonce; a call without one is run each time it

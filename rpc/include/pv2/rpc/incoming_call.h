@@ -52,7 +52,8 @@ class IncomingCall {
   /// The operation was done, now or by an earlier copy.
   void reply(std::string_view body);
   /// The operation has failed for good, and each copy of the call will be told the same: the
-  /// failure is saved under its nonce or session, or follows from the call alone.
+  /// failure is saved under its nonce or session, or follows from the call alone. The message is
+  /// cut at 2 KiB.
   void fail(const Status& failure);
   /// This copy did nothing, and nothing is known or said about other copies. With kUnavailable,
   /// kStopping, kResourceExhausted, kBusy, kUnknownOutcome or kDeadlineExceeded the client asks

@@ -7,6 +7,7 @@
 #include <pv2/base/ids.h>
 #include <pv2/base/mutex.h>
 
+#include <atomic>
 #include <cstdint>
 
 namespace pv2 {
@@ -23,11 +24,15 @@ class NonceSource {
   [[nodiscard]] Nonce next();
 
  private:
-  void begin_anew() PV2_REQUIRES(next_mutex_);
+  void begin_anew();
 
-  Mutex next_mutex_;
-  std::uint64_t forks_ PV2_GUARDED_BY(next_mutex_) = 0;
-  Nonce last_ PV2_GUARDED_BY(next_mutex_);
+  // The mutex guards beginning anew, which happens once in a process: so no thread can hold it when
+  // another one forks, unless that is its first call after a fork.
+  Mutex group_mutex_;
+  // Stored with release after the other two; whoever sees it sees them.
+  std::atomic<std::uint64_t> forks_{UINT64_MAX};
+  std::atomic<std::uint64_t> group_{0};
+  std::atomic<std::uint64_t> value_{0};
 };
 
 }  // namespace pv2

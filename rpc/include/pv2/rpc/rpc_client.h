@@ -45,6 +45,10 @@ struct RpcClientOptions {
   /// to half is taken off, so that clients do not return together.
   Duration pause_min = std::chrono::milliseconds(10);
   Duration pause_max = std::chrono::seconds(1);
+  /// For how long servers remember a nonce at least. An attempt under a nonce without `expires_at`
+  /// is not begun later than this after the first one: its server may have forgotten the nonce, and
+  /// would run it again. Half of the default of NonceManagerOptions::retention.
+  Duration nonce_kept = std::chrono::minutes(15);
   /// A connection on which calls wait and nothing is heard for this long is asked (a ping); if
   /// nothing is heard for three times as long, it is given up. An idle one is asked so that the
   /// server does not close it.
@@ -55,10 +59,12 @@ struct RpcClientOptions {
 /// What goes with a call.
 struct CallOptions {
   /// Names the operation; make one with NonceSource, before the call, and keep it until the outcome
-  /// is known. With it the call may be sent as often as needed.
+  /// is known. With it the call may be sent as often as needed, until `expires_at` or for
+  /// RpcClientOptions::nonce_kept.
   Nonce nonce{};
   /// This call is not the first with its nonce (another process gave it up): a refusal then leaves
-  /// the outcome unknown.
+  /// the outcome unknown. It has to have the `expires_at` of the first one; if that had none, the
+  /// caller has to know that the server still remembers the nonce.
   bool resumed = false;
   /// Until when the nonce is sent, by the wall clock; the server may keep it so long
   /// (idempotency/). No attempt begins after it.

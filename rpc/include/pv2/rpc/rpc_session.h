@@ -12,6 +12,7 @@
 #include <pv2/base/time.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,6 +30,8 @@ struct RpcSessionOptions {
   /// minutes).
   Duration heartbeat_every = std::chrono::seconds(60);
   Duration open_timeout = std::chrono::seconds(30);
+  /// Requests that wait for room in the window. More are refused with kResourceExhausted.
+  std::size_t waiting_max = 10'000;
 };
 
 /// How a request of a session ended, and which it was.
@@ -44,9 +47,9 @@ using SessionDone = std::function<void(SessionOutcome)>;
 /// until this client says that it has it. ask_again() asks for it. give_up() leaves it unknown for
 /// ever, which frees the place.
 ///
-/// When the server has expired the session, each request fails with kExpired, those that were
-/// sent as unknown. Nothing is sent again by itself: what became of them has to be found out by
-/// other means, and a new session made.
+/// When the server has expired the session, each request fails with kExpired; the outcome of those
+/// with an earlier attempt that got no answer is unknown. Nothing is sent again by itself: what
+/// became of them has to be found out by other means, and a new session made.
 class RpcSession {
  public:
   /// `client` outlives it. kInvalidArgument.
