@@ -12,6 +12,7 @@
 #include <pv2/base/wire.h>
 
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "nonce_name.h"
@@ -27,6 +28,27 @@ enum : std::uint32_t {
   kExpiresAt = 4,
   kResult = 5,
 };
+// Of the row of what was forgotten.
+enum : std::uint32_t { kThrough = 1 };
+
+// Shorter than the key of any nonce.
+constexpr std::string_view kForgottenKey = "pv2.nonce/forgotten";
+static_assert(kForgottenKey.starts_with(kNonceRows));
+
+Result<WallTime> decode_forgotten(std::string_view value) {
+  const auto bytes = read_frame(value);
+  if (!bytes) {
+    return Status(StatusCode::kCorruption,
+                  "the row of forgotten nonces does not match its checksum");
+  }
+  WallTime through = WallTime::min();
+  WireReader reader(*bytes);
+  while (reader.next()) {
+    if (reader.number() == kThrough) through = wall_time(reader.sint());
+  }
+  if (!reader.ok()) return reader.status().with_context("the row of forgotten nonces");
+  return through;
+}
 
 }  // namespace
 
@@ -99,6 +121,11 @@ Status load_nonces(ProcedureStore& store, ServerNonceManager& manager) {
   return store
       .scan(Space::kHost, kNonceRows,
             [&](const StoredRow& stored) {
+              if (stored.key == kForgottenKey) {
+                const auto through = decode_forgotten(stored.value);
+                if (through.ok()) manager.forgot_through(*through);
+                return through.status();
+              }
               auto row = decode_nonce_row(stored.key, stored.value);
               if (!row.ok()) return row.status();
               // As if it had been done just now. How long ago it was, nobody knows: the wall clock
@@ -110,7 +137,15 @@ Status load_nonces(ProcedureStore& store, ServerNonceManager& manager) {
       .with_context("loading nonces from " + store.name());
 }
 
-void erase_nonce_rows(const std::vector<Nonce>& nonces, RowBatch& batch) {
+void erase_nonce_rows(const ServerNonceManager& manager, const std::vector<Nonce>& nonces,
+                      RowBatch& batch) {
+  if (manager.forgotten_through() != WallTime::min()) {
+    batch.put_with(Space::kHost, kForgottenKey, [&](std::string& out) {
+      FrameWriter frame(out);
+      append_sint_field(out, kThrough, micros(manager.forgotten_through()));
+      frame.finish();
+    });
+  }
   for (const Nonce& nonce : nonces) batch.erase(Space::kHost, nonce_row_key(nonce));
 }
 

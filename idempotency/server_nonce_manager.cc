@@ -112,6 +112,10 @@ class ServerNonceManager::Impl {
   Replay replay(const NonceRequest& request, WallTime done_at, std::string result);
   std::vector<Nonce> expired(std::size_t most);
   void forget(const std::vector<Nonce>& nonces);
+  void forgot_through(WallTime promise);
+  [[nodiscard]] WallTime forgotten_through() const {
+    return forgotten_through_.load(std::memory_order_relaxed);
+  }
   void stop();
   NonceCounts counts();
 
@@ -143,6 +147,8 @@ class ServerNonceManager::Impl {
   std::array<Shard, kShards> shards_;
   std::atomic<std::uint64_t> next_ticket_{1};
   std::atomic<std::size_t> bytes_{0};
+  // Relaxed: it is raised before the nonces that it is about are forgotten, under a mutex.
+  std::atomic<WallTime> forgotten_through_{WallTime::min()};
   std::atomic<bool> stopping_{false};
 };
 
@@ -150,7 +156,8 @@ class ServerNonceManager::Impl {
 Status ServerNonceManager::Impl::why_not_new(const NonceRequest& request) const {
   if (request.expires_at) {
     const WallTime now = options_.clock->wall_now();
-    if (*request.expires_at <= now) {
+    // The wall clock may have been set back since others were forgotten.
+    if (*request.expires_at <= std::max(now, forgotten_through())) {
       return Status(StatusCode::kExpired,
                     name_of(request.nonce) +
                         " is not known, and its operation was to be sent before now (expires_at): "
@@ -385,9 +392,18 @@ std::vector<Nonce> ServerNonceManager::Impl::expired(std::size_t most) {
     for (auto at = shard.by_end.begin();
          at != shard.by_end.end() && at->first <= now && nonces.size() < most; ++at) {
       nonces.push_back(at->second);
+      const auto& promise = shard.entries.at(at->second).expires_at;
+      if (promise) forgot_through(*promise);
     }
   }
   return nonces;
+}
+
+void ServerNonceManager::Impl::forgot_through(WallTime promise) {
+  WallTime before = forgotten_through();
+  while (before < promise &&
+         !forgotten_through_.compare_exchange_weak(before, promise, std::memory_order_relaxed)) {
+  }
 }
 
 void ServerNonceManager::Impl::forget(const std::vector<Nonce>& nonces) {
@@ -554,6 +570,8 @@ ServerNonceManager::Replay ServerNonceManager::replay(const NonceRequest& reques
 std::vector<Nonce> ServerNonceManager::unknown() const { return impl_->unknown(); }
 std::vector<Nonce> ServerNonceManager::expired(std::size_t most) { return impl_->expired(most); }
 void ServerNonceManager::forget(const std::vector<Nonce>& nonces) { impl_->forget(nonces); }
+WallTime ServerNonceManager::forgotten_through() const { return impl_->forgotten_through(); }
+void ServerNonceManager::forgot_through(WallTime promise) { impl_->forgot_through(promise); }
 void ServerNonceManager::stop() { impl_->stop(); }
 NonceCounts ServerNonceManager::counts() const { return impl_->counts(); }
 

@@ -230,7 +230,7 @@ void CounterService::Core::sweep() {
   std::vector<pv2::Nonce> old = nonces_->expired(kSweptAtOnce);
   if (old.empty()) return sweep_later();
   RowBatch deletions;
-  pv2::erase_nonce_rows(old, deletions);
+  pv2::erase_nonce_rows(*nonces_, old, deletions);
   rows_->commit(std::move(deletions),
                 [self = shared_from_this(), old = std::move(old)](const Status& status) {
                   if (!status.ok()) return self->fail(status);

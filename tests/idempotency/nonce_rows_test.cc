@@ -55,7 +55,7 @@ class Server final : public CommitSink {
   void sweep() {
     const std::vector<Nonce> expired = manager.expired(100);
     RowBatch deletions;
-    erase_nonce_rows(expired, deletions);
+    erase_nonce_rows(manager, expired, deletions);
     commit(std::move(deletions));
     manager.forget(expired);
   }
@@ -126,6 +126,28 @@ TEST_CASE(
   CHECK(world.server->manager.begin(request(1)).status().code() == StatusCode::kUnknownOutcome);
   CHECK(world.start().increment(1) == "1");
   CHECK(world.server->value() == 1);
+}
+
+TEST_CASE("a forgotten promise is refused although the wall clock was set back") {
+  World world;
+  Server& server = world.start();
+  NonceRequest asked = request(1);
+  asked.expires_at = world.clock->wall_now() + minutes(10);
+  {
+    auto answer = server.manager.begin(asked);
+    RowBatch effect;
+    answer->owner.save(effect, "1");
+    server.commit(std::move(effect));
+    answer->owner.succeed();
+  }
+  world.clock->advance(minutes(31));
+  server.sweep();
+  CHECK(server.manager.counts().succeeded == 0);
+  world.clock->jump_wall(-std::chrono::hours(2));
+  if (GENERATE(false, true)) world.start();
+
+  CHECK(world.server->manager.begin(asked).status().code() == StatusCode::kExpired);
+  CHECK(world.start().manager.begin(asked).status().code() == StatusCode::kExpired);
 }
 
 TEST_CASE("N-24: a wall clock that jumps while no process runs makes no nonce forgotten") {

@@ -45,6 +45,10 @@ struct Operation {
   int client = 0;
   std::optional<CallOutcome> outcome;
   bool session_ended = false;  // nobody can ask any more
+  std::optional<WallTime> expires_at;
+  bool is_forgotten = false;  // the server may have done and forgotten it, and says so
+  SteadyTime asked_at;
+  CallTicket ticket;
 };
 
 class History {
@@ -107,7 +111,7 @@ class History {
   }
 
   void move() {
-    switch (random_.below(12)) {
+    switch (random_.below(13)) {
       case 0:
       case 1:
       case 2:
@@ -129,8 +133,11 @@ class History {
         if (random_.below(3) == 0) begin_server();
         return;
       case 10:
-        if (random_.below(40) == 0) run_for(minutes(6));  // sessions expire
+        if (random_.below(40) == 0) run_for(minutes(6));   // sessions expire
+        if (random_.below(80) == 0) run_for(minutes(40));  // nonces are forgotten
         return;
+      case 11:
+        return give_up();
       default:
         return ask_again();
     }
@@ -142,8 +149,14 @@ class History {
     operation->in_session = random_.below(2) == 0;
     operation->nonce = {1, operations_.size() + 1};
     operation->client = static_cast<int>(random_.below(2));
+    operation->asked_at = clock_->steady_now();
+    if (random_.below(2) == 0) {
+      operation->expires_at = clock_->wall_now() + minutes(1 + random_.below(20));
+    }
     operations_.push_back(operation);
-    const CallOptions options{.timeout = seconds(1 + random_.below(20))};
+    const Duration timeout =
+        random_.below(10) == 0 ? Duration(minutes(50)) : seconds(1 + random_.below(20));
+    const CallOptions options{.timeout = timeout};
     if (operation->in_session) {
       session_of(*operation)
           .call("session.add", operation->name, options, [this, operation](SessionOutcome outcome) {
@@ -157,16 +170,39 @@ class History {
 
   void call(const std::shared_ptr<Operation>& operation, CallOptions options) {
     options.nonce = operation->nonce;
-    clients_[static_cast<std::size_t>(operation->client)].rpc->call(
+    options.expires_at = operation->expires_at;
+    operation->ticket = clients_[static_cast<std::size_t>(operation->client)].rpc->call(
         "add", operation->name, std::move(options),
         [this, operation](CallOutcome outcome) { take(*operation, std::move(outcome)); });
+  }
+
+  // A client loses its patience.
+  void give_up() {
+    if (operations_.empty()) return;
+    const auto& operation = operations_[random_.below(operations_.size())];
+    if (!operation->in_session) {
+      return clients_[static_cast<std::size_t>(operation->client)].rpc->cancel(operation->ticket);
+    }
+    const bool is_unknown = operation->outcome && operation->outcome->kind == Kind::kUnknown;
+    if (!is_unknown || operation->session_ended || random_.below(4) != 0) return;
+    session_of(*operation).give_up(operation->number);
+    operation->session_ended = true;
+  }
+
+  // Whether it is too late to ask. The library cannot know that of a nonce without a promise that
+  // another process has used before.
+  [[nodiscard]] bool is_over(const Operation& operation) const {
+    if (operation.in_session) return operation.session_ended;
+    if (operation.is_forgotten) return true;
+    if (operation.expires_at) return clock_->wall_now() > *operation.expires_at;
+    return clock_->steady_now() - operation.asked_at > minutes(15);
   }
 
   // Somebody who was left without an answer asks, perhaps as another process.
   void ask_again() {
     for (const auto& operation : operations_) {
       if (!operation->outcome || operation->outcome->kind != Kind::kUnknown) continue;
-      if (operation->session_ended) continue;
+      if (is_over(*operation)) continue;
       ask_again(operation, seconds(20));
       return;
     }
@@ -187,6 +223,9 @@ class History {
   }
 
   void take(Operation& operation, CallOutcome outcome) {
+    if (!operation.in_session && outcome.status.code() == StatusCode::kExpired) {
+      operation.is_forgotten = true;
+    }
     if (operation.in_session && outcome.was_refused &&
         outcome.status.code() == StatusCode::kExpired) {
       operation.session_ended = true;
@@ -217,12 +256,14 @@ class History {
       REQUIRE(faults_->set_rates(direction, {}).ok());
     }
     proxy_->cut_all();
-    for (int round = 0; round < 100; ++round) {
+    for (int round = 0; round < 2000; ++round) {
       server_->pump();
       run_for(seconds(2));
-      const auto open = std::find_if(operations_.begin(), operations_.end(), [](const auto& each) {
-        return !each->outcome || (each->outcome->kind == Kind::kUnknown && !each->session_ended);
-      });
+      const auto open =
+          std::find_if(operations_.begin(), operations_.end(), [this](const auto& each) {
+            return !each->outcome ||
+                   (each->outcome->kind == Kind::kUnknown && !this->is_over(*each));
+          });
       if (open == operations_.end()) return;
       if ((*open)->outcome) ask_again(*open, seconds(20));
     }

@@ -81,7 +81,7 @@ class TallyServer {
     const auto over = nonces_->expired(100);
     if (over.empty()) return;
     RowBatch batch;
-    erase_nonce_rows(over, batch);
+    erase_nonce_rows(*nonces_, over, batch);
     rows_->commit(std::move(batch), [this, over](const Status& status) {
       if (status.ok()) nonces_->forget(over);
     });

@@ -42,7 +42,9 @@ void put_nonce_row(const NonceRow& row, RowBatch& batch);
 Status load_nonces(ProcedureStore& store, ServerNonceManager& manager);
 
 /// Adds the deletion of the rows of `nonces`, as expired() returns them, at most as many as a batch
-/// of the store takes. When the batch is durable, call ServerNonceManager::forget().
-void erase_nonce_rows(const std::vector<Nonce>& nonces, RowBatch& batch);
+/// of the store takes, less one: a row remembers which promises were forgotten, for the case that
+/// the wall clock is set back. When the batch is durable, call ServerNonceManager::forget().
+void erase_nonce_rows(const ServerNonceManager& manager, const std::vector<Nonce>& nonces,
+                      RowBatch& batch);
 
 }  // namespace pv2

@@ -181,6 +181,11 @@ class ServerNonceManager {
   /// retention / 5.
   [[nodiscard]] std::vector<Nonce> expired(std::size_t most);
   void forget(const std::vector<Nonce>& nonces);
+  /// The latest `expires_at` of all that expired() has returned. A nonce that is not known and
+  /// expires no later is refused with kExpired, even if the wall clock was set back meanwhile.
+  [[nodiscard]] WallTime forgotten_through() const;
+  /// An earlier process has forgotten nonces with promises up to this time.
+  void forgot_through(WallTime promise);
 
   /// Refuses everything from now on, and answers all that wait, with kStopping. Owners go on.
   void stop();
