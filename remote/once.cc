@@ -39,6 +39,7 @@ void give(IncomingCall& call, const Response& outcome) {
 struct AskedCall {
   explicit AskedCall(IncomingCall incoming) : call(std::move(incoming)) {}
   std::optional<IncomingCall> call;  // none: it was answered, or is run
+  bool is_asking = true;             // its handler is on the stack
 
   IncomingCall take() {
     IncomingCall taken = *std::move(call);
@@ -82,7 +83,9 @@ template <class Answer>
 std::function<void(Answer)> on_loop(Transport& transport, Asked asked,
                                     std::shared_ptr<const OnceHandler> run) {
   return [&transport, asked = std::move(asked), run = std::move(run)](Answer answer) {
-    if (transport.on_loop()) return take(asked, std::move(answer), *run);
+    // A copy that takes over gets a turn of its own: a thousand of them, each refused within the
+    // refusal of the one before, would overflow the stack.
+    if (transport.on_loop() && asked->is_asking) return take(asked, std::move(answer), *run);
     const auto later = std::make_shared<Answer>(std::move(answer));
     transport.post([asked, run, later] {
       try {
@@ -139,10 +142,12 @@ void OnceCall::committed(const Status& status) {
 void OnceCall::refuse(const Status& why) {
   if (auto* nonce = std::get_if<NonceOwner>(&state_->owner)) {
     nonce->fail();
-  } else {
-    std::get<RequestOwner>(state_->owner).refuse();
+    return state_->call.refuse(why);
   }
-  state_->call.refuse(why);
+  std::get<RequestOwner>(state_->owner).refuse();
+  const bool is_of_session = why.code() == StatusCode::kExpired;
+  state_->call.refuse(
+      is_of_session ? Status(StatusCode::kFailedPrecondition, std::string(why.message())) : why);
 }
 
 RpcHandler once_by_nonce(ServerNonceManager& nonces, Transport& transport, OnceHandler run) {
@@ -154,6 +159,7 @@ RpcHandler once_by_nonce(ServerNonceManager& nonces, Transport& transport, OnceH
     const auto asked = std::make_shared<AskedCall>(std::move(call));
     const std::uint64_t ticket =
         nonces.begin_async(request, on_loop<Result<NonceAnswer>>(transport, asked, run));
+    asked->is_asking = false;
     if (ticket == 0) return;
     wait_until_cancelled(
         asked, [&nonces, nonce = request.nonce, ticket] { return nonces.cancel(nonce, ticket); });
@@ -174,6 +180,7 @@ RpcHandler once_in_session(ClientSessions& sessions, Transport& transport, OnceH
     const auto asked = std::make_shared<AskedCall>(std::move(call));
     const std::uint64_t ticket =
         sessions.begin_async(request, on_loop<SessionAnswer>(transport, asked, run));
+    asked->is_asking = false;
     if (ticket == 0) return;
     wait_until_cancelled(asked, [&sessions, named, ticket] {
       return sessions.cancel(SessionId{named.session}, named.number, ticket);

@@ -15,6 +15,7 @@
 namespace pv2 {
 namespace {
 
+constexpr std::size_t kMethodBytesMax = 256;
 // What a frame has besides method and body.
 constexpr std::size_t kFrameFieldsMax = 256;
 
@@ -125,6 +126,11 @@ void ClientCore::begin(std::unique_ptr<OutgoingCall> call, SteadyTime start) {
   queue_.push_back(it);
   if (is_shut_) return give_up(it, {StatusCode::kStopping, "the client is being destroyed"});
   if (!it.last.ok()) return give_up(it, it.last);
+  if (it.method.empty() || it.method.size() > kMethodBytesMax) {
+    give_up(it, {StatusCode::kInvalidArgument,
+                 fmt::format("the name of a method has 1 to {} bytes, and this one has {}",
+                             kMethodBytesMax, it.method.size())});
+  }
 }
 
 void ClientCore::pump() {

@@ -33,6 +33,7 @@ ClientLink::ClientLink(Transport& transport, ClientLinkOwner& owner, std::unique
       asked_at_(heard_at_) {}
 
 ClientLink::~ClientLink() {
+  *is_alive_ = false;
   transport_.cancel(timer_);
   PV2_ASSERT(in_flight_.empty(), "a link ends before it goes, and then no call waits on it");
 }

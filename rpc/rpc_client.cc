@@ -14,6 +14,8 @@
 namespace pv2 {
 namespace {
 
+constexpr std::size_t kTokenBytesMax = 1024;
+
 Status invalid(std::string message) { return {StatusCode::kInvalidArgument, std::move(message)}; }
 
 Status check(const RpcClientOptions& options) {
@@ -32,6 +34,15 @@ Status check(const RpcClientOptions& options) {
     if (time <= Duration::zero()) {
       return invalid(fmt::format("RpcClientOptions::{} has to be positive", name));
     }
+  }
+  if (options.ping_after > std::chrono::hours(24)) {
+    return invalid("RpcClientOptions::ping_after is more than a day");
+  }
+  if (options.token.size() > kTokenBytesMax) {
+    return invalid(
+        fmt::format("RpcClientOptions::token has {} bytes, and servers know tokens of {} "
+                    "at most",
+                    options.token.size(), kTokenBytesMax));
   }
   if (options.pause_max < options.pause_min) {
     return invalid("RpcClientOptions::pause_max is less than pause_min");

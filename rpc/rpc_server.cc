@@ -57,7 +57,8 @@ Status check(const RpcLimits& limits) {
   for (const Status& status :
        {within("connections_max", limits.connections_max, 1, 1'000'000),
         within("frame_bytes_max", limits.frame_bytes_max, kFrameBytesMin, kFrameBytesMax),
-        within("calls_max", limits.calls_max, 1, kCallsMax)}) {
+        within("calls_max", limits.calls_max, 1, kCallsMax),
+        within("memory_max", limits.memory_max, kFrameBytesMin, SIZE_MAX)}) {
     if (!status.ok()) return status;
   }
   for (const Duration time :

@@ -31,6 +31,15 @@ std::string random_token() {
   return fmt::format("{:016x}{:016x}", nonce.group, nonce.value);
 }
 
+// What the host's code throws is swallowed, as SessionDone promises.
+void tell(const SessionDone& done, SessionOutcome outcome) {
+  if (!done) return;
+  try {
+    done(std::move(outcome));
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+  }
+}
+
 SessionOutcome not_sent(Status why) {
   return {.outcome = {.kind = CallOutcome::Kind::kFailed, .status = std::move(why)}};
 }
@@ -186,7 +195,7 @@ void RpcSession::Core::ended(std::uint64_t number, const SessionDone& done, Call
     if (outcome.kind != CallOutcome::Kind::kUnknown) without_outcome_.erase(number);
   }
   pump();
-  if (done) done({.outcome = std::move(outcome), .number = number});
+  tell(done, {.outcome = std::move(outcome), .number = number});
 }
 
 void RpcSession::Core::ask_again(Request request) {
@@ -204,7 +213,8 @@ void RpcSession::Core::ask_again(Request request) {
         {StatusCode::kFailedPrecondition,
          fmt::format("request {} is not without an outcome, so it is not asked again", number)});
     outcome.number = number;
-    if (done) done(std::move(outcome));
+    outcome.outcome.kind = CallOutcome::Kind::kUnknown;  // it was sent once, and perhaps run
+    tell(done, std::move(outcome));
   });
 }
 
@@ -223,7 +233,7 @@ void RpcSession::Core::end_all(const Status& why) {
     waiting.swap(waiting_);
   }
   for (const Request& request : waiting) {
-    if (request.done) request.done(not_sent(why));
+    tell(request.done, not_sent(why));
   }
 }
 
@@ -273,6 +283,7 @@ void RpcSession::Core::close(std::function<void(Status)> done) {
       why_ended_ = {StatusCode::kFailedPrecondition, "the session is closed"};
     }
   }
+  if (!done) done = [](const Status&) {};
   if (!status.ok() || session.session == 0) return done(status);
   CallOptions options = open_options();
   options.session = session;
@@ -337,9 +348,9 @@ void RpcSession::Core::look() {
     waiting_.erase(first_late, waiting_.end());
   }
   for (const Request& request : late) {
-    if (!request.done) continue;
-    request.done(not_sent({StatusCode::kDeadlineExceeded,
-                           "the window had no room in time: earlier requests have no outcome"}));
+    tell(request.done,
+         not_sent({StatusCode::kDeadlineExceeded,
+                   "the window had no room in time: earlier requests have no outcome"}));
   }
   heartbeat();
   look_later();

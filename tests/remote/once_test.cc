@@ -278,6 +278,64 @@ TEST_CASE("a session is closed when all its requests have an outcome") {
   CHECK(world.server->sessions().live() == 0);
 }
 
+TEST_CASE("a thousand copies that take over one after the other need no deep stack") {
+  World world;
+  std::vector<World::Slot> slots;
+  for (int i = 0; i < 1000; ++i) {
+    slots.push_back(world.add("refused", {.nonce = {1, 1}, .attempt_timeout = minutes(1)}));
+  }
+  world.transport->run_until_idle();
+  REQUIRE(world.server->held.size() == 1);
+  world.server->held[0].refuse(Status(StatusCode::kFailedPrecondition, "not the leader"));
+  CHECK(world.server->refused == 0);  // none of them within that call
+  world.server->held.clear();
+  world.run();
+
+  CHECK(world.server->refused == slots.size() - 1);
+  for (const auto& slot : slots) CHECK(slot->has_value());
+}
+
+TEST_CASE("what a handler refuses as expired does not end the session") {
+  World world;
+  world.server->was_held = true;
+  const auto refused = world.add_in_session("refused");
+  const auto next = world.add_in_session("x");
+  world.run();
+
+  REQUIRE(refused->has_value());
+  CHECK((*refused)->outcome.kind == Kind::kFailed);
+  CHECK((*refused)->outcome.status.code() == StatusCode::kFailedPrecondition);
+  REQUIRE(next->has_value());
+  CHECK((*next)->outcome.ok());
+}
+
+TEST_CASE("a number that has its outcome is not asked again, and not called failed") {
+  World world;
+  const auto first = world.add_in_session("x");
+  world.run();
+  std::optional<SessionOutcome> again;
+  world.session->ask_again((*first)->number, "session.add", "x", {},
+                           [&](SessionOutcome outcome) { again = std::move(outcome); });
+  world.run();
+
+  REQUIRE(again.has_value());
+  CHECK(again->outcome.kind == Kind::kUnknown);
+  CHECK(again->outcome.status.code() == StatusCode::kFailedPrecondition);
+}
+
+TEST_CASE("what a caller throws when it is told of a request is swallowed") {
+  World world;
+  for (int i = 0; i < 4; ++i) world.add_in_session("slow");
+  bool was_told = false;
+  world.session->call("session.add", "x", {.timeout = seconds(1)}, [&](const SessionOutcome&) {
+    was_told = true;
+    throw 1;
+  });
+  world.transport->run_for(seconds(2));
+
+  CHECK(was_told);
+}
+
 TEST_CASE("N-18: copies that wait are refused when the server stops, and the owner goes on") {
   World world;
   const auto first = world.add("x", {.nonce = {1, 1}, .timeout = minutes(1)});

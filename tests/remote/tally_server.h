@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "pv2/remote/once.h"
 #include "pv2/remote/session_methods.h"
@@ -33,7 +34,8 @@ enum class TallyFault {
   kRefusesWhatItDid,  ///< Says that it did nothing when it does not know.
 };
 
-/// The body of a call is the name of an operation. One that begins with "no" fails definitely.
+/// The body of a call is the name of an operation. One that begins with "no" fails definitely; one
+/// that begins with "refused" is refused with kExpired, the first one when it is taken from `held`.
 /// Methods "add" (by nonce) and "session.add". The answer is the number afterwards.
 class TallyServer {
  public:
@@ -71,6 +73,10 @@ class TallyServer {
   TallyServer(const TallyServer&) = delete;
   TallyServer& operator=(const TallyServer&) = delete;
 
+  std::vector<OnceCall> held;
+  bool was_held = false;
+  std::size_t refused = 0;
+
   /// Makes durable what was committed.
   void pump() { store_->pump(); }
   void pump_some(std::size_t batches) { store_->pump_some(batches); }
@@ -100,6 +106,15 @@ class TallyServer {
   void run(OnceCall call) {
     const std::string operation = call.call().body();
     RowBatch effect;
+    if (operation.starts_with("refused")) {
+      if (!was_held) {
+        was_held = true;
+        held.push_back(std::move(call));
+        return;
+      }
+      ++refused;
+      return call.refuse(Status(StatusCode::kExpired, "a lease is over"));
+    }
     if (operation.starts_with("no")) {
       call.save(effect, Status(StatusCode::kFailedPrecondition, "no: " + operation));
     } else {

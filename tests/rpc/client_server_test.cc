@@ -400,6 +400,23 @@ TEST_CASE("a nonce without a promise is not sent when its server may have forgot
   CHECK((*outcome)->status.code() == StatusCode::kExpired);
 }
 
+TEST_CASE("a call without a method fails where it is made, and disturbs no other") {
+  RpcWorld world;
+  const auto server = world.serve();
+  const auto client = world.connect();
+  const auto good = world.call(*client, "echo", "x");
+  const auto bad =
+      world.call(*client, GENERATE(std::string(), std::string(257, 'm')), "", {.nonce = {1, 1}});
+  world.run();
+
+  REQUIRE(bad->has_value());
+  CHECK((*bad)->kind == Kind::kFailed);
+  CHECK((*bad)->status.code() == StatusCode::kInvalidArgument);
+  REQUIRE(good->has_value());
+  CHECK((*good)->ok());
+  CHECK(server->counts().broken == 0);
+}
+
 TEST_CASE("an attempt has some time, whatever the caller says") {
   RpcWorld world;
   const auto server = world.serve();

@@ -38,7 +38,8 @@ class OnceCall {
   /// kInvalidArgument: it was refused, and nothing was written; the client gets that, and a copy
   /// may run. Otherwise nobody knows whether it is durable, and the client is told so.
   void committed(const Status& status);
-  /// Nothing was done, and nothing is remembered: a copy may run. See IncomingCall::refuse().
+  /// Nothing was done, and nothing is remembered: a copy may run. See IncomingCall::refuse(). In a
+  /// session kExpired would say that the session has ended, so it becomes kFailedPrecondition.
   void refuse(const Status& why);
 
   struct State;

@@ -103,7 +103,7 @@ class RpcClient {
   [[nodiscard]] static Result<std::unique_ptr<RpcClient>> open(RpcClientOptions options);
   /// Calls without an outcome get one: kStopping, as kUnknown if they were sent. A call that is
   /// made meanwhile, by one of these, gets none. Not on the loop's thread of a transport that has
-  /// one of its own, and not within `done` of a call.
+  /// one of its own, and not within `done` or `on_note` of a call.
   ~RpcClient();
   RpcClient(const RpcClient&) = delete;
   RpcClient& operator=(const RpcClient&) = delete;

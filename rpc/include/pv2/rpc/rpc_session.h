@@ -39,6 +39,7 @@ struct SessionOutcome {
   CallOutcome outcome;
   std::uint64_t number = 0;  ///< 0: it was not admitted, so it was not sent.
 };
+/// Takes it, on the loop's thread; must not block. What it throws is swallowed.
 using SessionDone = std::function<void(SessionOutcome)>;
 
 /// Thread-safe, except destruction. Opens the session before its first request.
@@ -66,12 +67,14 @@ class RpcSession {
   void call(std::string method, std::string body, CallOptions options, SessionDone done);
   /// As above, and waits; not on the loop's thread.
   [[nodiscard]] SessionOutcome call(std::string method, std::string body, CallOptions options = {});
-  /// The same request again, with its number, method and body, after an unknown outcome.
+  /// Makes the same request again, with its number, method and body, after an unknown outcome. Of a
+  /// number that has its outcome, or was given up, it says kFailedPrecondition, as unknown.
   void ask_again(std::uint64_t number, std::string method, std::string body, CallOptions options,
                  SessionDone done);
   void give_up(std::uint64_t number);
   /// Closes the session at the server, when no request is without an outcome; otherwise
-  /// kFailedPrecondition.
+  /// kFailedPrecondition. `done` is called by this call if nothing has to be asked of the server,
+  /// else on the loop's thread.
   void close(std::function<void(Status)> done);
 
   /// 0 until it is open.
