@@ -66,9 +66,9 @@ class IncomingCall {
 
   /// Calls `cancelled` once, on the loop's thread, if nobody waits for the answer any more:
   /// kAborted, the client says so; kDeadlineExceeded; kUnavailable, the connection is gone;
-  /// kStopping, the server stops and closes the connection soon. By this call if that is so
-  /// already. Not after the answer. For handlers that wait: they give up the wait, and refuse()
-  /// with that status.
+  /// kStopping, the server stops and closes the connection soon. If that is so already, this call
+  /// calls it. After the answer nobody calls it. A handler that waits gives up its wait there, and
+  /// calls refuse() with that status.
   void on_cancel(std::function<void(const Status&)> cancelled);
 
  private:

@@ -29,31 +29,33 @@ namespace pv2 {
 class ClientCore;
 
 struct RpcClientOptions {
-  std::shared_ptr<Transport> transport{};  ///< Needed. May be shared with others.
-  /// Tried in this order, and round again. At least one.
+  std::shared_ptr<Transport> transport{};  ///< Has to be set. Others may share it.
+  /// The client tries them in this order, and round again. There has to be at least one.
   std::vector<std::string> addresses{};
   std::string token{};  ///< What the server asks for, if it does (RpcServerOptions::tokens).
-  /// Calls that are sent and not answered; the server's limit, if that is lower.
+  /// So many calls may be sent and not answered; fewer if the server says so.
   std::size_t calls_max = 256;
-  /// Calls without an outcome, in bytes. More are refused with kResourceExhausted.
+  /// What calls without an outcome may take, in bytes. The client refuses more with
+  /// kResourceExhausted.
   std::size_t bytes_max = std::size_t{64} << 20;
-  std::size_t frame_bytes_max = std::size_t{4} << 20;  ///< Of an answer.
+  std::size_t frame_bytes_max = std::size_t{4} << 20;  ///< An answer may have so many.
   Duration connect_timeout = std::chrono::seconds(2);
-  /// A call that is not answered by then is cancelled and sent again, if it may be.
+  /// The client cancels a call that is not answered by then, and sends it again if it may. At least
+  /// `pause_min`.
   Duration attempt_timeout = std::chrono::seconds(2);
-  /// Between attempts: from `pause_min`, doubled each time up to `pause_max`; a random part of up
-  /// to half is taken off, so that clients do not return together.
+  /// The pause between attempts begins with `pause_min` and doubles up to `pause_max`; the client
+  /// takes a random part of up to half off it, so that clients do not return together.
   Duration pause_min = std::chrono::milliseconds(10);
   Duration pause_max = std::chrono::seconds(1);
-  /// For how long servers remember a nonce at least. An attempt under a nonce without `expires_at`
+  /// Servers remember a nonce for at least this long. An attempt under a nonce without `expires_at`
   /// is not begun later than this after the first one: its server may have forgotten the nonce, and
-  /// would run it again. Half of the default of NonceManagerOptions::retention.
+  /// would run it again. The default is half of that of NonceManagerOptions::retention.
   Duration nonce_kept = std::chrono::minutes(15);
   /// A connection on which calls wait and nothing is heard for this long is asked (a ping); if
   /// nothing is heard for three times as long, it is given up. An idle one is asked so that the
   /// server does not close it.
   Duration ping_after = std::chrono::seconds(5);
-  std::uint64_t seed = 0;  ///< Of the random pauses. 0: from the system.
+  std::uint64_t seed = 0;  ///< Decides the random pauses. 0: the system chooses it.
 };
 
 /// What goes with a call.
@@ -73,7 +75,7 @@ struct CallOptions {
   bool read_only = false;
   /// A request of a session, which may be sent again too.
   SessionCall session{};
-  /// When to give up. Duration::max(): never.
+  /// After this time the client gives the call up. Duration::max(): never.
   Duration timeout = std::chrono::seconds(30);
   std::optional<Duration> attempt_timeout{};  ///< Instead of RpcClientOptions'.
   /// Called for what the server tells before the answer (IncomingCall::note), on the loop's thread.

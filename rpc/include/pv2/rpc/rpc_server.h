@@ -47,35 +47,38 @@ struct BearerToken {
 /// What one server lets peers make it keep, and for how long it waits for them.
 struct RpcLimits {
   std::size_t connections_max = 4096;
-  /// Of a frame, without its header: 4 MiB.
+  /// A frame may have so many bytes, without its header.
   std::size_t frame_bytes_max = std::size_t{4} << 20;
-  /// Calls of one connection that are not answered. The client is told, and sends no more.
+  /// So many calls of one connection may be without an answer. The server tells the client, which
+  /// sends no more.
   std::size_t calls_max = 1024;
-  /// Answers of one connection that the network has not taken. Beyond it nothing more is read from
-  /// this client, and notes are dropped.
+  /// When more answers of one connection wait for the network, the server reads no more from this
+  /// client, and drops notes.
   std::size_t unsent_bytes_max = std::size_t{1} << 20;
-  /// Calls and answers of all connections, in bytes. Beyond it new calls are refused with
-  /// kResourceExhausted.
+  /// What the calls and answers of all connections may take, in bytes. Beyond it the server refuses
+  /// new calls with kResourceExhausted, and closes a connection that has more answers waiting than
+  /// `unsent_bytes_max`.
   std::size_t memory_max = std::size_t{256} << 20;
-  /// From the connection to a good hello.
+  /// A client has this long to say a good hello.
   Duration hello_timeout = std::chrono::seconds(5);
-  /// From the first byte of a frame to its last.
+  /// The last byte of a frame has to follow the first one within this time.
   Duration frame_timeout = std::chrono::seconds(30);
-  /// A connection that takes none of the bytes that wait for it.
+  /// A client that takes none of the bytes that wait for it loses its connection after this time.
   Duration stalled_timeout = std::chrono::seconds(30);
-  /// A connection from which nothing is heard. Clients ping when they have nothing else to say.
+  /// The server gives up a connection from which it hears nothing for so long. RpcClient pings when
+  /// it has nothing else to say.
   Duration idle_timeout = std::chrono::minutes(10);
 };
 
 struct RpcServerOptions {
-  std::shared_ptr<Transport> transport{};  ///< Needed.
-  /// Where to listen. The loopback unless the transport was told otherwise (TcpOptions).
+  std::shared_ptr<Transport> transport{};  ///< Has to be set.
+  /// The server listens here: at the loopback, unless the transport allows more (TcpOptions).
   std::string address = "127.0.0.1:0";
   RpcMethods methods{};
   /// Nobody gets in without one of these. Empty: everybody does.
   std::vector<BearerToken> tokens{};
   RpcLimits limits{};
-  LogSink log{};  ///< Warnings and errors to stderr unless given.
+  LogSink log{};  ///< Without one, warnings and errors go to stderr.
 };
 
 /// What a server has seen since it was opened, and has now.
@@ -98,20 +101,21 @@ class RpcServer {
   /// kAlreadyExists, kIoError: it cannot listen there.
   [[nodiscard]] static Result<std::unique_ptr<RpcServer>> open(RpcServerOptions options);
   /// Closes all connections at once. Calls that are being handled may still be answered: nobody
-  /// hears it. Not on the loop's thread of a transport that has one of its own.
+  /// hears it. A thread of the transport's own must not destroy the server.
   ~RpcServer();
   RpcServer(const RpcServer&) = delete;
   RpcServer& operator=(const RpcServer&) = delete;
 
-  /// Where it listens, with the port that the system chose.
+  /// The server listens here; the port is the one that the system chose.
   [[nodiscard]] const std::string& address() const noexcept;
 
   /// Accepts no more connections and calls, tells handlers that wait (IncomingCall::on_cancel) and
-  /// clients, and closes each connection when its calls are answered, or after `grace`. `stopped`
-  /// is called on the loop's thread when all are closed. A second call only waits as well.
+  /// clients. A connection ends when its calls are answered and its client has left, a second after
+  /// the last answer, or after `grace`. `stopped` is called on the loop's thread when all have
+  /// ended. A second call only waits as well.
   void stop(Duration grace, std::function<void()> stopped);
-  /// As above, and returns when all are closed. Only if the transport has a thread of its own, and
-  /// not on that thread.
+  /// As above, and returns when all have ended; without waiting if the transport has no thread of
+  /// its own, or the caller is on it.
   void stop(Duration grace);
 
   [[nodiscard]] RpcServerCounts counts() const;
