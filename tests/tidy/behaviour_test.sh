@@ -11,8 +11,8 @@
 #   behaviour_test.sh --self-test <source tree>   is each of these faults found?
 set -euo pipefail
 
-# The rows that must exist: <prefix><first>-<last>. A prefix may end in "-". If the first number has a
-# leading 0, all numbers have two digits.
+# The rows that must exist: <prefix><first>-<last>. A prefix may end in "-". If the first number
+# begins with 0, all numbers have two digits.
 required='1-67 71-76 79-79 83-84 86-86 88-116 121-126'
 required+=' X1-16 F1-40 P-01-23'
 
