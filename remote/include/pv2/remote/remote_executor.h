@@ -107,7 +107,7 @@ class RemoteExecutor {
   /// Waits until the procedure has ended, at this server or, if it goes away, at the next one.
   /// Without a timeout it waits for servers, too, for ever. The timeout includes the network and
   /// the search for a server, so a timeout of 0 only fails (kDeadlineExceeded). To look whether a
-  /// procedure has ended, give the call the time of a round trip, or use explain().
+  /// procedure has ended, give the call the time of a round trip.
   [[nodiscard]] Result<ProcedureResult> wait(ProcedureId id, std::optional<Duration> timeout = {});
   CallTicket wait(ProcedureId id, std::optional<Duration> timeout, ResultCallback done);
 
