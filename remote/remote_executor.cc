@@ -241,6 +241,17 @@ CallTicket RemoteExecutor::abort(ProcedureId id, std::string reason, std::string
                       });
 }
 
+Result<std::uint64_t> RemoteExecutor::signal_run() {
+  return shared_->take_run(client_.call(std::string(remote::kRun), {}, reading()));
+}
+
+CallTicket RemoteExecutor::signal_run(SignalRunDone done) {
+  return client_.call(std::string(remote::kRun), {}, reading(),
+                      [shared = shared_, done = std::move(done)](const CallOutcome& outcome) {
+                        done(shared->take_run(outcome));
+                      });
+}
+
 RemoteOutcome RemoteExecutor::signal(ProcedureId id, std::string name, std::string payload,
                                      RemoteSignalOptions options) {
   SignalCall call(*shared_, {.id = id, .name = std::move(name), .payload = std::move(payload)},
@@ -254,12 +265,15 @@ RemoteOutcome RemoteExecutor::signal(ProcedureId id, std::string name, std::stri
 
 void RemoteExecutor::signal(ProcedureId id, std::string name, std::string payload,
                             RemoteSignalOptions options, RemoteOutcomeDone done) {
-  SignalCall::run(
-      std::make_shared<SignalCall>(
-          *shared_,
-          remote::SignalMessage{.id = id, .name = std::move(name), .payload = std::move(payload)},
-          options),
-      shared_, std::move(done));
+  auto call = std::make_shared<SignalCall>(
+      *shared_,
+      remote::SignalMessage{.id = id, .name = std::move(name), .payload = std::move(payload)},
+      options);
+  if (call->has_outcome()) {  // its options are wrong; outcomes are told on the loop's thread
+    return client_.transport().post(
+        [outcome = call->outcome(), done = std::move(done)] { done(outcome); });
+  }
+  SignalCall::run(std::move(call), shared_, std::move(done));
 }
 
 void RemoteExecutor::cancel(CallTicket ticket) { client_.cancel(ticket); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls are answered, and the engine is called, without the mutex.
+// No thread answers a call, or calls the engine, under the mutex.
 
 #include "remote_waits.h"
 
@@ -8,7 +8,10 @@
 #include <pv2/engine/async_executor.h>
 #include <pv2/engine/procedure_executor.h>
 
+#include <exception>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "refusal.h"
 #include "verb_messages.h"
@@ -35,8 +38,9 @@ void RemoteWaits::add(ProcedureId id, std::shared_ptr<IncomingCall> call) {
     if (cancelled.ok()) {
       waiter.call = call;
       Crowd& crowd = crowds_[id];
-      if (crowd.number == 0) crowd.number = begun = ++last_number_;
       crowd.waiters.insert(number);
+      // The last line, so that no crowd has a number that nobody begins.
+      if (crowd.number == 0) crowd.number = begun = ++last_number_;
     } else {
       waiters_.erase(number);
     }
@@ -45,12 +49,25 @@ void RemoteWaits::add(ProcedureId id, std::shared_ptr<IncomingCall> call) {
   if (begun != 0) begin(id, begun);
 }
 
-// The answer may come before the ticket, and everybody may leave before it.
+// The answer may come before the ticket, and everybody may leave before it. If the engine throws (a
+// store may, and memory may run out), the crowd ends, so that the next wait begins anew.
 void RemoteWaits::begin(ProcedureId id, std::uint64_t crowd) {
-  const WaitTicket ticket = executor_.async().wait(
-      id, [self = shared_from_this(), id, crowd](const Result<ProcedureResult>& result) {
-        self->answer(id, crowd, result);
-      });
+  WaitTicket ticket;
+  try {
+    ticket = executor_.async().wait(
+        id, [self = shared_from_this(), id, crowd](const Result<ProcedureResult>& result) {
+          self->answer(id, crowd, result);
+        });
+  } catch (const std::exception& thrown) {
+    return answer(
+        id, crowd,
+        Status(StatusCode::kUnavailable,
+               fmt::format("a wait for procedure {} did not begin: {}", id.value, thrown.what())));
+  } catch (...) {
+    return answer(id, crowd,
+                  Status(StatusCode::kUnavailable,
+                         fmt::format("a wait for procedure {} did not begin", id.value)));
+  }
   WaitTicket unused;
   {
     const MutexLock lock(mutex_);
@@ -99,6 +116,7 @@ void RemoteWaits::answer(ProcedureId id, std::uint64_t crowd,
     const MutexLock lock(mutex_);
     const auto found = crowds_.find(id);
     if (found == crowds_.end() || found->second.number != crowd) return;
+    calls.reserve(found->second.waiters.size());  // may throw, and then nothing has changed
     for (const std::uint64_t number : found->second.waiters) {
       const auto waiter = waiters_.find(number);
       calls.push_back(std::move(waiter->second.call));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SignalCall: one signal on its way: a call that asks for the run of the service, unless that is
-// known, and a call that carries the signal to that run. If the run has ended, and the signal has
-// definitely not reached it, both are made again.
+// SignalCall: one signal on its way. It makes a call that asks for the run of the service, unless
+// that is known, and a call that carries the signal to that run. If the run has ended, and the
+// signal has definitely not reached it, it makes both calls again.
 
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,10 @@ struct RemoteExecutor::Shared {
   Shared(RpcClient& rpc_client, std::shared_ptr<Clock> given)
       : client(rpc_client),
         clock(given != nullptr ? std::move(given) : std::make_shared<SystemClock>()) {}
+
+  /// Reads the answer to pv2.run and remembers the run. kNotSupported: the answer names no run.
+  Result<std::uint64_t> take_run(const CallOutcome& outcome);
+
   RpcClient& client;
   const std::shared_ptr<Clock> clock;  // shared with the host
   NonceSource nonces;
@@ -56,6 +61,10 @@ class RemoteExecutor::SignalCall {
 
  private:
   void take_run(const CallOutcome& outcome);
+  /// What is left of the time for the whole signal. Not negative.
+  [[nodiscard]] Duration time_left() const;
+  /// The caller keeps the nonce of the signal, and an earlier process may have sent it.
+  [[nodiscard]] bool is_kept() const noexcept { return options_.run != 0; }
   void end(RemoteOutcome::Kind kind, Status status);
 
   Shared& shared_;
@@ -63,6 +72,7 @@ class RemoteExecutor::SignalCall {
   const RemoteSignalOptions options_;
   const Nonce nonce_;
   const WallTime expires_at_;
+  const SteadyTime deadline_;  // for all calls together; max(): none
   int runs_tried_ = 0;
   bool asks_for_run_ = false;
   bool has_outcome_ = false;

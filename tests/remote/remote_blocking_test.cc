@@ -55,6 +55,7 @@ TEST_CASE("the verbs that block do over real sockets what the others do") {
   CHECK(remote.wait(second.id, Duration::zero()).status().code() == StatusCode::kDeadlineExceeded);
   CHECK(remote.list()->procedures.size() == 1);
   CHECK(remote.explain(second.id)->procedures.size() == 1);
+  CHECK(*remote.signal_run() != 0);
   CHECK(words(remote.signal(second.id, "go")) == "OK");
   CHECK(remote.wait(second.id)->result == "w done");
 

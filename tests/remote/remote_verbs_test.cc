@@ -20,6 +20,21 @@ ProcedureId begin_with_waiting_job(RemoteWorld& world) {
   return id;
 }
 
+std::uint64_t run_of(RemoteWorld& world) {
+  const auto run = world.answer<Result<std::uint64_t>>(
+      [&](auto done) { world.remote->signal_run(std::move(done)); });
+  REQUIRE(run.status().to_string() == "OK");
+  return *run;
+}
+
+// What a caller writes down before it sends a signal.
+RemoteSignalOptions kept(RemoteWorld& world, Nonce nonce, Duration timeout = 30s) {
+  return {.nonce = nonce,
+          .expires_at = world.engine.clock->wall_now() + 15min,
+          .run = run_of(world),
+          .timeout = timeout};
+}
+
 }  // namespace
 
 TEST_CASE("an abort from elsewhere undoes the tree, also if calls and answers are lost") {
@@ -115,17 +130,91 @@ TEST_CASE("a nonce is one signal, and another nonce another signal") {
   world.begin();
   const ProcedureId id = world.engine.submit("two");
 
-  const RemoteOutcome first = world.signal(id, "x", {.nonce = {7, 1}});
-  CHECK(words(first) == "OK");
-  CHECK(words(world.signal(id, "x", {.nonce = {7, 1}})) == "OK");
-  CHECK(words(world.signal(id, "x", {.nonce = first.nonce, .run = first.run})) == "OK");
-  CHECK(words(world.signal(id, "y", {.nonce = {7, 1}})) == "FAILED KEY_REUSED");
+  const RemoteSignalOptions first = kept(world, {7, 1});
+
+  CHECK(words(world.signal(id, "x", first)) == "OK");
+  CHECK(words(world.signal(id, "x", first)) == "OK");
+  CHECK(words(world.signal(id, "y", first)) == "FAILED KEY_REUSED");
   CHECK(world.count("got x") == 1);
 
-  CHECK(words(world.signal(id, "x", {.nonce = {7, 2}})) == "OK");
+  CHECK(words(world.signal(id, "x", kept(world, {7, 2}))) == "OK");
   world.settle();
   CHECK(world.count("got x") == 2);
-  CHECK(words(world.signal(id, "x", {.nonce = {7, 1}})) == "OK");  // though `id` has ended
+  CHECK(words(world.signal(id, "x", first)) == "OK");  // though `id` has ended
+}
+
+TEST_CASE("a signal that was written down before it was sent is accepted once by all processes") {
+  RemoteWorld world;
+  world.engine.world.scripts["two"] = {.run = [](JobRun& run) -> std::optional<Outcome> {
+    if (run.step > 2) return usual();
+    const auto signal = run.ctx.signal("go");
+    if (!signal) return Say::wait();
+    run.world.journal.note("got " + *signal);
+    return usual();
+  }};
+  world.begin();
+  const ProcedureId id = world.engine.submit("two");
+  const RemoteSignalOptions written = kept(world, {7, 1});
+  const bool server_ends = GENERATE(false, true);
+
+  // The first process sends it, and dies before it has the outcome.
+  world.lose(FrameKind::kReply, "pv2.signal");
+  world.remote->signal(id, "go", "x", written, [](const RemoteOutcome&) {});
+  world.settle();
+  world.disconnect();
+  if (server_ends) world.crash_server();
+  world.connect();
+
+  // The second process goes on with what the first one has written down.
+  CHECK(words(world.signal(id, "x", written)) == (server_ends ? "UNKNOWN FENCED" : "OK"));
+  world.settle();
+  CHECK(world.count("got x") == 1);
+}
+
+TEST_CASE("a signal that an earlier process may have sent is not reported as failed") {
+  RemoteWorld world;
+  const ProcedureId id = begin_with_waiting_job(world);
+  const RemoteSignalOptions written = kept(world, {7, 1}, 5s);
+  world.stop_serving();
+
+  CHECK(words(world.signal(id, "x", written)) == "UNKNOWN DEADLINE_EXCEEDED");
+}
+
+TEST_CASE("a signal whose nonce is kept without its run or its end is refused and not sent") {
+  RemoteWorld world;
+  const ProcedureId id = begin_with_waiting_job(world);
+  RemoteSignalOptions options = kept(world, {7, 1});
+  SECTION("no run") { options.run = 0; }
+  SECTION("no end") { options.expires_at.reset(); }
+  SECTION("no nonce") { options.nonce = {}; }
+
+  CHECK(words(world.signal(id, "x", options)) == "FAILED INVALID_ARGUMENT");
+  world.settle();
+  CHECK(world.count("got x") == 0);
+}
+
+TEST_CASE("the run of a service is another one after its server has ended, and 0 is none") {
+  RemoteWorld world;
+  world.begin();
+  const std::uint64_t first = run_of(world);
+
+  world.crash_server();
+
+  CHECK(first != 0);
+  CHECK(run_of(world) != first);
+}
+
+TEST_CASE("a signal gives up after its timeout, however many calls it needs") {
+  RemoteWorld world;
+  world.begin();
+  const SteadyTime begin = world.engine.clock->steady_now();
+  // The answer to pv2.run comes late, and no signal gets through.
+  world.lose(FrameKind::kReply, "pv2.run", 2);
+  world.lose(FrameKind::kCall, "pv2.signal", 1000);
+
+  CHECK(words(world.signal(kNever, "x", {.timeout = 6s})) == "UNKNOWN DEADLINE_EXCEEDED");
+
+  CHECK(world.engine.clock->steady_now() - begin < 7s);
 }
 
 TEST_CASE("signals that the executor refuses fail with its answer, the same for each copy") {
@@ -155,8 +244,9 @@ TEST_CASE(
   world.run_until([&] { return outcome->has_value(); });
 
   CHECK(words(**outcome) == "UNKNOWN FENCED");
-  CHECK(words(world.signal(id, "one", {.nonce = (*outcome)->nonce, .run = (*outcome)->run})) ==
-        "UNKNOWN FENCED");
+  const RemoteSignalOptions again{
+      .nonce = (*outcome)->nonce, .expires_at = (*outcome)->expires_at, .run = (*outcome)->run};
+  CHECK(words(world.signal(id, "one", again)) == "UNKNOWN FENCED");
   world.settle();
   CHECK(world.count("got one") == (arrives ? 1 : 0));
 }

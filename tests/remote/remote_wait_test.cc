@@ -3,7 +3,10 @@
 // Waits from elsewhere: many are one for the engine, a client that goes leaves nothing behind, and
 // a server that goes does not end a wait.
 
+#include <stdexcept>
+
 #include "remote/remote_world.h"
+#include "support/wrapped_store.h"
 
 namespace pv2::testing::remote_wait_test {
 namespace {
@@ -18,6 +21,21 @@ CallTicket wait(RemoteWorld& world, ProcedureId id, const Answer& answer,
     answer->emplace(std::move(result));
   });
 }
+
+// A store of a host whose reads throw for a while.
+class ThrowingStore : public WrappedStore {
+ public:
+  ThrowingStore(std::unique_ptr<ProcedureStore> inner, const bool& throws)
+      : WrappedStore(std::move(inner)), throws_(throws) {}
+  Result<std::optional<std::string>> get(Space space, std::string_view key) override {
+    if (throws_) throw std::runtime_error("no memory");
+    return WrappedStore::get(space, key);
+  }
+
+ private:
+  const bool& throws_;
+};
+
 Answer no_answer() { return std::make_shared<std::optional<Result<ProcedureResult>>>(); }
 
 }  // namespace
@@ -112,6 +130,32 @@ TEST_CASE("a wait for what never was, or is forgotten, is answered at once") {
   CHECK(world.wait({4711}).status().code() == StatusCode::kNotFound);
   CHECK(world.wait(id).status().code() == StatusCode::kExpired);
   CHECK(world.service->counts().waited_for == 0);
+}
+
+TEST_CASE("a wait that the engine throws at is refused, and the next one begins anew") {
+  RemoteWorld world;
+  world.engine.max_results_in_memory = 0;
+  world.begin();
+  const ProcedureId id = world.engine.submit("a");
+  world.settle();
+  bool throws = false;
+  world.stop_serving();
+  ExecutorOptions options = world.engine.options();
+  options.store = std::make_unique<ThrowingStore>(std::move(options.store), throws);
+  world.engine.open(std::move(options));
+  world.serve();
+
+  throws = true;
+  const Answer answer = no_answer();
+  wait(world, id, answer, 5s);
+  world.settle();
+  CHECK(world.service->counts().waits == 0);
+  CHECK(world.service->counts().waited_for == 0);
+  CHECK_FALSE(answer->has_value());  // the client asks again, because the server refused
+
+  throws = false;
+  world.run_until([&] { return answer->has_value(); });
+  CHECK((**answer)->result == "a done");
 }
 
 TEST_CASE("a result that is too large for an answer is said to be so") {

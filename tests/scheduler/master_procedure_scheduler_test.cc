@@ -66,6 +66,24 @@ TEST_CASE("tables take turns, and one table's operations come in order", "[row89
   CHECK(poll(scheduler) == nullptr);
 }
 
+TEST_CASE("a table with one operation is served second, after the first of a thousand of another") {
+  SystemClock clock;
+  MasterProcedureScheduler scheduler(clock);
+  std::vector<std::unique_ptr<TestEntry>> operations;
+  for (std::uint64_t i = 1; i <= 1000; ++i) {
+    operations.push_back(std::make_unique<TestEntry>(i, table("busy", kShared)));
+    submit(scheduler, *operations.back());
+  }
+  TestEntry lone(1001, table("quiet", kShared));
+  submit(scheduler, lone);
+
+  const Ids order = poll_all(scheduler);
+
+  REQUIRE(order.size() == 1001);
+  CHECK(order[0] == 1);
+  CHECK(order[1] == 1001);
+}
+
 TEST_CASE("classes are served in their order, namespace and region work with the tables") {
   SystemClock clock;
   MasterProcedureScheduler scheduler(clock);

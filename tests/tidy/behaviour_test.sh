@@ -11,9 +11,10 @@
 #   behaviour_test.sh --self-test <source tree>   is each of these faults found?
 set -euo pipefail
 
-# The rows that must exist: <prefix><first>-<last>.
+# The rows that must exist: <prefix><first>-<last>. A prefix may end in "-". If the first number
+# begins with 0, all numbers have two digits.
 required='1-67 71-76 79-79 83-84 86-86 88-116 121-126'
-required+=' X1-16 F1-40'
+required+=' X1-16 F1-40 P-01-23'
 
 # check <page>...: prints what is wrong with the rows of all pages together.
 check() {
@@ -49,10 +50,12 @@ check() {
       END {
         parts = split(required, ranges, " ")
         for (i = 1; i <= parts; ++i) {
-          prefix = substr(ranges[i], 1, 1) ~ /[A-Z]/ ? substr(ranges[i], 1, 1) : ""
+          prefix = match(ranges[i], /^[A-Z]-?/) ? substr(ranges[i], 1, RLENGTH) : ""
           split(substr(ranges[i], length(prefix) + 1), ends, "-")
-          for (n = ends[1]; n <= ends[2]; ++n) {
-            if (!seen[prefix n]) print "row " prefix n " is missing"
+          format = ends[1] ~ /^0/ ? "%s%02d" : "%s%d"
+          for (n = ends[1] + 0; n <= ends[2] + 0; ++n) {
+            row = sprintf(format, prefix, n)
+            if (!seen[row]) print "row " row " is missing"
           }
         }
       }' - "$@"
@@ -77,6 +80,7 @@ if [[ $1 == --self-test ]]; then
   must_find 'row 1 says why there is no test, and names one' "| 1 | Does not apply: x | $here |"
   must_find 'row 2 is missing' '| 1 | Does not apply: x | - |'
   must_find 'row X16 is missing' '| 1 | Does not apply: x | - |'
+  must_find 'row P-01 is missing' '| 1 | Does not apply: x | - |'
   must_find 'row 1 has no third column' '| 1 | b | |'
   exit 0
 fi

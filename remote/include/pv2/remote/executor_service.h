@@ -32,23 +32,25 @@ class ProcedureExecutor;
 class ServiceCore;
 
 struct ExecutorServiceOptions {
-  /// The largest answer. A result beyond it is not sent (kNotSupported), and a page of a listing
-  /// ends early. Less than RpcLimits::frame_bytes_max, and than what clients take
-  /// (RpcClientOptions).
+  /// An answer has at most so many bytes. The service does not send a larger result
+  /// (kNotSupported), and ends a page of a listing early. It has to be less than
+  /// RpcLimits::frame_bytes_max and less than what clients take (RpcClientOptions).
   std::size_t answer_bytes_max = (std::size_t{4} << 20) - 4096;
-  /// How long a signal is recognised by its nonce after it was sent on; and at least until its
-  /// client sends it no more, and a minute longer.
+  /// The service recognises a signal by its nonce for so long after it has sent it on, and at least
+  /// for a minute after the time until which its client sends it.
   Duration signal_retention = std::chrono::minutes(1);
-  /// For the nonces of signals, in bytes. Beyond it signals are refused (kResourceExhausted).
+  /// The nonces of signals take at most so many bytes. Beyond that the service refuses signals
+  /// (kResourceExhausted).
   std::size_t signal_bytes_max = std::size_t{64} << 20;
-  std::shared_ptr<Clock> clock{};  ///< Of `signal_retention`. The system's clock unless given.
+  /// This clock measures `signal_retention`. Without one it is the system's.
+  std::shared_ptr<Clock> clock{};
 };
 
-/// What a service keeps now.
+/// These counts say what a service keeps now.
 struct ExecutorServiceCounts {
-  std::size_t waits = 0;         ///< Calls that wait for a procedure.
-  std::size_t waited_for = 0;    ///< Procedures that they wait for: one wait of the engine each.
-  std::size_t signals_kept = 0;  ///< Nonces of signals.
+  std::size_t waits = 0;         ///< So many calls wait for a procedure.
+  std::size_t waited_for = 0;    ///< They wait for so many procedures: one wait of the engine each.
+  std::size_t signals_kept = 0;  ///< The service remembers so many signals by their nonces.
 };
 
 /// Adds these methods to a server, for one executor:
@@ -57,7 +59,7 @@ struct ExecutorServiceCounts {
 ///     pv2.list   pv2.explain
 ///
 /// Their messages are in remote/pv2_remote.proto. The owner of a submission is the name under which
-/// its client was let in (BearerToken::owner), whatever the client says. Owners are names, no
+/// its client was let in (BearerToken::owner), whatever the client says. Owners are names and no
 /// walls: each client that is let in may see, abort and signal all procedures, as each caller of
 /// the executor may.
 ///
@@ -78,7 +80,7 @@ class ExecutorService {
   ExecutorService(const ExecutorService&) = delete;
   ExecutorService& operator=(const ExecutorService&) = delete;
 
-  /// Adds the methods. Those of the same names, if there are any, are replaced.
+  /// Adds the methods. They replace methods of the same names.
   void add_to(RpcMethods& methods) const;
 
   [[nodiscard]] ExecutorServiceCounts counts() const;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RemoteExecutor: the verbs of an executor that runs elsewhere, behind an ExecutorService. What a
-// network loses is asked for again under the same nonce, so a procedure that is submitted once
-// runs once. The promises are those of ProcedureExecutor; what a network adds is a third answer,
-// "perhaps": no answer came in time (remote_outcome.h).
+// RemoteExecutor: the verbs of an executor that runs elsewhere, behind an ExecutorService. It asks
+// again, under the same nonce, for what a network loses, so a procedure that is submitted once runs
+// once. The promises are those of ProcedureExecutor; a network adds a third answer, "perhaps": no
+// answer came in time (remote_outcome.h).
 
 #pragma once
 
@@ -39,25 +39,29 @@ concept RemotelySubmitted = HasFields<P> && requires {
   { P::kType } -> std::convertible_to<std::string_view>;
 };
 
-/// Take the answers of asynchronous verbs, on the loop's thread; must not block.
+/// These take the answers of asynchronous verbs, on the loop's thread. They must not block.
 using ExplanationDone = std::function<void(Result<Explanation>)>;
 using PageDone = std::function<void(Result<ProcedurePage>)>;
 using FoundDone = std::function<void(Result<ProcedureId>)>;
+using SignalRunDone = std::function<void(Result<std::uint64_t>)>;
 
 struct RemoteOptions {
-  /// For verbs that have no time limit of their own.
+  /// The time limit of the verbs that have none of their own.
   Duration timeout = std::chrono::seconds(30);
-  /// A wait is asked for anew this often, in case its answer was lost. The server keeps one wait
-  /// per procedure, so it may be short; it costs a call each time.
+  /// The client asks for a wait anew this often, in case its answer was lost. This time may be
+  /// short, because the server keeps one wait per procedure; each time costs a call.
   Duration ask_again_after = std::chrono::seconds(10);
-  std::shared_ptr<Clock> clock{};  ///< For the end of signals. The system's clock unless given.
+  /// This clock sets the end of a signal that is given none. Without one it is the system's.
+  std::shared_ptr<Clock> clock{};
 };
 
 /// Each verb exists twice. Without a callback it blocks, and fails (kFailedPrecondition) on the
-/// loop's thread of the client's transport and if that transport has no thread of its own. With one
-/// it returns at once; the ticket is for cancel().
+/// loop's thread of the client's transport and if that transport has no thread of its own. With a
+/// callback it returns at once, with a ticket for cancel(). Only signal() returns no ticket,
+/// because it makes several calls, one after the other: nothing cancels it but its timeout.
 ///
-/// Thread-safe. The client outlives it. Calls without an outcome go on without this object.
+/// Thread-safe. The client outlives this object. Calls without an outcome go on without this
+/// object.
 class RemoteExecutor {
  public:
   explicit RemoteExecutor(RpcClient& client, RemoteOptions options = {});
@@ -66,8 +70,10 @@ class RemoteExecutor {
   RemoteExecutor& operator=(const RemoteExecutor&) = delete;
 
   /// Submits a procedure. kOk: it is on stable storage of the server, and is done or undone even if
-  /// both ends die on the next line. kFailed: nothing was begun, and the same nonce may be used
-  /// again. Passes on what fields() throws, before anything is sent.
+  /// both ends die on the next line. kFailed: this submission began nothing. The same nonce may be
+  /// used again, unless the status is kKeyReused: then the nonce names another submission, which
+  /// goes on, and this one needs a nonce of its own. submit() passes on what fields() throws,
+  /// before it sends anything.
   template <RemotelySubmitted P>
   [[nodiscard]] SubmitOutcome submit(P procedure, RemoteSubmitOptions options = {}) {
     return submit_encoded(P::kType, arguments_of(procedure), options, Attempt::kFirst);
@@ -78,8 +84,8 @@ class RemoteExecutor {
                           std::move(done));
   }
   /// Goes on with a submission whose outcome is unknown, with the nonce of that outcome, the same
-  /// procedure and the same options, also in another process. It is begun if it was not. Here
-  /// kFailed is rare, because a refusal says nothing about what was sent before.
+  /// procedure and the same options, also in another process. The server begins it if it has not
+  /// yet. Here kFailed is rare, because a refusal says nothing about what was sent before.
   template <RemotelySubmitted P>
   [[nodiscard]] SubmitOutcome resume(const Nonce& nonce, P procedure,
                                      RemoteSubmitOptions options = {}) {
@@ -93,41 +99,59 @@ class RemoteExecutor {
     return submit_encoded(P::kType, arguments_of(procedure), options, Attempt::kResumed,
                           std::move(done));
   }
-  /// Which procedure was submitted with `nonce`. kNotFound: none is known now; but a copy of a
-  /// submission may still be on its way.
+  /// Tells which procedure was submitted with `nonce`. kNotFound: the server knows none now; but a
+  /// copy of a submission may still be on its way.
   [[nodiscard]] Result<ProcedureId> find(const Nonce& nonce);
   CallTicket find(const Nonce& nonce, FoundDone done);
 
   /// Waits until the procedure has ended, at this server or, if it goes away, at the next one.
-  /// Without a timeout it waits for servers, too, for ever.
+  /// Without a timeout it waits for servers, too, for ever. The timeout includes the network and
+  /// the search for a server, so a timeout of 0 only fails (kDeadlineExceeded). To look whether a
+  /// procedure has ended, give the call the time of a round trip.
   [[nodiscard]] Result<ProcedureResult> wait(ProcedureId id, std::optional<Duration> timeout = {});
   CallTicket wait(ProcedureId id, std::optional<Duration> timeout, ResultCallback done);
 
-  /// As ProcedureExecutor::acknowledge(). If an attempt got no answer and the next one finds the
-  /// result gone, this is what was asked for: kOk.
+  /// Does what ProcedureExecutor::acknowledge() does. If an attempt got no answer and the next one
+  /// finds the result gone, that is what the caller asked for: kOk.
   RemoteOutcome acknowledge(ProcedureId id);
   CallTicket acknowledge(ProcedureId id, RemoteOutcomeDone done);
-  /// As ProcedureExecutor::abort(). If an attempt got no answer and the next one finds a tree that
-  /// was aborted and has been undone, that is kOk. The result names the caller as the server knows
-  /// it; `who` counts only if the server asks nobody for a token.
+  /// Does what ProcedureExecutor::abort() does. If an attempt got no answer and the next one finds
+  /// a tree that was aborted and has been undone, that is kOk. The result names the caller as the
+  /// server knows it; `who` counts only if the server asks nobody for a token.
   RemoteOutcome abort(ProcedureId id, std::string reason = {}, std::string who = {});
   CallTicket abort(ProcedureId id, std::string reason, std::string who, RemoteOutcomeDone done);
 
-  /// As ProcedureExecutor::signal(). However often it is sent, the signal is accepted once at most.
-  /// kUnknown also if the server has ended before it answered: signals are not remembered beyond a
-  /// server's life, and the next server refuses to guess. Only the receiver can tell then whether
-  /// it came.
+  /// Tells the present run of the service, for a signal that outlives this process. A signal that
+  /// has to be sent once, even if its sender dies, is sent like this:
+  ///
+  ///     run = signal_run()                              the server tells its run
+  ///     write down {nonce, run, expires_at}             NonceSource makes the nonce
+  ///     signal(..., {.nonce, .expires_at, .run})        by this process or by a later one
+  ///
+  /// It asks the server each time. kNotSupported: the server tells no run.
+  [[nodiscard]] Result<std::uint64_t> signal_run();
+  CallTicket signal_run(SignalRunDone done);
+  /// Does what ProcedureExecutor::signal() does. The server accepts the signal of one call once at
+  /// most, however often the call sends it. It accepts the signals of several calls, and of several
+  /// processes, once at most together if all of them have the same nonce, run and expires_at;
+  /// kInvalidArgument (as kFailed) says that the options have a part of these three only, and that
+  /// this call sent nothing.
+  ///
+  /// The outcome is kUnknown also if the server has ended before it answered: a service remembers
+  /// signals for one run, and the next run refuses to guess (kFenced). Only the receiver can tell
+  /// then whether the signal came. If the options name a run, each refusal leaves the outcome
+  /// unknown, because an earlier process may have sent the signal.
   RemoteOutcome signal(ProcedureId id, std::string name, std::string payload = {},
                        RemoteSignalOptions options = {});
   void signal(ProcedureId id, std::string name, std::string payload, RemoteSignalOptions options,
               RemoteOutcomeDone done);
 
-  /// As Inspection::list(). A page has at most 1000 procedures, and fewer if they are large;
-  /// `limit` 0: 100.
+  /// Does what Inspection::list() does. A page has at most 1000 procedures, and fewer if they are
+  /// large; a `limit` of 0 means 100.
   [[nodiscard]] Result<ProcedurePage> list(const ListFilter& filter = {}, ProcedureId after = {},
                                            std::size_t limit = 0);
   CallTicket list(const ListFilter& filter, ProcedureId after, std::size_t limit, PageDone done);
-  /// As Inspection::explain().
+  /// Does what Inspection::explain() does.
   [[nodiscard]] Result<Explanation> explain(ProcedureId id);
   CallTicket explain(ProcedureId id, ExplanationDone done);
 

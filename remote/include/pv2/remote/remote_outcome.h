@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What goes with the verbs of RemoteExecutor, and what a caller knows afterwards: done, definitely
-// not done, or perhaps done.
+// RemoteOutcome and SubmitOutcome say what a caller of RemoteExecutor knows afterwards: the verb is
+// done, definitely not done, or perhaps done. The options of the verbs are here too.
 
 #pragma once
 
@@ -17,30 +17,39 @@
 
 namespace pv2 {
 
-/// What goes with a remote submission. The owner is the name under which the server knows the
-/// client.
+/// These options go with a remote submission. The owner of the procedure is the name under which
+/// the server knows the client.
 struct RemoteSubmitOptions {
-  /// Names the submission. None: one is made, and returned with the outcome.
+  /// The nonce names the submission. Without one the client makes one, and returns it with the
+  /// outcome.
   Nonce nonce{};
-  /// As SubmitOptions::expires_at; no attempt begins after it. A nonce is forgotten with its
-  /// result, and a copy of the submission that the network still has would begin it again unless
-  /// this has passed. So set it if results are acknowledged early.
+  /// This means what SubmitOptions::expires_at means; no attempt begins after it. The server
+  /// forgets a nonce with its result, and a copy of the submission that the network still has would
+  /// begin it again unless this time has passed. So set it if results are acknowledged early.
   std::optional<WallTime> expires_at{};
-  std::optional<Duration> delay{};              ///< As SubmitOptions::delay.
-  std::optional<WallTime> start_at{};           ///< As SubmitOptions::start_at.
-  Duration timeout = std::chrono::seconds(30);  ///< When to give up asking. max(): never.
+  std::optional<Duration> delay{};     ///< This means what SubmitOptions::delay means.
+  std::optional<WallTime> start_at{};  ///< This means what SubmitOptions::start_at means.
+  /// The client gives up after this time, which includes the network. max(): it never does.
+  Duration timeout = std::chrono::seconds(30);
 };
 
-/// What goes with a remote signal.
+/// These options go with a remote signal. A caller that keeps the name of a signal, to send it
+/// again in a later call or in a later process, sets `nonce`, `run` and `expires_at`, the same
+/// three each time. They come from RemoteExecutor::signal_run(), before the first send, or from an
+/// outcome that is unknown. A nonce without the other two, and a run without a nonce, is
+/// kInvalidArgument.
 struct RemoteSignalOptions {
-  /// Names the signal. None: one is made, and returned with the outcome.
+  /// The nonce names the signal within its run. Without one the client makes one, and returns it
+  /// with the outcome.
   Nonce nonce{};
-  /// The signal is not sent after this time, and refused if it arrives later: then its nonce may be
-  /// forgotten. None: 15 minutes from now. At most 24 hours from now.
+  /// The client sends no signal after this time, and the server refuses one that arrives later:
+  /// then the server may have forgotten its nonce. It is at most 24 hours from now; without it, it
+  /// is 15 minutes from now.
   std::optional<WallTime> expires_at{};
-  /// To go on with a signal whose outcome is unknown: the run of that outcome, with its nonce and
-  /// its `expires_at`.
+  /// The run of the service that the nonce is for. Another run refuses the signal, because it
+  /// cannot know whether this one has accepted it.
   std::uint64_t run = 0;
+  /// The client gives up after this time, which is for all calls that the signal needs together.
   Duration timeout = std::chrono::seconds(30);
 };
 
@@ -48,29 +57,31 @@ struct RemoteSignalOptions {
 struct RemoteOutcome {
   using Kind = CallOutcome::Kind;
   Kind kind = Kind::kUnknown;
-  Status status{};        ///< Not OK unless `kind` is kOk.
-  Nonce nonce{};          ///< Of a signal.
-  std::uint64_t run = 0;  ///< Of a signal: the run of the service that may have sent it on.
-  std::optional<WallTime> expires_at{};  ///< Of a signal.
+  Status status{};  ///< It is OK if `kind` is kOk, and only then.
+  // Only signal() sets these three. RemoteSignalOptions takes them to go on with the signal.
+  Nonce nonce{};
+  std::uint64_t run = 0;  ///< The run of the service that may have sent the signal on.
+  std::optional<WallTime> expires_at{};
 
   [[nodiscard]] bool ok() const noexcept { return kind == Kind::kOk; }
 };
 
-/// The outcome of a submission. kOk: `id` is durable. kFailed: nothing was begun under this nonce.
-/// kUnknown: it may have been begun; RemoteExecutor::resume() or find() tells, in this process or
-/// another.
+/// The outcome of a submission. kOk: `id` is durable. kFailed: this submission began nothing; with
+/// kKeyReused its nonce names another submission, with any other status its nonce is free.
+/// kUnknown: the server may have begun it; RemoteExecutor::resume() or find() tells, in this
+/// process or another.
 struct SubmitOutcome {
   using Kind = CallOutcome::Kind;
   Kind kind = Kind::kUnknown;
   ProcedureId id{};
-  bool replayed = false;  ///< The nonce was known: nothing new was begun by the last attempt.
-  Status status{};        ///< Not OK unless `kind` is kOk.
+  bool replayed = false;  ///< The nonce was known: the last attempt began nothing new.
+  Status status{};        ///< It is OK if `kind` is kOk, and only then.
   Nonce nonce{};
 
   [[nodiscard]] bool ok() const noexcept { return kind == Kind::kOk; }
 };
 
-/// Take outcomes, on the loop's thread of the client's transport; must not block.
+/// These take outcomes, on the loop's thread of the client's transport. They must not block.
 using SubmitOutcomeDone = std::function<void(SubmitOutcome)>;
 using RemoteOutcomeDone = std::function<void(RemoteOutcome)>;
 

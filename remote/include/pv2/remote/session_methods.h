@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The server's half of RpcSession (rpc/rpc_session.h).
+// These methods are the server's half of RpcSession (rpc/rpc_session.h).
 
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace pv2 {
 
 /// Adds the methods "pv2.session.open", "pv2.session.heartbeat" and "pv2.session.close".
-/// `sessions` outlives the server and its calls. Who owns a session is who has called
+/// `sessions` outlives the server and its calls. The caller that opens a session owns it
 /// (IncomingCall::caller).
 void add_session_methods(RpcMethods& methods, ClientSessions& sessions);
 

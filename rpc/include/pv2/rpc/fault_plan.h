@@ -18,63 +18,67 @@
 
 namespace pv2 {
 
-/// Where a frame goes.
+/// Says where a frame goes.
 enum class Direction : std::uint8_t { kToServer = 0, kToClient = 1 };
-/// "to the server"; for messages.
+/// Returns "to the server" or "to the client", for messages.
 [[nodiscard]] std::string_view to_string(Direction direction) noexcept;
 
-/// What a plan is told about a frame.
+/// A plan learns this about a frame.
 struct PassingFrame {
-  std::uint64_t connection = 0;  ///< 1 is the first that the proxy accepted.
+  std::uint64_t connection = 0;  ///< 1 is the first one that the proxy accepted.
   Direction direction = Direction::kToServer;
   std::uint64_t index = 0;  ///< 0 is the first frame of its connection in its direction.
-  /// No kind, method and id in a proxy that passes bytes.
+  /// A proxy that passes bytes tells no kind, method or id.
   std::optional<FrameKind> kind{};
-  /// Of a call; of a reply, note or cancel, that of its call. The proxy remembers the calls with
-  /// the 1024 highest ids of a connection, and is silent about others.
+  /// A reply, a note and a cancel have the method of their call. The proxy remembers the calls with
+  /// the 1024 highest ids of a connection, and tells no method for others.
   std::string_view method{};
   std::uint64_t id = 0;
-  std::size_t size = 0;  ///< In bytes, with its header.
+  std::size_t size = 0;  ///< The bytes of the frame, with its header.
 };
 
-/// What happens to a frame. By default it is passed on.
+/// Says what happens to a frame. By default the proxy passes it on.
 ///
 /// One frame can have several of these fates: then half_open comes first, then a cut before it,
 /// then a drop, and the others together.
 struct Fate {
-  /// How often it is passed on: 0 drops it, 2 duplicates it. At most kCopiesMax.
+  /// The proxy passes the frame on so often: 0 drops it, 2 duplicates it. It is at most kCopiesMax.
   std::uint32_t copies = 1;
-  /// How much later. The frames behind it wait for it: a delay never changes the order.
+  /// The proxy passes the frame on so much later. The frames behind it wait for it: a delay never
+  /// changes the order.
   Duration delay{};
-  /// Reorders: the frame is held back until so many later frames of its direction and connection
-  /// have passed, but for hold_back at most. It passes at once when its sender closes the
-  /// connection, because no later frame will come.
+  /// The proxy reorders: it holds the frame back until so many later frames of its direction and
+  /// connection have passed, but for hold_back at most. The frame passes at once when its sender
+  /// closes the connection, because no later frame will come.
   std::uint32_t behind = 0;
   Duration hold_back = std::chrono::seconds(1);
 
   enum class Cut : std::uint8_t {
     kNo,
-    kBefore,  ///< At once; what the connection still holds is lost.
-    kAfter,   ///< When it was passed on, and the frames before it; with copies = 0, at once.
+    kBefore,  ///< The proxy cuts at once, and what the connection still holds is lost.
+    /// The proxy cuts when it has passed on the frame and those before it; with copies = 0, at
+    /// once.
+    kAfter,
   };
-  /// Whether both ends see the connection closed.
+  /// Says whether both ends see the connection closed.
   Cut cut = Cut::kNo;
 
   enum class HalfOpen : std::uint8_t { kNo, kDirection, kBoth };
-  /// From this frame on, everything is swallowed that comes in its direction, or in both, and so is
-  /// the news that the sender has closed. What the proxy took before is still passed.
+  /// From this frame on, the proxy swallows everything that comes in its direction, or in both, and
+  /// also the news that the sender has closed. It still passes on what it took before.
   HalfOpen half_open = HalfOpen::kNo;
 
   static constexpr std::uint32_t kCopiesMax = 16;
-  /// Of a delay and of a hold_back.
+  /// A delay and a hold_back last at most so long.
   static constexpr Duration kTimeMax = std::chrono::hours(1);
 };
-/// kInvalidArgument: it is outside of its bounds, or a time is negative.
+/// Checks a fate. kInvalidArgument: it is outside of its bounds, or a time is negative.
 [[nodiscard]] Status check(const Fate& fate);
 
-/// Decides. Called on the loop's thread of the proxy's transport, for each frame once, in the order
-/// of arrival; must not block, nor destroy the proxy. When it throws, or its fate is outside of the
-/// bounds, the connection is cut, and counted as a failure of the plan.
+/// Decides about frames. The proxy calls it on the loop's thread of its transport, once for each
+/// frame, in the order of arrival. It must not block, and must not destroy the proxy. When it
+/// throws, or its fate is outside of the bounds, the proxy cuts the connection and counts a failure
+/// of the plan.
 class FaultPlan {
  public:
   virtual ~FaultPlan() = default;

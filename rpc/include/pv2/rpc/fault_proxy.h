@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FaultProxy: stands between clients and a server, and loses, delays, repeats, reorders and cuts
-// what passes, as its plan says (random_faults.h, scripted_faults.h). For tests of what an
+// what passes, as its plan says (random_faults.h, scripted_faults.h). Tests use it to see what an
 // application does when its network is bad; it works the same over real sockets and over a network
-// in memory. It is no load balancer, and not for use in front of anything that matters.
+// in memory. It is no load balancer, and nothing that matters belongs behind it.
 //
 //     client --- address() [ proxy ] --- target
 //
-// Each accepted connection gets one of its own to the target; one ends when the other does. A cut
-// looks to both ends as if the other one had closed the connection.
+// Each accepted connection gets one of its own to the target; each of the two ends when the other
+// one does. A cut looks to both ends as if the other one had closed the connection.
 
 #pragma once
 
@@ -27,51 +27,59 @@
 namespace pv2 {
 
 struct FaultProxyOptions {
-  /// Its clients and the server are here. Outlives the proxy.
+  /// The clients of the proxy and the server are here. The transport outlives the proxy.
   Transport* transport = nullptr;
   std::string listen = "127.0.0.1:0";
   std::string target{};
-  /// Null: everything is passed on. Shared with who changes it while the proxy runs.
+  /// Without a plan the proxy passes everything on. The caller may keep a share, to change the plan
+  /// while the proxy runs.
   std::shared_ptr<FaultPlan> plan{};
 
   enum class Unit : std::uint8_t {
-    /// One frame of rpc_frame.h. A connection with other bytes is cut, and counted as undecodable.
+    /// The plan decides about frames of rpc_frame.h. The proxy cuts a connection with other bytes,
+    /// and counts it as undecodable.
     kFrames,
-    /// Whatever arrives at once, for TLS and other protocols. The plan is asked for each piece; it
-    /// can delay, cut and half-open. That it drops, duplicates or reorders is ignored, because it
-    /// would make other bytes of it. What arrives at once is, over real sockets, chance.
+    /// The plan decides about whatever arrives at once, for TLS and other protocols. It can delay,
+    /// cut and half-open. The proxy ignores that it drops, duplicates or reorders a piece, because
+    /// the result would be other bytes. What arrives at once is, over real sockets, chance.
     kBytes,
   };
   Unit unit = Unit::kFrames;
 
-  /// Of each connection in each direction, in slices of 50 ms; 0: as fast as it goes. At most 1e12.
+  /// The proxy passes on so many bytes of each connection in each direction, in slices of 50 ms. 0
+  /// means as many as it can; the largest rate is 1e12.
   std::uint64_t bytes_per_second = 0;
-  /// Of a frame that is passed on, 1 to 1 GiB; a larger one counts as undecodable.
+  /// The proxy passes on frames of at most so many bytes, 1 to 1 GiB; a larger one counts as
+  /// undecodable.
   std::size_t frame_bytes_max = std::size_t{64} << 20U;
   /// When a connection holds so much of one direction, the proxy reads no more of it. It holds
-  /// this, one frame that has not arrived whole, and what the transport reads at once. 1 to 1 GiB.
+  /// this, one frame that has not arrived whole, and what the transport reads at once. It is from 1
+  /// to 1 GiB.
   std::size_t kept_bytes_max = std::size_t{1} << 20U;
-  /// More are refused. 1 to 100'000.
+  /// The proxy refuses more connections than this, 1 to 100'000.
   std::size_t connections_max = 1000;
-  /// For connecting to the target. When that fails, the client's connection is closed.
+  /// The proxy tries for so long to connect to the target. When it fails, it closes the client's
+  /// connection.
   Duration connect_timeout = std::chrono::seconds(10);
-  /// When one end has closed, the other still gets what the proxy holds for it. If it takes nothing
-  /// of it for so long, the connection ends.
+  /// When one end has closed, the other one still gets what the proxy holds for it. If that end
+  /// takes nothing for so long, the connection ends.
   Duration linger = std::chrono::seconds(10);
 };
 
-/// What was done to the frames of one direction (pieces, in a proxy that passes bytes).
+/// These counts say what the proxy did to the frames of one direction (to the pieces, if it passes
+/// bytes).
 struct FaultCounts {
-  std::uint64_t passed = 0;  ///< Sent on: each copy counts.
+  std::uint64_t passed = 0;  ///< Each copy that was sent on counts.
   std::uint64_t dropped = 0;
-  std::uint64_t duplicated = 0;  ///< Copies after the first.
+  std::uint64_t duplicated = 0;  ///< Only copies after the first one count.
   std::uint64_t delayed = 0;
-  std::uint64_t reordered = 0;    ///< Held back, and a later frame passed first.
-  std::uint64_t cut = 0;          ///< Connections that the plan cut at a frame of this direction.
-  std::uint64_t half_opened = 0;  ///< Connections whose direction began to swallow.
-  std::uint64_t swallowed_bytes = 0;  ///< Of half-open connections, and of those that are ending.
-  std::uint64_t undecodable = 0;      ///< Connections that were cut because of it.
-  std::uint64_t plan_failures = 0;    ///< Connections that were cut because of it.
+  std::uint64_t reordered = 0;  ///< A frame counts if a later one passed first.
+  std::uint64_t cut = 0;        ///< The plan cut so many connections at a frame of this direction.
+  std::uint64_t half_opened = 0;  ///< This direction of so many connections began to swallow.
+  /// Half-open connections and those that are ending swallowed so many bytes.
+  std::uint64_t swallowed_bytes = 0;
+  std::uint64_t undecodable = 0;    ///< So many connections were cut because of other bytes.
+  std::uint64_t plan_failures = 0;  ///< So many connections were cut because the plan failed.
   friend bool operator==(const FaultCounts&, const FaultCounts&) = default;
 };
 
@@ -80,11 +88,11 @@ struct FaultProxyCounters {
   FaultCounts to_client{};
   std::uint64_t accepted = 0;
   std::uint64_t refused = 0;
-  std::uint64_t connects_failed = 0;  ///< To the target.
-  std::uint64_t cut_by_hand = 0;      ///< By cut_all().
-  // At present:
+  std::uint64_t connects_failed = 0;  ///< The target did not take so many connections.
+  std::uint64_t cut_by_hand = 0;      ///< cut_all() cut so many connections.
+  // These two are of the present:
   std::uint64_t connections = 0;
-  std::uint64_t kept_bytes = 0;  ///< Of all connections, with a margin of 128 for each frame.
+  std::uint64_t kept_bytes = 0;  ///< All connections count, with a margin of 128 for each frame.
   friend bool operator==(const FaultProxyCounters&, const FaultProxyCounters&) = default;
 };
 
@@ -92,28 +100,30 @@ struct FaultProxyCounters {
 /// that thread: do not hold a lock that the loop may want.
 class FaultProxy {
  public:
-  /// kInvalidArgument: an option is outside of its bounds; otherwise what Transport::listen() says.
+  /// Begins to listen. kInvalidArgument: an option is outside of its bounds; other failures are
+  /// those of Transport::listen().
   [[nodiscard]] static Result<std::unique_ptr<FaultProxy>> open(FaultProxyOptions options);
-  /// Closes everything. Not to be destroyed from within its plan.
+  /// Closes everything. The plan of the proxy must not destroy it.
   ~FaultProxy();
   FaultProxy(const FaultProxy&) = delete;
   FaultProxy& operator=(const FaultProxy&) = delete;
 
-  /// Where clients have to connect.
+  /// Clients connect to this address.
   [[nodiscard]] const std::string& address() const noexcept { return address_; }
 
   /// Cuts all connections at once; what they hold is lost.
   void cut_all();
   enum class NewConnections : std::uint8_t { kAccepted, kRefused };
-  /// A refused connection is accepted and closed at once, before the target hears of it.
+  /// Says what happens to new connections. The proxy accepts a refused one and closes it at once,
+  /// before the target hears of it.
   void set_new_connections(NewConnections are);
-  /// Where connections that are accepted from now on lead; present ones stay. For a server that
-  /// comes back at another address. kInvalidArgument: it is empty.
+  /// Leads the connections that it accepts from now on to `target`; present ones stay. A test calls
+  /// it when a server comes back at another address. kInvalidArgument: `target` is empty.
   Status set_target(std::string target);
   /// Half-opens all present connections, in both directions: see Fate::half_open. There is no way
   /// back: bytes are missing in the middle. cut_all() ends them.
   void half_open_all();
-  /// As FaultProxyOptions::bytes_per_second; for present connections too.
+  /// Sets FaultProxyOptions::bytes_per_second, for present connections too.
   Status set_bytes_per_second(std::uint64_t rate);
   [[nodiscard]] FaultProxyCounters counters() const;
 

@@ -14,21 +14,22 @@
 
 namespace pv2 {
 
-/// How often a frame has which fate: probabilities from 0 to 1, each by itself.
+/// These rates say how often a frame has which fate. They are probabilities from 0 to 1, each by
+/// itself.
 struct FaultRates {
   double drop = 0;
   double duplicate = 0;
   double delay = 0;
   double reorder = 0;
-  double cut = 0;        ///< One half before the frame, one half after it.
-  double half_open = 0;  ///< One half in its direction, one half in both.
+  double cut = 0;        ///< One half of the cuts are before the frame, one half after it.
+  double half_open = 0;  ///< One half are in its direction, one half in both.
 };
 
 struct RandomFaultsOptions {
   std::uint64_t seed = 1;
   FaultRates to_server{};
   FaultRates to_client{};
-  /// A delay is from 1 us to this.
+  /// A delay lasts from 1 us to this.
   Duration delay_max = std::chrono::milliseconds(100);
   /// A frame is held back until 1 to so many later ones have passed, but not longer than
   /// hold_back_max.
@@ -47,11 +48,11 @@ struct RandomFaultsOptions {
 /// Thread-safe.
 class RandomFaults final : public FaultPlan {
  public:
-  /// kInvalidArgument: a rate is not from 0 to 1 (or is no number), behind_max is 0, or a time is
-  /// not from 1 us to Fate::kTimeMax.
+  /// Makes a plan. kInvalidArgument: a rate is not from 0 to 1 (or is no number), behind_max is 0,
+  /// or a time is not from 1 us to Fate::kTimeMax.
   [[nodiscard]] static Result<std::unique_ptr<RandomFaults>> create(RandomFaultsOptions options);
 
-  /// For the frames that come from now on. kInvalidArgument changes nothing.
+  /// Sets the rates of the frames that come from now on. kInvalidArgument changes nothing.
   Status set_rates(Direction direction, const FaultRates& rates) PV2_EXCLUDES(rates_mutex_);
 
   [[nodiscard]] Fate fate(const PassingFrame& frame) override PV2_EXCLUDES(rates_mutex_);

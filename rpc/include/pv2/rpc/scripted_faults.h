@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScriptedFaults: a plan of rules, for a test that needs one fault at one place. Knows no chance.
+// ScriptedFaults: a plan of rules, for a test that needs one fault at one place. It knows no
+// chance.
 
 #pragma once
 
@@ -14,34 +15,35 @@
 
 namespace pv2 {
 
-/// Which frames, and what happens to them. "The third call of append: drop" is
+/// A rule says which frames it is about, and what happens to them. This one drops the third call of
+/// append:
 ///
 ///     {.direction = Direction::kToServer, .kind = FrameKind::kCall, .method = "append",
 ///      .skip = 2, .fate = {.copies = 0}}
 struct FaultRule {
-  // What is empty matches every frame.
+  // A field that is empty matches every frame.
   std::optional<std::uint64_t> connection{};
   std::optional<Direction> direction{};
   std::optional<FrameKind> kind{};
-  std::optional<std::string> method{};  ///< As in PassingFrame: a reply has that of its call.
-  /// So many matching frames are left to other rules first;
+  std::optional<std::string> method{};  ///< A reply has the method of its call.
+  /// The rule leaves so many matching frames to other rules first.
   std::uint64_t skip = 0;
-  /// then so many have the fate, and the rule is done.
+  /// Then it gives so many the fate, and is done.
   std::uint64_t times = 1;
   Fate fate{};
 };
 
 /// A frame has the fate of the first rule that matches it and skips no more; the rules after that
-/// one do not see it. Without such a rule it is passed on. Thread-safe.
+/// one do not see it. Without such a rule the proxy passes it on. Thread-safe.
 class ScriptedFaults final : public FaultPlan {
  public:
-  /// 1024: each frame looks at all of them.
+  /// There are at most 1024, because the plan looks at all of them for each frame.
   static constexpr std::size_t kRulesMax = 1024;
 
   /// Appends a rule. kInvalidArgument: its fate is outside of its bounds, or `times` is 0;
   /// kResourceExhausted: there are kRulesMax that are not done.
   Status add(FaultRule rule) PV2_EXCLUDES(rules_mutex_);
-  /// How many rules are not done. A test that ends with some has not tested what it meant to.
+  /// Tells how many rules are not done. A test that ends with some has not tested what it meant to.
   [[nodiscard]] std::size_t rules_left() const PV2_EXCLUDES(rules_mutex_);
 
   [[nodiscard]] Fate fate(const PassingFrame& frame) override PV2_EXCLUDES(rules_mutex_);
