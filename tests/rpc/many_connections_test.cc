@@ -56,15 +56,26 @@ std::string bytes_of(const RpcFrame& frame) {
 }
 std::string hello() { return bytes_of({.kind = FrameKind::kHello, .version = kRpcVersion}); }
 
-/// Looks at `condition` every 5 ms, on the loop of `transport`, until it holds.
-void wait_until(Transport& transport, const std::function<bool()>& condition) {
-  const auto holds = std::make_shared<Latch<bool>>();
-  std::function<void()> look = [&] {
-    if (condition()) return holds->set(true);
-    transport.call_at(transport.clock().steady_now() + milliseconds(5), look);
-  };
-  transport.post(look);
-  holds->wait();
+/// Looks at `condition` every 5 ms, on the loop of `transport`, until it holds. Shared with the
+/// loop, which may still be in look() when the waiting thread has gone on.
+struct Watch : std::enable_shared_from_this<Watch> {
+  Watch(Transport& on, std::function<bool()> until) : transport(on), condition(std::move(until)) {}
+
+  void look() {
+    if (condition()) return holds.set(true);
+    transport.call_at(transport.clock().steady_now() + milliseconds(5),
+                      [self = shared_from_this()] { self->look(); });
+  }
+
+  Transport& transport;
+  std::function<bool()> condition;
+  Latch<bool> holds;
+};
+
+void wait_until(Transport& transport, std::function<bool()> condition) {
+  const auto watch = std::make_shared<Watch>(transport, std::move(condition));
+  transport.post([watch] { watch->look(); });
+  watch->holds.wait();
 }
 
 /// Says hello, and then one byte of a large call every 20 ms. Lives on the loop of its transport.
