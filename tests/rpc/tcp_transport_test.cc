@@ -257,6 +257,13 @@ class NoDescriptors {
   rlimit before_{};
 };
 
+// The sanitizer opens a pipe to look at an object, and calls an exception invalid when it cannot.
+#if defined(__has_feature)
+#if __has_feature(undefined_behavior_sanitizer)
+#define PV2_SANITIZER_NEEDS_DESCRIPTORS
+#endif
+#endif
+#ifndef PV2_SANITIZER_NEEDS_DESCRIPTORS
 TEST_CASE("an acceptor without a descriptor says so, and accepts when there is one", "[rpc]") {
   const auto logged = std::make_shared<Latch<std::string>>();
   const auto lines = std::make_shared<std::atomic<int>>(0);
@@ -280,13 +287,6 @@ TEST_CASE("an acceptor without a descriptor says so, and accepts when there is o
   CHECK(*lines == 1);
 }
 
-// The sanitizer opens a pipe to look at an object, and calls an exception invalid when it cannot.
-#if defined(__has_feature)
-#if __has_feature(undefined_behavior_sanitizer)
-#define PV2_SANITIZER_NEEDS_DESCRIPTORS
-#endif
-#endif
-#ifndef PV2_SANITIZER_NEEDS_DESCRIPTORS
 TEST_CASE("without descriptors there is no transport, and a Status says why", "[rpc]") {
   const NoDescriptors limit;
   const Status status = tcp_transport().status();
