@@ -121,19 +121,23 @@ class RpcSession::Core : public std::enable_shared_from_this<Core> {
 
 void RpcSession::Core::add(Request request) {
   request.deadline = later(now(), request.options.timeout);
-  bool is_taken = false;
+  bool is_full = false;
+  SessionDone refused;
   {
     const MutexLock lock(mutex_);
-    is_taken = waiting_.size() < options_.waiting_max;
-    if (is_taken) waiting_.push_back(std::move(request));
+    is_full = waiting_.size() >= options_.waiting_max;
+    if (is_full) {
+      refused = std::move(request.done);
+    } else {
+      waiting_.push_back(std::move(request));
+    }
   }
-  if (is_taken) return pump();
-  client_.transport().post([done = std::move(request.done), most = options_.waiting_max] {
-    if (!done) return;
-    done(not_sent(
-        {StatusCode::kResourceExhausted, fmt::format("{} requests wait for room in the window "
-                                                     "(RpcSessionOptions::waiting_max)",
-                                                     most)}));
+  if (!is_full) return pump();
+  client_.transport().post([refused = std::move(refused), most = options_.waiting_max] {
+    tell(refused, not_sent({StatusCode::kResourceExhausted,
+                            fmt::format("{} requests wait for room in the window "
+                                        "(RpcSessionOptions::waiting_max)",
+                                        most)}));
   });
 }
 

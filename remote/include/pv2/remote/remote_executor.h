@@ -118,6 +118,7 @@ class RemoteExecutor {
   /// Does what ProcedureExecutor::abort() does. If an attempt got no answer and the next one finds
   /// a tree that was aborted and has been undone, that is kOk. The result names the caller as the
   /// server knows it; `who` counts only if the server asks nobody for a token.
+  /// A tree that has failed by itself with kAborted counts as aborted there.
   RemoteOutcome abort(ProcedureId id, std::string reason = {}, std::string who = {});
   CallTicket abort(ProcedureId id, std::string reason, std::string who, RemoteOutcomeDone done);
 
