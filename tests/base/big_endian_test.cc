@@ -12,9 +12,8 @@ namespace pv2::testing::big_endian_test {
 
 TEST_CASE("keys sort as their numbers do, and give them back") {
   std::string before;
-  for (const std::uint64_t number :
-       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{255}, std::uint64_t{256},
-        std::uint64_t{1} << 63, UINT64_MAX}) {
+  for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{255},
+                                     std::uint64_t{256}, std::uint64_t{1} << 63, UINT64_MAX}) {
     std::string key;
     append_big_endian(key, number);
     CHECK(key.size() == kBigEndianBytes);

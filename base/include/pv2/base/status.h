@@ -41,7 +41,7 @@ enum class StatusCode : std::uint8_t {
   kBusy = 18,               ///< Another owner holds it (a store in use by another process).
   kDeadlock = 19,           ///< Given up to end a deadlock; the same work may be submitted again.
   kStorageFull = 20,        ///< The disk, or a quota, is full; nothing works before there is room.
-  kUnauthenticated = 21,  ///< The caller has not shown who it is, or may not ask.
+  kUnauthenticated = 21,    ///< The caller has not shown who it is, or may not ask.
 };
 inline constexpr StatusCode kStatusCodeMax = StatusCode::kUnauthenticated;
 
