@@ -17,7 +17,7 @@ namespace {
 
 // What waits for the network; more calls wait in the queue, where they can be cancelled.
 constexpr std::size_t kUnsentBytesMax = std::size_t{1} << 20;
-// An end that has not been heard for so many times `ping_after` is gone.
+// If the client hears nothing for this multiple of `ping_after`, the other end is gone.
 constexpr int kPingsMax = 3;
 
 }  // namespace

@@ -24,7 +24,7 @@
 namespace pv2 {
 namespace {
 
-constexpr std::size_t kMethodsMax = 1024;  // FaultPlan promises so many
+constexpr std::size_t kMethodsMax = 1024;  // the number that FaultPlan promises
 // A longer name is not remembered: 1024 of them are 256 KiB.
 constexpr std::size_t kMethodBytesMax = 256;
 

@@ -68,7 +68,9 @@ IncomingCall::~IncomingCall() {
 }
 
 void IncomingCall::answer(const RpcFrame& answer) {
-  if (const auto connection = std::exchange(connection_, nullptr)) connection->answer(answer);
+  if (connection_ == nullptr) return;
+  connection_->answer(answer);
+  connection_ = nullptr;  // not before: an answer that finds no memory is none
 }
 
 void IncomingCall::reply(std::string_view body) {

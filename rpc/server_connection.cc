@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <new>
 #include <utility>
 
 #include "server_core.h"
@@ -266,22 +265,18 @@ void ServerConnection::answer(const RpcFrame& reply) {
   const MutexLock lock(answers_mutex_);
   const auto found = in_flight_.find(reply.id);
   PV2_ASSERT(found != in_flight_.end(), "a call is answered once");
-  ended = std::move(found->second);
-  in_flight_.erase(found);
-  core_->memory.fetch_sub(ended.bytes, std::memory_order_relaxed);
-  core_->calls_in_flight.fetch_sub(1, std::memory_order_relaxed);
   const RpcFrame too_large{.kind = FrameKind::kReply,
                            .id = reply.id,
                            .reply = ReplyKind::kRefusal,
                            .status = StatusCode::kUnknownOutcome,
                            .message = "the answer is larger than a frame may be"};
   const bool fits = reply.body.size() + kCallBytes <= core_->limits().frame_bytes_max;
-  try {
-    append(fits ? reply : too_large);
-  } catch (const std::bad_alloc&) {
-    is_too_much_ = true;  // the client hears nothing, so its connection must not look healthy
-    append({.kind = FrameKind::kPing});
-  }
+  append(fits ? reply
+              : too_large);  // if there is no memory for it, the call is still to be answered
+  ended = std::move(found->second);
+  in_flight_.erase(found);
+  core_->memory.fetch_sub(ended.bytes, std::memory_order_relaxed);
+  core_->calls_in_flight.fetch_sub(1, std::memory_order_relaxed);
 }
 
 bool ServerConnection::note(std::uint64_t id, std::string_view body) {

@@ -75,7 +75,9 @@ class Campaign {
   pv2::Random random_;
   const std::uint64_t operations_;
   CampaignReport report_;
-  std::atomic<std::uint64_t> next_kill_ = kNever;  // so many answers; set again after a restart
+  // The campaign kills the server when the clients have had this number of answers. It chooses the
+  // next number after each restart.
+  std::atomic<std::uint64_t> next_kill_ = kNever;
   std::uint64_t kills_planned_ = 0;
   std::uint64_t told_answers_ = 0;
 

@@ -6,8 +6,8 @@
 //
 //     clients --- network (FaultProxy) --- server, a process that is killed
 //
-// The server is killed when the clients have had so many answers, not after so much time. It comes
-// back at another port, and the network is told.
+// The campaign counts answers, not seconds: when the clients have had a certain number of them, it
+// kills the server. The server comes back at another port, and the campaign tells the network.
 
 #pragma once
 
@@ -48,10 +48,12 @@ struct CampaignReport {
   std::uint64_t replies_sent = 0;
   std::uint64_t replies_lost = 0;
   std::uint64_t replies_repeated = 0;
-  std::uint64_t asked_again = 0;    ///< Operations whose call had ended as unknown.
-  std::uint64_t calls_handled = 0;  ///< That reached a handler of the server, about;
-  std::uint64_t runs = 0;           ///< so many of them were run, the others got a saved answer.
-                                    ///< 0 for the way through the engine, which does not say.
+  std::uint64_t asked_again = 0;  ///< Operations whose call had ended as unknown.
+  /// How many calls reached a handler of the server. A kill loses the newest part of the count.
+  std::uint64_t calls_handled = 0;
+  /// How many of these calls the server ran; the others got a saved answer. The engine does not
+  /// count this, so its way leaves 0 here.
+  std::uint64_t runs = 0;
   std::uint64_t connections = 0;
   std::uint64_t kills = 0;  ///< Fewer than planned, if the work was done before.
   std::uint64_t kills_planned = 0;

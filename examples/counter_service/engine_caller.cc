@@ -16,7 +16,8 @@ using Kind = pv2::CallOutcome::Kind;
 
 // A wait whose answer is lost is found out by asking again.
 constexpr pv2::Duration kWaitAgainAfter = std::chrono::milliseconds(500);
-// Of the control: shorter than two attempts, so that what is lost is submitted anew.
+// How long the control waits for a submission: less than two attempts take, so that it submits anew
+// what the network has lost.
 constexpr pv2::Duration kControlTimeout = std::chrono::milliseconds(300);
 
 pv2::CallOutcome outcome_of(pv2::Result<pv2::ProcedureResult> result) {

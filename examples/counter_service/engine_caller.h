@@ -17,8 +17,8 @@ namespace counter {
 /// Used as Caller.
 class EngineCaller final : public Caller {
  public:
-  /// With kOff the control: whenever a submission has no answer, the operation is submitted anew,
-  /// under another nonce.
+  /// With Dedup::kOff this caller is the control: when a submission gets no answer, it submits the
+  /// operation anew, under another nonce.
   EngineCaller(pv2::RpcClient& client, Dedup dedup);
   void add(const AddRequest& request, pv2::CallDone done) override;
   void append(const AppendRequest& request, pv2::CallDone done) override;

@@ -62,7 +62,7 @@ class CounterService {
  public:
   /// Reads what the last process has left, and serves.
   [[nodiscard]] static pv2::Result<std::unique_ptr<CounterService>> open(ServiceOptions options);
-  /// What was committed is drained; nobody hears the answers.
+  /// Waits until the store has written what was committed. Nobody hears the answers.
   ~CounterService();
   CounterService(const CounterService&) = delete;
   CounterService& operator=(const CounterService&) = delete;

@@ -3,7 +3,7 @@
 // Values: the counters and texts of the service, in memory, as they are after all operations that
 // have begun, and the rows that keep them. An operation is computed from the newest value, not from
 // the last durable one, so operations need not wait for each other: their batches become durable in
-// the order in which they were computed. What is read is what is durable.
+// the order in which the service computed them. A reader gets the durable value.
 
 #pragma once
 
@@ -50,7 +50,7 @@ class Values {
   };
   struct Text {
     std::string newest;
-    std::size_t durable = 0;  // so many of its bytes
+    std::size_t durable = 0;  // the length of the part that the store has
   };
   std::map<std::string, Counter, std::less<>> counters_;
   std::map<std::string, Text, std::less<>> texts_;

@@ -32,14 +32,14 @@ class ProcedureExecutor;
 class ServiceCore;
 
 struct ExecutorServiceOptions {
-  /// An answer has at most so many bytes. The service does not send a larger result
-  /// (kNotSupported), and ends a page of a listing early. It has to be less than
+  /// The limit of an answer, in bytes. The service does not send a larger result (kNotSupported),
+  /// and ends a page of a listing early. It has to be less than
   /// RpcLimits::frame_bytes_max and less than what clients take (RpcClientOptions).
   std::size_t answer_bytes_max = (std::size_t{4} << 20) - 4096;
-  /// The service recognises a signal by its nonce for so long after it has sent it on, and at least
-  /// for a minute after the time until which its client sends it.
+  /// The service recognises a signal by its nonce for this time after it has sent it on, and at
+  /// least for a minute after the time until which its client sends it.
   Duration signal_retention = std::chrono::minutes(1);
-  /// The nonces of signals take at most so many bytes. Beyond that the service refuses signals
+  /// The limit of what the nonces of signals take, in bytes. Beyond it the service refuses signals
   /// (kResourceExhausted).
   std::size_t signal_bytes_max = std::size_t{64} << 20;
   /// This clock measures `signal_retention`. Without one it is the system's.
@@ -48,9 +48,9 @@ struct ExecutorServiceOptions {
 
 /// These counts say what a service keeps now.
 struct ExecutorServiceCounts {
-  std::size_t waits = 0;         ///< So many calls wait for a procedure.
-  std::size_t waited_for = 0;    ///< They wait for so many procedures: one wait of the engine each.
-  std::size_t signals_kept = 0;  ///< The service remembers so many signals by their nonces.
+  std::size_t waits = 0;         ///< Calls that wait for a procedure.
+  std::size_t waited_for = 0;    ///< The procedures that these calls wait for.
+  std::size_t signals_kept = 0;  ///< Signals that the service remembers by their nonces.
 };
 
 /// Adds these methods to a server, for one executor:

@@ -47,9 +47,9 @@ struct Fate {
   /// The proxy passes the frame on so much later. The frames behind it wait for it: a delay never
   /// changes the order.
   Duration delay{};
-  /// The proxy reorders: it holds the frame back until so many later frames of its direction and
-  /// connection have passed, but for hold_back at most. The frame passes at once when its sender
-  /// closes the connection, because no later frame will come.
+  /// The proxy reorders: it holds the frame back until this number of later frames of its direction
+  /// and connection have passed, but for hold_back at most. The frame passes at once when its
+  /// sender closes the connection, because no later frame will come.
   std::uint32_t behind = 0;
   Duration hold_back = std::chrono::seconds(1);
 

@@ -46,11 +46,11 @@ struct FaultProxyOptions {
   };
   Unit unit = Unit::kFrames;
 
-  /// The proxy passes on so many bytes of each connection in each direction, in slices of 50 ms. 0
-  /// means as many as it can; the largest rate is 1e12.
+  /// The rate at which the proxy passes on bytes, for each connection and direction, in slices of
+  /// 50 ms. 0 means as fast as it can; the largest rate is 1e12.
   std::uint64_t bytes_per_second = 0;
-  /// The proxy passes on frames of at most so many bytes, 1 to 1 GiB; a larger one counts as
-  /// undecodable.
+  /// The limit of a frame that the proxy passes on, in bytes, from 1 to 1 GiB. A larger one counts
+  /// as undecodable.
   std::size_t frame_bytes_max = std::size_t{64} << 20U;
   /// When a connection holds so much of one direction, the proxy reads no more of it. It holds
   /// this, one frame that has not arrived whole, and what the transport reads at once. It is from 1
@@ -73,13 +73,13 @@ struct FaultCounts {
   std::uint64_t dropped = 0;
   std::uint64_t duplicated = 0;  ///< Only copies after the first one count.
   std::uint64_t delayed = 0;
-  std::uint64_t reordered = 0;  ///< A frame counts if a later one passed first.
-  std::uint64_t cut = 0;        ///< The plan cut so many connections at a frame of this direction.
-  std::uint64_t half_opened = 0;  ///< This direction of so many connections began to swallow.
-  /// Half-open connections and those that are ending swallowed so many bytes.
+  std::uint64_t reordered = 0;    ///< A frame counts if a later one passed first.
+  std::uint64_t cut = 0;          ///< Connections that the plan cut at a frame of this direction.
+  std::uint64_t half_opened = 0;  ///< Connections of which this direction began to swallow.
+  /// Bytes that half-open connections, and those that are ending, swallowed.
   std::uint64_t swallowed_bytes = 0;
-  std::uint64_t undecodable = 0;    ///< So many connections were cut because of other bytes.
-  std::uint64_t plan_failures = 0;  ///< So many connections were cut because the plan failed.
+  std::uint64_t undecodable = 0;    ///< Connections that the proxy cut because of other bytes.
+  std::uint64_t plan_failures = 0;  ///< Connections that the proxy cut because the plan failed.
   friend bool operator==(const FaultCounts&, const FaultCounts&) = default;
 };
 
@@ -88,8 +88,8 @@ struct FaultProxyCounters {
   FaultCounts to_client{};
   std::uint64_t accepted = 0;
   std::uint64_t refused = 0;
-  std::uint64_t connects_failed = 0;  ///< The target did not take so many connections.
-  std::uint64_t cut_by_hand = 0;      ///< cut_all() cut so many connections.
+  std::uint64_t connects_failed = 0;  ///< Connections that the target did not take.
+  std::uint64_t cut_by_hand = 0;      ///< Connections that cut_all() cut.
   // These two are of the present:
   std::uint64_t connections = 0;
   std::uint64_t kept_bytes = 0;  ///< All connections count, with a margin of 128 for each frame.

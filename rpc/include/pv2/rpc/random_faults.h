@@ -31,8 +31,8 @@ struct RandomFaultsOptions {
   FaultRates to_client{};
   /// A delay lasts from 1 us to this.
   Duration delay_max = std::chrono::milliseconds(100);
-  /// A frame is held back until 1 to so many later ones have passed, but not longer than
-  /// hold_back_max.
+  /// The proxy holds a frame back until some later ones have passed, from 1 to this number, but not
+  /// longer than hold_back_max.
   std::uint32_t behind_max = 3;
   Duration hold_back_max = std::chrono::milliseconds(100);
 

@@ -33,12 +33,12 @@ struct RpcClientOptions {
   /// The client tries them in this order, and round again. There has to be at least one.
   std::vector<std::string> addresses{};
   std::string token{};  ///< What the server asks for, if it does (RpcServerOptions::tokens).
-  /// So many calls may be sent and not answered; fewer if the server says so.
+  /// The limit of calls that are sent and not answered; the server may have a lower one.
   std::size_t calls_max = 256;
   /// What calls without an outcome may take, in bytes. The client refuses more with
   /// kResourceExhausted.
   std::size_t bytes_max = std::size_t{64} << 20;
-  std::size_t frame_bytes_max = std::size_t{4} << 20;  ///< An answer may have so many.
+  std::size_t frame_bytes_max = std::size_t{4} << 20;  ///< The limit of an answer.
   Duration connect_timeout = std::chrono::seconds(2);
   /// The client cancels a call that is not answered by then, and sends it again if it may. At least
   /// `pause_min`.

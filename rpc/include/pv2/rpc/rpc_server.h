@@ -47,10 +47,10 @@ struct BearerToken {
 /// What one server lets peers make it keep, and for how long it waits for them.
 struct RpcLimits {
   std::size_t connections_max = 4096;
-  /// A frame may have so many bytes, without its header.
+  /// The limit of a frame, without its header.
   std::size_t frame_bytes_max = std::size_t{4} << 20;
-  /// So many calls of one connection may be without an answer. The server tells the client, which
-  /// sends no more.
+  /// The limit of calls of one connection without an answer. The server tells it to the client,
+  /// which sends no more.
   std::size_t calls_max = 1024;
   /// When more answers of one connection wait for the network, the server reads no more from this
   /// client, and drops notes.

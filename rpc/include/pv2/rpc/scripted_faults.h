@@ -26,9 +26,9 @@ struct FaultRule {
   std::optional<Direction> direction{};
   std::optional<FrameKind> kind{};
   std::optional<std::string> method{};  ///< A reply has the method of its call.
-  /// The rule leaves so many matching frames to other rules first.
+  /// How many matching frames the rule first leaves to other rules.
   std::uint64_t skip = 0;
-  /// Then it gives so many the fate, and is done.
+  /// How many frames then get the fate; after them the rule is done.
   std::uint64_t times = 1;
   Fate fate{};
 };
