@@ -24,11 +24,14 @@ Status wrong_checksum() {
 
 }  // namespace
 
-Status FrameReader::check_size(std::string_view header) const {
-  const std::size_t size = frame_size_from_header(header) - kFrameHeaderBytes;
-  if (size <= limit_) return {};
-  return {StatusCode::kResourceExhausted,
-          fmt::format("a frame has {} bytes, and {} are allowed", size, limit_)};
+bool FrameReader::is_too_large(std::size_t frame_size) const noexcept {
+  return frame_size - kFrameHeaderBytes > limit_;
+}
+
+FrameReader::Next FrameReader::too_large(std::size_t frame_size) const {
+  return failed(
+      {StatusCode::kResourceExhausted, fmt::format("a frame has {} bytes, and {} are allowed",
+                                                   frame_size - kFrameHeaderBytes, limit_)});
 }
 
 void FrameReader::keep_up_to(std::size_t size) {
@@ -40,8 +43,8 @@ void FrameReader::keep_up_to(std::size_t size) {
 FrameReader::Next FrameReader::next_of_kept() {
   if (kept_.size() < kFrameHeaderBytes) keep_up_to(kFrameHeaderBytes);
   if (kept_.size() < kFrameHeaderBytes) return {};
-  if (Status status = check_size(kept_); !status.ok()) return failed(std::move(status));
   const std::size_t size = frame_size_from_header(kept_);
+  if (is_too_large(size)) return too_large(size);
   keep_up_to(size);
   if (kept_.size() < size) return {};
   std::string_view whole = kept_;
@@ -66,9 +69,10 @@ FrameReader::Next FrameReader::next() {
     keep_up_to(kFrameHeaderBytes);
     return {};
   }
-  if (Status status = check_size(input_); !status.ok()) return failed(std::move(status));
-  if (!size_of_frame(input_)) {
-    keep_up_to(frame_size_from_header(input_));
+  const std::size_t size = frame_size_from_header(input_);
+  if (is_too_large(size)) return too_large(size);
+  if (size > input_.size()) {
+    keep_up_to(size);
     return {};
   }
   const auto bytes = read_frame(input_);

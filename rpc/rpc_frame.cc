@@ -9,6 +9,9 @@
 #include <pv2/base/frame.h>
 #include <pv2/base/wire.h>
 
+#include <cstring>
+#include <utility>
+
 namespace pv2 {
 namespace {
 
@@ -34,15 +37,55 @@ enum Field : std::uint32_t {
   kFrameBytesMax = 18,
 };
 
-void put(std::string& out, Field field, std::uint64_t value) {
-  if (value != 0) append_varint_field(out, field, value);
-}
-void put_fixed(std::string& out, Field field, std::uint64_t value) {
-  if (value != 0) append_fixed64_field(out, field, value);
-}
-void put(std::string& out, Field field, std::string_view bytes) {
-  if (!bytes.empty()) append_length_delimited(out, field, bytes);
-}
+/// Collects the fields of a frame, so that most frames reach the string in one piece. Owned by one
+/// thread.
+class FieldWriter {
+ public:
+  explicit FieldWriter(std::string& out) : out_(out) {}
+
+  void put(Field field, std::uint64_t value) {
+    if (value == 0) return;
+    make_room(2 * kVarintBytesMax);
+    varint(make_tag(field, WireType::kVarint));
+    varint(value);
+  }
+  void put_fixed(Field field, std::uint64_t value) {
+    if (value == 0) return;
+    make_room(kVarintBytesMax + sizeof value);
+    varint(make_tag(field, WireType::kFixed64));
+    copy(&value, sizeof value);
+  }
+  void put(Field field, std::string_view bytes) {
+    if (bytes.empty()) return;
+    make_room(2 * kVarintBytesMax);
+    varint(make_tag(field, WireType::kBytes));
+    varint(bytes.size());
+    if (bytes.size() <= sizeof bytes_ - size_) return copy(bytes.data(), bytes.size());
+    flush();
+    out_.append(bytes);
+  }
+  void flush() {
+    out_.append(bytes_, size_);
+    size_ = 0;
+  }
+
+ private:
+  void make_room(std::size_t size) {
+    if (size > sizeof bytes_ - size_) flush();
+  }
+  void varint(std::uint64_t value) noexcept {
+    for (; value >= 0x80; value >>= 7) bytes_[size_++] = static_cast<char>(value | 0x80);
+    bytes_[size_++] = static_cast<char>(value);
+  }
+  void copy(const void* from, std::size_t size) noexcept {
+    std::memcpy(bytes_ + size_, from, size);
+    size_ += size;
+  }
+
+  std::string& out_;
+  char bytes_[256];  // NOLINT: filled before it is read
+  std::size_t size_ = 0;
+};
 
 Status malformed(std::string_view what) {
   return {StatusCode::kCorruption, fmt::format("not a frame of this protocol: {}", what)};
@@ -108,29 +151,32 @@ std::string_view to_string(FrameKind kind) noexcept {
 
 void append_rpc_frame(std::string& out, const RpcFrame& frame) {
   FrameWriter writer(out);
-  put(out, kKind, static_cast<std::uint64_t>(frame.kind));
-  put(out, kId, frame.id);
-  put(out, kMethod, frame.method);
-  put(out, kBody, frame.body);
-  put_fixed(out, kNonceGroup, frame.nonce.group);
-  put_fixed(out, kNonceValue, frame.nonce.value);
-  put(out, kExpiresAt, frame.expires_at_us);
-  put(out, kTimeout, frame.timeout_us);
-  put(out, kSession, frame.session);
-  put(out, kNumber, frame.number);
-  put(out, kFirstUnacked, frame.first_unacked);
-  if (frame.kind == FrameKind::kReply) put(out, kReply, static_cast<std::uint64_t>(frame.reply));
-  put(out, kStatus, static_cast<std::uint64_t>(frame.status));
-  put(out, kMessage, frame.message);
-  put(out, kVersion, frame.version);
-  put(out, kToken, frame.token);
-  put(out, kCallsMax, frame.calls_max);
-  put(out, kFrameBytesMax, frame.frame_bytes_max);
+  FieldWriter fields(out);
+  fields.put(kKind, static_cast<std::uint64_t>(frame.kind));
+  fields.put(kId, frame.id);
+  fields.put(kMethod, frame.method);
+  fields.put(kBody, frame.body);
+  fields.put_fixed(kNonceGroup, frame.nonce.group);
+  fields.put_fixed(kNonceValue, frame.nonce.value);
+  fields.put(kExpiresAt, frame.expires_at_us);
+  fields.put(kTimeout, frame.timeout_us);
+  fields.put(kSession, frame.session);
+  fields.put(kNumber, frame.number);
+  fields.put(kFirstUnacked, frame.first_unacked);
+  if (frame.kind == FrameKind::kReply) fields.put(kReply, static_cast<std::uint64_t>(frame.reply));
+  fields.put(kStatus, static_cast<std::uint64_t>(frame.status));
+  fields.put(kMessage, frame.message);
+  fields.put(kVersion, frame.version);
+  fields.put(kToken, frame.token);
+  fields.put(kCallsMax, frame.calls_max);
+  fields.put(kFrameBytesMax, frame.frame_bytes_max);
+  fields.flush();
   writer.finish();
 }
 
 Result<RpcFrame> decode_rpc_frame(std::string_view bytes) {
-  RpcFrame frame;
+  Result<RpcFrame> decoded(RpcFrame{});  // filled where it is returned: a frame is 200 bytes
+  RpcFrame& frame = *decoded;
   std::uint64_t kind = 0;
   std::uint64_t reply = 0;
   std::uint64_t status = 0;
@@ -195,16 +241,22 @@ Result<RpcFrame> decode_rpc_frame(std::string_view bytes) {
         break;
     }
   }
-  if (!reader.ok()) return malformed(reader.status().message());
-  if (kind > 0xFF || reply > 0xFF) return malformed("a number that no version knows");
+  if (!reader.ok()) {
+    decoded = malformed(reader.status().message());
+    return decoded;
+  }
+  if (kind > 0xFF || reply > 0xFF) {
+    decoded = malformed("a number that no version knows");
+    return decoded;
+  }
   frame.kind = static_cast<FrameKind>(kind);
   frame.reply = static_cast<ReplyKind>(reply);
   // A newer server may know more codes: to this client, such a failure is one without a name.
   frame.status = status <= static_cast<std::uint64_t>(kStatusCodeMax)
                      ? static_cast<StatusCode>(status)
                      : StatusCode::kInternal;
-  if (Status wrong = check(frame); !wrong.ok()) return wrong;
-  return frame;
+  if (Status wrong = check(frame); !wrong.ok()) decoded = std::move(wrong);
+  return decoded;
 }
 
 }  // namespace pv2
