@@ -170,7 +170,7 @@ RpcHandler once_in_session(ClientSessions& sessions, Transport& transport, OnceH
   auto shared_run = std::make_shared<const OnceHandler>(std::move(run));
   return [&sessions, &transport, run = std::move(shared_run)](IncomingCall call) {
     const SessionCall named = call.session();
-    const std::string caller = call.caller();
+    const std::string caller(call.caller());
     const SessionRequest request{.session = SessionId{named.session},
                                  .number = named.number,
                                  .first_unacked = named.first_unacked,

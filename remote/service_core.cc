@@ -63,7 +63,7 @@ void ServiceCore::submit(Call call) {
   if (!message) return;
   SubmitOptions options{.nonce = call->nonce(),
                         .expires_at = call->expires_at(),
-                        .owner = call->caller(),
+                        .owner = std::string(call->caller()),
                         .delay = message->delay,
                         .start_at = message->start_at};
   executor_.async().submit_encoded(

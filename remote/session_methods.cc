@@ -28,7 +28,7 @@ void open(ClientSessions& sessions, IncomingCall incoming) {
   if (Status status = decode_fields(request, FieldSelection::kAll, incoming.body()); !status.ok()) {
     return incoming.fail({StatusCode::kInvalidArgument, std::string(status.message())});
   }
-  std::string owner = incoming.caller();
+  std::string owner(incoming.caller());
   const auto call = shared(std::move(incoming));
   sessions.open(std::move(request.token), std::move(owner), request.window,
                 [call](Result<Session> session) {

@@ -61,7 +61,7 @@ void SignalDesk::take(std::shared_ptr<IncomingCall> call, remote::SignalMessage 
   const NonceRequest request{
       .nonce = call->nonce(),
       .fingerprint = fingerprint_of({remote::kSignal, std::to_string(signal.id.value), signal.name,
-                                     signal.payload, call->caller()}),
+                                     signal.payload, std::string(call->caller())}),
       .expires_at = call->expires_at()};
   nonces_.begin_async(request, [self = shared_from_this(), call = std::move(call),
                                 signal = std::move(signal)](Result<NonceAnswer> answer) {

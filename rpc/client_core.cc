@@ -16,6 +16,8 @@ namespace pv2 {
 namespace {
 
 constexpr std::size_t kMethodBytesMax = 256;
+// Memory for a crowd of new calls is given back; that for usual ones is used again.
+constexpr std::size_t kSpareCallsMax = 1024;
 // What a frame has besides method and body.
 constexpr std::size_t kFrameFieldsMax = 256;
 
@@ -40,9 +42,18 @@ bool is_worth_another_try(StatusCode code) noexcept {
   }
 }
 
-// Of the loop's thread, so nobody else writes it, and a plain addition will do.
-void count(std::atomic<std::uint64_t>& counter) noexcept {
-  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+// Each counter has one writer, the loop's thread or whoever holds a mutex, so a plain addition will
+// do.
+std::uint64_t count(std::atomic<std::uint64_t>& counter, std::uint64_t more = 1) noexcept {
+  const std::uint64_t sum = counter.load(std::memory_order_relaxed) + more;
+  counter.store(sum, std::memory_order_release);
+  return sum;
+}
+// What has ended is read first, so there is never more of it than has been added.
+std::uint64_t waiting(const std::atomic<std::uint64_t>& ended,
+                      const std::atomic<std::uint64_t>& added) noexcept {
+  const std::uint64_t gone = ended.load(std::memory_order_acquire);
+  return added.load(std::memory_order_relaxed) - gone;
 }
 
 // The one place that may say that a call without an outcome was not done.
@@ -60,24 +71,22 @@ ClientCore::~ClientCore() { PV2_ASSERT(open_calls_.empty(), "each call has had i
 // --- from any thread
 
 CallTicket ClientCore::add(std::unique_ptr<OutgoingCall> call) {
-  calls_.fetch_add(1, std::memory_order_relaxed);
-  const std::size_t bytes = call->bytes();
-  if (bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes > options_.bytes_max) {
+  if (const std::size_t bytes = waiting(ended_bytes_, added_bytes_);
+      bytes + call->bytes() > options_.bytes_max) {
     call->method.clear();
     call->body = std::string();
-    bytes_.fetch_sub(bytes - call->bytes(), std::memory_order_relaxed);
     call->last = {StatusCode::kResourceExhausted,
                   fmt::format("the calls without an outcome have {} bytes; {} are allowed "
                               "(RpcClientOptions::bytes_max)",
-                              bytes_.load(std::memory_order_relaxed) + bytes - call->bytes(),
-                              options_.bytes_max)};
+                              bytes, options_.bytes_max)};
   }
   CallTicket ticket;
   bool is_first = false;
   {
     const MutexLock lock(added_mutex_);
     if (is_closed_) return ticket;
-    ticket.value = call->ticket = ++last_ticket_;
+    ticket.value = call->ticket = count(tickets_);
+    count(added_bytes_, call->bytes());
     is_first = added_.empty();
     added_.push_back(std::move(call));
   }
@@ -88,14 +97,15 @@ CallTicket ClientCore::add(std::unique_ptr<OutgoingCall> call) {
 void ClientCore::cancel(CallTicket ticket) {
   transport_->post([self = shared_from_this(), ticket] {
     self->take_added();
-    const auto found = self->open_calls_.find(ticket.value);
-    if (found == self->open_calls_.end()) return;
-    self->give_up(*found->second, {StatusCode::kAborted, "the caller has cancelled the call"});
+    const auto* const call = self->open_calls_.find(ticket.value);
+    if (call == nullptr) return;
+    self->give_up(**call, {StatusCode::kAborted, "the caller has cancelled the call"});
   });
 }
 
 RpcClientCounts ClientCore::counts() const {
-  return {.calls = calls_.load(std::memory_order_relaxed),
+  return {.calls = waiting(answered_, tickets_),
+          .bytes = waiting(ended_bytes_, added_bytes_),
           .sent = sent_.load(std::memory_order_relaxed),
           .answered = answered_.load(std::memory_order_relaxed),
           .connections = connections_.load(std::memory_order_relaxed)};
@@ -104,13 +114,15 @@ RpcClientCounts ClientCore::counts() const {
 // --- a call begins
 
 void ClientCore::take_added() {
-  std::vector<std::unique_ptr<OutgoingCall>> added;
+  std::vector<std::unique_ptr<OutgoingCall>> added = std::exchange(spare_, {});
   {
     const MutexLock lock(added_mutex_);
     added.swap(added_);
   }
   const SteadyTime start = now();
   for (auto& call : added) begin(std::move(call), start);
+  added.clear();
+  if (added.capacity() <= kSpareCallsMax) spare_ = std::move(added);
   pump();
   // Most calls are sent at once. Only those that wait are due before that.
   for (auto it = queue_.rbegin(); it != queue_.rend() && !it->is_due(); ++it) due_.insert(*it);
@@ -119,7 +131,7 @@ void ClientCore::take_added() {
 
 void ClientCore::begin(std::unique_ptr<OutgoingCall> call, SteadyTime start) {
   OutgoingCall& it = *call;
-  open_calls_.emplace(it.ticket, std::move(call));
+  open_calls_.insert(it.ticket, std::move(call));
   it.may_be_done = it.options.resumed;
   it.deadline = later(start, std::max(it.options.timeout, Duration::zero()));
   it.due = it.deadline;
@@ -253,7 +265,7 @@ Duration ClientCore::pause_after(std::uint32_t failures) {
 void ClientCore::set_due(OutgoingCall& call, SteadyTime due) {
   if (call.is_due()) due_.erase(due_.iterator_to(call));
   call.due = due;
-  due_.insert(call);
+  due_.insert(due_.end(), call);  // most calls have the same timeout, so the newest is due last
 }
 
 void ClientCore::arm() {
@@ -303,11 +315,8 @@ void ClientCore::finish(OutgoingCall& call, CallOutcome outcome) {
   PV2_ASSERT(call.link == nullptr, "no link waits for a call that has its outcome");
   if (call.is_queued()) queue_.erase(queue_.iterator_to(call));
   if (call.is_due()) due_.erase(due_.iterator_to(call));
-  const auto found = open_calls_.find(call.ticket);
-  const auto owned = std::move(found->second);
-  open_calls_.erase(found);
-  bytes_.fetch_sub(owned->bytes(), std::memory_order_relaxed);
-  calls_.fetch_sub(1, std::memory_order_relaxed);
+  const auto owned = open_calls_.take(call.ticket);
+  count(ended_bytes_, owned->bytes());
   count(answered_);
   outcome.nonce = owned->options.nonce;
   outcome.attempts = owned->attempts;
@@ -332,7 +341,10 @@ void ClientCore::shut() {
   }
   take_added();
   const Status why(StatusCode::kStopping, "the client is being destroyed");
-  while (!open_calls_.empty()) give_up(*open_calls_.begin()->second, why);
+  std::vector<std::uint64_t> tickets;
+  open_calls_.for_each([&](std::uint64_t ticket, const auto&) { tickets.push_back(ticket); });
+  std::sort(tickets.begin(), tickets.end());
+  for (const std::uint64_t ticket : tickets) give_up(**open_calls_.find(ticket), why);
   transport_->cancel(due_timer_);
   transport_->cancel(connect_timer_);
   link_.reset();

@@ -15,7 +15,6 @@
 #include <atomic>
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "client_link.h"
+#include "id_table.h"
 #include "outgoing_call.h"
 #include "pv2/rpc/rpc_client.h"
 
@@ -87,18 +87,21 @@ class ClientCore final : public ClientLinkOwner, public std::enable_shared_from_
 
   mutable Mutex added_mutex_;
   std::vector<std::unique_ptr<OutgoingCall>> added_ PV2_GUARDED_BY(added_mutex_);
-  std::uint64_t last_ticket_ PV2_GUARDED_BY(added_mutex_) = 0;
   bool is_closed_ PV2_GUARDED_BY(added_mutex_) = false;
 
-  // Relaxed: they are counts, and a bound that may be exceeded by what is added at the same time.
-  std::atomic<std::size_t> bytes_{0};
-  std::atomic<std::size_t> calls_{0};
+  // Written under added_mutex_, read by anybody; the bound of bytes may be exceeded by what is
+  // added at the same time.
+  std::atomic<std::uint64_t> tickets_{0};  // as many as calls were added
+  std::atomic<std::uint64_t> added_bytes_{0};
+  // Written by the loop's thread, read by anybody.
+  std::atomic<std::uint64_t> ended_bytes_{0};
   std::atomic<std::uint64_t> sent_{0};
   std::atomic<std::uint64_t> answered_{0};
   std::atomic<std::uint64_t> connections_{0};
 
   // Of the loop's thread.
-  boost::unordered_flat_map<std::uint64_t, std::unique_ptr<OutgoingCall>> open_calls_;
+  std::vector<std::unique_ptr<OutgoingCall>> spare_;   // memory for the next round of added_
+  IdTable<std::unique_ptr<OutgoingCall>> open_calls_;  // by their tickets
   Queue queue_;
   DueTimes due_;
   TimerId due_timer_;

@@ -57,7 +57,7 @@ void ClientLink::send(OutgoingCall& call, SteadyTime now, Duration attempt_timeo
   const bool is_for_ever = attempt_timeout == Duration::max() && call.deadline == SteadyTime::max();
   call.id = ++last_id_;
   call.link = this;
-  in_flight_.emplace(call.id, &call);
+  in_flight_.insert(call.id, &call);
   const auto micros = [](Duration time) {
     return static_cast<std::uint64_t>(std::max<Duration::rep>(time.count(), 1));
   };
@@ -76,7 +76,7 @@ void ClientLink::send(OutgoingCall& call, SteadyTime now, Duration attempt_timeo
 }
 
 void ClientLink::cancel(OutgoingCall& call) {
-  in_flight_.erase(call.id);
+  in_flight_.take(call.id);
   call.link = nullptr;
   if (!has_ended()) append_rpc_frame(out_, {.kind = FrameKind::kCancel, .id = call.id});
 }
@@ -111,8 +111,8 @@ void ClientLink::take(const RpcFrame& frame) {
     case FrameKind::kReply:
       return take_reply(frame);
     case FrameKind::kNote:
-      if (const auto found = in_flight_.find(frame.id); found != in_flight_.end()) {
-        owner_.on_note(*found->second, frame.body);
+      if (OutgoingCall** call = in_flight_.find(frame.id); call != nullptr) {
+        owner_.on_note(**call, frame.body);
       }
       return;
     case FrameKind::kGoAway:
@@ -140,12 +140,10 @@ void ClientLink::take_welcome(const RpcFrame& welcome) {
 }
 
 void ClientLink::take_reply(const RpcFrame& reply) {
-  const auto found = in_flight_.find(reply.id);
-  if (found == in_flight_.end()) return;  // of an attempt that was given up, or a copy
-  OutgoingCall& call = *found->second;
-  in_flight_.erase(found);
-  call.link = nullptr;
-  owner_.on_reply(*this, call, reply);
+  OutgoingCall* const call = in_flight_.take(reply.id);
+  if (call == nullptr) return;  // of an attempt that was given up, or a copy
+  call->link = nullptr;
+  owner_.on_reply(*this, *call, reply);
 }
 
 void ClientLink::take_go_away(const RpcFrame& go_away) {
@@ -168,13 +166,13 @@ void ClientLink::end(const Status& why) {
   stream_.reset();
   phase_ = Phase::kGoneAway;
   transport_.cancel(timer_);
-  std::vector<std::pair<std::uint64_t, OutgoingCall*>> by_id(in_flight_.begin(), in_flight_.end());
-  std::sort(by_id.begin(), by_id.end());
   std::vector<OutgoingCall*> unanswered;
-  for (const auto& [id, call] : by_id) {
+  in_flight_.for_each([&](std::uint64_t, OutgoingCall* call) {
     call->link = nullptr;
     unanswered.push_back(call);
-  }
+  });
+  std::sort(unanswered.begin(), unanswered.end(),
+            [](const OutgoingCall* a, const OutgoingCall* b) { return a->id < b->id; });
   in_flight_.clear();
   owner_.on_end(*this, why, std::move(unanswered));
 }

@@ -8,7 +8,6 @@
 
 #include <pv2/base/status.h>
 
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "id_table.h"
 #include "pv2/rpc/frame_reader.h"
 #include "pv2/rpc/rpc_frame.h"
 #include "pv2/rpc/transport.h"
@@ -102,7 +102,7 @@ class ClientLink final : public StreamListener {
   FrameReader reader_;
   std::string out_;
   std::uint64_t last_id_ = 0;
-  boost::unordered_flat_map<std::uint64_t, OutgoingCall*> in_flight_;
+  IdTable<OutgoingCall*> in_flight_;
   std::size_t server_calls_max_ = 0;
   std::size_t server_frame_bytes_max_ = 0;
   SteadyTime heard_at_;

@@ -29,10 +29,10 @@ Status failure_of(const Status& given) {
 }  // namespace
 
 IncomingCall::IncomingCall(std::shared_ptr<ServerConnection> connection, const RpcFrame& call,
-                           std::string_view caller, SteadyTime now)
+                           std::string_view method, std::string_view caller, SteadyTime now)
     : connection_(std::move(connection)),
       id_(call.id),
-      method_(call.method),
+      method_(method),
       body_(call.body),
       caller_(caller),
       nonce_(call.nonce),
@@ -48,10 +48,11 @@ IncomingCall::IncomingCall(std::shared_ptr<ServerConnection> connection, const R
 IncomingCall& IncomingCall::operator=(IncomingCall&& other) noexcept {
   IncomingCall old(std::move(*this));  // is answered by its destructor
   connection_ = std::move(other.connection_);
+  is_answered_ = other.is_answered_;
   id_ = other.id_;
-  method_ = std::move(other.method_);
+  method_ = other.method_;
   body_ = std::move(other.body_);
-  caller_ = std::move(other.caller_);
+  caller_ = other.caller_;
   nonce_ = other.nonce_;
   session_ = other.session_;
   expires_at_ = other.expires_at_;
@@ -60,7 +61,7 @@ IncomingCall& IncomingCall::operator=(IncomingCall&& other) noexcept {
 }
 
 IncomingCall::~IncomingCall() {
-  if (connection_ == nullptr) return;
+  if (is_over()) return;
   try {
     refuse({StatusCode::kUnknownOutcome, "the server has dropped the call without an answer"});
   } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for the answer; the client asks again
@@ -68,9 +69,9 @@ IncomingCall::~IncomingCall() {
 }
 
 void IncomingCall::answer(const RpcFrame& answer) {
-  if (connection_ == nullptr) return;
+  if (is_over()) return;
   connection_->answer(answer);
-  connection_ = nullptr;  // not before: an answer that finds no memory is none
+  is_answered_ = true;  // not before: an answer that finds no memory is none
 }
 
 void IncomingCall::reply(std::string_view body) {
@@ -96,11 +97,11 @@ void IncomingCall::refuse(const Status& given) {
 }
 
 bool IncomingCall::note(std::string_view body) {
-  return connection_ != nullptr && connection_->note(id_, body);
+  return !is_over() && connection_->note(id_, body);
 }
 
 void IncomingCall::on_cancel(std::function<void(const Status&)> cancelled) {
-  if (connection_ != nullptr) connection_->on_cancel(id_, deadline_, std::move(cancelled));
+  if (!is_over()) connection_->on_cancel(id_, deadline_, std::move(cancelled));
 }
 
 }  // namespace pv2

@@ -29,6 +29,12 @@ struct OutgoingCall : boost::intrusive::list_base_hook<>, boost::intrusive::set_
     kPausing  ///< Was refused; is sent again when `due`.
   };
 
+  OutgoingCall(std::string method_of, std::string body_of, CallOptions options_of, CallDone done_of)
+      : method(std::move(method_of)),
+        body(std::move(body_of)),
+        options(std::move(options_of)),
+        done(std::move(done_of)) {}
+
   std::uint64_t ticket = 0;
   std::string method;
   std::string body;

@@ -69,12 +69,8 @@ RpcClient::~RpcClient() {
 
 CallTicket RpcClient::call(std::string method, std::string body, CallOptions options,
                            CallDone done) {
-  auto call = std::make_unique<OutgoingCall>();
-  call->method = std::move(method);
-  call->body = std::move(body);
-  call->options = std::move(options);
-  call->done = std::move(done);
-  return core_->add(std::move(call));
+  return core_->add(std::make_unique<OutgoingCall>(std::move(method), std::move(body),
+                                                   std::move(options), std::move(done)));
 }
 
 CallOutcome RpcClient::call(std::string method, std::string body, CallOptions options) {

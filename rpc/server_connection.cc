@@ -155,11 +155,11 @@ void ServerConnection::take_hello(const RpcFrame& hello) {
               .frame_bytes_max = core_->limits().frame_bytes_max});
 }
 
-Status ServerConnection::admit(const RpcFrame& call, const RpcHandler*& handler) {
+Status ServerConnection::admit(const RpcFrame& call, const RpcMethods::value_type*& method) {
   const RpcLimits& limits = core_->limits();
   if (phase_ == Phase::kClosing) return {StatusCode::kStopping, "the server is stopping"};
-  handler = core_->find(call.method);
-  if (handler == nullptr) {
+  method = core_->find(call.method);
+  if (method == nullptr) {
     return {StatusCode::kNotSupported,
             fmt::format("this server has no method '{}'", call.method.substr(0, 256))};
   }
@@ -175,7 +175,7 @@ Status ServerConnection::admit(const RpcFrame& call, const RpcHandler*& handler)
             fmt::format("{} calls of this connection are not answered yet; try again later",
                         limits.calls_max)};
   }
-  in_flight_.emplace(call.id, InFlight{.bytes = bytes});
+  in_flight_.insert(call.id, bytes);
   core_->memory.fetch_add(bytes, std::memory_order_relaxed);
   core_->calls_in_flight.fetch_add(1, std::memory_order_relaxed);
   return {};
@@ -186,14 +186,16 @@ void ServerConnection::take_call(const RpcFrame& call) {
     ServerCore::count(core_->repeated);
     return;  // the first copy is being answered, or was
   }
-  const RpcHandler* handler = nullptr;
-  if (const Status status = admit(call, handler); !status.ok()) {
+  const RpcMethods::value_type* method = nullptr;
+  if (const Status status = admit(call, method); !status.ok()) {
     ServerCore::count(core_->refused);
     return refuse(call.id, status);
   }
   ServerCore::count(core_->calls);
-  core_->guard(call.method,
-               [&] { (*handler)(IncomingCall(shared_from_this(), call, owner_, heard_at_)); });
+  const auto& [name, handler] = *method;
+  core_->guard(name, [&, &name = name, &handler = handler] {
+    handler(IncomingCall(shared_from_this(), call, name, owner_, heard_at_));
+  });
 }
 
 void ServerConnection::take_cancel(std::uint64_t id) {
@@ -201,10 +203,11 @@ void ServerConnection::take_cancel(std::uint64_t id) {
   Cancelled cancelled;
   {
     const MutexLock lock(answers_mutex_);
-    const auto found = in_flight_.find(id);
-    if (found == in_flight_.end() || !found->second.why.ok()) return;
-    found->second.why = why;
-    cancelled = std::exchange(found->second.cancelled, nullptr);
+    if (in_flight_.find(id) == nullptr || !all_cancelled_.ok()) return;
+    Watched& call = watched_[id];
+    if (!call.why.ok()) return;
+    call.why = why;
+    cancelled = std::exchange(call.cancelled, nullptr);
   }
   if (cancelled) give_up(cancelled, why);
 }
@@ -224,13 +227,23 @@ void ServerConnection::break_off(Status why) {
 
 // --- what the client is told
 
-bool ServerConnection::append(const RpcFrame& frame) {
-  if (is_closed_ || is_too_much_) return false;
+// `freed`: what the server's memory has to count no more if the frame is appended.
+bool ServerConnection::append(const RpcFrame& frame, std::size_t freed) {
+  if (is_closed_ || is_too_much_) {
+    core_->memory.fetch_sub(freed, std::memory_order_relaxed);
+    return false;
+  }
+  if (!flush_is_due_) {
+    // Under the mutex, because close() takes it, and the transport may go after that.
+    core_->transport().post([self = shared_from_this()] { self->guarded([&] { self->flush(); }); });
+    flush_is_due_ = true;
+  }
   const std::size_t before = out_.size();
   append_rpc_frame(out_, frame);
-  counted_ += out_.size() - before;
   const std::size_t added = out_.size() - before;
-  const std::size_t memory = core_->memory.fetch_add(added, std::memory_order_relaxed) + added;
+  counted_ += added;
+  const std::size_t change = added - freed;  // may wrap around
+  const std::size_t memory = core_->memory.fetch_add(change, std::memory_order_relaxed) + change;
   const RpcLimits& limits = core_->limits();
   if (memory > limits.memory_max && counted_ > limits.unsent_bytes_max) {
     // Its answers are lost with the connection; it asks again.
@@ -238,11 +251,6 @@ bool ServerConnection::append(const RpcFrame& frame) {
     core_->memory.fetch_sub(out_.size(), std::memory_order_relaxed);
     counted_ -= out_.size();
     out_ = std::string();
-  }
-  if (!flush_is_due_) {
-    // Under the mutex, because close() takes it, and the transport may go after that.
-    core_->transport().post([self = shared_from_this()] { self->guarded([&] { self->flush(); }); });
-    flush_is_due_ = true;
   }
   return true;
 }
@@ -261,22 +269,25 @@ void ServerConnection::refuse(std::uint64_t id, const Status& why) {
 }
 
 void ServerConnection::answer(const RpcFrame& reply) {
-  InFlight ended;  // destroyed outside of the mutex: its function is the host's
+  if (reply.body.size() + kCallBytes > core_->limits().frame_bytes_max) {
+    return answer({.kind = FrameKind::kReply,
+                   .id = reply.id,
+                   .reply = ReplyKind::kRefusal,
+                   .status = StatusCode::kUnknownOutcome,
+                   .message = "the answer is larger than a frame may be"});
+  }
+  Watched ended;  // destroyed outside of the mutex: its function is the host's
   const MutexLock lock(answers_mutex_);
-  const auto found = in_flight_.find(reply.id);
-  PV2_ASSERT(found != in_flight_.end(), "a call is answered once");
-  const RpcFrame too_large{.kind = FrameKind::kReply,
-                           .id = reply.id,
-                           .reply = ReplyKind::kRefusal,
-                           .status = StatusCode::kUnknownOutcome,
-                           .message = "the answer is larger than a frame may be"};
-  const bool fits = reply.body.size() + kCallBytes <= core_->limits().frame_bytes_max;
-  append(fits ? reply
-              : too_large);  // if there is no memory for it, the call is still to be answered
-  ended = std::move(found->second);
-  in_flight_.erase(found);
-  core_->memory.fetch_sub(ended.bytes, std::memory_order_relaxed);
+  const std::size_t* const bytes = in_flight_.find(reply.id);
+  PV2_ASSERT(bytes != nullptr, "a call is answered once");
+  append(reply, *bytes);  // if there is no memory for it, the call is still to be answered
+  in_flight_.take(reply.id);
   core_->calls_in_flight.fetch_sub(1, std::memory_order_relaxed);
+  if (watched_.empty()) return;
+  if (const auto watched = watched_.find(reply.id); watched != watched_.end()) {
+    ended = std::move(watched->second);
+    watched_.erase(watched);
+  }
 }
 
 bool ServerConnection::note(std::uint64_t id, std::string_view body) {
@@ -352,13 +363,16 @@ void ServerConnection::on_cancel(std::uint64_t id, std::optional<SteadyTime> dea
   Status why;
   {
     const MutexLock lock(answers_mutex_);
-    const auto found = in_flight_.find(id);
-    PV2_ASSERT(found != in_flight_.end(), "only a call without an answer can be cancelled");
-    why = found->second.why;
+    PV2_ASSERT(in_flight_.find(id) != nullptr, "only a call without an answer can be cancelled");
+    why = all_cancelled_;
     if (why.ok()) {
-      std::swap(found->second.cancelled, cancelled);
-      found->second.deadline = deadline;
-      if (deadline) deadline_min_ = std::min(deadline_min_, *deadline);
+      Watched& call = watched_[id];
+      why = call.why;
+      if (why.ok()) {
+        std::swap(call.cancelled, cancelled);
+        call.deadline = deadline;
+        if (deadline) deadline_min_ = std::min(deadline_min_, *deadline);
+      }
     }
   }
   if (!why.ok() && cancelled) give_up(cancelled, why);
@@ -368,9 +382,9 @@ void ServerConnection::cancel_all(const Status& why) {
   std::vector<Cancelled> all;
   {
     const MutexLock lock(answers_mutex_);
-    for (auto& [id, call] : in_flight_) {
-      if (!call.why.ok()) continue;
-      call.why = why;
+    if (!all_cancelled_.ok()) return;
+    all_cancelled_ = why;
+    for (auto& [id, call] : watched_) {
       if (call.cancelled) all.push_back(std::exchange(call.cancelled, nullptr));
     }
   }
@@ -469,8 +483,8 @@ void ServerConnection::cancel_late(SteadyTime now) {
     const MutexLock lock(answers_mutex_);
     if (now < deadline_min_) return;
     deadline_min_ = SteadyTime::max();
-    for (auto& [id, call] : in_flight_) {
-      if (!call.why.ok() || !call.cancelled || !call.deadline) continue;
+    for (auto& [id, call] : watched_) {
+      if (!call.cancelled || !call.deadline) continue;
       if (*call.deadline > now) {
         deadline_min_ = std::min(deadline_min_, *call.deadline);
         continue;

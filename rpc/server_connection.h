@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "id_table.h"
 #include "id_window.h"
 #include "pv2/rpc/frame_reader.h"
 #include "pv2/rpc/incoming_call.h"
@@ -66,8 +67,7 @@ class ServerConnection final : public StreamListener,
     kClosed,
   };
   using Cancelled = std::function<void(const Status&)>;
-  struct InFlight {
-    std::size_t bytes = 0;  // what it counts for the server's memory
+  struct Watched {
     std::optional<SteadyTime> deadline{};
     Cancelled cancelled{};
     Status why{};  // not OK: it was cancelled
@@ -80,7 +80,7 @@ class ServerConnection final : public StreamListener,
   void take_call(const RpcFrame& call);
   void take_cancel(std::uint64_t id);
   void break_off(Status why);
-  [[nodiscard]] Status admit(const RpcFrame& call, const RpcHandler*& handler);
+  [[nodiscard]] Status admit(const RpcFrame& call, const RpcMethods::value_type*& method);
   void send_frame(const RpcFrame& frame);
   void refuse(std::uint64_t id, const Status& why);
 
@@ -92,7 +92,7 @@ class ServerConnection final : public StreamListener,
   void cancel_late(SteadyTime now);
   void look_at_frame(SteadyTime now);
   void look_at_unsent(SteadyTime now);
-  bool append(const RpcFrame& frame) PV2_REQUIRES(answers_mutex_);
+  bool append(const RpcFrame& frame, std::size_t freed = 0) PV2_REQUIRES(answers_mutex_);
 
   const std::shared_ptr<ServerCore> core_;
 
@@ -115,7 +115,11 @@ class ServerConnection final : public StreamListener,
 
   Mutex answers_mutex_;
   std::string out_ PV2_GUARDED_BY(answers_mutex_);
-  boost::unordered_flat_map<std::uint64_t, InFlight> in_flight_ PV2_GUARDED_BY(answers_mutex_);
+  // By the id of a call that is not answered: what it counts for the server's memory.
+  IdTable<std::size_t> in_flight_ PV2_GUARDED_BY(answers_mutex_);
+  // Of those: which were cancelled, or want to hear of it.
+  boost::unordered_flat_map<std::uint64_t, Watched> watched_ PV2_GUARDED_BY(answers_mutex_);
+  Status all_cancelled_ PV2_GUARDED_BY(answers_mutex_);  // not OK: why
   // Bytes in `out_` and in the stream, as counted by the server.
   std::size_t counted_ PV2_GUARDED_BY(answers_mutex_) = 0;
   // Somebody will call flush(): a task that is posted, or on_bytes() at its end.
@@ -123,7 +127,7 @@ class ServerConnection final : public StreamListener,
   bool is_closed_ PV2_GUARDED_BY(answers_mutex_) = false;
   // It has more answers than there is memory for, and ends at the next flush.
   bool is_too_much_ PV2_GUARDED_BY(answers_mutex_) = false;
-  // No in-flight call with a function to cancel has an earlier deadline.
+  // No watched call with a function to cancel has an earlier deadline.
   SteadyTime deadline_min_ PV2_GUARDED_BY(answers_mutex_) = SteadyTime::max();
 };
 

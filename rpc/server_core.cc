@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <pv2/base/time.h>
 
-#include <exception>
 #include <utility>
 
 #include "server_connection.h"
@@ -135,20 +134,13 @@ std::optional<std::string_view> ServerCore::owner_of(std::string_view token) con
   return owner;
 }
 
-const RpcHandler* ServerCore::find(std::string_view method) const {
+const RpcMethods::value_type* ServerCore::find(std::string_view method) const {
   const auto found = methods_.find(method);
-  return found == methods_.end() ? nullptr : &found->second;
+  return found == methods_.end() ? nullptr : &*found;
 }
 
-void ServerCore::guard(std::string_view what, const std::function<void()>& work) const noexcept {
-  try {
-    work();
-  } catch (const std::exception& error) {
-    log(log_, LogLevel::kError, fmt::format("rpc: {} threw: {}", what, error.what()));
-  } catch (...) {
-    log(log_, LogLevel::kError,
-        fmt::format("rpc: {} threw something that is no std::exception", what));
-  }
+void ServerCore::log_thrown(std::string_view what, std::string_view thrown) const noexcept {
+  log(log_, LogLevel::kError, fmt::format("rpc: {} threw: {}", what, thrown));
 }
 
 RpcServerCounts ServerCore::counts() const {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -38,7 +39,8 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
 
   /// The owner of `token`; none: nobody has it. Takes the same time for each wrong token.
   [[nodiscard]] std::optional<std::string_view> owner_of(std::string_view token) const noexcept;
-  [[nodiscard]] const RpcHandler* find(std::string_view method) const;
+  /// nullptr: there is none. Valid as long as the core.
+  [[nodiscard]] const RpcMethods::value_type* find(std::string_view method) const;
   [[nodiscard]] bool is_stopping() const noexcept { return is_stopping_; }
   [[nodiscard]] const RpcLimits& limits() const noexcept { return limits_; }
   [[nodiscard]] Transport& transport() const noexcept { return *transport_; }
@@ -50,7 +52,16 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   /// Calls code of the host. What that throws is logged, with `what`.
-  void guard(std::string_view what, const std::function<void()>& work) const noexcept;
+  template <class Work>
+  void guard(std::string_view what, const Work& work) const noexcept {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      log_thrown(what, error.what());
+    } catch (...) {
+      log_thrown(what, "something that is no std::exception");
+    }
+  }
 
   // Relaxed: they are counts, and nothing is concluded from two of them. Changed by any thread:
   std::atomic<std::size_t> memory{0};
@@ -67,6 +78,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void look();
   void look_later();
   void tell_if_stopped();
+  void log_thrown(std::string_view what, std::string_view thrown) const noexcept;
   [[nodiscard]] std::vector<std::shared_ptr<ServerConnection>> all() const;
 
   // Owned by the server. Not used after close_all(), for then it may be gone.

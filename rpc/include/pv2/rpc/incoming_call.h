@@ -37,7 +37,8 @@ class IncomingCall {
   /// Without an answer the client is told kUnknownOutcome.
   ~IncomingCall();
 
-  [[nodiscard]] const std::string& method() const noexcept { return method_; }
+  /// Valid as long as this call, as the other views are.
+  [[nodiscard]] std::string_view method() const noexcept { return method_; }
   [[nodiscard]] const std::string& body() const noexcept { return body_; }
   /// What the client names the operation by; value 0: it has no name.
   [[nodiscard]] Nonce nonce() const noexcept { return nonce_; }
@@ -47,7 +48,7 @@ class IncomingCall {
   /// When the client stops waiting, by the transport's steady clock; none: never.
   [[nodiscard]] std::optional<SteadyTime> deadline() const noexcept { return deadline_; }
   /// Who calls: the owner of the token that the client has shown; empty if no token is asked for.
-  [[nodiscard]] const std::string& caller() const noexcept { return caller_; }
+  [[nodiscard]] std::string_view caller() const noexcept { return caller_; }
 
   /// The operation was done, now or by an earlier copy.
   void reply(std::string_view body);
@@ -74,14 +75,17 @@ class IncomingCall {
  private:
   friend class ServerConnection;
   IncomingCall(std::shared_ptr<ServerConnection> connection, const RpcFrame& call,
-               std::string_view caller, SteadyTime now);
+               std::string_view method, std::string_view caller, SteadyTime now);
   void answer(const RpcFrame& answer);
+  [[nodiscard]] bool is_over() const noexcept { return connection_ == nullptr || is_answered_; }
 
-  std::shared_ptr<ServerConnection> connection_;  // nullptr: answered, or moved from
+  // nullptr: moved from. What `method_` and `caller_` refer to lives as long as the connection.
+  std::shared_ptr<ServerConnection> connection_;
+  bool is_answered_ = false;
   std::uint64_t id_ = 0;
-  std::string method_;
+  std::string_view method_;
   std::string body_;
-  std::string caller_;
+  std::string_view caller_;
   Nonce nonce_;
   SessionCall session_;
   std::optional<WallTime> expires_at_;

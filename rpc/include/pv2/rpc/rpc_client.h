@@ -93,6 +93,7 @@ struct CallTicket {
 /// What a client has seen.
 struct RpcClientCounts {
   std::size_t calls = 0;   ///< Without an outcome, now.
+  std::size_t bytes = 0;   ///< What these take (RpcClientOptions::bytes_max).
   std::uint64_t sent = 0;  ///< Attempts.
   std::uint64_t answered = 0;
   std::uint64_t connections = 0;  ///< Made.
