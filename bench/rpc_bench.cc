@@ -133,25 +133,29 @@ class RpcBench {
   void measure(const Load& load) {
     const UsageMeter meter;
     const double seconds = std::chrono::duration<double>(options_.window).count();
-    Exchanges bare;
-    {
-      BareEcho echo(load.clients, load.in_flight, kMessageBytes);
-      bare = window_of(echo);
-    }
+    const auto echo_of = [&](EchoOf what) {
+      BareEcho echo(what, load.clients, load.in_flight, kMessageBytes);
+      return window_of(echo);
+    };
+    Exchanges bytes = echo_of(EchoOf::kBytes);
+    Exchanges messages = echo_of(EchoOf::kMessages);
     Exchanges calls;
     {
       RpcLoad rpc(load.clients, load.in_flight);
       calls = window_of(rpc);
     }
     const auto count = static_cast<double>(calls.count);
-    rounds_[key(load)].add({.values = {{"calls_per_s", count / seconds},
-                                       {"p50_us", calls.latencies.percentile(50)},
-                                       {"p99_us", calls.latencies.percentile(99)},
-                                       {"echo_per_s", static_cast<double>(bare.count) / seconds},
-                                       {"echo_p50_us", bare.latencies.percentile(50)},
-                                       {"echo_p99_us", bare.latencies.percentile(99)},
-                                       {"ratio", count / static_cast<double>(bare.count)}},
-                            .other_cores = meter.stop().other_cores});
+    rounds_[key(load)].add(
+        {.values = {{"calls_per_s", count / seconds},
+                    {"p50_us", calls.latencies.percentile(50)},
+                    {"p99_us", calls.latencies.percentile(99)},
+                    {"echo_per_s", static_cast<double>(bytes.count) / seconds},
+                    {"echo_p50_us", bytes.latencies.percentile(50)},
+                    {"echo_p99_us", bytes.latencies.percentile(99)},
+                    {"messages_per_s", static_cast<double>(messages.count) / seconds},
+                    {"ratio", count / static_cast<double>(bytes.count)},
+                    {"message_ratio", count / static_cast<double>(messages.count)}},
+         .other_cores = meter.stop().other_cores});
   }
 
   const Options options_;
