@@ -80,18 +80,27 @@ CallTicket ClientCore::add(std::unique_ptr<OutgoingCall> call) {
                               "(RpcClientOptions::bytes_max)",
                               bytes, options_.bytes_max)};
   }
-  CallTicket ticket;
-  bool is_first = false;
+  std::uint64_t ticket = 0;
   {
     const MutexLock lock(added_mutex_);
-    if (is_closed_) return ticket;
-    ticket.value = call->ticket = count(tickets_);
-    count(added_bytes_, call->bytes());
-    is_first = added_.empty();
+    if (is_closed_) return {};
+    const std::size_t bytes = call->bytes();
+    ticket = tickets_.load(std::memory_order_relaxed) + 1;
+    call->ticket = ticket;
     added_.push_back(std::move(call));
+    if (added_.size() == 1) {
+      try {
+        transport_->post([self = shared_from_this()] { self->take_added(); });
+      } catch (...) {
+        call = std::move(added_.back());  // destroyed outside of the mutex
+        added_.pop_back();
+        throw;
+      }
+    }
+    count(tickets_);
+    count(added_bytes_, bytes);
   }
-  if (is_first) transport_->post([self = shared_from_this()] { self->take_added(); });
-  return ticket;
+  return {ticket};
 }
 
 void ClientCore::cancel(CallTicket ticket) {
@@ -223,6 +232,7 @@ void ClientCore::take_reply(OutgoingCall& call, const RpcFrame& reply) {
 
 void ClientCore::take_refusal(OutgoingCall& call, Status why) {
   if (why.code() == StatusCode::kUnknownOutcome) call.may_be_done = true;
+  if (!call.may_be_done) call.first_sent_at.reset();  // no server remembers the nonce
   const bool may_go_again = !call.may_be_done || call.is_repeatable();
   if (!is_worth_another_try(why.code()) || !may_go_again) {
     return finish(call,
@@ -344,7 +354,9 @@ void ClientCore::shut() {
   std::vector<std::uint64_t> tickets;
   open_calls_.for_each([&](std::uint64_t ticket, const auto&) { tickets.push_back(ticket); });
   std::sort(tickets.begin(), tickets.end());
-  for (const std::uint64_t ticket : tickets) give_up(**open_calls_.find(ticket), why);
+  for (const std::uint64_t ticket : tickets) {
+    if (const auto* const call = open_calls_.find(ticket); call != nullptr) give_up(**call, why);
+  }
   transport_->cancel(due_timer_);
   transport_->cancel(connect_timer_);
   link_.reset();

@@ -29,11 +29,12 @@ Status failure_of(const Status& given) {
 }  // namespace
 
 IncomingCall::IncomingCall(std::shared_ptr<ServerConnection> connection, const RpcFrame& call,
-                           std::string_view method, std::string_view caller, SteadyTime now)
+                           std::string_view method, std::string body, std::string_view caller,
+                           SteadyTime now) noexcept
     : connection_(std::move(connection)),
       id_(call.id),
       method_(method),
-      body_(call.body),
+      body_(std::move(body)),
       caller_(caller),
       nonce_(call.nonce),
       session_{call.session, call.number, call.first_unacked} {
@@ -45,14 +46,26 @@ IncomingCall::IncomingCall(std::shared_ptr<ServerConnection> connection, const R
   }
 }
 
+IncomingCall::IncomingCall(IncomingCall&& other) noexcept
+    : connection_(std::move(other.connection_)),
+      is_answered_(other.is_answered_),
+      id_(other.id_),
+      method_(std::exchange(other.method_, {})),
+      body_(std::move(other.body_)),
+      caller_(std::exchange(other.caller_, {})),
+      nonce_(other.nonce_),
+      session_(other.session_),
+      expires_at_(other.expires_at_),
+      deadline_(other.deadline_) {}
+
 IncomingCall& IncomingCall::operator=(IncomingCall&& other) noexcept {
   IncomingCall old(std::move(*this));  // is answered by its destructor
   connection_ = std::move(other.connection_);
   is_answered_ = other.is_answered_;
   id_ = other.id_;
-  method_ = other.method_;
+  method_ = std::exchange(other.method_, {});
   body_ = std::move(other.body_);
-  caller_ = other.caller_;
+  caller_ = std::exchange(other.caller_, {});
   nonce_ = other.nonce_;
   session_ = other.session_;
   expires_at_ = other.expires_at_;
@@ -64,13 +77,15 @@ IncomingCall::~IncomingCall() {
   if (is_over()) return;
   try {
     refuse({StatusCode::kUnknownOutcome, "the server has dropped the call without an answer"});
-  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for the answer; the client asks again
+  } catch (...) {
+    connection_->forget(id_);
   }
 }
 
 void IncomingCall::answer(const RpcFrame& answer) {
   if (is_over()) return;
-  connection_->answer(answer);
+  // It may own this call, and is destroyed last.
+  const auto cancelled = connection_->answer(answer);
   is_answered_ = true;  // not before: an answer that finds no memory is none
 }
 

@@ -45,8 +45,8 @@ struct OutgoingCall : boost::intrusive::list_base_hook<>, boost::intrusive::set_
   SteadyTime deadline;  ///< When to give up.
   SteadyTime due;       ///< When something has to be done: the next attempt, or to give up.
   SteadyTime sent_at;
-  std::optional<SteadyTime> first_sent_at;
-  ClientLink* link = nullptr;  ///< While it is sent.
+  std::optional<SteadyTime> first_sent_at;  ///< Of the attempts that may have been run.
+  ClientLink* link = nullptr;               ///< While it is sent.
   std::uint64_t id = 0;
   std::uint32_t attempts = 0;
   std::uint32_t retries = 0;  ///< For the length of the pause.

@@ -381,6 +381,10 @@ Result<std::unique_ptr<RpcSession>> RpcSession::open(RpcClient& client, RpcSessi
                   fmt::format("RpcSessionOptions::token has {} bytes, and {} are allowed",
                               options.token.size(), kTokenBytesMax));
   }
+  if (options.waiting_max == 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  "RpcSessionOptions::waiting_max is 0, so no request could begin");
+  }
   if (options.heartbeat_every <= Duration::zero()) {
     return Status(StatusCode::kInvalidArgument,
                   "RpcSessionOptions::heartbeat_every has to be positive");

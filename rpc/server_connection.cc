@@ -155,7 +155,8 @@ void ServerConnection::take_hello(const RpcFrame& hello) {
               .frame_bytes_max = core_->limits().frame_bytes_max});
 }
 
-Status ServerConnection::admit(const RpcFrame& call, const RpcMethods::value_type*& method) {
+Status ServerConnection::admit(const RpcFrame& call, const RpcMethods::value_type*& method,
+                               std::string& body) {
   const RpcLimits& limits = core_->limits();
   if (phase_ == Phase::kClosing) return {StatusCode::kStopping, "the server is stopping"};
   method = core_->find(call.method);
@@ -169,6 +170,7 @@ Status ServerConnection::admit(const RpcFrame& call, const RpcMethods::value_typ
             fmt::format("the calls and answers of all clients take {} bytes; try again later",
                         limits.memory_max)};
   }
+  body = call.body;  // before the call counts, because there may be no memory for it
   const MutexLock lock(answers_mutex_);
   if (in_flight_.size() >= limits.calls_max) {
     return {StatusCode::kResourceExhausted,
@@ -187,14 +189,15 @@ void ServerConnection::take_call(const RpcFrame& call) {
     return;  // the first copy is being answered, or was
   }
   const RpcMethods::value_type* method = nullptr;
-  if (const Status status = admit(call, method); !status.ok()) {
+  std::string body;
+  if (const Status status = admit(call, method, body); !status.ok()) {
     ServerCore::count(core_->refused);
     return refuse(call.id, status);
   }
   ServerCore::count(core_->calls);
   const auto& [name, handler] = *method;
   core_->guard(name, [&, &name = name, &handler = handler] {
-    handler(IncomingCall(shared_from_this(), call, name, owner_, heard_at_));
+    handler(IncomingCall(shared_from_this(), call, name, std::move(body), owner_, heard_at_));
   });
 }
 
@@ -227,7 +230,7 @@ void ServerConnection::break_off(Status why) {
 
 // --- what the client is told
 
-// `freed`: what the server's memory has to count no more if the frame is appended.
+// `freed` is what the server's memory counts no more, unless this throws.
 bool ServerConnection::append(const RpcFrame& frame, std::size_t freed) {
   if (is_closed_ || is_too_much_) {
     core_->memory.fetch_sub(freed, std::memory_order_relaxed);
@@ -246,13 +249,17 @@ bool ServerConnection::append(const RpcFrame& frame, std::size_t freed) {
   const std::size_t memory = core_->memory.fetch_add(change, std::memory_order_relaxed) + change;
   const RpcLimits& limits = core_->limits();
   if (memory > limits.memory_max && counted_ > limits.unsent_bytes_max) {
-    // Its answers are lost with the connection; it asks again.
-    is_too_much_ = true;
-    core_->memory.fetch_sub(out_.size(), std::memory_order_relaxed);
-    counted_ -= out_.size();
-    out_ = std::string();
+    give_up_answers();
   }
   return true;
+}
+
+// They are lost with the connection; the client asks again.
+void ServerConnection::give_up_answers() noexcept {
+  is_too_much_ = true;
+  core_->memory.fetch_sub(out_.size(), std::memory_order_relaxed);
+  counted_ -= out_.size();
+  out_ = std::string();
 }
 
 void ServerConnection::send_frame(const RpcFrame& frame) {
@@ -268,7 +275,7 @@ void ServerConnection::refuse(std::uint64_t id, const Status& why) {
               .message = why.message()});
 }
 
-void ServerConnection::answer(const RpcFrame& reply) {
+ServerConnection::Cancelled ServerConnection::answer(const RpcFrame& reply) {
   if (reply.body.size() + kCallBytes > core_->limits().frame_bytes_max) {
     return answer({.kind = FrameKind::kReply,
                    .id = reply.id,
@@ -276,18 +283,32 @@ void ServerConnection::answer(const RpcFrame& reply) {
                    .status = StatusCode::kUnknownOutcome,
                    .message = "the answer is larger than a frame may be"});
   }
-  Watched ended;  // destroyed outside of the mutex: its function is the host's
   const MutexLock lock(answers_mutex_);
   const std::size_t* const bytes = in_flight_.find(reply.id);
   PV2_ASSERT(bytes != nullptr, "a call is answered once");
   append(reply, *bytes);  // if there is no memory for it, the call is still to be answered
-  in_flight_.take(reply.id);
+  return remove(reply.id);
+}
+
+ServerConnection::Cancelled ServerConnection::remove(std::uint64_t id) noexcept {
+  in_flight_.take(id);
   core_->calls_in_flight.fetch_sub(1, std::memory_order_relaxed);
-  if (watched_.empty()) return;
-  if (const auto watched = watched_.find(reply.id); watched != watched_.end()) {
-    ended = std::move(watched->second);
-    watched_.erase(watched);
-  }
+  if (watched_.empty()) return {};
+  const auto watched = watched_.find(id);
+  if (watched == watched_.end()) return {};
+  Cancelled cancelled = std::move(watched->second.cancelled);
+  watched_.erase(watched);
+  return cancelled;
+}
+
+void ServerConnection::forget(std::uint64_t id) noexcept {
+  Cancelled cancelled;  // destroyed outside of the mutex: it is the host's
+  const MutexLock lock(answers_mutex_);
+  const std::size_t* const bytes = in_flight_.find(id);
+  PV2_ASSERT(bytes != nullptr, "only a call without an answer is forgotten");
+  core_->memory.fetch_sub(*bytes, std::memory_order_relaxed);
+  cancelled = remove(id);
+  if (!is_closed_) give_up_answers();
 }
 
 bool ServerConnection::note(std::uint64_t id, std::string_view body) {
@@ -300,19 +321,13 @@ bool ServerConnection::note(std::uint64_t id, std::string_view body) {
 
 void ServerConnection::flush() {
   const auto self = shared_from_this();
-  bool is_too_much = false;
   {
     const MutexLock lock(answers_mutex_);
     flush_is_due_ = false;
     if (is_closed_) return;
-    is_too_much = is_too_much_;
     std::swap(out_, spare_);
   }
-  if (is_too_much) {
-    ServerCore::count(core_->broken);
-    return close({StatusCode::kResourceExhausted,
-                  "there is no memory for the answers that the client has not taken"});
-  }
+  if (end_if_too_much()) return;
   if (!spare_.empty()) {
     if (stream_->unsent() == 0) unsent_since_ = core_->now();
     given_ += spare_.size();
@@ -322,6 +337,17 @@ void ServerConnection::flush() {
   }
   count_unsent();
   end_if_done();
+}
+
+bool ServerConnection::end_if_too_much() {
+  {
+    const MutexLock lock(answers_mutex_);
+    if (is_closed_ || !is_too_much_) return false;
+  }
+  ServerCore::count(core_->broken);
+  close({StatusCode::kResourceExhausted,
+         "there is no memory for the answers that the client has not taken"});
+  return true;
 }
 
 void ServerConnection::on_drained() {
@@ -379,16 +405,16 @@ void ServerConnection::on_cancel(std::uint64_t id, std::optional<SteadyTime> dea
 }
 
 void ServerConnection::cancel_all(const Status& why) {
-  std::vector<Cancelled> all;
+  decltype(watched_) all;
   {
     const MutexLock lock(answers_mutex_);
     if (!all_cancelled_.ok()) return;
     all_cancelled_ = why;
-    for (auto& [id, call] : watched_) {
-      if (call.cancelled) all.push_back(std::exchange(call.cancelled, nullptr));
-    }
+    all.swap(watched_);  // nobody asks for them any more, and this needs no memory
   }
-  for (const Cancelled& cancelled : all) give_up(cancelled, why);
+  for (const auto& [id, call] : all) {
+    if (call.cancelled) give_up(call.cancelled, why);
+  }
 }
 
 void ServerConnection::finish(const Status& why) {
@@ -449,6 +475,7 @@ void ServerConnection::look(SteadyTime now) {
     return close({StatusCode::kUnavailable, "the server has closed the connection"});
   }
   cancel_late(now);
+  if (end_if_too_much()) return;
   look_at_frame(now);
   look_at_unsent(now);
 }
@@ -482,6 +509,7 @@ void ServerConnection::cancel_late(SteadyTime now) {
   {
     const MutexLock lock(answers_mutex_);
     if (now < deadline_min_) return;
+    late.reserve(watched_.size());
     deadline_min_ = SteadyTime::max();
     for (auto& [id, call] : watched_) {
       if (!call.cancelled || !call.deadline) continue;

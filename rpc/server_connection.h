@@ -31,7 +31,7 @@ namespace pv2 {
 
 class ServerCore;
 
-/// Shared by the server, and by the calls that are not answered: either may be gone first.
+/// Shared by the server and by the calls, each until it is destroyed: either may be gone first.
 class ServerConnection final : public StreamListener,
                                public std::enable_shared_from_this<ServerConnection> {
  public:
@@ -53,10 +53,15 @@ class ServerConnection final : public StreamListener,
   void close(const Status& why);
 
   // From any thread.
-  void answer(const RpcFrame& reply);
+  using Cancelled = std::function<void(const Status&)>;
+  /// Returns the function of the host that was to be told of a cancel. The caller destroys it when
+  /// it has noted the answer, for that function may own the call.
+  [[nodiscard]] Cancelled answer(const RpcFrame& reply);
+  /// There is no memory for the answer to `id`. Counts the call no more, and ends the connection
+  /// soon, so that the client asks again.
+  void forget(std::uint64_t id) noexcept;
   bool note(std::uint64_t id, std::string_view body);
-  void on_cancel(std::uint64_t id, std::optional<SteadyTime> deadline,
-                 std::function<void(const Status&)> cancelled);
+  void on_cancel(std::uint64_t id, std::optional<SteadyTime> deadline, Cancelled cancelled);
 
  private:
   enum class Phase : std::uint8_t {
@@ -66,7 +71,6 @@ class ServerConnection final : public StreamListener,
     kBroken,   ///< Ends when the reason is sent. Reads no more.
     kClosed,
   };
-  using Cancelled = std::function<void(const Status&)>;
   struct Watched {
     std::optional<SteadyTime> deadline{};
     Cancelled cancelled{};
@@ -80,19 +84,23 @@ class ServerConnection final : public StreamListener,
   void take_call(const RpcFrame& call);
   void take_cancel(std::uint64_t id);
   void break_off(Status why);
-  [[nodiscard]] Status admit(const RpcFrame& call, const RpcMethods::value_type*& method);
+  [[nodiscard]] Status admit(const RpcFrame& call, const RpcMethods::value_type*& method,
+                             std::string& body);
   void send_frame(const RpcFrame& frame);
   void refuse(std::uint64_t id, const Status& why);
 
   void flush();
   void count_unsent();
   void end_if_done();
+  bool end_if_too_much();
   void give_up(const Cancelled& cancelled, const Status& why);
   void cancel_all(const Status& why);
   void cancel_late(SteadyTime now);
   void look_at_frame(SteadyTime now);
   void look_at_unsent(SteadyTime now);
   bool append(const RpcFrame& frame, std::size_t freed = 0) PV2_REQUIRES(answers_mutex_);
+  void give_up_answers() noexcept PV2_REQUIRES(answers_mutex_);
+  Cancelled remove(std::uint64_t id) noexcept PV2_REQUIRES(answers_mutex_);
 
   const std::shared_ptr<ServerCore> core_;
 
@@ -115,17 +123,18 @@ class ServerConnection final : public StreamListener,
 
   Mutex answers_mutex_;
   std::string out_ PV2_GUARDED_BY(answers_mutex_);
-  // By the id of a call that is not answered: what it counts for the server's memory.
+  // Maps the id of each unanswered call to what it counts for the server's memory.
   IdTable<std::size_t> in_flight_ PV2_GUARDED_BY(answers_mutex_);
-  // Of those: which were cancelled, or want to hear of it.
+  // Holds those of them that were cancelled or want to hear of it.
   boost::unordered_flat_map<std::uint64_t, Watched> watched_ PV2_GUARDED_BY(answers_mutex_);
-  Status all_cancelled_ PV2_GUARDED_BY(answers_mutex_);  // not OK: why
+  // It is not OK when all calls are cancelled, and says why.
+  Status all_cancelled_ PV2_GUARDED_BY(answers_mutex_);
   // Bytes in `out_` and in the stream, as counted by the server.
   std::size_t counted_ PV2_GUARDED_BY(answers_mutex_) = 0;
   // Somebody will call flush(): a task that is posted, or on_bytes() at its end.
   bool flush_is_due_ PV2_GUARDED_BY(answers_mutex_) = false;
   bool is_closed_ PV2_GUARDED_BY(answers_mutex_) = false;
-  // It has more answers than there is memory for, and ends at the next flush.
+  // There is no memory for its answers, and it ends at the next flush or look.
   bool is_too_much_ PV2_GUARDED_BY(answers_mutex_) = false;
   // No watched call with a function to cancel has an earlier deadline.
   SteadyTime deadline_min_ PV2_GUARDED_BY(answers_mutex_) = SteadyTime::max();

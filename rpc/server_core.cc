@@ -140,7 +140,12 @@ const RpcMethods::value_type* ServerCore::find(std::string_view method) const {
 }
 
 void ServerCore::log_thrown(std::string_view what, std::string_view thrown) const noexcept {
-  log(log_, LogLevel::kError, fmt::format("rpc: {} threw: {}", what, thrown));
+  try {
+    log(log_, LogLevel::kError, fmt::format("rpc: {} threw: {}", what, thrown));
+  } catch (...) {
+    log(log_, LogLevel::kError,
+        "rpc: a function of the host threw, and there is no memory to say what");
+  }
 }
 
 RpcServerCounts ServerCore::counts() const {

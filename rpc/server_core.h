@@ -39,7 +39,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
 
   /// The owner of `token`; none: nobody has it. Takes the same time for each wrong token.
   [[nodiscard]] std::optional<std::string_view> owner_of(std::string_view token) const noexcept;
-  /// nullptr: there is none. Valid as long as the core.
+  /// Returns nullptr if there is none. The pointer is valid as long as the core.
   [[nodiscard]] const RpcMethods::value_type* find(std::string_view method) const;
   [[nodiscard]] bool is_stopping() const noexcept { return is_stopping_; }
   [[nodiscard]] const RpcLimits& limits() const noexcept { return limits_; }

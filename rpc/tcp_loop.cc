@@ -41,12 +41,16 @@ bool TcpLoop::on_loop() const noexcept {
 
 void TcpLoop::post(std::function<void()> task) {
   PV2_ASSERT(task != nullptr, "a task can be called");
-  {
-    MutexLock lock(tasks_mutex_);
-    tasks_.push_back(std::move(task));
-    if (tasks_.size() > 1) return;  // whoever posted the first has woken the loop
+  const MutexLock lock(tasks_mutex_);
+  tasks_.push_back(std::move(task));
+  if (tasks_.size() > 1) return;  // whoever posted the first has woken the loop
+  try {
+    asio::post(io_, [this] { run_tasks(); });
+  } catch (...) {
+    task = std::move(tasks_.back());  // destroyed outside of the mutex
+    tasks_.pop_back();
+    throw;
   }
-  asio::post(io_, [this] { run_tasks(); });
 }
 
 void TcpLoop::run_tasks() {

@@ -301,6 +301,113 @@ TEST_CASE("a handler that waits hears why nobody waits for it any more") {
     world.kept.back().on_cancel([&heard](const Status& why) { heard.push_back(why.code()); });
     CHECK(heard == std::vector{StatusCode::kAborted});
   }
+  SECTION("the server has stopped before the handler asked") {
+    world.call(*client, "keep", "", {.nonce = {1, 1}});
+    world.run();
+    server->stop(seconds(1), [] {});
+    world.run();
+    world.kept.back().on_cancel([&heard](const Status& why) { heard.push_back(why.code()); });
+    CHECK(heard == std::vector{StatusCode::kStopping});
+  }
+  SECTION("the connection is gone before the handler asked") {
+    world.call(*client, "keep", "", {.nonce = {1, 1}});
+    world.run();
+    server.reset();
+    world.kept.back().on_cancel([&heard](const Status& why) { heard.push_back(why.code()); });
+    CHECK(heard == std::vector{StatusCode::kUnavailable});
+  }
+  SECTION("a second function replaces the first") {
+    const CallTicket ticket = client->call("keep", "", {}, [](CallOutcome) {});
+    listen();
+    world.kept.back().on_cancel([&heard](const Status&) { heard.push_back(StatusCode::kOk); });
+    client->cancel(ticket);
+    world.run();
+    CHECK(heard == std::vector{StatusCode::kOk});
+  }
+}
+
+TEST_CASE("a call that was cancelled and is answered then counts no more") {
+  RpcWorld world;
+  const auto server = world.serve();
+  const auto client = world.connect();
+  const bool has_asked = GENERATE(true, false);
+  const CallTicket ticket = client->call("keep", "body", {}, [](CallOutcome) {});
+  world.run();
+  if (has_asked) world.kept.back().on_cancel([](const Status&) {});
+  client->cancel(ticket);
+  world.run();
+  CHECK(server->counts().calls_in_flight == 1);
+  world.kept.back().reply("");
+  world.run();
+
+  CHECK(server->counts().calls_in_flight == 0);
+  CHECK(server->counts().memory == 0);
+}
+
+TEST_CASE("an answer may destroy its own call, which the function to cancel it owns") {
+  RpcWorld world;
+  const auto server = world.serve();
+  const auto client = world.connect();
+  const auto outcome = world.call(*client, "keep", "");
+  world.run();
+  const auto call = std::make_shared<IncomingCall>(std::move(world.kept.back()));
+  world.kept.clear();
+  IncomingCall* const only = call.get();
+  call->on_cancel([owner = call](const Status&) {});
+  const std::weak_ptr<IncomingCall> seen = call;
+  const_cast<std::shared_ptr<IncomingCall>&>(call).reset();
+
+  only->reply("answer");
+  CHECK(seen.expired());
+  world.run();
+  REQUIRE(outcome->has_value());
+  CHECK((*outcome)->body == "answer");
+}
+
+TEST_CASE("a call knows its names until it is destroyed or moved from") {
+  RpcWorld world;
+  auto options = world.server_options();
+  options.tokens = {{.token = "0123456789abcdef", .owner = "anna"}};
+  auto server = world.serve(std::move(options));
+  auto client_options = world.client_options();
+  client_options.token = "0123456789abcdef";
+  auto client = world.connect(std::move(client_options));
+  world.call(*client, "keep", "body");
+  world.run();
+  IncomingCall call = std::move(world.kept.back());
+  world.kept.clear();
+  call.reply("");
+  world.run();
+  client.reset();
+  server.reset();
+
+  CHECK(call.method() == "keep");
+  CHECK(call.caller() == "anna");
+  IncomingCall other = std::move(call);
+  CHECK(other.method() == "keep");
+  CHECK(call.method().empty());  // NOLINT(bugprone-use-after-move): that it is empty is promised
+  CHECK(call.caller().empty());
+}
+
+TEST_CASE("a call that each server has refused may be sent for as long as its time") {
+  RpcWorld world;
+  bool is_full = true;
+  auto options = world.server_options();
+  options.methods["submit"] = [&](IncomingCall call) {
+    if (is_full) return call.refuse({StatusCode::kResourceExhausted, "full"});
+    call.reply("done");
+  };
+  const auto server = world.serve(std::move(options));
+  const auto client = world.connect();
+  const auto outcome =
+      world.call(*client, "submit", "", {.nonce = {1, 1}, .timeout = Duration::max()});
+  world.run_for(std::chrono::minutes(40));
+  CHECK(!outcome->has_value());
+  is_full = false;
+  world.run_for(seconds(5));
+
+  REQUIRE(outcome->has_value());
+  CHECK((*outcome)->body == "done");
 }
 
 TEST_CASE("a handler that waits hears that the deadline has passed, though no cancel came") {

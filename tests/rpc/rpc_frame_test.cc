@@ -129,6 +129,48 @@ TEST_CASE("a field that is 0 or empty is not sent") {
         7 + 2 * 9);
 }
 
+TEST_CASE("a frame is read as it was written, whatever the sizes of its texts") {
+  const std::string text(70'000, 'x');
+  const auto of = [&](std::size_t size) { return std::string_view(text).substr(0, size); };
+  for (const std::size_t method : {0, 1, 127, 128, 230, 256, 300}) {
+    for (const std::size_t body : {0, 1, 15, 60, 127, 128, 200, 250, 256, 300, 70'000}) {
+      for (const std::size_t message : {0, 1, 100, 128, 255, 600}) {
+        const RpcFrame frame{.kind = FrameKind::kNote,
+                             .id = kLargest,
+                             .method = of(method),
+                             .nonce = {kLargest, kLargest},
+                             .expires_at_us = kLargest,
+                             .timeout_us = kLargest,
+                             .session = kLargest,
+                             .number = kLargest,
+                             .first_unacked = kLargest,
+                             .body = of(body),
+                             .message = of(message),
+                             .version = kLargest,
+                             .token = of(message),
+                             .calls_max = kLargest,
+                             .frame_bytes_max = kLargest};
+        std::string written = "before";
+        append_rpc_frame(written, frame);
+        std::string_view rest = std::string_view(written).substr(6);
+        const auto bytes = read_frame(rest);
+        REQUIRE(bytes.has_value());
+        REQUIRE(rest.empty());
+        const auto decoded = decode_rpc_frame(*bytes);
+        REQUIRE(decoded.ok());
+        const bool is_same = decoded->id == kLargest && decoded->method == frame.method &&
+                             decoded->nonce == frame.nonce && decoded->expires_at_us == kLargest &&
+                             decoded->timeout_us == kLargest && decoded->session == kLargest &&
+                             decoded->number == kLargest && decoded->first_unacked == kLargest &&
+                             decoded->body == frame.body && decoded->message == frame.message &&
+                             decoded->version == kLargest && decoded->token == frame.token &&
+                             decoded->calls_max == kLargest && decoded->frame_bytes_max == kLargest;
+        REQUIRE(is_same);
+      }
+    }
+  }
+}
+
 TEST_CASE("a reader skips fields that it does not know") {
   std::string bytes = encoded({.kind = FrameKind::kCall, .id = 1, .method = "m", .body = "b"});
   append_varint_field(bytes, 19, 5);

@@ -223,6 +223,24 @@ TEST_CASE("a session that is destroyed ends the requests that wait for room") {
   CHECK(b->has_value());
 }
 
+TEST_CASE("requests beyond those that may wait are refused, and take no number") {
+  SessionWorld world;
+  world.session = world.open({.waiting_max = 2});
+  std::vector<SessionSlot> slots;
+  // Two for the window of 2, which are kept; two that wait; and one too many.
+  for (int i = 0; i < 2; ++i) slots.push_back(world.request("keep"));
+  world.run();
+  for (int i = 0; i < 3; ++i) slots.push_back(world.request("keep"));
+  world.run();
+
+  CHECK(world.kept.size() == 2);
+  for (int i = 0; i < 4; ++i) CHECK(!slots[static_cast<std::size_t>(i)]->has_value());
+  REQUIRE(slots[4]->has_value());
+  CHECK((*slots[4])->number == 0);
+  CHECK((*slots[4])->outcome.kind == Kind::kFailed);
+  CHECK((*slots[4])->outcome.status.code() == StatusCode::kResourceExhausted);
+}
+
 TEST_CASE("options of a session that are wrong are named") {
   SessionWorld world;
   const auto named = [&](RpcSessionOptions options) {
@@ -232,6 +250,7 @@ TEST_CASE("options of a session that are wrong are named") {
   CHECK_THAT(named({.token = std::string(1025, 'x')}),
              ContainsSubstring("RpcSessionOptions::token has 1025 bytes"));
   CHECK_THAT(named({.heartbeat_every = {}}), ContainsSubstring("heartbeat_every"));
+  CHECK_THAT(named({.waiting_max = 0}), ContainsSubstring("RpcSessionOptions::waiting_max is 0"));
 }
 
 }  // namespace pv2::testing::rpc_session_test

@@ -29,7 +29,8 @@ struct RemoteSubmitOptions {
   std::optional<WallTime> expires_at{};
   std::optional<Duration> delay{};     ///< This means what SubmitOptions::delay means.
   std::optional<WallTime> start_at{};  ///< This means what SubmitOptions::start_at means.
-  /// The client gives up after this time, which includes the network. max(): it never does.
+  /// The client gives up after this time, which includes the network. max(): it never does, except
+  /// that without `expires_at` RpcClientOptions::nonce_kept bounds how long it may send.
   Duration timeout = std::chrono::seconds(30);
 };
 

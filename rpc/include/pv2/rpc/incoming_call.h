@@ -29,15 +29,16 @@ struct SessionCall {
 
 /// To be answered once, from any thread, by one of the three verbs; the first one counts. Used by
 /// one thread at a time. Move-only. It may outlive its connection and its server: then the answer
-/// goes nowhere, and the client asks again.
+/// goes nowhere, and the client asks again. Until it is destroyed, answered or not, it keeps its
+/// connection and the handlers of its server in memory.
 class IncomingCall {
  public:
-  IncomingCall(IncomingCall&& other) noexcept = default;
+  IncomingCall(IncomingCall&& other) noexcept;
   IncomingCall& operator=(IncomingCall&& other) noexcept;
   /// Without an answer the client is told kUnknownOutcome.
   ~IncomingCall();
 
-  /// Valid as long as this call, as the other views are.
+  /// The view is valid until this call is destroyed or moved from, as caller() is.
   [[nodiscard]] std::string_view method() const noexcept { return method_; }
   [[nodiscard]] const std::string& body() const noexcept { return body_; }
   /// What the client names the operation by; value 0: it has no name.
@@ -67,15 +68,20 @@ class IncomingCall {
 
   /// Calls `cancelled` once, on the loop's thread, if nobody waits for the answer any more:
   /// kAborted, the client says so; kDeadlineExceeded; kUnavailable, the connection is gone;
-  /// kStopping, the server stops and closes the connection soon. If that is so already, this call
-  /// calls it. After the answer nobody calls it. A handler that waits gives up its wait there, and
-  /// calls refuse() with that status.
+  /// kStopping, the server stops and closes the connection soon. If that is known already, this
+  /// call calls it; a deadline is looked at every 100 ms. A handler that waits gives up its wait
+  /// there, and calls refuse() with that status. A second function replaces the first.
+  ///
+  /// If another thread answers, the loop may be about to call the function, so that it runs during
+  /// the answer or just after it: a lock of the host decides which of the two uses the call, and
+  /// what the function uses has to live as long as it.
   void on_cancel(std::function<void(const Status&)> cancelled);
 
  private:
   friend class ServerConnection;
   IncomingCall(std::shared_ptr<ServerConnection> connection, const RpcFrame& call,
-               std::string_view method, std::string_view caller, SteadyTime now);
+               std::string_view method, std::string body, std::string_view caller,
+               SteadyTime now) noexcept;
   void answer(const RpcFrame& answer);
   [[nodiscard]] bool is_over() const noexcept { return connection_ == nullptr || is_answered_; }
 

@@ -36,7 +36,7 @@ struct RpcClientOptions {
   /// The limit of calls that are sent and not answered; the server may have a lower one.
   std::size_t calls_max = 256;
   /// What calls without an outcome may take, in bytes. The client refuses more with
-  /// kResourceExhausted.
+  /// kResourceExhausted. Threads that call at the same time may exceed it by one call each.
   std::size_t bytes_max = std::size_t{64} << 20;
   std::size_t frame_bytes_max = std::size_t{4} << 20;  ///< The limit of an answer.
   Duration connect_timeout = std::chrono::seconds(2);
@@ -48,8 +48,9 @@ struct RpcClientOptions {
   Duration pause_min = std::chrono::milliseconds(10);
   Duration pause_max = std::chrono::seconds(1);
   /// Servers remember a nonce for at least this long. An attempt under a nonce without `expires_at`
-  /// is not begun later than this after the first one: its server may have forgotten the nonce, and
-  /// would run it again. The default is half of that of NonceManagerOptions::retention.
+  /// is not begun later than this after the first one that was not refused: its server may have
+  /// forgotten the nonce, and would run it again. The default is half of that of
+  /// NonceManagerOptions::retention.
   Duration nonce_kept = std::chrono::minutes(15);
   /// A connection on which calls wait and nothing is heard for this long is asked (a ping); if
   /// nothing is heard for three times as long, it is given up. An idle one is asked so that the
@@ -75,7 +76,8 @@ struct CallOptions {
   bool read_only = false;
   /// A request of a session, which may be sent again too.
   SessionCall session{};
-  /// After this time the client gives the call up. Duration::max(): never.
+  /// After this time the client gives the call up. Duration::max(): never; but under a nonce
+  /// without `expires_at`, no attempt begins when RpcClientOptions::nonce_kept is over.
   Duration timeout = std::chrono::seconds(30);
   std::optional<Duration> attempt_timeout{};  ///< Instead of RpcClientOptions'.
   /// Called for what the server tells before the answer (IncomingCall::note), on the loop's thread.

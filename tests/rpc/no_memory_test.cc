@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What becomes of a call when there is no memory for it, or for its answer.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "rpc/rpc_world.h"
+#include "support/catch.h"
+
+namespace pv2::testing::no_memory_test {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A transport whose next post finds no memory.
+class FullTransport final : public Transport {
+ public:
+  explicit FullTransport(std::shared_ptr<Transport> to) : to_(std::move(to)) {}
+  bool is_full = false;
+
+  void post(std::function<void()> task) override {
+    if (std::exchange(is_full, false)) throw std::bad_alloc();
+    to_->post(std::move(task));
+  }
+  bool on_loop() const noexcept override { return to_->on_loop(); }
+  bool has_own_thread() const noexcept override { return to_->has_own_thread(); }
+  Clock& clock() const noexcept override { return to_->clock(); }
+  TimerId call_at(SteadyTime when, std::function<void()> task) override {
+    return to_->call_at(when, std::move(task));
+  }
+  void cancel(TimerId timer) override { to_->cancel(timer); }
+  Result<std::unique_ptr<StreamAcceptor>> listen(std::string_view address, Accept accept) override {
+    return to_->listen(address, std::move(accept));
+  }
+  void connect(std::string_view address, Duration timeout, Connected connected) override {
+    to_->connect(address, timeout, std::move(connected));
+  }
+
+ private:
+  const std::shared_ptr<Transport> to_;
+};
+
+}  // namespace
+
+TEST_CASE("a call whose answer finds no memory is asked again, and counts no more") {
+  RpcWorld world;
+  const auto full = std::make_shared<FullTransport>(world.transport);
+  auto options = world.server_options();
+  options.transport = full;
+  const auto server = world.serve(std::move(options));
+  const auto client = world.connect();
+  const auto outcome = world.call(*client, "keep", "body", {.nonce = {1, 1}});
+  world.run();
+  REQUIRE(world.kept.size() == 1);
+
+  SECTION("it can be answered again") {
+    full->is_full = true;
+    CHECK_THROWS_AS(world.kept.back().reply("first"), std::bad_alloc);
+    world.kept.back().reply("second");
+    world.run();
+    REQUIRE(outcome->has_value());
+    CHECK((*outcome)->body == "second");
+    CHECK((*outcome)->attempts == 1);
+  }
+  SECTION("it is dropped") {
+    full->is_full = true;
+    world.kept.clear();
+    CHECK(server->counts().calls_in_flight == 0);
+    world.run_for(milliseconds(500));
+    REQUIRE(world.kept.size() == 1);
+    world.kept.back().reply("answer");
+    world.run();
+    REQUIRE(outcome->has_value());
+    CHECK((*outcome)->body == "answer");
+    CHECK((*outcome)->attempts == 2);
+  }
+  CHECK(server->counts().calls_in_flight == 0);
+  CHECK(server->counts().memory == 0);
+}
+
+TEST_CASE("a call that finds no memory is not made, and the next one is") {
+  RpcWorld world;
+  const auto server = world.serve();
+  const auto full = std::make_shared<FullTransport>(world.transport);
+  auto options = world.client_options();
+  options.transport = full;
+  const auto client = world.connect(std::move(options));
+  full->is_full = true;
+  CHECK_THROWS_AS(world.call(*client, "keep", "first"), std::bad_alloc);
+  CHECK(client->counts().calls == 0);
+  CHECK(client->counts().bytes == 0);
+  world.call(*client, "keep", "second");
+  world.run();
+
+  REQUIRE(world.kept.size() == 1);
+  CHECK(world.kept.back().body() == "second");
+  CHECK(client->counts().calls == 1);
+}
+
+}  // namespace pv2::testing::no_memory_test
