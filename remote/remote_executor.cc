@@ -270,8 +270,12 @@ void RemoteExecutor::signal(ProcedureId id, std::string name, std::string payloa
       remote::SignalMessage{.id = id, .name = std::move(name), .payload = std::move(payload)},
       options);
   if (call->has_outcome()) {  // its options are wrong; outcomes are told on the loop's thread
-    return client_.transport().post(
-        [outcome = call->outcome(), done = std::move(done)] { done(outcome); });
+    return client_.transport().post([outcome = call->outcome(), done = std::move(done)] {
+      try {
+        if (done) done(outcome);
+      } catch (...) {  // NOLINT(bugprone-empty-catch): as CallDone promises
+      }
+    });
   }
   SignalCall::run(std::move(call), shared_, std::move(done));
 }

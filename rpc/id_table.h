@@ -16,7 +16,7 @@
 
 namespace pv2 {
 
-/// Owned by one thread. An empty T stands for no value.
+/// Used by one thread at a time. An empty T stands for no value.
 template <class T>
 class IdTable {
  public:

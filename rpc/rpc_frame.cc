@@ -175,7 +175,7 @@ void append_rpc_frame(std::string& out, const RpcFrame& frame) {
 }
 
 Result<RpcFrame> decode_rpc_frame(std::string_view bytes) {
-  Result<RpcFrame> decoded(RpcFrame{});  // filled where it is returned: a frame is 200 bytes
+  Result<RpcFrame> decoded(RpcFrame{});  // filled where it is returned, because RpcFrame is large
   RpcFrame& frame = *decoded;
   std::uint64_t kind = 0;
   std::uint64_t reply = 0;

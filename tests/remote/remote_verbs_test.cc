@@ -189,6 +189,10 @@ TEST_CASE("a signal whose nonce is kept without its run or its end is refused an
   SECTION("no nonce") { options.nonce = {}; }
 
   CHECK(words(world.signal(id, "x", options)) == "FAILED INVALID_ARGUMENT");
+  // A callback that throws, or is none, disturbs nobody.
+  world.remote->signal(id, "go", "x", options, [](const RemoteOutcome&) { throw 1; });
+  world.remote->signal(id, "go", "x", options, {});
+  CHECK(words(world.signal(id, "x", options)) == "FAILED INVALID_ARGUMENT");
   world.settle();
   CHECK(world.count("got x") == 0);
 }

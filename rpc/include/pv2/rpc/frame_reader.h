@@ -36,7 +36,7 @@ class FrameReader {
   [[nodiscard]] std::size_t kept() const noexcept { return is_given_ ? 0 : kept_.size(); }
 
  private:
-  // Sizes with the header.
+  // Both sizes include the header.
   [[nodiscard]] bool is_too_large(std::size_t frame_size) const noexcept;
   [[nodiscard]] Next too_large(std::size_t frame_size) const;
   void keep_up_to(std::size_t size);
