@@ -54,7 +54,7 @@ void ServerConnection::guarded(const std::function<void()>& work) {
   try {
     work();
   } catch (const std::exception& thrown) {
-    close({StatusCode::kResourceExhausted, thrown.what()});
+    close({StatusCode::kUnavailable, thrown.what()});
   }
 }
 
@@ -202,7 +202,10 @@ void ServerConnection::take_call(const RpcFrame& call) {
 }
 
 void ServerConnection::take_cancel(std::uint64_t id) {
-  const Status why(StatusCode::kAborted, "the client has cancelled the call");
+  cancel_one(id, {StatusCode::kAborted, "the client has cancelled the call"});
+}
+
+void ServerConnection::cancel_one(std::uint64_t id, const Status& why) {
   Cancelled cancelled;
   {
     const MutexLock lock(answers_mutex_);
@@ -345,7 +348,7 @@ bool ServerConnection::end_if_too_much() {
     if (is_closed_ || !is_too_much_) return false;
   }
   ServerCore::count(core_->broken);
-  close({StatusCode::kResourceExhausted,
+  close({StatusCode::kUnavailable,
          "there is no memory for the answers that the client has not taken"});
   return true;
 }
@@ -386,12 +389,18 @@ void ServerConnection::count_unsent() {
 
 void ServerConnection::on_cancel(std::uint64_t id, std::optional<SteadyTime> deadline,
                                  Cancelled cancelled) {
+  Cancelled replaced;  // destroyed outside of the mutex: it is the host's
   Status why;
   {
     const MutexLock lock(answers_mutex_);
     PV2_ASSERT(in_flight_.find(id) != nullptr, "only a call without an answer can be cancelled");
     why = all_cancelled_;
-    if (why.ok()) {
+    if (!why.ok()) {
+      if (const auto watched = watched_.find(id); watched != watched_.end()) {
+        replaced = std::move(watched->second.cancelled);
+        watched_.erase(watched);
+      }
+    } else {
       Watched& call = watched_[id];
       why = call.why;
       if (why.ok()) {
@@ -404,17 +413,25 @@ void ServerConnection::on_cancel(std::uint64_t id, std::optional<SteadyTime> dea
   if (!why.ok() && cancelled) give_up(cancelled, why);
 }
 
+// One at a time: the host may answer other calls in there, and then nobody tells those.
 void ServerConnection::cancel_all(const Status& why) {
-  decltype(watched_) all;
   {
     const MutexLock lock(answers_mutex_);
     if (!all_cancelled_.ok()) return;
     all_cancelled_ = why;
-    all.swap(watched_);  // nobody asks for them any more, and this needs no memory
   }
-  for (const auto& [id, call] : all) {
-    if (call.cancelled) give_up(call.cancelled, why);
+  while (const auto watched = take_watched()) {
+    if (watched->cancelled) give_up(watched->cancelled, why);
   }
+}
+
+std::optional<ServerConnection::Watched> ServerConnection::take_watched() {
+  const MutexLock lock(answers_mutex_);
+  const auto first = watched_.begin();
+  if (first == watched_.end()) return std::nullopt;
+  std::optional<Watched> taken = std::move(first->second);
+  watched_.erase(first);
+  return taken;
 }
 
 void ServerConnection::finish(const Status& why) {
@@ -504,24 +521,23 @@ void ServerConnection::look_at_unsent(SteadyTime now) {
 }
 
 void ServerConnection::cancel_late(SteadyTime now) {
-  const Status why(StatusCode::kDeadlineExceeded, "the deadline of the call has passed");
-  std::vector<Cancelled> late;
+  std::vector<std::uint64_t> late;
   {
     const MutexLock lock(answers_mutex_);
     if (now < deadline_min_) return;
     late.reserve(watched_.size());
     deadline_min_ = SteadyTime::max();
-    for (auto& [id, call] : watched_) {
+    for (const auto& [id, call] : watched_) {
       if (!call.cancelled || !call.deadline) continue;
       if (*call.deadline > now) {
         deadline_min_ = std::min(deadline_min_, *call.deadline);
-        continue;
+      } else {
+        late.push_back(id);
       }
-      call.why = why;
-      late.push_back(std::exchange(call.cancelled, nullptr));
     }
   }
-  for (const Cancelled& cancelled : late) give_up(cancelled, why);
+  const Status why(StatusCode::kDeadlineExceeded, "the deadline of the call has passed");
+  for (const std::uint64_t id : late) cancel_one(id, why);
 }
 
 }  // namespace pv2

@@ -94,7 +94,9 @@ class ServerConnection final : public StreamListener,
   void end_if_done();
   bool end_if_too_much();
   void give_up(const Cancelled& cancelled, const Status& why);
+  void cancel_one(std::uint64_t id, const Status& why);
   void cancel_all(const Status& why);
+  std::optional<Watched> take_watched();
   void cancel_late(SteadyTime now);
   void look_at_frame(SteadyTime now);
   void look_at_unsent(SteadyTime now);

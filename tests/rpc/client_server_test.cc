@@ -364,6 +364,35 @@ TEST_CASE("an answer may destroy its own call, which the function to cancel it o
   CHECK((*outcome)->body == "answer");
 }
 
+TEST_CASE("the function of one call may answer another, which then hears nothing") {
+  RpcWorld world;
+  auto server = world.serve();
+  RawPeer peer(world);
+  peer.hello();
+  for (const std::uint64_t id : {1, 2}) {
+    peer.send({.kind = FrameKind::kCall, .id = id, .method = "keep", .timeout_us = 1'000'000});
+  }
+  world.run();
+  REQUIRE(world.kept.size() == 2);
+  int heard = 0;
+  const bool replaces = GENERATE(false, true);
+  for (const std::size_t i : {0, 1}) {
+    world.kept[i].on_cancel([&, i](const Status&) {
+      ++heard;
+      IncomingCall& other = world.kept[1 - i];
+      if (replaces) return other.on_cancel([&](const Status&) { ++heard; });
+      other.reply("");
+    });
+  }
+  SECTION("the deadline passes") { world.run_for(seconds(2)); }
+  SECTION("the server stops") {
+    server->stop(seconds(1), [] {});
+    world.run();
+  }
+  SECTION("the connection is gone") { server.reset(); }
+  CHECK(heard == (replaces ? 2 : 1));
+}
+
 TEST_CASE("a call knows its names until it is destroyed or moved from") {
   RpcWorld world;
   auto options = world.server_options();
