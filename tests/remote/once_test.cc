@@ -129,6 +129,38 @@ TEST_CASE("a nonce that is used for something else is refused, and tells nothing
   CHECK((*other)->was_refused);
 }
 
+TEST_CASE("a nonce of another caller, or of another method, is refused") {
+  const auto clock = std::make_shared<ManualClock>();
+  const auto transport = std::make_shared<MemoryTransport>(clock);
+  ServerNonceManager nonces({.clock = clock});
+  RpcServerOptions options{.transport = transport, .address = "server"};
+  options.tokens = {{.token = "the token of anna", .owner = "anna"},
+                    {.token = "the token of bert", .owner = "bert"}};
+  for (const char* const method : {"add", "take"}) {
+    options.methods[method] = once_by_nonce(nonces, *transport, [](OnceCall call) {
+      RowBatch effect;
+      call.save(effect, std::string("done"));
+      call.committed({});
+    });
+  }
+  const auto server = *RpcServer::open(std::move(options));
+  const auto asked = [&](std::string token, std::string method) {
+    const auto client = *RpcClient::open(
+        {.transport = transport, .addresses = {"server"}, .token = std::move(token), .seed = 3});
+    std::optional<CallOutcome> got;
+    client->call(std::move(method), "x", {.nonce = {1, 1}},
+                 [&](CallOutcome outcome) { got = std::move(outcome); });
+    transport->run_until_idle();
+    REQUIRE(got.has_value());
+    return got->ok() ? StatusCode::kOk : got->status.code();
+  };
+
+  CHECK(asked("the token of anna", "add") == StatusCode::kOk);
+  CHECK(asked("the token of anna", "add") == StatusCode::kOk);
+  CHECK(asked("the token of bert", "add") == StatusCode::kKeyReused);
+  CHECK(asked("the token of anna", "take") == StatusCode::kKeyReused);
+}
+
 TEST_CASE("R-08: a definite failure is the outcome of each copy") {
   World world;
   for (int i = 0; i < 2; ++i) {
