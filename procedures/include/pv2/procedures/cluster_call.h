@@ -12,18 +12,46 @@
 
 namespace pv2 {
 
-/// The calls of the ports.
+/// The calls of the ports. A dispatch counts by the kind of its operation.
 enum class ClusterCall : std::uint8_t {
+  kReadNamespace,
+  kTablesOf,
   kReadTable,
+  kRegionsOf,
   kReadRegion,
   kRegionsOn,
   kReadServer,
   kWrite,
+  kMakeNamespace,
+  kRemoveNamespace,
   kWriteLayout,
+  kReadDescriptor,
+  kWriteDescriptor,
+  kArchiveTable,
+  kHoldsData,
+  kMakeReferences,
+  kCarrySequences,
+  kRemoveRegions,
+  kHasRecoveredEdits,
   kOpenRegion,
   kCloseRegion,
+  kSplitLog,
+  kRefreshPeer,
+  kClaimQueues,
   kLiveServers,
+  kWhenCrashed,
+  kWhenRecovered,
+  kAcquireSplitter,
   kFence,
+  kLogsOf,
+  kArchiveLog,
+  kRemoveLogs,
+  kReadPeer,
+  kListPeers,
+  kWritePeer,
+  kRemovePeer,
+  kHasQueues,
+  kRemoveQueues,
   kRefresh,
 };
 
@@ -33,7 +61,7 @@ enum class ClusterCall : std::uint8_t {
 struct ClusterMoment {
   enum class Phase : std::uint8_t {
     kAsked,   ///< Nothing has happened yet.
-    kPartly,  ///< A part of it has happened (kWriteLayout only: one more file was made).
+    kPartly,  ///< A part of it has happened (calls of TableFiles only: one more file was made).
     kDone,    ///< It has happened, durably; the caller was not told yet.
   };
   ClusterCall call = ClusterCall::kReadTable;

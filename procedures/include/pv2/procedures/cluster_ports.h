@@ -10,7 +10,9 @@
 
 #include "pv2/procedures/catalogue.h"
 #include "pv2/procedures/descriptor_cache.h"
+#include "pv2/procedures/peer_storage.h"
 #include "pv2/procedures/server_calls.h"
+#include "pv2/procedures/server_logs.h"
 #include "pv2/procedures/table_files.h"
 
 namespace pv2 {
@@ -21,10 +23,12 @@ struct ClusterPorts {
   Catalogue& catalogue;
   TableFiles& files;
   ServerCalls& servers;
+  ServerLogs& logs;
+  PeerStorage& peers;
   DescriptorCache& descriptors;
 };
 
-/// Registers CreateTable, AssignRegion and ServerCrash. `ports` must outlive the executor.
+/// Registers all built-in procedures. `ports` must outlive the executor.
 void add_cluster_procedures(ProcedureRegistry& registry, ClusterPorts& ports);
 
 }  // namespace pv2

@@ -18,7 +18,8 @@ class DescriptorCache {
  public:
   virtual ~DescriptorCache() = default;
 
-  /// Reads the descriptor of `table` from its directory into the cache.
+  /// Reads the descriptor of `table` from its directory into the cache. If there is none, the cache
+  /// forgets the table; that is no failure.
   virtual void refresh(TableName table, Completion<Status> done) = 0;
 };
 

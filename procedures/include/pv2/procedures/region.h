@@ -2,7 +2,7 @@
 //
 // What a region is to the cluster: a range of keys of one table with its own id, and its row in the
 // catalogue, which says where the region is. The catalogue decides which change of a row may follow
-// which (cluster/catalogue_state.h).
+// which (catalogue_state.h).
 
 #pragma once
 
@@ -38,7 +38,9 @@ enum class RegionState : std::uint8_t {
   kOpening = 2,
   kOpen = 3,
   kClosing = 4,
-  kAbnormallyClosed = 5,  ///< Its server crashed; the row still names that server.
+  kAbnormallyClosed = 5,  ///< Its server crashed and is recovered; the row still names that server.
+  kSplit = 6,             ///< Two daughters have taken its place. It is never opened again.
+  kFailedOpen = 7,        ///< Several servers have tried to open it, and could not.
 };
 
 [[nodiscard]] std::string_view to_string(RegionState state) noexcept;
@@ -47,7 +49,8 @@ enum class RegionState : std::uint8_t {
 struct RegionRow {
   RegionInfo region;
   RegionState state = RegionState::kClosed;
-  ServerName server;  ///< Where the region is, is being opened, or was when that server crashed.
+  /// Where the region is, is being opened, or was last. Empty: it was never opened.
+  ServerName server;
   std::uint64_t open_sequence = 0;  ///< Grows with every opening; 0: never opened.
 
   void fields(auto& f) {
@@ -58,6 +61,9 @@ struct RegionRow {
   }
   friend bool operator==(const RegionRow&, const RegionRow&) = default;
 };
+
+/// The one region of the catalogue's own table (is_meta()).
+[[nodiscard]] RegionInfo meta_region();
 
 /// Divides the key space of `table` at `split_keys` (in any order, without repeats) into regions.
 /// The ids follow from the table, the start keys and `salt`, so the same arguments give the same

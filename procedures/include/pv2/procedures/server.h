@@ -33,9 +33,20 @@ struct ServerName {
 /// Persisted. A server without a row counts as online.
 enum class ServerState : std::uint8_t {
   kOnline = 1,
-  kCrashed = 2,  ///< Serves nothing any more; from now on no region is recorded on it.
-  kRetired = 3,  ///< Nothing is left to move either. The row stays, to refuse late writes.
+  kCrashed = 2,    ///< Serves nothing any more; from now on no region is recorded on it.
+  kRetired = 3,    ///< Nothing is left to move either. The row stays, to refuse late writes.
+  kRecovered = 4,  ///< Crashed, and all its logs are split: its regions may open elsewhere.
 };
+
+/// Whether a server in this state is fenced. Its regions may not be served there.
+[[nodiscard]] constexpr bool is_dead(ServerState state) noexcept {
+  return state != ServerState::kOnline;
+}
+/// Whether all edits that a server in this state has acknowledged can be read elsewhere, those of
+/// the catalogue's region aside (ServerRow::meta_recovered).
+[[nodiscard]] constexpr bool is_recovered(ServerState state) noexcept {
+  return state == ServerState::kRecovered || state == ServerState::kRetired;
+}
 
 [[nodiscard]] std::string_view to_string(ServerState state) noexcept;
 
@@ -43,10 +54,14 @@ enum class ServerState : std::uint8_t {
 struct ServerRow {
   ServerName name;
   ServerState state = ServerState::kOnline;
+  /// The logs of the catalogue's own region are split, which happens first. True in every state
+  /// after kCrashed.
+  bool meta_recovered = false;
 
   void fields(auto& f) {
     f(1, "name", name);
     f(2, "state", state);
+    f(3, "meta_recovered", meta_recovered);
   }
   friend bool operator==(const ServerRow&, const ServerRow&) = default;
 };

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a table is to the cluster: its name, its descriptor, its state and its row in the catalogue.
-// Plain values with numbered fields; the numbers are persisted. They check nothing: CreateTable
-// checks the names.
+// Plain values with numbered fields; the numbers are persisted. The values
+// check nothing by themselves: procedures call check_descriptor().
 
 #pragma once
+
+#include <pv2/base/status.h>
 
 #include <compare>
 #include <cstdint>
@@ -28,6 +30,16 @@ struct TableName {
 
 /// "default:t".
 [[nodiscard]] std::string to_string(const TableName& name);
+/// The inverse of to_string(); a text without a colon names a table of namespace "default".
+[[nodiscard]] TableName parse_table_name(std::string_view text);
+
+/// The namespaces that InitMeta makes, and that nobody can delete.
+inline constexpr std::string_view kDefaultNamespace = "default";
+inline constexpr std::string_view kSystemNamespace = "system";
+
+/// The table that holds the catalogue: "system:meta".
+[[nodiscard]] TableName meta_table();
+[[nodiscard]] bool is_meta(const TableName& name) noexcept;
 
 /// What the creator of a table decides about it. A plain value.
 struct TableDescriptor {
@@ -50,6 +62,20 @@ enum class TableState : std::uint8_t {
 };
 
 [[nodiscard]] std::string_view to_string(TableState state) noexcept;
+
+/// One namespace in the catalogue. A plain value.
+struct NamespaceRow {
+  std::string name;
+
+  void fields(auto& f) { f(1, "name", name); }
+  friend bool operator==(const NamespaceRow&, const NamespaceRow&) = default;
+};
+
+/// kInvalidArgument says what is wrong with a name. `what` is for the message: "table".
+/// `with_punctuation`: '-' and '.' are legal too, but not in front.
+[[nodiscard]] Status check_name(std::string_view what, std::string_view name, bool with_punctuation);
+/// Checks the names of the table and its families: kInvalidArgument names what is wrong.
+[[nodiscard]] Status check_descriptor(const TableDescriptor& descriptor);
 
 /// One table in the catalogue. A plain value.
 struct TableRow {
