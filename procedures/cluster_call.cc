@@ -4,34 +4,31 @@
 
 #include "pv2/procedures/cluster_call.h"
 
+#include <array>
+#include <cstddef>
+
 namespace pv2 {
 
 std::string_view to_string(ClusterCall call) noexcept {
-  switch (call) {
-    case ClusterCall::kReadTable:
-      return "read_table";
-    case ClusterCall::kReadRegion:
-      return "read_region";
-    case ClusterCall::kRegionsOn:
-      return "regions_on";
-    case ClusterCall::kReadServer:
-      return "read_server";
-    case ClusterCall::kWrite:
-      return "write";
-    case ClusterCall::kWriteLayout:
-      return "write_layout";
-    case ClusterCall::kOpenRegion:
-      return "open_region";
-    case ClusterCall::kCloseRegion:
-      return "close_region";
-    case ClusterCall::kLiveServers:
-      return "live_servers";
-    case ClusterCall::kFence:
-      return "fence";
-    case ClusterCall::kRefresh:
-      return "refresh";
-  }
-  return "unknown";
+  // In the order of the enumerators.
+  static constexpr std::array kNames = std::to_array<std::string_view>({
+      "read_namespace",      "tables_of",       "read_table",
+      "regions_of",          "read_region",     "regions_on",
+      "read_server",         "write",           "make_namespace",
+      "remove_namespace",    "write_layout",    "read_descriptor",
+      "write_descriptor",    "archive_table",   "holds_data",
+      "make_references",     "carry_sequences", "remove_regions",
+      "has_recovered_edits", "open_region",     "close_region",
+      "split_log",           "refresh_peer",    "claim_queues",
+      "live_servers",        "when_crashed",    "when_recovered",
+      "acquire_splitter",    "fence",           "logs_of",
+      "archive_log",         "remove_logs",     "read_peer",
+      "list_peers",          "write_peer",      "remove_peer",
+      "has_queues",          "remove_queues",   "refresh",
+  });
+  static_assert(kNames.size() == static_cast<std::size_t>(ClusterCall::kRefresh) + 1);
+  const auto index = static_cast<std::size_t>(call);
+  return index < kNames.size() ? kNames[index] : "unknown";
 }
 
 }  // namespace pv2

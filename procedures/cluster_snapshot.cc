@@ -46,16 +46,19 @@ void check_directory(const ClusterSnapshot& snapshot, const TableRow& table,
 
 void check_coverage(const TableRow& table, const std::vector<RegionRow>& rows, Findings& found) {
   const std::string name = to_string(table.descriptor.name);
+  const bool enabled = table.state == TableState::kEnabled;
   std::string expected_start;
   bool closed = false;  // the last region reached the end of the key space
   for (const RegionRow& row : rows) {
+    if (row.state == RegionState::kSplit) continue;  // its daughters cover its keys
     if (closed || row.region.start_key != expected_start) {
       found.push_back("table " + name + " has a hole or an overlap before region " + row.region.id);
     }
     expected_start = row.region.end_key;
     closed = row.region.end_key.empty();
-    if (row.state != RegionState::kOpen) {
-      found.push_back("region " + row.region.id + " of enabled table " + name + " is " +
+    if (row.state != (enabled ? RegionState::kOpen : RegionState::kClosed)) {
+      found.push_back("region " + row.region.id + " of table " + name + ", which is " +
+                      std::string(to_string(table.state)) + ", is " +
                       std::string(to_string(row.state)));
     }
   }
@@ -65,15 +68,20 @@ void check_coverage(const TableRow& table, const std::vector<RegionRow>& rows, F
 void check_tables(const ClusterSnapshot& snapshot, Findings& found) {
   for (const TableRow& table : snapshot.tables) {
     const std::string name = to_string(table.descriptor.name);
-    if (table.state != TableState::kEnabled) {
+    if (table.state != TableState::kEnabled && table.state != TableState::kDisabled) {
       found.push_back("table " + name + " is " + std::string(to_string(table.state)));
       continue;
     }
     const std::vector<RegionRow> rows = regions_of_table(snapshot, table.descriptor.name);
     check_directory(snapshot, table, rows, found);
     check_coverage(table, rows, found);
-    if (std::ranges::find(snapshot.cached, table.descriptor.name) == snapshot.cached.end()) {
-      found.push_back("table " + name + " is enabled but not in the descriptor cache");
+    if (std::ranges::find(snapshot.cached, table.descriptor) == snapshot.cached.end()) {
+      found.push_back("the descriptor cache does not have table " + name + " as it is");
+    }
+    const NamespaceRow name_space{table.descriptor.name.name_space};
+    if (std::ranges::find(snapshot.namespaces, name_space.name, &NamespaceRow::name) ==
+        snapshot.namespaces.end()) {
+      found.push_back("table " + name + " is in a namespace that does not exist");
     }
   }
   const auto has_row = [&](const TableName& name) {
@@ -81,13 +89,13 @@ void check_tables(const ClusterSnapshot& snapshot, Findings& found) {
                                [&](const TableRow& row) { return row.descriptor.name == name; });
   };
   for (const auto& directory : snapshot.directories) {
-    if (!has_row(directory.descriptor.name)) {
+    if (!has_row(directory.descriptor.name) && !is_meta(directory.descriptor.name)) {
       found.push_back("there is a directory but no row of table " +
                       to_string(directory.descriptor.name));
     }
   }
   for (const RegionRow& row : snapshot.regions) {
-    if (!has_row(row.region.table)) {
+    if (!has_row(row.region.table) && !is_meta(row.region.table)) {
       found.push_back("region " + row.region.id + " belongs to no table");
     }
   }
@@ -128,17 +136,51 @@ void check_assignments(const ClusterSnapshot& snapshot, Findings& found) {
 void check_servers(const ClusterSnapshot& snapshot, Findings& found) {
   for (const ServerRow& server : snapshot.servers) {
     if (server.state == ServerState::kOnline) continue;
-    if (server.state == ServerState::kCrashed) {
-      found.push_back("server " + to_string(server.name) + " is crashed and was not retired");
+    if (server.state != ServerState::kRetired) {
+      found.push_back("server " + to_string(server.name) + " is " +
+                      std::string(to_string(server.state)) + " and was not retired");
     }
     if (snapshot.open.contains(server.name)) {
       found.push_back("server " + to_string(server.name) + " lives although it was declared dead");
     }
     for (const RegionRow& row : snapshot.regions) {
-      if (row.server == server.name) {
+      const bool is_there = row.state != RegionState::kClosed && row.state != RegionState::kSplit &&
+                            row.state != RegionState::kFailedOpen;
+      if (is_there && row.server == server.name) {
         found.push_back("region " + row.region.id + " is still recorded on dead server " +
                         to_string(server.name));
       }
+    }
+  }
+}
+
+void check_namespaces(const ClusterSnapshot& snapshot, Findings& found) {
+  for (const NamespaceRow& row : snapshot.namespaces) {
+    if (!snapshot.namespace_directories.contains(row.name)) {
+      found.push_back("namespace " + row.name + " has no directory");
+    }
+  }
+  for (const std::string& name : snapshot.namespace_directories) {
+    if (std::ranges::find(snapshot.namespaces, name, &NamespaceRow::name) ==
+        snapshot.namespaces.end()) {
+      found.push_back("there is a directory but no row of namespace " + name);
+    }
+  }
+}
+
+void check_peers(const ClusterSnapshot& snapshot, Findings& found) {
+  for (const auto& [server, view] : snapshot.peer_views) {
+    if (view != snapshot.peers) {
+      found.push_back("server " + to_string(server) + " knows other peers than those stored");
+    }
+  }
+  for (const auto& [peer, server] : snapshot.queues) {
+    if (!snapshot.peers.contains(peer)) {
+      found.push_back("server " + to_string(server) + " keeps a queue for peer " + peer +
+                      ", which does not exist");
+    } else if (!snapshot.peer_views.contains(server)) {
+      found.push_back("the queue of dead server " + to_string(server) + " for peer " + peer +
+                      " was not claimed");
     }
   }
 }
@@ -155,9 +197,11 @@ void check_effects(const ClusterSnapshot& snapshot, Findings& found) {
 
 std::vector<std::string> find_disorder(const ClusterSnapshot& snapshot) {
   Findings found;
+  check_namespaces(snapshot, found);
   check_tables(snapshot, found);
   check_assignments(snapshot, found);
   check_servers(snapshot, found);
+  check_peers(snapshot, found);
   check_effects(snapshot, found);
   return found;
 }

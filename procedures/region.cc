@@ -24,9 +24,15 @@ std::string_view to_string(RegionState state) noexcept {
       return "CLOSING";
     case RegionState::kAbnormallyClosed:
       return "ABNORMALLY_CLOSED";
+    case RegionState::kSplit:
+      return "SPLIT";
+    case RegionState::kFailedOpen:
+      return "FAILED_OPEN";
   }
   return "UNKNOWN";
 }
+
+RegionInfo meta_region() { return {meta_table(), "0000000000000001", "", ""}; }
 
 std::vector<RegionInfo> regions_of(const TableName& table, std::vector<std::string> split_keys,
                                    std::uint64_t salt) {

@@ -29,6 +29,8 @@ std::string_view to_string(ServerState state) noexcept {
       return "CRASHED";
     case ServerState::kRetired:
       return "RETIRED";
+    case ServerState::kRecovered:
+      return "RECOVERED";
   }
   return "UNKNOWN";
 }

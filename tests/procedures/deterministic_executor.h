@@ -78,7 +78,7 @@ class DeterministicExecutor {
   void settle() const {
     do {
       executor_->run_until_idle();
-    } while (cluster_.deliver_all() > 0);
+    } while (cluster_.deliver_all() + cluster_.deliver_reports(*executor_) > 0);
   }
   /// Lets time pass.
   void advance(std::chrono::seconds time) const {

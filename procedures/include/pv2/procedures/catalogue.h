@@ -72,8 +72,8 @@ class Catalogue {
   /// Writes rows; they are durable when the completion says so. CatalogueState has the rules.
   ///
   /// kFenced: a row puts a region on a server that is dead. kFailedPrecondition: a row may not
-  /// follow the existing one, because it is of another kind, or because edits of a dead server would
-  /// be missed. The message names both.
+  /// follow the existing one, because it is of another kind, or because edits of a dead server
+  /// would be missed. The message names both.
   virtual void write(CatalogueWrite write, Completion<Result<Applied>> done) = 0;
 };
 

@@ -20,8 +20,8 @@
 //     these have to be split first: the server is recovered.
 // (2) Only once the server is recovered.
 //
-// No row becomes OPENING, OPEN or CLOSING on a dead server: that is the fence. The open sequence of a
-// region never decreases.
+// No row becomes OPENING, OPEN or CLOSING on a dead server: that is the fence. The open sequence of
+// a region never decreases.
 
 #pragma once
 
@@ -52,7 +52,8 @@ class CatalogueState {
     }
   };
 
-  /// Whether `write` may be applied, without applying it. kNow and kBefore: as apply() would answer.
+  /// Whether `write` may be applied, without applying it. kNow and kBefore: as apply() would
+  /// answer.
   [[nodiscard]] Result<Applied> check(const CatalogueWrite& write) const;
   /// Applies all of `write`, or nothing.
   Result<Applied> apply(const CatalogueWrite& write);

@@ -7,9 +7,12 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "pv2/procedures/peer.h"
 #include "pv2/procedures/region.h"
 #include "pv2/procedures/server.h"
 #include "pv2/procedures/table.h"
@@ -24,23 +27,34 @@ struct ClusterSnapshot {
     std::vector<std::string> regions;  ///< Ids, sorted.
   };
 
+  std::vector<NamespaceRow> namespaces;
   std::vector<TableRow> tables;
   std::vector<RegionRow> regions;
   std::vector<ServerRow> servers;
   std::vector<Directory> directories;
-  std::vector<TableName> cached;  ///< The tables in the descriptor cache.
+  std::set<std::string> namespace_directories;
+  std::vector<TableDescriptor> cached;  ///< What the descriptor cache has.
   /// The regions that each live server reports as open: region id -> open sequence.
   std::map<ServerName, std::map<std::string, std::uint64_t>> open;
+  std::map<std::string, PeerRow> peers;  ///< As they are stored.
+  /// What each live server knows of the peers.
+  std::map<ServerName, std::map<std::string, PeerRow>> peer_views;
+  std::set<std::pair<std::string, ServerName>> queues;  ///< Replication queues: peer and server.
   /// How often each effect really took place.
   std::map<std::string, unsigned> effects;
 };
 
 /// One sentence for each violation of what must hold at rest; empty when all is well:
-/// - a table is enabled, its directory holds its descriptor and exactly its regions, and the cache
-///   knows the table
-/// - its regions are open and cover the key space without a hole or an overlap
+/// - each namespace has a directory, and each table a namespace
+/// - a table is enabled or disabled, its directory holds its descriptor and exactly its regions,
+/// and
+///   the cache knows its descriptor
+/// - its regions, those that were split aside, cover the key space without a hole or an overlap;
+/// they
+///   are all open, or all closed
 /// - an open region is open on exactly one live server, the one that the catalogue names
-/// - nothing is recorded on a server that is crashed or retired, and no server is left half retired
+/// - nothing is recorded on a dead server, and no dead server is left half retired
+/// - each live server knows exactly the peers that are stored, and no queue is a dead server's
 /// - each effect took place once
 [[nodiscard]] std::vector<std::string> find_disorder(const ClusterSnapshot& snapshot);
 

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -21,14 +22,18 @@
 
 namespace pv2 {
 
-/// What goes wrong with a call. Calls to servers answer with a CallOutcome, all others with
+class ProcedureExecutor;
+
+/// What goes wrong with a call. A dispatch answers with a DispatchOutcome, all others with
 /// kUnavailable.
 enum class ClusterFault : std::uint8_t {
-  kFail,         ///< Nothing happens. A call to a server: not sent.
-  kRefuse,       ///< Calls to servers only: refused.
-  kLoseRequest,  ///< Nothing happens, but the caller cannot know that. A call to a server: unknown.
-  kLoseReply,    ///< It happens, but the caller cannot know that. A call to a server: unknown.
-  kHalf,         ///< kWriteLayout only: part of it happens.
+  kFail,           ///< Nothing happens. A dispatch: not sent.
+  kRefuse,         ///< Dispatches only: refused.
+  kLoseRequest,    ///< Nothing happens, but the caller cannot know that. A dispatch: unknown.
+  kLoseReply,      ///< It happens, but the caller cannot know that. A dispatch: unknown.
+  kHalf,           ///< Calls of TableFiles only: part of it happens.
+  kReportFailure,  ///< Dispatches only: the server takes the operation, and reports that it failed.
+  kRepeatReport,   ///< Dispatches only: the report arrives twice.
 };
 
 /// When completions are called.
@@ -37,10 +42,18 @@ enum class Delivery : std::uint8_t {
   kQueued,  ///< When the test calls deliver_one() or deliver_all(): the step waits.
 };
 
+/// What there is before the test begins.
+enum class FirstState : std::uint8_t {
+  kNothing,  ///< No namespace; InitMeta makes them.
+  /// The namespaces "default" and "system". Nobody hosts the catalogue: it is always there.
+  kNamespaces,
+};
+
 /// Thread-safe.
 class MemoryCluster {
  public:
-  explicit MemoryCluster(Delivery delivery = Delivery::kInline);
+  explicit MemoryCluster(Delivery delivery = Delivery::kInline,
+                         FirstState first = FirstState::kNamespaces);
   ~MemoryCluster();
   MemoryCluster(const MemoryCluster&) = delete;
   MemoryCluster& operator=(const MemoryCluster&) = delete;
@@ -50,9 +63,18 @@ class MemoryCluster {
 
   /// Starts a server; its start code was not used before.
   ServerName add_server(std::string_view host);
-  /// The server dies with all that it has open. It stays registered, as a real one does for a
+  /// The server dies with all that it has in memory. It stays registered, as a real one does for a
   /// while, and calls to it are not sent.
   void kill_server(const ServerName& server);
+  /// Makes `server` the host of the catalogue: from now on the catalogue is there as long as its
+  /// region is served. While it is not, calls wait (those about servers and that region aside).
+  void host_catalogue_on(const ServerName& server);
+
+  /// A client writes a row. True: it was acknowledged, and has to be readable for ever. False: no
+  /// server serves its region now.
+  bool write_row(const TableName& table, const std::string& row);
+  /// The rows that can be read now.
+  [[nodiscard]] std::set<std::string> readable_rows(const TableName& table) const;
 
   /// Adds a fault to the queue of that kind of call: `times` of its calls fail like this, after
   /// those for which a fault is queued already.
@@ -63,12 +85,25 @@ class MemoryCluster {
   /// With Delivery::kQueued: answers the oldest call, or returns false when there is none.
   bool deliver_one();
   std::size_t deliver_all();
+  /// How many calls wait for deliver_one(), and answers one of them.
+  [[nodiscard]] std::size_t undelivered() const;
+  void deliver(std::size_t which);
+
+  /// Sends the reports of servers to the procedures that wait for them, as signals, and returns how
+  /// many it sent. A report is repeated until its signal is durable, or its procedure has ended.
+  /// The reports of dead servers are dropped. `executor` outlives this cluster, or is stopped
+  /// before the next call.
+  std::size_t deliver_reports(ProcedureExecutor& executor);
+  /// How many reports deliver_reports() would send, and sends one of them.
+  [[nodiscard]] std::size_t unsent_reports(const ProcedureExecutor& executor) const;
+  void deliver_report(ProcedureExecutor& executor, std::size_t which);
 
   [[nodiscard]] ClusterSnapshot snapshot() const;
 
  private:
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  // Shared with answers of executors that are on their way.
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace pv2

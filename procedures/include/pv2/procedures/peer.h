@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a replication peer is to the cluster: another cluster, to which region servers ship the edits
-// of some tables. Plain values with numbered fields; the numbers are persisted.
+// What a replication peer is to the cluster: another cluster, to which region servers ship the
+// edits of some tables. Plain values with numbered fields; the numbers are persisted.
 
 #pragma once
 

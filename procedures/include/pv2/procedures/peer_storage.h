@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PeerStorage: the port to where replication peers are stored. Region servers read it too: when they
-// start, and when a RefreshPeer asks them to. So a peer is stored first and servers are told after,
-// and a server that starts meanwhile has read what is stored.
+// PeerStorage: the port to where replication peers are stored. Region servers read it too: when
+// they start, and when a RefreshPeer asks them to. So a peer is stored first and servers are told
+// after, and a server that starts meanwhile has read what is stored.
 
 #pragma once
 

@@ -26,7 +26,7 @@ namespace pv2 {
 enum class RemoteKind : std::uint8_t {
   kOpenRegion = 1,
   kCloseRegion = 2,
-  kSplitLog = 3,     ///< Writes the edits of one log of a dead server into its regions' directories.
+  kSplitLog = 3,  ///< Writes the edits of one log of a dead server into its regions' directories.
   kRefreshPeer = 4,  ///< Reads the configuration of a peer again.
   kClaimQueues = 5,  ///< Goes on with the replication that a dead server has left.
 };
@@ -61,7 +61,7 @@ struct RemoteOperation {
 /// How a dispatch ended. A plain value.
 struct DispatchOutcome {
   enum class Kind : std::uint8_t {
-    kDone = 1,     ///< The server has the operation, by this call or an earlier one, and will report.
+    kDone = 1,  ///< The server has the operation, by this call or an earlier one, and will report.
     kRefused = 2,  ///< Not begun: the server refuses this effect key for ever.
     kNotSent = 3,  ///< This call did not reach the server. An earlier one may have.
     kUnknown = 4,  ///< The server may have the operation. Ask again with the same effect key.

@@ -73,7 +73,8 @@ struct NamespaceRow {
 
 /// kInvalidArgument says what is wrong with a name. `what` is for the message: "table".
 /// `with_punctuation`: '-' and '.' are legal too, but not in front.
-[[nodiscard]] Status check_name(std::string_view what, std::string_view name, bool with_punctuation);
+[[nodiscard]] Status check_name(std::string_view what, std::string_view name,
+                                bool with_punctuation);
 /// Checks the names of the table and its families: kInvalidArgument names what is wrong.
 [[nodiscard]] Status check_descriptor(const TableDescriptor& descriptor);
 

@@ -29,7 +29,8 @@ class TableFiles {
 
   virtual void make_namespace(std::string name, std::string effect_key,
                               Completion<Status> done) = 0;
-  /// A namespace that is not there is no failure. kFailedPrecondition: a table's directory is in it.
+  /// A namespace that is not there is no failure. kFailedPrecondition: a table's directory is in
+  /// it.
   virtual void remove_namespace(std::string name, std::string effect_key,
                                 Completion<Status> done) = 0;
 
@@ -47,12 +48,12 @@ class TableFiles {
   /// Moves the data of all regions of the table to the archive, and removes its directory. Nothing
   /// there: OK.
   virtual void archive_table(TableName table, std::string effect_key, Completion<Status> done) = 0;
-  /// Whether the table's directory holds data that was written through a region: then it must not be
-  /// laid out again.
+  /// Whether the table's directory holds data that was written through a region: then it must not
+  /// be laid out again.
   virtual void holds_data(TableName table, Completion<Result<bool>> done) = 0;
 
-  /// Makes the directories of `children`, which divide (a split) or unite (a merge) the key space of
-  /// the `parents`, with references to the parents' data. The parents are closed.
+  /// Makes the directories of `children`, which divide (a split) or unite (a merge) the key space
+  /// of the `parents`, with references to the parents' data. The parents are closed.
   virtual void make_references(std::vector<RegionInfo> parents, std::vector<RegionInfo> children,
                                std::string effect_key, Completion<Status> done) = 0;
   /// Writes into the directories of `children` the highest sequence that any of the `parents` has
