@@ -10,36 +10,9 @@
 #include <optional>
 #include <utility>
 
-#include "pv2/procedures/assign_region.h"
+#include "pv2/procedures/transit_region_state.h"
 
 namespace pv2 {
-namespace {
-
-// Longest name of a namespace, table or family: it becomes a file name, and most systems limit
-// those to 255 bytes.
-constexpr std::size_t kNameBytesMax = 200;
-
-bool is_letter_or_digit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-/// Letters, digits and `_`; in a table or family also `-` and `.`, but not as the first character.
-Status check_name(std::string_view what, std::string_view name, bool with_punctuation) {
-  const auto legal = [&](char c) {
-    return is_letter_or_digit(c) || c == '_' || (with_punctuation && (c == '-' || c == '.'));
-  };
-  if (name.empty() || name.size() > kNameBytesMax || !std::ranges::all_of(name, legal) ||
-      name[0] == '-' || name[0] == '.') {
-    return {StatusCode::kInvalidArgument,
-            std::string(what) + " '" + std::string(name) + "' is not a legal name: use 1 to " +
-                std::to_string(kNameBytesMax) + " letters, digits and '_'" +
-                (with_punctuation ? ", also '-' and '.' but not in front" : "")};
-  }
-  return {};
-}
-
-}  // namespace
-
 CreateTable::CreateTable(ClusterPorts& ports, TableDescriptor descriptor,
                          std::vector<std::string> split_keys)
     : ports_(&ports), descriptor_(std::move(descriptor)), split_keys_(std::move(split_keys)) {}
@@ -67,23 +40,8 @@ CreateTable::Flow CreateTable::execute_from_state(CreateTableStep step, StepCont
 }
 
 Status CreateTable::check_arguments() const {
-  if (Status bad = check_name("namespace", descriptor_.name.name_space, false); !bad.ok())
-    return bad;
-  if (Status bad = check_name("table", descriptor_.name.table, true); !bad.ok()) return bad;
+  if (Status bad = check_descriptor(descriptor_); !bad.ok()) return bad;
   const std::string table = to_string(descriptor_.name);
-  if (descriptor_.families.empty()) {
-    return {StatusCode::kInvalidArgument,
-            "table " + table + " has no column family; name at least one"};
-  }
-  std::vector<std::string> families = descriptor_.families;
-  for (const std::string& family : families) {
-    if (Status bad = check_name("column family", family, true); !bad.ok()) return bad;
-  }
-  std::ranges::sort(families);
-  if (const auto twice = std::ranges::adjacent_find(families); twice != families.end()) {
-    return {StatusCode::kInvalidArgument,
-            "table " + table + " names column family '" + *twice + "' twice"};
-  }
   std::vector<std::string> keys = split_keys_;
   std::ranges::sort(keys);
   if (!keys.empty() && (keys.front().empty() || std::ranges::adjacent_find(keys) != keys.end())) {
@@ -120,7 +78,7 @@ CreateTable::Flow CreateTable::write_fs_layout(StepContext& ctx) {
 
 CreateTable::Flow CreateTable::add_to_meta(StepContext& ctx) {
   const auto* added = ctx.await<Result<Applied>>([&](auto done) {
-    CatalogueWrite write{ctx.effect_key() + "/regions", {}, {}, {}};
+    CatalogueWrite write{.effect_key = ctx.effect_key() + "/regions"};
     for (const RegionInfo& region : regions_) {
       write.regions.push_back({region, RegionState::kClosed, {}, 0});
     }
@@ -133,26 +91,29 @@ CreateTable::Flow CreateTable::add_to_meta(StepContext& ctx) {
 
 CreateTable::Flow CreateTable::assign_regions(StepContext& ctx) {
   const auto* enabling = ctx.await<Result<Applied>>([&](auto done) {
-    ports_->catalogue.write({.effect_key = ctx.effect_key() + "/enabling",
-                             .tables = {{descriptor_, TableState::kEnabling}},
-                             .regions = {},
-                             .servers = {}},
-                            std::move(done));
+    ports_->catalogue.write(
+        {
+            .effect_key = ctx.effect_key() + "/enabling",
+            .tables = {{descriptor_, TableState::kEnabling}},
+        },
+        std::move(done));
   });
   if (enabling == nullptr) return wait();
   if (!enabling->ok()) return retry(enabling->status());
   std::uint32_t spread = 0;
-  for (const RegionInfo& region : regions_) ctx.spawn(AssignRegion(*ports_, region, spread++));
+  for (const RegionInfo& region : regions_)
+    ctx.spawn(TransitRegionState::assign(*ports_, region, {.spread = spread++}));
   return next(CreateTableStep::kUpdateDescCache);
 }
 
 CreateTable::Flow CreateTable::update_desc_cache(StepContext& ctx) {
   const auto* enabled = ctx.await<Result<Applied>>([&](auto done) {
-    ports_->catalogue.write({.effect_key = ctx.effect_key() + "/enabled",
-                             .tables = {{descriptor_, TableState::kEnabled}},
-                             .regions = {},
-                             .servers = {}},
-                            std::move(done));
+    ports_->catalogue.write(
+        {
+            .effect_key = ctx.effect_key() + "/enabled",
+            .tables = {{descriptor_, TableState::kEnabled}},
+        },
+        std::move(done));
   });
   if (enabled == nullptr) return wait();
   if (!enabled->ok()) return retry(enabled->status());
