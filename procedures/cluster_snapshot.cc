@@ -195,6 +195,13 @@ void check_effects(const ClusterSnapshot& snapshot, Findings& found) {
 
 }  // namespace
 
+void add_rows(const CatalogueState& catalogue, ClusterSnapshot& snapshot) {
+  for (const auto& [name, kept] : catalogue.namespaces()) snapshot.namespaces.push_back(kept.row);
+  for (const auto& [name, kept] : catalogue.tables()) snapshot.tables.push_back(kept.row);
+  for (const auto& [id, kept] : catalogue.regions()) snapshot.regions.push_back(kept.row);
+  for (const auto& [name, kept] : catalogue.servers()) snapshot.servers.push_back(kept.row);
+}
+
 std::vector<std::string> find_disorder(const ClusterSnapshot& snapshot) {
   Findings found;
   check_namespaces(snapshot, found);

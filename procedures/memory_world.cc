@@ -264,10 +264,7 @@ void MemoryWorld::accept(Server& server, const RemoteReport& report) {
 }
 
 void MemoryWorld::describe(ClusterSnapshot& snapshot) const {
-  for (const auto& [name, kept] : catalogue.namespaces()) snapshot.namespaces.push_back(kept.row);
-  for (const auto& [name, kept] : catalogue.tables()) snapshot.tables.push_back(kept.row);
-  for (const auto& [id, kept] : catalogue.regions()) snapshot.regions.push_back(kept.row);
-  for (const auto& [name, kept] : catalogue.servers()) snapshot.servers.push_back(kept.row);
+  add_rows(catalogue, snapshot);
   snapshot.namespace_directories = namespace_directories;
   for (const auto& [name, directory] : tables) {
     std::vector<std::string> ids;

@@ -41,6 +41,17 @@ struct CatalogueWrite {
   std::vector<std::string> removed_namespaces{};
   std::vector<TableName> removed_tables{};
   std::vector<std::string> removed_regions{};  ///< Ids.
+
+  void fields(auto& f) {
+    f(1, "effect_key", effect_key);
+    f(2, "tables", tables);
+    f(3, "regions", regions);
+    f(4, "servers", servers);
+    f(5, "namespaces", namespaces);
+    f(6, "removed_namespaces", removed_namespaces);
+    f(7, "removed_tables", removed_tables);
+    f(8, "removed_regions", removed_regions);
+  }
 };
 
 /// Whether this call wrote, or an earlier one with the same effect key had. A procedure that writes

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "pv2/procedures/catalogue_state.h"
 #include "pv2/procedures/peer.h"
 #include "pv2/procedures/region.h"
 #include "pv2/procedures/server.h"
@@ -43,6 +44,9 @@ struct ClusterSnapshot {
   /// How often each effect really took place.
   std::map<std::string, unsigned> effects;
 };
+
+/// Adds the rows of a catalogue to a snapshot.
+void add_rows(const CatalogueState& catalogue, ClusterSnapshot& snapshot);
 
 /// One sentence for each violation of what must hold at rest; empty when all is well:
 /// - each namespace has a directory, and each table a namespace
