@@ -60,7 +60,7 @@ ProcedurePlot deleting() {
 }  // namespace
 
 TEST_CASE("CreateNamespace makes the directory and the row, whichever call fails") {
-  CHECK(check_faults(creating()) > 20);
+  CHECK(check_faults(creating()) == 3 * 4 * 2);
   CHECK(check_aborts(creating()) == 3);
 }
 TEST_CASE("CreateNamespace ends the same whichever store write the machine crashes at") {
@@ -68,7 +68,7 @@ TEST_CASE("CreateNamespace ends the same whichever store write the machine crash
   check_crashes_in_rollback(creating());
 }
 TEST_CASE("ModifyNamespace sets the limit, whichever call fails") {
-  CHECK(check_faults(modifying()) > 20);
+  CHECK(check_faults(modifying()) == 3 * 4 * 2);
   CHECK(check_aborts(modifying()) == 2);
 }
 TEST_CASE("ModifyNamespace ends the same whichever store write the machine crashes at") {
@@ -76,7 +76,7 @@ TEST_CASE("ModifyNamespace ends the same whichever store write the machine crash
   check_crashes_in_rollback(modifying());
 }
 TEST_CASE("DeleteNamespace removes the row and the directory, whichever call fails") {
-  CHECK(check_faults(deleting()) > 20);
+  CHECK(check_faults(deleting()) == 4 * 4 * 2);
   CHECK(check_aborts(deleting()) == 3);
 }
 TEST_CASE("DeleteNamespace ends the same whichever store write the machine crashes at") {

@@ -7,12 +7,15 @@
 
 #pragma once
 
+#include <pv2/engine/completion.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/step_table.h>
 #include <pv2/procedures/cluster_snapshot.h>
 #include <pv2/procedures/memory_cluster.h>
 
+#include <algorithm>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -57,6 +60,17 @@ struct ProcedurePlot {
   std::function<void(MemoryCluster&, Findings&)> check{};
   std::vector<std::string> servers{"rs1", "rs2"};
 };
+
+/// For calls of ports that a test makes itself, and whose answer it does not want.
+template <class T>
+[[nodiscard]] Completion<T> nobody() {
+  class Nobody final : public WakeTarget {
+   public:
+    void wake(ProcedureId /*id*/, std::uint32_t /*epoch*/) noexcept override {}
+  };
+  return Completion<T>(
+      std::make_shared<AwaitSlotOf<T>>(std::make_shared<Nobody>(), ProcedureId{1}, 0));
+}
 
 /// What has to be the same whatever was disturbed: nothing in it depends on procedure ids, on the
 /// servers that were chosen, or on how often a region was opened.
