@@ -1,21 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps of ServerCrash. CHECK does not trust what the earlier steps did: it looks at the
-// catalogue, and as long as a region is recorded on the dead server, the round begins again.
+// The steps of ServerCrash. The three loops do not trust what their children did: they look at the
+// logs, or at the catalogue, and as long as something is left the round begins again.
 
 #include "pv2/procedures/server_crash.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <utility>
 
-#include "pv2/procedures/assign_region.h"
+#include "pv2/procedures/claim_queues.h"
+#include "pv2/procedures/split_log.h"
+#include "pv2/procedures/transit_region_state.h"
 #include "stable_hash.h"
 
 namespace pv2 {
 namespace {
 
-CatalogueWrite server_write(std::string effect_key, const ServerName& server, ServerState state) {
-  return {std::move(effect_key), {}, {}, {{server, state}}};
+// How many regions one round moves; CHECK begins another for the rest. 8192: more than a server
+// has, as a rule, and a fourth of the children that one record can start.
+constexpr std::size_t kRegionsPerRound = 8192;
+// How many rows one write of the catalogue marks. 512: about 60 kB, so that the log of the
+// catalogue is not blocked for long, and 3000 regions are marked in six writes.
+constexpr std::size_t kRowsPerWrite = 512;
+
+CatalogueWrite server_write(std::string effect_key, ServerRow row) {
+  return {.effect_key = std::move(effect_key), .servers = {std::move(row)}};
+}
+
+RegionRow abnormally_closed(const RegionInfo& region, const ServerName& server) {
+  return {region, RegionState::kAbnormallyClosed, server, 0};
 }
 
 }  // namespace
@@ -24,39 +40,119 @@ LockSet ServerCrash::locks() const {
   return LockSet().server(to_string(server_), LockMode::kExclusive);
 }
 
-ServerCrash::Flow ServerCrash::execute_from_state(ServerCrashStep step, StepContext& ctx) {
+ServerCrash::Flow ServerCrash::execute_from_state(Step step, StepContext& ctx) {
   switch (step) {
-    case ServerCrashStep::kStart:
+    case Step::kStart:
       return start(ctx);
-    case ServerCrashStep::kGetRegions:
+    case Step::kSplitMetaLogs:
+      return split_meta_logs(ctx);
+    case Step::kDeleteSplitMetaWalsDir:
+      return delete_split_meta_wals_dir(ctx);
+    case Step::kAssignMeta:
+      return assign_meta(ctx);
+    case Step::kGetRegions:
       return get_regions(ctx);
-    case ServerCrashStep::kAssign:
+    case Step::kSplitLogs:
+      return split_logs(ctx);
+    case Step::kDeleteSplitWalsDir:
+      return delete_split_wals_dir(ctx);
+    case Step::kAssign:
       return assign(ctx);
-    case ServerCrashStep::kCheck:
+    case Step::kCheck:
       return check(ctx);
-    case ServerCrashStep::kFinish:
+    case Step::kClaimReplicationQueues:
+      return claim_replication_queues(ctx);
+    case Step::kFinish:
       return finish(ctx);
   }
   return fail({StatusCode::kInternal, "cluster.ServerCrash has no such step"});
 }
 
 ServerCrash::Flow ServerCrash::start(StepContext& ctx) {
-  // First the server stops serving, then the catalogue says so: a reader of "crashed" may give the
-  // server's regions to others.
+  // First nothing is acknowledged any more that the server writes, then the catalogue says so: a
+  // reader of "crashed" may have its logs read to their ends.
   const auto* fenced =
-      ctx.await<Status>([&](auto done) { ports_->servers.fence(server_, std::move(done)); });
+      ctx.await<Status>([&](auto done) { ports_->logs.fence(server_, std::move(done)); });
   if (fenced == nullptr) return wait();
   if (!fenced->ok()) return retry(*fenced);
   const auto* crashed = ctx.await<Result<Applied>>([&](auto done) {
     ports_->catalogue.write(
-        server_write(ctx.effect_key() + "/crashed", server_, ServerState::kCrashed),
+        server_write(ctx.effect_key() + "/crashed", {server_, ServerState::kCrashed, false}),
         std::move(done));
   });
   if (crashed == nullptr) return wait();
-  // Retired already: an earlier ServerCrash has moved everything.
-  if (crashed->status().code() == StatusCode::kFailedPrecondition) return done(to_string(server_));
+  if (crashed->status().code() == StatusCode::kFailedPrecondition) return crashed_before(ctx);
   if (!crashed->ok()) return retry(crashed->status());
-  return next(ServerCrashStep::kGetRegions);
+  return find_meta(ctx);
+}
+
+ServerCrash::Flow ServerCrash::crashed_before(StepContext& ctx) {
+  const auto* row = ctx.await<Result<ServerRow>>(
+      [&](auto done) { ports_->catalogue.read_server(server_, std::move(done)); });
+  if (row == nullptr) return wait();
+  if (!row->ok()) return retry(row->status());
+  // Retired already: an earlier ServerCrash has moved everything.
+  if (row->value().state == ServerState::kRetired) return done(to_string(server_));
+  // Recovered: an operator has ended the earlier one; this one does what is left.
+  return find_meta(ctx);
+}
+
+ServerCrash::Flow ServerCrash::find_meta(StepContext& ctx) {
+  // Asked after "crashed" is written: from then on no row begins to name the server.
+  const auto* row = ctx.await<Result<std::optional<RegionRow>>>(
+      [&](auto done) { ports_->catalogue.read_region(meta_region().id, std::move(done)); });
+  if (row == nullptr) return wait();
+  if (!row->ok()) return retry(row->status());
+  const std::optional<RegionRow>& meta = row->value();
+  // A row that is CLOSED or FAILED_OPEN names the last server; nothing of the region is left there.
+  carries_meta_ = meta && meta->server == server_ && meta->state != RegionState::kClosed &&
+                  meta->state != RegionState::kFailedOpen;
+  return next(carries_meta_ ? Step::kSplitMetaLogs : Step::kGetRegions);
+}
+
+ServerCrash::Flow ServerCrash::split_meta_logs(StepContext& ctx) {
+  const auto* logs = ctx.await<Result<std::vector<std::string>>>(
+      [&](auto done) { ports_->logs.logs_of(server_, LogKind::kMeta, std::move(done)); });
+  if (logs == nullptr) return wait();
+  if (!logs->ok()) return retry(logs->status());
+  for (const std::string& log : logs->value()) {
+    ctx.spawn(SplitLog(*ports_, server_, LogKind::kMeta, log));
+  }
+  return next(Step::kDeleteSplitMetaWalsDir);
+}
+
+ServerCrash::Flow ServerCrash::delete_split_meta_wals_dir(StepContext& ctx) {
+  const auto* logs = ctx.await<Result<std::vector<std::string>>>(
+      [&](auto done) { ports_->logs.logs_of(server_, LogKind::kMeta, std::move(done)); });
+  if (logs == nullptr) return wait();
+  if (!logs->ok()) return retry(logs->status());
+  if (!logs->value().empty()) return next(Step::kSplitMetaLogs);
+  const auto* recovered = ctx.await<Result<Applied>>([&](auto done) {
+    ports_->catalogue.write(
+        server_write(ctx.effect_key() + "/meta_recovered", {server_, ServerState::kCrashed, true}),
+        std::move(done));
+  });
+  if (recovered == nullptr) return wait();
+  // Refused: an earlier ServerCrash has come further, and has recorded more.
+  if (!recovered->ok() && recovered->status().code() != StatusCode::kFailedPrecondition) {
+    return retry(recovered->status());
+  }
+  return next(Step::kAssignMeta);
+}
+
+ServerCrash::Flow ServerCrash::assign_meta(StepContext& ctx) {
+  const auto* marked = ctx.await<Result<Applied>>([&](auto done) {
+    ports_->catalogue.write({.effect_key = ctx.effect_key() + "/closed",
+                             .regions = {abnormally_closed(meta_region(), server_)}},
+                            std::move(done));
+  });
+  if (marked == nullptr) return wait();
+  // Refused: a move that was under way has taken the region to another server.
+  if (!marked->ok() && marked->status().code() != StatusCode::kFailedPrecondition) {
+    return retry(marked->status());
+  }
+  ctx.spawn(TransitRegionState::assign(*ports_, meta_region(), {.from = server_}));
+  return next(Step::kGetRegions);
 }
 
 ServerCrash::Flow ServerCrash::get_regions(StepContext& ctx) {
@@ -65,46 +161,122 @@ ServerCrash::Flow ServerCrash::get_regions(StepContext& ctx) {
   if (rows == nullptr) return wait();
   if (!rows->ok()) return retry(rows->status());
   regions_.clear();
-  for (const RegionRow& row : rows->value()) regions_.push_back(row.region);
-  return next(ServerCrashStep::kAssign);
+  for (const RegionRow& row : rows->value()) {
+    if (regions_.size() == kRegionsPerRound) break;
+    regions_.push_back(row.region);
+  }
+  return next(recovered_ ? Step::kAssign : Step::kSplitLogs);
+}
+
+ServerCrash::Flow ServerCrash::split_logs(StepContext& ctx) {
+  const auto* user = ctx.await<Result<std::vector<std::string>>>(
+      [&](auto done) { ports_->logs.logs_of(server_, LogKind::kUser, std::move(done)); });
+  // The server may have meta logs of an earlier time, when it had the catalogue's region.
+  const auto* meta = ctx.await<Result<std::vector<std::string>>>(
+      [&](auto done) { ports_->logs.logs_of(server_, LogKind::kMeta, std::move(done)); });
+  if (user == nullptr || meta == nullptr) return wait();
+  if (!user->ok()) return retry(user->status());
+  if (!meta->ok()) return retry(meta->status());
+  for (const std::string& log : meta->value()) {
+    ctx.spawn(SplitLog(*ports_, server_, LogKind::kMeta, log));
+  }
+  for (const std::string& log : user->value()) {
+    ctx.spawn(SplitLog(*ports_, server_, LogKind::kUser, log));
+  }
+  return next(Step::kDeleteSplitWalsDir);
+}
+
+ServerCrash::Flow ServerCrash::delete_split_wals_dir(StepContext& ctx) {
+  for (const LogKind kind : {LogKind::kMeta, LogKind::kUser}) {
+    const auto* logs = ctx.await<Result<std::vector<std::string>>>(
+        [&](auto done) { ports_->logs.logs_of(server_, kind, std::move(done)); });
+    if (logs == nullptr) return wait();
+    if (!logs->ok()) return retry(logs->status());
+    if (!logs->value().empty()) return next(Step::kSplitLogs);
+  }
+  const auto* recovered = ctx.await<Result<Applied>>([&](auto done) {
+    ports_->catalogue.write(
+        server_write(ctx.effect_key() + "/recovered", {server_, ServerState::kRecovered, true}),
+        std::move(done));
+  });
+  if (recovered == nullptr) return wait();
+  if (!recovered->ok()) return retry(recovered->status());
+  const auto* removed =
+      ctx.await<Status>([&](auto done) { ports_->logs.remove(server_, std::move(done)); });
+  if (removed == nullptr) return wait();
+  if (!removed->ok()) return retry(*removed);
+  recovered_ = true;
+  return next(Step::kAssign);
 }
 
 ServerCrash::Flow ServerCrash::assign(StepContext& ctx) {
-  std::vector<const Result<Applied>*> marks;
-  bool all_here = true;
-  for (const RegionInfo& region : regions_) {
-    marks.push_back(ctx.await<Result<Applied>>([&](auto done) {
-      ports_->catalogue.write({.effect_key = ctx.effect_key() + "/closed/" + region.id,
-                               .tables = {},
-                               .regions = {{region, RegionState::kAbnormallyClosed, server_, 0}},
-                               .servers = {}},
-                              std::move(done));
-    }));
-    all_here = all_here && marks.back() != nullptr;
+  // The regions that still name the server: others were moved by procedures that had begun before.
+  const auto* rows = ctx.await<Result<std::vector<RegionRow>>>(
+      [&](auto done) { ports_->catalogue.regions_on(server_, std::move(done)); });
+  if (rows == nullptr) return wait();
+  if (!rows->ok()) return retry(rows->status());
+  std::set<std::string> found;
+  for (const RegionInfo& region : regions_) found.insert(region.id);
+
+  std::vector<CatalogueWrite> writes;
+  std::vector<const RegionInfo*> left;
+  for (const RegionRow& row : rows->value()) {
+    if (!found.contains(row.region.id)) continue;
+    left.push_back(&row.region);
+    if (row.state == RegionState::kAbnormallyClosed) continue;
+    // The row of the catalogue's own region is kept elsewhere, and written alone.
+    const bool begins = writes.empty() || writes.back().regions.size() == kRowsPerWrite ||
+                        is_meta(row.region.table) ||
+                        is_meta(writes.back().regions.front().region.table);
+    if (begins) writes.push_back({.effect_key = ctx.effect_key() + "/closed/" + row.region.id});
+    writes.back().regions.push_back(abnormally_closed(row.region, server_));
   }
-  if (!all_here) return wait();
-  for (std::size_t i = 0; i < regions_.size(); ++i) {
-    // The row no longer names the dead server: the procedure that was opening the region has chosen
-    // another server.
-    if (marks[i]->status().code() == StatusCode::kFailedPrecondition) continue;
-    if (!marks[i]->ok()) return retry(marks[i]->status());
-    ctx.spawn(AssignRegion(*ports_, regions_[i], static_cast<std::uint32_t>(i), server_));
+  for (const CatalogueWrite& write : writes) {
+    const auto* marked = ctx.await<Result<Applied>>(
+        [&](auto done) { ports_->catalogue.write(write, std::move(done)); });
+    if (marked == nullptr) return wait();
+    // A row has come to name another server meanwhile, and nothing of this write was written. What
+    // is read next is less.
+    if (marked->status().code() == StatusCode::kFailedPrecondition) {
+      regions_.clear();
+      for (const RegionInfo* const region : left) regions_.push_back(*region);
+      return next(Step::kAssign);
+    }
+    if (!marked->ok()) return retry(marked->status());
   }
-  return next(ServerCrashStep::kCheck);
+  std::uint32_t spread = 0;
+  for (const RegionInfo* const region : left) {
+    ctx.spawn(TransitRegionState::assign(*ports_, *region, {.spread = spread++, .from = server_}));
+  }
+  regions_.clear();
+  return next(Step::kCheck);
 }
 
 ServerCrash::Flow ServerCrash::check(StepContext& ctx) {
   const auto* rows = ctx.await<Result<std::vector<RegionRow>>>(
       [&](auto done) { ports_->catalogue.regions_on(server_, std::move(done)); });
-  if (rows == nullptr) return wait();
+  const auto* peers = ctx.await<Result<std::vector<PeerRow>>>(
+      [&](auto done) { ports_->peers.list_peers(std::move(done)); });
+  if (rows == nullptr || peers == nullptr) return wait();
   if (!rows->ok()) return retry(rows->status());
-  return next(rows->value().empty() ? ServerCrashStep::kFinish : ServerCrashStep::kGetRegions);
+  if (!peers->ok()) return retry(peers->status());
+  if (!rows->value().empty()) return next(Step::kGetRegions);
+  return next(peers->value().empty() ? Step::kFinish : Step::kClaimReplicationQueues);
+}
+
+ServerCrash::Flow ServerCrash::claim_replication_queues(StepContext& ctx) {
+  const auto* peers = ctx.await<Result<std::vector<PeerRow>>>(
+      [&](auto done) { ports_->peers.list_peers(std::move(done)); });
+  if (peers == nullptr) return wait();
+  if (!peers->ok()) return retry(peers->status());
+  for (const PeerRow& peer : peers->value()) ctx.spawn(ClaimQueues(*ports_, server_, peer.id));
+  return next(Step::kFinish);
 }
 
 ServerCrash::Flow ServerCrash::finish(StepContext& ctx) {
   const auto* retired = ctx.await<Result<Applied>>([&](auto done) {
     ports_->catalogue.write(
-        server_write(ctx.effect_key() + "/retired", server_, ServerState::kRetired),
+        server_write(ctx.effect_key() + "/retired", {server_, ServerState::kRetired, true}),
         std::move(done));
   });
   if (retired == nullptr) return wait();

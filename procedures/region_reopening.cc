@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads the row, chooses a server, asks it, and records its answer. Each retry of the undo begins
+// with the row again.
+
+#include "region_reopening.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace pv2 {
+namespace {
+
+Status words(StatusCode code, const RegionInfo& region, const std::string& what) {
+  return {code, "region " + region.id + " of table " + to_string(region.table) + " " + what};
+}
+
+}  // namespace
+
+RegionReopening::Answer RegionReopening::reopen(const RegionInfo& region) {
+  const auto* read = ctx_.await<Result<std::optional<RegionRow>>>(
+      [&](auto done) { ports_.catalogue.read_region(region.id, std::move(done)); });
+  const auto* live = ctx_.await<Result<std::vector<ServerName>>>(
+      [&](auto done) { ports_.servers.live_servers(std::move(done)); });
+  if (read == nullptr || live == nullptr) return {Kind::kWait};
+  if (!read->ok()) return {Kind::kRetry, read->status()};
+  if (!live->ok()) return {Kind::kRetry, live->status()};
+  if (!read->value()) return {};
+  const RegionRow& row = *read->value();
+  // An open region was not closed, or is open again. If its server is dead, ServerCrash moves it.
+  if (row.state == RegionState::kOpen || row.state == RegionState::kSplit) return {};
+
+  const auto* home = ctx_.await<Result<ServerRow>>(
+      [&](auto done) { ports_.catalogue.read_server(row.server, std::move(done)); });
+  if (home == nullptr) return {Kind::kWait};
+  if (!home->ok()) return {Kind::kRetry, home->status()};
+  const bool home_is_dead = is_dead(home->value().state);
+  const bool was_placed =
+      row.state != RegionState::kClosed && row.state != RegionState::kFailedOpen;
+  if (was_placed && home_is_dead) {
+    const auto* recovered = ctx_.await<Status>([&](auto done) {
+      ports_.servers.when_recovered(row.server, LogKind::kUser, std::move(done));
+    });
+    if (recovered == nullptr) return {Kind::kWait};
+    if (!recovered->ok()) return {Kind::kRetry, *recovered};
+  }
+  if (row.state == RegionState::kOpening && !home_is_dead) {
+    return open_on(region, row.server, row.open_sequence);  // an earlier run has chosen it
+  }
+  std::vector<ServerName> servers = live->value();
+  std::erase_if(servers,
+                [&](const ServerName& server) { return home_is_dead && server == row.server; });
+  if (servers.empty()) {
+    return {Kind::kRetry, words(StatusCode::kUnavailable, region,
+                                "has to be opened again, and there is no live region server")};
+  }
+  const bool stays = round_ == 0 && std::ranges::find(servers, row.server) != servers.end();
+  return open_on(region, stays ? row.server : servers[round_ % servers.size()], row.open_sequence);
+}
+
+RegionReopening::Answer RegionReopening::open_on(const RegionInfo& region, const ServerName& target,
+                                                 std::uint64_t sequence) {
+  const RemoteOperation operation{.kind = RemoteKind::kOpenRegion,
+                                  .server = target,
+                                  .procedure = ctx_.id(),
+                                  .effect_key = key(region, target) + "/open",
+                                  .region = region,
+                                  .sequence = sequence};
+  const auto* opening = ctx_.await<Result<Applied>>([&](auto done) {
+    ports_.catalogue.write({.effect_key = key(region, target) + "/opening",
+                            .regions = {{region, RegionState::kOpening, target, sequence}}},
+                           std::move(done));
+  });
+  if (opening == nullptr) return {Kind::kWait};
+  if (!opening->ok()) return {Kind::kRetry, opening->status()};
+
+  const auto* sent = ctx_.await<DispatchOutcome>(
+      [&](auto done) { ports_.servers.dispatch(operation, std::move(done)); });
+  if (sent == nullptr) return {Kind::kWait};
+  const bool never_sent =
+      sent->kind == DispatchOutcome::Kind::kNotSent && opening->value() == Applied::kNow;
+  if (sent->kind == DispatchOutcome::Kind::kRefused || never_sent) {
+    return give_up(region, target, sent->reason);
+  }
+  if (sent->kind != DispatchOutcome::Kind::kDone) {
+    return {Kind::kRetry, words(StatusCode::kUnknownOutcome, region,
+                                "may or may not be open on " + to_string(target) + " (" +
+                                    sent->reason + "); asking again")};
+  }
+
+  const auto* crashed =
+      ctx_.await<Status>([&](auto done) { ports_.servers.when_crashed(target, std::move(done)); });
+  const std::optional<RemoteReport> report = find_report(reports_, operation);
+  if (report && !report->done) return give_up(region, target, report->reason);
+  if (report) return record(region, target, report->sequence);
+  if (crashed == nullptr) return {Kind::kWait};
+  return {Kind::kRetry, words(StatusCode::kUnavailable, region,
+                              "was being opened on " + to_string(target) + ", which crashed")};
+}
+
+RegionReopening::Answer RegionReopening::record(const RegionInfo& region, const ServerName& target,
+                                                std::uint64_t sequence) {
+  const auto* open = ctx_.await<Result<Applied>>([&](auto done) {
+    ports_.catalogue.write({.effect_key = key(region, target) + "/opened",
+                            .regions = {{region, RegionState::kOpen, target, sequence}}},
+                           std::move(done));
+  });
+  if (open == nullptr) return {Kind::kWait};
+  if (!open->ok()) return {Kind::kRetry, open->status()};  // perhaps fenced: the row says what next
+  return {};
+}
+
+RegionReopening::Answer RegionReopening::give_up(const RegionInfo& region, const ServerName& target,
+                                                 const std::string& reason) {
+  // From now on the row does not say any more that the server may have the region.
+  const auto* failed = ctx_.await<Result<Applied>>([&](auto done) {
+    ports_.catalogue.write({.effect_key = key(region, target) + "/failed",
+                            .regions = {{region, RegionState::kFailedOpen, target, 0}}},
+                           std::move(done));
+  });
+  if (failed == nullptr) return {Kind::kWait};
+  if (!failed->ok()) return {Kind::kRetry, failed->status()};
+  return {Kind::kNewRound, words(StatusCode::kUnavailable, region,
+                                 "was not opened by " + to_string(target) + ": " + reason)};
+}
+
+std::string RegionReopening::key(const RegionInfo& region, const ServerName& target) const {
+  return ctx_.effect_key() + "/reopen/" + region.id + '/' + to_string(target) + '/' +
+         std::to_string(round_);
+}
+
+}  // namespace pv2
