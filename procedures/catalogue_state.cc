@@ -87,6 +87,9 @@ bool CatalogueState::was_applied(const CatalogueWrite& write) const {
     const auto found = rows.find(id);
     return found != rows.end() && found->second.effect_key == write.effect_key;
   };
+  const bool only_removes = write.namespaces.empty() && write.tables.empty() &&
+                            write.regions.empty() && write.servers.empty();
+  if (only_removes) return nothing_to_remove(write);
   return std::ranges::any_of(write.namespaces,
                              [&](const auto& row) { return has_key(namespaces_, row.name); }) ||
          std::ranges::any_of(
@@ -96,6 +99,15 @@ bool CatalogueState::was_applied(const CatalogueWrite& write) const {
                              [&](const auto& row) { return has_key(regions_, row.region.id); }) ||
          std::ranges::any_of(write.servers,
                              [&](const auto& row) { return has_key(servers_, row.name); });
+}
+
+bool CatalogueState::nothing_to_remove(const CatalogueWrite& write) const {
+  const auto is_gone = [](const auto& rows) {
+    return [&rows](const auto& id) { return !rows.contains(id); };
+  };
+  return std::ranges::all_of(write.removed_namespaces, is_gone(namespaces_)) &&
+         std::ranges::all_of(write.removed_tables, is_gone(tables_)) &&
+         std::ranges::all_of(write.removed_regions, is_gone(regions_));
 }
 
 void CatalogueState::put_region(RegionRow row, const std::string& effect_key) {

@@ -206,6 +206,7 @@ PersistedProcedure image_of(EngineCore& core, Execution& execution) PV2_REQUIRES
           .fields = fields_of(core, execution),
           .decided_at_restart = is_decided_at_restart(execution),
           .has_nothing_left = has_nothing_left(execution),
+          .is_failed = failing_domain(execution) != nullptr,
           .ahead_of_record = execution.ahead_of_record};
 }
 
@@ -237,7 +238,10 @@ PersistedImage PersistedImage::of(EngineCore& core) {
     StateLock lock(core);
     for (const auto& [id, execution] : core.state.live) {
       if (execution->record.state == ProcedureState::kInitializing) continue;  // not durable
-      if (execution->leaves()) continue;
+      if (execution->leaves()) {
+        image.leaving.insert(id);
+        continue;
+      }
       image.live.push_back(image_of(core, *execution));
     }
     for (const Completed& completed : core.state.submissions.completed) {

@@ -20,6 +20,7 @@
 #include <pv2/base/ids.h>
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,7 @@ struct PersistedProcedure {
   /// Its domain is being undone, and the member itself has nothing left to undo. If it holds locks,
   /// a record that releases them is on its way; a restart may have made that durable already.
   bool has_nothing_left = false;
+  bool is_failed = false;  ///< Its tree has failed; nothing of it goes on.
   /// It waits without a record (docs/decisions/0006). After a restart its fields `by_wait` are
   /// those from before the wait, and the step runs again.
   bool ahead_of_record = false;
@@ -61,8 +63,12 @@ struct PersistedProcedure {
 struct PersistedImage {
   std::vector<PersistedProcedure> live;   ///< Those that have a durable record, in order of id.
   std::vector<PersistedProcedure> ended;  ///< Roots whose results are in memory, in order of id.
-  std::vector<PersistedField> limits;     ///< set_limit(): one per key. `name` is "limit".
-  std::uint64_t next_id = 0;              ///< Only lower ids were issued.
+  /// Those whose end is decided, and whose last record is on its way. A restart ends a tree that
+  /// has failed and has nothing to undo at once; before the restart its members took turns for
+  /// that.
+  std::set<ProcedureId> leaving;
+  std::vector<PersistedField> limits;  ///< set_limit(): one per key. `name` is "limit".
+  std::uint64_t next_id = 0;           ///< Only lower ids were issued.
 
   /// The image of an executor that was opened. Without workers, call it between two runs of
   /// run_until_idle().

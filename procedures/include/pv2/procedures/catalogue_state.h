@@ -89,6 +89,7 @@ class CatalogueState {
   void put_region(RegionRow row, const std::string& effect_key);
   void remove_region(const std::string& id);
   [[nodiscard]] bool was_applied(const CatalogueWrite& write) const;
+  [[nodiscard]] bool nothing_to_remove(const CatalogueWrite& write) const;
   [[nodiscard]] Status check(const RegionRow& row) const;
   [[nodiscard]] Status check(const ServerRow& row) const;
   [[nodiscard]] Status check_home(const RegionRow& row, const RegionRow& old) const;
