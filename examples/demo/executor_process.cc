@@ -100,6 +100,11 @@ int run_executor(const std::string& directory, const KillPoint& kill_point) {
       say(fmt::format("found {} {} {}", info.id.value, info.type, step));
     }
   }
+  (*cluster)->report_to([&](pv2::ProcedureId id, std::string payload,
+                            std::function<void(const pv2::Status&)> answer) {
+    (*executor)->async().signal(id, std::string(pv2::kReportSignal), std::move(payload),
+                                std::move(answer));
+  });
   (*executor)->start();
   say("ready");
 

@@ -82,8 +82,7 @@ class LocalCluster::Impl final : public Catalogue,
     read_rows(ClusterCall::kReadNamespace, std::move(done),
               [=](const CatalogueState& rows) { return rows.name_space(name); });
   }
-  void tables_of(std::string name_space,
-                 Completion<Result<std::vector<TableName>>> done) override {
+  void tables_of(std::string name_space, Completion<Result<std::vector<TableName>>> done) override {
     read_rows(ClusterCall::kTablesOf, std::move(done),
               [=](const CatalogueState& rows) { return rows.tables_of(name_space); });
   }
@@ -109,18 +108,16 @@ class LocalCluster::Impl final : public Catalogue,
   }
   void write(CatalogueWrite write, Completion<Result<Applied>> done) override {
     std::string key = write.effect_key;
-    on_disk(ClusterCall::kWrite, std::move(key), std::move(done),
-            [this, write = std::move(write)] {
-              Result<Applied> applied = journal_->apply(write);
-              answer_waiting();
-              return applied;
-            });
+    on_disk(ClusterCall::kWrite, std::move(key), std::move(done), [this, write = std::move(write)] {
+      Result<Applied> applied = journal_->apply(write);
+      answer_waiting();
+      return applied;
+    });
   }
 
   // TableFiles
 
-  void make_namespace(std::string name, std::string effect_key,
-                      Completion<Status> done) override {
+  void make_namespace(std::string name, std::string effect_key, Completion<Status> done) override {
     on_disk(ClusterCall::kMakeNamespace, std::move(effect_key), std::move(done),
             [=, this] { return tables_.make_namespace(name); });
   }
@@ -199,34 +196,33 @@ class LocalCluster::Impl final : public Catalogue,
   // ServerCalls
 
   void dispatch(RemoteOperation operation, Completion<DispatchOutcome> done) override {
-    const bool is_known = operation.kind == RemoteKind::kOpenRegion ||
-                          operation.kind == RemoteKind::kCloseRegion;
+    const bool is_known =
+        operation.kind == RemoteKind::kOpenRegion || operation.kind == RemoteKind::kCloseRegion;
     if (!is_known) {
-      return done({DispatchOutcome::Kind::kRefused,
-                   "the servers of the small cluster do not " +
-                       std::string(to_string(operation.kind))});
+      return done({DispatchOutcome::Kind::kRefused, "the servers of the small cluster do not " +
+                                                        std::string(to_string(operation.kind))});
     }
     const ClusterCall call = operation.kind == RemoteKind::kOpenRegion ? ClusterCall::kOpenRegion
                                                                        : ClusterCall::kCloseRegion;
     // Registrations are read on the disk thread, so that this call sees a fence that was asked for
     // earlier.
-    boost::asio::post(disk_, [this, call, operation = std::move(operation),
-                              done = std::move(done)] {
-      pass(call, Phase::kAsked, operation.effect_key);
-      const Result<std::uint16_t> port = directory_.port(operation.server);
-      if (!port.ok()) {
-        return done({DispatchOutcome::Kind::kNotSent, std::string(port.status().message())});
-      }
-      client_.ask(*port, line_of(operation),
-                  [this, call, operation, done](const LineAnswer& answer) {
-                    pass(call, Phase::kDone, operation.effect_key);
-                    const LineOutcome outcome = classify(answer);
-                    if (outcome.dispatch.kind == DispatchOutcome::Kind::kDone) {
-                      report(operation, outcome.sequence);
-                    }
-                    done(outcome.dispatch);
-                  });
-    });
+    boost::asio::post(
+        disk_, [this, call, operation = std::move(operation), done = std::move(done)] {
+          pass(call, Phase::kAsked, operation.effect_key);
+          const Result<std::uint16_t> port = directory_.port(operation.server);
+          if (!port.ok()) {
+            return done({DispatchOutcome::Kind::kNotSent, std::string(port.status().message())});
+          }
+          client_.ask(*port, line_of(operation),
+                      [this, call, operation, done](const LineAnswer& answer) {
+                        pass(call, Phase::kDone, operation.effect_key);
+                        const LineOutcome outcome = classify(answer);
+                        if (outcome.dispatch.kind == DispatchOutcome::Kind::kDone) {
+                          report(operation, outcome.sequence);
+                        }
+                        done(outcome.dispatch);
+                      });
+        });
   }
   void live_servers(Completion<Result<std::vector<ServerName>>> done) override {
     on_disk(ClusterCall::kLiveServers, {}, std::move(done),
@@ -331,12 +327,12 @@ class LocalCluster::Impl final : public Catalogue,
   /// Answers when `condition` holds for the rows of the catalogue.
   void await(ClusterCall call, Completion<Status> done,
              std::function<bool(const CatalogueState&)> condition) {
-    boost::asio::post(disk_, [this, call, done = std::move(done),
-                              condition = std::move(condition)] {
-      pass(call, Phase::kAsked, {});
-      waiting_.push_back({condition, done});
-      answer_waiting();
-    });
+    boost::asio::post(disk_,
+                      [this, call, done = std::move(done), condition = std::move(condition)] {
+                        pass(call, Phase::kAsked, {});
+                        waiting_.push_back({condition, done});
+                        answer_waiting();
+                      });
   }
   void answer_waiting() {
     std::erase_if(waiting_, [this](const Waiting& entry) {

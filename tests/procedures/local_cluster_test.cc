@@ -4,6 +4,7 @@
 // processes of their own, and each call ends with the right outcome. Region servers are forked from
 // the test, which has no threads at that moment.
 
+#include <pv2/engine/async_executor.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/procedure_registry.h>
 #include <pv2/procedures/create_table.h>
@@ -67,8 +68,13 @@ struct Server {
 
 const RegionInfo kRegion{{"default", "t"}, "0123456789abcdef", "", ""};
 
+/// To open: under a sequence that is higher than 4.
+RemoteOperation operation(RemoteKind kind, const ServerName& server, const std::string& key) {
+  return {.kind = kind, .server = server, .effect_key = key, .region = kRegion, .sequence = 4};
+}
+
 CatalogueWrite closed(const std::string& key) {
-  return {key, {}, {{kRegion, RegionState::kClosed, {}, 0}}, {}};
+  return {.effect_key = key, .regions = {{kRegion, RegionState::kClosed, {}, 0}}};
 }
 
 }  // namespace
@@ -81,7 +87,7 @@ TEST_CASE("the catalogue's journal restores the applied writes, and shows attemp
     CHECK(*(*journal)->apply(closed("k1")) == Applied::kNow);
     CHECK(*(*journal)->apply(closed("k1")) == Applied::kBefore);
     CHECK((*journal)
-              ->apply({"k2", {}, {{kRegion, RegionState::kOpen, {"a", 1}, 1}}, {}})
+              ->apply({.effect_key = "k2", .regions = {{kRegion, RegionState::kOpen, {"a", 1}, 1}}})
               .status()
               .code() == StatusCode::kFailedPrecondition);
     CHECK(CatalogueJournal::open(directory.files.journal()).status().code() == StatusCode::kBusy);
@@ -106,7 +112,8 @@ TEST_CASE("a torn last entry of the journal is cut off, wherever it tears") {
   const std::string whole = *internal::read_file(path);
   {
     CHECK((*CatalogueJournal::open(path))
-              ->apply({"k2", {}, {{kRegion, RegionState::kOpening, {"a", 1}, 0}}, {}})
+              ->apply(
+                  {.effect_key = "k2", .regions = {{kRegion, RegionState::kOpening, {"a", 1}, 0}}})
               .ok());
   }
   const std::string longer = *internal::read_file(path);
@@ -148,21 +155,23 @@ TEST_CASE("a region server repeats its answer to an effect key and does each eff
   const std::uint16_t port = *directory.files.port(server.name);
   LineClient client(5s);
   const auto open = [&](const ServerName& name) {
-    return classify(client.ask_and_wait(port, open_line({name, kRegion, 4, "p1.s2.v1/open"})));
+    return classify(client.ask_and_wait(
+        port, line_of(operation(RemoteKind::kOpenRegion, name, "p1.s2.v1/open"))));
   };
 
-  CHECK(open(server.name).kind == CallOutcome::Kind::kDone);
-  CHECK(open(server.name).open_sequence == 5);
-  CHECK(open({"rs1", 8}).kind == CallOutcome::Kind::kNotSent);  // another life of that host
+  CHECK(open(server.name).dispatch.kind == DispatchOutcome::Kind::kDone);
+  CHECK(open(server.name).sequence == 5);
+  // another life of that host
+  CHECK(open({"rs1", 8}).dispatch.kind == DispatchOutcome::Kind::kNotSent);
   CHECK(client.ask_and_wait(port, "LIST rs1,7").text == "REGIONS " + kRegion.id + "=5");
   const auto effects = directory.files.server_effects();
   REQUIRE(effects.ok());
   CHECK(effects->at("open " + kRegion.id + " p1.s2.v1/open") == 1);
-  CHECK(classify(client.ask_and_wait(port, close_line({server.name, kRegion, 0, "k2"}))).kind ==
-        CallOutcome::Kind::kDone);
+  const std::string close = line_of(operation(RemoteKind::kCloseRegion, server.name, "k2"));
+  CHECK(classify(client.ask_and_wait(port, close)).dispatch.kind == DispatchOutcome::Kind::kDone);
   CHECK(client.ask_and_wait(port, "LIST rs1,7").text == "REGIONS");
-  CHECK(classify(client.ask_and_wait(port, "NONSENSE rs1,7 a b")).kind ==
-        CallOutcome::Kind::kRefused);
+  CHECK(classify(client.ask_and_wait(port, "NONSENSE rs1,7 a b")).dispatch.kind ==
+        DispatchOutcome::Kind::kRefused);
 }
 
 TEST_CASE("a call to a dead server is not sent, and one to a stopped server is unknown") {
@@ -170,12 +179,12 @@ TEST_CASE("a call to a dead server is not sent, and one to a stopped server is u
   Server server(directory.path, {"rs1", 7});
   const std::uint16_t port = *directory.files.port(server.name);
   LineClient client(100ms);
-  const std::string line = open_line({server.name, kRegion, 0, "k"});
+  const std::string line = line_of(operation(RemoteKind::kOpenRegion, server.name, "k"));
 
   ::kill(server.process.pid(), SIGSTOP);
-  CHECK(classify(client.ask_and_wait(port, line)).kind == CallOutcome::Kind::kUnknown);
+  CHECK(classify(client.ask_and_wait(port, line)).dispatch.kind == DispatchOutcome::Kind::kUnknown);
   server.process.kill();
-  CHECK(classify(client.ask_and_wait(port, line)).kind == CallOutcome::Kind::kNotSent);
+  CHECK(classify(client.ask_and_wait(port, line)).dispatch.kind == DispatchOutcome::Kind::kNotSent);
 }
 
 TEST_CASE("a region server ends by itself when its registration is removed") {
@@ -203,6 +212,11 @@ TEST_CASE("on the real cluster a table is created, and moves off a server that i
        .registry = types,
        .retry = {.base = 5ms, .cap = 50ms}});
   REQUIRE(executor.ok());
+  (*cluster)->report_to(
+      [&](ProcedureId id, std::string payload, std::function<void(const Status&)> answer) {
+        (*executor)->async().signal(id, std::string(kReportSignal), std::move(payload),
+                                    std::move(answer));
+      });
   (*executor)->start();
   const TableDescriptor t{{"default", "t"}, {"f1"}};
 

@@ -48,8 +48,8 @@ class LocalCluster {
 
   /// What the procedures depend on; valid as long as this.
   [[nodiscard]] ClusterPorts& ports();
-  /// Where the reports of servers go from now on. To be called before the executor is started; until
-  /// then no server has anything to report.
+  /// Where the reports of servers go from now on. To be called before the executor is started;
+  /// until then no server has anything to report.
   void report_to(TakeReport take);
 
  private:
