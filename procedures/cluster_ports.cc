@@ -53,16 +53,13 @@ void add_cluster_procedures(ProcedureRegistry& registry, ClusterPorts& ports) {
       .add<UpdatePeerConfig>(ports)
       .add<RefreshPeer>(ports);
   registry.add<LockProcedure>();
-  registry.add<TransitRegionState>(ports)
-      .add<OpenRegion>(ports)
-      .add<CloseRegion>(ports)
-      .add<SplitTableRegion>(ports)
-      .add<MergeTableRegions>(ports);
+  registry.add<TransitRegionState>(ports).add<OpenRegion>(ports).add<CloseRegion>(ports);
+  registry.add<SplitTableRegion>(ports).add<MergeTableRegions>(ports);
   registry.add<ServerCrash>(ports)
       .add<SplitLog>(ports)
       .add<SplitLogRemote>(ports)
-      .add<ClaimQueues>(ports)
-      .add<InitMeta>(ports);
+      .add<ClaimQueues>(ports);
+  registry.add<InitMeta>(ports);
 }
 
 }  // namespace pv2

@@ -398,6 +398,10 @@ class MemoryCluster::Impl final : public Catalogue,
     MutexLock lock(cluster_mutex_);
     return world_.readable_rows(table);
   }
+  void forget_effects() {
+    MutexLock lock(cluster_mutex_);
+    world_.forget_effects();
+  }
   void fail_next(ClusterCall call, ClusterFault fault, unsigned times) {
     MutexLock lock(cluster_mutex_);
     auto& script = faults_[static_cast<std::size_t>(call)];
@@ -675,6 +679,7 @@ bool MemoryCluster::write_row(const TableName& table, const std::string& row) {
 std::set<std::string> MemoryCluster::readable_rows(const TableName& table) const {
   return impl_->readable_rows(table);
 }
+void MemoryCluster::forget_effects() { impl_->forget_effects(); }
 void MemoryCluster::fail_next(ClusterCall call, ClusterFault fault, unsigned times) {
   impl_->fail_next(call, fault, times);
 }

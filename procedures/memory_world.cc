@@ -263,6 +263,25 @@ void MemoryWorld::accept(Server& server, const RemoteReport& report) {
   }
 }
 
+void MemoryWorld::forget_effects() {
+  effects.clear();
+  for (auto& [name, server] : servers) {
+    server.answered.clear();
+    server.reported.clear();
+    for (auto& [id, region] : server.open) region.effect_key.clear();
+  }
+  const auto forget = [this](const auto& rows) {
+    for (auto [id, kept] : std::map(rows)) {
+      kept.effect_key.clear();
+      catalogue.load(std::move(kept));
+    }
+  };
+  forget(catalogue.namespaces());
+  forget(catalogue.tables());
+  forget(catalogue.regions());
+  forget(catalogue.servers());
+}
+
 void MemoryWorld::describe(ClusterSnapshot& snapshot) const {
   add_rows(catalogue, snapshot);
   snapshot.namespace_directories = namespace_directories;

@@ -98,6 +98,8 @@ class MemoryWorld {
   /// The report was accepted: from now on the server serves what it has opened.
   void accept(Server& server, const RemoteReport& report);
 
+  void forget_effects();
+
   void describe(ClusterSnapshot& snapshot) const;
 
  private:

@@ -11,7 +11,6 @@
 #include <pv2/engine/inspection.h>
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,87 +26,88 @@ struct StoryOptions {
   std::optional<std::uint32_t> abort_in{};  ///< The subject is aborted when this step is current.
 };
 
+/// The cluster in which the subject of a plot begins. What comes before is run on a store of its
+/// own, where nothing crashes. Owned by one thread.
+class PlotCluster {
+ public:
+  PlotCluster(const ProcedurePlot& plot, Delivery delivery) : cluster_(delivery) {
+    for (const std::string& server : plot.servers) cluster_.add_server(server);
+    if (!plot.before.empty()) {
+      DeterministicExecutor executor(cluster_);
+      executor.open();
+      for (const PlotOperation& operation : plot.before) {
+        const Result<ProcedureId> id = operation.submit(executor, cluster_);
+        REQUIRE(id.ok());
+        executor.run();
+        REQUIRE(executor.result(*id).status.to_string() == "OK");
+      }
+      cluster_.forget_effects();
+    }
+    if (plot.arrange) plot.arrange(cluster_);
+    before_ = show(cluster_.snapshot());
+  }
+
+  [[nodiscard]] MemoryCluster& operator*() { return cluster_; }
+  [[nodiscard]] MemoryCluster* operator->() { return &cluster_; }
+  /// What there was before the subject, in words.
+  [[nodiscard]] const std::string& before() const { return before_; }
+
+ private:
+  MemoryCluster cluster_;
+  std::string before_;
+};
+
 /// Owned by one thread.
 class ProcedureStory final : public CrashStory {
  public:
   ProcedureStory(const ProcedurePlot& plot, StoryOptions options)
-      : plot_(plot), options_(options), cluster_(options.delivery) {
-    for (const std::string& server : plot_.servers) cluster_.add_server(server);
-    start_next();
-  }
+      : plot_(plot), options_(options), cluster_(plot, options.delivery) {}
 
   void add_types(ProcedureRegistry& registry) override {
-    add_cluster_procedures(registry, cluster_.ports());
+    add_cluster_procedures(registry, cluster_->ports());
   }
   void begin_life(ProcedureExecutor& executor) override {
     abort_sent_ = false;
-    for (KeyedClient& client : clients_) client.begin_life();
-    send_last(executor);
+    client_.begin_life();
+    plot_.subject.send(client_, executor, *cluster_);
   }
   bool stir(ProcedureExecutor& executor) override {
-    if (cluster_.deliver_all() + cluster_.deliver_reports(executor) > 0) return true;
-    if (!clients_.back().result() || clients_.size() > plot_.before.size()) return false;
-    start_next();
-    send_last(executor);
-    return true;
+    return cluster_->deliver_all() + cluster_->deliver_reports(executor) > 0;
   }
   bool after_turn(ProcedureExecutor& executor) override {
-    if (!options_.abort_in || abort_sent_ || !is_subject() || !clients_.back().id()) return false;
-    const Result<ProcedureInfo> now = executor.inspect().describe(clients_.back().id());
+    if (!options_.abort_in || abort_sent_ || !client_.id()) return false;
+    const Result<ProcedureInfo> now = executor.inspect().describe(client_.id());
     if (!now.ok() || now->undo || now->step != *options_.abort_in) return false;
     abort_sent_ = true;
-    executor.async().abort(clients_.back().id(), {.reason = "the story says so", .who = "story"},
-                           {});
+    executor.async().abort(client_.id(), {.reason = "the story says so", .who = "story"}, {});
     return true;
   }
   void check_end(CrashEnd& end) override {
     Findings& findings = end.findings;
-    for (const KeyedClient& client : clients_) {
-      if (!client.trouble().empty()) findings.add(client.trouble());
-      if (!client.result()) return findings.add("a client was never told a result");
-    }
-    findings.expect(is_subject(), "the subject was submitted");
-    for (std::size_t i = 0; i < plot_.before.size(); ++i) {
-      findings.expect(
-          clients_[i].result()->state == ProcedureState::kSuccess,
-          plot_.before[i].type + " succeeds: " + clients_[i].result()->status.to_string());
-    }
-    const ProcedureResult& result = *clients_.back().result();
-    if (result.state == ProcedureState::kSuccess) return check_success(plot_, cluster_, findings);
+    if (!client_.trouble().empty()) findings.add(client_.trouble());
+    if (!client_.result()) return findings.add("the client was never told a result");
+    const ProcedureResult& result = *client_.result();
+    if (result.state == ProcedureState::kSuccess) return check_success(plot_, *cluster_, findings);
     findings.expect(options_.abort_in && result.status.code() == StatusCode::kAborted,
                     "the subject succeeds: " + result.status.to_string());
-    findings.expect(show(cluster_.snapshot()) == before_,
-                    "an aborted procedure leaves what it found:\n" + before_ + "but it left:\n" +
-                        show(cluster_.snapshot()));
+    const std::string after = show(cluster_->snapshot());
+    findings.expect(after == cluster_.before(), "an aborted procedure leaves what it found:\n" +
+                                                    cluster_.before() + "but it left:\n" + after);
   }
   EndState end_state() override {
     // Whether an abort comes in time depends on the crash.
     if (options_.abort_in) return {};
-    return {.world = show(cluster_.snapshot()),
-            .id = clients_.back().id(),
-            .result = clients_.back().result() ? clients_.back().result()->status.to_string() : ""};
+    return {.world = show(cluster_->snapshot()),
+            .id = client_.id(),
+            .result = client_.result() ? client_.result()->status.to_string() : ""};
   }
 
  private:
-  [[nodiscard]] bool is_subject() const { return clients_.size() == plot_.before.size() + 1; }
-
-  void start_next() {
-    clients_.emplace_back(Nonce{1, clients_.size() + 1});
-    if (!is_subject()) return;
-    if (plot_.arrange) plot_.arrange(cluster_);
-    before_ = show(cluster_.snapshot());
-  }
-  void send_last(ProcedureExecutor& executor) {
-    const PlotOperation& now = is_subject() ? plot_.subject : plot_.before[clients_.size() - 1];
-    now.send(clients_.back(), executor, cluster_);
-  }
-
   const ProcedurePlot& plot_;
   const StoryOptions options_;
-  MemoryCluster cluster_;
-  std::deque<KeyedClient> clients_;  // of the operations that were begun
-  std::string before_;               // the cluster when the subject was submitted
-  bool abort_sent_ = false;          // in this life
+  PlotCluster cluster_;
+  KeyedClient client_{Nonce{1, 1}};
+  bool abort_sent_ = false;  // in this life
 };
 
 /// Crashes the machine everywhere while the plot is played. The cluster answers at once, or only

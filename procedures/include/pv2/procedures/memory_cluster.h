@@ -76,6 +76,10 @@ class MemoryCluster {
   /// The rows that can be read now.
   [[nodiscard]] std::set<std::string> readable_rows(const TableName& table) const;
 
+  /// Forgets under which keys effects took place. A cluster that is used with another, empty store
+  /// has to, because the procedure ids, and so the keys, begin anew there.
+  void forget_effects();
+
   /// Adds a fault to the queue of that kind of call: `times` of its calls fail like this, after
   /// those for which a fault is queued already.
   void fail_next(ClusterCall call, ClusterFault fault, unsigned times = 1);
