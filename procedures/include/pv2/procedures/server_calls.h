@@ -37,7 +37,7 @@ enum class RemoteKind : std::uint8_t {
 struct RemoteOperation {
   RemoteKind kind = RemoteKind::kOpenRegion;
   ServerName server;
-  ProcedureId procedure;       ///< Waits for the report.
+  ProcedureId procedure{};     ///< Waits for the report.
   std::string effect_key;      ///< The server does what is named by one key once.
   RegionInfo region{};         ///< To open or close.
   std::uint64_t sequence = 0;  ///< To open: the highest one known. The opening gets a higher one.

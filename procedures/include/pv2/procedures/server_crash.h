@@ -17,17 +17,18 @@
 //     GET_REGIONS -> ASSIGN: the logs are split already
 //     CHECK -> FINISH: there is no replication peer
 //
-// | step                       | reads                   | writes | | START                      |
-// row of meta's region    | the fence; CRASHED                      | | SPLIT_META_LOGS | meta logs
-// left          | nothing; a SplitLog for each            | | DELETE_SPLIT_META_WALS_DIR | meta
-// logs left          | meta_recovered                          | | ASSIGN_META                |
-// nothing                 | ABNORMALLY_CLOSED; the region's child   | | GET_REGIONS | regions on
-// the server   | nothing; persists them                  | | SPLIT_LOGS                 | logs left
-// | nothing; a SplitLog for each            | | DELETE_SPLIT_WALS_DIR      | logs left | RECOVERED;
-// removes the directory        | | ASSIGN                     | regions on the server   |
-// ABNORMALLY_CLOSED; a child for each     | | CHECK                      | regions on it, peers |
-// nothing                                 | | CLAIM_REPLICATION_QUEUES   | nothing | nothing; a
-// ClaimQueues for each peer    | | FINISH                     |                         | RETIRED |
+//     step                        reads                    writes
+//     START                       meta's region            the fence; CRASHED
+//     SPLIT_META_LOGS             meta logs left           a SplitLog for each
+//     DELETE_SPLIT_META_WALS_DIR  meta logs left           meta_recovered
+//     ASSIGN_META                                          ABNORMALLY_CLOSED; the region's child
+//     GET_REGIONS                 regions on the server    persists them
+//     SPLIT_LOGS                  logs left                a SplitLog for each
+//     DELETE_SPLIT_WALS_DIR       logs left                RECOVERED; removes the directory
+//     ASSIGN                      regions on the server    ABNORMALLY_CLOSED; a child for each
+//     CHECK                       regions on it, peers
+//     CLAIM_REPLICATION_QUEUES                             a ClaimQueues for each peer
+//     FINISH                                               RETIRED
 //
 // It never fails and is never undone; a server or port that cannot be reached is asked again. Each
 // step may run again after a crash: what it writes has an effect key, and its children are part of
