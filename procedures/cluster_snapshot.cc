@@ -94,6 +94,12 @@ void check_tables(const ClusterSnapshot& snapshot, Findings& found) {
                       to_string(directory.descriptor.name));
     }
   }
+  for (const TableDescriptor& descriptor : snapshot.cached) {
+    if (!has_row(descriptor.name)) {
+      found.push_back("the descriptor cache has table " + to_string(descriptor.name) +
+                      ", which does not exist");
+    }
+  }
   for (const RegionRow& row : snapshot.regions) {
     if (!has_row(row.region.table) && !is_meta(row.region.table)) {
       found.push_back("region " + row.region.id + " belongs to no table");

@@ -7,15 +7,31 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "pv2/procedures/transit_region_state.h"
+#include "table_steps.h"
 
 namespace pv2 {
+namespace {
+
+// As many as even_split_keys() makes; each region is a child and a lock.
+constexpr std::size_t kRegionsMax = 65536;
+
+}  // namespace
+
 CreateTable::CreateTable(ClusterPorts& ports, TableDescriptor descriptor,
                          std::vector<std::string> split_keys)
     : ports_(&ports), descriptor_(std::move(descriptor)), split_keys_(std::move(split_keys)) {}
+
+CreateTable CreateTable::of_system(ClusterPorts& ports, TableDescriptor descriptor,
+                                   std::vector<std::string> split_keys) {
+  CreateTable procedure(ports, std::move(descriptor), std::move(split_keys));
+  procedure.internal_ = true;
+  return procedure;
+}
 
 LockSet CreateTable::locks() const {
   return LockSet().table(descriptor_.name.name_space, descriptor_.name.table, LockMode::kExclusive);
@@ -42,6 +58,17 @@ CreateTable::Flow CreateTable::execute_from_state(CreateTableStep step, StepCont
 Status CreateTable::check_arguments() const {
   if (Status bad = check_descriptor(descriptor_); !bad.ok()) return bad;
   const std::string table = to_string(descriptor_.name);
+  if (is_meta(descriptor_.name) ||
+      (descriptor_.name.name_space == kSystemNamespace && !internal_)) {
+    return {StatusCode::kFailedPrecondition,
+            "table " + table + " would be in namespace '" + std::string(kSystemNamespace) +
+                "', which is for the cluster's own tables; choose another namespace"};
+  }
+  if (split_keys_.size() >= kRegionsMax) {
+    return {StatusCode::kInvalidArgument, "table " + table + " would have more than " +
+                                              std::to_string(kRegionsMax) +
+                                              " regions; give fewer split keys"};
+  }
   std::vector<std::string> keys = split_keys_;
   std::ranges::sort(keys);
   if (!keys.empty() && (keys.front().empty() || std::ranges::adjacent_find(keys) != keys.end())) {
@@ -53,13 +80,29 @@ Status CreateTable::check_arguments() const {
 
 CreateTable::Flow CreateTable::pre_operation(StepContext& ctx) {
   if (Status bad = check_arguments(); !bad.ok()) return fail(std::move(bad));
-  const auto* row = ctx.await<Result<std::optional<TableRow>>>(
-      [&](auto done) { ports_->catalogue.read_table(descriptor_.name, std::move(done)); });
-  if (row == nullptr) return wait();
+  const std::string& name_space = descriptor_.name.name_space;
+  const auto* home = internal::read_namespace(ctx, *ports_, name_space);
+  const auto* row = internal::read_table(ctx, *ports_, descriptor_.name);
+  const auto* others = internal::tables_of(ctx, *ports_, name_space);
+  if (home == nullptr || row == nullptr || others == nullptr) return wait();
+  if (!home->ok()) return retry(home->status());
   if (!row->ok()) return retry(row->status());
-  if (row->value().has_value()) {
+  if (!others->ok()) return retry(others->status());
+  if (!home->value()) {
+    return fail({StatusCode::kNotFound, "namespace " + name_space + " of table " +
+                                            to_string(descriptor_.name) +
+                                            " does not exist; create it first"});
+  }
+  if (row->value()) {
     return fail({StatusCode::kAlreadyExists,
                  "table " + to_string(descriptor_.name) + " exists already; choose another name"});
+  }
+  const std::uint64_t limit = home->value()->max_tables;
+  if (limit != 0 && others->value().size() >= limit) {
+    return fail({StatusCode::kFailedPrecondition,
+                 "namespace " + name_space + " has " + std::to_string(others->value().size()) +
+                     " tables and may have " + std::to_string(limit) +
+                     "; delete one, or modify the namespace"});
   }
   // Decided here and persisted with this step, so every later step and run uses the same regions.
   regions_ = regions_of(descriptor_.name, split_keys_, ctx.id().value);
@@ -77,48 +120,30 @@ CreateTable::Flow CreateTable::write_fs_layout(StepContext& ctx) {
 }
 
 CreateTable::Flow CreateTable::add_to_meta(StepContext& ctx) {
-  const auto* added = ctx.await<Result<Applied>>([&](auto done) {
-    CatalogueWrite write{.effect_key = ctx.effect_key() + "/regions"};
-    for (const RegionInfo& region : regions_) {
-      write.regions.push_back({region, RegionState::kClosed, {}, 0});
-    }
-    ports_->catalogue.write(std::move(write), std::move(done));
-  });
+  const auto* added = internal::write(ctx, *ports_, "regions", internal::add_closed(regions_));
   if (added == nullptr) return wait();
   if (!added->ok()) return retry(added->status());
   return next(CreateTableStep::kAssignRegions);
 }
 
 CreateTable::Flow CreateTable::assign_regions(StepContext& ctx) {
-  const auto* enabling = ctx.await<Result<Applied>>([&](auto done) {
-    ports_->catalogue.write(
-        {
-            .effect_key = ctx.effect_key() + "/enabling",
-            .tables = {{descriptor_, TableState::kEnabling}},
-        },
-        std::move(done));
-  });
+  const auto* enabling = internal::write(ctx, *ports_, "enabling",
+                                         internal::set_table(descriptor_, TableState::kEnabling));
   if (enabling == nullptr) return wait();
   if (!enabling->ok()) return retry(enabling->status());
   std::uint32_t spread = 0;
-  for (const RegionInfo& region : regions_)
+  for (const RegionInfo& region : regions_) {
     ctx.spawn(TransitRegionState::assign(*ports_, region, {.spread = spread++}));
+  }
   return next(CreateTableStep::kUpdateDescCache);
 }
 
 CreateTable::Flow CreateTable::update_desc_cache(StepContext& ctx) {
-  const auto* enabled = ctx.await<Result<Applied>>([&](auto done) {
-    ports_->catalogue.write(
-        {
-            .effect_key = ctx.effect_key() + "/enabled",
-            .tables = {{descriptor_, TableState::kEnabled}},
-        },
-        std::move(done));
-  });
+  const auto* enabled = internal::write(ctx, *ports_, "enabled",
+                                        internal::set_table(descriptor_, TableState::kEnabled));
   if (enabled == nullptr) return wait();
   if (!enabled->ok()) return retry(enabled->status());
-  const auto* refreshed = ctx.await<Status>(
-      [&](auto done) { ports_->descriptors.refresh(descriptor_.name, std::move(done)); });
+  const auto* refreshed = internal::refresh_cache(ctx, *ports_, descriptor_.name);
   if (refreshed == nullptr) return wait();
   if (!refreshed->ok()) return retry(*refreshed);
   return next(CreateTableStep::kPostOperation);
@@ -126,13 +151,12 @@ CreateTable::Flow CreateTable::update_desc_cache(StepContext& ctx) {
 
 CreateTable::Flow CreateTable::post_operation(StepContext& ctx) {
   // Looks at the catalogue once more instead of trusting the answers that earlier steps were given.
-  const auto* row = ctx.await<Result<std::optional<TableRow>>>(
-      [&](auto done) { ports_->catalogue.read_table(descriptor_.name, std::move(done)); });
+  const auto* row = internal::read_table(ctx, *ports_, descriptor_.name);
   if (row == nullptr) return wait();
   if (!row->ok()) return retry(row->status());
-  if (!row->value() || row->value()->state != TableState::kEnabled) {
-    return retry({StatusCode::kFailedPrecondition,
-                  "table " + to_string(descriptor_.name) + " is not enabled in the catalogue"});
+  if (Status bad = internal::check_is(descriptor_.name, row->value(), TableState::kEnabled);
+      !bad.ok()) {
+    return retry(std::move(bad));
   }
   return done(to_string(descriptor_.name));
 }

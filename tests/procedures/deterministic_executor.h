@@ -80,9 +80,11 @@ class DeterministicExecutor {
       executor_->run_until_idle();
     } while (cluster_.deliver_all() + cluster_.deliver_reports(*executor_) > 0);
   }
+  /// Lets time pass, and runs nothing.
+  void let_pass(std::chrono::seconds time) const { clock_->advance(time); }
   /// Lets time pass.
   void advance(std::chrono::seconds time) const {
-    clock_->advance(time);
+    let_pass(time);
     settle();
   }
   /// Runs until nothing is live, the store has failed, or two simulated minutes have passed.

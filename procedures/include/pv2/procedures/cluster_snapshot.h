@@ -47,11 +47,9 @@ struct ClusterSnapshot {
 /// One sentence for each violation of what must hold at rest; empty when all is well:
 /// - each namespace has a directory, and each table a namespace
 /// - a table is enabled or disabled, its directory holds its descriptor and exactly its regions,
-/// and
-///   the cache knows its descriptor
-/// - its regions, those that were split aside, cover the key space without a hole or an overlap;
-/// they
-///   are all open, or all closed
+///   and the cache knows its descriptor, and no other table
+/// - its regions, those that were split aside, cover the key space without a hole or an overlap,
+///   and are all open, or all closed
 /// - an open region is open on exactly one live server, the one that the catalogue names
 /// - nothing is recorded on a dead server, and no dead server is left half retired
 /// - each live server knows exactly the peers that are stored, and no queue is a dead server's

@@ -6,8 +6,12 @@
 // answers.
 //
 // How it fails: in the first step only, before anything is changed. kInvalidArgument: a bad name,
-// no family, or a repeated split key. kAlreadyExists: there is such a table. Its result is the
-// table's name.
+// no family, or a repeated split key. kNotFound: there is no such namespace. kAlreadyExists: there
+// is such a table. kFailedPrecondition: the namespace has as many tables as it may have
+// (NamespaceRow::max_tables), or is reserved. Its result is the table's name.
+//
+// The limit of a namespace is compared with the tables that are there when CreateTable begins, so
+// operations that run at the same time may exceed it.
 
 #pragma once
 
@@ -47,11 +51,16 @@ class CreateTable final : public StateMachineProcedure<CreateTableStep> {
   /// Makes one region more than there are split keys; see even_split_keys().
   CreateTable(ClusterPorts& ports, TableDescriptor descriptor,
               std::vector<std::string> split_keys = {});
+  /// Makes a table of the cluster itself, in the namespace that is refused to everyone else. Only
+  /// for code in the control plane: what a client sends cannot say so.
+  static CreateTable of_system(ClusterPorts& ports, TableDescriptor descriptor,
+                               std::vector<std::string> split_keys = {});
 
   void fields(auto& f) {
     f.arg(1, "descriptor", descriptor_);
     f.arg(2, "split_keys", split_keys_);
     f(3, "regions", regions_);
+    f(4, "internal", internal_);
   }
 
   [[nodiscard]] LockSet locks() const override;
@@ -71,6 +80,7 @@ class CreateTable final : public StateMachineProcedure<CreateTableStep> {
   TableDescriptor descriptor_;
   std::vector<std::string> split_keys_;
   std::vector<RegionInfo> regions_;  ///< Decided in PRE_OPERATION, used from the next step on.
+  bool internal_ = false;            ///< It may make a table in the system's namespace.
 };
 
 }  // namespace pv2

@@ -66,8 +66,12 @@ enum class TableState : std::uint8_t {
 /// One namespace in the catalogue. A plain value.
 struct NamespaceRow {
   std::string name;
+  std::uint64_t max_tables = 0;  ///< How many tables may be created in it; 0: any number.
 
-  void fields(auto& f) { f(1, "name", name); }
+  void fields(auto& f) {
+    f(1, "name", name);
+    f(2, "max_tables", max_tables);
+  }
   friend bool operator==(const NamespaceRow&, const NamespaceRow&) = default;
 };
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What DisablePeer checks and changes.
+
+#include "pv2/procedures/disable_peer.h"
+
+namespace pv2 {
+
+Result<std::optional<PeerRow>> DisablePeer::decide(const std::optional<PeerRow>& stored) const {
+  if (Status bad = check_exists(stored); !bad.ok()) return bad;
+  if (!stored->enabled) {
+    return Status(StatusCode::kFailedPrecondition, "peer " + peer() + " is disabled already");
+  }
+  std::optional<PeerRow> changed = stored;
+  changed->enabled = false;
+  return changed;
+}
+
+}  // namespace pv2

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The questions, rows and checks that table procedures share. Nothing here decides what a step does
+// next.
+
+#include "table_steps.h"
+
+#include <utility>
+
+namespace pv2::internal {
+
+const Result<std::optional<NamespaceRow>>* read_namespace(StepContext& ctx, ClusterPorts& ports,
+                                                          const std::string& name) {
+  return ctx.await<Result<std::optional<NamespaceRow>>>(
+      [&](auto done) { ports.catalogue.read_namespace(name, std::move(done)); });
+}
+
+const Result<std::vector<TableName>>* tables_of(StepContext& ctx, ClusterPorts& ports,
+                                                const std::string& name_space) {
+  return ctx.await<Result<std::vector<TableName>>>(
+      [&](auto done) { ports.catalogue.tables_of(name_space, std::move(done)); });
+}
+
+const Result<std::optional<TableRow>>* read_table(StepContext& ctx, ClusterPorts& ports,
+                                                  const TableName& table) {
+  return ctx.await<Result<std::optional<TableRow>>>(
+      [&](auto done) { ports.catalogue.read_table(table, std::move(done)); });
+}
+
+const Result<std::vector<RegionRow>>* read_regions(StepContext& ctx, ClusterPorts& ports,
+                                                   const TableName& table) {
+  return ctx.await<Result<std::vector<RegionRow>>>(
+      [&](auto done) { ports.catalogue.regions_of(table, std::move(done)); });
+}
+
+const Result<Applied>* write(StepContext& ctx, ClusterPorts& ports, std::string_view what,
+                             CatalogueWrite write) {
+  return ctx.await<Result<Applied>>([&](auto done) {
+    write.effect_key = ctx.effect_key() + '/' + std::string(what);
+    ports.catalogue.write(std::move(write), std::move(done));
+  });
+}
+
+const Status* refresh_cache(StepContext& ctx, ClusterPorts& ports, const TableName& table) {
+  return ctx.await<Status>([&](auto done) { ports.descriptors.refresh(table, std::move(done)); });
+}
+
+CatalogueWrite set_table(const TableDescriptor& descriptor, TableState state) {
+  CatalogueWrite write;
+  write.tables = {{descriptor, state}};
+  return write;
+}
+
+CatalogueWrite add_closed(const std::vector<RegionInfo>& regions) {
+  CatalogueWrite write;
+  write.regions.reserve(regions.size());
+  for (const RegionInfo& region : regions) {
+    write.regions.push_back({region, RegionState::kClosed, {}, 0});
+  }
+  return write;
+}
+
+CatalogueWrite remove_rows(const std::vector<RegionRow>& rows) {
+  CatalogueWrite write;
+  write.removed_regions.reserve(rows.size());
+  for (const RegionRow& row : rows) write.removed_regions.push_back(row.region.id);
+  return write;
+}
+
+Status check_exists(const TableName& table, const std::optional<TableRow>& row) {
+  if (row) return {};
+  return {StatusCode::kNotFound,
+          "table " + to_string(table) + " does not exist; list the tables to find its name"};
+}
+
+Status check_is(const TableName& table, const std::optional<TableRow>& row, TableState wanted) {
+  if (Status bad = check_exists(table, row); !bad.ok()) return bad;
+  if (row->state == wanted) return {};
+  return {StatusCode::kFailedPrecondition,
+          "table " + to_string(table) + " is " + std::string(to_string(row->state)) + ", not " +
+              std::string(to_string(wanted)) +
+              (wanted == TableState::kDisabled ? "; disable it first" : "; enable it first")};
+}
+
+Status check_not_meta(const TableName& table, std::string_view verb) {
+  if (!is_meta(table)) return {};
+  return {StatusCode::kFailedPrecondition,
+          "table " + to_string(table) + " holds the catalogue and cannot be " + std::string(verb)};
+}
+
+bool is_nowhere(RegionState state) noexcept {
+  switch (state) {
+    case RegionState::kClosed:
+    case RegionState::kSplit:
+    case RegionState::kFailedOpen:
+      return true;
+    case RegionState::kOpening:
+    case RegionState::kOpen:
+    case RegionState::kClosing:
+    case RegionState::kAbnormallyClosed:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace pv2::internal

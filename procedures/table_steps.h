@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the steps of several table procedures have in common: the questions that they ask the
+// ports, the rows that they write, and the checks of a table's row. Each question returns nullptr
+// while its answer is on the way: then the step answers wait().
+
+#pragma once
+
+#include <pv2/engine/step_context.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pv2/procedures/cluster_ports.h"
+
+namespace pv2::internal {
+
+const Result<std::optional<NamespaceRow>>* read_namespace(StepContext& ctx, ClusterPorts& ports,
+                                                          const std::string& name);
+const Result<std::vector<TableName>>* tables_of(StepContext& ctx, ClusterPorts& ports,
+                                                const std::string& name_space);
+const Result<std::optional<TableRow>>* read_table(StepContext& ctx, ClusterPorts& ports,
+                                                  const TableName& table);
+const Result<std::vector<RegionRow>>* read_regions(StepContext& ctx, ClusterPorts& ports,
+                                                   const TableName& table);
+/// `what` is added to the effect key of the step; `write` has no key yet.
+const Result<Applied>* write(StepContext& ctx, ClusterPorts& ports, std::string_view what,
+                             CatalogueWrite write);
+const Status* refresh_cache(StepContext& ctx, ClusterPorts& ports, const TableName& table);
+
+/// Writes that change one thing.
+[[nodiscard]] CatalogueWrite set_table(const TableDescriptor& descriptor, TableState state);
+[[nodiscard]] CatalogueWrite add_closed(const std::vector<RegionInfo>& regions);
+[[nodiscard]] CatalogueWrite remove_rows(const std::vector<RegionRow>& rows);
+
+/// kNotFound: there is no such table.
+[[nodiscard]] Status check_exists(const TableName& table, const std::optional<TableRow>& row);
+/// check_exists(), and kFailedPrecondition: the table is in another state.
+[[nodiscard]] Status check_is(const TableName& table, const std::optional<TableRow>& row,
+                              TableState wanted);
+/// kFailedPrecondition: the table holds the catalogue. `verb` is for the message: "disabled".
+[[nodiscard]] Status check_not_meta(const TableName& table, std::string_view verb);
+
+/// Whether a region in this state is nowhere: no server has it, and none was told to open it.
+[[nodiscard]] bool is_nowhere(RegionState state) noexcept;
+
+}  // namespace pv2::internal
