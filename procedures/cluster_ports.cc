@@ -55,10 +55,8 @@ void add_cluster_procedures(ProcedureRegistry& registry, ClusterPorts& ports) {
   registry.add<LockProcedure>();
   registry.add<TransitRegionState>(ports).add<OpenRegion>(ports).add<CloseRegion>(ports);
   registry.add<SplitTableRegion>(ports).add<MergeTableRegions>(ports);
-  registry.add<ServerCrash>(ports)
-      .add<SplitLog>(ports)
-      .add<SplitLogRemote>(ports)
-      .add<ClaimQueues>(ports);
+  registry.add<ServerCrash>(ports).add<SplitLog>(ports).add<SplitLogRemote>(ports).add<ClaimQueues>(
+      ports);
   registry.add<InitMeta>(ports);
 }
 
