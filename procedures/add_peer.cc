@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What AddPeer checks.
+// What AddPeer checks before anything is stored: the id, the configuration, and that nothing of an
+// older peer is left. It changes nothing itself; ModifyPeer does.
 
 #include "pv2/procedures/add_peer.h"
 

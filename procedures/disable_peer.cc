@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What DisablePeer checks and changes.
+// What DisablePeer checks, and the row that it decides on. It changes nothing itself; ModifyPeer
+// does.
 
 #include "pv2/procedures/disable_peer.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps of DisableTable.
+// The steps of DisableTable. It closes nothing itself, and does not trust its child:
+// SET_DISABLED_TABLE_STATE looks at the regions again.
 
 #include "pv2/procedures/disable_table.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps of ModifyNamespace.
+// The steps of ModifyNamespace. Between them no table can come, because the namespace is locked.
 
 #include "pv2/procedures/modify_namespace.h"
 

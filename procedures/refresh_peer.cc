@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one step of RefreshPeer.
+// The one step of RefreshPeer: it looks for a report first, so a run after a crash that has one
+// asks nobody.
 
 #include "pv2/procedures/refresh_peer.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What UpdatePeerConfig checks and changes.
+// What UpdatePeerConfig checks, and the row that it decides on. It changes nothing itself;
+// ModifyPeer does.
 
 #include "pv2/procedures/update_peer_config.h"
 

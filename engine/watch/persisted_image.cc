@@ -238,10 +238,7 @@ PersistedImage PersistedImage::of(EngineCore& core) {
     StateLock lock(core);
     for (const auto& [id, execution] : core.state.live) {
       if (execution->record.state == ProcedureState::kInitializing) continue;  // not durable
-      if (execution->leaves()) {
-        image.leaving.insert(id);
-        continue;
-      }
+      if (execution->leaves()) continue;
       image.live.push_back(image_of(core, *execution));
     }
     for (const Completed& completed : core.state.submissions.completed) {

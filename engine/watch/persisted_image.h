@@ -20,7 +20,6 @@
 #include <pv2/base/ids.h>
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,12 +62,8 @@ struct PersistedProcedure {
 struct PersistedImage {
   std::vector<PersistedProcedure> live;   ///< Those that have a durable record, in order of id.
   std::vector<PersistedProcedure> ended;  ///< Roots whose results are in memory, in order of id.
-  /// Those whose end is decided, and whose last record is on its way. A restart ends a tree that
-  /// has failed and has nothing to undo at once; before the restart its members took turns for
-  /// that.
-  std::set<ProcedureId> leaving;
-  std::vector<PersistedField> limits;  ///< set_limit(): one per key. `name` is "limit".
-  std::uint64_t next_id = 0;           ///< Only lower ids were issued.
+  std::vector<PersistedField> limits;     ///< set_limit(): one per key. `name` is "limit".
+  std::uint64_t next_id = 0;              ///< Only lower ids were issued.
 
   /// The image of an executor that was opened. Without workers, call it between two runs of
   /// run_until_idle().

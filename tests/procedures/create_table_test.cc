@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "deterministic_executor.h"
+#include "table_plots.h"
 
 namespace pv2::testing::create_table_test {
 namespace {
@@ -201,6 +201,22 @@ TEST_CASE("after a restart the regions have the ids that were decided before") {
     CHECK(std::ranges::find(whole, region) != whole.end());
   }
   CHECK(disorder(cluster).empty());
+}
+
+TEST_CASE("CreateTable makes the same table, whichever call fails") {
+  const ProcedurePlot creating{.subject = create_t(), .check = [](auto& cluster, auto& findings) {
+                                 expect_state(cluster, findings, TableState::kEnabled);
+                               }};
+  CHECK(check_faults(creating) > 100);
+}
+
+TEST_CASE("an abort of a CreateTable that has begun is refused") {
+  CHECK(check_aborts({.subject = create_t()}) >= 5);
+}
+
+TEST_CASE("CreateTable ends the same whichever store write the machine crashes at") {
+  check_crashes({.subject = create_t()});
+  check_crashes_in_rollback({.subject = create_t()});
 }
 
 }  // namespace pv2::testing::create_table_test

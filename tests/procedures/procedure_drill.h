@@ -24,7 +24,7 @@
 
 namespace pv2::testing {
 
-/// A plot whose subject was submitted and has not begun. Owned by one thread.
+/// A plot up to its subject. Owned by one thread.
 class ProcedureDrill {
  public:
   explicit ProcedureDrill(const ProcedurePlot& plot)
@@ -39,13 +39,15 @@ class ProcedureDrill {
     }
     if (plot.arrange) plot.arrange(cluster_);
     before_ = show(cluster_.snapshot());
-    const Result<ProcedureId> id = plot.subject.submit(executor_, cluster_);
-    REQUIRE(id.ok());
-    id_ = *id;
   }
 
-  /// Runs to the end, at most ten simulated minutes; calls `watch` after each turn and each answer.
+  /// Submits the subject and runs to the end, at most ten simulated minutes; calls `watch` before,
+  /// and after each turn and each answer.
   void run(const std::function<void()>& watch) {
+    watch();
+    const Result<ProcedureId> id = plot_.subject.submit(executor_, cluster_);
+    REQUIRE(id.ok());
+    id_ = *id;
     for (int second = 0; second < 600;) {
       watch();
       if (executor_->run_until_idle(1) > 0) continue;
@@ -61,6 +63,7 @@ class ProcedureDrill {
   }
   /// Whether the subject has begun its step `step` and waits there for something.
   [[nodiscard]] bool waits_in(std::uint32_t step) const {
+    if (!id_) return false;
     const Result<ProcedureInfo> now = executor_->inspect().describe(id_);
     return now.ok() && !now->undo && now->step == step &&
            (cluster_.undelivered() > 0 || now->state != ProcedureState::kRunnable);

@@ -72,7 +72,10 @@ class ProcedureStory final : public CrashStory {
     plot_.subject.send(client_, executor, *cluster_);
   }
   bool stir(ProcedureExecutor& executor) override {
-    return cluster_->deliver_all() + cluster_->deliver_reports(executor) > 0;
+    if (cluster_->deliver_one()) return true;
+    if (cluster_->unsent_reports(executor) == 0) return false;
+    cluster_->deliver_report(executor, 0);
+    return true;
   }
   bool after_turn(ProcedureExecutor& executor) override {
     if (!options_.abort_in || abort_sent_ || !client_.id()) return false;

@@ -11,7 +11,7 @@
 //
 //     step      reads and writes                          runs again after a crash
 //     ACQUIRE   checks the arguments; keeps the time      has changed nothing
-//     HELD      the signals                               the lease goes on: its deadline is durable
+//     HELD      the signals                               the lease goes on: it is durable
 //
 // ACQUIRE runs when all locks are granted, and not before: a client that sees the procedure in step
 // HELD has the locks, since `held_since`. They are kept over restarts. An abort gives them back
