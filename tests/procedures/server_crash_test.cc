@@ -22,12 +22,6 @@ struct Cluster : RegionWorld {
   explicit Cluster(Delivery delivery = Delivery::kInline) : RegionWorld(4, 3, delivery) {}
 };
 
-/// The server has three logs to be split.
-std::vector<std::string> logs_of_three(Cluster& story) {
-  story.write_rows();
-  return {"u1", "u2"};
-}
-
 auto create(std::size_t regions) {
   return operation([=](MemoryCluster& cluster) {
     return CreateTable(cluster.ports(), table_t(), even_split_keys(regions));
@@ -242,14 +236,10 @@ TEST_CASE("two hosts of the catalogue die one after the other") {
   story.cluster.host_catalogue_on(story.servers[0]);
   const auto first = story.kill(story.servers[0]);
   story.run_to(ClusterCall::kOpenRegion);  // of the catalogue's region
-  const auto meta =
-      std::ranges::find_if(story.cluster.snapshot().regions,
-                           [](const RegionRow& row) { return is_meta(row.region.table); });
   ServerName second;
   for (const RegionRow& row : story.rows()) {
     if (is_meta(row.region.table)) second = row.server;
   }
-  (void)meta;
   REQUIRE(second != story.servers[0]);
 
   const auto crash = heard ? story.kill(second) : story.kill_unheard(second);
@@ -282,8 +272,8 @@ TEST_CASE("the replication queues of a dead server are claimed by live ones") {
   const unsigned times = GENERATE(0u, 1u, 4u);
   CAPTURE(static_cast<int>(fault), times);
   Cluster story;
-  (void)story.must_end(story.submit(AddPeer(story.cluster.ports(), "p1", {"/other", {}})));
-  (void)story.must_end(story.submit(AddPeer(story.cluster.ports(), "p2", {"/third", {}})));
+  (void)story.must_end(story.submit(AddPeer(story.cluster.ports(), PeerRow{"p1", {"/other", {}}})));
+  (void)story.must_end(story.submit(AddPeer(story.cluster.ports(), PeerRow{"p2", {"/third", {}}})));
   story.cluster.fail_next(ClusterCall::kClaimQueues, fault, times);
 
   (void)story.must_end(story.kill(story.servers[0]));
@@ -296,7 +286,7 @@ TEST_CASE("the replication queues of a dead server are claimed by live ones") {
 
 TEST_CASE("a server that dies while it claims a queue leaves it to another one") {
   Cluster story;
-  (void)story.must_end(story.submit(AddPeer(story.cluster.ports(), "p1", {"/other", {}})));
+  (void)story.must_end(story.submit(AddPeer(story.cluster.ports(), PeerRow{"p1", {"/other", {}}})));
   const auto first = story.kill(story.servers[0]);
   story.run_to(ClusterCall::kClaimQueues);
   ServerName claimer;
