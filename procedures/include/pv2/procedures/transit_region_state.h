@@ -17,11 +17,11 @@
 //       region is opened elsewhere even if it is to be closed in the end, so that the edits which
 //       the server had acknowledged are replayed; CONFIRM_OPENED -> CLOSE then closes it.
 //
-// | step                 | reads                                  | writes                        |
-// | GET_ASSIGN_CANDIDATE | region, table, server, live servers    | nothing; persists the target  |
-// | OPEN, CLOSE          | region                                 | nothing; the child writes     |
-// | CONFIRM_OPENED       | region, server                         | FAILED_OPEN, if it gives up   |
-// | CONFIRM_CLOSED       | region, server                         | nothing                       |
+//     step                  reads                                 writes
+//     GET_ASSIGN_CANDIDATE  region, table, server, live servers   nothing; persists the target
+//     OPEN, CLOSE           region                                nothing; the child writes
+//     CONFIRM_OPENED        region, server                        FAILED_OPEN, if it gives up
+//     CONFIRM_CLOSED        region, server                        nothing
 //
 // How it fails: in its first step only, before anything is changed. kNotFound: there is no such
 // region. kFailedPrecondition: the region was split; it is to be moved and is not open; it is to be
