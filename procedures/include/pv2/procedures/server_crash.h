@@ -10,8 +10,10 @@
 //       '----------------------------> GET_REGIONS <-------------------------'
 //                                        |      ^
 //                                        v      |  a region is left
-//       SPLIT_LOGS -> DELETE_SPLIT_WALS_DIR -> ASSIGN -> CHECK -> CLAIM_REPLICATION_QUEUES -> FINISH
-//           ^________________|  a log is left
+//       SPLIT_LOGS -> DELETE_SPLIT_WALS_DIR -> ASSIGN -> CHECK
+//           ^________________|  a log is left              |
+//                                                          v
+//                                     FINISH <- CLAIM_REPLICATION_QUEUES
 //
 //     START -> GET_REGIONS: the server does not have the catalogue's region
 //     GET_REGIONS -> ASSIGN: the logs are split already

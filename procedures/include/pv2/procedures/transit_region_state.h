@@ -13,9 +13,9 @@
 //       GET_ASSIGN_CANDIDATE -> CLOSE -> CONFIRM_CLOSED -> GET_ASSIGN_CANDIDATE -> OPEN -> ...
 //
 //     back to GET_ASSIGN_CANDIDATE: the server refused, was not reached, or crashed
-//     CLOSE -> GET_ASSIGN_CANDIDATE, CONFIRM_CLOSED -> GET_ASSIGN_CANDIDATE: the server crashed. The
-//       region is opened elsewhere even if it is to be closed in the end, so that the edits which
-//       the server had acknowledged are replayed; CONFIRM_OPENED -> CLOSE then closes it.
+//     CLOSE, CONFIRM_CLOSED -> GET_ASSIGN_CANDIDATE: the server crashed. The region is opened
+//       elsewhere even if it is to be closed in the end, so that the edits which the server had
+//       acknowledged are replayed; CONFIRM_OPENED -> CLOSE then closes it.
 //
 //     step                  reads                                 writes
 //     GET_ASSIGN_CANDIDATE  region, table, server, live servers   nothing; persists the target
