@@ -5,6 +5,7 @@
 // the test, which has no threads at that moment.
 
 #include <pv2/engine/async_executor.h>
+#include <pv2/engine/executor_options.h>
 #include <pv2/engine/procedure_executor.h>
 #include <pv2/engine/procedure_registry.h>
 #include <pv2/procedures/create_table.h>
