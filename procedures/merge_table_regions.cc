@@ -239,7 +239,8 @@ MergeTableRegions::Flow MergeTableRegions::post_operation(StepContext& ctx) {
 }
 
 MergeTableRegions::Flow MergeTableRegions::reopen_parents(StepContext& ctx) {
-  if (ctx.timed_out()) return retry({StatusCode::kUnavailable, reopen_reason_});
+  // This attempt has ended with a new round: the next one begins with the catalogue.
+  if (reopen_failed_in_ == ctx.attempt()) return retry({StatusCode::kUnavailable, reopen_reason_});
   RegionReopening reopening(*ports_, ctx, reopen_round_);
   for (const RegionInfo& parent : parents_) {
     const RegionReopening::Answer answer = reopening.reopen(parent);
@@ -256,6 +257,7 @@ MergeTableRegions::Flow MergeTableRegions::reopen_parents(StepContext& ctx) {
     // A wait makes the new round durable; the run after it is tried again, and begins with the
     // rows.
     ++reopen_round_;
+    reopen_failed_in_ = ctx.attempt();
     reopen_reason_ = std::string(answer.why.message());
     return wait_for(Duration::zero());
   }

@@ -221,7 +221,8 @@ SplitTableRegion::Flow SplitTableRegion::post_operation(StepContext& ctx) {
 }
 
 SplitTableRegion::Flow SplitTableRegion::reopen_parent(StepContext& ctx) {
-  if (ctx.timed_out()) return retry({StatusCode::kUnavailable, reopen_reason_});
+  // This attempt has ended with a new round: the next one begins with the catalogue.
+  if (reopen_failed_in_ == ctx.attempt()) return retry({StatusCode::kUnavailable, reopen_reason_});
   RegionReopening reopening(*ports_, ctx, reopen_round_);
   const RegionReopening::Answer answer = reopening.reopen(parent_);
   switch (answer.kind) {
@@ -234,8 +235,9 @@ SplitTableRegion::Flow SplitTableRegion::reopen_parent(StepContext& ctx) {
     case RegionReopening::Kind::kNewRound:
       break;
   }
-  // A wait makes the new round durable; the run after it is tried again, and begins with the row.
+  // A retry goes back to the last durable image, so a wait makes the new round durable before it.
   ++reopen_round_;
+  reopen_failed_in_ = ctx.attempt();
   reopen_reason_ = std::string(answer.why.message());
   return wait_for(Duration::zero());
 }

@@ -133,7 +133,7 @@ TEST_CASE("merges that cannot be are refused, and change nothing") {
 TEST_CASE("a merge is done or undone, whenever it is aborted") {
   const Delivery delivery = GENERATE(Delivery::kInline, Delivery::kQueued);
 
-  CHECK(abort_everywhere({.submit = begin_merge, .regions = 2, .delivery = delivery}) > 10);
+  CHECK(abort_everywhere({.submit = begin_merge, .regions = 2, .delivery = delivery}) > 5);
 }
 
 TEST_CASE("the undo of a merge gets through calls to servers that fail") {

@@ -80,6 +80,7 @@ class MergeTableRegions final : public StateMachineProcedure<MergeTableRegionsSt
     f(3, "sequence", sequence_);
     f(4, "reopen_round", reopen_round_);
     f(5, "reopen_reason", reopen_reason_);
+    f(6, "reopen_failed_in", reopen_failed_in_);
   }
 
   [[nodiscard]] LockSet locks() const override;
@@ -110,6 +111,7 @@ class MergeTableRegions final : public StateMachineProcedure<MergeTableRegionsSt
   std::uint64_t sequence_ = 0;       ///< The highest one of the parents; likewise.
   std::uint32_t reopen_round_ = 0;   ///< In the undo: grows when a server cannot open a parent.
   std::string reopen_reason_;
+  std::uint32_t reopen_failed_in_ = 0;  ///< The attempt of the undo in which that was.
 };
 
 }  // namespace pv2

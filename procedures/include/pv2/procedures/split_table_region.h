@@ -81,6 +81,7 @@ class SplitTableRegion final : public StateMachineProcedure<SplitTableRegionStep
     f(4, "parent_sequence", parent_sequence_);
     f(5, "reopen_round", reopen_round_);
     f(6, "reopen_reason", reopen_reason_);
+    f(7, "reopen_failed_in", reopen_failed_in_);
   }
 
   [[nodiscard]] LockSet locks() const override;
@@ -111,6 +112,7 @@ class SplitTableRegion final : public StateMachineProcedure<SplitTableRegionStep
   std::uint64_t parent_sequence_ = 0;  ///< Likewise.
   std::uint32_t reopen_round_ = 0;     ///< In the undo: grows when a server cannot open the parent.
   std::string reopen_reason_;
+  std::uint32_t reopen_failed_in_ = 0;  ///< The attempt of the undo in which that was.
 };
 
 }  // namespace pv2
