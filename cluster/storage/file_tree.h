@@ -48,7 +48,15 @@ class FileTree {
   [[nodiscard]] bool exists(const std::string& path) const { return env_.FileExists(path); }
   /// The names in a directory, sorted, without drafts; none when the directory is absent.
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& directory) const;
+  [[nodiscard]] Result<std::vector<std::string>> list_with_drafts(
+      const std::string& directory) const;
+  /// Whether a name is that of a file that was not finished.
+  [[nodiscard]] static bool is_draft(std::string_view name) noexcept {
+    return name.find('~') != std::string_view::npos;
+  }
 
+  /// Makes the directory, in one that is there. kNotFound: it is not. One that exists is OK.
+  Status make_directory(const std::string& directory) const;
   /// Makes the directory and those above it.
   Status make_directories(const std::string& directory) const;
   /// Renames a file or a directory. A file replaces the file of that name. kNotFound: `from` is

@@ -13,8 +13,8 @@
 // - Whatever the region was told to write durably counts from the moment that the list of files is
 //   replaced (region_files.h), and at each such moment list and logs together have every visible
 //   write.
-// - After a failure of the log or of the list, the region refuses everything: what it has in memory
-//   may be less, or more, than what is durable.
+// - After a failure of the log, or when a later opening is found, the region refuses everything:
+//   what it has in memory is not what is durable.
 
 #pragma once
 
@@ -146,35 +146,49 @@ class Region : public std::enable_shared_from_this<Region> {
     std::uint64_t visible = 0;
   };
   enum class Phase : std::uint8_t { kOpen, kClosing, kClosed };
-  struct Job;
+  /// One piece of work on the files. One runs at a time, in order.
+  struct Job {
+    enum class Kind : std::uint8_t { kFlush, kCompact, kClose };
+    Kind kind = Kind::kFlush;
+    CompactOptions compaction{};
+    FlushDone done;
+  };
   class Opening;
-  class Computation;
 
   Region(const FileTree& files, ClusterLayout layout, WorkQueue& work, RegionInfo info,
          RegionOptions options);
 
-  Status check_row(std::string_view row) const;
-  Status check_families(const std::vector<std::string>& families) const;
-  [[nodiscard]] Result<View> view_for_read() const;
-  [[nodiscard]] View view_of_all() const PV2_REQUIRES(state_mutex_);
+  // region.cc
+  [[nodiscard]] Status check_row(std::string_view row) const;
+  [[nodiscard]] Status check_families(const std::vector<std::string>& families) const;
+  [[nodiscard]] View view() const PV2_REQUIRES(state_mutex_);
+  [[nodiscard]] Result<View> view_for_read() const PV2_EXCLUDES(state_mutex_);
   [[nodiscard]] static std::unique_ptr<CellCursor> cursor_over(const View& view);
+  /// The least key of `row` and of the region; the least key at or after `row` or the region's end.
   [[nodiscard]] std::string lower_bound(CellSpace space, std::string_view row) const;
   [[nodiscard]] std::string upper_bound(CellSpace space, std::string_view row) const;
+  [[nodiscard]] Status refusal() const PV2_REQUIRES(state_mutex_);
 
-  void committed(std::uint64_t sequence, const Status& status);
-  void fail(const Status& status);
+  // region_write.cc
+  [[nodiscard]] Status check_write(const RegionWrite& write) const PV2_EXCLUDES(state_mutex_);
+  /// Computes the write, gives it a sequence and puts it into the log. Makes `done` empty if it
+  /// was handed on.
+  Status begin_write(RegionWrite& write, EntryLog& log, WriteDone& done) PV2_REQUIRES(write_mutex_);
+  void committed(std::uint64_t sequence, const Status& status) PV2_EXCLUDES(state_mutex_);
 
-  void enqueue(Job job);
+  // region_files_work.cc
+  void enqueue(Job job) PV2_EXCLUDES(state_mutex_);
   void schedule() PV2_REQUIRES(state_mutex_);
   void run_next();
-  Result<std::uint64_t> flush_now();
-  Status take_snapshot();
+  /// False: the job waits for a write of its snapshot to become visible.
+  [[nodiscard]] bool snapshot_is_visible(const Job& job);
+  Result<std::uint64_t> run(const Job& job);
+  Result<std::uint64_t> flush_snapshot();
   Status compact_now(const CompactOptions& options);
-  Status write_merged(const OpenFiles& inputs, const CompactOptions& options,
-                      StoreFileWriter& writer) const;
-  Result<OpenFile> finish_file(StoreFileWriter& writer, const std::string& name) const;
-  Status replace_list(const OpenFiles& files, std::uint64_t max_sequence);
-  Status archive_files(const OpenFiles& old_files) const;
+  Result<OpenFile> write_file(CellCursor& cells, std::uint64_t& written,
+                              const std::function<bool(const DecodedCell&)>& keep);
+  Status replace_files(OpenFiles files, std::uint64_t max_sequence);
+  void fail(const Status& status) PV2_EXCLUDES(state_mutex_);
 
   const FileTree& files_;
   const ClusterLayout layout_;
@@ -185,8 +199,9 @@ class Region : public std::enable_shared_from_this<Region> {
   /// Touched by open() and then by the one job that runs.
   std::uint64_t next_number_ = 1;
 
-  /// Held from the choice of a sequence until the log has the entry.
-  Mutex write_mutex_;
+  /// Held from the choice of a sequence until the log has the entry. The disk is read under it,
+  /// because the next write is computed from this one.
+  Mutex write_mutex_ PV2_ACQUIRED_BEFORE(state_mutex_);
   mutable Mutex state_mutex_;
   Phase phase_ PV2_GUARDED_BY(state_mutex_) = Phase::kOpen;
   Status failure_ PV2_GUARDED_BY(state_mutex_);
@@ -198,6 +213,7 @@ class Region : public std::enable_shared_from_this<Region> {
   std::shared_ptr<MemStore> flushing_ PV2_GUARDED_BY(state_mutex_);
   std::shared_ptr<const OpenFiles> open_files_ PV2_GUARDED_BY(state_mutex_);
   std::deque<Job> jobs_ PV2_GUARDED_BY(state_mutex_);
+  /// A job runs, or is about to.
   bool running_ PV2_GUARDED_BY(state_mutex_) = false;
 };
 

@@ -9,6 +9,10 @@
 // - The list with the highest opening counts; the others are leftovers. The master gives each order
 //   to open a region a higher opening, so what a server does that lost the region long ago is in a
 //   list that nobody reads.
+// - An opening first makes a claim, which is a list that does not count, and then reads the list
+//   that does. An earlier opening looks for claims after it wrote its list. So one of the two sees
+//   the other: either the new opening reads the last list of the old one, or the old one learns
+//   that it is over, and neither removes files nor reports a flush.
 // - A store file that no list names does not count. What it has is also in a log, or in the files
 //   that it was merged from.
 // - Every write up to `max_sequence` is in the files.
@@ -55,6 +59,7 @@ struct RegionFiles {
   std::uint64_t next_number = 1;      ///< Of the next store file of this opening.
   std::vector<std::string> families;  ///< Of the table at this opening.
   std::vector<StoreFileEntry> files;
+  bool is_claim = false;
 
   void fields(auto& f) {
     f(1, "opening", opening);
@@ -62,6 +67,7 @@ struct RegionFiles {
     f(3, "next_number", next_number);
     f(4, "families", families);
     f(5, "files", files);
+    f(6, "is_claim", is_claim);
   }
   friend bool operator==(const RegionFiles&, const RegionFiles&) = default;
 
@@ -73,7 +79,8 @@ struct RegionFiles {
                                                     const ClusterLayout& layout,
                                                     const TableName& table,
                                                     std::string_view region_id);
-/// Makes `list` the one that counts. kFenced: there is one with a higher opening.
+/// Makes `list` the one that counts (or a claim). kFenced: there is one with a higher opening, or
+/// a claim to one.
 Status write_region_files(const FileTree& files, const ClusterLayout& layout,
                           const TableName& table, std::string_view region_id, RegionFiles list);
 

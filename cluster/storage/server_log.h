@@ -101,7 +101,7 @@ class ServerLog final : public EntryLog {
   Status write(std::vector<Waiting>& batch);
   Status start_file();
   void archive_unneeded();
-  void archive(const std::vector<std::string>& names);
+  [[nodiscard]] bool is_unneeded(const File& file) const PV2_REQUIRES(log_mutex_);
 
   const FileTree& files_;
   const ClusterLayout layout_;
@@ -116,6 +116,7 @@ class ServerLog final : public EntryLog {
   std::vector<Waiting> waiting_ PV2_GUARDED_BY(log_mutex_);
   std::size_t waiting_bytes_ PV2_GUARDED_BY(log_mutex_) = 0;
   bool draining_ PV2_GUARDED_BY(log_mutex_) = false;
+  bool archiving_ PV2_GUARDED_BY(log_mutex_) = false;
   Status failure_ PV2_GUARDED_BY(log_mutex_);
   std::string current_path_ PV2_GUARDED_BY(log_mutex_);
   std::vector<File> log_files_ PV2_GUARDED_BY(log_mutex_);  ///< Oldest first; the last one grows.
