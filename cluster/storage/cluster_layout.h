@@ -73,7 +73,7 @@ class ClusterLayout {
   /// The opening that wrote a store file, or a draft of one.
   [[nodiscard]] static std::optional<std::uint64_t> parse_store_file(std::string_view name);
   struct LogDirectory {
-    ServerName server;
+    ServerName server{};
     bool is_fenced = false;
   };
   [[nodiscard]] static std::optional<LogDirectory> parse_log_directory(std::string_view name);

@@ -19,12 +19,12 @@
 namespace pv2::cluster {
 
 struct NonceCell {
-  Nonce nonce;
-  Hash128 fingerprint;
-  std::optional<WallTime> expires_at;
+  Nonce nonce{};
+  Hash128 fingerprint{};
+  std::optional<WallTime> expires_at{};
   WallTime done_at{};
-  std::string result;  ///< encode_fields() of the WriteResult.
-  std::string row;
+  std::string result{};  ///< encode_fields() of the WriteResult.
+  std::string row{};
 
   friend bool operator==(const NonceCell&, const NonceCell&) = default;
 };

@@ -48,7 +48,7 @@
 namespace pv2::cluster {
 
 struct RegionOptions {
-  std::vector<std::string> families;
+  std::vector<std::string> families{};
   /// The number of the order to open: higher than that of every earlier order to open this region
   /// (the id of the procedure that opens it). Not 0.
   std::uint64_t opening = 0;
@@ -58,13 +58,13 @@ struct RegionOptions {
 struct WriteNonce {
   Nonce nonce;
   Hash128 fingerprint;
-  std::optional<WallTime> expires_at;
+  std::optional<WallTime> expires_at{};
 };
 
 /// One write: all mutations or none.
 struct RegionWrite {
   std::vector<Mutation> mutations;
-  std::optional<WriteNonce> nonce;
+  std::optional<WriteNonce> nonce{};
   WallTime now{};  ///< The time of the write by the server's clock.
 };
 
@@ -151,7 +151,7 @@ class Region : public std::enable_shared_from_this<Region> {
     enum class Kind : std::uint8_t { kFlush, kCompact, kClose };
     Kind kind = Kind::kFlush;
     CompactOptions compaction{};
-    FlushDone done;
+    FlushDone done{};
   };
   class Opening;
 

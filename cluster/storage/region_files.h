@@ -37,11 +37,11 @@ struct StoreFileEntry {
   std::string name;
   /// The region that wrote the file: for a reference another one. It is in that region's directory,
   /// or in the archive. Only the rows that the region with the list has count.
-  std::string region_id;
+  std::string region_id{};
   std::uint64_t bytes = 0;
   /// Families that the table lost after the file was written. Their cells do not count, even if a
   /// family with that name was added again.
-  std::vector<std::string> hidden_families;
+  std::vector<std::string> hidden_families{};
 
   void fields(auto& f) {
     f(1, "name", name);
@@ -56,9 +56,9 @@ struct StoreFileEntry {
 struct RegionFiles {
   std::uint64_t opening = 0;  ///< 0: written by the master for a region that was never opened.
   std::uint64_t max_sequence = 0;
-  std::uint64_t next_number = 1;      ///< Of the next store file of this opening.
-  std::vector<std::string> families;  ///< Of the table at this opening.
-  std::vector<StoreFileEntry> files;
+  std::uint64_t next_number = 1;        ///< Of the next store file of this opening.
+  std::vector<std::string> families{};  ///< Of the table at this opening.
+  std::vector<StoreFileEntry> files{};
   bool is_claim = false;
 
   void fields(auto& f) {

@@ -26,11 +26,11 @@ enum class CellKind : std::uint8_t { kPut = 1, kTombstone = 2 };
 
 struct StoredCell {
   CellSpace space = CellSpace::kCells;
-  std::string row;
-  std::string family;
-  std::string qualifier;
+  std::string row{};
+  std::string family{};
+  std::string qualifier{};
   CellKind kind = CellKind::kPut;
-  std::string value;
+  std::string value{};
 
   void fields(auto& f) {
     f(1, "space", space);

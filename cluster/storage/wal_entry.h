@@ -17,11 +17,11 @@
 namespace pv2::cluster {
 
 struct WalEntry {
-  std::string region_id;
-  TableName table;
+  std::string region_id{};
+  TableName table{};
   std::uint64_t sequence = 0;  ///< Of all cells of the write.
   WallTime write_time{};
-  std::vector<StoredCell> cells;
+  std::vector<StoredCell> cells{};
 
   void fields(auto& f) {
     f(1, "region_id", region_id);

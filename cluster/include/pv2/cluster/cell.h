@@ -26,10 +26,10 @@ inline constexpr std::size_t kWriteBytesMax = std::size_t{8} << 20;
 
 /// The newest value of one cell.
 struct Cell {
-  std::string row;
-  std::string family;
-  std::string qualifier;
-  std::string value;
+  std::string row{};
+  std::string family{};
+  std::string qualifier{};
+  std::string value{};
   std::uint64_t sequence = 0;  ///< Of the write that gave it this value; grows within a region.
 
   void fields(auto& f) {
@@ -54,10 +54,10 @@ enum class MutationKind : std::uint8_t {
 /// One change of one cell (or row).
 struct Mutation {
   MutationKind kind = MutationKind::kPut;
-  std::string row;
-  std::string family;
-  std::string qualifier;
-  std::string value;        ///< Of kPut and kAppend.
+  std::string row{};
+  std::string family{};
+  std::string qualifier{};
+  std::string value{};      ///< Of kPut and kAppend.
   std::int64_t amount = 0;  ///< Of kIncrement.
 
   void fields(auto& f) {
@@ -75,7 +75,7 @@ struct Mutation {
 struct WriteResult {
   std::uint64_t sequence = 0;
   /// One for each mutation: the new value after kAppend and kIncrement, else empty.
-  std::vector<std::string> values;
+  std::vector<std::string> values{};
 
   void fields(auto& f) {
     f(1, "sequence", sequence);
@@ -86,9 +86,9 @@ struct WriteResult {
 
 /// A range of rows. A scan of one region sees the part of the range that the region has.
 struct Scan {
-  std::string start_row;              ///< Inclusive; empty: from the beginning.
-  std::string end_row;                ///< Exclusive; empty: to the end.
-  std::vector<std::string> families;  ///< Empty: all.
+  std::string start_row{};              ///< Inclusive; empty: from the beginning.
+  std::string end_row{};                ///< Exclusive; empty: to the end.
+  std::vector<std::string> families{};  ///< Empty: all.
   /// The page ends with the row that reaches one of these. A row is never divided.
   std::uint64_t rows_max = 1000;
   std::uint64_t bytes_max = std::uint64_t{1} << 20;
