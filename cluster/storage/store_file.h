@@ -50,7 +50,7 @@ class StoreFileWriter {
  private:
   StoreFileWriter(const FileTree& files, std::string path,
                   std::unique_ptr<leveldb::WritableFile> file);
-  [[nodiscard]] std::string draft() const { return path_ + ".new"; }
+  [[nodiscard]] std::string draft() const { return path_ + "~"; }
 
   const FileTree& files_;
   const std::string path_;
