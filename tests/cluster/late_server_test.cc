@@ -4,6 +4,9 @@
 // each old one goes on with its writes, flushes, compactions and the archiving of its logs at
 // random times. Every acknowledged increment counts once, and a server that answers is the owner.
 
+#include <functional>
+#include <tuple>
+
 #include "pv2/base/random.h"
 #include "pv2/testing/seeds.h"
 #include "storage_fixture.h"
@@ -116,7 +119,121 @@ class Run {
   std::uint64_t operations_ = 0;
 };
 
+using Act = std::function<void(StorageServer&)>;
+
+/// An old server with data in memory and in files.
+std::unique_ptr<StorageServer> old_server(Disk& disk) {
+  disk.make_table({whole_table()});
+  auto server = std::make_unique<StorageServer>(disk, 1, 300);
+  REQUIRE(server->start().ok());
+  REQUIRE(server->open(whole_table(), 1).ok());
+  for (const char* row : {"a", "b", "c"}) {
+    REQUIRE(server->write({put(row, "1")}).ok());
+    if (*row != 'c') REQUIRE(server->flush().ok());
+  }
+  return server;
+}
+
+/// Calls `interrupt` before the `at`-th operation on the disk during `act`. False: there are fewer.
+bool interrupted(Disk& disk, std::size_t at, const std::function<void()>& act,
+                 const std::function<void()>& interrupt) {
+  std::size_t seen = 0;
+  disk.env.set_fault([&](CrashEnv::Operation, const std::string&) {
+    if (seen++ == at) interrupt();
+    return leveldb::Status::OK();
+  });
+  act();
+  disk.env.set_fault(nullptr);
+  return seen > at;
+}
+
+/// Opens the region on a server of its own and looks at what is there.
+void check_final(Disk& disk, const ServerName& last,
+                 const std::map<std::string, std::string>& rows) {
+  REQUIRE(recover(disk, last).ok());
+  StorageServer reader(disk, 99);
+  REQUIRE(reader.start().ok());
+  const Status opened = reader.open(whole_table(), 99);
+  INFO(opened.to_string());
+  REQUIRE(opened.ok());
+  REQUIRE(rows_of(reader.region()) == rows);
+}
+
 }  // namespace
+
+TEST_CASE("cluster: a region may move away before any operation of its old server") {
+  const std::vector<Act> acts{
+      [](StorageServer& old) { std::ignore = old.flush(); },
+      [](StorageServer& old) { std::ignore = old.compact(); },
+      [](StorageServer& old) { std::ignore = old.close(); },
+      [](StorageServer& old) { std::ignore = old.write({put("d", "late")}); },
+      [](StorageServer& old) {
+        if (old.close().ok()) std::ignore = old.open(whole_table(), 2);
+      },
+  };
+  for (std::size_t which = 0; which < acts.size(); ++which) {
+    for (std::size_t at = 0;; ++at) {
+      INFO("act " << which << ", operation " << at);
+      Disk disk;
+      const auto old = old_server(disk);
+      StorageServer next(disk, 2, 300);
+      const auto move = [&] {
+        disk.env.set_fault(nullptr);
+        REQUIRE(recover(disk, old->name()).ok());
+        REQUIRE(next.start().ok());
+        const Status opened = next.open(whole_table(), 3);
+        INFO(opened.to_string());
+        REQUIRE(opened.ok());
+        REQUIRE(next.region().get("c")->size() == 1);
+        REQUIRE(next.write({erase("a"), erase("d")}).ok());
+        if (at % 2 == 0) REQUIRE(next.flush().ok());
+        if (at % 4 == 0) REQUIRE(next.compact().ok());
+      };
+      const bool moved = interrupted(
+          disk, at, [&] { acts[which](*old); }, move);
+      if (!moved) break;
+      REQUIRE(next.write({put("e", "5")}).ok());
+      check_final(disk, next.name(), {{"b", "1"}, {"c", "1"}, {"e", "5"}});
+    }
+  }
+}
+
+TEST_CASE("cluster: the old server may do anything before any operation of the next opening") {
+  const std::vector<Act> acts{
+      [](StorageServer& old) { std::ignore = old.flush(); },
+      [](StorageServer& old) { std::ignore = old.compact(); },
+      [](StorageServer& old) {
+        std::ignore = old.flush();
+        std::ignore = old.compact();
+      },
+      [](StorageServer& old) {  // an order to open it that was given up
+        std::ignore = old.open(whole_table(), 2);
+      },
+  };
+  for (std::size_t which = 0; which < acts.size(); ++which) {
+    for (std::size_t at = 0;; ++at) {
+      INFO("act " << which << ", operation " << at);
+      Disk disk;
+      const auto old = old_server(disk);
+      REQUIRE(recover(disk, old->name()).ok());
+      StorageServer next(disk, 2);
+      REQUIRE(next.start().ok());
+      Status opened;
+      const bool acted = interrupted(
+          disk, at, [&] { opened = next.open(whole_table(), 3); },
+          [&] {
+            disk.env.set_fault(nullptr);
+            acts[which](*old);
+          });
+      INFO(opened.to_string());
+      // It may have to try again, and loses nothing.
+      if (!opened.ok()) REQUIRE(next.open(whole_table(), 3).ok());
+      REQUIRE(next.write({erase("a")}).ok());
+      check_final(disk, next.name(), {{"b", "1"}, {"c", "1"}});
+      if (!acted) break;
+    }
+  }
+}
 
 TEST_CASE("cluster: servers that do not know that they are dead change nothing") {
   const Seeds seeds = seeds_from_environment(10);
