@@ -48,8 +48,9 @@ class LogDirectories {
   [[nodiscard]] Result<std::vector<LogFile>> logs(const ServerName& server, LogKind kind) const;
   /// Moves one log of a fenced server to oldwals/: it is split. An archived one is OK.
   Status archive(const ServerName& server, const std::string& log) const;
-  /// Removes the directory of a fenced server whose logs are all archived.
-  /// kFailedPrecondition: logs are left.
+  /// Removes the directory of a fenced server whose logs are all archived. The fence goes with it:
+  /// a server that has made no directory yet could start afterwards. It would get no region,
+  /// because the master opens none on a dead server. kFailedPrecondition: logs are left.
   Status remove(const ServerName& server) const;
   /// Every server that has a directory.
   [[nodiscard]] Result<std::vector<ClusterLayout::LogDirectory>> servers() const;

@@ -106,6 +106,11 @@ TEST_CASE("cluster: the deletion of a row takes all its cells, from memory and f
   REQUIRE(server.compact().ok());
   REQUIRE(server.region().get("a")->empty());
   REQUIRE(server.region().file_count() == 1);
+  REQUIRE(server.write({erase_row("ab")}).ok());
+  REQUIRE(server.flush().ok());
+  REQUIRE(server.region().file_count() == 2);
+  REQUIRE(server.compact().ok());
+  REQUIRE(server.region().file_count() == 0);  // not even tombstones are left
 }
 
 TEST_CASE("cluster: rows with any bytes keep their order and their borders") {

@@ -181,6 +181,26 @@ TEST_CASE("cluster: a log is split again into the same bytes, and without region
   REQUIRE(disk.logs.remove(server.name()).ok());
 }
 
+TEST_CASE("cluster: what a server appended after the look at its log does not come back") {
+  Disk disk;
+  disk.make_table({whole_table()});
+  StorageServer server(disk, 1);
+  REQUIRE(server.start().ok());
+  REQUIRE(server.open(whole_table(), 1).ok());
+  REQUIRE(server.write({put("a", "1")}).ok());
+  REQUIRE(disk.logs.fence(server.name()).ok());
+  const auto logs = disk.logs.logs(server.name(), cluster::LogKind::kUser);
+  REQUIRE(logs.ok());
+  REQUIRE(server.write({put("b", "2")}).status().code() == StatusCode::kFenced);
+
+  const auto count = split_log(disk.files, disk.layout, server.name(), logs->front());
+
+  REQUIRE(count.ok());
+  REQUIRE(count->entries == 1);
+  REQUIRE(disk.logs.logs(server.name(), cluster::LogKind::kUser)->front().size >
+          logs->front().size);
+}
+
 TEST_CASE("cluster: a namespace with a table is not removed") {
   Disk disk;
   REQUIRE(disk.tables.make_namespace("a").ok());
