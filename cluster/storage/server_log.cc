@@ -150,23 +150,33 @@ std::size_t ServerLog::file_count() const {
 }
 
 bool ServerLog::is_unneeded(const File& file) const {
-  return std::ranges::all_of(file.highest, [this](const auto& region) {
-    const auto flushed = flushed_.find(region.first);
-    return flushed != flushed_.end() && flushed->second >= region.second;
-  });
+  for (const auto& [region, sequence] : file.highest) {
+    const auto flushed = flushed_.find(region);
+    if (flushed == flushed_.end() || flushed->second < sequence) return false;
+  }
+  return true;
+}
+
+std::vector<std::string> ServerLog::unneeded_files() const {
+  std::vector<std::string> names;
+  // All but the last one, which grows.
+  for (std::size_t i = 0; i + 1 < log_files_.size(); ++i) {
+    if (is_unneeded(log_files_[i])) names.push_back(log_files_[i].name);
+  }
+  return names;
+}
+
+bool ServerLog::is_in_a_file(const std::string& region_id) const {
+  return std::ranges::any_of(log_files_,
+                             [&](const File& file) { return file.highest.contains(region_id); });
 }
 
 void ServerLog::flushed(const std::string& region_id, std::uint64_t sequence) {
   MutexLock lock(log_mutex_);
-  const bool is_in_a_file = std::ranges::any_of(
-      log_files_, [&](const File& file) { return file.highest.contains(region_id); });
-  if (!is_in_a_file) return;
+  if (!is_in_a_file(region_id)) return;
   std::uint64_t& highest = flushed_[region_id];
   highest = std::max(highest, sequence);
-  // All but the last one, which grows.
-  const bool frees = std::any_of(log_files_.begin(), std::prev(log_files_.end()),
-                                 [this](const File& file) { return is_unneeded(file); });
-  if (!frees || archiving_) return;
+  if (archiving_ || unneeded_files().empty()) return;
   archiving_ = true;
   work_.run([this] { archive_unneeded(); });
 }
@@ -176,9 +186,7 @@ void ServerLog::archive_unneeded() {
   {
     MutexLock lock(log_mutex_);
     archiving_ = false;
-    for (std::size_t i = 0; i + 1 < log_files_.size(); ++i) {
-      if (is_unneeded(log_files_[i])) names.push_back(log_files_[i].name);
-    }
+    names = unneeded_files();
   }
   for (const std::string& name : names) {
     // A failure leaves the file where it is: the next flush tries again.
@@ -189,10 +197,8 @@ void ServerLog::archive_unneeded() {
     std::erase_if(log_files_, [&](const File& file) { return file.name == name; });
   }
   MutexLock lock(log_mutex_);
-  std::erase_if(flushed_, [this](const auto& region) {
-    return std::ranges::none_of(
-        log_files_, [&](const File& file) { return file.highest.contains(region.first); });
-  });
+  for (auto region = flushed_.begin(); region != flushed_.end();)
+    region = is_in_a_file(region->first) ? std::next(region) : flushed_.erase(region);
 }
 
 std::vector<std::string> ServerLog::regions_to_flush(std::size_t files_max) const {

@@ -102,6 +102,8 @@ class ServerLog final : public EntryLog {
   Status start_file();
   void archive_unneeded();
   [[nodiscard]] bool is_unneeded(const File& file) const PV2_REQUIRES(log_mutex_);
+  [[nodiscard]] std::vector<std::string> unneeded_files() const PV2_REQUIRES(log_mutex_);
+  [[nodiscard]] bool is_in_a_file(const std::string& region_id) const PV2_REQUIRES(log_mutex_);
 
   const FileTree& files_;
   const ClusterLayout layout_;
