@@ -374,7 +374,6 @@ TEST_CASE("a log that lost a part of its unsynced tail is not damaged") {
     INFO("log cut to " << size << " of " << whole.size() << " bytes");
     CrashEnv copy;
     for (const std::string& file : env.files()) copy.set_contents(file, env.contents(file));
-    REQUIRE(copy.CreateDir("store").ok());
     copy.set_contents(log, whole.substr(0, size));
     const std::string marks = env.contents("store/PV2-DURABLE");
     copy.set_contents("store/PV2-DURABLE", marks.substr(0, 12));  // b was not synced yet
@@ -448,7 +447,6 @@ TEST_CASE("logs that continue each other are opened, and a gap between them is r
   const auto open_with = [&](std::string first, std::string second) {
     CrashEnv copy;
     for (const std::string& file : env.files()) copy.set_contents(file, env.contents(file));
-    REQUIRE(copy.CreateDir("store").ok());
     copy.set_contents(log, std::move(first));
     copy.set_contents("store/000099.log", std::move(second));
     Writer writer(copy);
@@ -486,7 +484,6 @@ TEST_CASE("any flipped bit in a log, the MANIFEST or CURRENT is refused, and no 
     for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
       CrashEnv copy;
       for (const std::string& each : env.files()) copy.set_contents(each, env.contents(each));
-      REQUIRE(copy.CreateDir("store").ok());
       std::string damaged = whole;
       damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
       copy.set_contents(file, damaged);

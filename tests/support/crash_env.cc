@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CrashEnv. Names have two maps, the present one and the durable one, and a list of the changes in
-// between. A sync of the directory applies the list; a crash drops it, and the durable map becomes
-// the present one.
+// CrashEnv. Each directory has two maps of names, the present one and the durable one, and a list
+// of the changes in between. A sync of the directory applies the list; a crash drops it, and the
+// durable map becomes the present one. A rename between two directories is a change of the new one.
 
 #include "crash_env.h"
 
@@ -77,81 +77,136 @@ class RandomAccess final : public leveldb::RandomAccessFile {
 
 }  // namespace
 
+// A file or a directory.
 struct CrashEnv::File {
+  using Names = std::map<std::string, FilePointer>;
+  // A name is added, or one is removed (of any directory), or both at once (a rename).
+  struct Change {
+    std::string added;
+    FilePointer file;
+    std::string gone;
+    std::weak_ptr<File> gone_from;
+  };
+
   std::string bytes;
   std::size_t synced = 0;
+
+  bool is_directory = false;
+  Names present;
+  Names durable;
+  std::vector<Change> pending;
 };
 
 struct CrashEnv::State {
-  explicit State(std::uint64_t seed) : random(seed) {}
+  explicit State(std::uint64_t seed) : random(seed) { root->is_directory = true; }
 
-  using Names = std::map<std::string, FilePointer>;
-  // A change of the names in one directory: one is added, one is removed, or both at once (a
-  // rename).
-  struct Change {
-    std::string name;
-    FilePointer file;
-    std::string gone;
-  };
-
-  static void apply(Names& names, const Change& change) {
-    if (change.file) names[change.name] = change.file;
-    names.erase(change.gone);
-  }
-  void record(Change change) {
-    apply(present, change);
-    pending.push_back(std::move(change));
-  }
-  void sync_directory(const std::string& directory) {
-    std::erase_if(pending, [&](const Change& change) {
-      if (directory_of(change.file ? change.name : change.gone) != directory) return false;
-      apply(durable, change);
-      return true;
-    });
-    for (const std::string& made : directories) {
-      if (directory_of(made) == directory) durable_directories.insert(made);
+  static std::vector<std::string> parts_of(const std::string& path) {
+    std::vector<std::string> parts;
+    for (std::size_t at = 0; at < path.size();) {
+      const std::size_t end = std::min(path.find('/', at), path.size());
+      std::string part = path.substr(at, end - at);
+      if (!part.empty() && part != ".") parts.push_back(std::move(part));
+      at = end + 1;
     }
+    return parts;
+  }
+  // nullptr: there is no such file or directory.
+  [[nodiscard]] FilePointer find(const std::string& path) const {
+    FilePointer file = root;
+    for (const std::string& part : parts_of(path)) {
+      const auto at = file->present.find(part);
+      if (at == file->present.end()) return nullptr;
+      file = at->second;
+    }
+    return file;
+  }
+  [[nodiscard]] FilePointer find_directory(const std::string& path) const {
+    const FilePointer file = find(path);
+    return file && file->is_directory ? file : nullptr;
+  }
+  [[nodiscard]] FilePointer find_file(const std::string& path) const {
+    const FilePointer file = find(path);
+    return file && !file->is_directory ? file : nullptr;
+  }
+  [[nodiscard]] FilePointer parent_of(const std::string& path) const {
+    return find_directory(directory_of(path));
+  }
+  static std::string name_of(const std::string& path) { return parts_of(path).back(); }
+
+  static void apply(File::Names File::*names, File& directory, const File::Change& change) {
+    const FilePointer source = change.gone_from.lock();
+    if (change.file) (directory.*names)[change.added] = change.file;
+    if (!source || (source.get() == &directory && change.gone == change.added)) return;
+    ((*source).*names).erase(change.gone);
+    if (source.get() == &directory || names != &File::durable) return;
+    // The file is not in the source any more: a later sync of the source must not bring it back.
+    std::erase_if(source->pending, [&](const File::Change& earlier) {
+      return earlier.file == change.file && earlier.added == change.gone;
+    });
+  }
+  static void record(const FilePointer& directory, File::Change change) {
+    apply(&File::present, *directory, change);
+    directory->pending.push_back(std::move(change));
+  }
+  void sync_directory(const std::string& path) {
+    const FilePointer directory = find_directory(path);
+    if (!directory) return;
+    for (const File::Change& change : directory->pending) apply(&File::durable, *directory, change);
+    directory->pending.clear();
   }
   void crash(TornTail torn) {
     off = true;
     ++life;
-    if (torn == TornTail::kRandom) {
-      for (const Change& change : pending) {
-        if (random.below(2) == 0) apply(durable, change);
+    std::set<File*> seen;
+    // Which changes survive is decided everywhere before anything is dropped, because a rename
+    // changes two directories.
+    if (torn == TornTail::kRandom) keep_some_names(*root, seen);
+    seen.clear();
+    forget_unsynced(*root, torn, seen);
+    locks.clear();
+  }
+  void keep_some_names(File& directory, std::set<File*>& seen) {
+    if (!seen.insert(&directory).second) return;
+    File::Names below = directory.present;
+    below.insert(directory.durable.begin(), directory.durable.end());
+    for (const File::Change& change : directory.pending) {
+      if (random.below(2) == 0) apply(&File::durable, directory, change);
+    }
+    for (const auto& [name, file] : below) keep_some_names(*file, seen);
+  }
+  void forget_unsynced(File& file, TornTail torn, std::set<File*>& seen) {
+    if (!seen.insert(&file).second) return;
+    file.pending.clear();
+    file.present = file.durable;
+    for (const auto& [name, child] : file.present) forget_unsynced(*child, torn, seen);
+    const std::size_t unsynced = file.bytes.size() - file.synced;
+    const std::size_t kept = torn == TornTail::kRandom  ? random.below(unsynced + 1)
+                             : torn == TornTail::kBytes ? unsynced
+                                                        : 0;
+    // The old life may still have the file open; it must not see the new life's writes.
+    file.bytes.resize(file.synced + kept);
+    file.synced = file.bytes.size();
+  }
+  // Calls `visit` with the path of every file.
+  template <class Visit>
+  static void walk(const File& directory, const std::string& path, const Visit& visit) {
+    for (const auto& [name, file] : directory.present) {
+      const std::string inner = path.empty() ? name : path + "/" + name;
+      if (file->is_directory) {
+        walk(*file, inner, visit);
+      } else {
+        visit(inner, *file);
       }
     }
-    pending.clear();
-    present = durable;
-    directories = durable_directories;
-    std::erase_if(present, [this](const auto& entry) {
-      return !directories.contains(directory_of(entry.first));
-    });
-    durable = present;
-    std::set<File*> seen;
-    for (const auto& [name, file] : present) {
-      if (!seen.insert(file.get()).second) continue;
-      const std::size_t unsynced = file->bytes.size() - file->synced;
-      const std::size_t kept = torn == TornTail::kRandom  ? random.below(unsynced + 1)
-                               : torn == TornTail::kBytes ? unsynced
-                                                          : 0;
-      // The old life may still have the file open; it must not see the new life's writes.
-      file->bytes.resize(file->synced + kept);
-      file->synced = file->bytes.size();
-    }
-    locks.clear();
   }
   [[nodiscard]] std::size_t used() const {
     std::size_t bytes = 0;
-    for (const auto& [name, file] : present) bytes += file->bytes.size();
+    walk(*root, "", [&](const std::string&, const File& file) { bytes += file.bytes.size(); });
     return bytes;
   }
 
   mutable std::mutex mutex;
-  Names present;
-  Names durable;
-  std::vector<Change> pending;
-  std::set<std::string> directories{"."};
-  std::set<std::string> durable_directories{"."};
+  const FilePointer root = std::make_shared<File>();
   std::set<std::string> locks;
   Random random;
   bool off = false;
@@ -231,23 +286,34 @@ std::function<Status(const std::string&)> CrashEnv::directory_sync() {
 
 std::string CrashEnv::contents(const std::string& file) const {
   const std::lock_guard lock(state_->mutex);
-  const auto at = state_->present.find(file);
-  return at == state_->present.end() ? std::string() : at->second->bytes;
+  const FilePointer at = state_->find_file(file);
+  return at ? at->bytes : std::string();
 }
 
 void CrashEnv::set_contents(const std::string& file, std::string bytes) {
   const std::lock_guard lock(state_->mutex);
-  auto made = std::make_shared<File>();
+  FilePointer directory = state_->root;
+  std::vector<std::string> parts = State::parts_of(file);
+  parts.pop_back();
+  for (const std::string& part : parts) {
+    FilePointer& below = directory->present[part];
+    if (!below) below = std::make_shared<File>();
+    below->is_directory = true;
+    directory->durable[part] = below;
+    directory = below;
+  }
+  const auto made = std::make_shared<File>();
   made->synced = bytes.size();
   made->bytes = std::move(bytes);
-  state_->present[file] = made;
-  state_->durable[file] = made;
+  directory->present[State::name_of(file)] = made;
+  directory->durable[State::name_of(file)] = made;
 }
 
 std::vector<std::string> CrashEnv::files() const {
   const std::lock_guard lock(state_->mutex);
   std::vector<std::string> names;
-  for (const auto& [name, file] : state_->present) names.push_back(name);
+  State::walk(*state_->root, "",
+              [&](const std::string& name, const File&) { names.push_back(name); });
   return names;
 }
 
@@ -300,9 +366,9 @@ leveldb::Status CrashEnv::NewSequentialFile(const std::string& file,
   *result = nullptr;
   const std::lock_guard lock(state_->mutex);
   if (state_->off) return power_is_off(file);
-  const auto at = state_->present.find(file);
-  if (at == state_->present.end()) return no_such_file(file);
-  *result = new Sequential(at->second->bytes);
+  const FilePointer at = state_->find_file(file);
+  if (!at) return no_such_file(file);
+  *result = new Sequential(at->bytes);
   return leveldb::Status::OK();
 }
 
@@ -311,9 +377,9 @@ leveldb::Status CrashEnv::NewRandomAccessFile(const std::string& file,
   *result = nullptr;
   const std::lock_guard lock(state_->mutex);
   if (state_->off) return power_is_off(file);
-  const auto at = state_->present.find(file);
-  if (at == state_->present.end()) return no_such_file(file);
-  *result = new RandomAccess(at->second->bytes);
+  const FilePointer at = state_->find_file(file);
+  if (!at) return no_such_file(file);
+  *result = new RandomAccess(at->bytes);
   return leveldb::Status::OK();
 }
 
@@ -333,12 +399,12 @@ leveldb::Status CrashEnv::open_writable(const std::string& file, bool keep,
   if (!status.ok()) return status;
   const std::lock_guard lock(state_->mutex);
   if (state_->off || now != state_->life) return power_is_off(file);
-  if (!state_->directories.contains(directory_of(file))) return no_such_file(file);
-  const auto at = state_->present.find(file);
-  FilePointer opened = keep && at != state_->present.end() ? at->second : nullptr;
+  const FilePointer directory = state_->parent_of(file);
+  if (!directory) return no_such_file(file);
+  FilePointer opened = keep ? state_->find_file(file) : nullptr;
   if (!opened) {
     opened = std::make_shared<File>();
-    state_->record({file, opened, {}});
+    State::record(directory, {State::name_of(file), opened, {}, {}});
   }
   *result = new Writable(*this, opened, file, now);
   return status;
@@ -346,7 +412,7 @@ leveldb::Status CrashEnv::open_writable(const std::string& file, bool keep,
 
 bool CrashEnv::FileExists(const std::string& file) {
   const std::lock_guard lock(state_->mutex);
-  return state_->present.contains(file) || state_->directories.contains(file);
+  return state_->find(file) != nullptr;
 }
 
 leveldb::Status CrashEnv::GetChildren(const std::string& directory,
@@ -354,10 +420,10 @@ leveldb::Status CrashEnv::GetChildren(const std::string& directory,
   result->clear();
   const std::lock_guard lock(state_->mutex);
   if (state_->off) return power_is_off(directory);
-  if (!state_->directories.contains(directory)) return no_such_file(directory);
-  for (const auto& [name, file] : state_->present) {
-    if (directory_of(name) == directory) result->push_back(name.substr(directory.size() + 1));
-  }
+  const FilePointer at = state_->find(directory);
+  if (!at) return no_such_file(directory);
+  if (!at->is_directory) return leveldb::Status::IOError(directory, "Not a directory");
+  for (const auto& [name, file] : at->present) result->push_back(name);
   return leveldb::Status::OK();
 }
 
@@ -367,8 +433,10 @@ leveldb::Status CrashEnv::RemoveFile(const std::string& file) {
   if (!status.ok()) return status;
   const std::lock_guard lock(state_->mutex);
   if (state_->off || now != state_->life) return power_is_off(file);
-  if (!state_->present.contains(file)) return no_such_file(file);
-  state_->record({{}, nullptr, file});
+  if (!state_->find(file)) return no_such_file(file);
+  if (!state_->find_file(file)) return leveldb::Status::IOError(file, "Is a directory");
+  const FilePointer directory = state_->parent_of(file);
+  State::record(directory, {{}, nullptr, State::name_of(file), directory});
   return status;
 }
 
@@ -378,21 +446,34 @@ leveldb::Status CrashEnv::CreateDir(const std::string& directory) {
   if (!status.ok()) return status;
   const std::lock_guard lock(state_->mutex);
   if (state_->off || now != state_->life) return power_is_off(directory);
-  if (!state_->directories.insert(directory).second) {
-    return leveldb::Status::IOError(directory, "File exists");
-  }
+  if (state_->find(directory)) return leveldb::Status::IOError(directory, "File exists");
+  const FilePointer parent = state_->parent_of(directory);
+  if (!parent) return no_such_file(directory);
+  const auto made = std::make_shared<File>();
+  made->is_directory = true;
+  State::record(parent, {State::name_of(directory), made, {}, {}});
   return status;
 }
 
 leveldb::Status CrashEnv::RemoveDir(const std::string& directory) {
-  return leveldb::Status::IOError(directory, "Directory not empty");
+  const std::uint64_t now = life();
+  leveldb::Status status = begin(Operation::kRemove, directory, now);
+  if (!status.ok()) return status;
+  const std::lock_guard lock(state_->mutex);
+  if (state_->off || now != state_->life) return power_is_off(directory);
+  const FilePointer at = state_->find_directory(directory);
+  if (!at) return no_such_file(directory);
+  if (!at->present.empty()) return leveldb::Status::IOError(directory, "Directory not empty");
+  const FilePointer parent = state_->parent_of(directory);
+  State::record(parent, {{}, nullptr, State::name_of(directory), parent});
+  return status;
 }
 
 leveldb::Status CrashEnv::GetFileSize(const std::string& file, std::uint64_t* size) {
   const std::lock_guard lock(state_->mutex);
-  const auto at = state_->present.find(file);
-  if (at == state_->present.end()) return no_such_file(file);
-  *size = at->second->bytes.size();
+  const FilePointer at = state_->find_file(file);
+  if (!at) return no_such_file(file);
+  *size = at->bytes.size();
   return leveldb::Status::OK();
 }
 
@@ -402,10 +483,15 @@ leveldb::Status CrashEnv::RenameFile(const std::string& from, const std::string&
   if (!status.ok()) return status;
   const std::lock_guard lock(state_->mutex);
   if (state_->off || now != state_->life) return power_is_off(from);
-  const auto at = state_->present.find(from);
-  if (at == state_->present.end()) return no_such_file(from);
-  const FilePointer file = at->second;
-  state_->record({to, file, from});
+  const FilePointer file = state_->find(from);
+  const FilePointer target = state_->parent_of(to);
+  if (!file || !target) return no_such_file(from);
+  if (const FilePointer replaced = state_->find(to)) {
+    const bool fits = replaced->is_directory == file->is_directory;
+    if (!fits || !replaced->present.empty())
+      return leveldb::Status::IOError(to, "Directory not empty");
+  }
+  State::record(target, {State::name_of(to), file, State::name_of(from), state_->parent_of(from)});
   return status;
 }
 

@@ -2,7 +2,8 @@
 //
 // CrashEnv: a file system in memory that loses, at crash(), everything that was not synced. SIGKILL
 // cannot show a missing sync, because the kernel keeps what was written; CrashEnv can. It is a
-// leveldb::Env, and implements only what LevelDB and the store use of one.
+// leveldb::Env, and implements only what LevelDB, the store and the cluster use of one: files in
+// directories, which can be renamed. The directory "." is there from the start.
 //
 // What survives a crash:
 // - Of a file's bytes: those before its last Sync. TornTail::kRandom adds a random part of what
@@ -69,7 +70,8 @@ class CrashEnv final : public leveldb::EnvWrapper {
   /// For LevelDbOptions::sync_directory.
   [[nodiscard]] std::function<Status(const std::string&)> directory_sync();
 
-  /// Direct access, past all faults: for tests that damage a file.
+  /// Direct access, past all faults: for tests that damage a file. set_contents() makes the
+  /// directories above the file.
   [[nodiscard]] std::string contents(const std::string& file) const;
   void set_contents(const std::string& file, std::string bytes);
   [[nodiscard]] std::vector<std::string> files() const;

@@ -10,13 +10,14 @@
 #   tidy_test.sh --self-test             check that every rule below still finds its breach
 set -euo pipefail
 
-layers=(base store idempotency rpc scheduler engine remote procedures)
+layers=(base store idempotency rpc scheduler engine remote procedures cluster)
 products=(testing server tools examples bench tests)
 # The includes that a layer may use in addition to its own.
 declare -A below=([base]='' [store]='base' [idempotency]='base|store' [rpc]='base'
   [scheduler]='base' [engine]='base|store|scheduler'
   [remote]='base|store|scheduler|engine|idempotency|rpc'
-  [procedures]='base|store|scheduler|engine')
+  [procedures]='base|store|scheduler|engine'
+  [cluster]='base|store|scheduler|engine|idempotency|rpc|remote|procedures')
 
 # The rooms of engine/, and the rooms that each may see besides itself: those that the drawing in
 # engine/README.md has below it.
@@ -141,7 +142,7 @@ includes_are_shallow() {
 }
 public_headers_are_clean() {
   local layer
-  for layer in base store idempotency rpc scheduler engine remote; do
+  for layer in base store idempotency rpc scheduler engine remote cluster; do
     grep -rnHE --include='*.h' '#include [<"](boost|leveldb|fmt|google)/' \
       "$layer/include" 2>/dev/null |
       say 'a dependency shows in a public header'

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a client of the cluster reads and writes: cells, mutations and scans, with their limits.
+// Plain values with numbered fields. They do not say which region or server has a row.
+
+#pragma once
+
+#include <pv2/base/status.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pv2::cluster {
+
+// What one write may contain. A write is one frame of a log, which a reader has in memory at once.
+inline constexpr std::size_t kRowBytesMax = 4096;
+inline constexpr std::size_t kFamilyBytesMax = 64;
+inline constexpr std::size_t kQualifierBytesMax = 4096;
+inline constexpr std::size_t kValueBytesMax = std::size_t{1} << 20;
+inline constexpr std::size_t kMutationsMax = 4096;
+inline constexpr std::size_t kWriteBytesMax = std::size_t{8} << 20;
+
+/// The newest value of one cell.
+struct Cell {
+  std::string row{};
+  std::string family{};
+  std::string qualifier{};
+  std::string value{};
+  std::uint64_t sequence = 0;  ///< Of the write that gave it this value; grows within a region.
+
+  void fields(auto& f) {
+    f(1, "row", row);
+    f(2, "family", family);
+    f(3, "qualifier", qualifier);
+    f(4, "value", value);
+    f(5, "sequence", sequence);
+  }
+  friend bool operator==(const Cell&, const Cell&) = default;
+};
+
+/// Persisted, like every number on the wire.
+enum class MutationKind : std::uint8_t {
+  kPut = 1,
+  kDelete = 2,     ///< One cell.
+  kDeleteRow = 3,  ///< Every cell of the row; family and qualifier are empty.
+  kAppend = 4,     ///< Adds `value` to the end of the cell's value; an absent cell is empty.
+  kIncrement = 5,  ///< Adds `amount` to the decimal number in the cell; an absent cell is 0.
+};
+
+/// One change of one cell (or row).
+struct Mutation {
+  MutationKind kind = MutationKind::kPut;
+  std::string row{};
+  std::string family{};
+  std::string qualifier{};
+  std::string value{};      ///< Of kPut and kAppend.
+  std::int64_t amount = 0;  ///< Of kIncrement.
+
+  void fields(auto& f) {
+    f(1, "kind", kind);
+    f(2, "row", row);
+    f(3, "family", family);
+    f(4, "qualifier", qualifier);
+    f(5, "value", value);
+    f(6, "amount", amount);
+  }
+  friend bool operator==(const Mutation&, const Mutation&) = default;
+};
+
+/// What a write did. It is saved with the nonce of the write, so a repeated request gets the same.
+struct WriteResult {
+  std::uint64_t sequence = 0;
+  /// One for each mutation: the new value after kAppend and kIncrement, else empty.
+  std::vector<std::string> values{};
+
+  void fields(auto& f) {
+    f(1, "sequence", sequence);
+    f(2, "values", values);
+  }
+  friend bool operator==(const WriteResult&, const WriteResult&) = default;
+};
+
+/// A range of rows. A scan of one region sees the part of the range that the region has.
+struct Scan {
+  std::string start_row{};              ///< Inclusive; empty: from the beginning.
+  std::string end_row{};                ///< Exclusive; empty: to the end.
+  std::vector<std::string> families{};  ///< Empty: all.
+  /// The page ends with the row that reaches one of these. A row is never divided.
+  std::uint64_t rows_max = 1000;
+  std::uint64_t bytes_max = std::uint64_t{1} << 20;
+
+  void fields(auto& f) {
+    f(1, "start_row", start_row);
+    f(2, "end_row", end_row);
+    f(3, "families", families);
+    f(4, "rows_max", rows_max);
+    f(5, "bytes_max", bytes_max);
+  }
+};
+
+/// One answer to a scan.
+struct ScanPage {
+  std::vector<Cell> cells;              ///< In order of row, family, qualifier.
+  std::optional<std::string> next_row;  ///< Where the next page of this region begins.
+
+  void fields(auto& f) {
+    f(1, "cells", cells);
+    f(2, "next_row", next_row);
+  }
+};
+
+/// kInvalidArgument when a mutation, or all of them together, exceed a limit or name no row or no
+/// family. Knows no table, so it does not check that a family exists.
+Status check_mutations(const std::vector<Mutation>& mutations);
+
+}  // namespace pv2::cluster

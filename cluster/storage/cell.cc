@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The limits of writes, checked before anything is done with them.
+
+#include "pv2/cluster/cell.h"
+
+#include <fmt/core.h>
+
+namespace pv2::cluster {
+namespace {
+
+Status refused(std::string message) { return {StatusCode::kInvalidArgument, std::move(message)}; }
+
+Status check_mutation(const Mutation& mutation) {
+  if (mutation.row.empty()) return refused("a mutation names no row");
+  if (mutation.row.size() > kRowBytesMax)
+    return refused(
+        fmt::format("a row has {} bytes of at most {}", mutation.row.size(), kRowBytesMax));
+  if (mutation.qualifier.size() > kQualifierBytesMax)
+    return refused(fmt::format("a qualifier has {} bytes of at most {}", mutation.qualifier.size(),
+                               kQualifierBytesMax));
+  if (mutation.value.size() > kValueBytesMax)
+    return refused(
+        fmt::format("a value has {} bytes of at most {}", mutation.value.size(), kValueBytesMax));
+  switch (mutation.kind) {
+    case MutationKind::kDeleteRow:
+      if (!mutation.family.empty() || !mutation.qualifier.empty())
+        return refused("the deletion of a row names a family or a qualifier");
+      return {};
+    case MutationKind::kPut:
+    case MutationKind::kDelete:
+    case MutationKind::kAppend:
+    case MutationKind::kIncrement:
+      if (mutation.family.empty()) return refused("a mutation names no family");
+      if (mutation.family.size() > kFamilyBytesMax)
+        return refused(fmt::format("a family has {} bytes of at most {}", mutation.family.size(),
+                                   kFamilyBytesMax));
+      return {};
+  }
+  return refused(fmt::format("{} is no kind of mutation", static_cast<int>(mutation.kind)));
+}
+
+}  // namespace
+
+Status check_mutations(const std::vector<Mutation>& mutations) {
+  if (mutations.empty()) return refused("a write has no mutation");
+  if (mutations.size() > kMutationsMax)
+    return refused(
+        fmt::format("a write has {} mutations of at most {}", mutations.size(), kMutationsMax));
+  std::size_t bytes = 0;
+  for (const Mutation& mutation : mutations) {
+    if (Status bad = check_mutation(mutation); !bad.ok()) return bad;
+    bytes += mutation.row.size() + mutation.family.size() + mutation.qualifier.size() +
+             mutation.value.size();
+  }
+  if (bytes > kWriteBytesMax)
+    return refused(fmt::format("a write has {} bytes of at most {}", bytes, kWriteBytesMax));
+  return {};
+}
+
+}  // namespace pv2::cluster

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files and directories through leveldb::Env. A draft has a '~' in its name, which no name of
+// cluster_layout.h has. Every failure names the file.
+
+#include "storage/file_tree.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+namespace pv2::cluster {
+namespace {
+
+std::vector<std::string> sorted_children(std::vector<std::string> names) {
+  std::erase_if(names, [](const std::string& name) { return name == "." || name == ".."; });
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace
+
+Status translate_leveldb(const leveldb::Status& status, std::string_view act) {
+  if (status.ok()) return {};
+  const std::string message = status.ToString();
+  StatusCode code = StatusCode::kIoError;
+  if (status.IsCorruption()) code = StatusCode::kCorruption;
+  if (status.IsNotFound()) code = StatusCode::kNotFound;
+  if (message.find("No space left on device") != std::string::npos ||
+      message.find("Disk quota exceeded") != std::string::npos) {
+    code = StatusCode::kStorageFull;
+  }
+  return {code, fmt::format("{} failed: {}", act, message)};
+}
+
+Status sync_real_directory(const std::string& directory) {
+  const auto failed = [&](const char* act) {
+    return Status(StatusCode::kIoError, fmt::format("cannot {} directory {}: {}", act, directory,
+                                                    std::generic_category().message(errno)));
+  };
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return failed("open");
+  Status status = ::fsync(fd) == 0 ? Status() : failed("sync");
+  ::close(fd);
+  return status;
+}
+
+std::string parent_directory(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+Status FileTree::write(const std::string& path, std::string_view bytes) const {
+  const std::string draft = path + "~" + owner_;
+  leveldb::WritableFile* opened = nullptr;
+  leveldb::Status status = env_.NewWritableFile(draft, &opened);
+  const std::unique_ptr<leveldb::WritableFile> file(opened);
+  if (status.ok()) status = file->Append(leveldb::Slice(bytes.data(), bytes.size()));
+  if (status.ok()) status = file->Sync();
+  if (status.ok()) status = file->Close();
+  if (status.ok()) status = env_.RenameFile(draft, path);
+  if (!status.ok()) return translate_leveldb(status, "writing " + path);
+  return sync_(parent_directory(path));
+}
+
+Result<std::string> FileTree::read(const std::string& path) const {
+  std::string bytes;
+  Status bad = translate_leveldb(leveldb::ReadFileToString(&env_, path, &bytes), "reading " + path);
+  if (!bad.ok()) return bad;
+  return bytes;
+}
+
+Result<std::uint64_t> FileTree::size(const std::string& path) const {
+  std::uint64_t bytes = 0;
+  Status bad = translate_leveldb(env_.GetFileSize(path, &bytes), "looking at " + path);
+  if (!bad.ok()) return bad;
+  return bytes;
+}
+
+Result<std::vector<std::string>> FileTree::list(const std::string& directory) const {
+  Result<std::vector<std::string>> names = list_with_drafts(directory);
+  if (names.ok()) std::erase_if(*names, is_draft);
+  return names;
+}
+
+Result<std::vector<std::string>> FileTree::list_with_drafts(const std::string& directory) const {
+  std::vector<std::string> names;
+  const leveldb::Status status = env_.GetChildren(directory, &names);
+  if (status.IsNotFound()) return std::vector<std::string>();
+  if (Status bad = translate_leveldb(status, "listing " + directory); !bad.ok()) return bad;
+  return sorted_children(std::move(names));
+}
+
+Status FileTree::make_directory(const std::string& directory) const {
+  if (!exists(directory)) {
+    const leveldb::Status status = env_.CreateDir(directory);
+    // Somebody else may have made it meanwhile.
+    if (!status.ok() && !exists(directory))
+      return translate_leveldb(status, "making directory " + directory);
+  }
+  return sync_(parent_directory(directory));
+}
+
+Status FileTree::make_directories(const std::string& directory) const {
+  // What exists was made by this function, which made the directory above durable before.
+  if (!exists(directory)) {
+    const std::string parent = parent_directory(directory);
+    if (parent != "." && parent != "/") {
+      if (Status bad = make_directories(parent); !bad.ok()) return bad;
+    }
+  }
+  return make_directory(directory);
+}
+
+Status FileTree::rename(const std::string& from, const std::string& to) const {
+  Status bad = translate_leveldb(env_.RenameFile(from, to), "renaming " + from + " to " + to);
+  if (!bad.ok()) return bad;
+  const std::string source = parent_directory(from);
+  const std::string target = parent_directory(to);
+  if (Status unsynced = sync_(target); !unsynced.ok()) return unsynced;
+  return source == target ? Status() : sync_(source);
+}
+
+Status FileTree::remove_file(const std::string& path) const {
+  const leveldb::Status status = env_.RemoveFile(path);
+  return status.IsNotFound() ? Status() : translate_leveldb(status, "removing " + path);
+}
+
+Status FileTree::remove_tree(const std::string& path) const {
+  if (Status bad = remove_recursively(path); !bad.ok()) return bad;
+  const std::string parent = parent_directory(path);
+  return exists(parent) ? sync_(parent) : Status();
+}
+
+Status FileTree::remove_recursively(const std::string& path) const {
+  std::vector<std::string> names;
+  const leveldb::Status listed = env_.GetChildren(path, &names);
+  if (listed.IsNotFound()) return {};
+  if (!listed.ok()) return remove_file(path);  // not a directory
+  for (const std::string& name : sorted_children(std::move(names))) {
+    if (Status bad = remove_recursively(path + "/" + name); !bad.ok()) return bad;
+  }
+  const leveldb::Status removed = env_.RemoveDir(path);
+  return removed.IsNotFound() ? Status() : translate_leveldb(removed, "removing " + path);
+}
+
+}  // namespace pv2::cluster

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FileTree: durable operations on files and directories, over a leveldb::Env and a function that
+// syncs a directory. It knows no name: cluster_layout.h makes the paths.
+//
+// Invariant: when a verb that changes something returns OK, the change survives a power cut. When
+// it fails, or the power goes out meanwhile, the change is there completely or not at all, except
+// for remove_tree(), which may leave a part of the tree; every verb may be repeated.
+
+#pragma once
+
+#include <leveldb/env.h>
+#include <pv2/base/status.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pv2::cluster {
+
+/// LevelDB's failure as ours; a full disk becomes kStorageFull.
+Status translate_leveldb(const leveldb::Status& status, std::string_view act);
+
+/// fsync of a directory: what makes the names in it durable.
+Status sync_real_directory(const std::string& directory);
+
+/// Thread-safe as its Env. A missing file is kNotFound.
+class FileTree {
+ public:
+  using DirectorySync = std::function<Status(const std::string& directory)>;
+
+  /// `owner` is part of the names of drafts: two processes that write one path at the same time
+  /// must not share a draft. `env` outlives the object.
+  FileTree(leveldb::Env& env, DirectorySync sync, std::string owner = "0")
+      : env_(env), sync_(std::move(sync)), owner_(std::move(owner)) {}
+  /// The machine's files.
+  static FileTree real(std::string owner) {
+    return {*leveldb::Env::Default(), sync_real_directory, std::move(owner)};
+  }
+
+  /// Replaces the file by `bytes`. The directory exists.
+  Status write(const std::string& path, std::string_view bytes) const;
+  [[nodiscard]] Result<std::string> read(const std::string& path) const;
+  [[nodiscard]] Result<std::uint64_t> size(const std::string& path) const;
+  [[nodiscard]] bool exists(const std::string& path) const { return env_.FileExists(path); }
+  /// The names in a directory, sorted, without drafts; none when the directory is absent.
+  [[nodiscard]] Result<std::vector<std::string>> list(const std::string& directory) const;
+  [[nodiscard]] Result<std::vector<std::string>> list_with_drafts(
+      const std::string& directory) const;
+  /// Whether a name is that of a file that was not finished.
+  [[nodiscard]] static bool is_draft(std::string_view name) noexcept {
+    return name.find('~') != std::string_view::npos;
+  }
+
+  /// Makes the directory, in one that is there. kNotFound: it is not. One that exists is OK.
+  Status make_directory(const std::string& directory) const;
+  /// Makes the directory and those above it.
+  Status make_directories(const std::string& directory) const;
+  /// Renames a file or a directory. A file replaces the file of that name. kNotFound: `from` is
+  /// not there.
+  Status rename(const std::string& from, const std::string& to) const;
+  /// Removes a file; an absent one is OK. Durable with the next sync of its directory.
+  Status remove_file(const std::string& path) const;
+  /// Removes a file or a directory with everything in it; an absent one is OK.
+  Status remove_tree(const std::string& path) const;
+
+  Status sync_directory(const std::string& directory) const { return sync_(directory); }
+  [[nodiscard]] leveldb::Env& env() const noexcept { return env_; }
+
+ private:
+  Status remove_recursively(const std::string& path) const;
+
+  leveldb::Env& env_;
+  DirectorySync sync_;
+  std::string owner_;
+};
+
+/// The directory that holds `path` ("." for a bare name).
+[[nodiscard]] std::string parent_directory(const std::string& path);
+/// The last part of `path`.
+[[nodiscard]] std::string file_name(const std::string& path);
+
+}  // namespace pv2::cluster

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of TableDirectories about regions: their directories, references, the archive.
+
+#include <fmt/core.h>
+#include <pv2/base/fields.h>
+#include <pv2/base/frame.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "storage/log_splitter.h"
+#include "storage/region_files.h"
+#include "storage/table_directories.h"
+
+namespace pv2::cluster {
+namespace {
+
+std::string encode_region(RegionInfo region) {
+  std::string bytes;
+  FrameWriter frame(bytes);
+  encode_fields(region, FieldSelection::kAll, bytes);
+  frame.finish();
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> TableDirectories::region_ids(const TableName& table) const {
+  const Result<std::vector<std::string>> names = files_.list(layout_.table(table));
+  if (!names.ok()) return names.status();
+  std::vector<std::string> ids;
+  for (const std::string& name : *names) {
+    if (!ClusterLayout::parse_descriptor(name)) ids.push_back(ClusterLayout::decode_name(name));
+  }
+  return ids;
+}
+
+Result<std::vector<RegionInfo>> TableDirectories::regions(const TableName& table) const {
+  const Result<std::vector<std::string>> ids = region_ids(table);
+  if (!ids.ok()) return ids.status();
+  std::vector<RegionInfo> regions;
+  for (const std::string& id : *ids) {
+    const std::string path = layout_.region_info(table, id);
+    const Result<std::string> bytes = files_.read(path);
+    if (bytes.status().code() == StatusCode::kNotFound) continue;
+    if (!bytes.ok()) return bytes.status();
+    std::string_view input = *bytes;
+    const std::optional<std::string_view> frame = read_frame(input);
+    if (!frame) return Status(StatusCode::kCorruption, path + " is damaged");
+    Status bad = decode_fields(regions.emplace_back(), FieldSelection::kAll, *frame);
+    if (!bad.ok()) return bad.with_context(path);
+  }
+  std::ranges::stable_sort(regions, {}, &RegionInfo::start_key);
+  return regions;
+}
+
+Status TableDirectories::make_region(const RegionInfo& region) const {
+  if (Status bad = files_.make_directories(layout_.region(region.table, region.id)); !bad.ok())
+    return bad;
+  const std::string path = layout_.region_info(region.table, region.id);
+  const std::string bytes = encode_region(region);
+  const Result<std::string> present = files_.read(path);
+  if (present.ok() && *present == bytes) return files_.sync_directory(parent_directory(path));
+  return files_.write(path, bytes);
+}
+
+Status TableDirectories::remove_regions(const TableName& table,
+                                        const std::vector<std::string>& region_ids) const {
+  for (const std::string& id : region_ids) {
+    if (Status bad = files_.remove_tree(layout_.region(table, id)); !bad.ok()) return bad;
+  }
+  return {};
+}
+
+Status TableDirectories::archive_regions(const TableName& table,
+                                         const std::vector<std::string>& region_ids) const {
+  for (const std::string& id : region_ids) {
+    if (Status bad = archive_region(table, id); !bad.ok())
+      return bad.with_context("archiving region " + id);
+  }
+  return {};
+}
+
+Status TableDirectories::archive_region(const TableName& table, const std::string& id) const {
+  const Result<std::vector<std::string>> names = files_.list(layout_.region(table, id));
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
+    if (!ClusterLayout::parse_store_file(name)) continue;
+    if (Status bad = files_.make_directories(layout_.archive(table, id)); !bad.ok()) return bad;
+    const Status moved =
+        files_.rename(layout_.store_file(table, id, name), layout_.archived_file(table, id, name));
+    if (!moved.ok()) return moved;
+  }
+  return files_.remove_tree(layout_.region(table, id));
+}
+
+Status TableDirectories::make_daughters(const RegionInfo& parent,
+                                        const std::vector<RegionInfo>& daughters) const {
+  for (const RegionInfo& daughter : daughters) {
+    if (Status bad = write_references({parent}, daughter); !bad.ok()) return bad;
+  }
+  return {};
+}
+
+Status TableDirectories::make_merged(const std::vector<RegionInfo>& parents,
+                                     const RegionInfo& merged) const {
+  return write_references(parents, merged);
+}
+
+Status TableDirectories::write_references(const std::vector<RegionInfo>& parents,
+                                          const RegionInfo& child) const {
+  RegionFiles list;
+  for (const RegionInfo& parent : parents) {
+    if (!files_.exists(layout_.region_info(parent.table, parent.id)))
+      return {StatusCode::kNotFound, "region " + parent.id + " has no directory"};
+    const Result<RegionFiles> own = read_region_files(files_, layout_, parent.table, parent.id);
+    if (!own.ok()) return own.status();
+    list.max_sequence = std::max(list.max_sequence, own->max_sequence);
+    // A reference of the parent becomes a reference of the child, to the same file.
+    list.files.insert(list.files.end(), own->files.begin(), own->files.end());
+    for (const std::string& family : own->families) {
+      if (std::ranges::find(list.families, family) == list.families.end())
+        list.families.push_back(family);
+    }
+  }
+  if (Status bad = files_.make_directories(layout_.region(child.table, child.id)); !bad.ok())
+    return bad;
+  Status written = write_region_files(files_, layout_, child.table, child.id, std::move(list));
+  if (written.code() == StatusCode::kFenced) return {};  // opened already
+  if (!written.ok()) return written;
+  return make_region(child);
+}
+
+Result<std::uint64_t> TableDirectories::max_sequence(const RegionInfo& region) const {
+  const Result<RegionFiles> list = read_region_files(files_, layout_, region.table, region.id);
+  if (!list.ok()) return list.status();
+  return list->max_sequence;
+}
+
+Status TableDirectories::raise_max_sequence(const RegionInfo& region,
+                                            std::uint64_t sequence) const {
+  Result<RegionFiles> list = read_region_files(files_, layout_, region.table, region.id);
+  if (!list.ok()) return list.status();
+  if (list->max_sequence >= sequence) return {};
+  list->max_sequence = sequence;
+  Status written = list->opening == 0 ? write_region_files(files_, layout_, region.table, region.id,
+                                                           *std::move(list))
+                                      : Status(StatusCode::kFenced, "");
+  if (written.code() == StatusCode::kFenced)
+    return {StatusCode::kFailedPrecondition, "region " + region.id + " was opened already"};
+  return written;
+}
+
+Result<bool> TableDirectories::has_recovered_edits(const RegionInfo& region) const {
+  const auto recovered = read_recovered(files_, layout_, region.table, region.id);
+  if (!recovered.ok()) return recovered.status();
+  // After the files: an opening first lists what it replayed and then removes the file.
+  const Result<std::uint64_t> flushed = max_sequence(region);
+  if (!flushed.ok()) return flushed.status();
+  return std::ranges::any_of(*recovered, [&](const RecoveredFile& file) {
+    return std::ranges::any_of(file.entries,
+                               [&](const WalEntry& entry) { return entry.sequence > *flushed; });
+  });
+}
+
+Result<bool> TableDirectories::has_references(const RegionInfo& region) const {
+  const Result<RegionFiles> list = read_region_files(files_, layout_, region.table, region.id);
+  if (!list.ok()) return list.status();
+  return list->has_references(region.id);
+}
+
+Result<std::map<std::string, std::set<std::string>>> TableDirectories::references(
+    const TableName& table) const {
+  const Result<std::vector<std::string>> ids = region_ids(table);
+  if (!ids.ok()) return ids.status();
+  std::map<std::string, std::set<std::string>> needed;
+  for (const std::string& id : *ids) {
+    const Result<RegionFiles> list = read_region_files(files_, layout_, table, id);
+    if (!list.ok()) return list.status();
+    for (const StoreFileEntry& file : list->files) {
+      if (file.region_id != id) needed[file.region_id].insert(id);
+    }
+  }
+  return needed;
+}
+
+}  // namespace pv2::cluster

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The opening of a region: claim, replay, one new list, and then the removal of what the list does
+// not need. A crash anywhere leaves the old list with the recovered files, or the new list.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "storage/log_splitter.h"
+#include "storage/region.h"
+
+namespace pv2::cluster {
+
+class Region::Opening {
+ public:
+  explicit Opening(Region& region) : region_(region) {}
+
+  Status run() {
+    if (Status bad = claim(); !bad.ok()) return bad;
+    if (Status bad = read(); !bad.ok()) return bad;
+    if (Status bad = open_files(); !bad.ok()) return bad;
+    if (Status bad = replay(); !bad.ok()) return bad;
+    if (Status bad = publish(); !bad.ok()) return bad;
+    return clean_up();
+  }
+
+ private:
+  [[nodiscard]] const TableName& table() const { return region_.info_.table; }
+  [[nodiscard]] const std::string& id() const { return region_.info_.id; }
+  [[nodiscard]] std::uint64_t opening() const { return region_.options_.opening; }
+  [[nodiscard]] bool has_family(const std::string& family) const {
+    return std::ranges::find(region_.options_.families, family) != region_.options_.families.end();
+  }
+
+  Status claim() {
+    if (opening() == 0) return {StatusCode::kInvalidArgument, "an opening has a number"};
+    if (!region_.files_.exists(region_.layout_.region_info(table(), id())))
+      return {StatusCode::kNotFound, fmt::format("region {} has no directory", id())};
+    const Result<RegionFiles> present =
+        read_region_files(region_.files_, region_.layout_, table(), id());
+    if (!present.ok()) return present.status();
+    if (present->opening == opening()) return {};  // an earlier attempt of the same order
+    return write_region_files(region_.files_, region_.layout_, table(), id(),
+                              {.opening = opening(), .is_claim = true});
+  }
+
+  Status read() {
+    Result<RegionFiles> list = read_region_files(region_.files_, region_.layout_, table(), id());
+    if (!list.ok()) return list.status();
+    if (list->opening > opening())
+      return {StatusCode::kFenced, fmt::format("region {} was opened again", id())};
+    list_ = *std::move(list);
+    Result<std::vector<RecoveredFile>> recovered =
+        read_recovered(region_.files_, region_.layout_, table(), id());
+    if (!recovered.ok()) return recovered.status();
+    recovered_ = *std::move(recovered);
+    if (list_.opening == opening()) region_.next_number_ = list_.next_number;
+    return {};
+  }
+
+  Status open_files() {
+    for (StoreFileEntry& entry : list_.files) {
+      for (const std::string& family : list_.families) {
+        const auto hidden = std::ranges::find(entry.hidden_families, family);
+        if (!has_family(family) && hidden == entry.hidden_families.end())
+          entry.hidden_families.push_back(family);
+      }
+      const ClusterLayout& layout = region_.layout_;
+      Result<std::shared_ptr<StoreFile>> file =
+          StoreFile::open(region_.files_, layout.store_file(table(), entry.region_id, entry.name));
+      if (file.status().code() == StatusCode::kNotFound) {
+        file = StoreFile::open(region_.files_,
+                               layout.archived_file(table(), entry.region_id, entry.name));
+      }
+      if (!file.ok()) return file.status();
+      open_files_.push_back({entry, *std::move(file)});
+    }
+    return {};
+  }
+
+  Status replay() {
+    highest_ = list_.max_sequence;
+    const auto memory = std::make_shared<MemStore>();
+    for (RecoveredFile& file : recovered_) {
+      for (WalEntry& entry : file.entries) {
+        if (entry.sequence <= list_.max_sequence) continue;
+        highest_ = std::max(highest_, entry.sequence);
+        std::erase_if(entry.cells, [this](const StoredCell& cell) {
+          return cell.space == CellSpace::kCells && !has_family(cell.family);
+        });
+        memory->add(entry.cells, entry.sequence);
+      }
+    }
+    if (memory->empty()) return {};
+    std::uint64_t written = 0;
+    Result<OpenFile> file = region_.write_file(*MemStore::cursor(memory), written,
+                                               [](const DecodedCell&) { return true; });
+    if (!file.ok()) return file.status();
+    open_files_.push_back(*std::move(file));
+    return {};
+  }
+
+  Status publish() {
+    region_.open_sequence_ = highest_ + 1;
+    {
+      MutexLock lock(region_.state_mutex_);
+      region_.assigned_ = region_.visible_ = region_.open_sequence_;
+    }
+    return region_.replace_files(std::move(open_files_), region_.open_sequence_);
+  }
+
+  Status clean_up() {
+    for (const RecoveredFile& file : recovered_) {
+      if (Status bad = region_.files_.remove_file(file.path); !bad.ok()) return bad;
+    }
+    const std::string directory = region_.layout_.region(table(), id());
+    const Result<std::vector<std::string>> names = region_.files_.list_with_drafts(directory);
+    if (!names.ok()) return names.status();
+    for (const std::string& name : *names) {
+      if (!is_left_over(name)) continue;
+      if (Status bad = region_.files_.remove_file(directory + "/" + name); !bad.ok()) return bad;
+    }
+    return {};
+  }
+
+  // Files of earlier openings, and of earlier attempts of this one. What a later opening has
+  // written is not ours.
+  [[nodiscard]] bool is_left_over(const std::string& name) const {
+    const std::string finished = name.substr(0, name.find('~'));
+    const bool is_draft = finished.size() != name.size();
+    if (const auto list = ClusterLayout::parse_region_files(finished))
+      return *list < opening() || (is_draft && *list == opening());
+    const std::optional<std::uint64_t> store_file = ClusterLayout::parse_store_file(finished);
+    if (!store_file || *store_file > opening()) return false;
+    if (is_draft) return true;
+    MutexLock lock(region_.state_mutex_);
+    return std::ranges::none_of(*region_.open_files_, [&](const OpenFile& file) {
+      return file.entry.region_id == id() && file.entry.name == name;
+    });
+  }
+
+  Region& region_;
+  RegionFiles list_;
+  std::vector<RecoveredFile> recovered_;
+  OpenFiles open_files_;
+  std::uint64_t highest_ = 0;
+};
+
+Result<std::shared_ptr<Region>> Region::open(const FileTree& files, const ClusterLayout& layout,
+                                             WorkQueue& work, RegionInfo info,
+                                             RegionOptions options) {
+  const std::shared_ptr<Region> region(
+      new Region(files, layout, work, std::move(info), std::move(options)));
+  if (Status bad = Opening(*region).run(); !bad.ok())
+    return bad.with_context("opening region " + region->info().id);
+  return region;
+}
+
+}  // namespace pv2::cluster

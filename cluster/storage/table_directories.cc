@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Namespaces, tables and descriptors. Regions are in region_directories.cc.
+
+#include "storage/table_directories.h"
+
+#include <pv2/base/fields.h>
+#include <pv2/base/frame.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+namespace pv2::cluster {
+namespace {
+
+std::string encode_descriptor(TableDescriptor descriptor) {
+  std::string bytes;
+  FrameWriter frame(bytes);
+  encode_fields(descriptor, FieldSelection::kAll, bytes);
+  frame.finish();
+  return bytes;
+}
+
+std::optional<TableDescriptor> decode_descriptor(std::string_view bytes) {
+  const std::optional<std::string_view> frame = read_frame(bytes);
+  TableDescriptor descriptor;
+  if (!frame || !decode_fields(descriptor, FieldSelection::kAll, *frame).ok()) return std::nullopt;
+  return descriptor;
+}
+
+}  // namespace
+
+Status TableDirectories::make_namespace(std::string_view name) const {
+  return files_.make_directories(layout_.name_space(name));
+}
+
+Status TableDirectories::remove_namespace(std::string_view name) const {
+  const std::string directory = layout_.name_space(name);
+  const Result<std::vector<std::string>> tables = files_.list(directory);
+  if (!tables.ok()) return tables.status();
+  if (!tables->empty())
+    return {StatusCode::kFailedPrecondition,
+            directory + " has table " + ClusterLayout::decode_name(tables->front())};
+  return files_.remove_tree(directory);
+}
+
+Result<std::vector<std::string>> TableDirectories::namespaces() const {
+  Result<std::vector<std::string>> names = files_.list(layout_.data());
+  if (!names.ok()) return names;
+  for (std::string& name : *names) name = ClusterLayout::decode_name(name);
+  return names;
+}
+
+Result<std::vector<TableName>> TableDirectories::tables() const {
+  const Result<std::vector<std::string>> spaces = namespaces();
+  if (!spaces.ok()) return spaces.status();
+  std::vector<TableName> found;
+  for (const std::string& space : *spaces) {
+    const Result<std::vector<std::string>> names = files_.list(layout_.name_space(space));
+    if (!names.ok()) return names.status();
+    for (const std::string& name : *names)
+      found.push_back({space, ClusterLayout::decode_name(name)});
+  }
+  return found;
+}
+
+Status TableDirectories::write_layout(const TableDescriptor& descriptor,
+                                      const std::vector<RegionInfo>& regions) const {
+  if (Status bad = write_descriptor(descriptor); !bad.ok()) return bad;
+  for (const RegionInfo& region : regions) {
+    if (Status bad = make_region(region); !bad.ok()) return bad;
+  }
+  Result<std::vector<std::string>> others = region_ids(descriptor.name);
+  if (!others.ok()) return others.status();
+  std::erase_if(*others, [&](const std::string& id) {
+    return std::ranges::find(regions, id, &RegionInfo::id) != regions.end();
+  });
+  return remove_regions(descriptor.name, *others);
+}
+
+Result<std::vector<std::uint64_t>> TableDirectories::descriptor_versions(
+    const TableName& table) const {
+  const Result<std::vector<std::string>> names = files_.list(layout_.table(table));
+  if (!names.ok()) return names.status();
+  std::vector<std::uint64_t> versions;
+  for (const std::string& name : *names) {
+    if (const auto version = ClusterLayout::parse_descriptor(name)) versions.push_back(*version);
+  }
+  std::ranges::sort(versions, std::greater());
+  return versions;
+}
+
+Status TableDirectories::write_descriptor(const TableDescriptor& descriptor) const {
+  const TableName& table = descriptor.name;
+  if (Status bad = files_.make_directories(layout_.table(table)); !bad.ok()) return bad;
+  const Result<std::vector<std::uint64_t>> versions = descriptor_versions(table);
+  if (!versions.ok()) return versions.status();
+
+  const std::string bytes = encode_descriptor(descriptor);
+  std::uint64_t latest = versions->empty() ? 0 : versions->front();
+  const Result<std::string> present = files_.read(layout_.descriptor(table, latest));
+  if (!present.ok() || *present != bytes) {
+    if (Status bad = files_.write(layout_.descriptor(table, ++latest), bytes); !bad.ok())
+      return bad;
+  } else if (Status bad = files_.sync_directory(layout_.table(table)); !bad.ok()) {
+    return bad;  // an earlier call may have died between the rename and the sync
+  }
+  for (const std::uint64_t version : *versions) {
+    if (version == latest) continue;
+    if (Status bad = files_.remove_file(layout_.descriptor(table, version)); !bad.ok()) return bad;
+  }
+  return {};
+}
+
+Result<TableDescriptor> TableDirectories::read_descriptor(const TableName& table) const {
+  const Result<std::vector<std::uint64_t>> versions = descriptor_versions(table);
+  if (!versions.ok()) return versions.status();
+  if (versions->empty())
+    return Status(StatusCode::kNotFound, "table " + to_string(table) + " has no descriptor");
+  for (const std::uint64_t version : *versions) {
+    const Result<std::string> bytes = files_.read(layout_.descriptor(table, version));
+    if (!bytes.ok()) continue;
+    if (std::optional<TableDescriptor> descriptor = decode_descriptor(*bytes))
+      return *std::move(descriptor);
+  }
+  return Status(StatusCode::kCorruption,
+                "no descriptor of table " + to_string(table) + " can be read");
+}
+
+Status TableDirectories::archive_table(const TableName& table) const {
+  const Result<std::vector<std::string>> ids = region_ids(table);
+  if (!ids.ok()) return ids.status();
+  if (Status bad = archive_regions(table, *ids); !bad.ok()) return bad;
+  return files_.remove_tree(layout_.table(table));
+}
+
+}  // namespace pv2::cluster

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WriteComputation: what the mutations of one write do to cells: kAppend, kIncrement and kDeleteRow
+// are computed from the newest values, and from the mutations before them in the same write. The
+// result is one version of each cell.
+
+#pragma once
+
+#include <pv2/base/status.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pv2/cluster/cell.h"
+#include "storage/cell_cursor.h"
+#include "storage/stored_cell.h"
+
+namespace pv2::cluster {
+
+/// Owned by one thread.
+class WriteComputation {
+ public:
+  using AllCells = std::function<std::unique_ptr<CellCursor>()>;
+
+  /// `all_cells` gives a walk over all versions of all cells, durable or not.
+  explicit WriteComputation(AllCells all_cells) : all_cells_(std::move(all_cells)) {}
+
+  /// kInvalidArgument: the cell is not a decimal number, or would leave 64 bits, or would be larger
+  /// than a value may be.
+  Status apply(const Mutation& mutation);
+
+  /// In the order of keys.
+  [[nodiscard]] std::vector<StoredCell> cells() const;
+  /// For WriteResult::values.
+  [[nodiscard]] std::vector<std::string> take_values() { return std::move(values_); }
+
+ private:
+  void set(const Mutation& mutation, CellKind kind, std::string value);
+  [[nodiscard]] Result<std::optional<std::string>> newest(const Mutation& mutation);
+  Status append(const Mutation& mutation);
+  Status increment(const Mutation& mutation);
+  Status delete_row(const std::string& row);
+  [[nodiscard]] NewestCells walk() const;
+
+  const AllCells all_cells_;
+  std::map<std::string, StoredCell> changed_;  ///< By the key without the sequence.
+  std::vector<std::string> values_;
+};
+
+}  // namespace pv2::cluster

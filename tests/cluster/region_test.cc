@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One region without crashes: mutations, scans, flush and compaction, visibility, openings.
+
+#include "storage/region.h"
+
+#include <limits>
+
+#include "storage_fixture.h"
+
+namespace pv2::testing::region_test {
+namespace {
+
+// One open region on one server.
+struct OpenRegion {
+  OpenRegion() : server(disk, 1) {
+    disk.make_table({whole_table()});
+    REQUIRE(server.start().ok());
+    REQUIRE(server.open(whole_table(), 1).ok());
+  }
+  std::string value(const std::string& row) {
+    const auto cells = server.region().get(row, {"f"});
+    REQUIRE(cells.ok());
+    return cells->empty() ? "none" : cells->front().value;
+  }
+  Disk disk;
+  StorageServer server;
+};
+
+cluster::WriteNonce nonce(std::uint64_t value) { return {.nonce = {7, value}, .fingerprint = {}}; }
+
+std::vector<std::uint64_t> nonces_of(const cluster::Region& region) {
+  const auto found = region.nonces();
+  REQUIRE(found.ok());
+  std::vector<std::uint64_t> values;
+  for (const cluster::NonceCell& cell : *found) values.push_back(cell.nonce.value);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("cluster: increments are exact at both ends of 64 bits, and refuse what is no number") {
+  OpenRegion open;
+  StorageServer& server = open.server;
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+
+  REQUIRE(server.write({increment("n", kMax - 1)})->values ==
+          std::vector{std::to_string(kMax - 1)});
+  REQUIRE(server.write({increment("n", 1)}).ok());
+  REQUIRE(server.write({increment("n", 1)}).status().code() == StatusCode::kInvalidArgument);
+  REQUIRE(open.value("n") == std::to_string(kMax));
+  REQUIRE(server.write({increment("n", std::numeric_limits<std::int64_t>::min())}).ok());
+  REQUIRE(open.value("n") == "-1");
+  for (const char* text : {"", "1x", "+1", " 1", "9223372036854775808", "0x10"}) {
+    INFO(text);
+    REQUIRE(server.write({put("n", text)}).ok());
+    REQUIRE(server.write({increment("n", 1)}).status().code() == StatusCode::kInvalidArgument);
+    REQUIRE(open.value("n") == text);
+  }
+}
+
+TEST_CASE("cluster: a write is computed from writes that are not durable yet") {
+  OpenRegion open;
+  std::vector<std::string> values;
+  for (int i = 0; i < 3; ++i) {
+    open.server.region().write({.mutations = {increment("n", 1)}}, *open.server.log,
+                               [&](const Result<cluster::WriteResult>& done) {
+                                 REQUIRE(done.ok());
+                                 values.push_back(done->values.front());
+                               });
+  }
+  REQUIRE(open.value("n") == "none");  // nothing of it is durable
+
+  open.server.work.run_all();
+
+  REQUIRE(values == std::vector<std::string>{"1", "2", "3"});
+  REQUIRE(open.value("n") == "3");
+}
+
+TEST_CASE("cluster: the mutations of a write see each other, and happen together or not at all") {
+  OpenRegion open;
+  StorageServer& server = open.server;
+
+  const auto done = server.write({put("a", "x"), append("a", "y"), increment("b", 5),
+                                  increment("b", 5), put("c", "z"), erase_row("c")});
+  REQUIRE(done.ok());
+  REQUIRE(done->values == std::vector<std::string>{"", "xy", "5", "10", "", ""});
+  REQUIRE(rows_of(server.region()) == std::map<std::string, std::string>{{"a", "xy"}, {"b", "10"}});
+
+  REQUIRE(!server.write({put("d", "1"), increment("a", 1)}).ok());
+  REQUIRE(open.value("d") == "none");
+}
+
+TEST_CASE("cluster: the deletion of a row takes all its cells, from memory and from files") {
+  OpenRegion open;
+  StorageServer& server = open.server;
+  REQUIRE(server.write({put("a", "1"), put("a", "2", "other"), put("ab", "3")}).ok());
+  REQUIRE(server.flush().ok());
+  REQUIRE(server.write({put("a", "4", "third")}).ok());
+
+  REQUIRE(server.write({erase_row("a")}).ok());
+
+  REQUIRE(server.region().get("a")->empty());
+  REQUIRE(server.region().get("ab")->size() == 1);
+  REQUIRE(server.flush().ok());
+  REQUIRE(server.compact().ok());
+  REQUIRE(server.region().get("a")->empty());
+  REQUIRE(server.region().file_count() == 1);
+  REQUIRE(server.write({erase_row("ab")}).ok());
+  REQUIRE(server.flush().ok());
+  REQUIRE(server.region().file_count() == 2);
+  REQUIRE(server.compact().ok());
+  REQUIRE(server.region().file_count() == 0);  // not even tombstones are left
+}
+
+TEST_CASE("cluster: rows with any bytes keep their order and their borders") {
+  OpenRegion open;
+  const std::vector<std::string> rows{std::string("\0", 1),
+                                      std::string("\0\0", 2),
+                                      std::string("\0\1", 2),
+                                      "a",
+                                      std::string("a\0", 2),
+                                      std::string("a\0\xFF", 3),
+                                      "a\1",
+                                      "ab",
+                                      "\xFF",
+                                      "\xFF\xFF"};
+  for (const std::string& row : rows) REQUIRE(open.server.write({put(row, row)}).ok());
+  REQUIRE(open.server.flush().ok());
+
+  for (const std::string& row : rows) {
+    const auto cells = open.server.region().get(row);
+    REQUIRE(cells.ok());
+    REQUIRE(cells->size() == 1);
+    REQUIRE(cells->front().row == row);
+  }
+  const auto page = open.server.region().scan({.start_row = rows[2], .end_row = rows[7]});
+  REQUIRE(page.ok());
+  REQUIRE(page->cells.size() == 5);
+  for (std::size_t i = 0; i < 5; ++i) REQUIRE(page->cells[i].row == rows[i + 2]);
+}
+
+TEST_CASE("cluster: a flush waits for writes under way, and readers see all along") {
+  OpenRegion open;
+  StorageServer& server = open.server;
+  REQUIRE(server.write({put("a", "1")}).ok());
+  server.region().write({.mutations = {put("b", "2")}}, *server.log,
+                        [](const Result<cluster::WriteResult>& done) { REQUIRE(done.ok()); });
+  std::optional<Result<std::uint64_t>> flushed;
+  server.region().flush([&](Result<std::uint64_t> done) { flushed = std::move(done); });
+
+  while (!flushed) {
+    REQUIRE(open.value("a") == "1");
+    REQUIRE(server.work.run_one());
+  }
+
+  REQUIRE(flushed->ok());
+  REQUIRE(**flushed == server.region().visible_sequence());
+  REQUIRE(server.region().memory_bytes() == 0);
+  REQUIRE(rows_of(server.region()) == std::map<std::string, std::string>{{"a", "1"}, {"b", "2"}});
+}
+
+TEST_CASE("cluster: a failed flush loses nothing, and the next one goes on") {
+  OpenRegion open;
+  StorageServer& server = open.server;
+  REQUIRE(server.write({put("a", "1")}).ok());
+  open.disk.env.set_fault([](CrashEnv::Operation operation, const std::string& file) {
+    const bool hit = operation == CrashEnv::Operation::kCreate;
+    return hit ? leveldb::Status::IOError(file, "No space left on device") : leveldb::Status::OK();
+  });
+  REQUIRE(server.flush().code() == StatusCode::kStorageFull);
+  open.disk.env.set_fault(nullptr);
+  REQUIRE(server.write({put("b", "2")}).ok());
+
+  REQUIRE(server.close().ok());
+
+  StorageServer next(open.disk, 2);
+  REQUIRE(next.start().ok());
+  REQUIRE(next.open(whole_table(), 2).ok());
+  REQUIRE(rows_of(next.region()) == std::map<std::string, std::string>{{"a", "1"}, {"b", "2"}});
+}
+
+TEST_CASE("cluster: a closed region refuses, and the next opening has a higher sequence") {
+  OpenRegion open;
+  StorageServer& server = open.server;
+  const std::uint64_t first = server.region().open_sequence();
+  const auto written = server.write({put("a", "1")}, nonce(5));
+  REQUIRE(written.ok());
+  REQUIRE(server.close().ok());
+  REQUIRE(server.region().get("a").status().code() == StatusCode::kUnavailable);
+  REQUIRE(server.write({put("a", "2")}).status().code() == StatusCode::kUnavailable);
+  REQUIRE(server.flush().code() == StatusCode::kUnavailable);
+
+  REQUIRE(server.open(whole_table(), 2).ok());
+
+  REQUIRE(server.region().open_sequence() > written->sequence);
+  REQUIRE(written->sequence > first);
+  const auto nonces = server.region().nonces();
+  REQUIRE(nonces.ok());
+  REQUIRE(nonces->size() == 1);
+  cluster::WriteResult saved;
+  REQUIRE(decode_fields(saved, FieldSelection::kAll, nonces->front().result).ok());
+  REQUIRE(saved == *written);
+  const std::uint64_t second = server.region().open_sequence();
+  REQUIRE(server.close().ok());
+  REQUIRE(server.open(whole_table(), 3).ok());
+  REQUIRE(server.region().open_sequence() > second);
+}
+
+TEST_CASE("cluster: what an earlier opening still does to a region changes nothing") {
+  OpenRegion open;
+  StorageServer& old = open.server;
+  REQUIRE(old.write({put("a", "1")}).ok());
+  REQUIRE(old.flush().ok());
+  REQUIRE(old.write({put("b", "2")}).ok());
+  REQUIRE(old.flush().ok());
+  REQUIRE(old.write({put("c", "3")}).ok());
+
+  // The master gave the region to another server; the old one does not know yet.
+  REQUIRE(recover(open.disk, old.name()).ok());
+  StorageServer next(open.disk, 2);
+  REQUIRE(next.start().ok());
+  REQUIRE(next.open(whole_table(), 2).ok());
+  REQUIRE(next.write({erase("a")}).ok());
+  REQUIRE(next.flush().ok());
+  REQUIRE(next.compact().ok());
+  REQUIRE(old.compact().code() == StatusCode::kFenced);
+  REQUIRE(old.region().get("a").status().code() == StatusCode::kFenced);
+  REQUIRE(next.close().ok());
+
+  REQUIRE(next.open(whole_table(), 3).ok());
+  REQUIRE(rows_of(next.region()) == std::map<std::string, std::string>{{"b", "2"}, {"c", "3"}});
+  REQUIRE(old.open(whole_table(), 1).code() == StatusCode::kFenced);
+}
+
+TEST_CASE("cluster: cells of a removed family stay away when the family comes back") {
+  OpenRegion open;
+  StorageServer& server = open.server;
+  Mutation in_g = put("a", "old");
+  in_g.family = "g";
+  REQUIRE(server.write({put("a", "1"), in_g}).ok());
+  REQUIRE(server.close().ok());
+  REQUIRE(server.open(whole_table(), 2, {"f"}).ok());
+  REQUIRE(server.region().get("a")->size() == 1);
+  REQUIRE(server.write({in_g}).status().code() == StatusCode::kInvalidArgument);
+  REQUIRE(server.close().ok());
+
+  REQUIRE(server.open(whole_table(), 3, {"f", "g"}).ok());
+  REQUIRE(server.region().get("a", {"g"})->empty());
+  REQUIRE(server.compact().ok());
+  REQUIRE(server.region().get("a", {"g"})->empty());
+  REQUIRE(server.write({in_g}).ok());
+  REQUIRE(server.region().get("a", {"g"})->size() == 1);
+}
+
+TEST_CASE("cluster: compaction forgets nonces that are old and no longer promised") {
+  OpenRegion open;
+  StorageServer& server = open.server;
+  const auto at = [](int second) { return WallTime(std::chrono::seconds(second)); };
+  server.now = at(10);
+  REQUIRE(server.write({put("a", "1")}, nonce(1)).ok());
+  cluster::WriteNonce promised = nonce(2);
+  promised.expires_at = at(100);
+  REQUIRE(server.write({put("a", "2")}, promised).ok());
+  server.now = at(50);
+  REQUIRE(server.write({put("b", "3")}, nonce(3)).ok());
+  REQUIRE(server.flush().ok());
+  REQUIRE(nonces_of(server.region()) == std::vector<std::uint64_t>{1, 2, 3});
+
+  REQUIRE(server.compact({.done_before = at(20), .expired_before = at(60)}).ok());
+  REQUIRE(nonces_of(server.region()) == std::vector<std::uint64_t>{2, 3});
+  REQUIRE(server.compact({.done_before = at(20), .expired_before = at(101)}).ok());
+
+  REQUIRE(nonces_of(server.region()) == std::vector<std::uint64_t>{3});
+}
+
+TEST_CASE("cluster: the split point divides the bytes and is never the first row") {
+  OpenRegion open;
+  StorageServer& server = open.server;
+  REQUIRE(!*server.region().split_point());
+  REQUIRE(server.write({put("a", std::string(5000, 'x'))}).ok());
+  REQUIRE(!*server.region().split_point());
+  REQUIRE(server.write({put("b", "1"), put("c", "1")}).ok());
+  REQUIRE(**server.region().split_point() == "b");
+  REQUIRE(server.write({put("d", std::string(9000, 'x'))}).ok());
+  REQUIRE(**server.region().split_point() == "d");
+}
+
+}  // namespace pv2::testing::region_test

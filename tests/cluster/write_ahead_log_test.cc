@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One log file, and the logs of a server: torn tails, damage, the fence, archived files.
+
+#include "storage/write_ahead_log.h"
+
+#include <pv2/base/frame.h>
+
+#include "storage_fixture.h"
+
+namespace pv2::testing::write_ahead_log_test {
+namespace {
+
+using cluster::ServerLog;
+using cluster::WalEntry;
+using cluster::WalWriter;
+
+WalEntry entry(std::uint64_t sequence, std::string value = "v", std::string region = "r") {
+  WalEntry made{.region_id = std::move(region), .table = {"default", "t"}, .sequence = sequence};
+  made.cells.push_back({.row = "row", .family = "f", .qualifier = "q", .value = std::move(value)});
+  return made;
+}
+
+struct Read {
+  std::vector<std::uint64_t> sequences;
+  Status status;
+};
+Read read(std::string_view bytes, std::string_view name = "log") {
+  Read read;
+  read.status = cluster::read_wal(bytes, name, [&](WalEntry& entry) {
+    read.sequences.push_back(entry.sequence);
+    return Status();
+  });
+  return read;
+}
+
+// A log of three entries with a sync after each, and where each begins.
+struct ThreeEntries {
+  ThreeEntries() {
+    auto writer = *WalWriter::create(disk.files, "log", "log");
+    for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) {
+      starts.push_back(writer->size());
+      WalEntry made = entry(sequence);
+      REQUIRE(writer->append(made).ok());
+      REQUIRE(writer->sync().ok());
+    }
+    bytes = disk.env.contents("log");
+  }
+  Disk disk;
+  std::vector<std::size_t> starts;
+  std::string bytes;
+};
+
+}  // namespace
+
+TEST_CASE("cluster: a log that ends within an entry has the entries before it") {
+  const ThreeEntries log;
+
+  for (std::size_t size = 0; size <= log.bytes.size(); ++size) {
+    const Read found = read(std::string_view(log.bytes).substr(0, size));
+    INFO(size << " bytes: " << found.status.to_string());
+    REQUIRE(found.status.ok());
+    std::size_t whole = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const std::size_t end = i < 2 ? log.starts[i + 1] : log.bytes.size();
+      if (end <= size) whole = i + 1;
+    }
+    REQUIRE(found.sequences.size() == whole);
+  }
+}
+
+TEST_CASE("cluster: damage before an entry that was written after a sync is reported") {
+  const ThreeEntries log;
+
+  for (std::size_t at = 0; at < log.starts[2]; ++at) {
+    std::string damaged = log.bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    INFO("byte " << at);
+    REQUIRE(read(damaged).status.code() == StatusCode::kCorruption);
+  }
+}
+
+TEST_CASE("cluster: a hole in a tail that was never synced is no damage") {
+  Disk disk;
+  auto writer = *WalWriter::create(disk.files, "log", "log");
+  WalEntry first = entry(1);
+  WalEntry second = entry(2);
+  WalEntry third = entry(3);
+  REQUIRE(writer->append(first).ok());
+  REQUIRE(writer->sync().ok());
+  const std::size_t synced = writer->size();
+  REQUIRE(writer->append(second).ok());
+  const std::size_t end = writer->size();
+  REQUIRE(writer->append(third).ok());
+
+  // The power cut kept the third entry and lost the second one.
+  std::string bytes = disk.env.contents("log");
+  std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(synced),
+            bytes.begin() + static_cast<std::ptrdiff_t>(end), '\0');
+
+  const Read found = read(bytes);
+  REQUIRE(found.status.ok());
+  REQUIRE(found.sequences == std::vector<std::uint64_t>{1});
+}
+
+TEST_CASE("cluster: a value that looks like an entry of a log is none") {
+  const ThreeEntries log;
+  Disk disk;
+  auto writer = *WalWriter::create(disk.files, "log", "log");
+  WalEntry forged = entry(7, log.bytes);
+  REQUIRE(writer->append(forged).ok());
+
+  // The entry around the value is torn.
+  const std::string bytes = disk.env.contents("log");
+  const Read found = read(std::string_view(bytes).substr(0, bytes.size() - 1));
+
+  REQUIRE(found.status.ok());
+  REQUIRE(found.sequences.empty());
+  REQUIRE(read(bytes, "another").sequences.empty());
+}
+
+TEST_CASE("cluster: what a fenced server syncs after the fence is not acknowledged") {
+  Disk disk;
+  StorageServer server(disk, 1);
+  REQUIRE(server.start().ok());
+  std::vector<StatusCode> answers;
+  const auto note = [&](const Status& status) { answers.push_back(status.code()); };
+  server.log->append(entry(1), note);
+  server.work.run_all();
+
+  server.log->append(entry(2), note);
+  REQUIRE(disk.logs.fence(server.name()).ok());  // between the append and the sync
+  server.work.run_all();
+  server.log->append(entry(3), note);
+  server.work.run_all();
+
+  REQUIRE(answers == std::vector{StatusCode::kOk, StatusCode::kFenced, StatusCode::kFenced});
+  REQUIRE(server.log->check_fence().code() == StatusCode::kFenced);
+  // What was acknowledged is read.
+  const auto logs = disk.logs.logs(server.name(), cluster::LogKind::kUser);
+  REQUIRE(logs.ok());
+  REQUIRE(logs->size() == 1);
+  const std::string bytes = disk.env.contents("root/wals/rs1,1-splitting/u1");
+  REQUIRE(read(bytes, "rs1,1,u1").sequences.front() == 1);
+}
+
+TEST_CASE("cluster: a server that was fenced before it started never starts") {
+  Disk disk;
+  REQUIRE(disk.logs.fence({"rs1", 1}).ok());
+  REQUIRE(disk.logs.fence({"rs1", 1}).ok());
+
+  StorageServer server(disk, 1);
+
+  REQUIRE(server.start().code() == StatusCode::kFenced);
+  StorageServer other(disk, 2);
+  REQUIRE(other.start().ok());
+}
+
+TEST_CASE("cluster: a start code is used for one log only") {
+  Disk disk;
+  StorageServer server(disk, 1);
+  REQUIRE(server.start().ok());
+
+  StorageServer again(disk, 1);
+
+  REQUIRE(again.start().code() == StatusCode::kFailedPrecondition);
+}
+
+TEST_CASE("cluster: entries that wait together share one sync") {
+  Disk disk;
+  StorageServer server(disk, 1);
+  REQUIRE(server.start().ok());
+  int syncs = 0;
+  disk.env.set_fault([&](CrashEnv::Operation operation, const std::string&) {
+    if (operation == CrashEnv::Operation::kSync) ++syncs;
+    return leveldb::Status::OK();
+  });
+  std::vector<std::uint64_t> order;
+  for (std::uint64_t sequence = 1; sequence <= 10; ++sequence) {
+    server.log->append(entry(sequence), [&order, sequence](const Status& status) {
+      REQUIRE(status.ok());
+      order.push_back(sequence);
+    });
+  }
+
+  server.work.run_all();
+
+  REQUIRE(syncs == 1);
+  REQUIRE(order == std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+}
+
+TEST_CASE("cluster: after a failed sync nothing is acknowledged any more") {
+  Disk disk;
+  StorageServer server(disk, 1);
+  REQUIRE(server.start().ok());
+  bool fails = true;
+  disk.env.set_fault([&](CrashEnv::Operation operation, const std::string& file) {
+    const bool hit = fails && operation == CrashEnv::Operation::kSync;
+    return hit ? leveldb::Status::IOError(file, "broken") : leveldb::Status::OK();
+  });
+  std::vector<StatusCode> answers;
+  const auto note = [&](const Status& status) { answers.push_back(status.code()); };
+  server.log->append(entry(1), note);
+  server.work.run_all();
+  fails = false;  // the kernel may have thrown the pages away
+  server.log->append(entry(2), note);
+  server.work.run_all();
+
+  REQUIRE(answers == std::vector{StatusCode::kIoError, StatusCode::kIoError});
+}
+
+TEST_CASE("cluster: a log file is archived when every region in it has flushed beyond it") {
+  Disk disk;
+  StorageServer server(disk, 1, /*log_bytes=*/300);
+  REQUIRE(server.start().ok());
+  const auto write = [&](const std::string& region, std::uint64_t sequence) {
+    server.log->append(entry(sequence, std::string(400, 'v'), region), [](const Status&) {});
+    server.work.run_all();
+  };
+  write("a", 1);  // u1
+  write("b", 1);  // u2
+  write("a", 2);  // u3; u4 is empty
+  REQUIRE(server.log->file_count() == 4);
+  REQUIRE(server.log->regions_to_flush(2) == std::vector<std::string>{"a", "b"});
+
+  server.log->flushed("a", 1);
+  server.work.run_all();
+  REQUIRE(server.log->file_count() == 3);
+  REQUIRE(server.log->regions_to_flush(2) == std::vector<std::string>{"b"});
+  server.log->flushed("a", 2);
+  server.log->flushed("b", 1);
+  server.work.run_all();
+
+  REQUIRE(server.log->file_count() == 1);
+  REQUIRE(disk.files.list("root/oldwals")->size() == 3);
+  REQUIRE(*disk.files.list("root/wals/rs1,1") == std::vector<std::string>{"u4"});
+}
+
+}  // namespace pv2::testing::write_ahead_log_test
