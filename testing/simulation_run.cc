@@ -113,6 +113,7 @@ SimulationRun::SimulationRun(const MakeSimulation& make, std::uint64_t seed)
 SimulationRun::~SimulationRun() { leave(); }
 
 void SimulationRun::run(std::span<const SimulationMove> moves) {
+  story_->furnish(disk_);
   open();
   for (std::size_t i = 0; i < moves.size() && findings_.empty(); ++i) {
     moment_ = fmt::format("after move {}", i + 1);

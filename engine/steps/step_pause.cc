@@ -90,10 +90,10 @@ bool StepPause::wait_needs_record(bool has_timeout, bool new_deadline) const {
   const bool gives_locks_back = last.holds_locks && !next.holds_locks;
   // If no record says that the step awaits something, a restart waits until the deadline.
   const bool begins_to_await = has_timeout && next.awaits && !last.awaits;
-  // The last record says that the step backs off, until when and why; a restart would repeat that.
-  const bool ends_back_off = !frame_.undo && last.state == ProcedureState::kWaitingTimeout &&
-                             last.backs_off() && !has_timeout;
-  return new_deadline || begins_to_await || gives_locks_back || ends_back_off ||
+  // The last record says until when the step waits, or backs off; a restart would repeat that.
+  const bool drops_deadline =
+      !frame_.undo && last.state == ProcedureState::kWaitingTimeout && !has_timeout;
+  return new_deadline || begins_to_await || gives_locks_back || drops_deadline ||
          next.image != last.image.view() || !effects_.rows.empty();
 }
 

@@ -44,7 +44,9 @@ while (($#)); do
   esac
   shift
 done
-if ((${#layers[@]} == 0)); then layers=(scheduler store idempotency rpc remote engine); fi
+if ((${#layers[@]} == 0)); then
+  layers=(scheduler store idempotency rpc remote engine procedures cluster)
+fi
 
 if [[ -z $copy ]]; then
   copy=$(mktemp -d "${TMPDIR:-/tmp}/pv2-mutants-XXXXXX")

@@ -80,4 +80,45 @@ TEST_CASE("EnableTable opens regions elsewhere when their last server is gone") 
   drill.check_success();
 }
 
+TEST_CASE("EnableTable does not end while a region is closed by a crash that came meanwhile") {
+  std::size_t closed_again = 0;
+  for (int turns = 0;; ++turns) {
+    CAPTURE(turns);
+    MemoryCluster cluster(Delivery::kQueued);
+    const ServerName dying = cluster.add_server("rs1");
+    for (const char* host : {"rs2", "rs3"}) (void)cluster.add_server(host);
+    DeterministicExecutor executor(cluster);
+    executor.open();
+    for (const PlotOperation& operation : {create_t(6), disable_t()}) {
+      REQUIRE(operation.submit(executor, cluster).ok());
+      executor.run();
+    }
+    const auto id = enable_t().submit(executor, cluster);
+    std::set<std::string> closed;  // while EnableTable waited for its children
+    bool killed = false;
+    for (int turn = 0; executor->inspect().live_procedures() > 0; ++turn) {
+      if (turn == turns) {
+        killed = true;
+        cluster.kill_server(dying);
+        (void)executor.submit(ServerCrash(cluster.ports(), dying), crash_nonce(dying));
+      }
+      const Result<ProcedureInfo> enabling = executor->inspect().describe(*id);
+      for (const RegionRow& row : cluster.snapshot().regions) {
+        if (row.state != RegionState::kAbnormallyClosed) continue;
+        if (enabling.ok() && enabling->state == ProcedureState::kWaiting) {
+          closed.insert(row.region.id);
+        }
+        // Once EnableTable has ended, none of those is left.
+        if (!enabling.ok()) CHECK_FALSE(closed.contains(row.region.id));
+      }
+      if (executor->run_until_idle(1) > 0 || cluster.deliver_one()) continue;
+      if (cluster.deliver_reports(*executor) == 0) executor.let_pass(std::chrono::seconds(1));
+    }
+    closed_again += closed.size();
+    CHECK(disorder(cluster).empty());
+    if (!killed) break;
+  }
+  CHECK(closed_again > 0);
+}
+
 }  // namespace pv2::testing::enable_table_test

@@ -174,6 +174,24 @@ TEST_CASE("the undo of a merge goes on after a crash of the machine") {
                           }}) > 5);
 }
 
+TEST_CASE("a merge of a region with edits that were not replayed is refused, and undone") {
+  RegionWorld world(2);
+  const RegionInfo parent = world.row(1).region;
+  const auto id = begin_merge(world);
+  while (world.row(1).state != RegionState::kClosed) {
+    if (world.executor->run_until_idle(1) == 0) {
+      REQUIRE(world.cluster.deliver_reports(*world.executor) > 0);
+    }
+  }
+  world.cluster.leave_edit(parent, "\xf0 left behind");
+
+  world.executor.run();
+
+  CHECK(world.executor.result(id).status.code() == StatusCode::kFailedPrecondition);
+  CHECK(world.cluster.readable_rows(table_t().name).contains("\xf0 left behind"));
+  world.check_end();
+}
+
 TEST_CASE("a merge of which a server dies at any moment ends, and no row is lost") {
   for (std::size_t turns = 0;; ++turns) {
     REQUIRE(turns < 1000);

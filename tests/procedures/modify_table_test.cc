@@ -88,6 +88,7 @@ TEST_CASE("of two clients that change the same descriptor one is told to read it
 }
 
 TEST_CASE("regions are reopened in batches of 1, 2, 4 and so on, and never more than 64") {
+  const bool restarts = GENERATE(false, true);  // between the batches
   MemoryCluster cluster(Delivery::kQueued);
   for (const char* server : {"rs1", "rs2", "rs3"}) (void)cluster.add_server(server);
   DeterministicExecutor executor(cluster);
@@ -104,6 +105,10 @@ TEST_CASE("regions are reopened in batches of 1, 2, 4 and so on, and never more 
     if (!more.empty()) {
       batches.push_back(more.size());
       last = more.back().id;
+      if (restarts) {
+        executor.crash();
+        executor.open();
+      }
     }
     if (executor->run_until_idle(1) > 0 || cluster.deliver_one()) continue;
     if (cluster.deliver_reports(*executor) == 0) executor.let_pass(std::chrono::seconds(1));

@@ -146,6 +146,37 @@ TEST_CASE("a change of a peer does not wait for a server that crashes") {
   CHECK(disorder(cluster) == "");
 }
 
+TEST_CASE("a queue that a late server begins while its peer is removed is removed too") {
+  // At any moment before the last look: between the two passes over the queues, for example.
+  std::size_t in_clean_up = 0;
+  for (int turns = 0;; ++turns) {
+    CAPTURE(turns);
+    MemoryCluster cluster(Delivery::kQueued);
+    const ServerName late = cluster.add_server("rs1");
+    (void)cluster.add_server("rs2");
+    DeterministicExecutor executor(cluster);
+    executor.open();
+    REQUIRE(add().submit(executor, cluster).ok());
+    executor.run();
+    const auto removed = change<RemovePeer>().submit(executor, cluster);
+    for (int turn = 0; turn < turns; ++turn) {
+      if (executor->run_until_idle(1) > 0 || cluster.deliver_one()) continue;
+      (void)cluster.deliver_reports(*executor);
+    }
+    // AddPeer has looked once.
+    if (cluster.calls(ClusterCall::kHasQueues) > 1) break;
+    in_clean_up += cluster.calls(ClusterCall::kRemoveQueues);
+
+    cluster.begin_queue(late, "p");
+    executor.run();
+
+    CHECK(executor.result(*removed).status.to_string() == "OK");
+    CHECK(cluster.snapshot().queues.empty());
+    CHECK(disorder(cluster) == "");
+  }
+  CHECK(in_clean_up > 3);
+}
+
 TEST_CASE("a server that starts while a peer is added knows it") {
   MemoryCluster cluster(Delivery::kQueued);
   (void)cluster.add_server("rs1");

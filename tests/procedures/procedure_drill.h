@@ -8,17 +8,16 @@
 
 #include <pv2/engine/async_executor.h>
 #include <pv2/engine/inspection.h>
-#include <pv2/procedures/cluster_call.h>
 
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "cluster_faults.h"
 #include "procedure_plot.h"
 #include "support/catch.h"
 
@@ -28,7 +27,7 @@ namespace pv2::testing {
 class ProcedureDrill {
  public:
   explicit ProcedureDrill(const ProcedurePlot& plot)
-      : plot_(plot), cluster_(Delivery::kQueued), executor_(cluster_) {
+      : plot_(plot), cluster_(Delivery::kQueued, plot.first), executor_(cluster_) {
     for (const std::string& server : plot.servers) cluster_.add_server(server);
     executor_.open();
     for (const PlotOperation& operation : plot.before) {
@@ -95,6 +94,7 @@ class ProcedureDrill {
   }
 
   [[nodiscard]] MemoryCluster& cluster() { return cluster_; }
+  [[nodiscard]] std::vector<ProcedureInfo> live() const { return executor_->inspect().list(); }
   [[nodiscard]] ProcedureResult result() const { return executor_.result(id_); }
 
  private:
@@ -104,30 +104,6 @@ class ProcedureDrill {
   ProcedureId id_;
   std::string before_;  // the cluster when the subject was submitted
 };
-
-/// Every kind of call that there is.
-inline std::vector<ClusterCall> all_calls() {
-  std::vector<ClusterCall> calls;
-  for (int call = 0; call <= static_cast<int>(ClusterCall::kRefresh); ++call) {
-    calls.push_back(static_cast<ClusterCall>(call));
-  }
-  return calls;
-}
-
-/// The ways in which a call of that kind can fail.
-inline std::vector<ClusterFault> faults_of(ClusterCall call) {
-  std::vector<ClusterFault> faults{ClusterFault::kFail, ClusterFault::kLoseRequest,
-                                   ClusterFault::kLoseReply, ClusterFault::kHalf};
-  for (const ClusterCall dispatch :
-       {ClusterCall::kOpenRegion, ClusterCall::kCloseRegion, ClusterCall::kSplitLog,
-        ClusterCall::kRefreshPeer, ClusterCall::kClaimQueues}) {
-    if (call != dispatch) continue;
-    faults = {ClusterFault::kFail,      ClusterFault::kLoseRequest,
-              ClusterFault::kLoseReply, ClusterFault::kReportFailure,
-              ClusterFault::kRefuse,    ClusterFault::kRepeatReport};
-  }
-  return faults;
-}
 
 /// Plays the plot once for each call that it makes, for each way in which that call can fail, with
 /// the call failing once and several times. The end is always the same. Returns how many plays
@@ -143,8 +119,6 @@ inline std::size_t check_faults(const ProcedurePlot& plot) {
   }
   std::size_t plays = 0;
   for (const auto& [call, count] : made) {
-    // What only waits cannot fail.
-    if (call == ClusterCall::kWhenCrashed || call == ClusterCall::kWhenRecovered) continue;
     for (std::size_t nth = 0; nth < count; ++nth) {
       for (const ClusterFault fault : faults_of(call)) {
         for (const unsigned times : {1u, 4u}) {

@@ -30,7 +30,7 @@ struct StoryOptions {
 /// own, where nothing crashes. Owned by one thread.
 class PlotCluster {
  public:
-  PlotCluster(const ProcedurePlot& plot, Delivery delivery) : cluster_(delivery) {
+  PlotCluster(const ProcedurePlot& plot, Delivery delivery) : cluster_(delivery, plot.first) {
     for (const std::string& server : plot.servers) cluster_.add_server(server);
     if (!plot.before.empty()) {
       DeterministicExecutor executor(cluster_);
@@ -126,6 +126,13 @@ inline void check_crashes(const ProcedurePlot& plot) {
   }
 }
 
+/// The same, on LevelDB too.
+inline void check_crashes_on_disk(const ProcedurePlot& plot) {
+  const std::size_t plays = check_everywhere(
+      [&] { return std::make_unique<ProcedureStory>(plot, StoryOptions{}); }, {.leveldb = true});
+  CHECK(plays > 20);
+}
+
 /// The same, with an abort while each step of the subject is the current one.
 inline void check_crashes_in_rollback(const ProcedurePlot& plot) {
   for (const StepInfo& step : plot.subject.steps) {
@@ -135,6 +142,20 @@ inline void check_crashes_in_rollback(const ProcedurePlot& plot) {
           return std::make_unique<ProcedureStory>(plot, StoryOptions{.abort_in = step.number});
         },
         {.leveldb = false});
+  }
+}
+
+/// The same, on LevelDB too, with an abort while each step is the current one up to the point of no
+/// return.
+inline void check_crashes_in_rollback_on_disk(const ProcedurePlot& plot) {
+  for (const StepInfo& step : plot.subject.steps) {
+    CAPTURE(step.name);
+    (void)check_everywhere(
+        [&] {
+          return std::make_unique<ProcedureStory>(plot, StoryOptions{.abort_in = step.number});
+        },
+        {.leveldb = true});
+    if (step.kind == kPointOfNoReturn) break;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <pv2/engine/inspection.h>
 #include <pv2/procedures/add_peer.h>
 #include <pv2/procedures/create_table.h>
+#include <pv2/procedures/enable_table.h>
 #include <pv2/procedures/server_crash.h>
 
 #include <vector>
@@ -327,6 +328,34 @@ TEST_CASE("three thousand regions on one server move in a few writes of the cata
   CHECK(story.cluster.calls(ClusterCall::kWrite) - writes <= 2 * 3000 + 12);
   CHECK(story.cluster.calls(ClusterCall::kRegionsOn) - reads == 3);
   story.check_end();
+}
+
+TEST_CASE("a crash closes a region of a disabled table again when its edits are replayed") {
+  // An operator has ended a DisableTable that had closed nothing yet; the master may restart.
+  for (int turns = 0;; ++turns) {
+    CAPTURE(turns);
+    RegionWorld world(2, 3, Delivery::kQueued);
+    const ServerName dead = world.home();
+    world.cluster.ports().catalogue.write(
+        {.effect_key = "by hand", .tables = {{table_t(), TableState::kDisabled}}},
+        nobody<Result<Applied>>());
+    const ProcedureId crash = world.kill(dead);
+    for (int turn = 0; turn < turns; ++turn) {
+      if (world.executor->run_until_idle(1) > 0 || world.cluster.deliver_one()) continue;
+      (void)world.cluster.deliver_reports(*world.executor);
+    }
+    if (world.executor->inspect().live_procedures() == 0) break;
+    world.crash_master();
+
+    (void)world.must_end(crash);
+
+    CHECK(world.row(0).state == RegionState::kClosed);
+    REQUIRE(world.row(1).state == RegionState::kOpen);  // on a server that lives
+    (void)world.must_end(
+        world.submit(TransitRegionState::unassign(world.cluster.ports(), world.row(1).region)));
+    (void)world.must_end(world.submit(EnableTable(world.cluster.ports(), table_t().name)));
+    world.check_end();
+  }
 }
 
 TEST_CASE("ServerCrash ends the same, whichever call fails") {

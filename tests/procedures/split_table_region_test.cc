@@ -196,12 +196,24 @@ TEST_CASE("an undo does not reopen a parent that was never closed") {
 }
 
 TEST_CASE("a split of a region with edits that were not replayed is refused, and undone") {
-  // The parent's server dies after it has closed the region, and its log is split after that: the
-  // rows of the log are in the region's files already, and count as recovered until it is opened.
   RegionWorld world;
+  const RegionInfo parent = world.row().region;
   const auto id = begin_split(world);
-  world.run_to(ClusterCall::kHasRecoveredEdits);
-  (void)world.must_end(id);
+  while (world.row().state != RegionState::kClosed) {
+    if (world.executor->run_until_idle(1) == 0) {
+      REQUIRE(world.cluster.deliver_reports(*world.executor) > 0);
+    }
+  }
+  world.cluster.leave_edit(parent, "left behind");
+
+  world.executor.run();
+
+  CHECK(world.executor.result(id).status.code() == StatusCode::kFailedPrecondition);
+  CHECK_THAT(std::string(world.executor.result(id).status.message()),
+             ContainsSubstring("were not replayed"));
+  CHECK(world.cluster.readable_rows(table_t().name).contains("left behind"));
+  world.check_end();
+  (void)world.must_end(begin_split(world));
   world.check_end();
 }
 

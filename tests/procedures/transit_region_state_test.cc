@@ -575,6 +575,32 @@ TEST_CASE("transitions that cannot be are refused, and change nothing") {
   });
 }
 
+TEST_CASE("a region that failed to open is opened before it is closed if it has edits to replay") {
+  const bool has_edits = GENERATE(false, true);
+  RegionWorld world;
+  ClusterPorts& ports = world.cluster.ports();
+  const RegionInfo region = world.row().region;
+  (void)world.must_end(world.submit(TransitRegionState::unassign(ports, region)));
+  const auto write = [&](RegionState state) {
+    ports.catalogue.write({.effect_key = "by hand " + std::string(to_string(state)),
+                           .regions = {{region, state, world.servers[0], 1}}},
+                          nobody<Result<Applied>>());
+    REQUIRE(world.row().state == state);
+  };
+  write(RegionState::kOpening);
+  write(RegionState::kFailedOpen);
+  if (has_edits) world.cluster.leave_edit(region, "late");
+  const std::size_t openings = world.cluster.calls(ClusterCall::kOpenRegion);
+
+  (void)world.must_end(world.submit(TransitRegionState::unassign(ports, region)));
+
+  CHECK(world.row().state == RegionState::kClosed);
+  CHECK(world.cluster.calls(ClusterCall::kOpenRegion) == openings + (has_edits ? 1 : 0));
+  (void)world.must_end(world.submit(TransitRegionState::assign(ports, region)));
+  CHECK(world.cluster.readable_rows(table_t().name).contains("late") == has_edits);
+  world.check_end();
+}
+
 TEST_CASE("MOVE and REOPEN end the same, whichever call fails") {
   CHECK(check_faults({.subject = move_to("rs2"), .before = {create()}}) > 50);
   CHECK(check_faults({.subject = reopen(), .before = {create()}}) > 50);

@@ -2,6 +2,10 @@
 //
 // TruncateTable: the table is enabled and empty, with new regions, whatever fails on the way.
 
+#include <pv2/procedures/merge_table_regions.h>
+#include <pv2/procedures/split_table_region.h>
+
+#include "region_world.h"
 #include "table_plots.h"
 
 namespace pv2::testing::truncate_table_test {
@@ -71,6 +75,22 @@ TEST_CASE("TruncateTable removes the rows, and keeps no region of before") {
   write_rows(cluster);
   CHECK(cluster.readable_rows(name_t()) == rows_of_t());
   CHECK(disorder(cluster).empty());
+}
+
+TEST_CASE("a truncated table keeps the borders of the regions that cover it, and no others") {
+  const bool merged = GENERATE(false, true);
+  RegionWorld world(3);
+  ClusterPorts& ports = world.cluster.ports();
+  const std::vector<RegionRow> rows = world.rows();
+  (void)world.must_end(
+      merged ? world.submit(MergeTableRegions(ports, {rows[1].region, rows[2].region}))
+             : world.submit(SplitTableRegion(ports, rows[1].region, "\x60")));
+  (void)world.must_end(world.submit(DisableTable(ports, name_t())));
+
+  (void)world.must_end(world.submit(TruncateTable(ports, name_t(), TruncateSplits::kPreserve)));
+
+  CHECK(world.rows().size() == (merged ? 2 : 4));
+  CHECK(disorder(world.cluster).empty());
 }
 
 }  // namespace pv2::testing::truncate_table_test

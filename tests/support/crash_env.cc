@@ -154,6 +154,13 @@ struct CrashEnv::State {
     for (const File::Change& change : directory->pending) apply(&File::durable, *directory, change);
     directory->pending.clear();
   }
+  static void sync_everything(File& file, std::set<File*>& seen) {
+    if (!seen.insert(&file).second) return;
+    for (const File::Change& change : file.pending) apply(&File::durable, file, change);
+    file.pending.clear();
+    file.synced = file.bytes.size();
+    for (const auto& [name, below] : file.present) sync_everything(*below, seen);
+  }
   void crash(TornTail torn) {
     off = true;
     ++life;
@@ -280,6 +287,19 @@ std::function<Status(const std::string&)> CrashEnv::directory_sync() {
     if (begun.ok() && (state_->off || now != state_->life)) begun = power_is_off(directory);
     if (!begun.ok()) return Status(StatusCode::kIoError, begun.ToString());
     state_->sync_directory(directory);
+    return Status();
+  };
+}
+
+std::function<Status(const std::string&)> CrashEnv::everything_sync() {
+  return [this](const std::string& directory) {
+    const std::uint64_t now = life();
+    leveldb::Status begun = begin(Operation::kSync, directory, now);
+    const std::lock_guard lock(state_->mutex);
+    if (begun.ok() && (state_->off || now != state_->life)) begun = power_is_off(directory);
+    if (!begun.ok()) return Status(StatusCode::kIoError, begun.ToString());
+    std::set<File*> seen;
+    State::sync_everything(*state_->root, seen);
     return Status();
   };
 }

@@ -69,6 +69,8 @@ class CrashEnv final : public leveldb::EnvWrapper {
   [[nodiscard]] leveldb::Env* as_env() noexcept { return this; }
   /// For LevelDbOptions::sync_directory.
   [[nodiscard]] std::function<Status(const std::string&)> directory_sync();
+  /// As directory_sync(), for all files and directories at once, whichever is named.
+  [[nodiscard]] std::function<Status(const std::string&)> everything_sync();
 
   /// Direct access, past all faults: for tests that damage a file. set_contents() makes the
   /// directories above the file.

@@ -10,6 +10,7 @@
 
 #include <csignal>
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,7 @@ class ForkedChild {
   explicit ForkedChild(Body body) {
     int ends[2] = {-1, -1};
     REQUIRE(::pipe(ends) == 0);
+    std::fflush(nullptr);  // or the child writes what the test program has buffered once more
     pid_ = ::fork();
     REQUIRE(pid_ >= 0);
     if (pid_ == 0) {

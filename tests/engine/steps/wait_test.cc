@@ -214,6 +214,32 @@ TEST_CASE("after a restart a waiting step asks again at once, and keeps its dead
   engine.run_to_the_end();
 }
 
+TEST_CASE("a wait without a deadline ends the one before that had one, after a restart too") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = {.steps = 1, .run = [](JobRun& run) -> std::optional<Outcome> {
+                                 if (ask(run) == nullptr) return Say::wait_for(10s);
+                                 if (ask(run) == nullptr) return Say::wait();
+                                 return std::nullopt;
+                               }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  CHECK(engine.describe(id).state == ProcedureState::kWaitingTimeout);
+  engine.world.answer_one("the first");
+  engine.run();
+  CHECK(engine.describe(id).state == ProcedureState::kRunnable);
+
+  engine.crash_and_open();
+
+  CHECK(engine.describe(id).state == ProcedureState::kRunnable);
+  engine.run();
+  engine.world.answer_one("from the old life");
+  engine.world.answer_one("the first again");
+  engine.run();
+  engine.world.answer_one("the second");
+  engine.run_to_the_end();
+}
+
 TEST_CASE("a jump of the wall clock makes no wait longer, and ends none early within one run") {
   EngineWorld engine;
   const auto jump = GENERATE(Duration(-24h), Duration(24h));

@@ -26,6 +26,10 @@
 
 #include "pv2/testing/findings.h"
 
+namespace pv2 {
+class MemoryDisk;
+}
+
 namespace pv2::testing {
 
 /// How a simulation ended.
@@ -49,6 +53,10 @@ class SimulationStory {
   virtual void add_types(ProcedureRegistry& types) = 0;
   /// Changes the defaults of an executor (retries, limits), but not store, clock or threads.
   virtual void configure(ExecutorOptions& /*options*/) {}
+
+  /// Called once, before the first life: what happened before the simulation begins, and is on its
+  /// disk. The story may run an executor of its own there, and has to close it.
+  virtual void furnish(const std::shared_ptr<MemoryDisk>& /*disk*/) {}
 
   /// How many things clients and operators do, each at most once: the simulation decides when, and
   /// leaves some out. A blocking verb makes everything durable that waits; with asynchronous ones

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every procedure has to pass: the machine crashes at every store write, on the memory store
+// and on LevelDB, while the procedure goes forward and while it is undone after an abort.
+
+#include <pv2/engine/procedure_registry.h>
+
+#include <set>
+#include <string>
+
+#include "every_plot.h"
+#include "procedure_drill.h"
+#include "procedure_story.h"
+
+namespace pv2::testing::every_procedure_test {
+namespace {
+
+void crash_everywhere(const std::vector<NamedPlot>& plots) {
+  for (const NamedPlot& named : plots) {
+    CAPTURE(named.name);
+    check_crashes_on_disk(named.plot);
+  }
+}
+void crash_everywhere_in_rollback(const std::vector<NamedPlot>& plots) {
+  for (const NamedPlot& named : plots) {
+    CAPTURE(named.name);
+    check_crashes_in_rollback_on_disk(named.plot);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every procedure that a host registers is crashed at every store write") {
+  // The plots of the tests below.
+  std::set<std::string> run;
+  for (const NamedPlot& named : every_plot()) {
+    CAPTURE(named.name);
+    ProcedureDrill drill(named.plot);
+    drill.run([&] {
+      for (const ProcedureInfo& info : drill.live()) run.insert(info.type);
+    });
+    drill.check_success();
+  }
+  MemoryCluster cluster;
+  ProcedureRegistry registry;
+  add_cluster_procedures(registry, cluster.ports());
+  std::set<std::string> registered;
+  for (const auto& [name, type] : registry.types()) registered.insert(name);
+  CHECK(run == registered);
+}
+
+TEST_CASE("crashed anywhere, on LevelDB too, operations on tables end the same") {
+  crash_everywhere(plots_of_tables());
+}
+TEST_CASE("crashed anywhere, on LevelDB too, aborted operations on tables end the same") {
+  crash_everywhere_in_rollback(plots_of_tables());
+}
+TEST_CASE("crashed anywhere, on LevelDB too, operations on namespaces and locks end the same") {
+  crash_everywhere(plots_of_namespaces());
+  crash_everywhere_in_rollback(plots_of_namespaces());
+}
+TEST_CASE("crashed anywhere, on LevelDB too, changes of peers end the same") {
+  crash_everywhere(plots_of_peers());
+  crash_everywhere_in_rollback(plots_of_peers());
+}
+TEST_CASE("crashed anywhere, on LevelDB too, operations on regions end the same") {
+  crash_everywhere(plots_of_regions());
+}
+TEST_CASE("crashed anywhere, on LevelDB too, aborted operations on regions end the same") {
+  crash_everywhere_in_rollback(plots_of_regions());
+}
+TEST_CASE("crashed anywhere, on LevelDB too, operations on servers end the same") {
+  crash_everywhere(plots_of_servers());
+  crash_everywhere_in_rollback(plots_of_servers());
+}
+
+}  // namespace pv2::testing::every_procedure_test
