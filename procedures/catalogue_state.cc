@@ -69,7 +69,11 @@ Result<Applied> CatalogueState::check(const CatalogueWrite& write) const {
 
 Result<Applied> CatalogueState::apply(const CatalogueWrite& write) {
   Result<Applied> verdict = check(write);
-  if (!verdict.ok() || *verdict == Applied::kBefore) return verdict;
+  if (verdict.ok() && *verdict == Applied::kNow) record(write);
+  return verdict;
+}
+
+void CatalogueState::record(const CatalogueWrite& write) {
   const std::string& key = write.effect_key;
   for (const NamespaceRow& row : write.namespaces) namespaces_[row.name] = {row, key};
   for (const TableRow& row : write.tables) tables_[row.descriptor.name] = {row, key};
@@ -78,7 +82,6 @@ Result<Applied> CatalogueState::apply(const CatalogueWrite& write) {
   for (const std::string& name : write.removed_namespaces) namespaces_.erase(name);
   for (const TableName& name : write.removed_tables) tables_.erase(name);
   for (const std::string& id : write.removed_regions) remove_region(id);
-  return verdict;
 }
 
 bool CatalogueState::was_applied(const CatalogueWrite& write) const {

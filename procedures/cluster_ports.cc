@@ -36,6 +36,17 @@
 
 namespace pv2 {
 
+ClusterPorts& ports_elsewhere() noexcept {
+  // Storage without an object in it: a procedure that is only described keeps the address.
+  union Nowhere {
+    Nowhere() noexcept {}
+    ~Nowhere() {}
+    ClusterPorts ports;
+  };
+  static Nowhere nowhere;
+  return nowhere.ports;
+}
+
 void add_cluster_procedures(ProcedureRegistry& registry, ClusterPorts& ports) {
   registry.add<CreateTable>(ports)
       .add<DeleteTable>(ports)

@@ -30,13 +30,17 @@ CreateNamespace::Flow CreateNamespace::prepare(StepContext& ctx) {
   if (Status bad = check_name("namespace", row_.name, false); !bad.ok()) {
     return fail(std::move(bad));
   }
+  const auto exists = [this] {
+    return fail({StatusCode::kAlreadyExists,
+                 "namespace " + row_.name + " exists already; choose another name"});
+  };
+  // The catalogue's region is in it. Whoever keeps the lock of this namespace while it waits for
+  // the catalogue would keep the catalogue from coming back when its server dies.
+  if (row_.name == kSystemNamespace) return exists();
   const auto* row = internal::read_namespace(ctx, *ports_, row_.name);
   if (row == nullptr) return wait();
   if (!row->ok()) return retry(row->status());
-  if (row->value()) {
-    return fail({StatusCode::kAlreadyExists,
-                 "namespace " + row_.name + " exists already; choose another name"});
-  }
+  if (row->value()) return exists();
   return next(CreateNamespaceStep::kCreateDirectory);
 }
 

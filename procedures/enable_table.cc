@@ -34,6 +34,9 @@ EnableTable::Flow EnableTable::execute_from_state(EnableTableStep step, StepCont
 }
 
 EnableTable::Flow EnableTable::prepare(StepContext& ctx) {
+  if (Status bad = internal::check_not_meta(table_, "enabled"); !bad.ok()) {
+    return fail(std::move(bad));
+  }
   const auto* row = internal::read_table(ctx, *ports_, table_);
   const auto* kept = ctx.await<Result<std::optional<TableDescriptor>>>(
       [&](auto done) { ports_->files.read_descriptor(table_, std::move(done)); });

@@ -19,12 +19,11 @@ constexpr std::array kFirstNamespaces{kDefaultNamespace, kSystemNamespace};
 
 }  // namespace
 
-TableDescriptor meta_descriptor() { return {meta_table(), {"info"}}; }
+TableDescriptor meta_descriptor() { return {meta_table(), {"info", "ns", "table"}}; }
 
-LockSet InitMeta::locks() const {
-  const TableName table = meta_table();
-  return LockSet().table(table.name_space, table.table, LockMode::kExclusive);
-}
+// Not the catalogue's table: a ServerCrash has to lock that when the server of the region dies,
+// while CREATE_NAMESPACES waits for the catalogue.
+LockSet InitMeta::locks() const { return LockSet().meta(LockMode::kExclusive); }
 
 InitMeta::Flow InitMeta::execute_from_state(Step step, StepContext& ctx) {
   switch (step) {
@@ -72,7 +71,10 @@ InitMeta::Flow InitMeta::assign_meta(StepContext& ctx) {
                             std::move(done));
   });
   if (added == nullptr) return wait();
-  if (!added->ok()) return retry(added->status());
+  // Refused: an earlier run has added the row, and somebody has assigned the region since.
+  if (!added->ok() && added->status().code() != StatusCode::kFailedPrecondition) {
+    return retry(added->status());
+  }
   ctx.spawn(TransitRegionState::assign(*ports_, meta_region()));
   return next(Step::kCreateNamespaces);
 }

@@ -398,6 +398,14 @@ class MemoryCluster::Impl final : public Catalogue,
     MutexLock lock(cluster_mutex_);
     return world_.readable_rows(table);
   }
+  void leave_edit(const RegionInfo& region, const std::string& row) {
+    MutexLock lock(cluster_mutex_);
+    world_.tables[region.table].regions.at(region.id).recovered.insert(row);
+  }
+  void begin_queue(const ServerName& server, const std::string& peer) {
+    MutexLock lock(cluster_mutex_);
+    world_.queues.emplace(peer, server);
+  }
   void forget_effects() {
     MutexLock lock(cluster_mutex_);
     world_.forget_effects();
@@ -678,6 +686,12 @@ bool MemoryCluster::write_row(const TableName& table, const std::string& row) {
 }
 std::set<std::string> MemoryCluster::readable_rows(const TableName& table) const {
   return impl_->readable_rows(table);
+}
+void MemoryCluster::leave_edit(const RegionInfo& region, const std::string& row) {
+  impl_->leave_edit(region, row);
+}
+void MemoryCluster::begin_queue(const ServerName& server, const std::string& peer) {
+  impl_->begin_queue(server, peer);
 }
 void MemoryCluster::forget_effects() { impl_->forget_effects(); }
 void MemoryCluster::fail_next(ClusterCall call, ClusterFault fault, unsigned times) {

@@ -89,6 +89,9 @@ Status MergeTableRegions::check_arguments() const {
   if (parents_.size() < 2) {
     return {StatusCode::kInvalidArgument, "a merge takes two regions or more"};
   }
+  if (is_meta(parents_.front().table)) {
+    return {StatusCode::kFailedPrecondition, "the catalogue has one region, for ever"};
+  }
   for (std::size_t i = 1; i < parents_.size(); ++i) {
     const RegionInfo& before = parents_[i - 1];
     const RegionInfo& after = parents_[i];

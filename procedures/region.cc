@@ -39,9 +39,12 @@ std::vector<RegionInfo> regions_of(const TableName& table, std::vector<std::stri
   std::ranges::sort(split_keys);
   std::vector<RegionInfo> regions;
   std::string start;
+  // The salt is a part of the text. Mixed into the beginning of the hash, it would cancel out with
+  // the first letter: "m:t" made by procedure 13 would have the regions of "n:t" made by 14.
+  const std::string end_of_text = '\0' + std::to_string(salt);
   for (std::size_t i = 0; i <= split_keys.size(); ++i) {
     std::string end = i < split_keys.size() ? std::move(split_keys[i]) : std::string();
-    const std::uint64_t id = internal::stable_hash(to_string(table) + '\0' + start, salt);
+    const std::uint64_t id = internal::stable_hash(to_string(table) + '\0' + start + end_of_text);
     regions.push_back({table, fmt::format("{:016x}", id), std::move(start), end});
     start = std::move(end);
   }

@@ -11,9 +11,8 @@
 namespace pv2::internal {
 
 /// FNV-1a, then the finaliser of SplitMix64, which makes short texts differ in all bits.
-[[nodiscard]] constexpr std::uint64_t stable_hash(std::string_view text,
-                                                  std::uint64_t salt = 0) noexcept {
-  std::uint64_t hash = 0xCBF29CE484222325ULL ^ salt;
+[[nodiscard]] constexpr std::uint64_t stable_hash(std::string_view text) noexcept {
+  std::uint64_t hash = 0xCBF29CE484222325ULL;
   for (const char c : text) {
     hash ^= static_cast<unsigned char>(c);
     hash *= 0x100000001B3ULL;

@@ -154,7 +154,12 @@ std::optional<TransitRegionState::Flow> TransitRegionState::begin(
   if (!row) {
     return fail({StatusCode::kNotFound, words(region_) + " is not in the catalogue"});
   }
-  if (kind_ == TransitKind::kUnassign) return std::nullopt;
+  if (kind_ == TransitKind::kUnassign) {
+    if (!is_meta(region_.table)) return std::nullopt;
+    return fail({StatusCode::kFailedPrecondition,
+                 "the region of the catalogue cannot be closed, because nothing works without it; "
+                 "move it"});
+  }
   if (row->state == RegionState::kSplit) {
     return fail({StatusCode::kFailedPrecondition,
                  words(region_) + " was split or merged; use the regions in its place"});

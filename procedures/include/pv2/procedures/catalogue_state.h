@@ -57,6 +57,8 @@ class CatalogueState {
   [[nodiscard]] Result<Applied> check(const CatalogueWrite& write) const;
   /// Applies all of `write`, or nothing.
   Result<Applied> apply(const CatalogueWrite& write);
+  /// Takes over a write that is durable elsewhere, and was allowed when it was begun.
+  void record(const CatalogueWrite& write);
 
   [[nodiscard]] std::optional<NamespaceRow> name_space(const std::string& name) const;
   [[nodiscard]] std::vector<TableName> tables_of(const std::string& name_space) const;

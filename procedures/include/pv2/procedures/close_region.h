@@ -4,9 +4,9 @@
 //
 //     DISPATCH -> REPORT_SUCCEED
 //
-// | step           | reads                    | writes | | DISPATCH       | reports, server |
-// CLOSING on the server; then asks the server        | | REPORT_SUCCEED | | CLOSED, with the last
-// sequence of the region       |
+//     step             reads              writes
+//     DISPATCH         reports, server    CLOSING on the server; then asks the server
+//     REPORT_SUCCEED                      CLOSED, with the last sequence of the region
 //
 // It ends in DISPATCH without having closed the region when the server refuses, reports a failure,
 // or is dead. A server that is not reached is asked again: no other one can close the region. It

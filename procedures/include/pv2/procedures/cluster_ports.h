@@ -28,6 +28,10 @@ struct ClusterPorts {
   DescriptorCache& descriptors;
 };
 
+/// For a procedure that is made in this program and runs in another, which the arguments of the
+/// procedure are sent to (RemoteExecutor). A step must not run with these: they are nothing.
+[[nodiscard]] ClusterPorts& ports_elsewhere() noexcept;
+
 /// Registers all built-in procedures. `ports` must outlive the executor.
 void add_cluster_procedures(ProcedureRegistry& registry, ClusterPorts& ports);
 

@@ -18,9 +18,9 @@
 //     POST_OPERATION            the table's row                     only reads
 //
 // How it fails: in PREPARE only. kNotFound: there is no such table. kFailedPrecondition: it is not
-// disabled, or has no descriptor in its directory. SET_ENABLING_TABLE_STATE is the point of no
-// return. Its result is the table's name. HBase's PRE_OPERATION calls hooks, which there are none
-// of.
+// disabled, is the catalogue's, or has no descriptor in its directory. SET_ENABLING_TABLE_STATE is
+// the point of no return. Its result is the table's name. HBase's PRE_OPERATION calls hooks, which
+// there are none of.
 
 #pragma once
 

@@ -5,10 +5,10 @@
 //
 //     WRITE_FS_LAYOUT -> ASSIGN_META -> CREATE_NAMESPACES
 //
-// | step              | reads                        | writes | | WRITE_FS_LAYOUT   | row of the
-// region, its data  | the directory of the catalogue's table      | | ASSIGN_META       | | row of
-// the region, CLOSED; a child opens it | | CREATE_NAMESPACES |                              |
-// directories, then rows of the namespaces    |
+//     step               reads                          writes
+//     WRITE_FS_LAYOUT    the region's row, its data     the directory of the catalogue's table
+//     ASSIGN_META                                       the region's row, CLOSED; a child opens it
+//     CREATE_NAMESPACES                                 directories, then rows of the namespaces
 //
 // How it fails: in the first step only, before anything is changed. kFailedPrecondition: the
 // cluster has a catalogue already, or the directory of its table holds data. After that it asks
@@ -27,10 +27,12 @@ namespace pv2 {
 /// Persisted.
 enum class InitMetaStep { kWriteFsLayout = 1, kAssignMeta = 2, kCreateNamespaces = 3 };
 
-/// The table of the catalogue as InitMeta makes it.
+/// The table of the catalogue as InitMeta makes it: a family for regions, for namespaces and for
+/// tables.
 [[nodiscard]] TableDescriptor meta_descriptor();
 
-/// Threads: as Procedure. Lock: the catalogue's table, exclusively, until it ends.
+/// Threads: as Procedure. Lock: kMeta, exclusively, until it ends, so that only one of
+/// them runs. What it makes is locked by who works on it: its child, or a ServerCrash.
 class InitMeta final : public StateMachineProcedure<InitMetaStep> {
  public:
   using Step = InitMetaStep;

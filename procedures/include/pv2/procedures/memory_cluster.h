@@ -76,6 +76,13 @@ class MemoryCluster {
   /// The rows that can be read now.
   [[nodiscard]] std::set<std::string> readable_rows(const TableName& table) const;
 
+  /// A server that was told long ago to split a log writes an edit of the region only now, when
+  /// another one has split the same log, and the region was opened and closed since.
+  void leave_edit(const RegionInfo& region, const std::string& row);
+
+  /// A server that read the peer before it was changed or removed begins a queue for it only now.
+  void begin_queue(const ServerName& server, const std::string& peer);
+
   /// Forgets under which keys effects took place. A cluster that is used with another, empty store
   /// has to, because the procedure ids, and so the keys, begin anew there.
   void forget_effects();

@@ -25,8 +25,9 @@
 //
 // How it fails. kInvalidArgument: fewer than two regions, one of them twice, regions of several
 // tables, or not neighbours. kNotFound: there is no such table or region. kFailedPrecondition: the
-// table is not enabled; a region is not open; edits of a region wait to be replayed.
-// kAlreadyExists: a region has the id of the merged one. Its result is the id of the merged region.
+// table is not enabled, or is the catalogue's; a region is not open; edits of a region wait to be
+// replayed. kAlreadyExists: a region has the id of the merged one. Its result is the id of the
+// merged region.
 
 #pragma once
 

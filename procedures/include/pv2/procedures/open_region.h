@@ -4,9 +4,9 @@
 //
 //     DISPATCH -> REPORT_SUCCEED
 //
-// | step           | reads                    | writes | | DISPATCH       | reports, server |
-// OPENING on the server; then asks the server        | | REPORT_SUCCEED | | OPEN on the server,
-// with the sequence it reported  |
+//     step             reads              writes
+//     DISPATCH         reports, server    OPENING on the server; then asks the server
+//     REPORT_SUCCEED                      OPEN on the server, with the sequence it reported
 //
 // It ends in DISPATCH without having opened the region when the server refuses, reports a failure,
 // is dead, or was certainly never asked. It always succeeds: its parent looks at the catalogue. Its

@@ -8,10 +8,11 @@
 //
 //     back to ACQUIRE_SPLIT_WAL_WORKER: the log is still there, so another server tries
 //
-// | step                     | reads                  | writes | | ACQUIRE_SPLIT_WAL_WORKER | waits
-// for a free server| nothing; persists the server               | | DISPATCH_WAL_TO_WORKER   | |
-// nothing; the child, a SplitLogRemote, does | | RELEASE_SPLIT_WORKER     | whether the log is
-// left| nothing; gives the server back             |
+//     step                        reads                       writes
+//     ACQUIRE_SPLIT_WAL_WORKER    waits for a free server     nothing; persists the server
+//     DISPATCH_WAL_TO_WORKER                                  nothing; the child, a
+//                                                             SplitLogRemote, does
+//     RELEASE_SPLIT_WORKER        whether the log is left     nothing; gives the server back
 //
 // That the log is not there any more is the record that it was split. A log may be split twice, by
 // a slow server and by its successor: both write the same files.

@@ -25,9 +25,10 @@
 //
 // How it fails: in its first step only, before anything is changed. kNotFound: there is no such
 // region. kFailedPrecondition: the region was split; it is to be moved and is not open; it is to be
-// opened and its table is disabled. After that it never fails: what cannot be done now is asked
-// again with a growing pause, and every attempt leaves an error in listings. Each step may run
-// again after a crash: it only reads, and its children are part of its record.
+// opened and its table is disabled; it is the catalogue's, and is to be closed. After that it never
+// fails: what cannot be done now is asked again with a growing pause, and every attempt leaves an
+// error in listings. Each step may run again after a crash: it only reads, and its children are
+// part of its record.
 //
 // Its result is the server that has the region, or had it last.
 
