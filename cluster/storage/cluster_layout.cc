@@ -67,6 +67,9 @@ std::string ClusterLayout::decode_name(std::string_view encoded) {
 std::string ClusterLayout::peer(std::string_view id) const {
   return peers() + "/" + encode_name(id);
 }
+std::string ClusterLayout::queues(std::string_view peer) const {
+  return root_ + "/queues/" + encode_name(peer);
+}
 
 std::string ClusterLayout::name_space(std::string_view name) const {
   return data() + "/" + encode_name(name);

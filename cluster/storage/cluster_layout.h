@@ -2,7 +2,7 @@
 //
 // ClusterLayout: the names of all paths below the root of a cluster. Nothing else builds a path.
 //
-//     master/                                     the master's own store
+//     master/procedures/, state, lock, address    the master's own
 //     data/<namespace>/<table>/.descriptor.<n>    versions of the descriptor
 //     data/<namespace>/<table>/<region>/region    RegionInfo
 //     data/<namespace>/<table>/<region>/files.<n> which store files count (region_files.h)
@@ -13,6 +13,7 @@
 //     wals/<server>-splitting/                    the same directory after the fence
 //     oldwals/<server>,<log>
 //     peers/<peer>/
+//     queues/<peer>/<server>/                     what a server still has to ship to a peer
 //
 // A name that a user chose is encoded: letters, digits, '_', '-', ',' and inner dots stay as they
 // are, other bytes become %XX. So a path never leaves its directory, and no name is a hidden file.
@@ -38,8 +39,13 @@ class ClusterLayout {
 
   [[nodiscard]] const std::string& root() const noexcept { return root_; }
   [[nodiscard]] std::string master() const { return root_ + "/master"; }
+  /// The file that the master writes its address into: "127.0.0.1:40112".
+  [[nodiscard]] std::string master_address() const { return master() + "/address"; }
   [[nodiscard]] std::string peers() const { return root_ + "/peers"; }
   [[nodiscard]] std::string peer(std::string_view id) const;
+  /// The queues of all servers for a peer, and that of one server.
+  [[nodiscard]] std::string queues(std::string_view peer) const;
+  [[nodiscard]] std::string queue(std::string_view peer, const ServerName& server) const;
 
   [[nodiscard]] std::string data() const { return root_ + "/data"; }
   [[nodiscard]] std::string name_space(std::string_view name) const;

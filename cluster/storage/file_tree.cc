@@ -37,16 +37,26 @@ Status translate_leveldb(const leveldb::Status& status, std::string_view act) {
   return {code, fmt::format("{} failed: {}", act, message)};
 }
 
-Status sync_real_directory(const std::string& directory) {
+namespace {
+
+Status sync_with(int (*sync)(int), const std::string& directory) {
   const auto failed = [&](const char* act) {
     return Status(StatusCode::kIoError, fmt::format("cannot {} directory {}: {}", act, directory,
                                                     std::generic_category().message(errno)));
   };
   const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return failed("open");
-  Status status = ::fsync(fd) == 0 ? Status() : failed("sync");
+  Status status = sync(fd) == 0 ? Status() : failed("sync");
   ::close(fd);
   return status;
+}
+
+}  // namespace
+
+Status sync_real_directory(const std::string& directory) { return sync_with(::fsync, directory); }
+
+Status sync_real_file_system(const std::string& directory) {
+  return sync_with(::syncfs, directory);
 }
 
 std::string parent_directory(const std::string& path) {
@@ -57,17 +67,47 @@ std::string parent_directory(const std::string& path) {
 
 std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-Status FileTree::write(const std::string& path, std::string_view bytes) const {
-  const std::string draft = path + "~" + owner_;
+Status FileTree::write_draft(const NewFile& file, bool is_synced) const {
   leveldb::WritableFile* opened = nullptr;
-  leveldb::Status status = env_.NewWritableFile(draft, &opened);
-  const std::unique_ptr<leveldb::WritableFile> file(opened);
-  if (status.ok()) status = file->Append(leveldb::Slice(bytes.data(), bytes.size()));
-  if (status.ok()) status = file->Sync();
-  if (status.ok()) status = file->Close();
-  if (status.ok()) status = env_.RenameFile(draft, path);
-  if (!status.ok()) return translate_leveldb(status, "writing " + path);
+  leveldb::Status status = env_.NewWritableFile(file.path + "~" + owner_, &opened);
+  const std::unique_ptr<leveldb::WritableFile> owned(opened);
+  if (status.ok()) status = owned->Append(leveldb::Slice(file.bytes.data(), file.bytes.size()));
+  if (status.ok() && is_synced) status = owned->Sync();
+  if (status.ok()) status = owned->Close();
+  return translate_leveldb(status, "writing " + file.path);
+}
+
+Status FileTree::write(const std::string& path, std::string_view bytes) const {
+  if (Status bad = write_draft({path, std::string(bytes)}, true); !bad.ok()) return bad;
+  const leveldb::Status renamed = env_.RenameFile(path + "~" + owner_, path);
+  if (!renamed.ok()) return translate_leveldb(renamed, "writing " + path);
   return sync_(parent_directory(path));
+}
+
+Status FileTree::write_all(const std::vector<NewFile>& files) const {
+  if (files.empty()) return {};
+  for (const NewFile& file : files) {
+    const std::string directory = parent_directory(file.path);
+    Status bad = sync_all_ ? create_directory(directory) : make_directory(directory);
+    if (bad.ok()) bad = sync_all_ ? write_draft(file, false) : write(file.path, file.bytes);
+    if (!bad.ok()) return bad;
+  }
+  if (!sync_all_) return {};
+  const std::string anywhere = parent_directory(files.front().path);
+  if (Status bad = sync_all_(anywhere); !bad.ok()) return bad;
+  for (const NewFile& file : files) {
+    const leveldb::Status renamed = env_.RenameFile(file.path + "~" + owner_, file.path);
+    if (!renamed.ok()) return translate_leveldb(renamed, "writing " + file.path);
+  }
+  return sync_all_(anywhere);
+}
+
+Status FileTree::create_directory(const std::string& directory) const {
+  if (exists(directory)) return {};
+  const leveldb::Status status = env_.CreateDir(directory);
+  // Somebody else may have made it meanwhile.
+  if (status.ok() || exists(directory)) return {};
+  return translate_leveldb(status, "making directory " + directory);
 }
 
 Result<std::string> FileTree::read(const std::string& path) const {
@@ -99,12 +139,7 @@ Result<std::vector<std::string>> FileTree::list_with_drafts(const std::string& d
 }
 
 Status FileTree::make_directory(const std::string& directory) const {
-  if (!exists(directory)) {
-    const leveldb::Status status = env_.CreateDir(directory);
-    // Somebody else may have made it meanwhile.
-    if (!status.ok() && !exists(directory))
-      return translate_leveldb(status, "making directory " + directory);
-  }
+  if (Status bad = create_directory(directory); !bad.ok()) return bad;
   return sync_(parent_directory(directory));
 }
 

@@ -26,6 +26,14 @@ Status translate_leveldb(const leveldb::Status& status, std::string_view act);
 
 /// fsync of a directory: what makes the names in it durable.
 Status sync_real_directory(const std::string& directory);
+/// syncfs: makes everything durable on the file system of `directory`.
+Status sync_real_file_system(const std::string& directory);
+
+/// A file to be written.
+struct NewFile {
+  std::string path;
+  std::string bytes;
+};
 
 /// Thread-safe as its Env. A missing file is kNotFound.
 class FileTree {
@@ -34,15 +42,24 @@ class FileTree {
 
   /// `owner` is part of the names of drafts: two processes that write one path at the same time
   /// must not share a draft. `env` outlives the object.
-  FileTree(leveldb::Env& env, DirectorySync sync, std::string owner = "0")
-      : env_(env), sync_(std::move(sync)), owner_(std::move(owner)) {}
+  /// `sync_all`, if there is one, makes everything durable that is on the file system of a
+  /// directory: for write_all().
+  FileTree(leveldb::Env& env, DirectorySync sync, std::string owner = "0",
+           DirectorySync sync_all = {})
+      : env_(env),
+        sync_(std::move(sync)),
+        owner_(std::move(owner)),
+        sync_all_(std::move(sync_all)) {}
   /// The machine's files.
   static FileTree real(std::string owner) {
-    return {*leveldb::Env::Default(), sync_real_directory, std::move(owner)};
+    return {*leveldb::Env::Default(), sync_real_directory, std::move(owner), sync_real_file_system};
   }
 
   /// Replaces the file by `bytes`. The directory exists.
   Status write(const std::string& path, std::string_view bytes) const;
+  /// Writes many files, each in a directory that is made if it is missing, with two syncs for all
+  /// of them. A crash or a failure leaves some of the files, each completely.
+  Status write_all(const std::vector<NewFile>& files) const;
   [[nodiscard]] Result<std::string> read(const std::string& path) const;
   [[nodiscard]] Result<std::uint64_t> size(const std::string& path) const;
   [[nodiscard]] bool exists(const std::string& path) const { return env_.FileExists(path); }
@@ -71,11 +88,14 @@ class FileTree {
   [[nodiscard]] leveldb::Env& env() const noexcept { return env_; }
 
  private:
+  Status write_draft(const NewFile& file, bool is_synced) const;
+  Status create_directory(const std::string& directory) const;
   Status remove_recursively(const std::string& path) const;
 
   leveldb::Env& env_;
   DirectorySync sync_;
   std::string owner_;
+  DirectorySync sync_all_;
 };
 
 /// The directory that holds `path` ("." for a bare name).

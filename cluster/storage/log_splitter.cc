@@ -42,23 +42,34 @@ Result<std::vector<WalEntry>> decode_entries(std::string_view bytes, const std::
   return entries;
 }
 
-// Whether there is a file now.
-Result<bool> write_recovered(const FileTree& files, const ClusterLayout& layout,
-                             const RegionKey& region, const std::string& name,
-                             std::vector<WalEntry>& entries) {
+// What the region's files lack of `entries`; no value: nothing, or the region was removed.
+Result<std::optional<NewFile>> recovered_file(const FileTree& files, const ClusterLayout& layout,
+                                              const RegionKey& region, const std::string& name,
+                                              std::vector<WalEntry>& entries) {
   const auto& [table, id] = region;
-  if (!files.exists(layout.region_info(table, id))) return false;  // removed
+  if (!files.exists(layout.region_info(table, id))) return std::optional<NewFile>();
   const Result<RegionFiles> list = read_region_files(files, layout, table, id);
   if (!list.ok()) return list.status();
   std::erase_if(entries,
                 [&](const WalEntry& entry) { return entry.sequence <= list->max_sequence; });
-  if (entries.empty()) return false;
-  // Not the directories above it: the region may be removed meanwhile.
-  Status bad = files.make_directory(layout.recovered(table, id));
-  if (bad.ok()) bad = files.write(layout.recovered_file(table, id, name), encode_entries(entries));
-  if (!bad.ok() && !files.exists(layout.region_info(table, id))) return false;
-  if (!bad.ok()) return bad;
-  return true;
+  if (entries.empty()) return std::optional<NewFile>();
+  return std::optional<NewFile>(
+      NewFile{layout.recovered_file(table, id, name), encode_entries(entries)});
+}
+
+// A region may be removed meanwhile, and what was for it is dropped then.
+Status write_recovered(const FileTree& files, const ClusterLayout& layout,
+                       const std::map<RegionKey, NewFile>& recovered) {
+  std::vector<NewFile> all;
+  for (const auto& [region, file] : recovered) all.push_back(file);
+  if (files.write_all(all).ok()) return {};
+  for (const auto& [region, file] : recovered) {
+    const Status bad = files.write_all({file});
+    if (!bad.ok() && files.exists(layout.region_info(region.first, region.second))) {
+      return bad.with_context("region " + region.second);
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -79,14 +90,17 @@ Result<SplitCount> split_log(const FileTree& files, const ClusterLayout& layout,
   });
   if (!bad.ok()) return bad;
 
+  std::map<RegionKey, NewFile> recovered;
   for (auto& [region, entries] : regions) {
-    const Result<bool> written = write_recovered(files, layout, region, name, entries);
-    if (!written.ok())
-      return written.status().with_context(
-          fmt::format("splitting log {} for region {}", name, region.second));
-    if (!*written) continue;
+    Result<std::optional<NewFile>> file = recovered_file(files, layout, region, name, entries);
+    if (!file.ok()) return file.status().with_context("region " + region.second);
+    if (!file->has_value()) continue;
+    recovered.emplace(region, **std::move(file));
     ++count.regions;
     count.kept += entries.size();
+  }
+  if (bad = write_recovered(files, layout, recovered); !bad.ok()) {
+    return bad.with_context("splitting log " + name);
   }
   return count;
 }

@@ -49,8 +49,8 @@ namespace pv2::cluster {
 
 struct RegionOptions {
   std::vector<std::string> families{};
-  /// The number of the order to open: higher than that of every earlier order to open this region
-  /// (the id of the procedure that opens it). Not 0.
+  /// The number of the order to open: higher than that of every earlier order to open this region.
+  /// Not 0.
   std::uint64_t opening = 0;
 };
 

@@ -65,6 +65,14 @@ Status TableDirectories::make_region(const RegionInfo& region) const {
   return files_.write(path, bytes);
 }
 
+Status TableDirectories::make_regions(const std::vector<RegionInfo>& regions) const {
+  std::vector<NewFile> files;
+  for (const RegionInfo& region : regions) {
+    files.push_back({layout_.region_info(region.table, region.id), encode_region(region)});
+  }
+  return files_.write_all(files);
+}
+
 Status TableDirectories::remove_regions(const TableName& table,
                                         const std::vector<std::string>& region_ids) const {
   for (const std::string& id : region_ids) {

@@ -68,9 +68,7 @@ Result<std::vector<TableName>> TableDirectories::tables() const {
 Status TableDirectories::write_layout(const TableDescriptor& descriptor,
                                       const std::vector<RegionInfo>& regions) const {
   if (Status bad = write_descriptor(descriptor); !bad.ok()) return bad;
-  for (const RegionInfo& region : regions) {
-    if (Status bad = make_region(region); !bad.ok()) return bad;
-  }
+  if (Status bad = make_regions(regions); !bad.ok()) return bad;
   Result<std::vector<std::string>> others = region_ids(descriptor.name);
   if (!others.ok()) return others.status();
   std::erase_if(*others, [&](const std::string& id) {

@@ -60,6 +60,8 @@ class TableDirectories {
   /// In order of the start key. A directory without RegionInfo is not complete and not listed.
   [[nodiscard]] Result<std::vector<RegionInfo>> regions(const TableName& table) const;
   Status make_region(const RegionInfo& region) const;
+  /// The same for many, with a few syncs for all of them.
+  Status make_regions(const std::vector<RegionInfo>& regions) const;
   /// Removes directories without archiving: for regions that never held data of their own.
   Status remove_regions(const TableName& table, const std::vector<std::string>& region_ids) const;
   /// Moves the store files to the archive, then removes the directories. Absent ones are OK.

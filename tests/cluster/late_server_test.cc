@@ -235,6 +235,33 @@ TEST_CASE("cluster: the old server may do anything before any operation of the n
   }
 }
 
+TEST_CASE("cluster: an opening that a later one overtakes anywhere changes nothing") {
+  for (std::size_t at = 0;; ++at) {
+    INFO("operation " << at);
+    Disk disk;
+    const auto old = old_server(disk);
+    REQUIRE(recover(disk, old->name()).ok());
+    StorageServer overtaken(disk, 2);
+    StorageServer next(disk, 3);
+    REQUIRE(overtaken.start().ok());
+    REQUIRE(next.start().ok());
+    const auto overtake = [&] {
+      disk.env.set_fault(nullptr);
+      const Status opened = next.open(whole_table(), 3);
+      INFO(opened.to_string());
+      REQUIRE(opened.ok());
+      REQUIRE(next.write({put("d", "4")}).ok());
+      REQUIRE(next.flush().ok());
+      REQUIRE(next.compact().ok());
+    };
+    const bool was_overtaken = interrupted(
+        disk, at, [&] { std::ignore = overtaken.open(whole_table(), 2); }, overtake);
+    if (!was_overtaken) break;
+    REQUIRE(disk.files.list(disk.layout.recovered(whole_table().table, whole_table().id))->empty());
+    check_final(disk, next.name(), {{"a", "1"}, {"b", "1"}, {"c", "1"}, {"d", "4"}});
+  }
+}
+
 TEST_CASE("cluster: servers that do not know that they are dead change nothing") {
   const Seeds seeds = seeds_from_environment(10);
   for (std::uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {

@@ -62,7 +62,7 @@ class Disk {
  public:
   explicit Disk(std::uint64_t seed = 1)
       : env(seed),
-        files(env, env.directory_sync()),
+        files(env, env.directory_sync(), "0", env.everything_sync()),
         layout("root"),
         tables(files, layout),
         logs(files, layout) {}

@@ -144,6 +144,25 @@ TEST_CASE("cluster: what a fenced server syncs after the fence is not acknowledg
   REQUIRE(read(bytes, "rs1,1,u1").sequences.front() == 1);
 }
 
+TEST_CASE("cluster: the logs of a server are listed in the order in which they were written") {
+  Disk disk;
+  StorageServer server(disk, 1, 1);  // a log for each entry
+  REQUIRE(server.start().ok());
+  for (std::uint64_t sequence = 1; sequence <= 10; ++sequence) {
+    server.log->append(entry(sequence), [](const Status&) {});
+    server.work.run_all();
+  }
+  REQUIRE(disk.logs.fence(server.name()).ok());
+
+  const auto logs = disk.logs.logs(server.name(), cluster::LogKind::kUser);
+
+  REQUIRE(logs.ok());
+  REQUIRE(logs->size() == 11);
+  for (std::size_t i = 0; i < logs->size(); ++i) {
+    REQUIRE((*logs)[i].name == "u" + std::to_string(i + 1));
+  }
+}
+
 TEST_CASE("cluster: a server that was fenced before it started never starts") {
   Disk disk;
   REQUIRE(disk.logs.fence({"rs1", 1}).ok());

@@ -21,7 +21,8 @@ inline constexpr std::size_t kRowBytesMax = 4096;
 inline constexpr std::size_t kFamilyBytesMax = 64;
 inline constexpr std::size_t kQualifierBytesMax = 4096;
 inline constexpr std::size_t kValueBytesMax = std::size_t{1} << 20;
-inline constexpr std::size_t kMutationsMax = 4096;
+/// The rows of a table with as many regions as even_split_keys() can make.
+inline constexpr std::size_t kMutationsMax = 65'536;
 inline constexpr std::size_t kWriteBytesMax = std::size_t{8} << 20;
 
 /// The newest value of one cell.

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The catalogue's own region and table are left out: no row describes them.
+
+#include "client/cluster_files.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "storage/peer_files.h"
+#include "storage/table_directories.h"
+
+namespace pv2::cluster {
+
+void add_server(const ServerStatus& status, ClusterSnapshot& snapshot) {
+  auto& open = snapshot.open[status.server];
+  for (const RegionStatus& region : status.regions) {
+    if (region.serves && !is_meta(region.region.table)) open[region.region.id] = region.sequence;
+  }
+}
+
+Status add_files(const FileTree& files, const ClusterLayout& layout, ClusterSnapshot& snapshot) {
+  const TableDirectories directories(files, layout);
+  const Result<std::vector<std::string>> namespaces = directories.namespaces();
+  if (!namespaces.ok()) return namespaces.status();
+  snapshot.namespace_directories.insert(namespaces->begin(), namespaces->end());
+
+  const Result<std::vector<TableName>> tables = directories.tables();
+  if (!tables.ok()) return tables.status();
+  for (const TableName& table : *tables) {
+    if (is_meta(table)) continue;
+    Result<TableDescriptor> descriptor = directories.read_descriptor(table);
+    if (!descriptor.ok()) return descriptor.status();
+    const Result<std::vector<RegionInfo>> regions = directories.regions(table);
+    if (!regions.ok()) return regions.status();
+    ClusterSnapshot::Directory directory{*std::move(descriptor), {}};
+    for (const RegionInfo& region : *regions) directory.regions.push_back(region.id);
+    std::ranges::sort(directory.regions);
+    snapshot.cached.push_back(directory.descriptor);
+    snapshot.directories.push_back(std::move(directory));
+  }
+
+  const PeerFiles peers(files, layout);
+  const Result<std::vector<PeerRow>> stored = peers.list();
+  if (!stored.ok()) return stored.status();
+  for (const PeerRow& peer : *stored) {
+    snapshot.peers[peer.id] = peer;
+    const Result<std::vector<ServerName>> queues = peers.queues(peer.id);
+    if (!queues.ok()) return queues.status();
+    for (const ServerName& server : *queues) snapshot.queues.insert({peer.id, server});
+  }
+  for (const auto& [server, open] : snapshot.open) snapshot.peer_views[server] = snapshot.peers;
+  return {};
+}
+
+}  // namespace pv2::cluster

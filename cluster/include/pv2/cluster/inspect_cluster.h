@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// inspect_cluster(): looks at a cluster from outside, for a check that its parts agree
+// (find_disorder()). It asks the region servers what they serve, reads the rows of the catalogue as
+// any client does, and looks at the directories. It changes nothing.
+
+#pragma once
+
+#include <pv2/base/status.h>
+#include <pv2/procedures/cluster_snapshot.h>
+
+#include <string>
+
+#include "pv2/cluster/cluster_client.h"
+
+namespace pv2::cluster {
+
+/// Blocks. The cluster may be at work: then the parts are of different moments, and disagree. What
+/// nobody outside can see (the master's cache of descriptors, what the servers know of peers) is
+/// shown as if it were right. kUnavailable: the master or a server does not answer.
+[[nodiscard]] Result<ClusterSnapshot> inspect_cluster(ClusterClient& client,
+                                                      const std::string& root);
+
+}  // namespace pv2::cluster

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each change of a descriptor is followed by a refresh(), which reads the file again; so the cache
+// is never older than the last refresh().
+
+#include "master/descriptor_store.h"
+
+#include <utility>
+
+namespace pv2::cluster {
+
+Status DescriptorStore::load_all() {
+  const Result<std::vector<TableName>> tables = directories_.tables();
+  if (!tables.ok()) return tables.status();
+  for (const TableName& table : *tables) {
+    if (Status bad = read(table); !bad.ok()) return bad;
+  }
+  return {};
+}
+
+std::optional<TableDescriptor> DescriptorStore::find(const TableName& table) const {
+  const MutexLock lock(descriptors_mutex_);
+  const auto found = descriptors_.find(table);
+  if (found == descriptors_.end()) return std::nullopt;
+  return found->second;
+}
+
+void DescriptorStore::refresh(TableName table, Completion<Status> done) {
+  queue_.run([this, table = std::move(table), done] { done(read(table)); });
+}
+
+Status DescriptorStore::read(const TableName& table) {
+  Result<TableDescriptor> descriptor = directories_.read_descriptor(table);
+  const MutexLock lock(descriptors_mutex_);
+  if (descriptor.ok()) {
+    descriptors_[table] = *std::move(descriptor);
+    return {};
+  }
+  if (descriptor.status().code() != StatusCode::kNotFound) return descriptor.status();
+  descriptors_.erase(table);  // the table is gone, or is just being made
+  return {};
+}
+
+}  // namespace pv2::cluster

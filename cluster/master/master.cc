@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the parts of a master know each other. Everything but the files works on the loop.
+
+#include "master/master.h"
+
+#include <pv2/base/fields.h>
+#include <pv2/engine/async_executor.h>
+#include <pv2/engine/executor_options.h>
+#include <pv2/procedures/cluster_ports.h>
+#include <pv2/procedures/init_meta.h>
+#include <pv2/remote/executor_service.h>
+#include <pv2/rpc/rpc_server.h>
+
+#include <chrono>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "master/descriptor_store.h"
+#include "master/dispatcher.h"
+#include "master/local_state.h"
+#include "master/meta_catalogue.h"
+#include "master/meta_table.h"
+#include "master/peer_storage_port.h"
+#include "master/probe.h"
+#include "master/report_desk.h"
+#include "master/server_calls_port.h"
+#include "master/server_links.h"
+#include "master/server_logs_port.h"
+#include "master/server_registry.h"
+#include "master/server_watch.h"
+#include "master/splitter_slots.h"
+#include "master/table_files_port.h"
+#include "storage/log_directories.h"
+#include "storage/peer_files.h"
+#include "storage/table_directories.h"
+#include "wire/loop_tasks.h"
+#include "wire/methods.h"
+
+namespace pv2::cluster {
+namespace {
+
+// Failures here pass within the time that a server takes to be noticed as dead.
+constexpr RetryPolicy kRetry{.base = std::chrono::milliseconds(50), .cap = std::chrono::seconds(5)};
+// One nonce for all masters of a directory: the cluster is made once.
+constexpr Nonce kInitMetaNonce{0x696e69746d657461, 1};
+
+Result<LocalState> open_local(const FileTree& files, const ClusterLayout& layout) {
+  if (Status bad = files.make_directories(layout.master()); !bad.ok()) return bad;
+  auto local = LocalState::open(files, layout.master() + "/state");
+  if (!local.ok()) return local.status();
+  LocalContents contents = local->contents();
+  ++contents.epoch;
+  if (Status bad = local->replace(std::move(contents)); !bad.ok()) return bad;
+  return local;
+}
+
+}  // namespace
+
+/// In the order in which they need each other.
+struct Master::Parts {
+  Parts(MasterOptions given_options, MasterGround& ground, LocalState local_state)
+      : options(std::move(given_options)),
+        transport(ground.transport),
+        files(ground.files),
+        layout(options.root),
+        on_end(std::move(ground.on_end)),
+        probe(options.probe),
+        local(std::move(local_state)),
+        epoch(local.contents().epoch),
+        registry(options.lease, [this](const ServerName& server,
+                                       const std::string& why) { watch->crash(server, why); }),
+        links(transport, ground.link_work,
+              [this](const ServerName& server) { return registry.address(server); }),
+        dispatcher(transport, links, epoch,
+                   [this](const ServerName& server) {
+                     registry.give_up(server, "it answered none of many calls");
+                   }),
+        slots([this] { return registry.live(); }),
+        tables(files, layout),
+        logs(files, layout),
+        peers(files, layout),
+        catalogue(transport, local, ground.file_work, probe,
+                  {.server_changed = [this](const ServerRow& row) { server_changed(row); },
+                   .meta_changed = [this](const RegionRow&) { meta.host_changed(); },
+                   .on_fatal = [this](const Status& why) { end(why); }}),
+        meta(transport, links, epoch, [this] { return host_of_meta(); }),
+        server_calls(transport, dispatcher, registry, catalogue, slots, probe),
+        table_files(tables, ground.file_work, probe),
+        server_logs(logs, ground.file_work, probe),
+        peer_storage(peers, ground.file_work),
+        descriptors(tables, ground.file_work),
+        tasks(transport) {}
+
+  Status open_executor(MasterGround& ground);
+  Status listen();
+  Status begin();
+  void is_online();
+  /// Whether the catalogue is online and complete.
+  [[nodiscard]] bool is_ready() const {
+    return catalogue.is_online() && catalogue.rows().name_space(std::string(kDefaultNamespace));
+  }
+  void server_changed(const ServerRow& row);
+  [[nodiscard]] std::optional<ServerName> host_of_meta() const;
+  [[nodiscard]] ServerList list_servers() const;
+  void end(const Status& why);
+  void say(LogLevel level, const std::string& line) const { log(options.log, level, line); }
+
+  const MasterOptions options;
+  const std::shared_ptr<Transport> transport;
+  const FileTree& files;
+  const ClusterLayout layout;
+  const std::function<void(const Status&)> on_end;
+  const Probe probe;
+  bool is_ended = false;
+  LocalState local;
+  const std::uint64_t epoch;
+
+  ServerRegistry registry;
+  ServerLinks links;
+  Dispatcher dispatcher;
+  SplitterSlots slots;
+  TableDirectories tables;
+  LogDirectories logs;
+  PeerFiles peers;
+  MetaCatalogue catalogue;
+  MetaTable meta;
+
+  ServerCallsPort server_calls;
+  TableFilesPort table_files;
+  ServerLogsPort server_logs;
+  PeerStoragePort peer_storage;
+  DescriptorStore descriptors;
+  ClusterPorts ports{catalogue, table_files, server_calls, server_logs, peer_storage, descriptors};
+
+  // Made one after the other when the master starts.
+  std::unique_ptr<ProcedureExecutor> executor;
+  std::unique_ptr<ServerWatch> watch;
+  std::unique_ptr<ReportDesk> reports;
+  std::unique_ptr<ExecutorService> service;
+  std::unique_ptr<RpcServer> server;
+  LoopTasks tasks;
+};
+
+Result<std::unique_ptr<Master>> Master::start(MasterOptions options, MasterGround ground) {
+  const ClusterLayout layout(options.root);
+  auto local = open_local(ground.files, layout);
+  if (!local.ok()) return local.status();
+  auto parts = std::make_unique<Parts>(std::move(options), ground, *std::move(local));
+  if (Status bad = parts->open_executor(ground); !bad.ok()) return bad;
+  if (Status bad = parts->listen(); !bad.ok()) return bad;
+  std::unique_ptr<Master> master(new Master(std::move(parts)));
+  if (Status bad = master->parts_->begin(); !bad.ok()) return bad;
+  return master;
+}
+
+Status Master::Parts::open_executor(MasterGround& ground) {
+  ProcedureRegistry types;
+  add_cluster_procedures(types, ports);
+  ExecutorOptions settings{.store = std::move(ground.store), .registry = std::move(types)};
+  settings.workers = options.workers;
+  settings.clock = ground.clock;
+  settings.seed = ground.seed;
+  settings.retry = kRetry;
+  if (options.log) settings.log = options.log;
+  auto opened = ProcedureExecutor::open(std::move(settings));
+  if (!opened.ok()) return opened.status();
+  executor = *std::move(opened);
+  if (options.on_loaded) options.on_loaded(*executor);
+
+  watch = std::make_unique<ServerWatch>(
+      transport, ServerWatch::Parts{*executor, ports, catalogue, registry}, epoch,
+      ServerWatch::Events{
+          .came = [this] { slots.look(); },
+          .on_fatal = [this](const Status& why) { end(why); },
+          .notice = [this](const std::string& line) { say(LogLevel::kInfo, line); }});
+  reports = std::make_unique<ReportDesk>(transport, *executor, catalogue, registry, epoch,
+                                         [this](const Status& why) { end(why); });
+  service = std::make_unique<ExecutorService>(*executor);
+  return {};
+}
+
+Status Master::Parts::listen() {
+  RpcServerOptions settings{.transport = transport, .address = options.listen, .log = options.log};
+  service->add_to(settings.methods);
+  // Until the cluster is made, whoever wants something of it asks again.
+  settings.methods["pv2.submit"] = [this,
+                                    submit = settings.methods["pv2.submit"]](IncomingCall call) {
+    if (is_ready()) return submit(std::move(call));
+    call.refuse({StatusCode::kUnavailable, "the master does not have the catalogue yet"});
+  };
+  settings.methods[std::string(kMasterHeartbeat)] = [this](IncomingCall call) {
+    watch->take(std::move(call));
+  };
+  settings.methods[std::string(kMasterReport)] = [this](IncomingCall call) {
+    reports->take(std::move(call));
+  };
+  settings.methods[std::string(kMasterServers)] = [this](IncomingCall call) {
+    ServerList list = list_servers();
+    std::string body;
+    encode_fields(list, FieldSelection::kAll, body);
+    call.reply(body);
+  };
+  auto opened = RpcServer::open(std::move(settings));
+  if (!opened.ok()) return opened.status();
+  server = *std::move(opened);
+  return files.write(layout.master_address(), server->address());
+}
+
+Status Master::Parts::begin() {
+  if (Status bad = descriptors.load_all(); !bad.ok()) return bad;
+  const auto directories = logs.servers();
+  if (!directories.ok()) return directories.status();
+  std::vector<ServerName> expected;
+  for (const auto& directory : *directories) expected.push_back(directory.server);
+
+  executor->start();
+  run_on_loop(*transport, [&] {
+    if (!catalogue.rows().region(meta_region().id)) {
+      executor->async().submit(InitMeta(ports), {.nonce = kInitMetaNonce, .owner = "master"},
+                               [post = tasks.poster(), this](const Result<Submitted>& submitted) {
+                                 if (submitted.ok()) return;
+                                 post([this, why = submitted.status()] { end(why); });
+                               });
+    }
+    watch->start(expected);
+    catalogue.when_online([this] { is_online(); });
+    catalogue.begin(meta);
+  });
+  return {};
+}
+
+void Master::Parts::is_online() {
+  // A server may be named that has no directory of logs any more, and does not come.
+  std::set<ServerName> named;
+  for (const auto& [id, kept] : catalogue.rows().regions()) {
+    if (!kept.row.server.empty() && kept.row.state != RegionState::kClosed &&
+        kept.row.state != RegionState::kSplit) {
+      named.insert(kept.row.server);
+    }
+  }
+  watch->expect({named.begin(), named.end()});
+  say(LogLevel::kInfo, "the catalogue is online");
+}
+
+void Master::Parts::server_changed(const ServerRow& row) {
+  if (!is_dead(row.state)) return;
+  // It may have been recorded by somebody who did not wait for its lease.
+  registry.forget(row.name);
+  dispatcher.fail_all(row.name);
+  server_calls.server_changed();
+  slots.look();
+}
+
+std::optional<ServerName> Master::Parts::host_of_meta() const {
+  const std::optional<RegionRow> row = catalogue.rows().region(meta_region().id);
+  if (!row || row->state != RegionState::kOpen) return std::nullopt;
+  if (is_dead(catalogue.rows().server(row->server).state)) return std::nullopt;
+  return row->server;
+}
+
+ServerList Master::Parts::list_servers() const {
+  ServerList list;
+  list.live = registry.entries(tasks.now());
+  for (const auto& [name, kept] : catalogue.rows().servers()) list.dead.push_back(kept.row);
+  if (const auto row = catalogue.rows().region(meta_region().id)) list.meta = *row;
+  list.epoch = epoch;
+  return list;
+}
+
+void Master::Parts::end(const Status& why) {
+  if (std::exchange(is_ended, true)) return;
+  say(LogLevel::kError, "the master ends: " + why.to_string());
+  on_end(why);
+}
+
+Master::Master(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Master::~Master() {
+  // First nothing comes in; then procedures end, which the loop serves; then the parts go.
+  parts_->server.reset();
+  parts_->executor->stop();
+  parts_->tasks.end();
+}
+
+const std::string& Master::address() const noexcept { return parts_->server->address(); }
+std::uint64_t Master::epoch() const noexcept { return parts_->epoch; }
+ProcedureExecutor& Master::executor() noexcept { return *parts_->executor; }
+
+bool Master::is_online() const {
+  bool is_online = false;
+  run_on_loop(*parts_->transport, [&] { is_online = parts_->catalogue.is_online(); });
+  return is_online;
+}
+
+ServerList Master::servers() const {
+  ServerList list;
+  run_on_loop(*parts_->transport, [&] { list = parts_->list_servers(); });
+  return list;
+}
+
+}  // namespace pv2::cluster

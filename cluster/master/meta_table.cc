@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls to the region of the catalogue. A write is the same write however often it is sent: the
+// server remembers its nonce in the region itself.
+
+#include "master/meta_table.h"
+
+#include <pv2/base/fields.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "wire/methods.h"
+#include "wire/region_messages.h"
+
+namespace pv2::cluster {
+namespace {
+
+// A server that hosts the region answers within milliseconds; one that is dead is noticed by its
+// lease, and host_changed() ends the pause.
+constexpr Duration kAttemptTimeout = std::chrono::seconds(5);
+constexpr Duration kPause = std::chrono::milliseconds(100);
+// Far below the limits of a frame.
+constexpr std::uint64_t kPageRows = 1000;
+
+}  // namespace
+
+void MetaTable::write(std::vector<Mutation> mutations, std::function<void(Status)> done) {
+  WriteRequest request{meta_region().id, std::move(mutations), epoch_};
+  std::string body;
+  encode_fields(request, FieldSelection::kAll, body);
+  begin(kRegionWrite, std::move(body), false,
+        [done = std::move(done)](const Result<std::string>& answer) { done(answer.status()); });
+}
+
+void MetaTable::read_all(std::function<void(Result<std::vector<Cell>>)> done) {
+  read_page("", std::make_shared<std::vector<Cell>>(), std::move(done));
+}
+
+void MetaTable::read_page(std::string start_row, std::shared_ptr<std::vector<Cell>> cells,
+                          std::function<void(Result<std::vector<Cell>>)> done) {
+  ScanRequest request{meta_region().id, {.start_row = std::move(start_row)}, epoch_};
+  request.scan.rows_max = kPageRows;
+  std::string body;
+  encode_fields(request, FieldSelection::kAll, body);
+  begin(kRegionScan, std::move(body), true,
+        [this, cells = std::move(cells), done = std::move(done)](Result<std::string> answer) {
+          if (!answer.ok()) return done(answer.status());
+          ScanPage page;
+          if (Status bad = decode_fields(page, FieldSelection::kAll, *answer); !bad.ok()) {
+            return done(bad);
+          }
+          std::ranges::move(page.cells, std::back_inserter(*cells));
+          if (!page.next_row) return done(std::move(*cells));
+          read_page(*page.next_row, cells, done);
+        });
+}
+
+void MetaTable::begin(std::string_view method, std::string body, bool read_only,
+                      std::function<void(Result<std::string>)> done) {
+  auto operation = std::make_shared<Operation>();
+  operation->method = method;
+  operation->body = std::move(body);
+  operation->read_only = read_only;
+  if (!read_only) operation->nonce = nonces_.next();
+  operation->done = std::move(done);
+  operations_.push_back(operation);
+  attempt(operation);
+}
+
+void MetaTable::host_changed() {
+  const auto all = operations_;
+  for (const auto& operation : all) attempt(operation);
+}
+
+void MetaTable::attempt(const std::shared_ptr<Operation>& operation) {
+  if (operation->is_calling) return;
+  if (std::ranges::find(operations_, operation) == operations_.end()) return;  // it is done
+  const std::optional<ServerName> host = find_host_();
+  if (!host) return;  // host_changed() tries again
+  operation->is_calling = true;
+  links_.call(*host, operation->method, operation->body,
+              // Another server may have done an earlier attempt, so each one is a resumed call.
+              {.nonce = operation->nonce,
+               .resumed = !operation->read_only,
+               .read_only = operation->read_only,
+               .timeout = kAttemptTimeout},
+              tasks_.guarded<CallOutcome>([this, operation](CallOutcome outcome) {
+                operation->is_calling = false;
+                const bool deposed = outcome.status.code() == StatusCode::kFenced;
+                if (!outcome.ok() && !deposed) {
+                  tasks_.after(kPause, [this, operation] { attempt(operation); });
+                  return;
+                }
+                std::erase(operations_, operation);
+                if (deposed) return operation->done(outcome.status);
+                operation->done(std::move(outcome.body));
+              }));
+}
+
+}  // namespace pv2::cluster

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One call has several reports, which are signals of different procedures. The call is answered
+// when the last of them is decided.
+
+#include "master/report_desk.h"
+
+#include <pv2/base/fields.h>
+#include <pv2/engine/async_executor.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace pv2::cluster {
+namespace {
+
+using Verdict = ReportReply::Verdict;
+
+Verdict verdict_of_signal(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kOk:
+    case StatusCode::kFailedPrecondition:  // the procedure has ended
+    case StatusCode::kNotFound:
+    case StatusCode::kExpired:
+      return Verdict::kTaken;
+    default:
+      return Verdict::kAgain;
+  }
+}
+
+}  // namespace
+
+/// The answer to one call. Shared by the signals that it waits for.
+struct ReportDesk::Reply {
+  IncomingCall call;
+  ReportReply verdicts;
+  std::size_t missing = 0;
+};
+
+void ReportDesk::take(IncomingCall call) {
+  ReportRequest request;
+  if (Status bad = decode_fields(request, FieldSelection::kAll, call.body()); !bad.ok()) {
+    return call.fail(bad);
+  }
+  if (request.epoch > epoch_) {
+    const Status deposed(StatusCode::kFenced, "a server has heard of a master with epoch " +
+                                                  std::to_string(request.epoch) +
+                                                  ", and this one has " + std::to_string(epoch_));
+    call.refuse(deposed);
+    return on_deposed_(deposed);
+  }
+  const auto reply = std::make_shared<Reply>(Reply{std::move(call), {}, request.items.size()});
+  reply->verdicts.verdicts.resize(request.items.size(), Verdict::kAgain);
+  if (request.items.empty()) return reply->call.reply("");
+  for (std::size_t i = 0; i < request.items.size(); ++i) {
+    ReportRequest::Item& item = request.items[i];
+    if (const auto verdict = verdict_before(item)) {
+      decide(reply, i, *verdict);
+      continue;
+    }
+    std::string payload;
+    encode_fields(item.report, FieldSelection::kAll, payload);
+    executor_.async().signal(
+        item.procedure, std::string(kReportSignal), std::move(payload),
+        [post = tasks_.poster(), reply, i](const Status& status) {
+          post([reply, i, status] { decide(reply, i, verdict_of_signal(status)); });
+        });
+  }
+}
+
+std::optional<Verdict> ReportDesk::verdict_before(const ReportRequest::Item& item) const {
+  const ServerName& server = item.report.server;
+  if (is_dead(catalogue_.rows().server(server).state)) return Verdict::kDead;
+  // It will be recorded as dead in a moment.
+  if (registry_.is_given_up(server)) return Verdict::kAgain;
+  if (item.report.kind != RemoteKind::kOpenRegion || !item.report.done) return std::nullopt;
+  if (!is_meta(item.region.table) && !catalogue_.is_online()) return Verdict::kAgain;
+  const std::optional<RegionRow> row = catalogue_.rows().region(item.region.id);
+  const bool is_here = row && row->server == server &&
+                       (row->state == RegionState::kOpening || row->state == RegionState::kOpen ||
+                        row->state == RegionState::kClosing);
+  if (!is_here) return Verdict::kNotHere;
+  return std::nullopt;
+}
+
+void ReportDesk::decide(const std::shared_ptr<Reply>& reply, std::size_t item, Verdict verdict) {
+  reply->verdicts.verdicts[item] = verdict;
+  if (--reply->missing > 0) return;
+  std::string body;
+  encode_fields(reply->verdicts, FieldSelection::kAll, body);
+  reply->call.reply(std::move(body));
+}
+
+}  // namespace pv2::cluster

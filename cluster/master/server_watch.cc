@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The lease is looked at several times in its length.
+
+#include "master/server_watch.h"
+
+#include <pv2/base/fields.h>
+#include <pv2/engine/async_executor.h>
+#include <pv2/procedures/server_crash.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "wire/server_messages.h"
+
+namespace pv2::cluster {
+namespace {
+
+constexpr int kLooksPerLease = 10;
+constexpr Duration kSubmitPause = std::chrono::milliseconds(200);
+
+}  // namespace
+
+void ServerWatch::start(const std::vector<ServerName>& expected) {
+  expect(expected);
+  look();
+}
+
+void ServerWatch::expect(const std::vector<ServerName>& servers) {
+  for (const ServerName& server : servers) {
+    const ServerState state = parts_.catalogue.rows().server(server).state;
+    if (!is_dead(state)) parts_.registry.expect(server, tasks_.now());
+  }
+}
+
+void ServerWatch::look() {
+  if (Status bad = parts_.executor.health(); !bad.ok()) return events_.on_fatal(bad);
+  parts_.registry.look(tasks_.now());
+  tasks_.after(parts_.registry.lease() / kLooksPerLease, [this] { look(); });
+}
+
+void ServerWatch::take(IncomingCall call) {
+  Heartbeat heartbeat;
+  if (Status bad = decode_fields(heartbeat, FieldSelection::kAll, call.body()); !bad.ok()) {
+    return call.fail(bad);
+  }
+  HeartbeatReply reply{.epoch = epoch_, .lease = parts_.registry.lease()};
+  const bool is_new = !parts_.registry.lives(heartbeat.server);
+  reply.dead = is_dead(parts_.catalogue.rows().server(heartbeat.server).state) ||
+               !parts_.registry.heard(heartbeat, tasks_.now());
+  if (is_new && !reply.dead && !heartbeat.leaving) {
+    events_.notice("server " + to_string(heartbeat.server) + " listens at " + heartbeat.address);
+    // A host that starts again has lost its last server, even if that was a moment ago.
+    for (const ServerName& other : parts_.registry.known()) {
+      if (other.host == heartbeat.server.host && other.start_code < heartbeat.server.start_code) {
+        parts_.registry.give_up(other, "its host has started another one");
+      }
+    }
+    events_.came();
+  }
+  if (heartbeat.leaving && !reply.dead) {
+    parts_.registry.give_up(heartbeat.server, "it has closed its regions and ends");
+  }
+  std::string body;
+  encode_fields(reply, FieldSelection::kAll, body);
+  call.reply(std::move(body));
+}
+
+void ServerWatch::crash(const ServerName& server, const std::string& why) {
+  events_.notice("server " + to_string(server) + " is taken for dead: " + why);
+  const auto meta = parts_.catalogue.rows().region(meta_region().id);
+  const bool has_meta = meta && meta->server == server;
+  parts_.executor.async().submit(
+      ServerCrash(parts_.ports, server, has_meta ? Priority::kMeta : Priority::kHigh),
+      {.nonce = crash_nonce(server), .owner = "master"},
+      [this, server, why, post = tasks_.poster()](const Result<Submitted>& submitted) {
+        const StatusCode code = submitted.status().code();
+        if (submitted.ok() || code == StatusCode::kStopping) return;
+        post([this, server, why] {
+          tasks_.after(kSubmitPause, [this, server, why] { crash(server, why); });
+        });
+      });
+}
+
+}  // namespace pv2::cluster

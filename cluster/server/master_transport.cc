@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A stream to the master knows the address that it was made for. When the master is elsewhere, the
+// stream tells its listener that it is over.
+
+#include "server/master_transport.h"
+
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace pv2::cluster {
+
+/// Used on the loop only.
+struct MasterTransport::Streams {
+  std::set<Followed*> open;
+};
+
+class MasterTransport::Followed final : public Stream, public StreamListener {
+ public:
+  Followed(std::unique_ptr<Stream> stream, std::string address, std::shared_ptr<Streams> streams)
+      : stream_(std::move(stream)), address_(std::move(address)), streams_(std::move(streams)) {
+    streams_->open.insert(this);
+  }
+  ~Followed() override { streams_->open.erase(this); }
+
+  [[nodiscard]] const std::string& address() const noexcept { return address_; }
+  /// The master is elsewhere. The listener may destroy this object.
+  void cut() {
+    streams_->open.erase(this);
+    if (listener_ == nullptr) return;
+    stream_.reset();
+    listener_->on_closed({StatusCode::kUnavailable, "the master is not at " + address_ + " now"});
+  }
+
+  // Stream
+  void start(StreamListener& listener) override {
+    listener_ = &listener;
+    stream_->start(*this);
+  }
+  void send(std::string& bytes) override {
+    if (stream_ != nullptr) return stream_->send(bytes);
+    bytes.clear();
+  }
+  [[nodiscard]] std::size_t unsent() const noexcept override {
+    return stream_ == nullptr ? 0 : stream_->unsent();
+  }
+  void pause() override {
+    if (stream_ != nullptr) stream_->pause();
+  }
+  void resume() override {
+    if (stream_ != nullptr) stream_->resume();
+  }
+  [[nodiscard]] std::string peer() const override { return address_; }
+
+  // StreamListener
+  void on_bytes(std::string_view bytes) override { listener_->on_bytes(bytes); }
+  void on_drained() override { listener_->on_drained(); }
+  void on_closed(const Status& why) override { listener_->on_closed(why); }
+
+ private:
+  std::unique_ptr<Stream> stream_;
+  const std::string address_;
+  const std::shared_ptr<Streams> streams_;
+  StreamListener* listener_ = nullptr;
+};
+
+MasterTransport::MasterTransport(std::shared_ptr<Transport> below, FindMaster find)
+    : below_(std::move(below)), find_(std::move(find)), streams_(std::make_shared<Streams>()) {}
+MasterTransport::~MasterTransport() = default;
+
+void MasterTransport::look_again() {
+  const Result<std::string> address = find_();
+  if (!address.ok()) return;  // it may come back there
+  std::vector<Followed*> left;
+  for (Followed* const stream : streams_->open) {
+    if (stream->address() != *address) left.push_back(stream);
+  }
+  for (Followed* const stream : left) {
+    if (streams_->open.contains(stream)) stream->cut();
+  }
+}
+
+void MasterTransport::connect(std::string_view address, Duration timeout, Connected connected) {
+  if (address != kMasterAddress) return below_->connect(address, timeout, std::move(connected));
+  Result<std::string> master = find_();
+  if (!master.ok() || master->empty()) {
+    const Status why = master.ok()
+                           ? Status(StatusCode::kUnavailable, "no master has an address yet")
+                           : master.status().with_context("where the master is");
+    return below_->post([connected = std::move(connected), why] {
+      connected(Status(StatusCode::kUnavailable, std::string(why.message())));
+    });
+  }
+  below_->connect(*master, timeout,
+                  [streams = streams_, at = *master,
+                   connected = std::move(connected)](Result<std::unique_ptr<Stream>> stream) {
+                    if (!stream.ok()) return connected(stream.status());
+                    connected(std::unique_ptr<Stream>(
+                        std::make_unique<Followed>(*std::move(stream), at, streams)));
+                  });
+}
+
+}  // namespace pv2::cluster

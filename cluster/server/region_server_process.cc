@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A process has one server, one thread for the network, and one for each queue.
+
+#include <pv2/rpc/tcp_transport.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <utility>
+
+#include "server/region_server.h"
+#include "wire/process_life.h"
+
+namespace pv2::cluster {
+namespace {
+
+int cannot_start(const Status& why) {
+  std::fprintf(stderr, "region server: %s\n", why.to_string().c_str());
+  return 1;
+}
+
+/// The threads of a server. They live until the process ends.
+struct Threads {
+  std::unique_ptr<ThreadWorkQueue> log;
+  std::unique_ptr<ThreadWorkQueue> calls;
+  std::unique_ptr<ThreadWorkQueue> operations;
+  std::unique_ptr<ThreadWorkQueue> regions;
+
+  Status start() {
+    for (auto [queue, name] :
+         {std::pair{&log, "log"}, std::pair{&calls, "calls"}, std::pair{&operations, "operations"},
+          std::pair{&regions, "regions"}}) {
+      auto started = ThreadWorkQueue::start(name);
+      if (!started.ok()) return started.status();
+      *queue = *std::move(started);
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+int run_region_server(const RegionServerOptions& options, MakeReplicationHost make_replication) {
+  die_with_parent();
+  EndRequest end_request;
+  auto transport = tcp_transport({.log = options.log ? options.log : default_log_sink()});
+  if (!transport.ok()) return cannot_start(transport.status());
+  const FileTree files = FileTree::real(options.host + "-" + std::to_string(::getpid()));
+  Threads threads;
+  if (Status bad = threads.start(); !bad.ok()) return cannot_start(bad);
+
+  auto server = RegionServer::start(
+      options, {.transport = *transport,
+                .clock = std::make_shared<SystemClock>(),
+                .files = files,
+                .queues = {*threads.log, *threads.calls, *threads.operations, *threads.regions},
+                .on_end =
+                    [](const Status& why) {
+                      std::fprintf(stderr, "region server ends: %s\n", why.to_string().c_str());
+                      std::_Exit(kFatalExit);  // no other thread may acknowledge anything
+                    },
+                .make_replication = std::move(make_replication)});
+  if (!server.ok()) return cannot_start(server.status());
+  std::printf("ready %s %s\n", to_string((*server)->name()).c_str(), (*server)->address().c_str());
+  std::fflush(stdout);
+  end_request.wait();
+  std::promise<void> stopped;
+  (*server)->stop([&stopped] { stopped.set_value(); });
+  stopped.get_future().wait();
+  std::_Exit(0);  // nobody has to join the threads
+}
+
+int run_region_server(const RegionServerOptions& options) { return run_region_server(options, {}); }
+
+}  // namespace pv2::cluster

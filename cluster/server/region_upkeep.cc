@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looks at all regions from time to time, and when the writes since the last look may have filled
+// the memory.
+
+#include "server/region_upkeep.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pv2::cluster {
+namespace {
+
+// A region grows by some MiB in this time.
+constexpr Duration kLookEvery = std::chrono::milliseconds(200);
+// A read looks into each file, so the price of a read is about this.
+constexpr std::size_t kFilesMax = 8;
+// How far clocks of clients may be behind, as NonceManagerOptions::skew_max.
+constexpr Duration kSkew = std::chrono::seconds(60);
+// What one look forgets: about a millisecond's work.
+constexpr std::size_t kNoncesPerLook = 4096;
+
+}  // namespace
+
+void RegionUpkeep::start() {
+  context_.tasks.after(kLookEvery, [this] {
+    if (context_.is_ended()) return;
+    look();
+    start();
+  });
+}
+
+void RegionUpkeep::look() {
+  memory_bytes_ = table_.memory_bytes();
+  look_at_memory();
+  look_at_logs();
+  look_at_files();
+  forget_nonces();
+}
+
+bool RegionUpkeep::admit(std::size_t bytes) {
+  const std::size_t memory_max = context_.options.memory_max;
+  if (memory_bytes_ + bytes > memory_max) {
+    memory_bytes_ = table_.memory_bytes();
+    look_at_memory();
+    if (memory_bytes_ + bytes > 2 * memory_max) return false;
+  }
+  memory_bytes_ += bytes;
+  return true;
+}
+
+// One region at a time: the largest one, so that there are few files.
+void RegionUpkeep::look_at_memory() {
+  if (memory_bytes_ <= context_.options.memory_max || !flushing_.empty()) return;
+  const auto open = table_.open_regions();
+  const auto largest = std::ranges::max_element(
+      open, {}, [](const RegionTable::Entry& entry) { return entry->region->memory_bytes(); });
+  if (largest != open.end()) flush_in_background(*largest);
+}
+
+void RegionUpkeep::look_at_logs() {
+  std::set<ServerLog*> logs;
+  for (const auto& entry : table_.open_regions()) logs.insert(entry->log);
+  for (ServerLog* const log : logs) {
+    for (const std::string& id : log->regions_to_flush(context_.options.logs_max)) {
+      const auto entry = table_.find(id);
+      if (entry != nullptr && entry->region != nullptr) flush_in_background(entry);
+    }
+  }
+}
+
+void RegionUpkeep::look_at_files() {
+  if (is_compacting_) return;
+  for (const auto& entry : table_.open_regions()) {
+    if (entry->state != HostedState::kServing) continue;
+    if (entry->region->file_count() <= kFilesMax && !entry->region->has_references()) continue;
+    is_compacting_ = true;
+    return compact(entry, [this, entry](const Status& status) {
+      is_compacting_ = false;
+      if (status.ok() || entry->state != HostedState::kServing) return;
+      context_.say(LogLevel::kWarning,
+                   "region " + entry->info.id + " was not compacted: " + status.to_string());
+    });
+  }
+}
+
+void RegionUpkeep::forget_nonces() {
+  const auto expired = nonces_.expired(kNoncesPerLook);
+  if (!expired.empty()) nonces_.forget(expired);
+}
+
+void RegionUpkeep::flush_in_background(const RegionTable::Entry& entry) {
+  if (!flushing_.insert(entry->info.id).second) return;
+  flush(entry, [this, id = entry->info.id](const Status&) {
+    flushing_.erase(id);
+    memory_bytes_ = table_.memory_bytes();
+    look_at_memory();
+  });
+}
+
+void RegionUpkeep::flush(const RegionTable::Entry& entry, Done done) {
+  entry->region->flush([this, entry, post = context_.tasks.poster(),
+                        done = std::move(done)](const Result<std::uint64_t>& flushed) {
+    post([this, entry, flushed, done] {
+      if (flushed.ok()) {
+        entry->log->flushed(entry->info.id, *flushed);
+      }
+      end_if_broken(entry);
+      done(flushed.status());
+    });
+  });
+}
+
+void RegionUpkeep::compact(const RegionTable::Entry& entry, Done done) {
+  entry->region->compact(forgotten_nonces(), [this, entry, post = context_.tasks.poster(),
+                                              done = std::move(done)](const Status& status) {
+    post([this, entry, status, done] {
+      end_if_broken(entry);
+      done(status);
+    });
+  });
+}
+
+void RegionUpkeep::end_if_broken(const RegionTable::Entry& entry) {
+  const Status status = entry->region->status();
+  // A region that was closed is not broken.
+  if (status.ok() || status.code() == StatusCode::kUnavailable) return;
+  context_.end(status.with_context("region " + entry->info.id));
+}
+
+CompactOptions RegionUpkeep::forgotten_nonces() const {
+  const WallTime now = context_.clock.wall_now();
+  // A replay forgets at 1.5 times the retention; one more half is for clocks that differ.
+  return {.done_before = now - 2 * context_.options.nonce_retention,
+          .expired_before = now - 2 * kSkew};
+}
+
+}  // namespace pv2::cluster

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ServerContext: what all parts of one region server share: who it is, where its files are, which
+// queues run what takes long, and the way to its end. It does no work.
+//
+// How it fails: end() says that the server may not acknowledge anything any more. Each part looks
+// at is_ended() before it answers. There is no way back.
+
+#pragma once
+
+#include <pv2/base/clock.h>
+#include <pv2/base/log.h>
+#include <pv2/procedures/server.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "pv2/cluster/region_server.h"
+#include "storage/cluster_layout.h"
+#include "storage/file_tree.h"
+#include "storage/work_queue.h"
+#include "wire/loop_tasks.h"
+
+namespace pv2::cluster {
+
+/// The queues of a server. In a simulation all are the same one. Queues with threads are ended, and
+/// manual ones cleared, before the server is destroyed.
+struct ServerQueues {
+  WorkQueue& log;         ///< Syncs of logs.
+  WorkQueue& calls;       ///< Reads and writes of clients, which may read the disk.
+  WorkQueue& operations;  ///< What the master asks for: openings, splits of logs.
+  WorkQueue& regions;     ///< Flushes and compactions.
+};
+
+/// The greatest epoch of a master that a server has heard. Used on the loop only.
+class HeardEpoch {
+ public:
+  /// False: a master with a greater epoch was heard before, so this one is deposed.
+  [[nodiscard]] bool hear(std::uint64_t epoch) noexcept {
+    if (epoch < greatest_) return false;
+    greatest_ = epoch;
+    return true;
+  }
+  [[nodiscard]] std::uint64_t greatest() const noexcept { return greatest_; }
+
+ private:
+  std::uint64_t greatest_ = 0;
+};
+
+/// Used on the loop only, except for what is const.
+struct ServerContext {
+  ServerContext(RegionServerOptions given_options, ServerName given_name,
+                std::shared_ptr<Transport> transport, Clock& given_clock,
+                const FileTree& given_files, ServerQueues given_queues,
+                std::function<void(const Status&)> given_on_end)
+      : options(std::move(given_options)),
+        name(std::move(given_name)),
+        clock(given_clock),
+        files(given_files),
+        layout(options.root),
+        queues(given_queues),
+        on_end(std::move(given_on_end)),
+        tasks(std::move(transport)) {}
+
+  const RegionServerOptions options;
+  const ServerName name;
+  Clock& clock;
+  const FileTree& files;
+  const ClusterLayout layout;
+  const ServerQueues queues;
+  HeardEpoch epoch;
+  std::uint64_t requests = 0;  ///< Of clients, since the start.
+  bool is_stopping = false;    ///< It gives its regions back, and begins no operation.
+
+  [[nodiscard]] bool is_ended() const noexcept { return is_ended_; }
+  /// Nothing is acknowledged any more. Calls `on_end` at the first time.
+  void end(const Status& why) {
+    if (std::exchange(is_ended_, true)) return;
+    say(LogLevel::kError, to_string(name) + " ends: " + why.to_string());
+    on_end(why);
+  }
+  void say(LogLevel level, const std::string& line) const { log(options.log, level, line); }
+
+  std::function<void(const Status&)> on_end;
+
+ private:
+  bool is_ended_ = false;
+
+ public:
+  LoopTasks tasks;  ///< The last member: it ends first.
+};
+
+}  // namespace pv2::cluster

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A peer's file is one frame around its fields.
+
+#include "storage/peer_files.h"
+
+#include <pv2/base/fields.h>
+#include <pv2/base/frame.h>
+
+#include <string_view>
+
+namespace pv2::cluster {
+
+std::string PeerFiles::config(const std::string& id) const { return layout_.peer(id) + "/config"; }
+
+Result<std::optional<PeerRow>> PeerFiles::read(const std::string& id) const {
+  const std::string path = config(id);
+  const Result<std::string> bytes = files_.read(path);
+  if (bytes.status().code() == StatusCode::kNotFound) return std::optional<PeerRow>();
+  if (!bytes.ok()) return bytes.status();
+  std::string_view input = *bytes;
+  const std::optional<std::string_view> frame = read_frame(input);
+  PeerRow peer;
+  if (!frame || !decode_fields(peer, FieldSelection::kAll, *frame).ok()) {
+    return Status(StatusCode::kCorruption, "the configuration of peer " + id + " in " + path +
+                                               " cannot be read; remove the peer and add it again");
+  }
+  return std::optional<PeerRow>(std::move(peer));
+}
+
+Result<std::vector<PeerRow>> PeerFiles::list() const {
+  const Result<std::vector<std::string>> names = files_.list(layout_.peers());
+  if (!names.ok()) return names.status();
+  std::vector<PeerRow> peers;
+  for (const std::string& name : *names) {
+    Result<std::optional<PeerRow>> peer = read(ClusterLayout::decode_name(name));
+    if (!peer.ok()) return peer.status();
+    if (*peer) peers.push_back(std::move(**peer));
+  }
+  return peers;
+}
+
+Status PeerFiles::write(PeerRow peer) const {
+  if (Status bad = files_.make_directories(layout_.peer(peer.id)); !bad.ok()) return bad;
+  std::string fields;
+  encode_fields(peer, FieldSelection::kAll, fields);
+  std::string bytes;
+  append_frame(bytes, fields);
+  return files_.write(config(peer.id), bytes);
+}
+
+Status PeerFiles::remove(const std::string& id) const {
+  if (Status bad = files_.remove_file(config(id)); !bad.ok()) return bad;
+  return files_.remove_tree(layout_.peer(id));
+}
+
+Result<std::vector<ServerName>> PeerFiles::queues(const std::string& id) const {
+  const Result<std::vector<std::string>> names = files_.list(layout_.queues(id));
+  if (!names.ok()) return names.status();
+  std::vector<ServerName> servers;
+  for (const std::string& name : *names) {
+    const ServerName server = parse_server_name(ClusterLayout::decode_name(name));
+    if (!server.empty()) servers.push_back(server);
+  }
+  return servers;
+}
+
+Status PeerFiles::remove_queues(const std::string& id) const {
+  return files_.remove_tree(layout_.queues(id));
+}
+
+}  // namespace pv2::cluster

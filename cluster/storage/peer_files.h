@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PeerFiles: the replication peers and the queues of servers for them, as files.
+//
+//     peers/<peer>/config            PeerRow; what makes the peer exist
+//     queues/<peer>/<server>/        a server's queue: what it still has to ship (replication/)
+//
+// Invariant: a peer exists exactly if its config can be read. It is written last and removed first.
+
+#pragma once
+
+#include <pv2/base/status.h>
+#include <pv2/procedures/peer.h>
+#include <pv2/procedures/server.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "storage/cluster_layout.h"
+#include "storage/file_tree.h"
+
+namespace pv2::cluster {
+
+/// Thread-safe as long as two callers work on different peers. `files` outlives it.
+class PeerFiles {
+ public:
+  PeerFiles(const FileTree& files, ClusterLayout layout)
+      : files_(files), layout_(std::move(layout)) {}
+
+  [[nodiscard]] Result<std::optional<PeerRow>> read(const std::string& id) const;
+  /// In order of id.
+  [[nodiscard]] Result<std::vector<PeerRow>> list() const;
+  Status write(PeerRow peer) const;
+  /// Not there: OK.
+  Status remove(const std::string& id) const;
+
+  /// The servers that have a queue for the peer.
+  [[nodiscard]] Result<std::vector<ServerName>> queues(const std::string& id) const;
+  Status remove_queues(const std::string& id) const;
+
+ private:
+  [[nodiscard]] std::string config(const std::string& id) const;
+
+  const FileTree& files_;
+  const ClusterLayout layout_;
+};
+
+}  // namespace pv2::cluster

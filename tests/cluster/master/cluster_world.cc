@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All queues and the executor are run in turns with the network. A process that has ended itself is
+// taken away in the next turn.
+
+#include "cluster/master/cluster_world.h"
+
+#include <pv2/engine/inspection.h>
+
+#include <chrono>
+#include <utility>
+
+#include "client/cluster_files.h"
+#include "wire/catalogue_rows.h"
+
+namespace pv2::testing::cluster_world {
+
+using namespace pv2::cluster;  // NOLINT: this namespace is the world's own
+
+ClusterWorld::~ClusterWorld() {
+  kill_master();
+  while (!servers_.empty()) kill_server(servers_.begin()->first);
+}
+
+void ClusterWorld::start_master() {
+  REQUIRE(master_ == nullptr);
+  auto process = std::make_unique<MasterProcess>();
+  auto store = std::make_unique<FaultStore>(std::make_unique<MemoryProcedureStore>(disk));
+  process->store = store.get();
+  MasterOptions options{.root = layout.root(), .listen = "master:0", .workers = 0};
+  options.log = [](LogLevel, std::string_view) {};
+  master_end.reset();
+  auto started = Master::start(options, {.transport = transport,
+                                         .clock = clock,
+                                         .files = files,
+                                         .file_work = process->work,
+                                         .link_work = process->work,
+                                         .store = std::move(store),
+                                         .on_end = [this](const Status& why) { master_end = why; },
+                                         .seed = seed});
+  REQUIRE(started.status().to_string() == "OK");
+  process->master = *std::move(started);
+  master_ = std::move(process);
+}
+
+void ClusterWorld::kill_master() {
+  if (master_ == nullptr) return;
+  const auto process = std::move(master_);
+  // From the next commit on nothing is written, so closing the executor changes nothing on disk.
+  process->store->crash_before(process->store->commits() + 1, FaultStore::AfterCrash::kFail);
+  process->work.clear();
+  process->master.reset();
+}
+
+ServerName ClusterWorld::start_server(const std::string& host) {
+  auto process = std::make_unique<ServerProcess>();
+  RegionServerOptions options{.host = host, .root = layout.root(), .listen = host + ":0"};
+  options.log = [](LogLevel, std::string_view) {};
+  auto started = RegionServer::start(
+      options, {.transport = transport,
+                .clock = clock,
+                .files = files,
+                .queues = {process->work, process->work, process->work, process->work},
+                .on_end = [end = &process->end](const Status& why) { *end = why; }});
+  REQUIRE(started.status().to_string() == "OK");
+  process->server = *std::move(started);
+  const ServerName name = process->server->name();
+  servers_[name] = std::move(process);
+  return name;
+}
+
+void ClusterWorld::kill_server(const ServerName& given) {
+  const ServerName name = given;
+  const auto process = std::move(servers_.at(name));
+  servers_.erase(name);
+  process->work.clear();
+  process->server.reset();
+}
+
+void ClusterWorld::end_server(const ServerName& given) {
+  const ServerName name = given;
+  bool is_stopped = false;
+  servers_.at(name)->server->stop([&] { is_stopped = true; });
+  run_until([&] { return is_stopped; });
+  kill_server(name);
+}
+
+std::vector<ServerName> ClusterWorld::servers() const {
+  std::vector<ServerName> names;
+  for (const auto& [name, process] : servers_) names.push_back(name);
+  return names;
+}
+
+std::vector<RegionInfo> ClusterWorld::regions_on(const ServerName& name) const {
+  std::vector<RegionInfo> regions;
+  for (const RegionStatus& status : servers_.at(name)->server->status().regions) {
+    regions.push_back(status.region);
+  }
+  return regions;
+}
+
+std::unique_ptr<ClusterClient> ClusterWorld::connect(std::uint64_t client_seed) {
+  auto client =
+      ClusterClient::open({.find_master = [this] { return files.read(layout.master_address()); },
+                           .transport = transport,
+                           .clock = clock,
+                           .seed = client_seed});
+  REQUIRE(client.ok());
+  return *std::move(client);
+}
+
+ProcedureResult ClusterWorld::result_of(ProcedureId id) {
+  const auto result = answer<Result<ProcedureResult>>(
+      [&](auto done) { master().executor().async().wait(id, std::move(done)); });
+  REQUIRE(result.status().to_string() == "OK");
+  return *result;
+}
+
+void ClusterWorld::settle() {
+  bool is_busy = true;
+  while (is_busy) {
+    is_busy = transport->run_until_idle() != 0;
+    if (master_ != nullptr) {
+      is_busy |= master_->master->executor().run_until_idle() != 0;
+      is_busy |= master_->work.run_one();
+      if (master_end) {
+        kill_master();
+        is_busy = true;
+      }
+    }
+    std::vector<ServerName> ended;
+    for (auto& [name, process] : servers_) {
+      if (!process->is_stopped) is_busy |= process->work.run_one();
+      if (process->end) ended.push_back(name);
+    }
+    for (const ServerName& name : ended) kill_server(name);
+  }
+}
+
+void ClusterWorld::run_until(const std::function<bool()>& done) {
+  settle();
+  for (int i = 0; i < 36'000 && !done(); ++i) {
+    transport->run_for(std::chrono::milliseconds(50));
+    settle();
+  }
+  REQUIRE(done());
+}
+
+void ClusterWorld::run_for(Duration time) {
+  const SteadyTime end = clock->steady_now() + time;
+  while (clock->steady_now() < end) {
+    transport->run_for(std::chrono::milliseconds(50));
+    settle();
+  }
+}
+
+void ClusterWorld::run_until_quiet() {
+  run_until([&] {
+    return master_ != nullptr && master().is_online() &&
+           master().executor().inspect().live_procedures() == 0;
+  });
+}
+
+std::vector<std::string> ClusterWorld::disorder() {
+  const auto client = connect(99);
+  CatalogueState rows;
+  Scan range;
+  for (bool is_more = true; is_more;) {
+    const auto page = answer<Result<ScanPage>>(
+        [&](auto done) { client->scan(meta_table(), range, std::move(done)); });
+    REQUIRE(page.status().to_string() == "OK");
+    for (const Cell& cell : page->cells) REQUIRE(load_cell(cell, rows).ok());
+    is_more = page->next_row.has_value();
+    if (is_more) range.start_row = *page->next_row;
+  }
+  for (const ServerRow& row : master().servers().dead) rows.load({row, ""});
+  ClusterSnapshot snapshot;
+  add_rows(rows, snapshot);
+  for (const auto& [name, process] : servers_) add_server(process->server->status(), snapshot);
+  REQUIRE(add_files(files, layout, snapshot).ok());
+  return find_disorder(snapshot);
+}
+
+WriteOutcome ClusterWorld::put(ClusterClient& client, const TableName& table,
+                               const std::string& row, const std::string& value) {
+  return answer<WriteOutcome>([&](auto done) {
+    client.write(
+        table,
+        {{.kind = MutationKind::kPut, .row = row, .family = "f", .qualifier = "q", .value = value}},
+        {}, std::move(done));
+  });
+}
+
+std::string ClusterWorld::get(ClusterClient& client, const TableName& table,
+                              const std::string& row) {
+  const auto cells = answer<Result<std::vector<Cell>>>(
+      [&](auto done) { client.get(table, row, {}, std::move(done)); });
+  REQUIRE(cells.status().to_string() == "OK");
+  return cells->empty() ? "" : cells->front().value;
+}
+
+}  // namespace pv2::testing::cluster_world
