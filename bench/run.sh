@@ -50,7 +50,7 @@ done
 bin=$root/build/release/bench
 
 programs=(durable_steps_bench memory_steps_bench submit_bench tree_bench waiting_bench wake_bench
-  dedup_bench rpc_bench replay_bench scheduler_bench)
+  dedup_bench rpc_bench cluster_bench replay_bench scheduler_bench)
 if ((${#only[@]})); then programs=("${only[@]}"); fi
 for program in "${programs[@]}"; do
   if [[ ! -x $bin/$program ]]; then

@@ -72,18 +72,31 @@ if ((${#fuzzers[@]} > 0)); then
   done
 fi
 
-# A thousand seeds take a few seconds.
+# A thousand seeds of the engine take a few seconds, a hundred of the procedures as long. Each round
+# of the latter has three tests, and goes on where the last one ended, so that every pair has its
+# turns.
 simulated=0
 simulation=build/release/tests/simulation_tests
-while [[ -x $simulation ]] && ((SECONDS < seconds * 4 / 6)); do
-  seed=$((RANDOM * 32768 + RANDOM))
-  if ! PV2_TEST_SEED=$seed PV2_TEST_SEEDS=1000 "$simulation" \
-    >build/nightly_simulation.log 2>&1; then
-    cat build/nightly_simulation.log
-    echo "nightly: repeat with PV2_TEST_SEED=<the seed above> $simulation"
-    exit 1
+met=0
+pairs=build/release/tests/procedures_tests
+# simulate <seed> <seeds> <program> <tests>...
+simulate() {
+  if PV2_TEST_SEED=$1 PV2_TEST_SEEDS=$2 "${@:3}" >build/nightly_simulation.log 2>&1; then return; fi
+  cat build/nightly_simulation.log
+  echo "nightly: repeat with PV2_TEST_SEED=<the seed above> ${*:3}"
+  exit 1
+}
+first=$((RANDOM * 32768 + RANDOM))
+while ((SECONDS < seconds * 4 / 6)); do
+  if [[ -x $simulation ]]; then
+    simulate $((RANDOM * 32768 + RANDOM)) 1000 "$simulation"
+    simulated=$((simulated + 1000))
   fi
-  simulated=$((simulated + 1000))
+  if [[ -x $pairs ]]; then
+    simulate $((first + met)) 100 "$pairs" 'procedures that meet*'
+    met=$((met + 100))
+  fi
+  if [[ ! -x $simulation && ! -x $pairs ]]; then break; fi
 done
 
 # A round of this size takes a minute or two, so the time is exceeded by no more than that.
@@ -126,5 +139,6 @@ if ! tests/mutants/run.sh --copy build/mutants; then
   exit 1
 fi
 printf 'nightly: nothing found in %d minutes' "$minutes"
-printf ' (fuzzers %d, simulated seeds %d, rounds of %d seeds %d, demos %d)\n' \
-  "${#fuzzers[@]}" "$simulated" "$seeds" "$rounds" "$demos"
+printf ' (fuzzers %d, simulated seeds %d, of procedures that meet %d, rounds of %d seeds %d,' \
+  "${#fuzzers[@]}" "$simulated" "$((met * 3))" "$seeds" "$rounds"
+printf ' demos %d)\n' "$demos"

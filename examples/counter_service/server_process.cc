@@ -20,10 +20,11 @@ constexpr pv2::Duration kStartPatience = std::chrono::minutes(2);
 pv2::Result<std::string> ServerProcess::start() {
   earlier_ = counts();
   present_ = {};
-  auto process = std::make_unique<example::ChildProcess>(
-      std::vector<std::string>{"serve", "--store", store_, "--listen", "127.0.0.1:0", "--dedup",
-                               dedup_ == Dedup::kOn ? "on" : "off"});
-  const auto line = process->hear(kStartPatience);
+  auto process =
+      pv2::cluster::ChildProcess::start({"serve", "--store", store_, "--listen", "127.0.0.1:0",
+                                         "--dedup", dedup_ == Dedup::kOn ? "on" : "off"});
+  if (!process.ok()) return process.status();
+  const auto line = (*process)->hear(kStartPatience);
   std::istringstream words(line.value_or(""));
   std::string verb, address;
   words >> verb >> address;
@@ -31,7 +32,7 @@ pv2::Result<std::string> ServerProcess::start() {
     return pv2::Status(pv2::StatusCode::kUnavailable, "the server does not start");
   }
   const pv2::MutexLock lock(process_mutex_);
-  process_ = std::move(process);
+  process_ = *std::move(process);
   is_killed_ = false;
   return address;
 }

@@ -8,13 +8,13 @@
 #include <pv2/base/mutex.h>
 #include <pv2/base/status.h>
 #include <pv2/base/time.h>
+#include <pv2/cluster/child_process.h>
 
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "service.h"
-#include "support/child_process.h"
 
 namespace counter {
 
@@ -49,7 +49,7 @@ class ServerProcess {
   std::uint64_t kills_ = 0;
 
   pv2::Mutex process_mutex_;
-  std::unique_ptr<example::ChildProcess> process_;  // changed by the owner, under the mutex
+  std::unique_ptr<pv2::cluster::ChildProcess> process_;  // changed by the owner, under the mutex
   bool is_killed_ PV2_GUARDED_BY(process_mutex_) = false;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KillPoint: the moment at which the demo ends the executor's process with SIGKILL. It is written
-// as text, so that a failed round can be run again: a step ("WRITE_FS_LAYOUT": in the middle of its
-// work), a number ("17": at the 17th moment that the cluster passes), a time ("3500us": that long
-// after the submission), "random" or "none".
+// KillPoint: the moment at which the demo ends the master's process with SIGKILL. It is written as
+// text, so that a failed round can be run again: a step ("WRITE_FS_LAYOUT": in the middle of its
+// work), a number ("17": at the 17th call of a procedure to the cluster), a time ("3500us": that
+// long after the act has begun), "random" or "none".
 
 #pragma once
 
@@ -11,10 +11,12 @@
 #include <pv2/base/status.h>
 #include <pv2/procedures/cluster_call.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace demo {
 
@@ -26,7 +28,7 @@ struct KillPoint {
 };
 
 /// Which of the two procedures of the story is meant.
-enum class Act : std::uint8_t { kCreateTable, kServerCrash };
+enum class Act : std::uint8_t { kCreateTable = 0, kServerCrash = 1 };
 
 pv2::Result<KillPoint> parse_kill_point(std::string_view text);
 [[nodiscard]] std::string to_string(const KillPoint& point);
@@ -37,17 +39,21 @@ pv2::Result<KillPoint> parse_kill_point(std::string_view text);
 /// The names that parse_kill_point() takes as steps, for the usage text.
 [[nodiscard]] std::string known_steps();
 
-/// Lives in the executor's process and watches its cluster. Thread-safe, as a ClusterProbe has to
-/// be.
+/// Lives in the master's process and watches its calls. arm() is called by handlers of signals; the
+/// rest is thread-safe, as a ClusterProbe has to be.
 class KillSwitch {
  public:
-  explicit KillSwitch(KillPoint point) : point_(std::move(point)) {}
+  KillSwitch(KillPoint in_create, KillPoint in_crash)
+      : points_{std::move(in_create), std::move(in_crash)} {}
+  /// From now on the kill point of this act counts, and no other.
+  void arm(Act act) noexcept;
   /// If this is the moment, prints on stdout what was going on, and ends the process.
   void pass(const pv2::ClusterMoment& moment);
 
  private:
-  KillPoint point_;
-  // Two threads of the cluster report moments; either may report the one that counts.
+  const std::array<KillPoint, 2> points_;  // by Act
+  std::atomic<int> act_{-1};
+  // Several threads report moments; each may report the one that counts.
   std::atomic<std::uint64_t> passed_{0};
   std::atomic<std::uint64_t> of_the_step_{0};
 };

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pv2_demo: creates a table while the engine is killed and started again, then moves the regions of
-// a dead server, and checks the cluster after each. The program starts itself again for the
-// processes of the story, with `--as-executor` and `--as-region-server`. Exit code: 0 all passed, 1
-// something failed, 2 a bad option.
+// pv2_demo: creates a table while the master is killed and started again, then recovers a region
+// server that is killed while a client writes, and checks the cluster after each. The program
+// starts itself again for the processes of the story. Exit code: 0 all passed, 1 something failed,
+// 2 a bad option.
 
-#include <pv2/procedures/region_server.h>
+#include <pv2/cluster/cluster_processes.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -20,7 +19,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "executor_process.h"
+#include "demo_master.h"
 #include "options.h"
 #include "report.h"
 #include "round.h"
@@ -86,7 +85,7 @@ int run(Options options) {
     return 2;
   }
   if (options.seed == 0) options.seed = 1 + std::random_device()() % 1'000'000;
-  if (options.kill_point.kind == KillPoint::Kind::kRandom) {
+  if (options.kill_point && options.kill_point->kind == KillPoint::Kind::kRandom) {
     std::printf("seed %llu\n", static_cast<unsigned long long>(options.seed));
   }
 
@@ -125,17 +124,8 @@ int main_of_the_demo(std::span<char* const> arguments) {
 }
 
 int dispatch(std::span<char* const> arguments) {
-  // Writing to a dead child must not end the parent.
-  std::signal(SIGPIPE, SIG_IGN);
-  const std::string_view mode = arguments.empty() ? "" : arguments[0];
-  if (mode == "--as-executor" && arguments.size() == 3) {
-    const auto kill_point = parse_kill_point(arguments[2]);
-    return kill_point.ok() ? run_executor(arguments[1], *kill_point) : 2;
-  }
-  if (mode == "--as-region-server" && arguments.size() == 3) {
-    return pv2::run_region_server(
-        {.cluster = arguments[1], .name = pv2::parse_server_name(arguments[2])});
-  }
+  if (const auto code = run_demo_master(arguments)) return *code;
+  if (const auto code = pv2::cluster::run_as_cluster_process(arguments)) return *code;
   return main_of_the_demo(arguments);
 }
 

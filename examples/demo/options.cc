@@ -35,7 +35,7 @@ std::vector<std::string> split(std::string_view text) {
   }
 }
 
-// The executor checks names itself; this refuses only what cannot be sent on one line.
+// The cluster checks names itself; this refuses only what would make the story unreadable.
 bool is_word(std::string_view text) {
   return !text.empty() && text.find_first_of(" \t\r\n,") == std::string_view::npos;
 }
@@ -109,7 +109,7 @@ pv2::Result<Options> parse_options(std::span<char* const> arguments) {
     kill_point_given = kill_point_given || option == "--kill-point";
   }
   if (options.rounds > 1 && !kill_point_given)
-    options.kill_point = {KillPoint::Kind::kRandom, {}, 0};
+    options.kill_point = KillPoint{KillPoint::Kind::kRandom, {}, 0};
   return options;
 }
 
@@ -121,14 +121,15 @@ std::string usage() {
 std::string help() {
   return usage() + R"(
 
-Creates a table on a small cluster of real processes, kills the engine in the middle, starts it
-again, and checks that everything happened, and happened once. Then kills a region server.
+Creates a table on a small cluster of real processes, kills the master in the middle, starts
+another one, and checks that everything happened, and happened once. Then kills a region server
+while a client writes, and the master again while it recovers the server.
 
   --data DIR          where everything is kept; must be empty or new. Without it: a temporary
                       directory, removed when all is well
-  --kill-point POINT  when the engine is killed: in the middle of a step, at the NUMBER-th moment of
-                      the cluster, so many microseconds after the submission (3500us), random, none.
-                      Without it: WRITE_FS_LAYOUT, or random with several rounds
+  --kill-point POINT  when the master is killed: in the middle of a step, at the NUMBER-th call of a
+                      procedure, so many microseconds after the act begins (3500us), random, none.
+                      Without it: WRITE_FS_LAYOUT and SPLIT_LOGS, or random with several rounds
   --rounds N          so many rounds, each at another random moment, one line each
   --seed N            repeats the random choices of an earlier run
   --table NAME        the table (t)

@@ -8,6 +8,7 @@
 #include <pv2/base/status.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,7 +20,8 @@ namespace demo {
 
 struct Options {
   std::string data;  ///< Empty: a temporary directory.
-  KillPoint kill_point{KillPoint::Kind::kStep, "WRITE_FS_LAYOUT", 0};
+  /// Without one, the story's own two (see --help).
+  std::optional<KillPoint> kill_point{};
   std::uint64_t rounds = 1;
   std::uint64_t seed = 0;  ///< 0: from the system.
   std::string table = "t";

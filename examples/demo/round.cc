@@ -5,19 +5,32 @@
 #include "round.h"
 
 #include <fmt/format.h>
-#include <pv2/procedures/local_cluster.h>
-#include <pv2/procedures/region_server.h>
+#include <pv2/cluster/inspect_cluster.h>
+#include <pv2/procedures/cluster_ports.h>
+#include <pv2/procedures/create_table.h>
+#include <pv2/procedures/server_crash.h>
+#include <pv2/rpc/tcp_transport.h>
 
 #include <algorithm>
+#include <chrono>
+#include <future>
+#include <thread>
 #include <utility>
 
 namespace demo {
 namespace {
 
+using namespace std::chrono_literals;
+using pv2::cluster::ClusterClient;
+
 constexpr int kServers = 3;
-// The nonce of a client's one operation. The group keeps it apart from other clients.
-constexpr std::uint64_t kNonceGroup = 1;
-constexpr std::uint64_t kNonce = 42;
+// The nonce of the client's one table.
+constexpr pv2::Nonce kNonce{1, 42};
+// Longer than anything takes on a busy machine.
+constexpr auto kPatience = 2min;
+// A server's death is noticed soon: a person is watching.
+constexpr pv2::Duration kLease = 1s;
+constexpr pv2::Duration kHeartbeat = 100ms;
 
 std::string in_words(const pv2::RegionRow& row) {
   return row.region.id.substr(0, 6) + " on " + row.server.host;
@@ -25,20 +38,17 @@ std::string in_words(const pv2::RegionRow& row) {
 
 std::string pretty(const std::string& type) { return type.substr(type.find('.') + 1); }
 
-std::vector<std::string> findings(const pv2::ClusterSnapshot& world, bool about_effects) {
-  std::vector<std::string> found = pv2::find_disorder(world);
-  std::erase_if(found, [&](const std::string& finding) {
-    return finding.starts_with("effect ") != about_effects;
-  });
-  return found;
-}
-
 }  // namespace
 
-RoundPlan make_plan(const KillPoint& asked, pv2::Random& random) {
+RoundPlan make_plan(const std::optional<KillPoint>& asked, pv2::Random& random) {
   RoundPlan plan;
-  if (asked.kind != KillPoint::Kind::kRandom) {
-    (act_of(asked) == Act::kCreateTable ? plan.in_create : plan.in_crash) = asked;
+  if (!asked) {
+    plan.in_create = {KillPoint::Kind::kStep, "WRITE_FS_LAYOUT", 0};
+    plan.in_crash = {KillPoint::Kind::kStep, "SPLIT_LOGS", 0};
+    return plan;
+  }
+  if (asked->kind != KillPoint::Kind::kRandom) {
+    (act_of(*asked) == Act::kCreateTable ? plan.in_create : plan.in_crash) = *asked;
     return plan;
   }
   plan.in_create = random_kill_point(Act::kCreateTable, random);
@@ -58,202 +68,217 @@ std::string to_string(const RoundPlan& plan) {
 
 Round::Round(std::string directory, const Options& options, RoundPlan plan, pv2::Random& random,
              Report& report)
-    : directory_(std::move(directory)),
+    : root_(directory + "/cluster"),
       options_(options),
       plan_(std::move(plan)),
       random_(random),
       report_(report),
-      servers_((static_cast<void>(pv2::make_cluster_directory(directory_ + "/cluster").ok()),
-                directory_),
-               kServers) {
-  create_ = {"CreateTable", create_command(options_, kNonceGroup, kNonce), {}, {}};
-}
+      processes_({.root = root_, .lease = kLease, .heartbeat_every = kHeartbeat}),
+      keeper_(processes_, plan_,
+              {.died = [this](const std::string& last_words) { tell_death(last_words); },
+               .started = [this] { tell_started(); }}),
+      table_{"default", options.table} {}
+
+Round::~Round() = default;
 
 void Round::play() {
+  if (begin() && create_table()) lose_server();
+  counter_.reset();  // while there is a cluster that answers
+}
+
+bool Round::begin() {
+  pv2::Status started = keeper_.start();
   std::string names;
-  for (const pv2::ServerName& name : servers_.names()) {
-    names +=
-        fmt::format("{}{} (process {})", names.empty() ? "" : ", ", name.host, servers_.pid(name));
+  for (int i = 1; started.ok() && i <= kServers; ++i) {
+    const auto server = processes_.start_server("rs" + std::to_string(i));
+    started = server.status();
+    if (!server.ok()) break;
+    names += fmt::format("{}{} (process {})", i == 1 ? "" : ", ", server->host,
+                         processes_.server(server->host)->pid());
   }
-  report_.tell("A cluster of three region servers runs: " + names + ".");
-  create_table();
-  if (!broken_) crash_server();
-  if (executor_) executor_->finish();
-}
-
-void Round::create_table() {
-  std::vector<Request*> requests{&create_};
-  if (plan_.server_dies_early) {
-    victim_ = servers_.names()[random_.below(kServers)];
-    crash_ = {"ServerCrash", crash_command(victim_), {}, {}};
-    requests.push_back(&crash_);
+  auto transport = pv2::tcp_transport();
+  if (started.ok()) started = transport.status();
+  if (started.ok()) {
+    transport_ = *transport;
+    auto client = ClusterClient::open({.find_master = pv2::cluster::master_of_root(root_),
+                                       .transport = transport_,
+                                       .timeout = kPatience});
+    started = client.status();
+    if (client.ok()) client_ = *std::move(client);
   }
-  drive(requests, {plan_.in_create, plan_.in_replay});
-  check_ended(create_);
-  if (broken_) return;
-  check_replayed(create_);
-  if (plan_.server_dies_early) return;  // checked together with the crash
-  check_world("after CreateTable");
-  const pv2::ClusterSnapshot world = look();
-  std::vector<std::string> again;
-  for (const pv2::RegionRow& row : world.regions) {
-    if (row.open_sequence != 1)
-      again.push_back("region " + in_words(row) + " was opened more than once");
+  if (!started.ok()) {
+    report_.check("the cluster starts", false, started.to_string());
+    return false;
   }
-  report_.check("each region was opened once", again);
-}
-
-void Round::crash_server() {
-  if (!plan_.server_dies_early) {
-    choose_victim();
-    crash_ = {"ServerCrash", crash_command(victim_), {}, {}};
-    if (plan_.in_crash.kind != KillPoint::Kind::kNone) {
-      executor_->finish();
-      executor_.reset();
-    }
-    report_.tell(fmt::format("\nRegion server {} (process {}) is killed.", victim_.host,
-                             servers_.pid(victim_)));
-    servers_.kill(victim_);
-    drive({&crash_}, {plan_.in_crash});
-  }
-  check_ended(crash_);
-  if (broken_) return;
-  check_replayed(crash_);
-  check_world("after ServerCrash");
-  if (plan_.server_dies_early) return;
-  const pv2::ClusterSnapshot world = look();
-  std::vector<std::string> wrong;
-  std::string moves;
-  for (const pv2::RegionRow& row : world.regions) {
-    const auto old = std::ranges::find(before_crash_.regions, row.region, &pv2::RegionRow::region);
-    const bool was_there = old != before_crash_.regions.end() && old->server == victim_;
-    if (was_there) moves += "\n   " + in_words(row) + ", which was on " + victim_.host;
-    if (!was_there && *old != row)
-      wrong.push_back("region " + in_words(row) + " moved without need");
-    if (was_there && row.open_sequence != old->open_sequence + 1) {
-      wrong.push_back("region " + in_words(row) + " was not moved exactly once");
-    }
-  }
-  report_.check("the regions of " + victim_.host + " moved once, the others stayed", wrong);
-  report_.tell("\nWhere they are now:" + moves);
-}
-
-void Round::drive(const std::vector<Request*>& requests, std::vector<KillPoint> kills) {
-  std::ranges::reverse(kills);
-  bool server_died = false;
-  while (!broken_) {
-    if (!executor_ || executor_->dead()) {
-      begin_life(kills.empty() ? KillPoint{} : kills.back());
-      if (!kills.empty()) kills.pop_back();
-    }
-    bool alive = !executor_->dead();
-    for (Request* request : requests) {
-      // A crash cannot be reported before it happens.
-      if (request == &crash_ && plan_.server_dies_early && !std::exchange(server_died, true)) {
-        servers_.kill(victim_);
-        report_.tell(fmt::format("   Region server {} is killed meanwhile.", victim_.host));
-      }
-      alive = alive && submit(*request);
-    }
-    for (Request* request : requests) {
-      if (!alive || request->ended) continue;
-      request->ended = executor_->wait(*request->id);
-      alive = request->ended.has_value();
-    }
-    if (alive) return executor_->spare();
-    if (!executor_->refusal().empty()) {
-      report_.check("the executor takes the request", false, executor_->refusal());
-      broken_ = true;
-    }
-    tell_death();
-  }
-}
-
-bool Round::submit(Request& request) {
-  const auto accepted = executor_->submit(request.command);
-  if (!accepted) return false;
-  if (!request.id) {
-    report_.tell(fmt::format("   It is asked for {}, and answers: procedure {}. That is a promise.",
-                             request.what, accepted->id));
-  } else if (*request.id != accepted->id) {
-    report_.check(
-        "a promised procedure keeps its id", false,
-        fmt::format("{} was procedure {} and is {} now", request.what, *request.id, accepted->id));
-  }
-  request.id = accepted->id;
+  report_.tell("Three region servers register: " + names + ".");
   return true;
 }
 
-void Round::begin_life(const KillPoint& kill_point) {
-  executor_.reset();
-  executor_ = std::make_unique<ExecutorClient>(directory_, kill_point);
-  report_.tell(fmt::format("\nAn executor starts on LevelDB (process {}).", executor_->pid()));
-  for (const auto& found : executor_->found()) {
-    report_.tell(fmt::format("   It finds procedure {}, {}, at step {}, and goes on from there.",
-                             found.id, pretty(found.type), found.step));
+template <class T>
+std::optional<T> Round::answer(const std::function<void(std::function<void(T)>)>& ask) {
+  const auto promise = std::make_shared<std::promise<T>>();
+  auto future = promise->get_future();
+  ask([promise](T value) { promise->set_value(std::move(value)); });
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (future.wait_for(1ms) != std::future_status::ready) {
+    if (const pv2::Status bad = keeper_.watch(); !bad.ok()) {
+      report_.check("another master starts", false, bad.to_string());
+      return std::nullopt;
+    }
+    if (std::chrono::steady_clock::now() > end) return std::nullopt;
+  }
+  return future.get();
+}
+
+pv2::SubmitOutcome Round::submit_create() {
+  const auto outcome = answer<pv2::SubmitOutcome>([&](auto done) {
+    client_->executor().submit(pv2::CreateTable(pv2::ports_elsewhere(), {table_, options_.families},
+                                                pv2::even_split_keys(options_.regions)),
+                               {.nonce = kNonce, .timeout = kPatience}, std::move(done));
+  });
+  return outcome.value_or(pv2::SubmitOutcome{});
+}
+
+std::optional<pv2::ProcedureResult> Round::result_of(pv2::ProcedureId id) {
+  const auto result = answer<pv2::Result<pv2::ProcedureResult>>(
+      [&](auto done) { client_->executor().wait(id, kPatience, std::move(done)); });
+  if (!result || !result->ok()) return std::nullopt;
+  return **result;
+}
+
+bool Round::create_table() {
+  report_.tell(fmt::format("\nA client wants table '{}' with {} regions.", options_.table,
+                           options_.regions));
+  keeper_.begin(Act::kCreateTable);
+  const pv2::SubmitOutcome accepted = submit_create();
+  if (!accepted.ok()) {
+    report_.check("CreateTable is accepted", false, accepted.status.to_string());
+    return false;
+  }
+  report_.tell(
+      fmt::format("   A master answers: procedure {}. That is a promise.", accepted.id.value));
+  if (plan_.server_dies_early) {
+    victim_ = processes_.servers().at(random_.below(kServers));
+    kill_victim();
+  }
+  const auto result = result_of(accepted.id);
+  keeper_.spare();
+  report_.check("CreateTable ends with success", result && result->status.ok(),
+                result ? result->status.to_string() : "it does not end");
+  if (!result || !result->status.ok()) return false;
+  const pv2::SubmitOutcome again = submit_create();
+  report_.check(fmt::format("asked again under the same nonce, the master answers procedure {}",
+                            accepted.id.value),
+                again.ok() && again.id == accepted.id && again.replayed,
+                fmt::format("it answers procedure {}", again.id.value));
+  if (!plan_.server_dies_early) check_world("after CreateTable");
+  return true;
+}
+
+void Round::kill_victim() {
+  report_.tell(fmt::format("   Region server {} (process {}) is killed.", victim_.host,
+                           processes_.server(victim_.host)->pid()));
+  static_cast<void>(processes_.kill_server(victim_.host));
+}
+
+bool Round::lose_server() {
+  counter_ = std::make_unique<CountingClient>(*client_, table_, options_.families.front());
+  report_.tell("\nA client counts in the rows of the table, one addition after the other.");
+  const pv2::ClusterSnapshot before = look();
+  counter_->start();
+  if (!plan_.server_dies_early) {
+    // Chooses a server that has regions to lose.
+    victim_ = before.regions.at(random_.below(before.regions.size())).server;
+    while (counter_->acknowledged() < 100) std::this_thread::yield();
+    keeper_.begin(Act::kServerCrash);
+    kill_victim();
+  }
+  const auto found = answer<pv2::ProcedureId>([&](auto done) {
+    // Nobody tells the client that a ServerCrash began: it asks until there is one.
+    const auto ask = std::make_shared<std::function<void()>>();
+    *ask = [this, ask, done = std::move(done)] {
+      client_->executor().find(pv2::crash_nonce(victim_),
+                               [ask, done](const pv2::Result<pv2::ProcedureId>& id) {
+                                 if (id.ok()) {
+                                   done(*id);
+                                   *ask = nullptr;
+                                 } else {
+                                   (*ask)();
+                                 }
+                               });
+    };
+    (*ask)();
+  });
+  const auto result = found ? result_of(*found) : std::nullopt;
+  keeper_.spare();
+  report_.check("the master notices, and ServerCrash ends with success",
+                result && result->status.ok(),
+                result ? result->status.to_string() : "it does not end");
+  if (!result) return false;
+  counter_->stop();
+  report_.tell(
+      fmt::format("   Meanwhile {} additions were acknowledged.\n", counter_->acknowledged()));
+  check_world("after ServerCrash");
+  report_.check("each acknowledged addition is there, once", counter_->check());
+  if (!plan_.server_dies_early) check_moves(before);
+  return true;
+}
+
+void Round::check_moves(const pv2::ClusterSnapshot& before) {
+  std::vector<std::string> wrong;
+  std::string moves;
+  for (const pv2::RegionRow& row : look().regions) {
+    const auto old = std::ranges::find(before.regions, row.region, &pv2::RegionRow::region);
+    const bool was_there = old != before.regions.end() && old->server == victim_;
+    if (was_there) moves += "\n   " + in_words(row) + ", which was on " + victim_.host;
+    if (!was_there && *old != row) {
+      wrong.push_back("region " + in_words(row) + " moved without need");
+    }
+  }
+  report_.check("the other servers kept their regions", wrong);
+  report_.tell("\nWhere the regions of " + victim_.host + " are now:" + moves);
+}
+
+void Round::tell_started() {
+  report_.tell(fmt::format("\nA master starts (process {}).", processes_.master()->pid()));
+  if (!client_) return;
+  // Not through answer(), which would come here again.
+  pv2::ListFilter roots;
+  const auto promise = std::make_shared<std::promise<pv2::Result<pv2::ProcedurePage>>>();
+  auto future = promise->get_future();
+  client_->executor().list(roots, {}, 100, [promise](pv2::Result<pv2::ProcedurePage> page) {
+    promise->set_value(std::move(page));
+  });
+  if (future.wait_for(5s) != std::future_status::ready) return;
+  const auto page = future.get();
+  if (!page.ok()) return;
+  for (const pv2::ProcedureInfo& info : page->procedures) {
+    if (info.id != info.root) continue;
+    report_.tell(fmt::format("   It has found procedure {}, {}, and goes on with it: {}.",
+                             info.id.value, pretty(info.type),
+                             info.step_name.empty() ? "at its end" : info.step_name));
   }
 }
 
-void Round::tell_death() {
-  ++kills_;
-  std::string how = executor_->last_words().empty() ? "" : " while " + executor_->last_words();
-  report_.tell("   SIGKILL" + how + ".");
-  const pv2::ClusterSnapshot world = look();
-  const std::size_t folders = world.directories.empty() ? 0 : world.directories[0].regions.size();
-  const auto open =
-      std::ranges::count(world.regions, pv2::RegionState::kOpen, &pv2::RegionRow::state);
-  report_.tell(fmt::format(
-      "   It leaves a world half done: of {} regions {} have a directory, {} a row in the "
-      "catalogue, {} are open.",
-      options_.regions, folders, world.regions.size(), open));
-}
-
-void Round::check_ended(const Request& request) {
-  if (!request.ended) {
-    broken_ = true;
-    return report_.check(request.what + " ends", false);
-  }
-  report_.tell(fmt::format("   Procedure {} has ended: {} {}\n", *request.id, request.ended->state,
-                           request.ended->result));
-  broken_ = request.ended->state != "SUCCESS";
-  report_.check(request.what + " ends with success", !broken_,
-                request.ended->state + " " + request.ended->result);
-}
-
-void Round::check_replayed(const Request& request) {
-  const auto accepted = executor_->submit(request.command);
-  if (!accepted) {
-    broken_ = true;
-    return report_.check("the executor lives", false, executor_->refusal());
-  }
-  report_.check(fmt::format("asked again under the same nonce, it answers procedure {}, replayed",
-                            *request.id),
-                accepted->id == *request.id && accepted->replayed,
-                fmt::format("it answers procedure {}, {}", accepted->id,
-                            accepted->replayed ? "replayed" : "new"));
+void Round::tell_death(const std::string& last_words) {
+  report_.tell("   SIGKILL to the master" +
+               (last_words.empty() ? "." : ", while " + last_words + "."));
 }
 
 void Round::check_world(const std::string& when) {
   const pv2::ClusterSnapshot world = look();
-  report_.check(when + ", catalogue, directories and assignments agree", findings(world, false));
-  report_.check(when + ", each effect has taken place exactly once", findings(world, true));
-  const auto rows = static_cast<std::uint64_t>(world.regions.size());
-  report_.check(when + fmt::format(", there is one table of {} regions", options_.regions),
-                world.tables.size() == 1 && rows == options_.regions,
-                fmt::format("there are {} tables and {} regions", world.tables.size(), rows));
+  report_.check(when + ", catalogue, directories and servers agree", pv2::find_disorder(world));
+  report_.check(
+      when + fmt::format(", there is one table of {} regions", options_.regions),
+      world.tables.size() == 1 && world.regions.size() == options_.regions,
+      fmt::format("there are {} tables and {} regions", world.tables.size(), world.regions.size()));
 }
 
 pv2::ClusterSnapshot Round::look() const {
-  auto world = pv2::inspect_cluster(directory_ + "/cluster");
+  auto world = pv2::cluster::inspect_cluster(*client_, root_);
   if (world.ok()) return *std::move(world);
   report_.check("the cluster can be looked at", false, world.status().to_string());
   return {};
-}
-
-void Round::choose_victim() {
-  before_crash_ = look();
-  // Chooses a server that has regions to lose.
-  victim_ = before_crash_.regions.at(random_.below(before_crash_.regions.size())).server;
 }
 
 }  // namespace demo

@@ -14,7 +14,7 @@ set -euo pipefail
 # The rows that must exist: <prefix><first>-<last>. A prefix may end in "-". If the first number
 # begins with 0, all numbers have two digits.
 required='1-67 71-76 79-79 83-84 86-86 88-116 121-126'
-required+=' X1-16 F1-40 P-01-23'
+required+=' X1-16 F1-40 R1-16 P-01-23'
 
 # check <page>...: prints what is wrong with the rows of all pages together.
 check() {
