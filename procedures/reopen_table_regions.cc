@@ -4,6 +4,8 @@
 
 #include "pv2/procedures/reopen_table_regions.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -61,7 +63,13 @@ ReopenTableRegions::Flow ReopenTableRegions::get_regions(StepContext& ctx) {
     left_.push_back({row.region, row.open_sequence, row.state == RegionState::kOpening});
   }
   if (left_.empty()) return done(to_string(table_));
+  total_ = left_.size();
   return next(ReopenTableRegionsStep::kReopen);
+}
+
+std::string ReopenTableRegions::progress() const {
+  if (total_ == 0) return {};
+  return fmt::format("{} of the table's {} regions reopened before", total_ - left_.size(), total_);
 }
 
 ReopenTableRegions::Flow ReopenTableRegions::reopen(StepContext& ctx) {

@@ -51,6 +51,7 @@ Status unknown(std::string_view what) {
 // Drops from `info` what has no bound of its own.
 void make_small(ProcedureInfo& info, std::size_t bytes_max) {
   info.fields.clear();
+  info.progress.clear();
   info.fields_error =
       Status(StatusCode::kNotSupported,
              fmt::format("with its fields and locks it is larger than an answer may be ({} bytes)",

@@ -105,6 +105,9 @@ struct InfoMessage {
     f(19, "history", history);
     f(20, "fields", value.fields);
     f(21, "fields_error", fields_error);
+    f(22, "children_done", value.children_done);
+    f(23, "children_total", value.children_total);
+    f(24, "progress", value.progress);
     value.locks = locks.set();
     value.error = error.status();
     value.undo_error = undo_error.status();

@@ -132,10 +132,14 @@ struct Execution final : SchedulerEntry, Identity {
   bool started = false;
   bool ahead_of_record = false;
   bool has_unknown_fields = false;
+  bool joins_mixed_types = false;  ///< The joined children are not all of one type.
   Wait wait;
   Turn turn;
   std::uint32_t object_failures = 0;  ///< How often in a row user code threw while making `object`.
   std::uint32_t unfinished_children = 0;
+  /// Those that the last step to spawn any has spawned, finished or not, as far as they have
+  /// records. Only listings use it.
+  std::uint32_t joined_children = 0;
   /// nullptr, as while it waits: made from arguments and image before it runs.
   std::unique_ptr<Procedure> object;
   SlotList slots;

@@ -14,10 +14,31 @@
 #include "tree/members_at_work.h"
 
 namespace pv2 {
+namespace {
+
+// `child`, not linked yet, is counted with those that the same step spawned. A child of a later
+// step than the one before it begins the count of a new join.
+void count_in_join(Execution& child) {
+  Execution& parent = *child.parent_execution();
+  const Execution* const before = parent.links.last_child;
+  if (before == nullptr || before->spawned_at != child.spawned_at) {
+    parent.joined_children = 0;
+    parent.joins_mixed_types = false;
+  } else if (before->type != child.type) {
+    parent.joins_mixed_types = true;
+  }
+  ++parent.joined_children;
+}
+
+}  // namespace
+
 void adopt(Execution& member) {
   PV2_ASSERT(member.root != nullptr && member.head != nullptr, "a member has its place in a tree");
   PV2_ASSERT(member.links.first_child == nullptr, "a new member has no children");
-  if (!member.is_root()) link_child(member);
+  if (!member.is_root()) {
+    count_in_join(member);
+    link_child(member);
+  }
   if (!member.is_root() && member.is_head()) {
     member.domain.failing = member.outer_domain()->domain.failing;
     const bool is_over_already = is_over(*member.parent_execution()) || member.record.reported;

@@ -117,6 +117,8 @@ void adopt_children(EngineCore& core, Execution& parent, StepCommit& commit, Eff
   core.state.spawning -= std::exchange(commit.reserved, 0);
   if (commit.children.empty()) return;
   parent.unfinished_children = static_cast<std::uint32_t>(commit.children.size());
+  PV2_ASSERT(parent.joined_children == parent.unfinished_children,
+             "a join begins with the children of one step");
   core.state.ids.reserve(effects);
 }
 

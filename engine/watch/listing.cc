@@ -5,6 +5,8 @@
 
 #include "watch/listing.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -40,6 +42,17 @@ std::vector<HistoryEntry> entries_of(const History& history) {
   return entries;
 }
 
+// While it waits for children: how many have ended, in numbers and in words.
+void show_join(const Execution& execution, ProcedureInfo& info) {
+  const Execution* const youngest = execution.links.last_child;
+  if (execution.record.state != ProcedureState::kWaiting || youngest == nullptr) return;
+  info.children_total = execution.joined_children;
+  info.children_done = execution.joined_children - execution.unfinished_children;
+  const bool has_name = youngest->type != nullptr && !execution.joins_mixed_types;
+  info.progress = fmt::format("{} of {} {}", info.children_done, info.children_total,
+                              has_name ? youngest->type->counted_as : Procedure::kCountedAs);
+}
+
 ProcedureInfo info_of(Execution& execution) {
   ProcedureInfo info;
   info.id = execution.id;
@@ -65,6 +78,7 @@ ProcedureInfo info_of(Execution& execution) {
   info.submitted = execution.submitted;
   info.updated = execution.record.updated;
   info.history = entries_of(execution.record.history);
+  show_join(execution, info);
   return info;
 }
 
@@ -102,6 +116,11 @@ bool matches(Execution& execution, const ListFilter& filter, WallTime now) {
                      [&](const LockRequest& request) { return request.key == *filter.entity; });
 }
 
+void add_words(std::string& progress, const std::string& more) {
+  if (!progress.empty() && !more.empty()) progress += "; ";
+  progress += more;
+}
+
 // Calls user code, so no lock may be held.
 void print_fields_of(Published& copy) {
   if (copy.type == nullptr) {
@@ -117,7 +136,9 @@ void print_fields_of(Published& copy) {
                 const auto object = type.create();
                 Status read = type.decode(*object, FieldSelection::kArguments, copy.arguments);
                 if (read.ok()) read = type.decode(*object, FieldSelection::kState, copy.image);
-                if (read.ok()) copy.info.fields = type.print(*object);
+                if (!read.ok()) return read;
+                copy.info.fields = type.print(*object);
+                add_words(copy.info.progress, object->progress());
                 return read;
               });
 }

@@ -19,6 +19,7 @@ class All final : public StateMachineProcedure<Step> {
       steps(step(Step::kOne, "ONE", kUndoable, 3), step(Step::kTwo, "TWO", kNoUndo));
   static constexpr int kMaxAttempts = 5;
   static constexpr bool kFinalOnSuccess = true;
+  static constexpr std::string_view kCountedAs = "orders";
   All(int& service, const std::string& name, std::string order = {})
       : service_(service), order_(name + order) {}
   void fields(auto& f) { f.arg(1, "order", order_); }

@@ -93,6 +93,19 @@ struct MisspeltFinal : Single {
   static constexpr bool kFinalOnSucess = true;
 };
 
+// refused: kCountedAs is private
+class HiddenCountedAs : public Single {
+  static constexpr std::string_view kCountedAs = "orders";
+};
+// refused: kCountedAs is a name that is not empty
+struct EmptyCountedAs : Single {
+  static constexpr std::string_view kCountedAs = "";
+};
+// refused: a member's name is nearly kCountedAs
+struct MisspeltCountedAs : Single {
+  static constexpr std::string_view kCountAs = "orders";
+};
+
 // refused: a procedure needs a public `void fields(auto& f)`
 struct NoFields : pv2::Procedure {
   static constexpr std::string_view kType = "test.NoFields";

@@ -98,8 +98,12 @@ TEST_CASE("regions are reopened in batches of 1, 2, 4 and so on, and never more 
 
   const auto id = modify_t().submit(executor, cluster);
   std::vector<std::size_t> batches;
+  std::vector<std::string> progress;
   ListFilter transits;
   transits.type = "cluster.TransitRegionState";
+  ListFilter reopens;
+  reopens.type = "cluster.ReopenTableRegions";
+  reopens.with_fields = true;
   for (ProcedureId last{}; executor->inspect().live_procedures() > 0;) {
     const auto more = executor->inspect().list(transits, last, 500).procedures;
     if (!more.empty()) {
@@ -109,6 +113,7 @@ TEST_CASE("regions are reopened in batches of 1, 2, 4 and so on, and never more 
         executor.crash();
         executor.open();
       }
+      progress.push_back(executor->inspect().list(reopens).procedures.at(0).progress);
     }
     if (executor->run_until_idle(1) > 0 || cluster.deliver_one()) continue;
     if (cluster.deliver_reports(*executor) == 0) executor.let_pass(std::chrono::seconds(1));
@@ -116,6 +121,8 @@ TEST_CASE("regions are reopened in batches of 1, 2, 4 and so on, and never more 
 
   CHECK(executor.result(*id).state == ProcedureState::kSuccess);
   CHECK(batches == std::vector<std::size_t>{1, 2, 4, 8, 16, 32, 64, 64, 9});
+  CHECK(progress.front() == "0 of 1 regions; 0 of the table's 200 regions reopened before");
+  CHECK(progress.back() == "0 of 9 regions; 191 of the table's 200 regions reopened before");
   CHECK(disorder(cluster).empty());
 }
 

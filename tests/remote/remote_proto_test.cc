@@ -68,6 +68,9 @@ ProcedureInfo info() {
       .updated = kTime + 1s,
       .history =
           {{.step = 1, .attempt = 2, .outcome = Outcome::Kind::kRetry, .at = kTime, .undo = true}},
+      .children_done = 7,
+      .children_total = 64,
+      .progress = "7 of 64 regions",
       .fields = "{}",
       .fields_error = kError};
 }

@@ -3,6 +3,8 @@
 // Listings: pages in order of id, filters, fields from the published image, histories; and that
 // they show nothing that is not durable. (Row 126; section 7 of the design.)
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <thread>
 
@@ -52,7 +54,88 @@ class Touchy final : public Procedure {
   std::string name_;
 };
 
+// Ends at once, or after an hour.
+struct Region final : Procedure {
+  static constexpr std::string_view kType = "test.Region";
+  static constexpr std::string_view kCountedAs = "regions";
+  bool ends = false;
+  explicit Region(bool does_end = false) : ends(does_end) {}
+  void fields(auto& f) { f.arg(1, "ends", ends); }
+  Outcome execute(StepContext& ctx) override {
+    return ends || ctx.timed_out() ? done() : wait_for(std::chrono::hours(1));
+  }
+};
+
+struct Log final : Procedure {
+  static constexpr std::string_view kType = "test.Log";
+  static constexpr std::string_view kCountedAs = "logs";
+  void fields(auto& /*f*/) {}
+  Outcome execute(StepContext&) override { return done(); }
+};
+
+enum class MoveStep { kRegions = 1, kLogsToo = 2, kEnd = 3 };
+
+// Moves two regions; then two regions and a log.
+class Move final : public StateMachineProcedure<MoveStep> {
+ public:
+  static constexpr std::string_view kType = "test.Move";
+  static constexpr auto kSteps =
+      steps(step(MoveStep::kRegions, "REGIONS", kNoUndo),
+            step(MoveStep::kLogsToo, "LOGS_TOO", kNoUndo), step(MoveStep::kEnd, "END", kNoUndo));
+  void fields(auto& f) { f(1, "moves", moves_); }
+  [[nodiscard]] std::string progress() const override {
+    return moves_ == 0 ? "" : "move " + std::to_string(moves_);
+  }
+  Flow execute_from_state(MoveStep step, StepContext& ctx) override {
+    if (step == MoveStep::kEnd) return done();
+    ++moves_;
+    ctx.spawn(Region(true));
+    ctx.spawn(Region(false));
+    if (step == MoveStep::kRegions) return next(MoveStep::kLogsToo);
+    ctx.spawn(Log());
+    return next(MoveStep::kEnd);
+  }
+
+ private:
+  std::uint32_t moves_ = 0;
+};
+
+std::string told(const ProcedureInfo& info) {
+  return fmt::format("{}/{}: {}", info.children_done, info.children_total, info.progress);
+}
+
 }  // namespace
+
+TEST_CASE("a listing tells how many children of how many have ended, in the words of their type") {
+  const bool restarts = GENERATE(false, true);
+  EngineWorld engine;
+  const auto opens = [&] {
+    auto options = engine.options();
+    options.registry.add<Region>().add<Log>().add<Move>();
+    engine.open(std::move(options));
+  };
+  opens();
+  const auto progress = [&](ProcedureId id) {
+    if (restarts) {
+      engine.close();
+      opens();
+      engine.run();
+    }
+    return engine.describe(id);
+  };
+  const auto move = engine.executor().submit(Move());
+  REQUIRE(move.ok());
+  CHECK(told(engine.describe(move->id)) == "0/0: ");
+  engine.run();
+  CHECK(told(progress(move->id)) == "1/2: 1 of 2 regions; move 1");
+  const auto page = engine.executor().inspect().list();
+  CHECK(told(page.at(0)) == "1/2: 1 of 2 regions");
+  CHECK(told(page.back()) == "0/0: ");
+
+  // Two types in one join are counted under the name that every child has.
+  engine.advance(1h);
+  CHECK(told(progress(move->id)) == "2/3: 2 of 3 children; move 2");
+}
 
 TEST_CASE("a procedure with only its first record is listed as changed when that was made") {
   EngineWorld engine;

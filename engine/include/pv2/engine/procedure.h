@@ -9,9 +9,9 @@
 //     static constexpr std::string_view kType = "shop.PlaceOrder";  // persisted: never renamed
 //     void fields(auto& f) { f.arg(1, "order", order_); f(2, "parcel", parcel_); }
 //
-// and may declare, in public too, what Procedure declares with a default: kFinalOnSuccess,
-// kMaxAttempts. A name that is private, misspelt or of another type does not compile
-// (procedure_class.h).
+// and may declare, in public too, what Procedure declares with a default: kCountedAs,
+// kFinalOnSuccess, kMaxAttempts. A name that is private, misspelt or of another type does not
+// compile (procedure_class.h).
 //
 // How it fails: a step that throws fails for good (kInternal names the exception); the engine
 // discards the object, and the next run starts from the last durable image, exactly as after a
@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "pv2/engine/outcome.h"
@@ -66,6 +67,9 @@ class Procedure {
   /// Whether a procedure that has succeeded stays as it is even if the tree around it is undone
   /// (its parent compensates). A derived class may declare its own.
   static constexpr bool kFinalOnSuccess = false;
+  /// What a listing calls such procedures when it counts the finished children of their parent:
+  /// "7 of 64 regions". A derived class may declare its own.
+  static constexpr std::string_view kCountedAs = "children";
 
   virtual ~Procedure() = default;
 
@@ -83,6 +87,10 @@ class Procedure {
 
   /// Its rank among procedures of its class; asked once, at submission.
   [[nodiscard]] virtual Priority priority() const { return Priority::kNormal; }
+
+  /// How far it is, in words, as its fields say: "40 of 350 regions reopened". For what no join of
+  /// children counts. Asked by listings that show fields, of another object than the one that runs.
+  [[nodiscard]] virtual std::string progress() const { return {}; }
 
  protected:
   Procedure() = default;

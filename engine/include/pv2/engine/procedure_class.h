@@ -47,6 +47,9 @@ enum class ClassMistake {
   kHiddenFinalOnSuccess,
   kWrongFinalOnSuccess,
   kNearFinalOnSuccess,
+  kHiddenCountedAs,
+  kWrongCountedAs,
+  kNearCountedAs,
   kAbstract,
   kCannotBeMade,
 };
@@ -73,6 +76,12 @@ template <class P>
 concept HasUsableFinalOnSuccess = std::same_as < std::remove_cvref_t<decltype(P::kFinalOnSuccess)>,
 bool > &&requires { typename std::bool_constant<P::kFinalOnSuccess>; };
 
+template <class P>
+concept HasUsableCountedAs =
+    std::convertible_to<decltype(P::kCountedAs), std::string_view> && requires {
+  requires std::bool_constant<!std::string_view(P::kCountedAs).empty()>::value;
+};
+
 // clang-format off
 template <class P>
 concept NearMaxAttempts =
@@ -97,6 +106,13 @@ concept NearFinalOnSuccess =
     requires { P::kFinallOnSuccess; } || requires { P::kFinaOnSuccess; } ||
     requires { P::kIsFinalOnSuccess; } || requires { P::kFinalOnSuccessful; } ||
     requires { P::kFINAL_ON_SUCCESS; } || requires { P::FINAL_ON_SUCCESS; };
+template <class P>
+concept NearCountedAs =
+    requires { P::kCountAs; } || requires { P::kCountsAs; } ||
+    requires { P::kCountedas; } || requires { P::kCountedAS; } ||
+    requires { P::kcountedAs; } || requires { P::KCountedAs; } ||
+    requires { P::CountedAs; } || requires { P::kCountedAs_; } ||
+    requires { P::kCounted_As; } || requires { P::COUNTED_AS; };
 // clang-format on
 
 /// Checks the declarations in the class, in the order in which a reader writes them.
@@ -133,6 +149,12 @@ consteval ClassMistake mistake_in_class() {
       return kWrongFinalOnSuccess;
     } else if constexpr (NearFinalOnSuccess<P>) {
       return kNearFinalOnSuccess;
+    } else if constexpr (!requires { P::kCountedAs; }) {
+      return kHiddenCountedAs;
+    } else if constexpr (!HasUsableCountedAs<P>) {
+      return kWrongCountedAs;
+    } else if constexpr (NearCountedAs<P>) {
+      return kNearCountedAs;
     }
   }
   return kNone;
@@ -189,6 +211,14 @@ constexpr void require_procedure() {
   static_assert(kMistake != kNearFinalOnSuccess,
                 "pv2: a member's name is nearly kFinalOnSuccess, which says that a finished one "
                 "stays when its tree is undone; write kFinalOnSuccess, or choose another name");
+  static_assert(kMistake != kHiddenCountedAs,
+                "pv2: kCountedAs is private, or two bases declare one; make it public");
+  static_assert(kMistake != kWrongCountedAs,
+                "pv2: kCountedAs is a name that is not empty: "
+                "`static constexpr std::string_view kCountedAs = \"regions\";`");
+  static_assert(kMistake != kNearCountedAs,
+                "pv2: a member's name is nearly kCountedAs, which says what listings call several "
+                "such procedures; write kCountedAs, or choose another name");
   static_assert(kMistake != kAbstract,
                 "pv2: this class lacks an override: execute() of a Procedure, or "
                 "execute_from_state() of a StateMachineProcedure");

@@ -11,6 +11,7 @@
 #include <pv2/base/resource.h>
 #include <pv2/base/status.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -52,6 +53,13 @@ struct ProcedureInfo {
   WallTime submitted{};
   WallTime updated{};  ///< When its last record was made.
   std::vector<HistoryEntry> history;
+  /// While it waits for the children that a step has spawned: how many of them have ended, and how
+  /// many there are. Otherwise 0.
+  std::size_t children_done = 0;
+  std::size_t children_total = 0;
+  /// How far it is, in words: "7 of 64 regions" for those children. If its fields were asked for,
+  /// what Procedure::progress() says follows.
+  std::string progress;
   /// Its fields as JSON, decoded from the record; empty unless they were asked for.
   std::string fields;
   /// Why `fields` is empty although they were asked for.
@@ -85,7 +93,8 @@ struct ListFilter {
   std::optional<Duration> older_than{};
   std::optional<bool> parked{};
   std::optional<bool> quarantined{};
-  /// Fills ProcedureInfo::fields, for which it makes an object of the user's class per procedure.
+  /// Fills ProcedureInfo::fields and asks for Procedure::progress(), for which it makes an object
+  /// of the user's class per procedure.
   bool with_fields = false;
 };
 

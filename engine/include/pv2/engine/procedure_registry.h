@@ -34,6 +34,7 @@ struct ProcedureType {
   std::size_t index = 0;  ///< 0, 1, ... in order of registration: its place in tables by type.
   std::vector<StepInfo> steps;  ///< One row numbered 1 for a procedure without a table.
   bool final_on_success = false;
+  std::string counted_as;                   ///< Several of them, in words: "regions".
   std::uint32_t max_attempts = 0;           ///< For steps that set none; 0: as the executor says.
   FieldSchema schema;                       ///< What its fields() describes.
   const std::type_info* made_of = nullptr;  ///< The class that was registered.
@@ -91,6 +92,7 @@ class ProcedureRegistry {
     }
     type.max_attempts = static_cast<std::uint32_t>(P::kMaxAttempts);
     type.final_on_success = P::kFinalOnSuccess;
+    type.counted_as = P::kCountedAs;
     type.encode = [](Procedure& object, FieldSelection which, std::string& out) {
       encode_fields(static_cast<P&>(object), which, out);
     };

@@ -26,6 +26,7 @@
 #include <pv2/engine/state_machine_procedure.h>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -72,9 +73,12 @@ class ReopenTableRegions final : public StateMachineProcedure<ReopenTableRegions
     f.arg(1, "table", table_);
     f(2, "left", left_);
     f(3, "batch", batch_);
+    f(4, "total", total_);
   }
 
   [[nodiscard]] LockSet locks() const override;
+  /// The regions of the batches that have ended.
+  [[nodiscard]] std::string progress() const override;
   Flow execute_from_state(ReopenTableRegionsStep step, StepContext& ctx) override;
 
  private:
@@ -86,6 +90,7 @@ class ReopenTableRegions final : public StateMachineProcedure<ReopenTableRegions
   TableName table_;
   std::vector<RegionToReopen> left_;  ///< The first `batch_` of them are being reopened.
   std::uint32_t batch_ = 1;
+  std::uint64_t total_ = 0;  ///< How many regions GET_REGIONS found. 0: an older version began it.
 };
 
 }  // namespace pv2

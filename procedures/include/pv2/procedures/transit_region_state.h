@@ -81,6 +81,7 @@ class TransitRegionState final : public StateMachineProcedure<TransitRegionState
  public:
   using Step = TransitRegionStateStep;
   static constexpr std::string_view kType = "cluster.TransitRegionState";
+  static constexpr std::string_view kCountedAs = "regions";
   // The undo of the operation around it decides what becomes of an open or closed region.
   static constexpr bool kFinalOnSuccess = true;
   // Once it has begun, a server may be at work, so it goes on until it knows where the region is.
