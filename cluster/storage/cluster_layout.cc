@@ -11,7 +11,7 @@
 namespace pv2::cluster {
 namespace {
 
-constexpr std::string_view kDescriptorStem = ".descriptor.";
+constexpr std::string_view kDescriptors = ".descriptors";
 constexpr std::string_view kFilesStem = "files.";
 constexpr std::string_view kSplittingEnd = "-splitting";
 
@@ -77,8 +77,11 @@ std::string ClusterLayout::name_space(std::string_view name) const {
 std::string ClusterLayout::table(const TableName& table) const {
   return name_space(table.name_space) + "/" + encode_name(table.table);
 }
+std::string ClusterLayout::descriptors(const TableName& table) const {
+  return this->table(table) + "/" + std::string(kDescriptors);
+}
 std::string ClusterLayout::descriptor(const TableName& table, std::uint64_t version) const {
-  return fmt::format("{}/{}{}", this->table(table), kDescriptorStem, version);
+  return fmt::format("{}/{}", descriptors(table), version);
 }
 std::string ClusterLayout::region(const TableName& table, std::string_view region) const {
   return this->table(table) + "/" + encode_name(region);
@@ -125,8 +128,9 @@ std::string ClusterLayout::old_wal(const ServerName& server, std::string_view lo
   return old_wals() + "/" + log_name(server, log);
 }
 
+bool ClusterLayout::is_descriptors(std::string_view name) { return name == kDescriptors; }
 std::optional<std::uint64_t> ClusterLayout::parse_descriptor(std::string_view name) {
-  return parse_after(kDescriptorStem, name);
+  return parse_number(name);
 }
 std::optional<std::uint64_t> ClusterLayout::parse_region_files(std::string_view name) {
   return parse_after(kFilesStem, name);

@@ -3,7 +3,9 @@
 // ClusterLayout: the names of all paths below the root of a cluster. Nothing else builds a path.
 //
 //     master/procedures/, state, lock, address    the master's own
-//     data/<namespace>/<table>/.descriptor.<n>    versions of the descriptor
+//     data/<namespace>/<table>/.descriptors/<n>   versions of the descriptor, in a directory of
+//                                                 their own: a table may have 10 000 regions, and
+//                                                 each opening looks for the latest version
 //     data/<namespace>/<table>/<region>/region    RegionInfo
 //     data/<namespace>/<table>/<region>/files.<n> which store files count (region_files.h)
 //     data/<namespace>/<table>/<region>/f<n>-<m>  store files: opening, number
@@ -50,6 +52,7 @@ class ClusterLayout {
   [[nodiscard]] std::string data() const { return root_ + "/data"; }
   [[nodiscard]] std::string name_space(std::string_view name) const;
   [[nodiscard]] std::string table(const TableName& table) const;
+  [[nodiscard]] std::string descriptors(const TableName& table) const;
   [[nodiscard]] std::string descriptor(const TableName& table, std::uint64_t version) const;
   [[nodiscard]] std::string region(const TableName& table, std::string_view region) const;
   [[nodiscard]] std::string region_info(const TableName& table, std::string_view region) const;
@@ -74,6 +77,8 @@ class ClusterLayout {
   [[nodiscard]] std::string old_wal(const ServerName& server, std::string_view log) const;
 
   // What a name in a directory is; no value when it is something else.
+  /// Whether it is the directory of the descriptors, in the directory of a table.
+  [[nodiscard]] static bool is_descriptors(std::string_view name);
   [[nodiscard]] static std::optional<std::uint64_t> parse_descriptor(std::string_view name);
   [[nodiscard]] static std::optional<std::uint64_t> parse_region_files(std::string_view name);
   /// The opening that wrote a store file, or a draft of one.

@@ -31,7 +31,7 @@ Result<std::vector<std::string>> TableDirectories::region_ids(const TableName& t
   if (!names.ok()) return names.status();
   std::vector<std::string> ids;
   for (const std::string& name : *names) {
-    if (!ClusterLayout::parse_descriptor(name)) ids.push_back(ClusterLayout::decode_name(name));
+    if (!ClusterLayout::is_descriptors(name)) ids.push_back(ClusterLayout::decode_name(name));
   }
   return ids;
 }

@@ -79,7 +79,7 @@ Status TableDirectories::write_layout(const TableDescriptor& descriptor,
 
 Result<std::vector<std::uint64_t>> TableDirectories::descriptor_versions(
     const TableName& table) const {
-  const Result<std::vector<std::string>> names = files_.list(layout_.table(table));
+  const Result<std::vector<std::string>> names = files_.list(layout_.descriptors(table));
   if (!names.ok()) return names.status();
   std::vector<std::uint64_t> versions;
   for (const std::string& name : *names) {
@@ -91,7 +91,7 @@ Result<std::vector<std::uint64_t>> TableDirectories::descriptor_versions(
 
 Status TableDirectories::write_descriptor(const TableDescriptor& descriptor) const {
   const TableName& table = descriptor.name;
-  if (Status bad = files_.make_directories(layout_.table(table)); !bad.ok()) return bad;
+  if (Status bad = files_.make_directories(layout_.descriptors(table)); !bad.ok()) return bad;
   const Result<std::vector<std::uint64_t>> versions = descriptor_versions(table);
   if (!versions.ok()) return versions.status();
 
@@ -101,7 +101,7 @@ Status TableDirectories::write_descriptor(const TableDescriptor& descriptor) con
   if (!present.ok() || *present != bytes) {
     if (Status bad = files_.write(layout_.descriptor(table, ++latest), bytes); !bad.ok())
       return bad;
-  } else if (Status bad = files_.sync_directory(layout_.table(table)); !bad.ok()) {
+  } else if (Status bad = files_.sync_directory(layout_.descriptors(table)); !bad.ok()) {
     return bad;  // an earlier call may have died between the rename and the sync
   }
   for (const std::uint64_t version : *versions) {
