@@ -4,7 +4,8 @@
 # becomes a fuzzer in build/<preset>/fuzz, which tests/nightly.sh runs; that needs clang, whose
 # libFuzzer has a main(). With PV2_BUILD_TESTS it becomes a test that passes a few inputs, so that a
 # harness that no longer fits the code is found at once. A harness may use what is private to
-# store, idempotency, rpc and engine, because the decoders of unchecked bytes are there.
+# store, idempotency, rpc and engine, and shell_*_fuzz.cc what is the shell's, because the decoders
+# of unchecked bytes are there.
 if(PV2_BUILD_FUZZ AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR
     "PV2_BUILD_FUZZ needs clang++, and this is ${CMAKE_CXX_COMPILER_ID}. Use the preset `fuzz`.")
@@ -18,6 +19,9 @@ function(pv2_fuzz_program name)
   target_link_libraries(${name} PRIVATE pv2::engine)
   target_include_directories(${name} PRIVATE
     "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/engine")
+  if(name MATCHES "^shell_")
+    target_link_libraries(${name} PRIVATE pv2_shell_parts)
+  endif()
   pv2_flags(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
 endfunction()
@@ -26,6 +30,9 @@ file(GLOB fuzz_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/fuzz/*_fuz
 add_custom_target(fuzzers)
 foreach(source IN LISTS fuzz_sources)
   cmake_path(GET source STEM name)
+  if(name MATCHES "^shell_" AND NOT TARGET pv2_shell_parts)
+    continue()
+  endif()
   if(PV2_BUILD_FUZZ)
     pv2_fuzz_program(${name} ${source})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)

@@ -14,6 +14,7 @@ set -euo pipefail
 packages=(
   cmake ninja-build g++ ccache libssl-dev
   'libboost1.81-dev|libboost1.83-dev|libboost1.88-dev' libleveldb-dev libfmt-dev  # the library
+  libcli11-dev libedit-dev  # the shell: its options, and the lines that are typed into it
   catch2 protobuf-compiler  # the tests; protoc is the oracle of the codec
 )
 case "${1:-}" in

@@ -46,8 +46,8 @@ Status cannot_start(int error) {
 
 }  // namespace
 
-Result<std::unique_ptr<ChildProcess>> ChildProcess::start(
-    const std::vector<std::string>& arguments) {
+Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const std::vector<std::string>& arguments,
+                                                          const std::string& messages) {
   Pipe to_child;
   Pipe from_child;
   if (!to_child.open() || !from_child.open()) {
@@ -59,13 +59,23 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, to_child.read_end, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, from_child.write_end, STDOUT_FILENO);
+  if (!messages.empty()) {
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, messages.c_str(),
+                                     O_WRONLY | O_CREAT | O_APPEND, 0644);
+  }
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
   std::string name = program_invocation_short_name;
   std::vector<char*> argv{name.data()};
   std::vector<std::string> copies = arguments;
   for (std::string& argument : copies) argv.push_back(argument.data());
   argv.push_back(nullptr);
   pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
+  const int error =
+      ::posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
     to_child.close();

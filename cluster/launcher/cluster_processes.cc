@@ -76,7 +76,7 @@ Status ClusterProcesses::start_master(const std::vector<std::string>& more) {
   std::vector<std::string> arguments{std::string(kAsMaster), options_.root,
                                      milliseconds_of(options_.lease)};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  auto child = ChildProcess::start(arguments);
+  auto child = ChildProcess::start(arguments, options_.messages);
   if (!child.ok()) return child.status();
   auto ready = hear_ready(**child, "the master of " + options_.root);
   if (!ready.ok()) return ready.status();
@@ -91,7 +91,8 @@ Result<ServerName> ClusterProcesses::start_server(const std::string& host) {
   }
   std::signal(SIGPIPE, SIG_IGN);
   auto child = ChildProcess::start({std::string(kAsRegionServer), options_.root, host,
-                                    milliseconds_of(options_.heartbeat_every)});
+                                    milliseconds_of(options_.heartbeat_every)},
+                                   options_.messages);
   if (!child.ok()) return child.status();
   auto ready = hear_ready(**child, "the region server of " + host);
   if (!ready.ok()) return ready.status();

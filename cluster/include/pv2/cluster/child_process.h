@@ -18,9 +18,11 @@ namespace pv2::cluster {
 /// Owned by one thread, the one from which all children of the program are started.
 class ChildProcess {
  public:
-  /// Starts this program with `arguments`. kIoError: the system cannot.
+  /// Starts this program with `arguments`. Its stderr is appended to the file `messages`; empty: it
+  /// is this program's. It is in a process group of its own, so Ctrl-C at a terminal is for this
+  /// program alone. kIoError: the system cannot.
   [[nodiscard]] static Result<std::unique_ptr<ChildProcess>> start(
-      const std::vector<std::string>& arguments);
+      const std::vector<std::string>& arguments, const std::string& messages = {});
   /// Kills it.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;

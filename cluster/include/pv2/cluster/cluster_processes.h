@@ -30,6 +30,8 @@ struct ClusterProcessesOptions {
   Duration lease = std::chrono::seconds(3);
   /// How often a server tells the master that it lives.
   Duration heartbeat_every = std::chrono::milliseconds(300);
+  /// The file to which the processes add their warnings and errors. Empty: this program's stderr.
+  std::string messages{};
 };
 
 /// If the arguments say that this run is a process of a cluster, is that process until it ends, and

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The crash points: whatever dies between the first send and the last answer (the connection, the
+// master, the shell's user's patience), the nonce was chosen before, so either the same call goes
+// on, or the answer has the statement that asks again.
+
+#include "commands/procedure_run.h"
+
+#include <fmt/format.h>
+
+#include "commands/procedure_progress.h"
+#include "output/duration.h"
+
+namespace pv2::shell {
+namespace {
+
+using Kind = SubmitOutcome::Kind;
+
+Answer unknown(const Call& call, const Nonce& nonce, const Status& why) {
+  Answer answer;
+  answer.outcome = Outcome::kUnknown;
+  answer.status = why;
+  answer.nonce = nonce;
+  answer.again = call.resume(nonce, std::nullopt);
+  return answer;
+}
+
+Answer ended(const ProcedureResult& result) {
+  Answer answer;
+  if (!result.status.ok()) {
+    answer = Answer(result.status);
+    if (result.bypassed) answer.note("an operator ended it: not all that it did was undone");
+  } else {
+    answer.note(fmt::format("procedure {} has succeeded in {}{}", result.id.value,
+                            in_words(result.finished - result.submitted),
+                            result.result.empty() ? "" : ": " + result.result));
+  }
+  answer.procedure = result.id;
+  return answer;
+}
+
+Answer still_running(ProcedureId id, const Status& why) {
+  Answer answer;
+  answer.outcome = Outcome::kRunning;
+  answer.status = Status(why.code(), fmt::format("procedure {} goes on; the shell does not wait "
+                                                 "for it any longer",
+                                                 id.value));
+  answer.procedure = id;
+  answer.again = fmt::format("wait {}", id.value);
+  return answer;
+}
+
+}  // namespace
+
+std::string short_type(const std::string& type) { return type.substr(type.find('.') + 1); }
+
+Answer follow(Shell& shell, const Call& call, ProcedureId id) {
+  const Duration timeout = call.timeout(Shell::kProcedureTime);
+  ProcedureProgress progress(shell, id);
+  const Result<Result<ProcedureResult>> result = shell.wait_for<Result<ProcedureResult>>(
+      [&](ResultCallback done) { shell.executor().wait(id, timeout, std::move(done)); }, timeout,
+      [&progress] { progress.look(); });
+  shell.progress().clear();
+  if (!result.ok()) return still_running(id, result.status());
+  if (result->ok()) return ended(**result);
+  const StatusCode code = result->status().code();
+  if (code == StatusCode::kNotFound || code == StatusCode::kExpired) return result->status();
+  return still_running(id, result->status());
+}
+
+std::optional<Answer> follow_known(Shell& shell, const Call& call) {
+  const Result<ProcedureId> known = shell.ask<ProcedureId>(
+      [&](FoundDone done) { shell.executor().find(call.identity.nonce, std::move(done)); },
+      call.timeout(Shell::kCallTime));
+  if (known.ok()) {
+    Answer answer = follow(shell, call, *known);
+    answer.nonce = call.identity.nonce;
+    return answer;
+  }
+  if (known.status().code() == StatusCode::kNotFound) return std::nullopt;
+  return unknown(call, call.identity.nonce, known.status());
+}
+
+Answer run_procedure(Shell& shell, const Call& call, const Submission& submission) {
+  const Nonce nonce = call.identity.nonce ? call.identity.nonce : shell.next_nonce();
+  const Duration timeout = call.timeout(Shell::kProcedureTime);
+  const Result<SubmitOutcome> sent = shell.wait_for<SubmitOutcome>(
+      [&](SubmitOutcomeDone done) {
+        submission(shell.executor(), {.nonce = nonce, .timeout = timeout}, call.identity.resumed,
+                   std::move(done));
+      },
+      timeout, [&shell] { shell.progress().show("waits for the master to accept the procedure"); });
+  if (!sent.ok()) return unknown(call, nonce, sent.status());
+  if (sent->kind == Kind::kUnknown) return unknown(call, nonce, sent->status);
+  if (sent->kind == Kind::kFailed) {
+    Answer refused(sent->status);
+    refused.nonce = nonce;
+    return refused;
+  }
+  Answer answer;
+  if (call.flag("ASYNC")) {
+    answer = said(fmt::format("procedure {} is accepted", sent->id.value));
+    answer.procedure = sent->id;
+  } else {
+    answer = follow(shell, call, sent->id);
+  }
+  answer.nonce = nonce;
+  return answer;
+}
+
+}  // namespace pv2::shell

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs a procedure for a statement: submits it under a nonce that was chosen before, asks again
+// under that nonce until the submission is certain, and follows the procedure to its end.
+
+#pragma once
+
+#include <pv2/remote/remote_executor.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "commands/call.h"
+#include "output/answer.h"
+#include "session/shell.h"
+
+namespace pv2::shell {
+
+/// Sends one procedure, once or again, and calls back when its submission has an outcome.
+using Submission = std::function<void(RemoteExecutor& executor, const RemoteSubmitOptions& options,
+                                      bool resumed, SubmitOutcomeDone done)>;
+
+/// To be sent once by one run_procedure().
+template <RemotelySubmitted P>
+[[nodiscard]] Submission submission_of(P procedure) {
+  return [kept = std::make_shared<P>(std::move(procedure))](RemoteExecutor& executor,
+                                                            const RemoteSubmitOptions& options,
+                                                            bool resumed, SubmitOutcomeDone done) {
+    if (resumed) {
+      executor.resume(options.nonce, *kept, options, std::move(done));
+    } else {
+      executor.submit(*kept, options, std::move(done));
+    }
+  };
+}
+
+/// The whole way. `again`: the statement that means the same procedure, if the present one would
+/// mean another one later.
+Answer run_procedure(Shell& shell, const Call& call, const Submission& submission);
+
+/// Waits for a procedure. The wait may be interrupted, the procedure goes on.
+Answer follow(Shell& shell, const Call& call, ProcedureId id);
+
+/// Follows the procedure that was submitted under the nonce of the statement. nullopt: none is
+/// known.
+std::optional<Answer> follow_known(Shell& shell, const Call& call);
+
+/// "CreateTable" of "cluster.CreateTable".
+[[nodiscard]] std::string short_type(const std::string& type);
+
+}  // namespace pv2::shell

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The processes write their messages into a file of the cluster's directory: between the lines of a
+// prompt nobody could read them.
+
+#include "session/cluster_session.h"
+
+#include <pv2/rpc/tcp_transport.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace pv2::shell {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<std::string> make_directory(const std::string& root) {
+  std::error_code error;
+  if (root.empty()) {
+    std::string name = (fs::temp_directory_path(error) / "pv2-shell.XXXXXX").string();
+    if (::mkdtemp(name.data()) != nullptr) return name;
+    return Status(StatusCode::kIoError, "cannot make a directory like " + name);
+  }
+  fs::create_directories(root, error);
+  if (error) {
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot make the directory " + root + ": " + error.message());
+  }
+  return fs::absolute(root).string();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ClusterSession>> ClusterSession::open(const SessionOptions& options) {
+  const bool joins = !options.connect.empty();
+  std::string root = joins ? fs::absolute(options.connect).string() : std::string();
+  if (!joins) {
+    auto made = make_directory(options.root);
+    if (!made.ok()) return made.status();
+    root = *std::move(made);
+  }
+  std::unique_ptr<ClusterSession> session(
+      new ClusterSession(std::move(root), !joins && options.root.empty()));
+  Status ready = joins ? Status() : session->start(options);
+  if (ready.ok()) ready = session->connect();
+  if (!ready.ok()) return ready;
+  return session;
+}
+
+Status ClusterSession::start(const SessionOptions& options) {
+  processes_ = std::make_unique<cluster::ClusterProcesses>(
+      cluster::ClusterProcessesOptions{.root = root_, .messages = root_ + "/messages.log"});
+  return processes_->start(options.servers);
+}
+
+Status ClusterSession::connect() {
+  auto transport = tcp_transport();
+  if (!transport.ok()) return transport.status();
+  transport_ = *std::move(transport);
+  auto client = cluster::ClusterClient::open(
+      {.find_master = cluster::master_of_root(root_), .transport = transport_});
+  if (!client.ok()) return client.status();
+  client_ = *std::move(client);
+  // The first master of a directory makes the catalogue; only then there is a cluster.
+  return client_->tables().status();
+}
+
+ClusterSession::~ClusterSession() {
+  client_.reset();
+  processes_.reset();
+  std::error_code ignored;
+  if (temporary_) fs::remove_all(root_, ignored);
+}
+
+}  // namespace pv2::shell

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every answer is flushed: whoever reads it through a pipe gets it before the next statement
+// begins.
+
+#include "session/runner.h"
+
+#include "language/escape.h"
+#include "output/json_format.h"
+#include "output/table_format.h"
+
+namespace pv2::shell {
+namespace {
+
+void write(std::FILE* file, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), file);
+  std::fflush(file);
+}
+
+bool is_silent(const Answer& answer) {
+  return answer.ok() && answer.rows.empty() && answer.notes.empty() && !answer.nonce;
+}
+
+}  // namespace
+
+ExitCode exit_code_of(Outcome outcome) noexcept {
+  switch (outcome) {
+    case Outcome::kDone:
+      return ExitCode::kOk;
+    case Outcome::kFailed:
+      return ExitCode::kFailed;
+    case Outcome::kUnknown:
+    case Outcome::kRunning:
+      return ExitCode::kUnknown;
+  }
+  return ExitCode::kFailed;
+}
+
+void Runner::print(const std::string& line, const Answer& answer, std::string_view where) {
+  if (options_.json) return write(out_, as_json(line, answer) + '\n');
+  std::string text;
+  if (options_.quiet && answer.ok()) {
+    Answer rows = answer;
+    rows.notes.clear();
+    text = as_table(rows);
+  } else {
+    text = as_table(answer);
+  }
+  // A write that has nothing else to say.
+  if (text.empty() && answer.ok() && !options_.quiet) text = "done\n";
+  if (!answer.ok() && !where.empty()) text = printable(where) + ": " + text;
+  write(answer.ok() ? out_ : errors_, text);
+}
+
+Outcome Runner::run(const std::string& line, std::string_view where) {
+  const Answer answer = shell_.answer(line);
+  const bool blank = line.find_first_not_of(" \t\r") == std::string::npos ||
+                     line[line.find_first_not_of(" \t\r")] == '#';
+  if (!blank && !(is_silent(answer) && shell_.has_ended())) print(line, answer, where);
+  return answer.outcome;
+}
+
+ExitCode Runner::run_script(std::istream& script, const std::string& name) {
+  std::string line;
+  for (std::size_t number = 1; !shell_.has_ended() && std::getline(script, line); ++number) {
+    const Outcome outcome = run(line, name + ':' + std::to_string(number));
+    if (outcome != Outcome::kDone) return exit_code_of(outcome);
+  }
+  return ExitCode::kOk;
+}
+
+void Runner::run_all(const std::function<std::optional<std::string>()>& read) {
+  while (!shell_.has_ended()) {
+    const std::optional<std::string> line = read();
+    if (!line) return;
+    run(*line);
+  }
+}
+
+}  // namespace pv2::shell
