@@ -159,24 +159,24 @@ void ClusterClient::Core::write(const TableName& table, std::vector<Mutation> mu
                  .expires_at = with.expires_at});
   }
   std::string row = mutations.front().row;
-  RegionCall::Request request{
-      .table = table,
-      .row = std::move(row),
-      .method = kRegionWrite,
-      .body = [mutations = std::move(mutations)](const RegionInfo& region) -> Result<std::string> {
-        if (!has_rows(region, mutations)) {
-          return Status(StatusCode::kFailedPrecondition,
-                        "the rows of a write have to be in one region");
-        }
-        WriteRequest message{region.id, mutations, 0};
-        std::string body;
-        encode_fields(message, FieldSelection::kAll, body);
-        return body;
-      },
-      .options = {.nonce = with.nonce,
-                  .resumed = with.resumed,
-                  .expires_at = with.expires_at,
-                  .timeout = with.timeout.value_or(options.timeout)}};
+  RegionCall::Request request{.table = table,
+                              .row = std::move(row),
+                              .method = kRegionWrite,
+                              .body = [mutations = std::move(mutations), origins = with.origins](
+                                          const RegionInfo& region) -> Result<std::string> {
+                                if (!has_rows(region, mutations)) {
+                                  return Status(StatusCode::kFailedPrecondition,
+                                                "the rows of a write have to be in one region");
+                                }
+                                WriteRequest message{region.id, mutations, 0, origins};
+                                std::string body;
+                                encode_fields(message, FieldSelection::kAll, body);
+                                return body;
+                              },
+                              .options = {.nonce = with.nonce,
+                                          .resumed = with.resumed,
+                                          .expires_at = with.expires_at,
+                                          .timeout = with.timeout.value_or(options.timeout)}};
   RegionCall::begin(ground(), std::move(request),
                     [with, done](const CallOutcome& outcome, const RegionInfo&) {
                       done(outcome_of(outcome, with));

@@ -34,7 +34,7 @@ void ServerLogsPort::archive(ServerName server, std::string log, Completion<Stat
     if (!file) {
       return done(Status(StatusCode::kInvalidArgument, "'" + log + "' is no name of a log"));
     }
-    done(directories_.archive(server, file->name));
+    done(directories_.archive(server, *file));
   });
 }
 

@@ -21,7 +21,7 @@ Status split(const FileTree& files, const ClusterLayout& layout, const RemoteOpe
   if (count.ok()) return {};
   // The record that a log is split is that it was archived.
   if (count.status().code() == StatusCode::kNotFound &&
-      files.exists(layout.old_wal(operation.dead, log->name))) {
+      files.exists(layout.old_wal(operation.dead, log->name, log->size))) {
     return {};
   }
   return count.status();

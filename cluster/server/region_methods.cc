@@ -50,7 +50,7 @@ std::size_t bytes_of(const std::vector<Mutation>& mutations) {
 
 // Everything that makes two writes different. Not the region: a copy may come to a daughter.
 Hash128 fingerprint(const IncomingCall& call, const TableName& table, const WriteRequest& request) {
-  const std::string mutations = encoded(WriteRequest{"", request.mutations, 0});
+  const std::string mutations = encoded(WriteRequest{"", request.mutations, 0, request.origins});
   return fingerprint_of({kRegionWrite, call.caller(), to_string(table), mutations});
 }
 
@@ -97,6 +97,9 @@ void RegionMethods::write(IncomingCall call) {
   auto request = read_body<WriteRequest>(call);
   if (!request) return;
   if (const Status bad = check_mutations(request->mutations); !bad.ok()) return call.fail(bad);
+  if (const Status bad = check_origins(request->mutations, request->origins); !bad.ok()) {
+    return call.fail(bad);
+  }
   const auto entry = table_.find_serving(request->region);
   if (!entry.ok()) return call.refuse(entry.status());
 
@@ -164,7 +167,8 @@ void RegionMethods::run_write(const WritePointer& write) {
   write->entry->enter();
   RegionWrite change{.mutations = std::move(write->request.mutations),
                      .nonce = std::nullopt,
-                     .now = context_.clock.wall_now()};
+                     .now = context_.clock.wall_now(),
+                     .origins = std::move(write->request.origins)};
   if (write->nonce.nonce) {
     change.nonce = {write->nonce.nonce, write->nonce.fingerprint, write->nonce.expires_at};
   }

@@ -31,6 +31,8 @@ Status check_mutation(const Mutation& mutation) {
     case MutationKind::kDelete:
     case MutationKind::kAppend:
     case MutationKind::kIncrement:
+    case MutationKind::kReplicatedPut:
+    case MutationKind::kReplicatedDelete:
       if (mutation.family.empty()) return refused("a mutation names no family");
       if (mutation.family.size() > kFamilyBytesMax)
         return refused(fmt::format("a family has {} bytes of at most {}", mutation.family.size(),
@@ -50,12 +52,22 @@ Status check_mutations(const std::vector<Mutation>& mutations) {
   std::size_t bytes = 0;
   for (const Mutation& mutation : mutations) {
     if (Status bad = check_mutation(mutation); !bad.ok()) return bad;
+    if (is_replicated(mutation.kind) != is_replicated(mutations.front().kind))
+      return refused("a write is replicated as a whole or not at all");
     bytes += mutation.row.size() + mutation.family.size() + mutation.qualifier.size() +
              mutation.value.size();
   }
   if (bytes > kWriteBytesMax)
     return refused(fmt::format("a write has {} bytes of at most {}", bytes, kWriteBytesMax));
   return {};
+}
+
+Status check_origins(const std::vector<Mutation>& mutations,
+                     const std::vector<std::string>& origins) {
+  const bool replicated = !mutations.empty() && is_replicated(mutations.front().kind);
+  if (replicated == !origins.empty()) return {};
+  return refused(replicated ? "a replicated write does not say which cluster it comes from"
+                            : "a write with origins has to be a replicated one");
 }
 
 }  // namespace pv2::cluster

@@ -71,6 +71,14 @@ std::string ClusterLayout::queues(std::string_view peer) const {
   return root_ + "/queues/" + encode_name(peer);
 }
 
+std::string ClusterLayout::queue(std::string_view peer, const ServerName& server) const {
+  return queues(peer) + "/" + encode_name(to_string(server));
+}
+std::string ClusterLayout::queue_position(std::string_view peer, const ServerName& server,
+                                          const ServerName& owner) const {
+  return queue(peer, server) + "/" + encode_name(to_string(owner));
+}
+
 std::string ClusterLayout::name_space(std::string_view name) const {
   return data() + "/" + encode_name(name);
 }
@@ -126,6 +134,30 @@ std::string ClusterLayout::log_name(const ServerName& server, std::string_view l
 }
 std::string ClusterLayout::old_wal(const ServerName& server, std::string_view log) const {
   return old_wals() + "/" + log_name(server, log);
+}
+
+std::string ClusterLayout::old_wal(const ServerName& server, std::string_view log,
+                                   std::uint64_t bytes) const {
+  return fmt::format("{},{}", old_wal(server, log), bytes);
+}
+
+std::optional<ClusterLayout::OldLog> ClusterLayout::parse_old_wal(std::string_view name) {
+  const auto take_last = [&name] {
+    const std::size_t comma = name.rfind(',');
+    const std::string_view part = comma == std::string_view::npos ? "" : name.substr(comma + 1);
+    name = name.substr(0, comma == std::string_view::npos ? 0 : comma);
+    return part;
+  };
+  OldLog log;
+  std::string_view part = take_last();
+  if ((log.bytes = parse_number(part))) part = take_last();
+  if (part.empty()) return std::nullopt;
+  log.kind = part[0];
+  const auto number = parse_number(part.substr(1));
+  log.server = parse_server_name(decode_name(name));
+  if (!number || log.server.empty()) return std::nullopt;
+  log.number = *number;
+  return log;
 }
 
 bool ClusterLayout::is_descriptors(std::string_view name) { return name == kDescriptors; }

@@ -3,6 +3,7 @@
 // ClusterLayout: the names of all paths below the root of a cluster. Nothing else builds a path.
 //
 //     master/procedures/, state, lock, address    the master's own
+//     master/id                                   the name of the cluster among clusters
 //     data/<namespace>/<table>/.descriptors/<n>   versions of the descriptor, in a directory of
 //                                                 their own: a table may have 10 000 regions, and
 //                                                 each opening looks for the latest version
@@ -13,9 +14,12 @@
 //     archive/<namespace>/<table>/<region>/f<n>-<m>
 //     wals/<server>/u<n>, m<n>                    logs of users' regions, of meta's region
 //     wals/<server>-splitting/                    the same directory after the fence
-//     oldwals/<server>,<log>
+//     oldwals/<server>,<log>                      a log that its server needed no more
+//     oldwals/<server>,<log>,<bytes>              a log of a dead server; what follows the first
+//                                                 <bytes> was never acknowledged
 //     peers/<peer>/
-//     queues/<peer>/<server>/                     what a server still has to ship to a peer
+//     queues/<peer>/<server>/<owner>              how far the server has shipped the logs of the
+//                                                 owner (itself, or a dead server) to a peer
 //
 // A name that a user chose is encoded: letters, digits, '_', '-', ',' and inner dots stay as they
 // are, other bytes become %XX. So a path never leaves its directory, and no name is a hidden file.
@@ -43,11 +47,16 @@ class ClusterLayout {
   [[nodiscard]] std::string master() const { return root_ + "/master"; }
   /// The file that the master writes its address into: "127.0.0.1:40112".
   [[nodiscard]] std::string master_address() const { return master() + "/address"; }
+  /// The file with the cluster's id, which the first master makes.
+  [[nodiscard]] std::string cluster_id() const { return master() + "/id"; }
   [[nodiscard]] std::string peers() const { return root_ + "/peers"; }
   [[nodiscard]] std::string peer(std::string_view id) const;
   /// The queues of all servers for a peer, and that of one server.
   [[nodiscard]] std::string queues(std::string_view peer) const;
   [[nodiscard]] std::string queue(std::string_view peer, const ServerName& server) const;
+  /// How far `server` has shipped the logs of `owner`.
+  [[nodiscard]] std::string queue_position(std::string_view peer, const ServerName& server,
+                                           const ServerName& owner) const;
 
   [[nodiscard]] std::string data() const { return root_ + "/data"; }
   [[nodiscard]] std::string name_space(std::string_view name) const;
@@ -75,6 +84,9 @@ class ClusterLayout {
   /// One log everywhere: "rs1,17,u3".
   [[nodiscard]] static std::string log_name(const ServerName& server, std::string_view log);
   [[nodiscard]] std::string old_wal(const ServerName& server, std::string_view log) const;
+  /// Of a dead server: the first `bytes` of it were split.
+  [[nodiscard]] std::string old_wal(const ServerName& server, std::string_view log,
+                                    std::uint64_t bytes) const;
 
   // What a name in a directory is; no value when it is something else.
   /// Whether it is the directory of the descriptors, in the directory of a table.
@@ -88,6 +100,15 @@ class ClusterLayout {
     bool is_fenced = false;
   };
   [[nodiscard]] static std::optional<LogDirectory> parse_log_directory(std::string_view name);
+
+  /// A log in oldwals/.
+  struct OldLog {
+    ServerName server{};
+    char kind = 0;  ///< The first letter of the log's name.
+    std::uint64_t number = 0;
+    std::optional<std::uint64_t> bytes{};  ///< No value: the whole file.
+  };
+  [[nodiscard]] static std::optional<OldLog> parse_old_wal(std::string_view name);
 
   [[nodiscard]] static std::string store_file_name(std::uint64_t opening, std::uint64_t number);
   [[nodiscard]] static std::string encode_name(std::string_view name);

@@ -117,6 +117,24 @@ Result<std::string> FileTree::read(const std::string& path) const {
   return bytes;
 }
 
+Result<std::string> FileTree::read_part(const std::string& path, std::uint64_t offset,
+                                        std::size_t length) const {
+  leveldb::SequentialFile* opened = nullptr;
+  leveldb::Status status = env_.NewSequentialFile(path, &opened);
+  const std::unique_ptr<leveldb::SequentialFile> owned(opened);
+  std::string bytes;
+  if (status.ok() && offset > 0) status = owned->Skip(offset);
+  while (status.ok() && bytes.size() < length) {
+    std::string scratch(length - bytes.size(), '\0');
+    leveldb::Slice part;
+    status = owned->Read(scratch.size(), &part, scratch.data());
+    if (part.empty()) break;
+    bytes.append(part.data(), part.size());
+  }
+  if (Status bad = translate_leveldb(status, "reading " + path); !bad.ok()) return bad;
+  return bytes;
+}
+
 Result<std::uint64_t> FileTree::size(const std::string& path) const {
   std::uint64_t bytes = 0;
   Status bad = translate_leveldb(env_.GetFileSize(path, &bytes), "looking at " + path);

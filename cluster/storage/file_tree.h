@@ -61,6 +61,9 @@ class FileTree {
   /// of them. A crash or a failure leaves some of the files, each completely.
   Status write_all(const std::vector<NewFile>& files) const;
   [[nodiscard]] Result<std::string> read(const std::string& path) const;
+  /// `length` bytes from `offset` on; fewer when the file ends before.
+  [[nodiscard]] Result<std::string> read_part(const std::string& path, std::uint64_t offset,
+                                              std::size_t length) const;
   [[nodiscard]] Result<std::uint64_t> size(const std::string& path) const;
   [[nodiscard]] bool exists(const std::string& path) const { return env_.FileExists(path); }
   /// The names in a directory, sorted, without drafts; none when the directory is absent.

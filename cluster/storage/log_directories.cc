@@ -37,10 +37,10 @@ Result<std::vector<LogFile>> LogDirectories::logs(const ServerName& server, LogK
   return logs;
 }
 
-Status LogDirectories::archive(const ServerName& server, const std::string& log) const {
+Status LogDirectories::archive(const ServerName& server, const LogFile& log) const {
   if (Status bad = files_.make_directories(layout_.old_wals()); !bad.ok()) return bad;
-  const std::string archived = layout_.old_wal(server, log);
-  Status moved = files_.rename(layout_.splitting(server) + "/" + log, archived);
+  const std::string archived = layout_.old_wal(server, log.name, log.size);
+  Status moved = files_.rename(layout_.splitting(server) + "/" + log.name, archived);
   if (moved.code() != StatusCode::kNotFound || !files_.exists(archived)) return moved;
   // An earlier call moved it, and may have died before it was durable.
   if (Status bad = files_.sync_directory(layout_.old_wals()); !bad.ok()) return bad;

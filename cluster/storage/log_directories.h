@@ -46,8 +46,9 @@ class LogDirectories {
   /// The logs of a fenced server that are not archived yet, oldest first. The sizes grow if the
   /// server still appends, so a caller that repeats a split keeps the first answer.
   [[nodiscard]] Result<std::vector<LogFile>> logs(const ServerName& server, LogKind kind) const;
-  /// Moves one log of a fenced server to oldwals/: it is split. An archived one is OK.
-  Status archive(const ServerName& server, const std::string& log) const;
+  /// Moves one log of a fenced server to oldwals/: it is split. Its name there says how much of it
+  /// was: what follows must not be read by replication either. An archived one is OK.
+  Status archive(const ServerName& server, const LogFile& log) const;
   /// Removes the directory of a fenced server whose logs are all archived. The fence goes with it:
   /// a server that has made no directory yet could start afterwards. It would get no region,
   /// because the master opens none on a dead server. kFailedPrecondition: logs are left.

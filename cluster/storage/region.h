@@ -66,6 +66,8 @@ struct RegionWrite {
   std::vector<Mutation> mutations;
   std::optional<WriteNonce> nonce{};
   WallTime now{};  ///< The time of the write by the server's clock.
+  /// Of a replicated write (wal_entry.h).
+  std::vector<std::string> origins{};
 };
 
 /// Which nonces a compaction forgets: those of operations done before `done_before` whose promise,

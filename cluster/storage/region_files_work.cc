@@ -151,7 +151,7 @@ Status Region::compact_now(const CompactOptions& options) {
     // All files are merged, so nothing older is left that a tombstone would have to hide.
     const StoredCell& cell = decoded.cell;
     if (cell.kind == CellKind::kTombstone) return false;
-    if (cell.space == CellSpace::kCells) return check_families({cell.family}).ok();
+    if (cell.space != CellSpace::kNonces) return check_families({cell.family}).ok();
     const std::optional<NonceCell> nonce = decode_nonce_cell(cell);
     if (!nonce) return true;
     const bool is_promised = nonce->expires_at && *nonce->expires_at >= options.expired_before;
@@ -178,7 +178,7 @@ Result<Region::OpenFile> Region::write_file(CellCursor& cells, std::uint64_t& wr
   const std::string path = layout_.store_file(info_.table, info_.id, name);
   Result<std::unique_ptr<StoreFileWriter>> writer = StoreFileWriter::create(files_, path);
   if (!writer.ok()) return writer.status();
-  for (const CellSpace space : {CellSpace::kCells, CellSpace::kNonces}) {
+  for (const CellSpace space : kCellSpaces) {
     const std::string end = upper_bound(space, {});
     std::string last;
     for (cells.seek(lower_bound(space, {})); cells.valid() && cells.key() < end; cells.next()) {

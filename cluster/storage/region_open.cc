@@ -89,7 +89,7 @@ class Region::Opening {
         if (entry.sequence <= list_.max_sequence) continue;
         highest_ = std::max(highest_, entry.sequence);
         std::erase_if(entry.cells, [this](const StoredCell& cell) {
-          return cell.space == CellSpace::kCells && !has_family(cell.family);
+          return cell.space != CellSpace::kNonces && !has_family(cell.family);
         });
         memory->add(entry.cells, entry.sequence);
       }

@@ -17,6 +17,7 @@ namespace pv2::cluster {
 
 Status Region::check_write(const RegionWrite& write) const {
   if (Status bad = check_mutations(write.mutations); !bad.ok()) return bad;
+  if (Status bad = check_origins(write.mutations, write.origins); !bad.ok()) return bad;
   for (const Mutation& mutation : write.mutations) {
     if (Status bad = check_row(mutation.row); !bad.ok()) return bad;
     if (mutation.kind == MutationKind::kDeleteRow) continue;
@@ -40,7 +41,8 @@ Status Region::begin_write(RegionWrite& write, EntryLog& log, WriteDone& done) {
     MutexLock lock(state_mutex_);
     all = view();
   }
-  WriteComputation computation([&all] { return cursor_over(all); });
+  WriteComputation computation([&all] { return cursor_over(all); },
+                               write.origins.empty() ? std::string() : write.origins.back());
   for (const Mutation& mutation : write.mutations) {
     if (Status bad = computation.apply(mutation); !bad.ok()) return bad;
   }
@@ -48,7 +50,9 @@ Status Region::begin_write(RegionWrite& write, EntryLog& log, WriteDone& done) {
   WalEntry entry{.region_id = info_.id,
                  .table = info_.table,
                  .write_time = write.now,
-                 .cells = computation.cells()};
+                 .cells = computation.cells(),
+                 .opening = options_.opening,
+                 .origins = std::move(write.origins)};
   WriteResult result{.values = computation.take_values()};
   PV2_ASSERT(result.values.size() == write.mutations.size(), "each mutation has a value");
   {

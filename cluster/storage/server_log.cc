@@ -76,9 +76,13 @@ void ServerLog::drain() {
     status = failure_;
   }
   if (status.ok()) status = write(batch);
-  if (!status.ok()) {
+  {
     MutexLock lock(log_mutex_);
-    failure_ = status;
+    if (status.ok()) {
+      durable_end_.offset = writer_->size();
+    } else {
+      failure_ = status;
+    }
   }
   for (Waiting& waiting : batch) waiting.done(status);
 
@@ -108,7 +112,8 @@ Status ServerLog::write(std::vector<Waiting>& batch) {
 }
 
 Status ServerLog::start_file() {
-  const std::string name = fmt::format("{}{}", static_cast<char>(options_.kind), next_file_++);
+  const std::uint64_t number = next_file_++;
+  const std::string name = fmt::format("{}{}", static_cast<char>(options_.kind), number);
   const std::string path = layout_.wals(server_) + "/" + name;
   Result<std::unique_ptr<WalWriter>> writer =
       WalWriter::create(files_, path, ClusterLayout::log_name(server_, name));
@@ -120,6 +125,7 @@ Status ServerLog::start_file() {
   MutexLock lock(log_mutex_);
   log_files_.push_back({name, {}});
   current_path_ = path;
+  durable_end_ = {.log = number, .offset = 0};
   return {};
 }
 
@@ -137,6 +143,11 @@ Status ServerLog::check_fence() const {
   }
   if (files_.exists(path)) return {};
   return {StatusCode::kFenced, path + " was taken over"};
+}
+
+LogPosition ServerLog::durable_end() const {
+  MutexLock lock(log_mutex_);
+  return durable_end_;
 }
 
 Status ServerLog::status() const {

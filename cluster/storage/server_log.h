@@ -28,6 +28,7 @@
 
 #include "storage/cluster_layout.h"
 #include "storage/file_tree.h"
+#include "storage/log_position.h"
 #include "storage/wal_entry.h"
 #include "storage/work_queue.h"
 #include "storage/write_ahead_log.h"
@@ -72,6 +73,10 @@ class ServerLog final : public EntryLog {
   /// OK when the log still belongs to this server. A read may be answered when this is OK after the
   /// read: then it was not stale. Asks the file system.
   [[nodiscard]] Status check_fence() const;
+
+  /// The end of what is durable and was found to be not fenced: every acknowledged entry is before
+  /// it, and whoever takes this server's regions over has every entry before it.
+  [[nodiscard]] LogPosition durable_end() const;
 
   /// Every entry of the region up to `sequence` is in store files. Archives the files that nobody
   /// needs any more, on the work queue.
@@ -121,6 +126,7 @@ class ServerLog final : public EntryLog {
   bool archiving_ PV2_GUARDED_BY(log_mutex_) = false;
   Status failure_ PV2_GUARDED_BY(log_mutex_);
   std::string current_path_ PV2_GUARDED_BY(log_mutex_);
+  LogPosition durable_end_ PV2_GUARDED_BY(log_mutex_);
   std::vector<File> log_files_ PV2_GUARDED_BY(log_mutex_);  ///< Oldest first; the last one grows.
   std::map<std::string, std::uint64_t> flushed_ PV2_GUARDED_BY(log_mutex_);
 };

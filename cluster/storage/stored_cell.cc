@@ -8,6 +8,9 @@
 #include <pv2/base/assert.h>
 #include <pv2/base/big_endian.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace pv2::cluster {
 namespace {
 
@@ -84,7 +87,7 @@ std::optional<DecodedCell> decode_cell(std::string_view key, std::string_view va
   if (key.size() < 1 + kKeySequenceBytes || value.empty()) return std::nullopt;
   DecodedCell decoded;
   decoded.cell.space = static_cast<CellSpace>(key[0]);
-  if (decoded.cell.space != CellSpace::kCells && decoded.cell.space != CellSpace::kNonces)
+  if (std::ranges::find(kCellSpaces, decoded.cell.space) == std::end(kCellSpaces))
     return std::nullopt;
   std::string_view parts = prefix_of_key(key).substr(1);
   if (!take_part(parts, decoded.cell.row) || !take_part(parts, decoded.cell.family) ||

@@ -8,7 +8,8 @@
 //     n bytes   row, family, qualifier; in each 00 is written as 00 FF, and 00 01 ends it
 //     8 bytes   2^64 - 1 - sequence, big-endian
 //
-// Values in store files begin with the kind. Space kNonces is hidden from readers: nonce_cell.h.
+// Values in store files begin with the kind. The spaces kNonces (nonce_cell.h) and kVersions
+// (version_cell.h) are hidden from readers.
 
 #pragma once
 
@@ -20,7 +21,10 @@
 namespace pv2::cluster {
 
 /// Persisted. The byte that keys begin with.
-enum class CellSpace : std::uint8_t { kCells = 'c', kNonces = 'n' };
+enum class CellSpace : std::uint8_t { kCells = 'c', kNonces = 'n', kVersions = 'v' };
+/// In the order of their keys.
+inline constexpr CellSpace kCellSpaces[] = {CellSpace::kCells, CellSpace::kNonces,
+                                            CellSpace::kVersions};
 /// Persisted.
 enum class CellKind : std::uint8_t { kPut = 1, kTombstone = 2 };
 

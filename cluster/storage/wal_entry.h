@@ -22,6 +22,10 @@ struct WalEntry {
   std::uint64_t sequence = 0;  ///< Of all cells of the write.
   WallTime write_time{};
   std::vector<StoredCell> cells{};
+  std::uint64_t opening = 0;  ///< Of the region: with the sequence the EditVersion of the write.
+  /// The ids of the clusters through which the write came to this one, the last sender last. Empty:
+  /// a client has made it here.
+  std::vector<std::string> origins{};
 
   void fields(auto& f) {
     f(1, "region_id", region_id);
@@ -29,6 +33,8 @@ struct WalEntry {
     f(3, "sequence", sequence);
     f(4, "write_time", write_time);
     f(5, "cells", cells);
+    f(6, "opening", opening);
+    f(7, "origins", origins);
   }
   friend bool operator==(const WalEntry&, const WalEntry&) = default;
 };

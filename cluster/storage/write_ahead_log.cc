@@ -27,9 +27,11 @@ struct WalFrame {
   std::size_t size = 0;
 };
 
-// The frame at `offset` of the log; no value when the bytes there are no frame of this log.
-std::optional<WalFrame> frame_at(std::string_view log, std::size_t offset, std::uint64_t name) {
-  std::string_view input = log.substr(offset);
+// The frame at `offset` of the log, of which `log` has the bytes from `base` on; no value when the
+// bytes there are no frame of this log.
+std::optional<WalFrame> frame_at(std::string_view log, std::uint64_t base, std::uint64_t offset,
+                                 std::uint64_t name) {
+  std::string_view input = log.substr(offset - base);
   if (input.size() < kFrameHeaderBytes + kPlaceBytes) return std::nullopt;
   std::uint64_t place[3];
   std::memcpy(place, input.data() + kFrameHeaderBytes, sizeof place);
@@ -41,9 +43,9 @@ std::optional<WalFrame> frame_at(std::string_view log, std::size_t offset, std::
 }
 
 // Whether a frame after `end` says that the bytes at `end` were synced.
-bool was_synced(std::string_view log, std::size_t end, std::uint64_t name) {
-  for (std::size_t offset = end + 1; offset < log.size(); ++offset) {
-    const std::optional<WalFrame> later = frame_at(log, offset, name);
+bool was_synced(std::string_view log, std::uint64_t base, std::uint64_t end, std::uint64_t name) {
+  for (std::uint64_t offset = end + 1; offset < base + log.size(); ++offset) {
+    const std::optional<WalFrame> later = frame_at(log, base, offset, name);
     if (later && later->synced > end) return true;
   }
   return false;
@@ -100,9 +102,9 @@ Status read_wal(std::string_view bytes, std::string_view name,
   const std::uint64_t hash = hash_of_name(name);
   std::size_t offset = 0;
   while (offset < bytes.size()) {
-    const std::optional<WalFrame> frame = frame_at(bytes, offset, hash);
+    const std::optional<WalFrame> frame = frame_at(bytes, 0, offset, hash);
     if (!frame) {
-      if (!was_synced(bytes, offset, hash)) return {};  // a torn tail
+      if (!was_synced(bytes, 0, offset, hash)) return {};  // a torn tail
       return {
           StatusCode::kCorruption,
           fmt::format("log {} is damaged at byte {}, before entries that are whole", name, offset)};
@@ -114,6 +116,27 @@ Status read_wal(std::string_view bytes, std::string_view name,
     offset += frame->size;
   }
   return {};
+}
+
+Result<std::uint64_t> read_wal_part(
+    std::string_view bytes, std::uint64_t offset, std::string_view name,
+    const std::function<bool(WalEntry&, std::uint64_t next)>& visit) {
+  const std::uint64_t hash = hash_of_name(name);
+  const std::uint64_t base = offset;
+  while (offset < base + bytes.size()) {
+    const std::optional<WalFrame> frame = frame_at(bytes, base, offset, hash);
+    if (!frame) break;
+    WalEntry entry;
+    if (Status bad = decode_fields(entry, FieldSelection::kAll, frame->entry); !bad.ok())
+      return bad.with_context(fmt::format("log {} at byte {}", name, offset));
+    offset += frame->size;
+    if (!visit(entry, offset)) break;
+  }
+  return offset;
+}
+
+bool has_synced_frame(std::string_view bytes, std::uint64_t offset, std::string_view name) {
+  return was_synced(bytes, offset, offset, hash_of_name(name));
 }
 
 }  // namespace pv2::cluster

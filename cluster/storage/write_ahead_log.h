@@ -68,4 +68,15 @@ class WalWriter {
 Status read_wal(std::string_view bytes, std::string_view name,
                 const std::function<Status(WalEntry&)>& visit);
 
+/// Reads a log in parts: `bytes` are those of its file from `offset` on, where a frame begins.
+/// Calls `visit` for each whole frame, with the offset of the next one, until it says false.
+/// Returns where the next part begins: at the first frame that is not whole in `bytes`, or is none.
+[[nodiscard]] Result<std::uint64_t> read_wal_part(
+    std::string_view bytes, std::uint64_t offset, std::string_view name,
+    const std::function<bool(WalEntry&, std::uint64_t next)>& visit);
+/// Whether a whole frame in `bytes` says that the log was synced beyond `offset`: then no frame at
+/// `offset` is damage, and not the torn end of the log.
+[[nodiscard]] bool has_synced_frame(std::string_view bytes, std::uint64_t offset,
+                                    std::string_view name);
+
 }  // namespace pv2::cluster

@@ -9,6 +9,8 @@
 #include <charconv>
 #include <limits>
 
+#include "storage/version_cell.h"
+
 namespace pv2::cluster {
 namespace {
 
@@ -48,6 +50,12 @@ Status WriteComputation::apply(const Mutation& mutation) {
     case MutationKind::kIncrement:
       bad = increment(mutation);
       break;
+    case MutationKind::kReplicatedPut:
+      bad = replicate(mutation, CellKind::kPut);
+      break;
+    case MutationKind::kReplicatedDelete:
+      bad = replicate(mutation, CellKind::kTombstone);
+      break;
   }
   values_.resize(before + 1);
   return bad;
@@ -71,8 +79,7 @@ void WriteComputation::set(const Mutation& mutation, CellKind kind, std::string 
                                    .value = std::move(value)};
 }
 
-Result<std::optional<std::string>> WriteComputation::newest(const Mutation& mutation) {
-  const std::string prefix = prefix_of(mutation);
+Result<std::optional<std::string>> WriteComputation::newest(const std::string& prefix) {
   if (const auto changed = changed_.find(prefix); changed != changed_.end()) {
     if (changed->second.kind == CellKind::kTombstone) return std::optional<std::string>();
     return std::optional(changed->second.value);
@@ -85,7 +92,7 @@ Result<std::optional<std::string>> WriteComputation::newest(const Mutation& muta
 }
 
 Status WriteComputation::append(const Mutation& mutation) {
-  Result<std::optional<std::string>> old = newest(mutation);
+  Result<std::optional<std::string>> old = newest(prefix_of(mutation));
   if (!old.ok()) return old.status();
   std::string value = (*old).value_or(std::string()) + mutation.value;
   if (value.size() > kValueBytesMax)
@@ -98,7 +105,7 @@ Status WriteComputation::append(const Mutation& mutation) {
 }
 
 Status WriteComputation::increment(const Mutation& mutation) {
-  const Result<std::optional<std::string>> old = newest(mutation);
+  const Result<std::optional<std::string>> old = newest(prefix_of(mutation));
   if (!old.ok()) return old.status();
   const std::optional<std::int64_t> number = *old ? parse_decimal(**old) : 0;
   if (!number)
@@ -111,9 +118,30 @@ Status WriteComputation::increment(const Mutation& mutation) {
   return {};
 }
 
+Status WriteComputation::replicate(const Mutation& mutation, CellKind kind) {
+  const std::string prefix =
+      cell_prefix(CellSpace::kVersions, mutation.row, mutation.family, mutation.qualifier);
+  const Result<std::optional<std::string>> known = newest(prefix);
+  if (!known.ok()) return known.status();
+  VersionCell versions;
+  if (*known) {
+    auto decoded = decode_versions(**known);
+    if (!decoded) return {StatusCode::kCorruption, name_of(mutation) + " has no readable version"};
+    versions = *std::move(decoded);
+  }
+  if (!versions.advance(sender_, mutation.version)) return {};
+  set(mutation, kind, kind == CellKind::kPut ? mutation.value : std::string());
+  changed_[prefix] = {.space = CellSpace::kVersions,
+                      .row = mutation.row,
+                      .family = mutation.family,
+                      .qualifier = mutation.qualifier,
+                      .value = encode_versions(std::move(versions))};
+  return {};
+}
+
 Status WriteComputation::delete_row(const std::string& row) {
   for (auto& [key, cell] : changed_) {
-    if (cell.row != row) continue;
+    if (cell.row != row || cell.space != CellSpace::kCells) continue;
     cell.kind = CellKind::kTombstone;
     cell.value.clear();
   }

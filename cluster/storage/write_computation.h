@@ -2,7 +2,8 @@
 //
 // WriteComputation: what the mutations of one write do to cells: kAppend, kIncrement and kDeleteRow
 // are computed from the newest values, and from the mutations before them in the same write. The
-// result is one version of each cell.
+// result is one version of each cell. A replicated mutation is compared with the version cell of
+// its cell (version_cell.h), and changes both or neither.
 
 #pragma once
 
@@ -27,8 +28,10 @@ class WriteComputation {
  public:
   using AllCells = std::function<std::unique_ptr<CellCursor>()>;
 
-  /// `all_cells` gives a walk over all versions of all cells, durable or not.
-  explicit WriteComputation(AllCells all_cells) : all_cells_(std::move(all_cells)) {}
+  /// `all_cells` gives a walk over all versions of all cells, durable or not. `sender`: the id of
+  /// the cluster that replicated mutations come from.
+  explicit WriteComputation(AllCells all_cells, std::string sender = {})
+      : all_cells_(std::move(all_cells)), sender_(std::move(sender)) {}
 
   /// kInvalidArgument: the cell is not a decimal number, or would leave 64 bits, or would be larger
   /// than a value may be.
@@ -41,13 +44,15 @@ class WriteComputation {
 
  private:
   void set(const Mutation& mutation, CellKind kind, std::string value);
-  [[nodiscard]] Result<std::optional<std::string>> newest(const Mutation& mutation);
+  [[nodiscard]] Result<std::optional<std::string>> newest(const std::string& prefix);
+  Status replicate(const Mutation& mutation, CellKind kind);
   Status append(const Mutation& mutation);
   Status increment(const Mutation& mutation);
   Status delete_row(const std::string& row);
   [[nodiscard]] NewestCells walk() const;
 
   const AllCells all_cells_;
+  const std::string sender_;
   std::map<std::string, StoredCell> changed_;  ///< By the key without the sequence.
   std::vector<std::string> values_;
 };

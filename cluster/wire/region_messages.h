@@ -19,11 +19,14 @@ struct WriteRequest {
   /// The region of the catalogue takes writes from the master only: this is the master's epoch, and
   /// a server that has seen a greater one refuses (kFenced). 0 from everybody else.
   std::uint64_t epoch = 0;
+  /// Of a replicated write: the ids of the clusters through which it came, the last sender last.
+  std::vector<std::string> origins{};
 
   void fields(auto& f) {
     f(1, "region", region);
     f(2, "mutations", mutations);
     f(3, "epoch", epoch);
+    f(4, "origins", origins);
   }
 };
 

@@ -102,7 +102,7 @@ class Run {
         for (std::size_t i = 0; i < more; ++i) act(*servers_[servers_.size() - 2]);
         servers_.pop_back();
         REQUIRE(split_log(disk_.files, disk_.layout, old.name(), log).ok());
-        REQUIRE(disk_.logs.archive(old.name(), log.name).ok());
+        REQUIRE(disk_.logs.archive(old.name(), log).ok());
       }
     }
     servers_.push_back(std::make_unique<StorageServer>(disk_, servers_.size() + 1, 400));

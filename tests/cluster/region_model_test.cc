@@ -100,6 +100,10 @@ class Run {
         rows_[key] =
             std::to_string((rows_.contains(key) ? std::stoll(rows_[key]) : 0) + mutation.amount);
         break;
+      case MutationKind::kReplicatedPut:
+      case MutationKind::kReplicatedDelete:
+        FAIL("replicated writes have a test of their own");
+        break;
     }
   }
 

@@ -101,7 +101,7 @@ class World {
           const auto again = cluster::split_log(disk_.files, disk_.layout, dead.server, log);
           if (!again.ok()) return again.status();
         }
-        if (Status bad = disk_.logs.archive(dead.server, log.name); !bad.ok()) return bad;
+        if (Status bad = disk_.logs.archive(dead.server, log); !bad.ok()) return bad;
       }
       if (Status bad = disk_.logs.remove(dead.server); !bad.ok()) return bad;
       dead_.pop_front();

@@ -171,7 +171,7 @@ inline Status recover(Disk& disk, const ServerName& server) {
   for (const cluster::LogFile& log : *logs) {
     const auto split = cluster::split_log(disk.files, disk.layout, server, log);
     if (!split.ok()) return split.status();
-    if (Status bad = disk.logs.archive(server, log.name); !bad.ok()) return bad;
+    if (Status bad = disk.logs.archive(server, log); !bad.ok()) return bad;
   }
   return disk.logs.remove(server);
 }

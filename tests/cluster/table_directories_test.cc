@@ -174,8 +174,8 @@ TEST_CASE("cluster: a log is split again into the same bytes, and without region
   REQUIRE(disk.env.contents(path) == bytes);
   REQUIRE(!disk.files.exists(disk.layout.region(kTable, three_regions()[2].id)));
   REQUIRE(disk.logs.remove(server.name()).code() == StatusCode::kFailedPrecondition);
-  REQUIRE(disk.logs.archive(server.name(), "u1").ok());
-  REQUIRE(disk.logs.archive(server.name(), "u1").ok());
+  REQUIRE(disk.logs.archive(server.name(), logs->front()).ok());
+  REQUIRE(disk.logs.archive(server.name(), logs->front()).ok());
   REQUIRE(split_log(disk.files, disk.layout, server.name(), logs->front()).status().code() ==
           StatusCode::kNotFound);
   REQUIRE(disk.logs.remove(server.name()).ok());

@@ -262,7 +262,7 @@ void ServerWorld::recover(const ServerName& name, const ServerName& worker) {
       const RemoteReport report = report_of(operation);
       INFO(report.reason);
       REQUIRE(report.done);
-      REQUIRE(logs.archive(name, log.name).ok());
+      REQUIRE(logs.archive(name, log).ok());
     }
   }
   REQUIRE(logs.remove(name).to_string() == "OK");

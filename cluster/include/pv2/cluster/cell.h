@@ -7,6 +7,7 @@
 
 #include <pv2/base/status.h>
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -50,6 +51,24 @@ enum class MutationKind : std::uint8_t {
   kDeleteRow = 3,  ///< Every cell of the row; family and qualifier are empty.
   kAppend = 4,     ///< Adds `value` to the end of the cell's value; an absent cell is empty.
   kIncrement = 5,  ///< Adds `amount` to the decimal number in the cell; an absent cell is 0.
+  /// kPut and kDelete of one cell as another cluster made them. They have no effect unless
+  /// `version` is above that of the last such change of the cell that came from the same cluster.
+  kReplicatedPut = 6,
+  kReplicatedDelete = 7,
+};
+
+/// Orders the changes of one row in the cluster where they were made: by the opening of the row's
+/// region, then by the sequence. Both grow through moves, splits, merges and recoveries; an opening
+/// grows also when a table is truncated, which begins the sequences anew.
+struct EditVersion {
+  std::uint64_t opening = 0;
+  std::uint64_t sequence = 0;
+
+  void fields(auto& f) {
+    f(1, "opening", opening);
+    f(2, "sequence", sequence);
+  }
+  friend auto operator<=>(const EditVersion&, const EditVersion&) = default;
 };
 
 /// One change of one cell (or row).
@@ -60,6 +79,7 @@ struct Mutation {
   std::string qualifier{};
   std::string value{};      ///< Of kPut and kAppend.
   std::int64_t amount = 0;  ///< Of kIncrement.
+  EditVersion version{};    ///< Of kReplicatedPut and kReplicatedDelete.
 
   void fields(auto& f) {
     f(1, "kind", kind);
@@ -68,6 +88,7 @@ struct Mutation {
     f(4, "qualifier", qualifier);
     f(5, "value", value);
     f(6, "amount", amount);
+    f(7, "version", version);
   }
   friend bool operator==(const Mutation&, const Mutation&) = default;
 };
@@ -115,7 +136,15 @@ struct ScanPage {
 };
 
 /// kInvalidArgument when a mutation, or all of them together, exceed a limit or name no row or no
-/// family. Knows no table, so it does not check that a family exists.
+/// family, or when only some of them are replicated. Knows no table, so it does not check that a
+/// family exists.
 Status check_mutations(const std::vector<Mutation>& mutations);
+
+[[nodiscard]] inline bool is_replicated(MutationKind kind) noexcept {
+  return kind == MutationKind::kReplicatedPut || kind == MutationKind::kReplicatedDelete;
+}
+/// kInvalidArgument: mutations are replicated exactly if they have origins.
+Status check_origins(const std::vector<Mutation>& mutations,
+                     const std::vector<std::string>& origins);
 
 }  // namespace pv2::cluster

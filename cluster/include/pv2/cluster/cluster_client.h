@@ -63,6 +63,8 @@ struct WriteOptions {
   std::optional<WallTime> expires_at{};
   bool resumed = false;
   std::optional<Duration> timeout{};
+  /// Of a replicated write: the ids of the clusters through which it came, the sender last.
+  std::vector<std::string> origins{};
 };
 
 /// What is known of a write afterwards.
