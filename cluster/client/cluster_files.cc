@@ -18,6 +18,8 @@ void add_server(const ServerStatus& status, ClusterSnapshot& snapshot) {
   for (const RegionStatus& region : status.regions) {
     if (region.serves && !is_meta(region.region.table)) open[region.region.id] = region.sequence;
   }
+  auto& view = snapshot.peer_views[status.server];
+  for (const PeerStatus& peer : status.peers) view[peer.peer.id] = peer.peer;
 }
 
 Status add_files(const FileTree& files, const ClusterLayout& layout, ClusterSnapshot& snapshot) {
@@ -50,7 +52,6 @@ Status add_files(const FileTree& files, const ClusterLayout& layout, ClusterSnap
     if (!queues.ok()) return queues.status();
     for (const ServerName& server : *queues) snapshot.queues.insert({peer.id, server});
   }
-  for (const auto& [server, open] : snapshot.open) snapshot.peer_views[server] = snapshot.peers;
   return {};
 }
 

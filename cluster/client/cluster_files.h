@@ -15,7 +15,7 @@ namespace pv2::cluster {
 
 /// Adds what a live server says of itself.
 void add_server(const ServerStatus& status, ClusterSnapshot& snapshot);
-/// Adds tables, namespaces and peers as they are stored. To be called when the servers are there.
+/// Adds tables, namespaces and peers as they are stored.
 Status add_files(const FileTree& files, const ClusterLayout& layout, ClusterSnapshot& snapshot);
 
 }  // namespace pv2::cluster

@@ -4,6 +4,7 @@
 
 #include "master/master.h"
 
+#include <fmt/core.h>
 #include <pv2/base/fields.h>
 #include <pv2/engine/async_executor.h>
 #include <pv2/engine/executor_options.h>
@@ -14,6 +15,7 @@
 
 #include <chrono>
 #include <optional>
+#include <random>
 #include <set>
 #include <utility>
 #include <vector>
@@ -47,8 +49,20 @@ constexpr RetryPolicy kRetry{.base = std::chrono::milliseconds(50), .cap = std::
 // One nonce for all masters of a directory: the cluster is made once.
 constexpr Nonce kInitMetaNonce{0x696e69746d657461, 1};
 
+// The first master of a directory names the cluster. Another cluster knows it by this name even if
+// the directory is moved.
+Status make_cluster_id(const FileTree& files, const ClusterLayout& layout) {
+  const std::string path = layout.cluster_id();
+  if (files.exists(path)) return files.sync_directory(layout.master());
+  std::random_device system;
+  std::string id;
+  for (int i = 0; i < 4; ++i) id += fmt::format("{:08x}", system());
+  return files.write(path, id);
+}
+
 Result<LocalState> open_local(const FileTree& files, const ClusterLayout& layout) {
   if (Status bad = files.make_directories(layout.master()); !bad.ok()) return bad;
+  if (Status bad = make_cluster_id(files, layout); !bad.ok()) return bad;
   auto local = LocalState::open(files, layout.master() + "/state");
   if (!local.ok()) return local.status();
   LocalContents contents = local->contents();

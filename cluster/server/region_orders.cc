@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "server/replication_host.h"
 #include "storage/table_directories.h"
 #include "wire/catalogue_rows.h"
 
@@ -57,10 +58,23 @@ void RegionOrders::open(const Order& order, Report report) {
 }
 
 void RegionOrders::begin_open(const Order& order, Report report) {
-  const RemoteOperation& operation = order.operation;
-  const auto entry = std::make_shared<HostedRegion>(operation.region, order.number);
+  const auto entry = std::make_shared<HostedRegion>(order.operation.region, order.number);
   table_.add(entry);
-  const bool needs_meta_log = is_meta(operation.region.table) && logs_.meta == nullptr;
+  if (replication_ == nullptr) return read(entry, order, std::move(report));
+  replication_->prepare([this, entry, order, report = std::move(report),
+                         post = context_.tasks.poster()](const Status& status) {
+    post([this, entry, order, report, status] {
+      if (context_.is_ended()) return;
+      if (status.ok()) return read(entry, order, report);
+      table_.remove(entry);
+      report(report_of(order.operation, status.with_context("replication")));
+    });
+  });
+}
+
+void RegionOrders::read(const RegionTable::Entry& entry, const Order& order, Report report) {
+  const RegionInfo& info = order.operation.region;
+  const bool needs_meta_log = is_meta(info.table) && logs_.meta == nullptr;
   context_.queues.operations.run([this, entry, order, needs_meta_log, &context = context_,
                                   user_log = logs_.user.get(), post = context_.tasks.poster(),
                                   report = std::move(report)] {

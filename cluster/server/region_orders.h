@@ -28,6 +28,8 @@
 
 namespace pv2::cluster {
 
+class ReplicationHost;
+
 /// The logs of one server. The one of the catalogue's region is made when that region comes.
 struct OwnLogs {
   std::unique_ptr<ServerLog> user;
@@ -42,6 +44,9 @@ class RegionOrders {
   RegionOrders(ServerContext& context, RegionTable& table, OwnLogs& logs,
                std::shared_ptr<ServerNonceManager> nonces)
       : context_(context), table_(table), logs_(logs), nonces_(std::move(nonces)) {}
+
+  /// To be called before the first order. Without a host there is no replication.
+  void set_replication(ReplicationHost* host) { replication_ = host; }
 
   /// A region that is here already is closed first: a later order wants it anew.
   void open(const Order& order, Report report);
@@ -64,6 +69,7 @@ class RegionOrders {
   using OpeningPointer = std::shared_ptr<Opening>;
 
   void begin_open(const Order& order, Report report);
+  void read(const RegionTable::Entry& entry, const Order& order, Report report);
   static Status read_region(const ServerContext& context, const Order& order, Opening& opening);
   void take_opening(const RegionTable::Entry& entry, const RemoteOperation& operation,
                     const OpeningPointer& opening, const Report& report);
@@ -77,6 +83,7 @@ class RegionOrders {
   RegionTable& table_;
   OwnLogs& logs_;
   const std::shared_ptr<ServerNonceManager> nonces_;
+  ReplicationHost* replication_ = nullptr;
 };
 
 /// A report that an operation is done, or with `failure` that it is not.

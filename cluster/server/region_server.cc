@@ -48,7 +48,8 @@ struct RegionServer::Parts {
   Status open_replication(const ServerGround& ground);
   Status listen(const std::shared_ptr<Transport>& transport);
   [[nodiscard]] ServerStatus status() const {
-    return {context.name, context.epoch.greatest(), table.status()};
+    return {context.name, context.epoch.greatest(), table.status(),
+            replication ? replication->status() : std::vector<PeerStatus>()};
   }
 
   ServerContext context;
@@ -117,9 +118,17 @@ Result<std::unique_ptr<RegionServer>> RegionServer::start(RegionServerOptions op
 Status RegionServer::Parts::open_replication(const ServerGround& ground) {
   if (ground.make_replication) {
     auto host = ground.make_replication(
-        {context.name, context.files, context.layout, context.queues.regions, *ground.transport});
+        {.server = context.name,
+         .files = context.files,
+         .layout = context.layout,
+         .log = *logs.user,
+         .work = ground.replication_work ? *ground.replication_work : context.queues.regions,
+         .transport = ground.transport,
+         .clock = clock,
+         .say = context.options.log});
     if (!host.ok()) return host.status().with_context("replication");
     replication = *std::move(host);
+    orders.set_replication(replication.get());
   }
   operations = std::make_unique<Operations>(context, orders, replication.get());
   desk = std::make_unique<DispatchDesk>(context, *operations, reports);

@@ -36,6 +36,8 @@ struct ServerGround {
   /// Called once, on the loop, when the server ends itself. It may not destroy the server.
   std::function<void(const Status&)> on_end;
   MakeReplicationHost make_replication{};  ///< Without it the server has no replication.
+  /// A queue of its own for replication. Without it replication uses the one of the regions.
+  WorkQueue* replication_work = nullptr;
 };
 
 /// Thread-safe, except construction and destruction.
@@ -70,7 +72,7 @@ class RegionServer {
                                                       const ClusterLayout& layout,
                                                       const std::string& host, WallTime now);
 
-/// run_region_server() with replication.
+/// run_region_server() of pv2/cluster/region_server.h, which gives it the room replication/.
 int run_region_server(const RegionServerOptions& options, MakeReplicationHost make_replication);
 
 }  // namespace pv2::cluster

@@ -27,11 +27,12 @@ struct Threads {
   std::unique_ptr<ThreadWorkQueue> calls;
   std::unique_ptr<ThreadWorkQueue> operations;
   std::unique_ptr<ThreadWorkQueue> regions;
+  std::unique_ptr<ThreadWorkQueue> replication;
 
   Status start() {
     for (auto [queue, name] :
          {std::pair{&log, "log"}, std::pair{&calls, "calls"}, std::pair{&operations, "operations"},
-          std::pair{&regions, "regions"}}) {
+          std::pair{&regions, "regions"}, std::pair{&replication, "replication"}}) {
       auto started = ThreadWorkQueue::start(name);
       if (!started.ok()) return started.status();
       *queue = *std::move(started);
@@ -61,7 +62,8 @@ int run_region_server(const RegionServerOptions& options, MakeReplicationHost ma
                       std::fprintf(stderr, "region server ends: %s\n", why.to_string().c_str());
                       std::_Exit(kFatalExit);  // no other thread may acknowledge anything
                     },
-                .make_replication = std::move(make_replication)});
+                .make_replication = std::move(make_replication),
+                .replication_work = threads.replication.get()});
   if (!server.ok()) return cannot_start(server.status());
   std::printf("ready %s %s\n", to_string((*server)->name()).c_str(), (*server)->address().c_str());
   std::fflush(stdout);
@@ -71,7 +73,5 @@ int run_region_server(const RegionServerOptions& options, MakeReplicationHost ma
   stopped.get_future().wait();
   std::_Exit(0);  // nobody has to join the threads
 }
-
-int run_region_server(const RegionServerOptions& options) { return run_region_server(options, {}); }
 
 }  // namespace pv2::cluster

@@ -5,34 +5,43 @@
 
 #pragma once
 
+#include <pv2/base/clock.h>
+#include <pv2/base/log.h>
 #include <pv2/base/status.h>
 #include <pv2/procedures/server.h>
+#include <pv2/rpc/transport.h>
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "pv2/cluster/server_list.h"
 #include "storage/cluster_layout.h"
 #include "storage/file_tree.h"
+#include "storage/server_log.h"
 #include "storage/work_queue.h"
-
-namespace pv2 {
-class Transport;
-}
 
 namespace pv2::cluster {
 
 /// Called on the loop's thread; must not block there. `done` is called once, from any thread, also
-/// within the call. Both may be asked for again after they were done.
+/// within the call. Everything may be asked for again after it was done.
 class ReplicationHost {
  public:
   using Done = std::function<void(Status)>;
   virtual ~ReplicationHost() = default;
 
-  /// Reads the configuration of a peer again. A peer that is not stored any more is forgotten.
+  /// From now on the server may write. To be called before the first region is opened: an order to
+  /// open one shows that the master knows of the server, so that it will be told of peers that are
+  /// added from now on; it may have missed one until now.
+  virtual void prepare(Done done) = 0;
+  /// Reads the configuration of a peer again. A peer that is not stored any more is forgotten. OK:
+  /// what the server writes from now on is shipped to the peer, or nothing is, if it is disabled.
   virtual void refresh_peer(std::string peer, Done done) = 0;
   /// Goes on with what the dead server had not shipped to the peer. OK: this server has the queues.
   virtual void claim_queues(ServerName dead, std::string peer, Done done) = 0;
+  /// What the server knows of peers.
+  [[nodiscard]] virtual std::vector<PeerStatus> status() const = 0;
 };
 
 /// What a host may use. All of it outlives the host.
@@ -40,8 +49,11 @@ struct ReplicationGround {
   ServerName server;
   const FileTree& files;
   const ClusterLayout& layout;
+  const ServerLog& log;  ///< Of users' regions.
   WorkQueue& work;
-  Transport& transport;
+  std::shared_ptr<Transport> transport;
+  std::shared_ptr<Clock> clock;
+  LogSink say{};
 };
 /// Called once, when the server starts and has its logs.
 using MakeReplicationHost =

@@ -11,13 +11,24 @@
 #include <utility>
 
 #include "client/cluster_files.h"
+#include "replication/server_replication.h"
 #include "wire/catalogue_rows.h"
 
 namespace pv2::testing::cluster_world {
 
 using namespace pv2::cluster;  // NOLINT: this namespace is the world's own
 
+ClusterWorld::ClusterWorld(ClusterWorld& beside, std::string root)
+    : clock(beside.clock),
+      transport(beside.transport),
+      shared_env_(beside.shared_env_),
+      layout(std::move(root)),
+      worlds_(beside.worlds_) {
+  worlds_->push_back(this);
+}
+
 ClusterWorld::~ClusterWorld() {
+  std::erase(*worlds_, this);
   kill_master();
   while (!servers_.empty()) kill_server(servers_.begin()->first);
 }
@@ -61,7 +72,8 @@ ServerName ClusterWorld::start_server(const std::string& host) {
                 .clock = clock,
                 .files = files,
                 .queues = {process->work, process->work, process->work, process->work},
-                .on_end = [end = &process->end](const Status& why) { *end = why; }});
+                .on_end = [end = &process->end](const Status& why) { *end = why; },
+                .make_replication = replication_of_servers()});
   REQUIRE(started.status().to_string() == "OK");
   process->server = *std::move(started);
   const ServerName name = process->server->name();
@@ -120,21 +132,27 @@ void ClusterWorld::settle() {
   bool is_busy = true;
   while (is_busy) {
     is_busy = transport->run_until_idle() != 0;
-    if (master_ != nullptr) {
-      is_busy |= master_->master->executor().run_until_idle() != 0;
-      is_busy |= master_->work.run_one();
-      if (master_end) {
-        kill_master();
-        is_busy = true;
-      }
-    }
-    std::vector<ServerName> ended;
-    for (auto& [name, process] : servers_) {
-      if (!process->is_stopped) is_busy |= process->work.run_one();
-      if (process->end) ended.push_back(name);
-    }
-    for (const ServerName& name : ended) kill_server(name);
+    for (ClusterWorld* const world : *worlds_) is_busy |= world->settle_once();
   }
+}
+
+bool ClusterWorld::settle_once() {
+  bool is_busy = false;
+  if (master_ != nullptr) {
+    is_busy |= master_->master->executor().run_until_idle() != 0;
+    is_busy |= master_->work.run_one();
+    if (master_end) {
+      kill_master();
+      is_busy = true;
+    }
+  }
+  std::vector<ServerName> ended;
+  for (auto& [name, process] : servers_) {
+    if (!process->is_stopped) is_busy |= process->work.run_one();
+    if (process->end) ended.push_back(name);
+  }
+  for (const ServerName& name : ended) kill_server(name);
+  return is_busy;
 }
 
 void ClusterWorld::run_until(const std::function<bool()>& done) {

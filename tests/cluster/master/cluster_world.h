@@ -38,6 +38,9 @@ namespace pv2::testing::cluster_world {
 class ClusterWorld {
  public:
   ClusterWorld() = default;
+  /// Another cluster on the same network, clock and files, with its own root directory. What
+  /// happens in one world happens in the other as well. `beside` lives longer.
+  ClusterWorld(ClusterWorld& beside, std::string root);
   ~ClusterWorld();
   ClusterWorld(const ClusterWorld&) = delete;
   ClusterWorld& operator=(const ClusterWorld&) = delete;
@@ -56,6 +59,9 @@ class ClusterWorld {
   void resume_server(const ServerName& name) { servers_.at(name)->is_stopped = false; }
   /// Processes that run, whatever the master thinks of them.
   [[nodiscard]] std::vector<ServerName> servers() const;
+  [[nodiscard]] cluster::ServerStatus status_of(const ServerName& name) const {
+    return servers_.at(name)->server->status();
+  }
   [[nodiscard]] std::vector<RegionInfo> regions_on(const ServerName& name) const;
 
   std::unique_ptr<cluster::ClusterClient> connect(std::uint64_t seed = 1);
@@ -105,9 +111,14 @@ class ClusterWorld {
 
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
   std::shared_ptr<MemoryTransport> transport = std::make_shared<MemoryTransport>(clock);
-  CrashEnv env;
+
+ private:
+  const std::shared_ptr<CrashEnv> shared_env_ = std::make_shared<CrashEnv>();
+
+ public:
+  CrashEnv& env = *shared_env_;
   cluster::FileTree files{*env.as_env(), env.directory_sync(), "world", env.everything_sync()};
-  cluster::ClusterLayout layout{"root"};
+  cluster::ClusterLayout layout{"/root"};
   std::shared_ptr<MemoryDisk> disk = std::make_shared<MemoryDisk>();
   std::optional<Status> master_end;  ///< Why the last master has ended itself.
   std::uint64_t seed = 1;
@@ -125,8 +136,12 @@ class ClusterWorld {
     std::unique_ptr<cluster::RegionServer> server;
   };
 
+  bool settle_once();
+
   std::unique_ptr<MasterProcess> master_;
   std::map<ServerName, std::unique_ptr<ServerProcess>> servers_;
+  using Worlds = std::vector<ClusterWorld*>;
+  std::shared_ptr<Worlds> worlds_ = std::make_shared<Worlds>(Worlds{this});
 };
 
 }  // namespace pv2::testing::cluster_world

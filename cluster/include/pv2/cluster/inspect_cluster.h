@@ -16,8 +16,8 @@
 namespace pv2::cluster {
 
 /// Blocks. The cluster may be at work: then the parts are of different moments, and disagree. What
-/// nobody outside can see (the master's cache of descriptors, what the servers know of peers) is
-/// shown as if it were right. kUnavailable: the master or a server does not answer.
+/// nobody outside can see (the master's cache of descriptors) is shown as if it were right.
+/// kUnavailable: the master or a server does not answer.
 [[nodiscard]] Result<ClusterSnapshot> inspect_cluster(ClusterClient& client,
                                                       const std::string& root);
 

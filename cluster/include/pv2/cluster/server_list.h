@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pv2/base/time.h>
+#include <pv2/procedures/peer.h>
 #include <pv2/procedures/region.h>
 #include <pv2/procedures/server.h>
 
@@ -64,16 +65,48 @@ struct RegionStatus {
   }
 };
 
+/// How far a server has shipped the logs of one server, mostly its own, to a peer.
+struct QueueStatus {
+  ServerName owner;  ///< Whose logs: this server's, or those of a dead one that it has claimed.
+  std::uint64_t log = 0;
+  std::uint64_t offset = 0;         ///< In that log: everything before it was shipped.
+  std::uint64_t bytes_behind = 0;   ///< Of logs, with what is not for the peer.
+  std::uint64_t edits_shipped = 0;  ///< Since the server has the queue.
+  std::string problem;              ///< Why nothing is shipped just now; empty: nothing is wrong.
+
+  void fields(auto& f) {
+    f(1, "owner", owner);
+    f(2, "log", log);
+    f(3, "offset", offset);
+    f(4, "bytes_behind", bytes_behind);
+    f(5, "edits_shipped", edits_shipped);
+    f(6, "problem", problem);
+  }
+};
+
+/// What a server knows of a replication peer, and its queues for it.
+struct PeerStatus {
+  PeerRow peer;
+  std::vector<QueueStatus> queues;
+
+  void fields(auto& f) {
+    f(1, "peer", peer);
+    f(2, "queues", queues);
+  }
+};
+
 /// Answers server.status.
 struct ServerStatus {
   ServerName server;
   std::uint64_t epoch = 0;  ///< The greatest that it has heard.
   std::vector<RegionStatus> regions;
+  std::vector<PeerStatus> peers;  ///< In order of id.
 
   void fields(auto& f) {
     f(1, "server", server);
     f(2, "epoch", epoch);
     f(3, "regions", regions);
+    f(4, "peers", peers);
   }
 };
 

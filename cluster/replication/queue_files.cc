@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A position is one frame in a file that is replaced as a whole.
+
+#include "replication/queue_files.h"
+
+#include <pv2/base/fields.h>
+#include <pv2/base/frame.h>
+
+#include <string_view>
+
+namespace pv2::cluster {
+namespace {
+
+std::string encode(LogPosition position) {
+  std::string bytes;
+  FrameWriter frame(bytes);
+  encode_fields(position, FieldSelection::kAll, bytes);
+  frame.finish();
+  return bytes;
+}
+
+}  // namespace
+
+Status QueueFiles::make(const std::string& peer, const ServerName& server,
+                        LogPosition position) const {
+  if (Status bad = files_.make_directories(layout_.queue(peer, server)); !bad.ok()) return bad;
+  const std::string path = layout_.queue_position(peer, server, server);
+  if (files_.exists(path)) return files_.sync_directory(parent_directory(path));
+  return files_.write(path, encode(position));
+}
+
+Status QueueFiles::record(const std::string& peer, const ServerName& server,
+                          const ServerName& owner, LogPosition position) const {
+  return files_.write(layout_.queue_position(peer, server, owner), encode(position));
+}
+
+Status QueueFiles::remove(const std::string& peer, const ServerName& server,
+                          const ServerName& owner) const {
+  const std::string path = layout_.queue_position(peer, server, owner);
+  if (Status bad = files_.remove_file(path); !bad.ok()) return bad;
+  const std::string directory = parent_directory(path);
+  return files_.exists(directory) ? files_.sync_directory(directory) : Status();
+}
+
+Status QueueFiles::remove_all(const std::string& peer, const ServerName& server) const {
+  return files_.remove_tree(layout_.queue(peer, server));
+}
+
+Status QueueFiles::claim(const std::string& peer, const ServerName& dead,
+                         const ServerName& claimer) const {
+  const std::string source = layout_.queue(peer, dead);
+  const std::string target = layout_.queue(peer, claimer);
+  const Result<std::vector<std::string>> names = files_.list(source);
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
+    const Status moved = files_.rename(source + "/" + name, target + "/" + name);
+    if (moved.ok()) continue;
+    // Another claimer was faster; or this server's own queues were claimed.
+    if (moved.code() == StatusCode::kNotFound && files_.exists(target)) continue;
+    return moved;
+  }
+  // An earlier attempt may have died before its renames were durable.
+  if (files_.exists(target)) {
+    if (Status bad = files_.sync_directory(target); !bad.ok()) return bad;
+  }
+  return files_.remove_tree(source);
+}
+
+Result<std::optional<LogPosition>> QueueFiles::read(const std::string& path) const {
+  const Result<std::string> bytes = files_.read(path);
+  if (bytes.status().code() == StatusCode::kNotFound) return std::optional<LogPosition>();
+  if (!bytes.ok()) return bytes.status();
+  std::string_view input = *bytes;
+  const std::optional<std::string_view> frame = read_frame(input);
+  LogPosition position;
+  if (!frame || !decode_fields(position, FieldSelection::kAll, *frame).ok()) {
+    return Status(StatusCode::kCorruption, "the replication queue " + path +
+                                               " cannot be read; remove the peer and add it "
+                                               "again, and copy its tables");
+  }
+  return std::optional<LogPosition>(position);
+}
+
+Result<std::vector<StoredQueue>> QueueFiles::queues(const std::string& peer,
+                                                    const ServerName& server) const {
+  const Result<std::vector<std::string>> names = files_.list(layout_.queue(peer, server));
+  if (!names.ok()) return names.status();
+  std::vector<StoredQueue> found;
+  for (const std::string& name : *names) {
+    const ServerName owner = parse_server_name(ClusterLayout::decode_name(name));
+    if (owner.empty()) continue;
+    const auto position = read(layout_.queue_position(peer, server, owner));
+    if (!position.ok()) return position.status();
+    if (*position) found.push_back({peer, server, owner, **position});
+  }
+  return found;
+}
+
+Result<std::vector<StoredQueue>> QueueFiles::all() const {
+  const std::string root = layout_.root() + "/queues";
+  const Result<std::vector<std::string>> peers = files_.list(root);
+  if (!peers.ok()) return peers.status();
+  std::vector<StoredQueue> found;
+  for (const std::string& encoded : *peers) {
+    const std::string peer = ClusterLayout::decode_name(encoded);
+    const Result<std::vector<std::string>> servers = files_.list(layout_.queues(peer));
+    if (!servers.ok()) return servers.status();
+    for (const std::string& name : *servers) {
+      const ServerName server = parse_server_name(ClusterLayout::decode_name(name));
+      if (server.empty()) continue;
+      auto own = queues(peer, server);
+      if (!own.ok()) return own.status();
+      found.insert(found.end(), own->begin(), own->end());
+    }
+  }
+  return found;
+}
+
+}  // namespace pv2::cluster

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files are read and written on the work queue; what was found is taken on the loop.
+
+#include "replication/server_replication.h"
+
+#include <pv2/base/hash128.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace pv2::cluster {
+namespace {
+
+// How often a queue looks for new entries: what an edit waits for at most before it is on its way.
+constexpr Duration kLookEvery = std::chrono::milliseconds(100);
+// How often the peers are read without being asked for.
+constexpr Duration kReadEvery = std::chrono::seconds(5);
+
+}  // namespace
+
+MakeReplicationHost replication_of_servers() {
+  return [](const ReplicationGround& ground) -> Result<std::unique_ptr<ReplicationHost>> {
+    auto replication = std::make_unique<ServerReplication>(ground);
+    run_on_loop(*ground.transport, [&] { replication->start(); });
+    return Result<std::unique_ptr<ReplicationHost>>(std::move(replication));
+  };
+}
+
+ServerReplication::ServerReplication(const ReplicationGround& ground)
+    : ground_(ground),
+      peer_files_(ground.files, ground.layout),
+      queue_files_(ground.files, ground.layout),
+      tasks_(ground.transport) {}
+
+ServerReplication::~ServerReplication() {
+  // Before the clients end: what waits for them must not be called any more.
+  tasks_.end();
+}
+
+void ServerReplication::start() {
+  tasks_.after(kLookEvery, [this] {
+    look();
+    start();
+  });
+}
+
+void ServerReplication::look() {
+  for (const auto& [id, peer] : peers_) {
+    const auto queues = peer.queues;  // one that ends is removed
+    for (const auto& [owner, shipper] : queues) shipper->look();
+  }
+  if (tasks_.now() >= next_reading_) read_all([](const Status&) {});
+}
+
+void ServerReplication::prepare(Done done) {
+  if (is_prepared_) return done(Status());
+  read_all([this, done = std::move(done)](const Status& status) {
+    is_prepared_ = is_prepared_ || status.ok();
+    done(status);
+  });
+}
+
+void ServerReplication::refresh_peer(std::string peer, Done done) {
+  const auto stored = std::make_shared<Stored>(Stored{.id = std::move(peer)});
+  ground_.work.run([this, stored, done = std::move(done), post = tasks_.poster()] {
+    load(*stored);
+    post([this, stored, done] {
+      take(*stored);
+      if (!stored->status.ok()) return done(stored->status);
+      when_idle(stored->id, done);
+    });
+  });
+}
+
+void ServerReplication::claim_queues(ServerName dead, std::string peer, Done done) {
+  const auto stored = std::make_shared<Stored>(Stored{.id = std::move(peer)});
+  ground_.work.run(
+      [this, dead = std::move(dead), stored, done = std::move(done), post = tasks_.poster()] {
+        load(*stored);
+        Status claimed = stored->status;
+        if (claimed.ok() && !stored->row) claimed = queue_files_.remove_all(stored->id, dead);
+        if (claimed.ok() && stored->row) {
+          claimed = queue_files_.claim(stored->id, dead, ground_.server);
+          // Also after a failure: what was moved is here now.
+          auto queues = queue_files_.queues(stored->id, ground_.server);
+          if (queues.ok()) stored->queues = *std::move(queues);
+          if (claimed.ok()) claimed = queues.status();
+        }
+        post([this, stored, claimed, done] {
+          take(*stored);
+          done(claimed);
+        });
+      });
+}
+
+std::vector<PeerStatus> ServerReplication::status() const {
+  std::vector<PeerStatus> all;
+  for (const auto& [id, peer] : peers_) {
+    PeerStatus& status = all.emplace_back(PeerStatus{peer.row, {}});
+    for (const auto& [owner, shipper] : peer.queues) status.queues.push_back(shipper->status());
+  }
+  return all;
+}
+
+void ServerReplication::load(Stored& stored) const {
+  auto row = peer_files_.read(stored.id);
+  stored.status = row.status();
+  if (!row.ok()) return;
+  stored.row = *std::move(row);
+  stored.status =
+      stored.row ? make_queue(stored.id) : queue_files_.remove_all(stored.id, ground_.server);
+  if (!stored.row || !stored.status.ok()) return;
+  auto queues = queue_files_.queues(stored.id, ground_.server);
+  stored.status = queues.status();
+  if (queues.ok()) stored.queues = *std::move(queues);
+}
+
+Status ServerReplication::make_queue(const std::string& peer) const {
+  // Later writes have later positions.
+  const LogPosition end = ground_.log.durable_end();
+  if (Status bad = queue_files_.make(peer, ground_.server, end); !bad.ok()) return bad;
+  const Status fence = ground_.log.check_fence();
+  if (fence.code() != StatusCode::kFenced) return fence;
+  if (Status bad = queue_files_.remove_all(peer, ground_.server); !bad.ok()) return bad;
+  return fence;
+}
+
+Status ServerReplication::load_all(std::vector<Stored>& all) const {
+  const auto names = ground_.files.list(ground_.layout.peers());
+  if (!names.ok()) return names.status();
+  Status first;
+  for (const std::string& name : *names) {
+    Stored& stored = all.emplace_back(Stored{.id = ClusterLayout::decode_name(name)});
+    load(stored);
+    // A damaged peer must not keep the server from its regions.
+    const bool is_damaged = stored.status.code() == StatusCode::kCorruption;
+    if (first.ok() && !is_damaged) first = stored.status;
+  }
+  return first;
+}
+
+void ServerReplication::read_all(Done done) {
+  next_reading_ = tasks_.now() + kReadEvery;
+  const auto all = std::make_shared<std::vector<Stored>>();
+  ground_.work.run([this, all, done = std::move(done), post = tasks_.poster()] {
+    const Status status = load_all(*all);
+    post([this, all, status, done] {
+      take_all(all, status);
+      done(status);
+    });
+  });
+}
+
+void ServerReplication::take_all(const StoredPeers& all, const Status& status) {
+  for (const Stored& stored : *all) {
+    if (stored.row || !stored.status.ok()) take(stored);
+  }
+  if (!status.ok()) return;
+  std::vector<std::string> gone;
+  for (const auto& [id, peer] : peers_) {
+    const auto stored = std::ranges::find(*all, id, &Stored::id);
+    if (stored == all->end() || (stored->status.ok() && !stored->row)) gone.push_back(id);
+  }
+  // Whoever removed it removes the queues too.
+  for (const std::string& id : gone) forget(id);
+}
+
+void ServerReplication::take(const Stored& stored) {
+  if (!stored.status.ok()) {
+    return log(ground_.say, LogLevel::kWarning,
+               "peer " + stored.id + " cannot be read: " + stored.status.to_string());
+  }
+  if (!stored.row) return forget(stored.id);
+  Peer& peer = peers_[stored.id];
+  if (Status bad = connect(peer, *stored.row); !bad.ok()) {
+    return log(ground_.say, LogLevel::kWarning, "peer " + stored.id + ": " + bad.to_string());
+  }
+  const bool is_changed = peer.row != *stored.row;
+  peer.row = *stored.row;
+  if (is_changed) {
+    for (const auto& [owner, shipper] : peer.queues) shipper->configure(peer.row);
+  }
+  for (const StoredQueue& queue : stored.queues) add_shipper(peer, queue);
+}
+
+Status ServerReplication::connect(Peer& peer, const PeerRow& row) {
+  if (peer.client != nullptr) return {};
+  // Each server and peer has other pauses, and the same ones in the same run of a simulation.
+  const std::uint64_t seed = hash128(to_string(ground_.server) + " " + row.id).first | 1;
+  auto client = ClusterClient::open(
+      {.find_master =
+           [&files = ground_.files, path = ClusterLayout(row.config.cluster).master_address()] {
+             return files.read(path);
+           },
+       .transport = ground_.transport,
+       .clock = ground_.clock,
+       .seed = seed});
+  if (client.ok()) peer.client = *std::move(client);
+  return client.status();
+}
+
+void ServerReplication::forget(const std::string& id) {
+  const auto found = peers_.find(id);
+  if (found == peers_.end()) return;
+  for (const auto& [owner, shipper] : found->second.queues) shipper->stop();
+  // A client does not end on the loop.
+  ground_.work.run([client = std::shared_ptr<ClusterClient>(std::move(found->second.client))] {});
+  peers_.erase(found);
+}
+
+void ServerReplication::add_shipper(Peer& peer, const StoredQueue& queue) {
+  if (peer.queues.contains(queue.owner)) return;
+  QueueShipper::DurableEnd durable_end;
+  if (queue.owner == ground_.server) {
+    durable_end = [&log = ground_.log] { return log.durable_end(); };
+  }
+  const ShipperGround ground{tasks_, ground_.work, ground_.files, ground_.layout, ground_.server};
+  const auto shipper = std::make_shared<QueueShipper>(
+      ground, queue, *peer.client, std::move(durable_end),
+      [this, id = queue.peer](const ServerName& owner) {
+        if (const auto found = peers_.find(id); found != peers_.end()) {
+          found->second.queues.erase(owner);
+        }
+      });
+  peer.queues[queue.owner] = shipper;
+  shipper->configure(peer.row);
+}
+
+void ServerReplication::when_idle(const std::string& id, const Done& done) {
+  const auto found = peers_.find(id);
+  if (found == peers_.end() || found->second.row.enabled) return done(Status());
+  const auto left = std::make_shared<std::size_t>(found->second.queues.size() + 1);
+  const auto one_less = [left, done] {
+    if (--*left == 0) done(Status());
+  };
+  for (const auto& [owner, shipper] : found->second.queues) shipper->when_idle(one_less);
+  one_less();
+}
+
+}  // namespace pv2::cluster

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ServerReplication: the replication that runs in one region server: the peers that the server
+// knows and a QueueShipper for each of its queues.
+//
+// Invariants:
+// - What the server writes after refresh_peer() was done is shipped to the peer: its queue was made
+//   durable before, at a position that no later write can be before. Nothing is promised of earlier
+//   writes; some of them are shipped too. Peers that were stored before the server's first region
+//   was opened have all of its writes: prepare().
+// - A server that was fenced leaves no queue behind: it looks at its fence after it has made one,
+//   and whoever takes its place looks for queues after the fence.
+// - All changes of queues are made on one work queue, in order. So when a peer was refreshed away,
+//   nothing is recorded for it any more.
+//
+// It also reads all peers from time to time, in case it was not told of one.
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pv2/cluster/cluster_client.h"
+#include "replication/queue_files.h"
+#include "replication/queue_shipper.h"
+#include "server/replication_host.h"
+#include "storage/peer_files.h"
+#include "wire/loop_tasks.h"
+
+namespace pv2::cluster {
+
+/// For ServerGround::make_replication.
+[[nodiscard]] MakeReplicationHost replication_of_servers();
+
+/// Used on the loop only, but for construction and destruction.
+class ServerReplication final : public ReplicationHost {
+ public:
+  explicit ServerReplication(const ReplicationGround& ground);
+  ~ServerReplication() override;
+  /// From now on it ships by itself.
+  void start();
+
+  void prepare(Done done) override;
+  void refresh_peer(std::string peer, Done done) override;
+  void claim_queues(ServerName dead, std::string peer, Done done) override;
+  [[nodiscard]] std::vector<PeerStatus> status() const override;
+
+ private:
+  struct Peer {
+    PeerRow row;
+    std::unique_ptr<ClusterClient> client;
+    std::map<ServerName, std::shared_ptr<QueueShipper>> queues;  ///< By owner.
+  };
+  /// A peer as the files have it.
+  struct Stored {
+    std::string id;
+    std::optional<PeerRow> row{};
+    std::vector<StoredQueue> queues{};
+    Status status{};
+  };
+  using StoredPeers = std::shared_ptr<std::vector<Stored>>;
+
+  // On the work queue.
+  void load(Stored& stored) const;
+  Status make_queue(const std::string& peer) const;
+  Status load_all(std::vector<Stored>& all) const;
+
+  // On the loop.
+  void take(const Stored& stored);
+  void take_all(const StoredPeers& all, const Status& status);
+  Status connect(Peer& peer, const PeerRow& row);
+  void forget(const std::string& peer);
+  void add_shipper(Peer& peer, const StoredQueue& queue);
+  void when_idle(const std::string& peer, const Done& done);
+  void read_all(Done done);
+  void look();
+
+  ReplicationGround ground_;
+  const PeerFiles peer_files_;
+  const QueueFiles queue_files_;
+  std::map<std::string, Peer> peers_;
+  bool is_prepared_ = false;
+  SteadyTime next_reading_{};
+  LoopTasks tasks_;
+};
+
+}  // namespace pv2::cluster
