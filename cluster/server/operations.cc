@@ -38,7 +38,7 @@ std::string Operations::line_of(const RemoteOperation& operation) {
     case RemoteKind::kClaimQueues:
       return "peer " + operation.peer;
     case RemoteKind::kSplitLog:
-      break;
+      return "log " + to_string(operation.dead) + " " + operation.log;
   }
   return "operation " + operation.effect_key;
 }

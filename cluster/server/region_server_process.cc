@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process has one server, one thread for the network, and one for each queue.
+// A process has one server, one thread for the network, one for each queue, and several for
+// operations.
 
 #include <pv2/rpc/tcp_transport.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <future>
+#include <string_view>
 #include <utility>
 
 #include "server/region_server.h"
@@ -15,6 +17,9 @@
 
 namespace pv2::cluster {
 namespace {
+
+// Openings wait for syncs most of the time, and syncs of several threads share the disk's.
+constexpr std::size_t kOperationThreads = 4;
 
 int cannot_start(const Status& why) {
   std::fprintf(stderr, "region server: %s\n", why.to_string().c_str());
@@ -30,12 +35,17 @@ struct Threads {
   std::unique_ptr<ThreadWorkQueue> replication;
 
   Status start() {
-    for (auto [queue, name] :
-         {std::pair{&log, "log"}, std::pair{&calls, "calls"}, std::pair{&operations, "operations"},
-          std::pair{&regions, "regions"}, std::pair{&replication, "replication"}}) {
-      auto started = ThreadWorkQueue::start(name);
+    struct Kind {
+      std::unique_ptr<ThreadWorkQueue>* queue;
+      std::string_view name;
+      std::size_t threads = 1;
+    };
+    for (const Kind& kind : {Kind{&log, "log"}, Kind{&calls, "calls"},
+                             Kind{&operations, "operations", kOperationThreads},
+                             Kind{&regions, "regions"}, Kind{&replication, "replication"}}) {
+      auto started = ThreadWorkQueue::start(kind.name, kind.threads);
       if (!started.ok()) return started.status();
-      *queue = *std::move(started);
+      *kind.queue = *std::move(started);
     }
     return {};
   }

@@ -30,10 +30,12 @@ namespace pv2::cluster {
 /// The queues of a server. In a simulation all are the same one. Queues with threads are ended, and
 /// manual ones cleared, before the server is destroyed.
 struct ServerQueues {
-  WorkQueue& log;         ///< Syncs of logs.
-  WorkQueue& calls;       ///< Reads and writes of clients, which may read the disk.
-  WorkQueue& operations;  ///< What the master asks for: openings, splits of logs.
-  WorkQueue& regions;     ///< Flushes and compactions.
+  WorkQueue& log;    ///< Syncs of logs.
+  WorkQueue& calls;  ///< Reads and writes of clients, which may read the disk.
+  /// What the master asks for: openings, splits of logs. It may run several at once: two of one
+  /// region or log are never in it together (Operations::line_of()).
+  WorkQueue& operations;
+  WorkQueue& regions;  ///< Flushes and compactions.
 };
 
 /// The greatest epoch of a master that a server has heard. Used on the loop only.

@@ -23,11 +23,14 @@ void ManualWorkQueue::run_all() {
   }
 }
 
-Result<std::unique_ptr<ThreadWorkQueue>> ThreadWorkQueue::start(std::string_view name) {
+Result<std::unique_ptr<ThreadWorkQueue>> ThreadWorkQueue::start(std::string_view name,
+                                                                std::size_t threads) {
   std::unique_ptr<ThreadWorkQueue> queue(new ThreadWorkQueue);
-  Result<std::thread> thread = start_thread(name, [&queue = *queue] { queue.loop(); });
-  if (!thread.ok()) return thread.status();
-  queue->thread_ = *std::move(thread);
+  while (queue->threads_.size() < threads) {
+    Result<std::thread> thread = start_thread(name, [&queue = *queue] { queue.loop(); });
+    if (!thread.ok()) return thread.status();
+    queue->threads_.push_back(*std::move(thread));
+  }
   return queue;
 }
 
@@ -37,7 +40,7 @@ ThreadWorkQueue::~ThreadWorkQueue() {
     stopping_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 void ThreadWorkQueue::run(std::function<void()> work) {

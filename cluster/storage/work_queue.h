@@ -12,7 +12,9 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 namespace pv2::cluster {
 
@@ -40,11 +42,13 @@ class ManualWorkQueue final : public WorkQueue {
   std::deque<std::function<void()>> waiting_;
 };
 
-/// One thread that runs the work in order. The destructor first runs what waits.
+/// One thread that runs the work in order, or several that begin it in order. The destructor first
+/// runs what waits.
 class ThreadWorkQueue final : public WorkQueue {
  public:
-  /// `name` says what the thread is for, if it cannot be started.
-  [[nodiscard]] static Result<std::unique_ptr<ThreadWorkQueue>> start(std::string_view name);
+  /// `name` says what the threads are for, if they cannot be started.
+  [[nodiscard]] static Result<std::unique_ptr<ThreadWorkQueue>> start(std::string_view name,
+                                                                      std::size_t threads = 1);
   ~ThreadWorkQueue() override;
   void run(std::function<void()> work) override;
 
@@ -56,7 +60,7 @@ class ThreadWorkQueue final : public WorkQueue {
   CondVar changed_;
   std::deque<std::function<void()>> waiting_ PV2_GUARDED_BY(work_mutex_);
   bool stopping_ PV2_GUARDED_BY(work_mutex_) = false;
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace pv2::cluster
