@@ -51,7 +51,7 @@ ModifyPeer::Flow ModifyPeer::update_peer_storage(StepContext& ctx) {
 
 ModifyPeer::Flow ModifyPeer::refresh_peer_on_rs(StepContext& ctx) {
   const auto* live = ctx.await<Result<std::vector<ServerName>>>(
-      [&](auto done) { ports_->servers.live_servers(std::move(done)); });
+      [&](auto done) { ports_->servers.known_servers(std::move(done)); });
   if (live == nullptr) return wait();
   if (!live->ok()) return retry(live->status());
   for (const ServerName& server : live->value()) ctx.spawn(RefreshPeer(*ports_, peer_, server));

@@ -47,6 +47,13 @@ void ServerCallsPort::live_servers(Completion<Result<std::vector<ServerName>>> d
   });
 }
 
+void ServerCallsPort::known_servers(Completion<Result<std::vector<ServerName>>> done) {
+  tasks_.post([this, done = std::move(done)] {
+    probe_.asked(ClusterCall::kLiveServers);
+    done(Result<std::vector<ServerName>>(registry_.known()));
+  });
+}
+
 void ServerCallsPort::when_crashed(ServerName server, Completion<Status> done) {
   wait_for(std::move(server), is_crashed, std::move(done));
 }

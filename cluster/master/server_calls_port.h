@@ -42,6 +42,7 @@ class ServerCallsPort final : public ServerCalls {
   // ServerCalls
   void dispatch(RemoteOperation operation, Completion<DispatchOutcome> done) override;
   void live_servers(Completion<Result<std::vector<ServerName>>> done) override;
+  void known_servers(Completion<Result<std::vector<ServerName>>> done) override;
   void when_crashed(ServerName server, Completion<Status> done) override;
   void when_recovered(ServerName server, pv2::LogKind kind, Completion<Status> done) override;
   void acquire_splitter(ProcedureId procedure, ServerName preferred,

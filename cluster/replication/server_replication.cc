@@ -23,7 +23,7 @@ constexpr Duration kReadEvery = std::chrono::seconds(5);
 MakeReplicationHost replication_of_servers() {
   return [](const ReplicationGround& ground) -> Result<std::unique_ptr<ReplicationHost>> {
     auto replication = std::make_unique<ServerReplication>(ground);
-    run_on_loop(*ground.transport, [&] { replication->start(); });
+    run_on_loop(*ground.transport, [&] { replication->look(); });
     return Result<std::unique_ptr<ReplicationHost>>(std::move(replication));
   };
 }
@@ -39,19 +39,13 @@ ServerReplication::~ServerReplication() {
   tasks_.end();
 }
 
-void ServerReplication::start() {
-  tasks_.after(kLookEvery, [this] {
-    look();
-    start();
-  });
-}
-
 void ServerReplication::look() {
   for (const auto& [id, peer] : peers_) {
     const auto queues = peer.queues;  // one that ends is removed
     for (const auto& [owner, shipper] : queues) shipper->look();
   }
   if (tasks_.now() >= next_reading_) read_all([](const Status&) {});
+  tasks_.after(kLookEvery, [this] { look(); });
 }
 
 void ServerReplication::prepare(Done done) {

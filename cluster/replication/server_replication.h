@@ -41,8 +41,8 @@ class ServerReplication final : public ReplicationHost {
  public:
   explicit ServerReplication(const ReplicationGround& ground);
   ~ServerReplication() override;
-  /// From now on it ships by itself.
-  void start();
+  /// To be called once: from now on it ships by itself.
+  void look();
 
   void prepare(Done done) override;
   void refresh_peer(std::string peer, Done done) override;
@@ -77,14 +77,13 @@ class ServerReplication final : public ReplicationHost {
   void add_shipper(Peer& peer, const StoredQueue& queue);
   void when_idle(const std::string& peer, const Done& done);
   void read_all(Done done);
-  void look();
 
   ReplicationGround ground_;
   const PeerFiles peer_files_;
   const QueueFiles queue_files_;
   std::map<std::string, Peer> peers_;
   bool is_prepared_ = false;
-  SteadyTime next_reading_{};
+  SteadyTime next_reading_ = SteadyTime::min();
   LoopTasks tasks_;
 };
 

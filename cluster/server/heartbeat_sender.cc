@@ -69,6 +69,7 @@ void HeartbeatSender::take(const CallOutcome& outcome) {
   if (reply.lease > Duration::zero()) {
     every_ = std::min(context_.options.heartbeat_every, reply.lease / kBeatsPerLease);
   }
+  if (registered_) std::exchange(registered_, nullptr)();
   if (reply.dead) {
     context_.end({StatusCode::kFenced, "the master has taken this server for dead"});
   }

@@ -28,8 +28,12 @@ class HeartbeatSender {
   HeartbeatSender(ServerContext& context, RegionTable& table, RpcClient& master,
                   MasterTransport& transport, std::string address);
 
-  /// Sends one now, and from now on by itself.
-  void start() { beat(); }
+  /// Sends one now, and from now on by itself. `registered` is called once, when a master has heard
+  /// of this server.
+  void start(std::function<void()> registered) {
+    registered_ = std::move(registered);
+    beat();
+  }
   /// Says that the server leaves, and nothing more. `done` is called whether the master hears it or
   /// not.
   void leave(std::function<void()> done);
@@ -46,6 +50,7 @@ class HeartbeatSender {
   const std::string address_;
   Duration every_;
   SteadyTime heard_;
+  std::function<void()> registered_;
   bool is_calling_ = false;
   bool is_leaving_ = false;
 };

@@ -109,7 +109,10 @@ Result<std::unique_ptr<RegionServer>> RegionServer::start(RegionServerOptions op
   if (Status bad = parts->listen(ground.transport); !bad.ok()) return bad;
   std::unique_ptr<RegionServer> server(new RegionServer(std::move(parts)));
   run_on_loop(*ground.transport, [&parts = *server->parts_] {
-    parts.heartbeat->start();
+    // A peer may have been added between the server's first look at the peers and its registration.
+    parts.heartbeat->start([&parts] {
+      if (parts.replication) parts.replication->prepare([](const Status&) {});
+    });
     parts.upkeep.start();
   });
   return server;

@@ -40,6 +40,7 @@ void ClusterWorld::start_master() {
   process->store = store.get();
   MasterOptions options{.root = layout.root(), .listen = "master:0", .workers = 0};
   options.log = [](LogLevel, std::string_view) {};
+  if (adjust_master) adjust_master(options);
   master_end.reset();
   auto started = Master::start(options, {.transport = transport,
                                          .clock = clock,
@@ -67,6 +68,7 @@ ServerName ClusterWorld::start_server(const std::string& host) {
   auto process = std::make_unique<ServerProcess>();
   RegionServerOptions options{.host = host, .root = layout.root(), .listen = host + ":0"};
   options.log = [](LogLevel, std::string_view) {};
+  if (adjust_server) adjust_server(options);
   auto started = RegionServer::start(
       options, {.transport = transport,
                 .clock = clock,

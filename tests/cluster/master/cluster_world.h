@@ -122,6 +122,9 @@ class ClusterWorld {
   std::shared_ptr<MemoryDisk> disk = std::make_shared<MemoryDisk>();
   std::optional<Status> master_end;  ///< Why the last master has ended itself.
   std::uint64_t seed = 1;
+  /// What servers and masters that are started from now on get besides their names and places.
+  std::function<void(cluster::RegionServerOptions&)> adjust_server;
+  std::function<void(cluster::MasterOptions&)> adjust_master;
 
  private:
   struct MasterProcess {

@@ -8,6 +8,7 @@
 #include <pv2/procedures/add_peer.h>
 #include <pv2/procedures/create_table.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -32,7 +33,15 @@ inline CreateTable create(const TableName& table, std::size_t regions) {
 
 /// Owned by one thread.
 struct TwoClusters {
-  explicit TwoClusters(std::size_t source_regions = 3, std::size_t target_regions = 2) {
+  using Adjust = std::function<void(ClusterWorld&)>;
+
+  /// `adjust` is called with each of the two before anything starts.
+  explicit TwoClusters(std::size_t source_regions = 3, std::size_t target_regions = 2,
+                       const Adjust& adjust = {}) {
+    if (adjust) {
+      adjust(source);
+      adjust(target);
+    }
     begin(source, source_regions);
     begin(target, target_regions);
     client = source.connect();
@@ -103,7 +112,9 @@ struct TwoClusters {
   /// Whether each server's own queue is the only one left, and at its end.
   [[nodiscard]] static bool is_shipped(const ClusterWorld& world) {
     for (const ServerName& server : world.servers()) {
-      for (const auto& peer : world.status_of(server).peers) {
+      const auto peers = world.status_of(server).peers;
+      if (peers.empty()) return false;  // it has not read them yet
+      for (const auto& peer : peers) {
         if (peer.queues.size() != 1 || peer.queues.front().bytes_behind != 0) return false;
       }
     }

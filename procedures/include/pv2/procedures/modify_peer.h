@@ -10,8 +10,8 @@
 //     PRE_PEER_MODIFICATION   what is stored; decides what is     has changed nothing
 //                             to be stored
 //     UPDATE_PEER_STORAGE     writes or removes the peer          same effect key
-//     REFRESH_PEER_ON_RS      the live servers; a RefreshPeer     its children are part of its
-//                             for each                            record
+//     REFRESH_PEER_ON_RS      all servers that may be alive; a    its children are part of its
+//                             RefreshPeer for each                record
 //     POST_PEER_MODIFICATION  as the derived class says           as the derived class says
 //
 // How it fails: in the first step only, as the derived class says. UPDATE_PEER_STORAGE is the point

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RefreshPeer: has one server read what is stored of a peer again. ModifyPeer runs one for each
-// live server.
+// server that may be alive.
 //
 //     REFRESH -> done: the server has reported that it has read, or it is recorded as crashed
 //      ^____|

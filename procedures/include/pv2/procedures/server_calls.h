@@ -103,6 +103,12 @@ class ServerCalls {
   /// The servers that are registered and not known to be dead, in order of name. A server that died
   /// a moment ago may still be among them.
   virtual void live_servers(Completion<Result<std::vector<ServerName>>> done) = 0;
+  /// Those, and the servers that may be alive but have not registered with this control plane yet,
+  /// because it has started a moment ago: for whoever has to miss none. A cluster without such
+  /// servers need not implement it.
+  virtual void known_servers(Completion<Result<std::vector<ServerName>>> done) {
+    live_servers(std::move(done));
+  }
   /// Answers when `server` is recorded as crashed (or later), perhaps never.
   virtual void when_crashed(ServerName server, Completion<Status> done) = 0;
   /// Answers when the logs of that kind of a crashed server are recorded as split.
