@@ -8,6 +8,7 @@
 #include <pv2/base/fields.h>
 #include <pv2/engine/async_executor.h>
 #include <pv2/engine/executor_options.h>
+#include <pv2/procedures/claim_queues.h>
 #include <pv2/procedures/cluster_ports.h>
 #include <pv2/procedures/init_meta.h>
 #include <pv2/remote/executor_service.h>
@@ -20,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "master/cleaner.h"
 #include "master/descriptor_store.h"
 #include "master/dispatcher.h"
 #include "master/local_state.h"
@@ -106,6 +108,11 @@ struct Master::Parts {
         server_logs(logs, ground.file_work, probe),
         peer_storage(peers, ground.file_work),
         descriptors(tables, ground.file_work),
+        cleaner(transport, files, layout, ground.file_work, options,
+                {.is_retired = [this](const ServerName& server) { return is_retired(server); },
+                 .claim = [this](const Cleaner::Directory& queues,
+                                 std::function<void()> done) { claim(queues, std::move(done)); },
+                 .say = [this](const std::string& line) { say(LogLevel::kInfo, line); }}),
         tasks(transport) {}
 
   Status open_executor(MasterGround& ground);
@@ -117,6 +124,10 @@ struct Master::Parts {
     return catalogue.is_online() && catalogue.rows().name_space(std::string(kDefaultNamespace));
   }
   void server_changed(const ServerRow& row);
+  [[nodiscard]] bool is_retired(const ServerName& server) const {
+    return catalogue.rows().server(server).state == ServerState::kRetired;
+  }
+  void claim(const Cleaner::Directory& queues, std::function<void()> done);
   [[nodiscard]] std::optional<ServerName> host_of_meta() const;
   [[nodiscard]] ServerList list_servers() const;
   void end(const Status& why);
@@ -147,6 +158,7 @@ struct Master::Parts {
   ServerLogsPort server_logs;
   PeerStoragePort peer_storage;
   DescriptorStore descriptors;
+  Cleaner cleaner;
   ClusterPorts ports{catalogue, table_files, server_calls, server_logs, peer_storage, descriptors};
 
   // Made one after the other when the master starts.
@@ -256,6 +268,7 @@ void Master::Parts::is_online() {
     }
   }
   watch->expect({named.begin(), named.end()});
+  cleaner.start();
   say(LogLevel::kInfo, "the catalogue is online");
 }
 
@@ -266,6 +279,16 @@ void Master::Parts::server_changed(const ServerRow& row) {
   dispatcher.fail_all(row.name);
   server_calls.server_changed();
   slots.look();
+}
+
+void Master::Parts::claim(const Cleaner::Directory& queues, std::function<void()> done) {
+  const auto& [peer, dead] = queues;
+  executor->async().submit(ClaimQueues(ports, dead, peer), {.owner = "master"},
+                           [this, done](const Result<Submitted>& submitted) {
+                             if (!submitted.ok()) return done();
+                             executor->async().wait(
+                                 submitted->id, [done](const Result<ProcedureResult>&) { done(); });
+                           });
 }
 
 std::optional<ServerName> Master::Parts::host_of_meta() const {
@@ -295,6 +318,7 @@ Master::Master(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Master::~Master() {
   // First nothing comes in; then procedures end, which the loop serves; then the parts go.
   parts_->server.reset();
+  parts_->cleaner.end();
   parts_->executor->stop();
   parts_->tasks.end();
 }

@@ -22,12 +22,23 @@ std::string encode(LogPosition position) {
 
 }  // namespace
 
-Status QueueFiles::make(const std::string& peer, const ServerName& server,
-                        LogPosition position) const {
-  if (Status bad = files_.make_directories(layout_.queue(peer, server)); !bad.ok()) return bad;
+Result<bool> QueueFiles::make(const std::string& peer, const ServerName& server,
+                              LogPosition position) const {
   const std::string path = layout_.queue_position(peer, server, server);
-  if (files_.exists(path)) return files_.sync_directory(parent_directory(path));
-  return files_.write(path, encode(position));
+  if (files_.exists(path)) {
+    if (Status bad = files_.sync_directory(parent_directory(path)); !bad.ok()) return bad;
+    return false;
+  }
+  if (Status bad = files_.make_directories(layout_.queue(peer, server)); !bad.ok()) return bad;
+  if (Status bad = files_.write(path, encode(position)); !bad.ok()) return bad;
+  return true;
+}
+
+Status QueueFiles::take_back(const std::string& peer, const ServerName& server) const {
+  if (Status bad = remove(peer, server, server); !bad.ok()) return bad;
+  const Result<std::vector<std::string>> left = files_.list(layout_.queue(peer, server));
+  if (!left.ok()) return left.status();
+  return left->empty() ? files_.remove_tree(layout_.queue(peer, server)) : Status();
 }
 
 Status QueueFiles::record(const std::string& peer, const ServerName& server,
@@ -97,22 +108,30 @@ Result<std::vector<StoredQueue>> QueueFiles::queues(const std::string& peer,
   return found;
 }
 
-Result<std::vector<StoredQueue>> QueueFiles::all() const {
-  const std::string root = layout_.root() + "/queues";
-  const Result<std::vector<std::string>> peers = files_.list(root);
+Result<std::vector<std::pair<std::string, ServerName>>> QueueFiles::directories() const {
+  const Result<std::vector<std::string>> peers = files_.list(layout_.root() + "/queues");
   if (!peers.ok()) return peers.status();
-  std::vector<StoredQueue> found;
+  std::vector<std::pair<std::string, ServerName>> found;
   for (const std::string& encoded : *peers) {
     const std::string peer = ClusterLayout::decode_name(encoded);
     const Result<std::vector<std::string>> servers = files_.list(layout_.queues(peer));
     if (!servers.ok()) return servers.status();
     for (const std::string& name : *servers) {
       const ServerName server = parse_server_name(ClusterLayout::decode_name(name));
-      if (server.empty()) continue;
-      auto own = queues(peer, server);
-      if (!own.ok()) return own.status();
-      found.insert(found.end(), own->begin(), own->end());
+      if (!server.empty()) found.emplace_back(peer, server);
     }
+  }
+  return found;
+}
+
+Result<std::vector<StoredQueue>> QueueFiles::all() const {
+  const auto servers = directories();
+  if (!servers.ok()) return servers.status();
+  std::vector<StoredQueue> found;
+  for (const auto& [peer, server] : *servers) {
+    auto own = queues(peer, server);
+    if (!own.ok()) return own.status();
+    found.insert(found.end(), own->begin(), own->end());
   }
   return found;
 }

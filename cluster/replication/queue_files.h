@@ -47,8 +47,10 @@ class QueueFiles {
   QueueFiles(const FileTree& files, ClusterLayout layout)
       : files_(files), layout_(std::move(layout)) {}
 
-  /// Makes the queue of a server's own logs. One that is there stays as it is.
-  Status make(const std::string& peer, const ServerName& server, LogPosition position) const;
+  /// Makes the queue of a server's own logs. False: it is there already, and stays as it is.
+  Result<bool> make(const std::string& peer, const ServerName& server, LogPosition position) const;
+  /// Takes back what make() has made, and the directory if nothing else is in it.
+  Status take_back(const std::string& peer, const ServerName& server) const;
   /// Notes that everything before the position was acknowledged. kNotFound: the server's queues
   /// were claimed, or the peer was removed.
   Status record(const std::string& peer, const ServerName& server, const ServerName& owner,
@@ -63,6 +65,8 @@ class QueueFiles {
   /// The queues that a server ships to a peer. kCorruption names the file that cannot be read.
   [[nodiscard]] Result<std::vector<StoredQueue>> queues(const std::string& peer,
                                                         const ServerName& server) const;
+  /// Every server that has a directory of queues for a peer, with that peer.
+  [[nodiscard]] Result<std::vector<std::pair<std::string, ServerName>>> directories() const;
   /// All queues of all servers. One that is claimed meanwhile may be missing.
   [[nodiscard]] Result<std::vector<StoredQueue>> all() const;
 

@@ -114,10 +114,12 @@ void ServerReplication::load(Stored& stored) const {
 Status ServerReplication::make_queue(const std::string& peer) const {
   // Later writes have later positions.
   const LogPosition end = ground_.log.durable_end();
-  if (Status bad = queue_files_.make(peer, ground_.server, end); !bad.ok()) return bad;
+  const Result<bool> made = queue_files_.make(peer, ground_.server, end);
+  if (!made.ok()) return made.status();
   const Status fence = ground_.log.check_fence();
-  if (fence.code() != StatusCode::kFenced) return fence;
-  if (Status bad = queue_files_.remove_all(peer, ground_.server); !bad.ok()) return bad;
+  // A queue that was there before the fence is not ours to remove: it will be claimed.
+  if (fence.code() != StatusCode::kFenced || !*made) return fence;
+  if (Status bad = queue_files_.take_back(peer, ground_.server); !bad.ok()) return bad;
   return fence;
 }
 

@@ -32,6 +32,11 @@ class Story {
             options.log_bytes_max = 2048;
             options.logs_max = 2;
           };
+          world.adjust_master = [](cluster::MasterOptions& options) {
+            options.clean_up_every = std::chrono::milliseconds(100);
+            options.old_logs_kept = std::chrono::milliseconds(0);
+            options.archive_kept = std::chrono::milliseconds(0);
+          };
         }) {
     world_.add_peer();
   }

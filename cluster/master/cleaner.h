@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Cleaner: from time to time has old files removed (old_files.h), and queues of replication claimed
+// that a dead server has left after its crash was recovered: a server that is fenced, and does not
+// know it yet, can begin one. The files are looked at on the queue of work on files.
+
+#pragma once
+
+#include <pv2/procedures/cluster_ports.h>
+
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "master/old_files.h"
+#include "pv2/cluster/master.h"
+#include "storage/work_queue.h"
+#include "wire/loop_tasks.h"
+
+namespace pv2::cluster {
+
+/// Used on the loop only. What it is given outlives it, and the work in the queue.
+class Cleaner {
+ public:
+  /// A directory of queues: peer and server.
+  using Directory = std::pair<std::string, ServerName>;
+  struct Events {
+    /// Whether nothing is left to do for a server but to claim what it has begun too late.
+    std::function<bool(const ServerName&)> is_retired;
+    /// Has the queues claimed, and calls back when that has ended.
+    std::function<void(const Directory&, std::function<void()> done)> claim;
+    std::function<void(const std::string& line)> say;
+  };
+
+  Cleaner(std::shared_ptr<Transport> transport, const FileTree& files, const ClusterLayout& layout,
+          WorkQueue& queue, const MasterOptions& options, Events events);
+
+  /// From now on it looks by itself.
+  void start();
+  /// From now on nothing is called any more.
+  void end() { tasks_.end(); }
+
+ private:
+  void look();
+  void take(const OldFiles::Look& look, const std::vector<Directory>& directories);
+
+  WorkQueue& queue_;
+  const Duration every_;
+  const Events events_;
+  OldFiles old_files_;  ///< Used on the queue.
+  std::set<Directory> claiming_;
+  LoopTasks tasks_;
+};
+
+}  // namespace pv2::cluster

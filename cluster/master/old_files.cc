@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each look lists first, and removes then what was of no use long enough.
+
+#include "master/old_files.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+namespace pv2::cluster {
+namespace {
+
+constexpr char kUserLog = 'u';
+
+// Who holds which queue.
+std::set<std::tuple<std::string, ServerName, ServerName>> holders(
+    const std::vector<StoredQueue>& queues) {
+  std::set<std::tuple<std::string, ServerName, ServerName>> all;
+  for (const StoredQueue& queue : queues) all.insert({queue.peer, queue.server, queue.owner});
+  return all;
+}
+
+}  // namespace
+
+OldFiles::Look OldFiles::look(SteadyTime now) {
+  Look look;
+  look.status = look_at_logs(now, look);
+  const Status archive = look_at_archive(now, look);
+  if (look.status.ok()) look.status = archive;
+  return look;
+}
+
+bool OldFiles::is_over(Since& since, const std::string& path, SteadyTime now, Duration kept) {
+  return now - since.emplace(path, now).first->second >= kept;
+}
+
+Result<std::optional<OldFiles::FirstNeeded>> OldFiles::first_needed() const {
+  const auto first = queues_.all();
+  if (!first.ok()) return first.status();
+  const auto second = queues_.all();
+  if (!second.ok()) return second.status();
+  if (holders(*first) != holders(*second)) return std::optional<FirstNeeded>();
+  FirstNeeded needed;
+  for (const auto& queues : {*first, *second}) {
+    for (const StoredQueue& queue : queues) {
+      const auto [log, is_new] = needed.emplace(queue.owner, queue.position.log);
+      if (!is_new) log->second = std::min(log->second, queue.position.log);
+    }
+  }
+  return std::optional(std::move(needed));
+}
+
+Status OldFiles::look_at_logs(SteadyTime now, Look& look) {
+  const Result<std::vector<std::string>> names = files_.list(layout_.old_wals());
+  if (!names.ok()) return names.status();
+  const auto needed = first_needed();
+  if (!needed.ok()) return needed.status();
+  if (!needed->has_value()) return {};
+
+  Since since;
+  for (const std::string& name : *names) {
+    const auto log = ClusterLayout::parse_old_wal(name);
+    if (!log) continue;  // not ours
+    const auto first = (*needed)->find(log->server);
+    const bool is_needed =
+        log->kind == kUserLog && first != (*needed)->end() && log->number >= first->second;
+    if (is_needed) continue;
+    const std::string path = layout_.old_wals() + "/" + name;
+    if (const auto known = logs_since_.find(path); known != logs_since_.end()) since.insert(*known);
+    if (!is_over(since, path, now, options_.logs_kept)) continue;
+    if (look.logs == options_.removals_max) continue;
+    if (Status bad = files_.remove_file(path); !bad.ok()) return bad;
+    since.erase(path);
+    ++look.logs;
+  }
+  logs_since_ = std::move(since);
+  return look.logs == 0 ? Status() : files_.sync_directory(layout_.old_wals());
+}
+
+Result<std::optional<TableName>> OldFiles::next_table() {
+  const std::string archive = layout_.root() + "/archive";
+  const Result<std::vector<std::string>> spaces = files_.list(archive);
+  if (!spaces.ok()) return spaces.status();
+  std::set<TableName> tables;
+  for (const std::string& space : *spaces) {
+    const Result<std::vector<std::string>> names = files_.list(archive + "/" + space);
+    if (!names.ok()) return names.status();
+    for (const std::string& name : *names) {
+      tables.insert({ClusterLayout::decode_name(space), ClusterLayout::decode_name(name)});
+    }
+  }
+  std::erase_if(archive_since_, [&](const auto& known) { return !tables.contains(known.first); });
+  if (tables.empty()) return std::optional<TableName>();
+  auto next = last_table_ ? tables.upper_bound(*last_table_) : tables.begin();
+  if (next == tables.end()) next = tables.begin();
+  last_table_ = *next;
+  return last_table_;
+}
+
+Status OldFiles::look_at_archive(SteadyTime now, Look& look) {
+  const auto table = next_table();
+  if (!table.ok()) return table.status();
+  if (!*table) return {};
+  const std::string directory = parent_directory(layout_.archive(**table, "region"));
+  const Result<std::vector<std::string>> names = files_.list(directory);
+  if (!names.ok()) return names.status();
+  const auto needed = tables_.references(**table);
+  if (!needed.ok()) return needed.status();
+
+  Since since;
+  Since& before = archive_since_[**table];
+  std::size_t left = names->size();
+  for (const std::string& name : *names) {
+    const std::string id = ClusterLayout::decode_name(name);
+    // A region that has a directory may read its own files from here: it is being archived.
+    if (needed->contains(id) || files_.exists(layout_.region(**table, id))) continue;
+    const std::string path = layout_.archive(**table, id);
+    if (const auto known = before.find(path); known != before.end()) since.insert(*known);
+    if (!is_over(since, path, now, options_.archive_kept)) continue;
+    if (look.regions == options_.removals_max) continue;
+    if (Status bad = files_.remove_tree(path); !bad.ok()) return bad;
+    since.erase(path);
+    ++look.regions;
+    --left;
+  }
+  before = std::move(since);
+  return left == 0 ? files_.remove_tree(directory) : Status();
+}
+
+}  // namespace pv2::cluster

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OldFiles: removes what nobody reads any more: logs in oldwals/ that no replication queue has to
+// ship, and store files in archive/ that no region refers to. It decides by what the files say, and
+// removes a file only after it has been of no use for a while, in every look meanwhile.
+//
+// Why a log that a queue needs stays:
+// - A look lists the logs first, and the queues then. A queue that is made later begins at a
+// position
+//   beyond every log that was in oldwals/ before, or its server passes over those, because the peer
+//   was not promised them (log_reader.h, server_replication.h).
+// - A queue that changes hands during the look may be missed. So the look lists the queues twice,
+// and
+//   removes nothing if they differ. Two moves of one queue within a look are not possible: for the
+//   second one the first claimer's crash has to be recovered, which needs the queue of work that
+//   the look runs on.
+//
+// Why a store file that a region needs stays: references are made, and files archived, by the
+// master alone, on the queue of work that the look runs on. Servers only drop references.
+//
+// Every removal may be cut off by a crash; the next look goes on. What is remembered of looks is in
+// memory: a new master begins to count anew.
+
+#pragma once
+
+#include <pv2/base/status.h>
+#include <pv2/base/time.h>
+#include <pv2/procedures/table.h>
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "replication/queue_files.h"
+#include "storage/cluster_layout.h"
+#include "storage/file_tree.h"
+#include "storage/table_directories.h"
+
+namespace pv2::cluster {
+
+struct OldFilesOptions {
+  Duration logs_kept = std::chrono::minutes(10);     ///< After nobody needs them.
+  Duration archive_kept = std::chrono::minutes(10);  ///< After nobody needs it.
+  std::size_t removals_max = 256;                    ///< In one look, of each kind.
+};
+
+/// Used by one thread at a time: that of the master's work on files. `files` outlives it.
+class OldFiles {
+ public:
+  OldFiles(const FileTree& files, const ClusterLayout& layout, OldFilesOptions options)
+      : files_(files),
+        layout_(layout),
+        queues_(files, layout),
+        tables_(files, layout),
+        options_(options) {}
+
+  /// What a look has removed, and what went wrong; then some files stay until a later look.
+  struct Look {
+    std::size_t logs = 0;
+    std::size_t regions = 0;  ///< Of which the archive had files.
+    Status status{};
+  };
+  /// Looks at all old logs, and at one table of the archive: another one each time.
+  Look look(SteadyTime now);
+  /// Every server that has a directory of queues for a peer, with that peer.
+  [[nodiscard]] Result<std::vector<std::pair<std::string, ServerName>>> queue_directories() const {
+    return queues_.directories();
+  }
+
+ private:
+  using Since = std::map<std::string, SteadyTime>;  ///< By path: since when nobody needs it.
+  /// By owner: the first log that some queue needs.
+  using FirstNeeded = std::map<ServerName, std::uint64_t>;
+
+  Status look_at_logs(SteadyTime now, Look& look);
+  Status look_at_archive(SteadyTime now, Look& look);
+  /// No value: queues change hands just now.
+  [[nodiscard]] Result<std::optional<FirstNeeded>> first_needed() const;
+  [[nodiscard]] Result<std::optional<TableName>> next_table();
+  /// Whether nobody has needed it for `kept`. Begins to count at the first call.
+  static bool is_over(Since& since, const std::string& path, SteadyTime now, Duration kept);
+
+  const FileTree& files_;
+  const ClusterLayout layout_;
+  const QueueFiles queues_;
+  const TableDirectories tables_;
+  const OldFilesOptions options_;
+  Since logs_since_;
+  std::map<TableName, Since> archive_since_;
+  std::optional<TableName> last_table_;
+};
+
+}  // namespace pv2::cluster
