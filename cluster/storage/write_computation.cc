@@ -22,6 +22,14 @@ std::string name_of(const Mutation& mutation) {
   return fmt::format("cell {}:{} of row {}", mutation.family, mutation.qualifier, mutation.row);
 }
 
+std::size_t bytes_of(const StoredCell& cell) {
+  return cell.row.size() + cell.family.size() + cell.qualifier.size() + cell.value.size();
+}
+
+Status exceeds(std::string what, std::size_t most) {
+  return {StatusCode::kInvalidArgument, fmt::format("{}, of at most {}: divide it", what, most)};
+}
+
 std::optional<std::int64_t> parse_decimal(std::string_view text) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -57,8 +65,30 @@ Status WriteComputation::apply(const Mutation& mutation) {
       bad = replicate(mutation, CellKind::kTombstone);
       break;
   }
+  if (values_.size() > before) result_bytes_ += values_.back().size();
   values_.resize(before + 1);
-  return bad;
+  return bad.ok() ? check_effect() : bad;
+}
+
+Status WriteComputation::check_effect() const {
+  if (changed_cells_ > kMutationsMax)
+    return exceeds(fmt::format("a write changes {} cells or more", changed_cells_), kMutationsMax);
+  if (changed_bytes_ > kWriteBytesMax)
+    return exceeds(fmt::format("a write changes {} bytes or more", changed_bytes_), kWriteBytesMax);
+  if (result_bytes_ > kResultBytesMax)
+    return exceeds(fmt::format("the result of a write has {} bytes or more", result_bytes_),
+                   kResultBytesMax);
+  return {};
+}
+
+void WriteComputation::change(const std::string& prefix, StoredCell cell) {
+  const auto [place, is_new] = changed_.try_emplace(prefix);
+  if (cell.space == CellSpace::kCells) {
+    changed_cells_ += is_new ? 1 : 0;
+    changed_bytes_ += bytes_of(cell);
+    if (!is_new) changed_bytes_ -= bytes_of(place->second);
+  }
+  place->second = std::move(cell);
 }
 
 std::vector<StoredCell> WriteComputation::cells() const {
@@ -72,11 +102,11 @@ NewestCells WriteComputation::walk() const {
 }
 
 void WriteComputation::set(const Mutation& mutation, CellKind kind, std::string value) {
-  changed_[prefix_of(mutation)] = {.row = mutation.row,
-                                   .family = mutation.family,
-                                   .qualifier = mutation.qualifier,
-                                   .kind = kind,
-                                   .value = std::move(value)};
+  change(prefix_of(mutation), {.row = mutation.row,
+                               .family = mutation.family,
+                               .qualifier = mutation.qualifier,
+                               .kind = kind,
+                               .value = std::move(value)});
 }
 
 Result<std::optional<std::string>> WriteComputation::newest(const std::string& prefix) {
@@ -131,28 +161,44 @@ Status WriteComputation::replicate(const Mutation& mutation, CellKind kind) {
   }
   if (!versions.advance(sender_, mutation.version)) return {};
   set(mutation, kind, kind == CellKind::kPut ? mutation.value : std::string());
-  changed_[prefix] = {.space = CellSpace::kVersions,
-                      .row = mutation.row,
-                      .family = mutation.family,
-                      .qualifier = mutation.qualifier,
-                      .value = encode_versions(std::move(versions))};
+  change(prefix, {.space = CellSpace::kVersions,
+                  .row = mutation.row,
+                  .family = mutation.family,
+                  .qualifier = mutation.qualifier,
+                  .value = encode_versions(std::move(versions))});
   return {};
 }
 
+Status WriteComputation::look_at(const std::string& row) {
+  if (++deletion_looks_ <= kMutationsMax) return {};
+  return {
+      StatusCode::kInvalidArgument,
+      fmt::format("the deletions of rows in a write look at more than {} cells (row {}): delete "
+                  "the cells of wide rows by themselves",
+                  kMutationsMax, row)};
+}
+
 Status WriteComputation::delete_row(const std::string& row) {
-  for (auto& [key, cell] : changed_) {
-    if (cell.row != row || cell.space != CellSpace::kCells) continue;
+  const std::string start = row_key(CellSpace::kCells, row);
+  for (auto at = changed_.lower_bound(start); at != changed_.end() && at->first.starts_with(start);
+       ++at) {
+    if (Status bad = look_at(row); !bad.ok()) return bad;
+    StoredCell& cell = at->second;
+    changed_bytes_ -= cell.value.size();
     cell.kind = CellKind::kTombstone;
     cell.value.clear();
   }
+  // What was there before the write is deleted by the first deletion.
+  if (!deleted_rows_.insert(row).second) return {};
   NewestCells cells = walk();
-  const std::string start = row_key(CellSpace::kCells, row);
   for (cells.seek(start); cells.valid() && cells.key().starts_with(start); cells.next()) {
+    if (Status bad = look_at(row); !bad.ok()) return bad;
     std::optional<DecodedCell> decoded = decode_cell(cells.key(), cells.value());
     if (!decoded) return {StatusCode::kCorruption, "row " + row + " has a key that is no cell"};
     decoded->cell.kind = CellKind::kTombstone;
     decoded->cell.value.clear();
-    changed_[std::string(prefix_of_key(cells.key()))] = std::move(decoded->cell);
+    change(std::string(prefix_of_key(cells.key())), std::move(decoded->cell));
+    if (Status bad = check_effect(); !bad.ok()) return bad;
   }
   return cells.status();
 }

@@ -4,6 +4,9 @@
 // are computed from the newest values, and from the mutations before them in the same write. The
 // result is one version of each cell. A replicated mutation is compared with the version cell of
 // its cell (version_cell.h), and changes both or neither.
+//
+// How it fails: a mutation whose effect exceeds what a write may do (cell.h) is refused before more
+// is computed. So what a computation has in memory, and the time that it takes, is bounded.
 
 #pragma once
 
@@ -13,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +38,8 @@ class WriteComputation {
       : all_cells_(std::move(all_cells)), sender_(std::move(sender)) {}
 
   /// kInvalidArgument: the cell is not a decimal number, or would leave 64 bits, or would be larger
-  /// than a value may be.
+  /// than a value may be, or all mutations so far do more than a write may. After a failure the
+  /// computation is of no use.
   Status apply(const Mutation& mutation);
 
   /// In the order of keys.
@@ -44,17 +49,25 @@ class WriteComputation {
 
  private:
   void set(const Mutation& mutation, CellKind kind, std::string value);
+  void change(const std::string& prefix, StoredCell cell);
+  [[nodiscard]] Status check_effect() const;
   [[nodiscard]] Result<std::optional<std::string>> newest(const std::string& prefix);
   Status replicate(const Mutation& mutation, CellKind kind);
   Status append(const Mutation& mutation);
   Status increment(const Mutation& mutation);
   Status delete_row(const std::string& row);
+  [[nodiscard]] Status look_at(const std::string& row);
   [[nodiscard]] NewestCells walk() const;
 
   const AllCells all_cells_;
   const std::string sender_;
   std::map<std::string, StoredCell> changed_;  ///< By the key without the sequence.
   std::vector<std::string> values_;
+  std::set<std::string> deleted_rows_;
+  std::size_t changed_cells_ = 0;  ///< Without those of hidden spaces, as the next one.
+  std::size_t changed_bytes_ = 0;
+  std::size_t result_bytes_ = 0;
+  std::size_t deletion_looks_ = 0;  ///< Cells that deletions of rows have looked at.
 };
 
 }  // namespace pv2::cluster

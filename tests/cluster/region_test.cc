@@ -113,6 +113,53 @@ TEST_CASE("cluster: the deletion of a row takes all its cells, from memory and f
   REQUIRE(server.region().file_count() == 0);  // not even tombstones are left
 }
 
+TEST_CASE("cluster: a write whose result would be too large is refused, and nothing is done") {
+  OpenRegion open;
+  StorageServer& server = open.server;
+  const std::string large(cluster::kValueBytesMax - 32, 'x');
+  std::vector<Mutation> appends;
+  for (char row = 'a'; row < 'a' + 20; ++row) {
+    REQUIRE(server.write({put({row}, large)}).ok());
+    appends.push_back(append({row}, "y"));
+  }
+  const std::uint64_t before = server.region().visible_sequence();
+
+  // Over many cells, and over one cell again and again.
+  REQUIRE(server.write(appends).status().code() == StatusCode::kInvalidArgument);
+  REQUIRE(server.write(std::vector(20, append("a", "y"))).status().code() ==
+          StatusCode::kInvalidArgument);
+
+  REQUIRE(server.region().visible_sequence() == before);
+  REQUIRE(open.value("a") == large);
+  appends.resize(4);
+  const auto done = server.write(appends, nonce(1));
+  REQUIRE(done.ok());
+  REQUIRE(done->values == std::vector(4, large + "y"));
+}
+
+TEST_CASE("cluster: the deletion of a row that changes too many bytes or cells is refused") {
+  OpenRegion open;
+  StorageServer& server = open.server;
+  const std::string padding(4000, 'p');
+  for (int part = 0; part < 3; ++part) {
+    std::vector<Mutation> puts;
+    for (int i = 0; i < 1000; ++i)
+      puts.push_back(put("long", "v", padding + std::to_string(1000 * part + i)));
+    REQUIRE(server.write(puts).ok());
+  }
+  // Each deletion looks at all the cells that the write has put into the row.
+  std::vector<Mutation> wide;
+  for (int i = 0; i < 40'000; ++i) wide.push_back(put("wide", "v", std::to_string(i)));
+  wide.push_back(erase_row("wide"));
+  REQUIRE(server.write(wide).ok());
+  wide.push_back(erase_row("wide"));
+
+  REQUIRE(server.write(wide).status().code() == StatusCode::kInvalidArgument);
+  REQUIRE(server.write({erase_row("long")}).status().code() == StatusCode::kInvalidArgument);
+
+  REQUIRE(server.region().get("long")->size() == 3000);
+}
+
 TEST_CASE("cluster: rows with any bytes keep their order and their borders") {
   OpenRegion open;
   const std::vector<std::string> rows{std::string("\0", 1),

@@ -25,6 +25,12 @@ inline constexpr std::size_t kValueBytesMax = std::size_t{1} << 20;
 /// The rows of a table with as many regions as even_split_keys() can make.
 inline constexpr std::size_t kMutationsMax = 65'536;
 inline constexpr std::size_t kWriteBytesMax = std::size_t{8} << 20;
+// What one write may do. kAppend, kIncrement and kDeleteRow do more than they say, so this is known
+// only when the write is computed: what it changes is within kMutationsMax and kWriteBytesMax too,
+// the deletions of rows in it look at kMutationsMax cells together at most, and its result has at
+// most these bytes. A write beyond it is refused (kInvalidArgument) and has no effect. The result
+// is in the entry of the log, with the nonce, and in the answer.
+inline constexpr std::size_t kResultBytesMax = std::size_t{4} << 20;
 
 /// The newest value of one cell.
 struct Cell {
