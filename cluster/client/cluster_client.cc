@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <future>
+#include <limits>
 #include <map>
 #include <random>
 #include <utility>
@@ -218,9 +219,7 @@ void ClusterClient::Core::read_catalogue(Scan scan, std::shared_ptr<CatalogueSta
           if (Status bad = load_cell(cell, *state); !bad.ok()) return done(bad);
         }
         if (!page->next_row) return done(std::move(*state));
-        Scan rest = scan;
-        rest.start_row = *page->next_row;
-        read_catalogue(std::move(rest), state, done);
+        read_catalogue(rest_of(scan, *page), state, done);
       });
 }
 
@@ -347,7 +346,11 @@ WriteOutcome ClusterClient::increment(const TableName& table, std::string row, s
 void ClusterClient::get(const TableName& table, const std::string& row,
                         std::vector<std::string> families, Done<Result<std::vector<Cell>>> done) {
   scan(table,
-       {.start_row = row, .end_row = row + '\0', .families = std::move(families), .rows_max = 1},
+       {.start_row = row,
+        .end_row = row + '\0',
+        .families = std::move(families),
+        .rows_max = 1,
+        .bytes_max = std::numeric_limits<std::uint64_t>::max()},
        [done = std::move(done)](Result<ScanPage> page) {
          if (!page.ok()) return done(page.status());
          done(std::move(page->cells));

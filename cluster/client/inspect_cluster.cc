@@ -21,7 +21,7 @@ Result<CatalogueState> read_rows(ClusterClient& client) {
       if (Status bad = load_cell(cell, rows); !bad.ok()) return bad;
     }
     if (!page->next_row) return rows;
-    range.start_row = *page->next_row;
+    range = rest_of(std::move(range), *page);
   }
 }
 

@@ -105,9 +105,7 @@ void RegionMap::read_rows(const TableName& table, const std::string& address,
       if (row->state != RegionState::kSplit) known->regions.push_back(*std::move(row));
     }
     if (page->next_row) {
-      Scan rest = scan;
-      rest.start_row = *page->next_row;
-      return read_rows(table, address, known, std::move(rest));
+      return read_rows(table, address, known, rest_of(scan, *page));
     }
     if (known->regions.empty()) return check_table(table, address);
     std::ranges::sort(known->regions, {},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The limits of the page shrink with each answer.
+// The limit of rows shrinks with each answer. That of bytes does not, because it decides also
+// whether a row is divided; so the page has at most that and one answer more.
 
 #include "client/table_scan.h"
 
@@ -53,24 +54,27 @@ void TableScan::take(const CallOutcome& outcome, const RegionInfo& region) {
   const bool range_ends =
       region.end_key.empty() || (!rest_.end_row.empty() && region.end_key >= rest_.end_row);
   if (region_ends && range_ends) return finish();
-  rest_.start_row = region_ends ? region.end_key : *page.next_row;
+  if (region_ends) page.next_row = region.end_key;
+  rest_ = rest_of(std::move(rest_), page);
   if (has_room) return ask();
-  page_.next_row = rest_.start_row;
+  page_.next_row = std::move(page.next_row);
+  page_.next_family = std::move(page.next_family);
+  page_.next_qualifier = std::move(page.next_qualifier);
   finish();
 }
 
 bool TableScan::add(ScanPage& page) {
   std::uint64_t rows = 0;
-  std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < page.cells.size(); ++i) {
     const Cell& cell = page.cells[i];
     if (i == 0 || cell.row != page.cells[i - 1].row) ++rows;
-    bytes += cell.row.size() + cell.family.size() + cell.qualifier.size() + cell.value.size();
+    bytes_ += cell.row.size() + cell.family.size() + cell.qualifier.size() + cell.value.size();
   }
+  // A row counts when all of it is there.
+  if (rows > 0 && page.divides_row() && page.cells.back().row == *page.next_row) --rows;
   std::ranges::move(page.cells, std::back_inserter(page_.cells));
-  const bool has_room = rows < rest_.rows_max && bytes < rest_.bytes_max;
+  const bool has_room = rows < rest_.rows_max && bytes_ < rest_.bytes_max;
   rest_.rows_max -= std::min(rows, rest_.rows_max);
-  rest_.bytes_max -= std::min(bytes, rest_.bytes_max);
   return has_room;
 }
 

@@ -43,6 +43,7 @@ class TableScan : public std::enable_shared_from_this<TableScan> {
   const SteadyTime deadline_;
   const Done done_;
   ScanPage page_;
+  std::uint64_t bytes_ = 0;  ///< In it.
 };
 
 }  // namespace pv2::cluster

@@ -35,17 +35,16 @@ void MetaTable::write(std::vector<Mutation> mutations, std::function<void(Status
 }
 
 void MetaTable::read_all(std::function<void(Result<std::vector<Cell>>)> done) {
-  read_page("", std::make_shared<std::vector<Cell>>(), std::move(done));
+  read_page({.rows_max = kPageRows}, std::make_shared<std::vector<Cell>>(), std::move(done));
 }
 
-void MetaTable::read_page(std::string start_row, std::shared_ptr<std::vector<Cell>> cells,
+void MetaTable::read_page(const Scan& scan, std::shared_ptr<std::vector<Cell>> cells,
                           std::function<void(Result<std::vector<Cell>>)> done) {
-  ScanRequest request{meta_region().id, {.start_row = std::move(start_row)}, epoch_};
-  request.scan.rows_max = kPageRows;
+  ScanRequest request{meta_region().id, scan, epoch_};
   std::string body;
   encode_fields(request, FieldSelection::kAll, body);
   begin(kRegionScan, std::move(body), true,
-        [this, cells = std::move(cells), done = std::move(done)](Result<std::string> answer) {
+        [this, scan, cells = std::move(cells), done = std::move(done)](Result<std::string> answer) {
           if (!answer.ok()) return done(answer.status());
           ScanPage page;
           if (Status bad = decode_fields(page, FieldSelection::kAll, *answer); !bad.ok()) {
@@ -53,7 +52,7 @@ void MetaTable::read_page(std::string start_row, std::shared_ptr<std::vector<Cel
           }
           std::ranges::move(page.cells, std::back_inserter(*cells));
           if (!page.next_row) return done(std::move(*cells));
-          read_page(*page.next_row, cells, done);
+          read_page(rest_of(scan, page), cells, done);
         });
 }
 

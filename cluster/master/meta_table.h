@@ -59,7 +59,7 @@ class MetaTable {
   void begin(std::string_view method, std::string body, bool read_only,
              std::function<void(Result<std::string>)> done);
   void attempt(const std::shared_ptr<Operation>& operation);
-  void read_page(std::string start_row, std::shared_ptr<std::vector<Cell>> cells,
+  void read_page(const Scan& scan, std::shared_ptr<std::vector<Cell>> cells,
                  std::function<void(Result<std::vector<Cell>>)> done);
 
   ServerLinks& links_;

@@ -18,7 +18,8 @@
 namespace pv2::cluster {
 namespace {
 
-// A page is far below the limit of a frame, even with one row that exceeds it.
+// A page has at most twice these bytes and one cell, because the row that reaches the limit is
+// divided only when it exceeds the limit by itself. That is far below the limit of a frame.
 constexpr std::uint64_t kPageBytesMax = std::uint64_t{2} << 20;
 constexpr std::uint64_t kPageRowsMax = 10'000;
 

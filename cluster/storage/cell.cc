@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The limits of writes, checked before anything is done with them.
+// The limits of writes, checked before anything is done with them, and the walk from page to page.
 
 #include "pv2/cluster/cell.h"
 
 #include <fmt/core.h>
+#include <pv2/base/assert.h>
 
 namespace pv2::cluster {
 namespace {
@@ -43,6 +44,14 @@ Status check_mutation(const Mutation& mutation) {
 }
 
 }  // namespace
+
+Scan rest_of(Scan scan, const ScanPage& page) {
+  PV2_ASSERT(page.next_row.has_value(), "the last page of a range has no rest");
+  scan.start_row = *page.next_row;
+  scan.start_family = page.next_family;
+  scan.start_qualifier = page.next_qualifier;
+  return scan;
+}
 
 Status check_mutations(const std::vector<Mutation>& mutations) {
   if (mutations.empty()) return refused("a write has no mutation");

@@ -8,6 +8,7 @@
 #include <pv2/base/assert.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace pv2::cluster {
@@ -79,9 +80,17 @@ Result<std::vector<Cell>> Region::get(const std::string& row,
   Result<ScanPage> page = scan({.start_row = row,
                                 .end_row = row + std::string(1, '\0'),
                                 .families = families,
-                                .rows_max = 1});
+                                .rows_max = 1,
+                                .bytes_max = std::numeric_limits<std::uint64_t>::max()});
   if (!page.ok()) return page.status();
+  PV2_ASSERT(!page->next_row, "a page without a bound has the whole row");
   return std::move(page->cells);
+}
+
+std::string Region::first_key(const Scan& scan) const {
+  if (scan.start_family.empty() || scan.start_row < info_.start_key)
+    return lower_bound(CellSpace::kCells, scan.start_row);
+  return cell_prefix(CellSpace::kCells, scan.start_row, scan.start_family, scan.start_qualifier);
 }
 
 Result<ScanPage> Region::scan(const Scan& scan) const {
@@ -95,9 +104,9 @@ Result<ScanPage> Region::scan(const Scan& scan) const {
   ScanPage page;
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t row_bytes = 0;  // of the last row
   NewestCells cells(cursor_over(*view), view->visible);
-  for (cells.seek(lower_bound(CellSpace::kCells, scan.start_row));
-       cells.valid() && cells.key() < end; cells.next()) {
+  for (cells.seek(first_key(scan)); cells.valid() && cells.key() < end; cells.next()) {
     std::optional<DecodedCell> decoded = decode_cell(cells.key(), cells.value());
     if (!decoded)
       return Status(StatusCode::kCorruption, "region " + info_.id + " has a key that is no cell");
@@ -110,8 +119,16 @@ Result<ScanPage> Region::scan(const Scan& scan) const {
         return page;
       }
       ++rows;
+      row_bytes = 0;
+    } else if (row_bytes >= scan.bytes_max) {
+      page.next_row = std::move(cell.row);
+      page.next_family = std::move(cell.family);
+      page.next_qualifier = std::move(cell.qualifier);
+      return page;
     }
-    bytes += cells.key().size() + cells.value().size();
+    const std::uint64_t size = cells.key().size() + cells.value().size();
+    bytes += size;
+    row_bytes += size;
     page.cells.push_back({std::move(cell.row), std::move(cell.family), std::move(cell.qualifier),
                           std::move(cell.value), decoded->sequence});
   }

@@ -168,6 +168,7 @@ class Region : public std::enable_shared_from_this<Region> {
   [[nodiscard]] static std::unique_ptr<CellCursor> cursor_over(const View& view);
   /// The least key of `row` and of the region; the least key at or after `row` or the region's end.
   [[nodiscard]] std::string lower_bound(CellSpace space, std::string_view row) const;
+  [[nodiscard]] std::string first_key(const Scan& scan) const;
   [[nodiscard]] std::string upper_bound(CellSpace space, std::string_view row) const;
   [[nodiscard]] Status refusal() const PV2_REQUIRES(state_mutex_);
 

@@ -115,7 +115,7 @@ class Run {
       REQUIRE(page.ok());
       for (const cluster::Cell& cell : page->cells) found[{cell.row, cell.qualifier}] = cell.value;
       if (!page->next_row) break;
-      scan.start_row = *page->next_row;
+      scan = rest_of(std::move(scan), *page);
     }
     REQUIRE(found == rows_);
   }

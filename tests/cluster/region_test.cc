@@ -160,6 +160,56 @@ TEST_CASE("cluster: the deletion of a row that changes too many bytes or cells i
   REQUIRE(server.region().get("long")->size() == 3000);
 }
 
+TEST_CASE("cluster: a page ends within a row that has more bytes than a page") {
+  OpenRegion open;
+  StorageServer& server = open.server;
+  REQUIRE(server.write({put("a", "1"), put("c", "1")}).ok());
+  for (int i = 0; i < 40; ++i)
+    REQUIRE(server.write({put("b", std::string(50, 'v'), std::to_string(10 + i))}).ok());
+
+  cluster::Scan scan{.bytes_max = 300};
+  std::vector<std::string> found;
+  std::size_t pages = 0;
+  std::size_t divided = 0;
+  for (bool is_more = true; is_more; ++pages) {
+    const auto page = server.region().scan(scan);
+    REQUIRE(page.ok());
+    REQUIRE(page->cells.size() < 15);
+    for (const cluster::Cell& cell : page->cells) found.push_back(cell.row + cell.qualifier);
+    is_more = page->next_row.has_value();
+    if (!is_more) break;
+    if (page->divides_row()) ++divided;
+    scan = rest_of(scan, *page);
+    // A cell at which a page begins may go.
+    if (pages == 1) REQUIRE(server.write({erase_row("c"), put("c", "2")}).ok());
+  }
+
+  std::vector<std::string> all{"aq"};
+  for (int i = 0; i < 40; ++i) all.push_back("b" + std::to_string(10 + i));
+  all.emplace_back("cq");
+  REQUIRE(found == all);
+  REQUIRE(divided > 3);
+  REQUIRE(server.region().get("b")->size() == 40);
+}
+
+TEST_CASE("cluster: a row that a page can have is not divided") {
+  OpenRegion open;
+  for (const char* const row : {"a", "b", "c"})
+    for (const char* const name : {"1", "2", "3"})
+      REQUIRE(open.server.write({put(row, std::string(20, 'v'), name)}).ok());
+
+  cluster::Scan scan{.bytes_max = 150};
+  for (const char* const row : {"a", "b", "c"}) {
+    const auto page = open.server.region().scan(scan);
+    REQUIRE(page.ok());
+    REQUIRE_FALSE(page->divides_row());
+    REQUIRE(page->cells.back().row >= std::string(row));
+    REQUIRE(page->cells.size() % 3 == 0);
+    if (!page->next_row) break;
+    scan = rest_of(scan, *page);
+  }
+}
+
 TEST_CASE("cluster: rows with any bytes keep their order and their borders") {
   OpenRegion open;
   const std::vector<std::string> rows{std::string("\0", 1),

@@ -188,7 +188,7 @@ inline std::map<std::string, std::string> rows_of(const cluster::Region& region)
       if (cell.family == "f" && cell.qualifier == "q") rows[cell.row] = cell.value;
     }
     if (!page->next_row) return rows;
-    scan.start_row = *page->next_row;
+    scan = rest_of(std::move(scan), *page);
   }
 }
 

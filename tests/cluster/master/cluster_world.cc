@@ -191,7 +191,7 @@ std::vector<std::string> ClusterWorld::disorder() {
     REQUIRE(page.status().to_string() == "OK");
     for (const Cell& cell : page->cells) REQUIRE(load_cell(cell, rows).ok());
     is_more = page->next_row.has_value();
-    if (is_more) range.start_row = *page->next_row;
+    if (is_more) range = rest_of(std::move(range), *page);
   }
   for (const ServerRow& row : master().servers().dead) rows.load({row, ""});
   ClusterSnapshot snapshot;

@@ -88,7 +88,7 @@ struct TwoClusters {
       REQUIRE(page.status().to_string() == "OK");
       for (const cluster::Cell& cell : page->cells) rows[cell.row] = cell.value;
       is_more = page->next_row.has_value();
-      if (is_more) range.start_row = *page->next_row;
+      if (is_more) range = rest_of(std::move(range), *page);
     }
     return rows;
   }

@@ -98,6 +98,32 @@ TEST_CASE("a client writes and reads rows of several regions") {
   CHECK(world.values({.start_row = "n", .end_row = "o"}).empty());
 }
 
+TEST_CASE("a row that is larger than any message is read in parts") {
+  World world;
+  const std::string value(cluster::kValueBytesMax, 'v');
+  for (int i = 0; i < 17; ++i) {
+    REQUIRE(world.write({MutationKind::kPut, "b", "f", std::to_string(10 + i), value}).ok());
+  }
+  REQUIRE(world.put("c", "3").ok());
+
+  const auto cells = world.answer<Result<std::vector<Cell>>>(
+      [&](auto done) { world.client->get(kTable, "b", {}, std::move(done)); });
+
+  REQUIRE(cells.status().to_string() == "OK");
+  REQUIRE(cells->size() == 17);
+  for (std::size_t i = 0; i < 17; ++i) REQUIRE((*cells)[i].qualifier == std::to_string(10 + i));
+  // A scan counts it as one row.
+  const auto page = world.scan({.rows_max = 2, .bytes_max = 30U << 20});
+  REQUIRE(page.status().to_string() == "OK");
+  CHECK(page->cells.size() == 18);
+  const auto part = world.scan({.rows_max = 2, .bytes_max = 3U << 20});
+  REQUIRE(part.status().to_string() == "OK");
+  REQUIRE(part->divides_row());
+  const auto rest = world.scan(rest_of({.rows_max = 2, .bytes_max = 30U << 20}, *part));
+  REQUIRE(rest.status().to_string() == "OK");
+  CHECK(part->cells.size() + rest->cells.size() == 18);
+}
+
 TEST_CASE("a client finds a region that has moved") {
   World world;
   REQUIRE(world.put("a", "1").ok());

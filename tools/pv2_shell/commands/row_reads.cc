@@ -103,13 +103,14 @@ Answer scan(Shell& shell, const Call& call) {
   answer.columns = {"ROW", "COLUMN", "VALUE"};
   std::uint64_t rows = 0;
   std::size_t bytes = 0;
-  std::optional<std::string> next = range.start_row;
-  while (next && rows < limit && bytes < kAnswerBytesMax) {
-    range.start_row = *next;
-    range.rows_max = std::min<std::uint64_t>(limit - rows, kLimitUsual);
+  std::string last;
+  bool is_more = true;
+  bool is_within_row = false;
+  // A row that is divided is shown to its end.
+  while (is_more && (rows < limit || is_within_row) && bytes < kAnswerBytesMax) {
+    range.rows_max = std::clamp<std::uint64_t>(limit - rows, 1, kLimitUsual);
     const Result<ScanPage> page = read_page(shell, call, table, range);
     if (!page.ok()) return page.status();
-    std::string last;
     for (const Cell& cell : page->cells) {
       if (!choice.wants(cell)) continue;
       if (rows == 0 || cell.row != last) ++rows;
@@ -117,11 +118,13 @@ Answer scan(Shell& shell, const Call& call) {
       bytes += size_of(cell);
       add_cell(cell, answer);
     }
-    next = page->next_row;
+    is_more = page->next_row.has_value();
+    is_within_row = page->divides_row() && *page->next_row == last;
+    if (is_more) range = rest_of(std::move(range), *page);
   }
   answer.note(counted(rows, "row"));
-  if (next) {
-    answer.note(fmt::format("there may be more: STARTROW => {}", quoted(*next)));
+  if (is_more) {
+    answer.note(fmt::format("there may be more: STARTROW => {}", quoted(range.start_row)));
   }
   return answer;
 }
@@ -130,14 +133,16 @@ Answer count(Shell& shell, const Call& call) {
   const TableName table = parse_table_name(call.text(0));
   Scan range{.start_row = call.option_text("STARTROW"), .end_row = call.option_text("STOPROW")};
   std::uint64_t rows = 0;
+  std::string last;
   while (true) {
     const Result<ScanPage> page = read_page(shell, call, table, range);
     if (!page.ok()) return page.status();
-    for (std::size_t i = 0; i < page->cells.size(); ++i) {
-      if (i == 0 || page->cells[i].row != page->cells[i - 1].row) ++rows;
+    for (const Cell& cell : page->cells) {
+      if (rows == 0 || cell.row != last) ++rows;
+      last = cell.row;
     }
     if (!page->next_row) break;
-    range.start_row = *page->next_row;
+    range = rest_of(std::move(range), *page);
     shell.progress().show(fmt::format("{} so far", counted(rows, "row")));
   }
   Answer answer;

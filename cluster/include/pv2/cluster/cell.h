@@ -117,9 +117,13 @@ struct Scan {
   std::string start_row{};              ///< Inclusive; empty: from the beginning.
   std::string end_row{};                ///< Exclusive; empty: to the end.
   std::vector<std::string> families{};  ///< Empty: all.
-  /// The page ends with the row that reaches one of these. A row is never divided.
+  /// The page ends with the row that reaches one of these. A row that has more than `bytes_max` by
+  /// itself is divided: its pages may show it as it was at different moments.
   std::uint64_t rows_max = 1000;
   std::uint64_t bytes_max = std::uint64_t{1} << 20;
+  /// Where in `start_row` the range begins, inclusive; empty: at its first cell. See rest_of().
+  std::string start_family{};
+  std::string start_qualifier{};
 
   void fields(auto& f) {
     f(1, "start_row", start_row);
@@ -127,19 +131,32 @@ struct Scan {
     f(3, "families", families);
     f(4, "rows_max", rows_max);
     f(5, "bytes_max", bytes_max);
+    f(6, "start_family", start_family);
+    f(7, "start_qualifier", start_qualifier);
   }
 };
 
 /// One answer to a scan.
 struct ScanPage {
-  std::vector<Cell> cells;              ///< In order of row, family, qualifier.
-  std::optional<std::string> next_row;  ///< Where the next page of this region begins.
+  std::vector<Cell> cells;  ///< In order of row, family, qualifier.
+  /// Where the next page of this region begins. A page may have a next one and no cell.
+  std::optional<std::string> next_row;
+  /// The cell of `next_row` with which it begins, perhaps one that is not there; empty: the first.
+  std::string next_family{};
+  std::string next_qualifier{};
 
   void fields(auto& f) {
     f(1, "cells", cells);
     f(2, "next_row", next_row);
+    f(3, "next_family", next_family);
+    f(4, "next_qualifier", next_qualifier);
   }
+  /// The next page begins within a row.
+  [[nodiscard]] bool divides_row() const noexcept { return !next_family.empty(); }
 };
+
+/// The scan of what comes after `page`, the answer to `scan`. The page has a next row.
+[[nodiscard]] Scan rest_of(Scan scan, const ScanPage& page);
 
 /// kInvalidArgument when a mutation, or all of them together, exceed a limit or name no row or no
 /// family, or when only some of them are replicated. Knows no table, so it does not check that a

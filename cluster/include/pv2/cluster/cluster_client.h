@@ -124,14 +124,15 @@ class ClusterClient {
                                        std::string qualifier, std::int64_t amount,
                                        WriteOptions options = {});
 
-  /// The cells of a row, none if it is not there.
+  /// The cells of a row, none if it is not there. A row of more than 2 MiB comes in parts, each as
+  /// it was at another moment.
   [[nodiscard]] Result<std::vector<Cell>> get(const TableName& table, const std::string& row,
                                               std::vector<std::string> families = {});
   void get(const TableName& table, const std::string& row, std::vector<std::string> families,
            Done<Result<std::vector<Cell>>> done);
-  /// Rows in order, over all regions of the range. When the page is full, `next_row` says where the
-  /// next one begins; without it the range is at its end. A page over several regions shows each
-  /// region as it was at another moment.
+  /// Rows in order, over all regions of the range. When the page is full, rest_of() says what
+  /// the next one is; without a next row the range is at its end. A page over several regions shows
+  /// each region as it was at another moment.
   [[nodiscard]] Result<ScanPage> scan(const TableName& table, const Scan& scan);
   void scan(const TableName& table, const Scan& scan, Done<Result<ScanPage>> done);
 
