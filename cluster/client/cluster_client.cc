@@ -26,6 +26,7 @@
 #include "wire/catalogue_rows.h"
 #include "wire/methods.h"
 #include "wire/region_messages.h"
+#include "wire/server_messages.h"
 
 namespace pv2::cluster {
 namespace {
@@ -114,6 +115,9 @@ class ClusterClient::Core {
   /// All cells of a range of the catalogue.
   void read_catalogue(Scan scan, Done<Result<CatalogueState>> done);
   void server_status(const ServerName& server, const Done<Result<ServerStatus>>& done);
+  /// Adds the rest of what the server says to `known`.
+  void read_status(const std::string& address, const std::shared_ptr<ServerStatus>& known,
+                   const Done<Result<ServerStatus>>& done);
   [[nodiscard]] RegionCallGround ground() { return {tasks, map, connections, random, options}; }
 
   const ClusterClientOptions options;
@@ -231,16 +235,32 @@ void ClusterClient::Core::server_status(const ServerName& server,
     if (found == list->live.end()) {
       return done(Status(StatusCode::kNotFound, "there is no live server " + to_string(server)));
     }
-    connections.call(found->address, kServerStatus, {},
-                     {.read_only = true, .timeout = options.call_timeout},
-                     tasks.guarded<CallOutcome>([done](const CallOutcome& outcome) {
-                       if (!outcome.ok()) return done(outcome.status);
-                       ServerStatus status;
-                       Status bad = decode_fields(status, FieldSelection::kAll, outcome.body);
-                       if (!bad.ok()) return done(bad);
-                       done(std::move(status));
-                     }));
+    read_status(found->address, std::make_shared<ServerStatus>(), done);
   });
+}
+
+void ClusterClient::Core::read_status(const std::string& address,
+                                      const std::shared_ptr<ServerStatus>& known,
+                                      const Done<Result<ServerStatus>>& done) {
+  StatusRequest request{known->next_region};
+  std::string body;
+  encode_fields(request, FieldSelection::kAll, body);
+  connections.call(
+      address, kServerStatus, std::move(body), {.read_only = true, .timeout = options.call_timeout},
+      tasks.guarded<CallOutcome>([this, address, known, done](const CallOutcome& outcome) {
+        if (!outcome.ok()) return done(outcome.status);
+        ServerStatus part;
+        if (Status bad = decode_fields(part, FieldSelection::kAll, outcome.body); !bad.ok()) {
+          return done(bad);
+        }
+        std::vector<RegionStatus> regions = std::move(known->regions);
+        std::ranges::move(part.regions, std::back_inserter(regions));
+        if (known->next_region.empty()) *known = part;  // the first part has the rest
+        known->regions = std::move(regions);
+        known->next_region = part.next_region;
+        if (!known->next_region.empty()) return read_status(address, known, done);
+        done(*known);
+      }));
 }
 
 Result<std::unique_ptr<ClusterClient>> ClusterClient::open(ClusterClientOptions options) {

@@ -12,13 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "wire/message_bytes.h"
 #include "wire/methods.h"
 #include "wire/server_messages.h"
 
 namespace pv2::cluster {
 namespace {
 
-// An operation has about 200 bytes, so a call has at most a quarter of a frame.
+// So that the server notes them in one turn of its loop. MessageBytes bounds the bytes.
 constexpr std::size_t kOperationsPerCall = 1024;
 // A server that is busy answers within milliseconds, because it only notes the operation.
 constexpr Duration kCallTimeout = std::chrono::seconds(5);
@@ -49,7 +50,9 @@ void Dispatcher::send(const ServerName& server) {
   Line& line = found->second;
   DispatchRequest request{.epoch = epoch_, .operations = {}, .first = next_number_};
   std::vector<Waiting> batch;
-  while (!line.waiting.empty() && batch.size() < kOperationsPerCall) {
+  MessageBytes bytes;
+  while (!line.waiting.empty() && batch.size() < kOperationsPerCall &&
+         bytes.add(line.waiting.front().operation)) {
     request.operations.push_back(line.waiting.front().operation);
     batch.push_back(std::move(line.waiting.front()));
     line.waiting.pop_front();

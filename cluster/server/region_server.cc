@@ -21,7 +21,9 @@
 #include "server/region_table.h"
 #include "server/region_upkeep.h"
 #include "server/report_sender.h"
+#include "wire/message_bytes.h"
 #include "wire/methods.h"
+#include "wire/server_messages.h"
 
 namespace pv2::cluster {
 namespace {
@@ -49,8 +51,9 @@ struct RegionServer::Parts {
   Status listen(const std::shared_ptr<Transport>& transport);
   [[nodiscard]] ServerStatus status() const {
     return {context.name, context.epoch.greatest(), table.status(),
-            replication ? replication->status() : std::vector<PeerStatus>()};
+            replication ? replication->status() : std::vector<PeerStatus>(), ""};
   }
+  void answer_status(IncomingCall& call) const;
 
   ServerContext context;
   const std::shared_ptr<Clock> clock;  // the context and others refer to it
@@ -145,12 +148,7 @@ Status RegionServer::Parts::listen(const std::shared_ptr<Transport>& transport) 
                            .log = context.options.log};
   methods.add_to(options.methods);
   desk->add_to(options.methods);
-  options.methods[std::string(kServerStatus)] = [this](IncomingCall call) {
-    ServerStatus status = this->status();
-    std::string body;
-    encode_fields(status, FieldSelection::kAll, body);
-    call.reply(body);
-  };
+  options.methods[std::string(kServerStatus)] = [this](IncomingCall call) { answer_status(call); };
   auto opened = RpcServer::open(std::move(options));
   if (!opened.ok()) return opened.status();
   server = *std::move(opened);
@@ -158,6 +156,28 @@ Status RegionServer::Parts::listen(const std::shared_ptr<Transport>& transport) 
                                                 server->address());
   graceful_stop = std::make_unique<GracefulStop>(context, table, orders, *heartbeat);
   return {};
+}
+
+void RegionServer::Parts::answer_status(IncomingCall& call) const {
+  StatusRequest request;
+  const Status bad = decode_fields(request, FieldSelection::kAll, call.body());
+  if (!bad.ok()) {
+    return call.fail({StatusCode::kInvalidArgument, "not a message: " + bad.to_string()});
+  }
+  ServerStatus status = this->status();
+  if (!request.start_region.empty()) status.peers.clear();  // they were in the first part
+  const auto first = std::ranges::lower_bound(
+      status.regions, request.start_region, {},
+      [](const RegionStatus& region) -> const std::string& { return region.region.id; });
+  status.regions.erase(status.regions.begin(), first);
+  MessageBytes bytes;
+  const auto rest = std::ranges::find_if_not(
+      status.regions, [&](const RegionStatus& region) { return bytes.add(region); });
+  if (rest != status.regions.end()) status.next_region = rest->region.id;
+  status.regions.erase(rest, status.regions.end());
+  std::string body;
+  encode_fields(status, FieldSelection::kAll, body);
+  call.reply(body);
 }
 
 RegionServer::RegionServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}

@@ -12,12 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "wire/message_bytes.h"
 #include "wire/methods.h"
 
 namespace pv2::cluster {
 namespace {
 
-// A report has about 200 bytes, so a call has at most some tenths of a frame.
+// So that the master takes them in one turn of its loop. MessageBytes bounds the bytes.
 constexpr std::size_t kReportsPerCall = 1024;
 
 }  // namespace
@@ -37,8 +38,9 @@ void ReportSender::send() {
   is_busy_ = !waiting_.empty();
   if (!is_busy_) return;
   ReportRequest request{.epoch = context_.epoch.greatest(), .items = {}};
+  MessageBytes bytes;
   for (const Report& report : waiting_) {
-    if (request.items.size() == kReportsPerCall) break;
+    if (request.items.size() == kReportsPerCall || !bytes.add(report.item)) break;
     request.items.push_back(report.item);
   }
   std::string body;

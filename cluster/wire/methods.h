@@ -11,7 +11,7 @@
 //     region.compact       server  RegionRequest      (empty)            twice is once
 //     region.split_point   server  RegionRequest      SplitPoint
 //     server.dispatch      server  DispatchRequest    DispatchReply      once by effect key
-//     server.status        server  (empty)            ServerStatus
+//     server.status        server  StatusRequest      ServerStatus
 //     master.heartbeat     master  Heartbeat          HeartbeatReply     twice is once
 //     master.report        master  ReportRequest      ReportReply        twice is once
 //     master.servers       master  (empty)            ServerList

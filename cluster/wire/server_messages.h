@@ -52,6 +52,13 @@ struct DispatchReply {
   void fields(auto& f) { f(1, "answers", answers); }
 };
 
+/// Asks for the status of a server: of its regions from `start_region` on, as far as they fit.
+struct StatusRequest {
+  std::string start_region;  ///< An id; empty: from the first one.
+
+  void fields(auto& f) { f(1, "start_region", start_region); }
+};
+
 /// A server says that it lives. The first one registers it.
 struct Heartbeat {
   ServerName server;

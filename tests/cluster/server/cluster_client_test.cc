@@ -5,6 +5,7 @@
 #include <pv2/procedures/init_meta.h>
 #include <pv2/rpc/fault_plan.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "cluster/server/server_world.h"
@@ -122,6 +123,34 @@ TEST_CASE("a row that is larger than any message is read in parts") {
   const auto rest = world.scan(rest_of({.rows_max = 2, .bytes_max = 30U << 20}, *part));
   REQUIRE(rest.status().to_string() == "OK");
   CHECK(part->cells.size() + rest->cells.size() == 18);
+}
+
+TEST_CASE("the status of a server with long keys comes in parts") {
+  World world;
+  const std::string padding(4000, 'k');
+  const auto key = [&](int i) { return padding + std::to_string(1000 + i); };
+  const TableName table{"default", "long"};
+  std::vector<RegionInfo> regions;
+  for (int i = 0; i < 300; ++i) {
+    regions.push_back({table, "long" + std::to_string(1000 + i), key(i), key(i + 1)});
+  }
+  world.make_table(table, {"f"}, regions);
+  for (const RegionInfo& region : regions) world.open(region, world.second);
+  const auto part = world.call(world.second, cluster::kServerStatus, "", {.read_only = true});
+  REQUIRE(part.ok());
+  REQUIRE(part.body.size() < 2U << 20);
+
+  const auto status = world.answer<Result<ServerStatus>>(
+      [&](auto done) { world.client->server_status(world.second, std::move(done)); });
+
+  REQUIRE(status.status().to_string() == "OK");
+  CHECK(status->next_region.empty());
+  CHECK(status->epoch == world.epoch);
+  std::vector<std::string> ids;
+  for (const auto& region : status->regions) ids.push_back(region.region.id);
+  CHECK(std::ranges::is_sorted(ids));
+  CHECK(std::ranges::count_if(ids, [](const std::string& id) { return id.starts_with("long"); }) ==
+        300);
 }
 
 TEST_CASE("a client finds a region that has moved") {

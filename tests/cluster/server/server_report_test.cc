@@ -51,6 +51,33 @@ TEST_CASE("a region is opened with a sequence above the one that the master know
   CHECK(world.process(server).server->status().regions.at(0).sequence > 1000);
 }
 
+TEST_CASE("reports on regions with long keys go in messages that the master takes") {
+  World world;
+  const ServerName server = world.start("rs1");
+  const std::string padding(2048, 'k');
+  const auto key = [&](int i) { return padding + std::to_string(10'000 + i); };
+  std::vector<RegionInfo> regions;
+  for (int i = 0; i < 1100; ++i) {
+    regions.push_back({kTable, "r" + std::to_string(10'000 + i), key(i), key(i + 1)});
+  }
+  // Nobody takes a report before all of them wait.
+  world.stop_master();
+  std::vector<RemoteOperation> orders;
+  for (const RegionInfo& region : regions) {
+    orders.push_back(world.order(RemoteKind::kRefreshPeer, server, region));
+    orders.back().peer = region.id;
+  }
+  for (std::size_t i = 0; i < orders.size(); i += 100) {
+    world.dispatch(server, {orders.begin() + static_cast<std::ptrdiff_t>(i),
+                            orders.begin() + static_cast<std::ptrdiff_t>(i + 100)});
+  }
+  world.start_master(1);
+
+  world.run_until([&] { return world.reports.size() >= orders.size(); });
+
+  CHECK(world.reports.size() == orders.size());
+}
+
 TEST_CASE("a server leaves a master that still answers when another one has taken its place") {
   World world;
   world.start("rs1");

@@ -98,15 +98,18 @@ struct PeerStatus {
 /// Answers server.status.
 struct ServerStatus {
   ServerName server;
-  std::uint64_t epoch = 0;  ///< The greatest that it has heard.
-  std::vector<RegionStatus> regions;
-  std::vector<PeerStatus> peers;  ///< In order of id.
+  std::uint64_t epoch = 0;            ///< The greatest that it has heard.
+  std::vector<RegionStatus> regions;  ///< In order of id.
+  std::vector<PeerStatus> peers;      ///< In order of id.
+  /// Not empty: there are more regions, from this id on. ClusterClient puts the parts together.
+  std::string next_region;
 
   void fields(auto& f) {
     f(1, "server", server);
     f(2, "epoch", epoch);
     f(3, "regions", regions);
     f(4, "peers", peers);
+    f(5, "next_region", next_region);
   }
 };
 
