@@ -29,9 +29,9 @@ struct MasterOptions {
   Duration lease = std::chrono::seconds(10);
   /// Threads that run steps of procedures. 0: none; for a simulation.
   unsigned workers = 2;
-  /// How often the master looks for files that nobody needs any more: logs that are split or flushed
-  /// and were shipped to all peers, and store files of regions that are gone. The other two say how
-  /// long such a file is kept after nobody needs it.
+  /// How often the master looks for files that nobody needs any more: logs that are split or
+  /// flushed and were shipped to all peers, and store files of regions that are gone. The other two
+  /// say how long such a file is kept after nobody needs it.
   Duration clean_up_every = std::chrono::minutes(1);
   Duration old_logs_kept = std::chrono::minutes(10);
   Duration archive_kept = std::chrono::minutes(10);

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Queues as files: how they change hands, with the power cut before each operation, and what the
+// holders of before can still do.
+
+#include "replication/queue_files.h"
+
+#include <set>
+
+#include "cluster/storage_fixture.h"
+
+namespace pv2::testing::queue_files_test {
+namespace {
+
+using namespace cluster;  // NOLINT: the layer under test
+
+const ServerName kOne{"rs1", 1};
+const ServerName kTwo{"rs2", 1};
+const ServerName kThree{"rs3", 1};
+
+std::set<std::string> names(const Result<std::vector<StoredQueue>>& queues) {
+  REQUIRE(queues.status().to_string() == "OK");
+  std::set<std::string> all;
+  for (const StoredQueue& queue : *queues) {
+    all.insert(queue.server.host + ":" + queue.owner.host + "@" +
+               std::to_string(queue.position.log) + "+" + std::to_string(queue.position.offset));
+  }
+  return all;
+}
+
+using Names = std::set<std::string>;
+
+}  // namespace
+
+TEST_CASE("a queue is made once, and its position is replaced") {
+  Disk disk;
+  const QueueFiles queues(disk.files, disk.layout);
+  CHECK(queues.make("p", kOne, {2, 10}).value());
+  CHECK_FALSE(queues.make("p", kOne, {7, 0}).value());
+  CHECK(names(queues.queues("p", kOne)) == Names{"rs1:rs1@2+10"});
+  CHECK(queues.record("p", kOne, kOne, {3, 0}).ok());
+  CHECK(names(queues.all()) == Names{"rs1:rs1@3+0"});
+  CHECK(queues.queues("other", kOne)->empty());
+  CHECK(queues.take_back("p", kOne).ok());
+  CHECK(queues.directories()->empty());
+}
+
+TEST_CASE("a queue that was claimed has one holder, and the old one can record nothing") {
+  Disk disk;
+  const QueueFiles queues(disk.files, disk.layout);
+  REQUIRE(queues.make("p", kOne, {1, 5}).ok());
+  REQUIRE(queues.make("p", kTwo, {4, 0}).ok());
+  REQUIRE(queues.make("p", kThree, {6, 0}).ok());
+  CHECK(queues.claim("p", kOne, kTwo).ok());
+  CHECK(names(queues.all()) == Names{"rs2:rs1@1+5", "rs2:rs2@4+0", "rs3:rs3@6+0"});
+  CHECK(queues.record("p", kOne, kOne, {1, 9}).code() == StatusCode::kNotFound);
+  // Another claimer that comes late has nothing.
+  CHECK(queues.claim("p", kOne, kThree).ok());
+  CHECK(names(queues.queues("p", kThree)) == Names{"rs3:rs3@6+0"});
+  // The claimer dies, and is claimed itself.
+  CHECK(queues.claim("p", kTwo, kThree).ok());
+  CHECK(names(queues.all()) == Names{"rs3:rs1@1+5", "rs3:rs2@4+0", "rs3:rs3@6+0"});
+  CHECK(queues.remove("p", kThree, kOne).ok());
+  CHECK(queues.remove("p", kThree, kOne).ok());
+  CHECK(names(queues.all()) == Names{"rs3:rs2@4+0", "rs3:rs3@6+0"});
+}
+
+TEST_CASE("a claimer whose own queues were claimed gets nothing") {
+  Disk disk;
+  const QueueFiles queues(disk.files, disk.layout);
+  REQUIRE(queues.make("p", kOne, {1, 5}).ok());
+  CHECK_FALSE(queues.claim("p", kOne, kTwo).ok());
+  CHECK(names(queues.all()) == Names{"rs1:rs1@1+5"});
+}
+
+TEST_CASE("a claim is finished by whoever repeats it, wherever the power went out") {
+  for (const CrashEnv::TornTail torn :
+       {CrashEnv::TornTail::kNone, CrashEnv::TornTail::kRandom, CrashEnv::TornTail::kBytes}) {
+    bool was_cut = true;
+    for (std::size_t at = 0; was_cut; ++at) {
+      INFO("before operation " << at);
+      Disk disk(at + 1);
+      const QueueFiles queues(disk.files, disk.layout);
+      REQUIRE(queues.make("p", kOne, {1, 5}).ok());
+      REQUIRE(queues.make("p", kTwo, {4, 0}).ok());
+      REQUIRE(queues.make("p", kThree, {6, 0}).ok());
+      REQUIRE(queues.claim("p", kOne, kTwo).ok());
+      disk.env.crash_before_operation(at, torn);
+      const Status first = queues.claim("p", kTwo, kThree);
+      was_cut = !disk.files.exists(disk.layout.root());
+      if (first.ok() && !was_cut) {
+        disk.env.crash(torn);
+      }
+      disk.env.reboot();
+      if (first.ok()) {
+        CHECK(names(queues.queues("p", kThree)).size() == 3);
+      }
+      // Somebody has each of them at every moment.
+      CHECK(names(queues.all()).size() == 3);
+      REQUIRE(queues.claim("p", kTwo, kThree).ok());
+      CHECK(names(queues.all()) == Names{"rs3:rs1@1+5", "rs3:rs2@4+0", "rs3:rs3@6+0"});
+      CHECK(queues.directories()->size() == 1);
+    }
+  }
+}
+
+TEST_CASE("a position that cannot be read is told, not passed over") {
+  Disk disk;
+  const QueueFiles queues(disk.files, disk.layout);
+  REQUIRE(queues.make("p", kOne, {1, 5}).ok());
+  disk.env.set_contents(disk.layout.queue_position("p", kOne, kOne), "x");
+  CHECK(queues.queues("p", kOne).status().code() == StatusCode::kCorruption);
+  CHECK(queues.all().status().code() == StatusCode::kCorruption);
+}
+
+}  // namespace pv2::testing::queue_files_test
