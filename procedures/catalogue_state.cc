@@ -31,22 +31,6 @@ std::string order_of(const RegionInfo& region) {
   return key + '\0' + region.id;
 }
 
-/// Whether a region in this state is, is being opened, or may have left edits, on its row's server.
-bool is_placed(RegionState state) {
-  switch (state) {
-    case RegionState::kOpening:
-    case RegionState::kOpen:
-    case RegionState::kClosing:
-    case RegionState::kAbnormallyClosed:
-      return true;
-    case RegionState::kClosed:
-    case RegionState::kSplit:
-    case RegionState::kFailedOpen:
-      return false;
-  }
-  return false;
-}
-
 template <class Rows, class Key>
 auto row_of(const Rows& rows, const Key& key) -> std::optional<decltype(rows.begin()->second.row)> {
   const auto found = rows.find(key);

@@ -31,7 +31,7 @@ CloseTableRegions::Flow CloseTableRegions::schedule(StepContext& ctx) {
   if (rows == nullptr) return wait();
   if (!rows->ok()) return retry(rows->status());
   for (const RegionRow& row : rows->value()) {
-    if (internal::is_nowhere(row.state)) continue;
+    if (!is_placed(row.state)) continue;
     ctx.spawn(TransitRegionState::unassign(*ports_, row.region));
   }
   return next(CloseTableRegionsStep::kConfirm);
@@ -41,7 +41,7 @@ CloseTableRegions::Flow CloseTableRegions::confirm(StepContext& ctx) {
   const auto* rows = internal::read_regions(ctx, *ports_, table_);
   if (rows == nullptr) return wait();
   if (!rows->ok()) return retry(rows->status());
-  const auto is_closed = [](const RegionRow& row) { return internal::is_nowhere(row.state); };
+  const auto is_closed = [](const RegionRow& row) { return !is_placed(row.state); };
   if (!std::ranges::all_of(rows->value(), is_closed)) return next(CloseTableRegionsStep::kSchedule);
   return done(to_string(table_));
 }

@@ -150,9 +150,7 @@ void check_servers(const ClusterSnapshot& snapshot, Findings& found) {
       found.push_back("server " + to_string(server.name) + " lives although it was declared dead");
     }
     for (const RegionRow& row : snapshot.regions) {
-      const bool is_there = row.state != RegionState::kClosed && row.state != RegionState::kSplit &&
-                            row.state != RegionState::kFailedOpen;
-      if (is_there && row.server == server.name) {
+      if (is_placed(row.state) && row.server == server.name) {
         found.push_back("region " + row.region.id + " is still recorded on dead server " +
                         to_string(server.name));
       }

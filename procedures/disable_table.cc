@@ -66,7 +66,7 @@ DisableTable::Flow DisableTable::set_disabled(StepContext& ctx) {
   const auto* rows = internal::read_regions(ctx, *ports_, table_);
   if (rows == nullptr) return wait();
   if (!rows->ok()) return retry(rows->status());
-  const auto is_closed = [](const RegionRow& row) { return internal::is_nowhere(row.state); };
+  const auto is_closed = [](const RegionRow& row) { return !is_placed(row.state); };
   if (!std::ranges::all_of(rows->value(), is_closed)) {
     return next(DisableTableStep::kMarkRegionsOffline);
   }

@@ -15,14 +15,6 @@
 #include "stable_hash.h"
 
 namespace pv2 {
-namespace {
-
-std::string words(const RegionInfo& region) {
-  return "region " + region.id + " of table " + to_string(region.table);
-}
-
-}  // namespace
-
 MergeTableRegions::MergeTableRegions(ClusterPorts& ports, std::vector<RegionInfo> parents)
     : ports_(&ports), parents_(std::move(parents)) {
   std::ranges::sort(parents_, {}, &RegionInfo::start_key);
@@ -96,13 +88,13 @@ Status MergeTableRegions::check_arguments() const {
     const RegionInfo& before = parents_[i - 1];
     const RegionInfo& after = parents_[i];
     if (after.table != before.table) {
-      return {StatusCode::kInvalidArgument, words(before) + " and " + words(after) +
+      return {StatusCode::kInvalidArgument, to_string(before) + " and " + to_string(after) +
                                                 " cannot be merged: they are of different tables"};
     }
     // This also finds a region that is named twice.
     if (before.end_key.empty() || before.end_key != after.start_key) {
-      return {StatusCode::kInvalidArgument,
-              words(before) + " and " + words(after) + " cannot be merged: they are no neighbours"};
+      return {StatusCode::kInvalidArgument, to_string(before) + " and " + to_string(after) +
+                                                " cannot be merged: they are no neighbours"};
     }
   }
   return {};
@@ -111,10 +103,10 @@ Status MergeTableRegions::check_arguments() const {
 Status MergeTableRegions::check_parent(const RegionInfo& parent,
                                        const std::optional<RegionRow>& row) const {
   if (!row || row->region != parent) {
-    return {StatusCode::kNotFound, words(parent) + " is not in the catalogue with these keys"};
+    return {StatusCode::kNotFound, to_string(parent) + " is not in the catalogue with these keys"};
   }
   if (row->state != RegionState::kOpen) {
-    return {StatusCode::kFailedPrecondition, words(parent) + " is " +
+    return {StatusCode::kFailedPrecondition, to_string(parent) + " is " +
                                                  std::string(to_string(row->state)) +
                                                  "; only open regions can be merged"};
   }
@@ -174,16 +166,17 @@ MergeTableRegions::Flow MergeTableRegions::check_closed_regions(StepContext& ctx
     if (read == nullptr) return wait();
     if (!read->ok()) return retry(read->status());
     const std::optional<RegionRow>& row = read->value();
-    if (!row) return fail({StatusCode::kNotFound, words(parent) + " has left the catalogue"});
+    if (!row) return fail({StatusCode::kNotFound, to_string(parent) + " has left the catalogue"});
     if (row->state != RegionState::kClosed) return next(Step::kCloseRegions);
     if (server.empty()) server = row->server;
     sequence = std::max(sequence, row->open_sequence);
   }
   if (edits->value()) {
-    return fail({StatusCode::kFailedPrecondition,
-                 words(parents_.front()) + " or a neighbour to be merged has edits of a crashed "
-                                           "server that were not replayed; merge them when they "
-                                           "are open again"});
+    return fail(
+        {StatusCode::kFailedPrecondition, to_string(parents_.front()) +
+                                              " or a neighbour to be merged has edits of a crashed "
+                                              "server that were not replayed; merge them when they "
+                                              "are open again"});
   }
   server_ = server;
   sequence_ = sequence;
@@ -242,29 +235,18 @@ MergeTableRegions::Flow MergeTableRegions::post_operation(StepContext& ctx) {
 }
 
 MergeTableRegions::Flow MergeTableRegions::reopen_parents(StepContext& ctx) {
-  // This attempt has ended with a new round: the next one begins with the catalogue.
-  if (reopen_failed_in_ == ctx.attempt()) return retry({StatusCode::kUnavailable, reopen_reason_});
-  RegionReopening reopening(*ports_, ctx, reopen_round_);
-  for (const RegionInfo& parent : parents_) {
-    const RegionReopening::Answer answer = reopening.reopen(parent);
-    switch (answer.kind) {
-      case RegionReopening::Kind::kOpen:
-        continue;
-      case RegionReopening::Kind::kWait:
-        return wait();
-      case RegionReopening::Kind::kRetry:
-        return retry(answer.why);
-      case RegionReopening::Kind::kNewRound:
-        break;
-    }
-    // A wait makes the new round durable; the run after it is tried again, and begins with the
-    // rows.
-    ++reopen_round_;
-    reopen_failed_in_ = ctx.attempt();
-    reopen_reason_ = std::string(answer.why.message());
-    return wait_for(Duration::zero());
+  const auto answer = RegionReopening(*ports_, ctx, reopening_).reopen(parents_);
+  switch (answer.kind) {
+    case RegionReopening::Kind::kOpen:
+      return undone();
+    case RegionReopening::Kind::kWait:
+      return wait();
+    case RegionReopening::Kind::kRetry:
+      return retry(answer.why);
+    case RegionReopening::Kind::kNewRound:
+      break;
   }
-  return undone();
+  return wait_for(Duration::zero());
 }
 
 MergeTableRegions::Flow MergeTableRegions::remove_merged(StepContext& ctx) {

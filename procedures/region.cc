@@ -32,6 +32,25 @@ std::string_view to_string(RegionState state) noexcept {
   return "UNKNOWN";
 }
 
+bool is_placed(RegionState state) noexcept {
+  switch (state) {
+    case RegionState::kOpening:
+    case RegionState::kOpen:
+    case RegionState::kClosing:
+    case RegionState::kAbnormallyClosed:
+      return true;
+    case RegionState::kClosed:
+    case RegionState::kSplit:
+    case RegionState::kFailedOpen:
+      return false;
+  }
+  return false;
+}
+
+std::string to_string(const RegionInfo& region) {
+  return "region " + region.id + " of table " + to_string(region.table);
+}
+
 RegionInfo meta_region() { return {meta_table(), "0000000000000001", "", ""}; }
 
 std::vector<RegionInfo> regions_of(const TableName& table, std::vector<std::string> split_keys,

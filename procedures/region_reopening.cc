@@ -13,12 +13,30 @@ namespace pv2 {
 namespace {
 
 Status words(StatusCode code, const RegionInfo& region, const std::string& what) {
-  return {code, "region " + region.id + " of table " + to_string(region.table) + " " + what};
+  return {code, to_string(region) + " " + what};
 }
 
 }  // namespace
 
-RegionReopening::Answer RegionReopening::reopen(const RegionInfo& region) {
+RegionReopening::Answer RegionReopening::reopen(const std::vector<RegionInfo>& regions) {
+  // This attempt has ended with a new round: the next one begins with the catalogue.
+  if (progress_.failed_in == ctx_.attempt()) {
+    return {Kind::kRetry, {StatusCode::kUnavailable, progress_.reason}};
+  }
+  for (const RegionInfo& region : regions) {
+    Answer answer = reopen_one(region);
+    if (answer.kind == Kind::kOpen) continue;
+    if (answer.kind == Kind::kNewRound) {
+      ++progress_.round;
+      progress_.failed_in = ctx_.attempt();
+      progress_.reason = std::string(answer.why.message());
+    }
+    return answer;
+  }
+  return {};
+}
+
+RegionReopening::Answer RegionReopening::reopen_one(const RegionInfo& region) {
   const auto* read = ctx_.await<Result<std::optional<RegionRow>>>(
       [&](auto done) { ports_.catalogue.read_region(region.id, std::move(done)); });
   const auto* live = ctx_.await<Result<std::vector<ServerName>>>(
@@ -55,8 +73,10 @@ RegionReopening::Answer RegionReopening::reopen(const RegionInfo& region) {
     return {Kind::kRetry, words(StatusCode::kUnavailable, region,
                                 "has to be opened again, and there is no live region server")};
   }
-  const bool stays = round_ == 0 && std::ranges::find(servers, row.server) != servers.end();
-  return open_on(region, stays ? row.server : servers[round_ % servers.size()], row.open_sequence);
+  const bool stays =
+      progress_.round == 0 && std::ranges::find(servers, row.server) != servers.end();
+  return open_on(region, stays ? row.server : servers[progress_.round % servers.size()],
+                 row.open_sequence);
 }
 
 RegionReopening::Answer RegionReopening::open_on(const RegionInfo& region, const ServerName& target,
@@ -127,7 +147,7 @@ RegionReopening::Answer RegionReopening::give_up(const RegionInfo& region, const
 
 std::string RegionReopening::key(const RegionInfo& region, const ServerName& target) const {
   return ctx_.effect_key() + "/reopen/" + region.id + '/' + to_string(target) + '/' +
-         std::to_string(round_);
+         std::to_string(progress_.round);
 }
 
 }  // namespace pv2

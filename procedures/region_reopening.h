@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "pv2/procedures/cluster_ports.h"
+#include "pv2/procedures/reopen_progress.h"
 #include "remote_report.h"
 
 namespace pv2 {
@@ -25,25 +26,26 @@ namespace pv2 {
 class RegionReopening {
  public:
   enum class Kind {
-    kOpen,      ///< The region is open.
+    kOpen,      ///< All are open.
     kWait,      ///< The undo has to wait.
     kRetry,     ///< The undo has to be tried again; `why` says what is missing.
-    kNewRound,  ///< The server could not open the region: try again with a higher round.
+    kNewRound,  ///< A server could not open a region, and the progress has changed. A retry goes
+                ///< back to the last durable image, so the undo first makes it durable by a wait of
+                ///< no length; the next run of this attempt is then answered with a retry.
   };
   struct Answer {
     Kind kind = Kind::kOpen;
     Status why{};
   };
 
-  /// `round` is durable, and grows whenever a server could not open a region.
-  RegionReopening(ClusterPorts& ports, StepContext& ctx, std::uint32_t round)
-      : ports_(ports), ctx_(ctx), round_(round), reports_(all_reports(ctx)) {}
+  RegionReopening(ClusterPorts& ports, StepContext& ctx, ReopenProgress& progress)
+      : ports_(ports), ctx_(ctx), progress_(progress), reports_(all_reports(ctx)) {}
 
-  /// To be called for the same regions in the same order in each run, until one answer is not
-  /// kOpen.
-  [[nodiscard]] Answer reopen(const RegionInfo& region);
+  /// To be called for the same regions in the same order in each run.
+  [[nodiscard]] Answer reopen(const std::vector<RegionInfo>& regions);
 
  private:
+  [[nodiscard]] Answer reopen_one(const RegionInfo& region);
   [[nodiscard]] Answer open_on(const RegionInfo& region, const ServerName& target,
                                std::uint64_t sequence);
   [[nodiscard]] Answer record(const RegionInfo& region, const ServerName& target,
@@ -54,7 +56,7 @@ class RegionReopening {
 
   ClusterPorts& ports_;
   StepContext& ctx_;
-  std::uint32_t round_;
+  ReopenProgress& progress_;
   std::vector<RemoteReport> reports_;
 };
 

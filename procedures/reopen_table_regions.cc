@@ -25,7 +25,7 @@ constexpr Duration kPause = std::chrono::seconds(1);
 /// a region that was being opened when it was looked at first.
 bool is_reopened(RegionToReopen& region, const std::map<std::string, RegionRow>& rows) {
   const auto found = rows.find(region.region.id);
-  if (found == rows.end() || internal::is_nowhere(found->second.state)) return true;
+  if (found == rows.end() || !is_placed(found->second.state)) return true;
   const RegionRow& row = found->second;
   if (!region.was_opening) return row.open_sequence > region.sequence;
   if (row.state != RegionState::kOpening) {
@@ -59,7 +59,7 @@ ReopenTableRegions::Flow ReopenTableRegions::get_regions(StepContext& ctx) {
   if (rows == nullptr) return wait();
   if (!rows->ok()) return retry(rows->status());
   for (const RegionRow& row : rows->value()) {
-    if (internal::is_nowhere(row.state)) continue;
+    if (!is_placed(row.state)) continue;
     left_.push_back({row.region, row.open_sequence, row.state == RegionState::kOpening});
   }
   if (left_.empty()) return done(to_string(table_));

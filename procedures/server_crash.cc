@@ -105,8 +105,7 @@ ServerCrash::Flow ServerCrash::find_meta(StepContext& ctx) {
   if (!row->ok()) return retry(row->status());
   const std::optional<RegionRow>& meta = row->value();
   // A row that is CLOSED or FAILED_OPEN names the last server; nothing of the region is left there.
-  carries_meta_ = meta && meta->server == server_ && meta->state != RegionState::kClosed &&
-                  meta->state != RegionState::kFailedOpen;
+  carries_meta_ = meta && meta->server == server_ && is_placed(meta->state);
   return next(carries_meta_ ? Step::kSplitMetaLogs : Step::kGetRegions);
 }
 

@@ -14,14 +14,6 @@
 #include "stable_hash.h"
 
 namespace pv2 {
-namespace {
-
-std::string words(const RegionInfo& region) {
-  return "region " + region.id + " of table " + to_string(region.table);
-}
-
-}  // namespace
-
 SplitTableRegion::SplitTableRegion(ClusterPorts& ports, RegionInfo parent, std::string split_key)
     : ports_(&ports), parent_(std::move(parent)), split_key_(std::move(split_key)) {}
 
@@ -88,7 +80,7 @@ SplitTableRegion::Flow SplitTableRegion::prepare(StepContext& ctx) {
       split_key_ > parent_.start_key && (parent_.end_key.empty() || split_key_ < parent_.end_key);
   if (!inside) {
     return fail({StatusCode::kInvalidArgument,
-                 words(parent_) + " cannot be split at '" + split_key_ +
+                 to_string(parent_) + " cannot be split at '" + split_key_ +
                      "': choose a key after its first one and before its end"});
   }
   if (is_meta(parent_.table)) {
@@ -121,7 +113,7 @@ Status SplitTableRegion::check_parent(const std::optional<TableRow>& table,
     return {StatusCode::kNotFound, "there is no table " + to_string(parent_.table)};
   }
   if (!row || row->region != parent_) {
-    return {StatusCode::kNotFound, words(parent_) + " is not in the catalogue with these keys"};
+    return {StatusCode::kNotFound, to_string(parent_) + " is not in the catalogue with these keys"};
   }
   if (table->state != TableState::kEnabled) {
     return {StatusCode::kFailedPrecondition, "table " + to_string(parent_.table) + " is " +
@@ -129,7 +121,7 @@ Status SplitTableRegion::check_parent(const std::optional<TableRow>& table,
                                                  "; only regions of an enabled table are split"};
   }
   if (row->state != RegionState::kOpen) {
-    return {StatusCode::kFailedPrecondition, words(parent_) + " is " +
+    return {StatusCode::kFailedPrecondition, to_string(parent_) + " is " +
                                                  std::string(to_string(row->state)) +
                                                  "; only an open region can be split"};
   }
@@ -150,12 +142,13 @@ SplitTableRegion::Flow SplitTableRegion::check_closed_regions(StepContext& ctx) 
   if (!read->ok()) return retry(read->status());
   if (!edits->ok()) return retry(edits->status());
   const std::optional<RegionRow>& row = read->value();
-  if (!row) return fail({StatusCode::kNotFound, words(parent_) + " has left the catalogue"});
+  if (!row) return fail({StatusCode::kNotFound, to_string(parent_) + " has left the catalogue"});
   if (row->state != RegionState::kClosed) return next(Step::kCloseParentRegion);
   if (edits->value()) {
     return fail({StatusCode::kFailedPrecondition,
-                 words(parent_) + " has edits of a crashed server that were not replayed; split it "
-                                  "when it is open again"});
+                 to_string(parent_) +
+                     " has edits of a crashed server that were not replayed; split it "
+                     "when it is open again"});
   }
   parent_server_ = row->server;
   parent_sequence_ = row->open_sequence;
@@ -221,10 +214,7 @@ SplitTableRegion::Flow SplitTableRegion::post_operation(StepContext& ctx) {
 }
 
 SplitTableRegion::Flow SplitTableRegion::reopen_parent(StepContext& ctx) {
-  // This attempt has ended with a new round: the next one begins with the catalogue.
-  if (reopen_failed_in_ == ctx.attempt()) return retry({StatusCode::kUnavailable, reopen_reason_});
-  RegionReopening reopening(*ports_, ctx, reopen_round_);
-  const RegionReopening::Answer answer = reopening.reopen(parent_);
+  const auto answer = RegionReopening(*ports_, ctx, reopening_).reopen({parent_});
   switch (answer.kind) {
     case RegionReopening::Kind::kOpen:
       return undone();
@@ -235,10 +225,6 @@ SplitTableRegion::Flow SplitTableRegion::reopen_parent(StepContext& ctx) {
     case RegionReopening::Kind::kNewRound:
       break;
   }
-  // A retry goes back to the last durable image, so a wait makes the new round durable before it.
-  ++reopen_round_;
-  reopen_failed_in_ = ctx.attempt();
-  reopen_reason_ = std::string(answer.why.message());
   return wait_for(Duration::zero());
 }
 

@@ -88,19 +88,4 @@ Status check_not_meta(const TableName& table, std::string_view verb) {
           "table " + to_string(table) + " holds the catalogue and cannot be " + std::string(verb)};
 }
 
-bool is_nowhere(RegionState state) noexcept {
-  switch (state) {
-    case RegionState::kClosed:
-    case RegionState::kSplit:
-    case RegionState::kFailedOpen:
-      return true;
-    case RegionState::kOpening:
-    case RegionState::kOpen:
-    case RegionState::kClosing:
-    case RegionState::kAbnormallyClosed:
-      return false;
-  }
-  return false;
-}
-
 }  // namespace pv2::internal

@@ -43,7 +43,4 @@ const Status* refresh_cache(StepContext& ctx, ClusterPorts& ports, const TableNa
 /// kFailedPrecondition: the table holds the catalogue. `verb` is for the message: "disabled".
 [[nodiscard]] Status check_not_meta(const TableName& table, std::string_view verb);
 
-/// Whether a region in this state is nowhere: no server has it, and none was told to open it.
-[[nodiscard]] bool is_nowhere(RegionState state) noexcept;
-
 }  // namespace pv2::internal

@@ -28,18 +28,8 @@ bool contains(const std::vector<ServerName>& servers, const ServerName& server) 
   return std::ranges::find(servers, server) != servers.end();
 }
 
-/// Whether the server of the row has the region, or may have left edits of it in its logs.
-bool is_placed(RegionState state) {
-  return state == RegionState::kOpening || state == RegionState::kOpen ||
-         state == RegionState::kClosing || state == RegionState::kAbnormallyClosed;
-}
-
 bool is_disabled(const std::optional<TableRow>& table) {
   return table && (table->state == TableState::kDisabled || table->state == TableState::kDisabling);
-}
-
-std::string words(const RegionInfo& region) {
-  return "region " + region.id + " of table " + to_string(region.table);
 }
 
 AssignOptions spread_by_id(const RegionInfo& region) {
@@ -139,7 +129,7 @@ TransitRegionState::Flow TransitRegionState::get_assign_candidate(StepContext& c
     const bool reopens_closed = kind_ == TransitKind::kReopen && !is_placed(row->state);
     if (kind_ != TransitKind::kAssign && !reopens_closed) return next(Step::kClose);
   }
-  if (!row) return retry({StatusCode::kNotFound, words(region_) + " has left the catalogue"});
+  if (!row) return retry({StatusCode::kNotFound, to_string(region_) + " has left the catalogue"});
   return choose(ctx, *row, live->value());
 }
 
@@ -152,7 +142,7 @@ std::optional<TransitRegionState::Flow> TransitRegionState::begin(
     return done(row ? to_string(row->server) : std::string());
   }
   if (!row) {
-    return fail({StatusCode::kNotFound, words(region_) + " is not in the catalogue"});
+    return fail({StatusCode::kNotFound, to_string(region_) + " is not in the catalogue"});
   }
   if (kind_ == TransitKind::kUnassign) {
     if (!is_meta(region_.table)) return std::nullopt;
@@ -162,7 +152,7 @@ std::optional<TransitRegionState::Flow> TransitRegionState::begin(
   }
   if (row->state == RegionState::kSplit) {
     return fail({StatusCode::kFailedPrecondition,
-                 words(region_) + " was split or merged; use the regions in its place"});
+                 to_string(region_) + " was split or merged; use the regions in its place"});
   }
   if (is_disabled(table)) {
     return fail({StatusCode::kFailedPrecondition, "table " + to_string(region_.table) + " is " +
@@ -176,7 +166,7 @@ std::optional<TransitRegionState::Flow> TransitRegionState::begin(
       break;
     case TransitKind::kMove:
       if (row->state != RegionState::kOpen) {
-        return fail({StatusCode::kFailedPrecondition, words(region_) + " is " +
+        return fail({StatusCode::kFailedPrecondition, to_string(region_) + " is " +
                                                           std::string(to_string(row->state)) +
                                                           "; only an open region can be moved"});
       }
@@ -199,15 +189,15 @@ TransitRegionState::Flow TransitRegionState::choose(StepContext& ctx, const Regi
     if (!contains(avoided_, server)) candidates.push_back(server);
   }
   if (all.empty()) {
-    return retry(
-        {StatusCode::kUnavailable, "no live region server for " + words(region_) + "; start one"});
+    return retry({StatusCode::kUnavailable,
+                  "no live region server for " + to_string(region_) + "; start one"});
   }
   const bool round_is_over = candidates.empty();
   const std::uint32_t over_limit =
       failed_openings_ < kFailedOpeningsMax ? 0 : failed_openings_ - kFailedOpeningsMax + 1;
   const std::uint32_t pauses = std::min(std::max(round_is_over ? 1U : 0U, over_limit), kPausesMax);
   if (ctx.attempt() <= pauses) {
-    return retry({StatusCode::kUnavailable, words(region_) + " could not be opened (" +
+    return retry({StatusCode::kUnavailable, to_string(region_) + " could not be opened (" +
                                                 std::to_string(failed_openings_) +
                                                 " times); the last one: " + reason_});
   }
@@ -241,7 +231,7 @@ TransitRegionState::Flow TransitRegionState::confirm_opened(StepContext& ctx) {
   if (read == nullptr) return wait();
   if (!read->ok()) return retry(read->status());
   if (!read->value()) {
-    return retry({StatusCode::kNotFound, words(region_) + " has left the catalogue"});
+    return retry({StatusCode::kNotFound, to_string(region_) + " has left the catalogue"});
   }
   const RegionRow& row = *read->value();
   const auto* home = ctx.await<Result<ServerRow>>(
@@ -292,7 +282,7 @@ TransitRegionState::Flow TransitRegionState::close(StepContext& ctx) {
   if (read == nullptr) return wait();
   if (!read->ok()) return retry(read->status());
   if (!read->value()) {
-    return retry({StatusCode::kNotFound, words(region_) + " has left the catalogue"});
+    return retry({StatusCode::kNotFound, to_string(region_) + " has left the catalogue"});
   }
   const RegionRow& row = *read->value();
   switch (row.state) {
@@ -332,7 +322,7 @@ TransitRegionState::Flow TransitRegionState::confirm_closed(StepContext& ctx) {
   if (read == nullptr) return wait();
   if (!read->ok()) return retry(read->status());
   if (!read->value()) {
-    return retry({StatusCode::kNotFound, words(region_) + " has left the catalogue"});
+    return retry({StatusCode::kNotFound, to_string(region_) + " has left the catalogue"});
   }
   const RegionRow& row = *read->value();
   switch (row.state) {
@@ -358,7 +348,7 @@ TransitRegionState::Flow TransitRegionState::confirm_closed(StepContext& ctx) {
   const std::vector<ChildOutcome> children = ctx.children();
   if (ctx.attempt() <= std::min(failed_closings_ + 1, kPausesMax)) {
     const std::string why(children.empty() ? std::string_view() : children.back().result);
-    return retry({StatusCode::kUnavailable, words(region_) + " could not be closed (" +
+    return retry({StatusCode::kUnavailable, to_string(region_) + " could not be closed (" +
                                                 std::to_string(failed_closings_ + 1) +
                                                 " times); the last one: " + why});
   }

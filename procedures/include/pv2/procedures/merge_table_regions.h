@@ -40,6 +40,7 @@
 #include <vector>
 
 #include "pv2/procedures/cluster_ports.h"
+#include "pv2/procedures/reopen_progress.h"
 
 namespace pv2 {
 
@@ -79,9 +80,9 @@ class MergeTableRegions final : public StateMachineProcedure<MergeTableRegionsSt
     f.arg(1, "parents", parents_);
     f(2, "server", server_);
     f(3, "sequence", sequence_);
-    f(4, "reopen_round", reopen_round_);
-    f(5, "reopen_reason", reopen_reason_);
-    f(6, "reopen_failed_in", reopen_failed_in_);
+    f(4, "reopen_round", reopening_.round);
+    f(5, "reopen_reason", reopening_.reason);
+    f(6, "reopen_failed_in", reopening_.failed_in);
   }
 
   [[nodiscard]] LockSet locks() const override;
@@ -110,9 +111,7 @@ class MergeTableRegions final : public StateMachineProcedure<MergeTableRegionsSt
   std::vector<RegionInfo> parents_;  ///< In the order of their keys.
   ServerName server_;                ///< Of the first parent; found in CHECK_CLOSED_REGIONS.
   std::uint64_t sequence_ = 0;       ///< The highest one of the parents; likewise.
-  std::uint32_t reopen_round_ = 0;   ///< In the undo: grows when a server cannot open a parent.
-  std::string reopen_reason_;
-  std::uint32_t reopen_failed_in_ = 0;  ///< The attempt of the undo in which that was.
+  ReopenProgress reopening_;         ///< Of the undo.
 };
 
 }  // namespace pv2

@@ -32,6 +32,9 @@ struct RegionInfo {
   friend bool operator==(const RegionInfo&, const RegionInfo&) = default;
 };
 
+/// "region 0123456789abcdef of table default:t", for messages.
+[[nodiscard]] std::string to_string(const RegionInfo& region);
+
 /// Persisted.
 enum class RegionState : std::uint8_t {
   kClosed = 1,
@@ -44,6 +47,9 @@ enum class RegionState : std::uint8_t {
 };
 
 [[nodiscard]] std::string_view to_string(RegionState state) noexcept;
+/// Whether a region in this state is, is being opened, or may have left edits, on the server of its
+/// row. Otherwise it is nowhere: no server has it, and none was told to open it.
+[[nodiscard]] bool is_placed(RegionState state) noexcept;
 
 /// One region in the catalogue. A plain value.
 struct RegionRow {

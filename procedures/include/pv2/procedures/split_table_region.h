@@ -39,6 +39,7 @@
 #include <vector>
 
 #include "pv2/procedures/cluster_ports.h"
+#include "pv2/procedures/reopen_progress.h"
 
 namespace pv2 {
 
@@ -79,9 +80,9 @@ class SplitTableRegion final : public StateMachineProcedure<SplitTableRegionStep
     f.arg(2, "split_key", split_key_);
     f(3, "parent_server", parent_server_);
     f(4, "parent_sequence", parent_sequence_);
-    f(5, "reopen_round", reopen_round_);
-    f(6, "reopen_reason", reopen_reason_);
-    f(7, "reopen_failed_in", reopen_failed_in_);
+    f(5, "reopen_round", reopening_.round);
+    f(6, "reopen_reason", reopening_.reason);
+    f(7, "reopen_failed_in", reopening_.failed_in);
   }
 
   [[nodiscard]] LockSet locks() const override;
@@ -110,9 +111,7 @@ class SplitTableRegion final : public StateMachineProcedure<SplitTableRegionStep
   std::string split_key_;
   ServerName parent_server_;           ///< Found in CHECK_CLOSED_REGIONS, used in UPDATE_META.
   std::uint64_t parent_sequence_ = 0;  ///< Likewise.
-  std::uint32_t reopen_round_ = 0;     ///< In the undo: grows when a server cannot open the parent.
-  std::string reopen_reason_;
-  std::uint32_t reopen_failed_in_ = 0;  ///< The attempt of the undo in which that was.
+  ReopenProgress reopening_;           ///< Of the undo.
 };
 
 }  // namespace pv2
