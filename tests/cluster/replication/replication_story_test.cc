@@ -8,8 +8,11 @@
 #include <pv2/procedures/disable_peer.h>
 #include <pv2/procedures/enable_peer.h>
 #include <pv2/procedures/remove_peer.h>
+#include <pv2/procedures/transit_region_state.h>
+#include <pv2/procedures/update_peer_config.h>
 
 #include "cluster/replication/replication_world.h"
+#include "replication/queue_files.h"
 
 namespace pv2::testing::replication_story_test {
 namespace {
@@ -60,6 +63,215 @@ TEST_CASE("nothing is shipped to a disabled peer, and everything when it is enab
   world.run_until_shipped();
   CHECK(world.rows_of(world.target) == Rows{{"a", "1"}});
   CHECK(world.bytes_behind() == 0);
+}
+
+TEST_CASE("a server dies before it has shipped: another one goes on with its queue") {
+  TwoClusters world;
+  world.add_peer();
+  REQUIRE(world.source.run(DisablePeer(ports_elsewhere(), kPeer)).status.ok());
+  const Rows rows = world.put_many(30);
+  const auto servers = world.source.servers();
+  world.source.kill_server(servers[0]);
+  world.source.run_for(15s);
+  world.source.run_until_quiet();
+  CHECK(world.source.disorder().empty());
+  CHECK(world.queues().size() == 3);  // of three owners, on two servers
+  // The claimer dies too, and so on: one server is left in the end.
+  world.source.kill_server(servers[1]);
+  world.source.run_for(15s);
+  world.source.run_until_quiet();
+  CHECK(world.source.disorder().empty());
+  CHECK(world.queues().size() == 3);
+  REQUIRE(world.source.run(EnablePeer(ports_elsewhere(), kPeer)).status.ok());
+  world.run_until_shipped();
+  CHECK(world.rows_of(world.target) == rows);
+  CHECK(world.queues().size() == 1);
+}
+
+TEST_CASE("rows that were written before and after their region moved end in order") {
+  TwoClusters world(1);
+  world.add_peer();
+  REQUIRE(world.source.run(DisablePeer(ports_elsewhere(), kPeer)).status.ok());
+  // The same rows are in the logs of all servers, and each server ships on its own.
+  for (int round = 0; round < 6; ++round) {
+    for (const ServerName& server : world.source.servers()) {
+      const auto rows = world.source.answer<Result<std::vector<RegionRow>>>(
+          [&](auto done) { world.client->regions_of(kTable, std::move(done)); });
+      REQUIRE(rows.ok());
+      REQUIRE(world.source
+                  .run(TransitRegionState::move(ports_elsewhere(), rows->front().region, server))
+                  .status.ok());
+      REQUIRE(world.put("a", std::to_string(round) + server.host).ok());
+      REQUIRE((round % 2 == 0 ? world.put("b", server.host) : world.remove("b")).ok());
+    }
+  }
+  REQUIRE(world.source.run(EnablePeer(ports_elsewhere(), kPeer)).status.ok());
+  world.run_until_shipped();
+  CHECK(world.rows_of(world.source) == world.rows_of(world.target));
+  CHECK(world.rows_of(world.target) == Rows{{"a", "5rs3"}});
+}
+
+TEST_CASE("edits do not travel back: two clusters that are peers of each other come to rest") {
+  TwoClusters world;
+  world.add_peer();
+  TwoClusters::add_peer(world.target, world.source);
+  REQUIRE(world.put("a", "from the source").ok());
+  REQUIRE(world.target.put(*world.target_client, kTable, "b", "from the target").ok());
+  world.run_until_shipped();
+  world.source.run_until([&] { return TwoClusters::is_shipped(world.target); });
+  const Rows both{{"a", "from the source"}, {"b", "from the target"}};
+  CHECK(world.rows_of(world.source) == both);
+  CHECK(world.rows_of(world.target) == both);
+  world.source.run_for(60s);
+  std::uint64_t shipped = 0;
+  for (const auto* each : {&world.source, &world.target}) {
+    for (const auto& queue : TwoClusters::queues_of(*each)) shipped += queue.edits_shipped;
+  }
+  CHECK(shipped == 2);
+}
+
+TEST_CASE("a chain of three clusters: what the first one writes comes to the last one") {
+  TwoClusters world;
+  ClusterWorld last(world.source, "/last");
+  TwoClusters::begin(last, 1);
+  world.add_peer();
+  TwoClusters::add_peer(world.target, last);
+  TwoClusters::add_peer(last, world.source);  // and it ends there, though it is a ring
+  const Rows rows = world.put_many(10);
+  world.run_until_shipped();
+  for (const auto* each : {&world.target, &last}) {
+    world.source.run_until([&] { return TwoClusters::is_shipped(*each); });
+  }
+  const auto client = last.connect();
+  for (const auto& [row, value] : rows) CHECK(last.get(*client, kTable, row) == value);
+  for (const auto& queue : TwoClusters::queues_of(last)) CHECK(queue.edits_shipped == 0);
+}
+
+TEST_CASE("only the tables of the peer are shipped, and a table that is missing there stops it") {
+  TwoClusters world;
+  const TableName other{"default", "other"};
+  REQUIRE(world.source.run(create(other, 1)).status.ok());
+  TwoClusters::add_peer(world.source, world.target, {kTable});
+  REQUIRE(world.source.put(*world.client, other, "a", "1").ok());
+  REQUIRE(world.put("a", "2").ok());
+  world.run_until_shipped();
+  CHECK(world.rows_of(world.target) == Rows{{"a", "2"}});
+
+  const PeerConfig all{world.target.layout.root(), {}};
+  REQUIRE(world.source.run(UpdatePeerConfig(ports_elsewhere(), kPeer, all)).status.ok());
+  REQUIRE(world.source.put(*world.client, other, "b", "3").ok());
+  world.source.run_for(60s);
+  std::string problems;
+  for (const auto& queue : world.queues()) problems += queue.problem;
+  CHECK(problems.find("table default:other") != std::string::npos);
+  REQUIRE(world.target.run(create(other, 2)).status.ok());
+  world.run_until_shipped();
+  CHECK(world.rows_of(world.target, other) == Rows{{"b", "3"}});
+  for (const auto& queue : world.queues()) CHECK(queue.problem.empty());
+}
+
+TEST_CASE("a peer that is removed takes its queues with it, also those that were claimed") {
+  TwoClusters world;
+  world.add_peer();
+  REQUIRE(world.source.run(DisablePeer(ports_elsewhere(), kPeer)).status.ok());
+  world.put_many(10);
+  world.source.kill_server(world.source.servers()[0]);
+  world.source.run_for(15s);
+  world.source.run_until_quiet();
+  REQUIRE(world.source.run(RemovePeer(ports_elsewhere(), kPeer)).status.ok());
+  CHECK(world.queues().empty());
+  CHECK(world.source.disorder().empty());
+  world.source.run_for(30s);
+  CHECK(world.rows_of(world.target).empty());
+  // A new peer of that name begins anew.
+  world.add_peer();
+  REQUIRE(world.put("new", "1").ok());
+  world.run_until_shipped();
+  CHECK(world.rows_of(world.target) == Rows{{"new", "1"}});
+}
+
+TEST_CASE("the other cluster is down for a while") {
+  TwoClusters world;
+  world.add_peer();
+  const auto servers = world.target.servers();
+  world.target.kill_master();
+  for (const ServerName& server : servers) world.target.kill_server(server);
+  const Rows rows = world.put_many(20);
+  world.source.run_for(std::chrono::minutes(5));
+  CHECK(world.bytes_behind() > 0);
+  world.target.start_master();
+  for (const ServerName& server : servers) world.target.start_server(server.host);
+  world.run_until_shipped();
+  CHECK(world.rows_of(world.target) == rows);
+}
+
+TEST_CASE("a peer is added while a new master has not heard of its servers yet") {
+  TwoClusters world;
+  const ProcedureId id = world.source.submit(
+      AddPeer(ports_elsewhere(), {kPeer, PeerConfig{world.target.layout.root(), {}}}));
+  world.source.kill_master();
+  world.source.start_master();
+  REQUIRE(world.source.result_of(id).status.ok());
+  // All servers know it when it is added.
+  for (const ServerName& server : world.source.servers()) {
+    CHECK(world.source.status_of(server).peers.size() == 1);
+  }
+  const Rows rows = world.put_many(10);
+  world.run_until_shipped();
+  CHECK(world.rows_of(world.target) == rows);
+}
+
+TEST_CASE("a server that starts while there is a peer ships its first write") {
+  TwoClusters world;
+  world.add_peer();
+  const Rows rows = world.put_many(10);
+  const auto old = world.source.servers();
+  for (const ServerName& server : old) world.source.kill_server(server);
+  for (const ServerName& server : old) world.source.start_server(server.host);
+  REQUIRE(world.put("a", "new").ok());
+  world.run_until_shipped();
+  Rows all = rows;
+  all["a"] = "new";
+  CHECK(world.rows_of(world.target) == all);
+}
+
+TEST_CASE("old logs go when they are shipped, and not before") {
+  TwoClusters world(3, 2, [](ClusterWorld& each) {
+    each.adjust_server = [](cluster::RegionServerOptions& options) {
+      options.log_bytes_max = 1024;
+      options.logs_max = 1;
+    };
+  });
+  world.add_peer();
+  REQUIRE(world.source.run(DisablePeer(ports_elsewhere(), kPeer)).status.ok());
+  const Rows rows = world.put_many(200);
+  world.source.kill_server(world.source.servers()[0]);
+  world.source.run_for(std::chrono::minutes(30));
+  const auto old_logs = [&] {
+    return world.source.files.list(world.source.layout.old_wals())->size();
+  };
+  CHECK(old_logs() > 10);
+  REQUIRE(world.source.run(EnablePeer(ports_elsewhere(), kPeer)).status.ok());
+  world.run_until_shipped();
+  CHECK(world.rows_of(world.target) == rows);
+  world.source.run_for(std::chrono::minutes(15));
+  CHECK(old_logs() == 0);
+  CHECK(world.rows_of(world.source) == rows);
+}
+
+TEST_CASE("a queue that a dead server has begun too late is claimed all the same") {
+  TwoClusters world;
+  world.add_peer();
+  const ServerName dead = world.source.servers()[0];
+  world.source.kill_server(dead);
+  world.source.run_for(15s);
+  world.source.run_until_quiet();
+  const cluster::QueueFiles queues(world.source.files, world.source.layout);
+  REQUIRE(queues.make(kPeer, dead, {1, 0}).ok());
+  CHECK_FALSE(world.source.disorder().empty());
+  world.source.run_for(std::chrono::minutes(2));
+  CHECK(world.source.disorder().empty());
+  world.run_until_shipped();
 }
 
 }  // namespace pv2::testing::replication_story_test

@@ -78,6 +78,17 @@ struct TwoClusters {
     return write({.kind = MutationKind::kDelete, .row = row});
   }
 
+  /// Rows all over the table.
+  Rows put_many(int count) {
+    Rows rows;
+    for (int i = 0; i < count; ++i) {
+      const std::string row = std::string(1, static_cast<char>(i * 37)) + std::to_string(i);
+      rows[row] = "v" + std::to_string(i);
+      REQUIRE(put(row, rows[row]).ok());
+    }
+    return rows;
+  }
+
   Rows rows_of(ClusterWorld& world, const TableName& table = kTable) const {
     const auto& at = &world == &source ? client : target_client;
     Rows rows;

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which old logs and archived store files are removed, and when.
+
+#include "master/old_files.h"
+
+#include <chrono>
+
+#include "cluster/storage_fixture.h"
+
+namespace pv2::testing::old_files_test {
+namespace {
+
+using namespace cluster;  // NOLINT: the layer under test
+using namespace std::chrono_literals;
+
+const ServerName kDead{"rs1", 1};
+const ServerName kHolder{"rs2", 1};
+
+struct World {
+  Disk disk;
+  QueueFiles queues{disk.files, disk.layout};
+  OldFiles old_files{
+      disk.files, disk.layout, {.logs_kept = 10s, .archive_kept = 10s, .removals_max = 2}};
+  SteadyTime now{};
+
+  void add_logs(int count) {
+    for (int i = 1; i <= count; ++i) {
+      const std::string log = "u" + std::to_string(i);
+      // The last one was split when the server was dead.
+      disk.env.set_contents(
+          i < count ? disk.layout.old_wal(kDead, log) : disk.layout.old_wal(kDead, log, 5),
+          "bytes");
+    }
+  }
+  OldFiles::Look look(Duration later = 0s) {
+    now += later;
+    const OldFiles::Look found = old_files.look(now);
+    INFO(found.status.to_string());
+    REQUIRE(found.status.ok());
+    return found;
+  }
+  [[nodiscard]] std::vector<std::string> logs() const {
+    return *disk.files.list(disk.layout.old_wals());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a log that nobody needs is removed after a while, some in each look") {
+  World world;
+  world.add_logs(3);
+  CHECK(world.look().logs == 0);
+  CHECK(world.look(9s).logs == 0);
+  CHECK(world.look(1s).logs == 2);
+  CHECK(world.look().logs == 1);
+  CHECK(world.logs().empty());
+}
+
+TEST_CASE("a log that a queue has to ship stays, whoever has the queue") {
+  World world;
+  world.add_logs(4);
+  REQUIRE(world.queues.make("p", kDead, {3, 0}).ok());
+  REQUIRE(world.queues.make("p", kHolder, {1, 0}).ok());
+  REQUIRE(world.queues.make("other", kDead, {4, 5}).ok());
+  world.look();
+  CHECK(world.look(20s).logs == 2);
+  CHECK(world.logs() == std::vector<std::string>{"rs1,1,u3", "rs1,1,u4,5"});
+  REQUIRE(world.queues.claim("p", kDead, kHolder).ok());
+  CHECK(world.look(20s).logs == 0);
+  CHECK(world.look(20s).logs == 0);
+  REQUIRE(world.queues.remove("p", kHolder, kDead).ok());
+  // It counts from the moment that nobody needs it.
+  CHECK(world.look().logs == 0);
+  CHECK(world.look(10s).logs == 1);
+  CHECK(world.logs() == std::vector<std::string>{"rs1,1,u4,5"});
+}
+
+TEST_CASE("a log that is needed again for a moment is counted anew") {
+  World world;
+  world.add_logs(1);
+  world.look();
+  REQUIRE(world.queues.make("p", kDead, {1, 0}).ok());
+  world.look(5s);
+  REQUIRE(world.queues.remove("p", kDead, kDead).ok());
+  CHECK(world.look(5s).logs == 0);
+  CHECK(world.look(9s).logs == 0);
+  CHECK(world.look(1s).logs == 1);
+}
+
+TEST_CASE("while a queue cannot be read no log is removed, and other files stay") {
+  World world;
+  world.add_logs(1);
+  world.disk.env.set_contents(world.disk.layout.old_wals() + "/notes.txt", "of somebody");
+  REQUIRE(world.queues.make("p", kHolder, {1, 0}).ok());
+  world.disk.env.set_contents(world.disk.layout.queue_position("p", kHolder, kHolder), "x");
+  CHECK_FALSE(world.old_files.look(world.now).status.ok());
+  CHECK_FALSE(world.old_files.look(world.now + 20s).status.ok());
+  CHECK(world.logs().size() == 2);
+  REQUIRE(world.queues.remove_all("p", kHolder).ok());
+  world.look();
+  world.look(20s);
+  CHECK(world.logs() == std::vector<std::string>{"notes.txt"});
+}
+
+TEST_CASE("archived files stay while a region refers to them") {
+  World world;
+  Disk& disk = world.disk;
+  disk.make_table({whole_table()});
+  StorageServer server(disk, 1);
+  REQUIRE(server.start().ok());
+  REQUIRE(server.open(whole_table(), 1).ok());
+  REQUIRE(server.write({put("a", "1"), put("z", "2")}).ok());
+  REQUIRE(server.close().ok());
+  const TableName table = whole_table().table;
+  const RegionInfo low{table, "00000000000000b1", "", "m"};
+  const RegionInfo high{table, "00000000000000b2", "m", ""};
+  REQUIRE(disk.tables.make_daughters(whole_table(), {low, high}).ok());
+  REQUIRE(disk.tables.archive_regions(table, {whole_table().id}).ok());
+  const std::string archived = disk.layout.archive(table, whole_table().id);
+  REQUIRE(disk.files.list(archived)->size() == 1);
+
+  world.look();
+  CHECK(world.look(20s).regions == 0);
+  REQUIRE(server.open(low, 2).ok());
+  REQUIRE(server.open(high, 3).ok());
+  CHECK(world.look(20s).regions == 0);
+  REQUIRE(server.compact({}, low.id).ok());
+  CHECK(world.look(20s).regions == 0);
+  CHECK(server.region(high.id).get("z")->front().value == "2");
+  REQUIRE(server.compact({}, high.id).ok());
+  CHECK(world.look().regions == 0);
+  CHECK(world.look(10s).regions == 1);
+  CHECK(disk.files.list("root/archive/default")->empty());
+  CHECK(server.region(low.id).get("a")->front().value == "1");
+  CHECK(server.region(high.id).get("z")->front().value == "2");
+}
+
+TEST_CASE("a region that is half archived keeps what is in the archive") {
+  World world;
+  Disk& disk = world.disk;
+  disk.make_table({whole_table()});
+  disk.env.set_contents(disk.layout.archived_file(whole_table().table, whole_table().id, "f1-1"),
+                        "x");
+  world.look();
+  CHECK(world.look(20s).regions == 0);
+  REQUIRE(disk.tables.remove_regions(whole_table().table, {whole_table().id}).ok());
+  world.look();
+  CHECK(world.look(10s).regions == 1);
+}
+
+TEST_CASE("wherever the power goes out, a later look removes the rest and nothing else") {
+  bool was_cut = true;
+  for (std::size_t at = 0; was_cut; ++at) {
+    INFO("before operation " << at);
+    World world;
+    world.add_logs(4);
+    for (const char* region : {"r1", "r2"}) {
+      world.disk.env.set_contents(world.disk.layout.archived_file({"default", "t"}, region, "f1-1"),
+                                  "x");
+    }
+    REQUIRE(world.disk.files.make_directories(world.disk.layout.old_wals()).ok());
+    REQUIRE(world.queues.make("p", kHolder, {1, 0}).ok());
+    REQUIRE(world.queues.make("p", kDead, {4, 0}).ok());
+    world.look();
+    world.disk.env.crash_before_operation(at, CrashEnv::TornTail::kRandom);
+    const OldFiles::Look cut = world.old_files.look(world.now + 10s);
+    was_cut = !cut.status.ok();
+    world.disk.env.crash();
+    world.disk.env.reboot();
+    OldFiles next(world.disk.files, world.disk.layout, {.logs_kept = 10s, .archive_kept = 10s});
+    next.look(world.now);
+    CHECK(next.look(world.now + 10s).status.ok());
+    CHECK(world.logs() == std::vector<std::string>{"rs1,1,u4,5"});
+    CHECK_FALSE(world.disk.files.exists("root/archive/default/t"));
+  }
+}
+
+}  // namespace pv2::testing::old_files_test
