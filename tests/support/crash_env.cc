@@ -258,6 +258,23 @@ void CrashEnv::reboot() {
   state_->crash_at.reset();
 }
 
+bool CrashEnv::is_off() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->off;
+}
+
+void CrashEnv::lose_unsynced(const std::string& directory, TornTail torn) {
+  const std::lock_guard lock(state_->mutex);
+  const FilePointer from = state_->find_directory(directory);
+  if (!from) return;
+  State::walk(*from, "", [&](const std::string&, File& file) {
+    const std::size_t unsynced = file.bytes.size() - file.synced;
+    file.bytes.resize(file.synced + (torn == TornTail::kRandom  ? state_->random.below(unsynced + 1)
+                                     : torn == TornTail::kBytes ? unsynced
+                                                                : 0));
+  });
+}
+
 void CrashEnv::crash_before_operation(std::size_t operations, TornTail torn) {
   const std::lock_guard lock(state_->mutex);
   state_->crash_at = state_->operations + operations;

@@ -50,6 +50,11 @@ class CrashEnv final : public leveldb::EnvWrapper {
   void crash(TornTail torn = TornTail::kNone);
   /// Begins a new life with what is durable.
   void reboot();
+  /// Whether the power is off.
+  [[nodiscard]] bool is_off() const;
+  /// One machine of several loses its power: the files below `directory`, which it has written,
+  /// lose what was not synced, all of it or a random part.
+  void lose_unsynced(const std::string& directory, TornTail torn);
 
   /// Cuts the power by itself before the n-th operation from now that changes something (0: the
   /// next one).

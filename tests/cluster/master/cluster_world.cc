@@ -30,52 +30,88 @@ ClusterWorld::ClusterWorld(ClusterWorld& beside, std::string root)
 ClusterWorld::~ClusterWorld() {
   std::erase(*worlds_, this);
   kill_master();
+  for (auto& process : aside_) kill(std::move(process), Death::kHeard);
   while (!servers_.empty()) kill_server(servers_.begin()->first);
 }
 
 void ClusterWorld::start_master() {
   REQUIRE(master_ == nullptr);
+  // Whoever had the store before writes nothing into it any more.
+  for (const auto& process : aside_) {
+    process->store->crash_before(process->store->commits() + 1, FaultStore::AfterCrash::kFail);
+    process->is_deposed = true;
+  }
   auto process = std::make_unique<MasterProcess>();
+  process->network = std::make_shared<ProcessTransport>(transport, route);
   auto store = std::make_unique<FaultStore>(std::make_unique<MemoryProcedureStore>(disk));
   process->store = store.get();
-  MasterOptions options{.root = layout.root(), .listen = "master:0", .workers = 0};
+  MasterOptions options{.root = layout.root(), .listen = "master:0", .lease = lease, .workers = 0};
   options.log = [](LogLevel, std::string_view) {};
   if (adjust_master) adjust_master(options);
   master_end.reset();
-  auto started = Master::start(options, {.transport = transport,
-                                         .clock = clock,
-                                         .files = files,
-                                         .file_work = process->work,
-                                         .link_work = process->work,
-                                         .store = std::move(store),
-                                         .on_end = [this](const Status& why) { master_end = why; },
-                                         .seed = seed});
+  auto started =
+      Master::start(options, {.transport = process->network,
+                              .clock = clock,
+                              .files = files,
+                              .file_work = process->work,
+                              .link_work = process->work,
+                              .store = std::move(store),
+                              .on_end = [end = &process->end](const Status& why) { *end = why; },
+                              .seed = seed});
+  if (!started.ok() && env.is_off()) return;
   REQUIRE(started.status().to_string() == "OK");
   process->master = *std::move(started);
   master_ = std::move(process);
 }
 
-void ClusterWorld::kill_master() {
-  if (master_ == nullptr) return;
-  const auto process = std::move(master_);
+void ClusterWorld::kill(std::unique_ptr<MasterProcess> process, Death death) {
   // From the next commit on nothing is written, so closing the executor changes nothing on disk.
   process->store->crash_before(process->store->commits() + 1, FaultStore::AfterCrash::kFail);
+  process->network->die(death);
+  if (death == Death::kSilent) graves_.push_back(process->network);
   process->work.clear();
   process->master.reset();
 }
 
+void ClusterWorld::kill_master(Death death) {
+  if (master_ != nullptr) kill(std::move(master_), death);
+}
+
+void ClusterWorld::pause_master() {
+  REQUIRE(master_ != nullptr);
+  master_->is_stopped = true;
+  aside_.push_back(std::move(master_));
+}
+
+void ClusterWorld::resume_masters() {
+  for (const auto& process : aside_) process->is_stopped = false;
+  if (master_ != nullptr || aside_.empty() || aside_.back()->is_deposed) return;
+  master_ = std::move(aside_.back());
+  aside_.pop_back();
+}
+
+void ClusterWorld::kill_deposed_masters() {
+  for (auto& process : aside_) {
+    if (process->is_deposed) kill(std::exchange(process, nullptr), Death::kHeard);
+  }
+  std::erase(aside_, nullptr);
+}
+
 ServerName ClusterWorld::start_server(const std::string& host) {
   auto process = std::make_unique<ServerProcess>();
+  process->network = std::make_shared<ProcessTransport>(transport, route);
   RegionServerOptions options{.host = host, .root = layout.root(), .listen = host + ":0"};
   options.log = [](LogLevel, std::string_view) {};
   if (adjust_server) adjust_server(options);
   auto started = RegionServer::start(
-      options, {.transport = transport,
+      options, {.transport = process->network,
                 .clock = clock,
                 .files = files,
                 .queues = {process->work, process->work, process->work, process->work},
                 .on_end = [end = &process->end](const Status& why) { *end = why; },
-                .make_replication = replication_of_servers()});
+                .make_replication =
+                    make_replication ? make_replication : replication_of_servers()});
+  if (!started.ok() && env.is_off()) return {};
   REQUIRE(started.status().to_string() == "OK");
   process->server = *std::move(started);
   const ServerName name = process->server->name();
@@ -83,12 +119,29 @@ ServerName ClusterWorld::start_server(const std::string& host) {
   return name;
 }
 
-void ClusterWorld::kill_server(const ServerName& given) {
+void ClusterWorld::kill_server(const ServerName& given, Death death) {
   const ServerName name = given;
   const auto process = std::move(servers_.at(name));
   servers_.erase(name);
+  process->network->die(death);
+  if (death == Death::kSilent) graves_.push_back(process->network);
   process->work.clear();
   process->server.reset();
+}
+
+void ClusterWorld::cut_power(CrashEnv::TornTail torn) {
+  env.crash(torn);
+  kill_master(Death::kSilent);
+  for (auto& process : aside_) kill(std::move(process), Death::kSilent);
+  aside_.clear();
+  while (!servers_.empty()) kill_server(servers_.begin()->first, Death::kSilent);
+  env.reboot();
+}
+
+void ClusterWorld::begin_end_of_server(const ServerName& name) {
+  ServerProcess& process = *servers_.at(name);
+  process.server->stop(
+      [end = &process.end] { *end = Status(StatusCode::kStopping, "it was asked to end"); });
 }
 
 void ClusterWorld::end_server(const ServerName& given) {
@@ -130,6 +183,14 @@ ProcedureResult ClusterWorld::result_of(ProcedureId id) {
   return *result;
 }
 
+bool ClusterWorld::run_some(MasterProcess& process, std::size_t steps) {
+  if (process.is_stopped) return false;
+  bool is_busy = process.network->run_one();
+  is_busy |= process.master->executor().run_until_idle(steps) != 0;
+  is_busy |= process.work.run_one();
+  return is_busy;
+}
+
 void ClusterWorld::settle() {
   bool is_busy = true;
   while (is_busy) {
@@ -140,21 +201,46 @@ void ClusterWorld::settle() {
 
 bool ClusterWorld::settle_once() {
   bool is_busy = false;
-  if (master_ != nullptr) {
-    is_busy |= master_->master->executor().run_until_idle() != 0;
-    is_busy |= master_->work.run_one();
-    if (master_end) {
-      kill_master();
-      is_busy = true;
-    }
-  }
-  std::vector<ServerName> ended;
+  if (master_ != nullptr) is_busy |= run_some(*master_, SIZE_MAX);
+  for (const auto& process : aside_) is_busy |= run_some(*process, SIZE_MAX);
   for (auto& [name, process] : servers_) {
-    if (!process->is_stopped) is_busy |= process->work.run_one();
+    if (process->is_stopped) continue;
+    is_busy |= process->network->run_one();
+    is_busy |= process->work.run_one();
+  }
+  is_busy |= bury();
+  return is_busy;
+}
+
+bool ClusterWorld::bury() {
+  bool has_ended = false;
+  if (master_ != nullptr && master_->end) {
+    master_end = master_->end;
+    kill_master();
+    has_ended = true;
+  }
+  for (auto& process : aside_) {
+    if (process->end) kill(std::exchange(process, nullptr), Death::kHeard);
+  }
+  has_ended |= std::erase(aside_, nullptr) != 0;
+  std::vector<ServerName> ended;
+  for (const auto& [name, process] : servers_) {
     if (process->end) ended.push_back(name);
   }
   for (const ServerName& name : ended) kill_server(name);
-  return is_busy;
+  return has_ended || !ended.empty();
+}
+
+bool ClusterWorld::turn(Random& random) {
+  const std::uint64_t choice = random.below(2 + aside_.size() + servers_.size());
+  if (choice == 0) return transport->run_until_idle(1) != 0;
+  if (choice == 1) return master_ != nullptr && run_some(*master_, 1);
+  if (choice < 2 + aside_.size()) return run_some(*aside_[choice - 2], 1);
+  ServerProcess& process =
+      *std::next(servers_.begin(), static_cast<std::ptrdiff_t>(choice - 2 - aside_.size()))->second;
+  if (process.is_stopped) return false;
+  // Either the loop or one of its queues, which are threads of their own.
+  return random.below(2) == 0 ? process.network->run_one() : process.work.run_one();
 }
 
 void ClusterWorld::run_until(const std::function<bool()>& done) {

@@ -8,6 +8,7 @@
 
 #include <pv2/base/clock.h>
 #include <pv2/base/fields.h>
+#include <pv2/base/random.h>
 #include <pv2/cluster/cluster_client.h>
 #include <pv2/engine/async_executor.h>
 #include <pv2/engine/procedure_executor.h>
@@ -16,6 +17,9 @@
 #include <pv2/rpc/memory_transport.h>
 #include <pv2/store/memory_procedure_store.h>
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/master/process_transport.h"
 #include "master/master.h"
 #include "pv2/testing/fault_store.h"
 #include "server/region_server.h"
@@ -37,7 +42,8 @@ namespace pv2::testing::cluster_world {
 /// Owned by one thread.
 class ClusterWorld {
  public:
-  ClusterWorld() = default;
+  explicit ClusterWorld(std::uint64_t given_seed = 1)
+      : shared_env_(std::make_shared<CrashEnv>(given_seed)), seed(given_seed) {}
   /// Another cluster on the same network, clock and files, with its own root directory. What
   /// happens in one world happens in the other as well. `beside` lives longer.
   ClusterWorld(ClusterWorld& beside, std::string root);
@@ -45,17 +51,35 @@ class ClusterWorld {
   ClusterWorld(const ClusterWorld&) = delete;
   ClusterWorld& operator=(const ClusterWorld&) = delete;
 
-  // The processes. Files stay when a process dies.
+  using Death = ProcessTransport::Death;
+
+  // The processes. Files stay when a process dies. When the power goes out while one starts, there
+  // is no process, and start_server() returns an empty name.
   void start_master();
-  void kill_master();
+  void kill_master(Death death = Death::kHeard);
   [[nodiscard]] bool has_master() const noexcept { return master_ != nullptr; }
   [[nodiscard]] cluster::Master& master() { return *master_->master; }
+  /// The store of the present master's executor, to choose the commit before which it dies.
+  [[nodiscard]] FaultStore& master_store() { return *master_->store; }
+  /// Sets the master aside: it does nothing, and knows nothing of it, until resume_master().
+  /// Another one may be started meanwhile, as if the lock of the directory had been lost; the
+  /// executor of the old one writes no record any more, because the successor has its store.
+  void pause_master();
+  /// The masters that were set aside go on. Without a successor the last one is the master again.
+  void resume_masters();
+  void kill_deposed_masters();
+  [[nodiscard]] std::size_t masters_aside() const noexcept { return aside_.size(); }
   ServerName start_server(const std::string& host);
-  void kill_server(const ServerName& name);
+  void kill_server(const ServerName& name, Death death = Death::kHeard);
   /// Asks the process to end, and waits until it has.
   void end_server(const ServerName& name);
+  /// Asks it without waiting.
+  void begin_end_of_server(const ServerName& name);
   /// The process does nothing, and knows nothing of it, until resume_server().
   void stop_server(const ServerName& name) { servers_.at(name)->is_stopped = true; }
+  [[nodiscard]] bool is_stopped(const ServerName& name) const {
+    return servers_.at(name)->is_stopped;
+  }
   void resume_server(const ServerName& name) { servers_.at(name)->is_stopped = false; }
   /// Processes that run, whatever the master thinks of them.
   [[nodiscard]] std::vector<ServerName> servers() const;
@@ -63,6 +87,11 @@ class ClusterWorld {
     return servers_.at(name)->server->status();
   }
   [[nodiscard]] std::vector<RegionInfo> regions_on(const ServerName& name) const;
+  [[nodiscard]] const cluster::RegionServer& server(const ServerName& name) const {
+    return *servers_.at(name)->server;
+  }
+  /// All processes die at once, without a word, and what was not synced is lost.
+  void cut_power(CrashEnv::TornTail torn = CrashEnv::TornTail::kRandom);
 
   std::unique_ptr<cluster::ClusterClient> connect(std::uint64_t seed = 1);
 
@@ -87,6 +116,11 @@ class ClusterWorld {
 
   /// Lets everything happen that needs no time.
   void settle();
+  /// Lets one process, chosen at random, or the network do one thing. False: there was nothing to
+  /// do for whoever was chosen.
+  bool turn(Random& random);
+  /// Takes away the processes that have ended themselves. Whether there was one.
+  bool bury();
   /// Lets time pass until `done`, for half an hour at most.
   void run_until(const std::function<bool()>& done);
   void run_for(Duration time);
@@ -113,7 +147,7 @@ class ClusterWorld {
   std::shared_ptr<MemoryTransport> transport = std::make_shared<MemoryTransport>(clock);
 
  private:
-  const std::shared_ptr<CrashEnv> shared_env_ = std::make_shared<CrashEnv>();
+  const std::shared_ptr<CrashEnv> shared_env_;
 
  public:
   CrashEnv& env = *shared_env_;
@@ -125,14 +159,23 @@ class ClusterWorld {
   /// What servers and masters that are started from now on get besides their names and places.
   std::function<void(cluster::RegionServerOptions&)> adjust_server;
   std::function<void(cluster::MasterOptions&)> adjust_master;
+  Duration lease = std::chrono::seconds(10);
+  cluster::MakeReplicationHost make_replication;  ///< Instead of that of the processes.
+  /// Where connections of the processes that start from now on go.
+  ProcessTransport::Route route;
 
  private:
   struct MasterProcess {
+    std::shared_ptr<ProcessTransport> network;
     cluster::ManualWorkQueue work;
+    bool is_stopped = false;
+    bool is_deposed = false;      // it has a successor
+    std::optional<Status> end;    // why it has ended itself
     FaultStore* store = nullptr;  // the executor's
     std::unique_ptr<cluster::Master> master;
   };
   struct ServerProcess {
+    std::shared_ptr<ProcessTransport> network;
     cluster::ManualWorkQueue work;
     bool is_stopped = false;
     std::optional<Status> end;  // why it has ended itself
@@ -140,8 +183,13 @@ class ClusterWorld {
   };
 
   bool settle_once();
+  void kill(std::unique_ptr<MasterProcess> process, Death death);
+  /// Whether it did one thing.
+  static bool run_some(MasterProcess& process, std::size_t steps);
 
   std::unique_ptr<MasterProcess> master_;
+  std::vector<std::unique_ptr<MasterProcess>> aside_;
+  std::vector<std::shared_ptr<ProcessTransport>> graves_;  ///< Of those who died without a word.
   std::map<ServerName, std::unique_ptr<ServerProcess>> servers_;
   using Worlds = std::vector<ClusterWorld*>;
   std::shared_ptr<Worlds> worlds_ = std::make_shared<Worlds>(Worlds{this});
