@@ -48,6 +48,8 @@ namespace {
 
 // Failures here pass within the time that a server takes to be noticed as dead.
 constexpr RetryPolicy kRetry{.base = std::chrono::milliseconds(50), .cap = std::chrono::seconds(5)};
+// Rare, because it is for a case that is rare, and harms nobody meanwhile.
+constexpr int kStrangersEvery = 6;
 // One nonce for all masters of a directory: the cluster is made once.
 constexpr Nonce kInitMetaNonce{0x696e69746d657461, 1};
 
@@ -81,6 +83,7 @@ struct Master::Parts {
       : options(std::move(given_options)),
         transport(ground.transport),
         files(ground.files),
+        file_work(ground.file_work),
         layout(options.root),
         on_end(std::move(ground.on_end)),
         probe(options.probe),
@@ -119,6 +122,9 @@ struct Master::Parts {
   Status listen();
   Status begin();
   void is_online();
+  /// Now and then: a server that made its directory and died before it was heard is nobody's
+  /// otherwise.
+  void look_for_strangers();
   /// Whether the catalogue is online and complete.
   [[nodiscard]] bool is_ready() const {
     return catalogue.is_online() && catalogue.rows().name_space(std::string(kDefaultNamespace));
@@ -136,6 +142,7 @@ struct Master::Parts {
   const MasterOptions options;
   const std::shared_ptr<Transport> transport;
   const FileTree& files;
+  WorkQueue& file_work;
   const ClusterLayout layout;
   const std::function<void(const Status&)> on_end;
   const Probe probe;
@@ -252,10 +259,24 @@ Status Master::Parts::begin() {
                                });
     }
     watch->start(expected);
+    tasks.after(kStrangersEvery * options.lease, [this] { look_for_strangers(); });
     catalogue.when_online([this] { is_online(); });
     catalogue.begin(meta);
   });
   return {};
+}
+
+void Master::Parts::look_for_strangers() {
+  file_work.run([this, post = tasks.poster()] {
+    post([this, directories = logs.servers()] {
+      std::vector<ServerName> named;
+      if (directories.ok()) {
+        for (const auto& directory : *directories) named.push_back(directory.server);
+      }
+      watch->expect(named);
+      tasks.after(kStrangersEvery * options.lease, [this] { look_for_strangers(); });
+    });
+  });
 }
 
 void Master::Parts::is_online() {
@@ -332,6 +353,8 @@ bool Master::is_online() const {
   run_on_loop(*parts_->transport, [&] { is_online = parts_->catalogue.is_online(); });
   return is_online;
 }
+
+const CatalogueState& Master::rows() const { return parts_->catalogue.rows(); }
 
 ServerList Master::servers() const {
   ServerList list;

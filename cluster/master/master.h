@@ -18,6 +18,7 @@
 #include <pv2/base/clock.h>
 #include <pv2/base/status.h>
 #include <pv2/engine/procedure_executor.h>
+#include <pv2/procedures/catalogue_state.h>
 #include <pv2/rpc/transport.h>
 #include <pv2/store/procedure_store.h>
 
@@ -65,6 +66,9 @@ class Master {
   [[nodiscard]] bool is_online() const;
   /// What master.servers answers.
   [[nodiscard]] ServerList servers() const;
+  /// The rows that are durable; those of the table only while it is online. For a simulation: used
+  /// on the loop, and valid until the loop goes on.
+  [[nodiscard]] const CatalogueState& rows() const;
 
  private:
   struct Parts;

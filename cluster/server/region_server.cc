@@ -102,8 +102,9 @@ Result<std::unique_ptr<RegionServer>> RegionServer::start(RegionServerOptions op
   auto to_master = std::make_shared<MasterTransport>(
       ground.transport,
       [&files = ground.files, path = layout.master_address()] { return files.read(path); });
-  auto master =
-      RpcClient::open({.transport = to_master, .addresses = {std::string(kMasterAddress)}});
+  auto master = RpcClient::open({.transport = to_master,
+                                 .addresses = {std::string(kMasterAddress)},
+                                 .seed = name.start_code | 1});
   if (!master.ok()) return master.status();
 
   auto parts = std::make_unique<Parts>(std::move(options), std::move(name), ground, *std::move(log),

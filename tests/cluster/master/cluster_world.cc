@@ -104,13 +104,13 @@ ServerName ClusterWorld::start_server(const std::string& host) {
   options.log = [](LogLevel, std::string_view) {};
   if (adjust_server) adjust_server(options);
   auto started = RegionServer::start(
-      options, {.transport = process->network,
-                .clock = clock,
-                .files = files,
-                .queues = {process->work, process->work, process->work, process->work},
-                .on_end = [end = &process->end](const Status& why) { *end = why; },
-                .make_replication =
-                    make_replication ? make_replication : replication_of_servers()});
+      options,
+      {.transport = process->network,
+       .clock = clock,
+       .files = files,
+       .queues = {process->work, process->work, process->work, process->work},
+       .on_end = [end = &process->end](const Status& why) { *end = why; },
+       .make_replication = make_replication ? make_replication : replication_of_servers()});
   if (!started.ok() && env.is_off()) return {};
   REQUIRE(started.status().to_string() == "OK");
   process->server = *std::move(started);
