@@ -6,6 +6,7 @@
 #include "master/meta_catalogue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "wire/catalogue_rows.h"
@@ -13,8 +14,15 @@
 namespace pv2::cluster {
 namespace {
 
-// What one batch may have: 512 rows are about 100 KiB, and one sync.
+// What one batch may have, besides its first write: 512 rows are about 100 KiB, and one sync.
 constexpr std::size_t kRowsPerBatch = 512;
+constexpr std::size_t kBytesPerBatch = std::size_t{1} << 20;
+
+std::size_t bytes_of(const std::vector<Mutation>& mutations) {
+  std::size_t bytes = 0;
+  for (const Mutation& mutation : mutations) bytes += mutation.row.size() + mutation.value.size();
+  return bytes;
+}
 
 bool is_local(const CatalogueWrite& write) {
   return !write.servers.empty() ||
@@ -185,6 +193,7 @@ void MetaCatalogue::send_batch() {
   if (!is_online_ || is_sending_ || is_dead_) return;
   std::set<std::string> touched;
   std::vector<Mutation> mutations;
+  std::size_t bytes = 0;
   std::vector<Pending> batch;
   std::deque<Pending> later;
   while (!waiting_.empty()) {
@@ -206,7 +215,20 @@ void MetaCatalogue::send_batch() {
       next.done(verdict);
       continue;
     }
-    add_mutations(next.write, state_, mutations);
+    std::vector<Mutation> rows;
+    add_mutations(next.write, state_, rows);
+    // What the table would refuse must not be sent: it would be sent for ever.
+    if (Status bad = check_mutations(rows); !bad.ok()) {
+      next.done(bad.with_context("a write of the catalogue"));
+      continue;
+    }
+    const std::size_t more = bytes_of(rows);
+    if (!batch.empty() && bytes + more > kBytesPerBatch) {
+      later.push_back(std::move(next));
+      continue;
+    }
+    bytes += more;
+    std::ranges::move(rows, std::back_inserter(mutations));
     batch.push_back(std::move(next));
   }
   waiting_ = std::move(later);

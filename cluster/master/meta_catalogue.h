@@ -14,8 +14,9 @@
 // - Before it is online, calls about rows of the table wait; those about rows of the master's file
 //   (dead servers, the catalogue's own region) never do: they are what brings it online.
 //
-// How it fails: when the table answers kFenced, or the file cannot be written, `on_fatal` is called
-// once, and no call is answered any more.
+// How it fails: a write that exceeds what a write of a table may have is answered with
+// kInvalidArgument, and the others go on. When the table answers kFenced, or the file cannot be
+// written, `on_fatal` is called once, and no call is answered any more.
 
 #pragma once
 

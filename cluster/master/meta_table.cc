@@ -87,13 +87,16 @@ void MetaTable::attempt(const std::shared_ptr<Operation>& operation) {
                .timeout = kAttemptTimeout},
               tasks_.guarded<CallOutcome>([this, operation](CallOutcome outcome) {
                 operation->is_calling = false;
-                const bool deposed = outcome.status.code() == StatusCode::kFenced;
-                if (!outcome.ok() && !deposed) {
+                // Deposed, or a write that no server will ever take: nothing changes that.
+                const StatusCode code = outcome.status.code();
+                const bool is_final =
+                    code == StatusCode::kFenced || code == StatusCode::kInvalidArgument;
+                if (!outcome.ok() && !is_final) {
                   tasks_.after(kPause, [this, operation] { attempt(operation); });
                   return;
                 }
                 std::erase(operations_, operation);
-                if (deposed) return operation->done(outcome.status);
+                if (!outcome.ok()) return operation->done(outcome.status);
                 operation->done(std::move(outcome.body));
               }));
 }

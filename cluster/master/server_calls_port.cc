@@ -4,6 +4,7 @@
 
 #include "master/server_calls_port.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace pv2::cluster {
@@ -65,20 +66,38 @@ void ServerCallsPort::when_recovered(ServerName server, pv2::LogKind kind,
            std::move(done));
 }
 
-void ServerCallsPort::wait_for(ServerName server, bool (*is_so)(const ServerRow&),
-                               Completion<Status> done) {
-  tasks_.post([this, waiting = Waiting{std::move(server), is_so, std::move(done)}] {
-    waiting_.push_back(waiting);
-    server_changed();
+void ServerCallsPort::wait_for(ServerName server, Predicate is_so, Completion<Status> done) {
+  tasks_.post([this, server = std::move(server), waiting = Waiting{is_so, std::move(done)}] {
+    if (waiting.is_so(catalogue_.rows().server(server))) return waiting.done(Status());
+    add(server, waiting);
   });
 }
 
-void ServerCallsPort::server_changed() {
-  std::erase_if(waiting_, [this](const Waiting& entry) {
-    if (!entry.is_so(catalogue_.rows().server(entry.server))) return false;
+void ServerCallsPort::add(const ServerName& server, Waiting waiting) {
+  Line& line = lines_[server];
+  line.waiting.push_back(std::move(waiting));
+  if (line.waiting.size() < line.look_at) return;
+  std::erase_if(line.waiting, [](const Waiting& entry) { return !entry.done.is_awaited(); });
+  // So each wait is looked at twice on average.
+  line.look_at = std::max<std::size_t>(64, 2 * line.waiting.size());
+}
+
+void ServerCallsPort::server_changed(const ServerName& server) {
+  const auto found = lines_.find(server);
+  if (found == lines_.end()) return;
+  const ServerRow row = catalogue_.rows().server(server);
+  std::erase_if(found->second.waiting, [&row](const Waiting& entry) {
+    if (!entry.is_so(row)) return false;
     entry.done(Status());
     return true;
   });
+  if (found->second.waiting.empty()) lines_.erase(found);
+}
+
+std::size_t ServerCallsPort::waiting() const {
+  std::size_t count = 0;
+  for (const auto& [server, line] : lines_) count += line.waiting.size();
+  return count;
 }
 
 void ServerCallsPort::acquire_splitter(ProcedureId procedure, ServerName preferred,

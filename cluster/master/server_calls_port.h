@@ -8,6 +8,8 @@
 
 #include <pv2/procedures/server_calls.h>
 
+#include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -37,7 +39,9 @@ class ServerCallsPort final : public ServerCalls {
         tasks_(std::move(transport)) {}
 
   /// The row of a server has changed in the catalogue: answers those who wait for that.
-  void server_changed();
+  void server_changed(const ServerName& server);
+  /// How many waits are kept, also those of procedures that have gone on.
+  [[nodiscard]] std::size_t waiting() const;
 
   // ServerCalls
   void dispatch(RemoteOperation operation, Completion<DispatchOutcome> done) override;
@@ -50,20 +54,27 @@ class ServerCallsPort final : public ServerCalls {
   void release_splitter(ProcedureId procedure) override;
 
  private:
+  using Predicate = bool (*)(const ServerRow&);
   struct Waiting {
-    ServerName server;
-    bool (*is_so)(const ServerRow&);
+    Predicate is_so;
     Completion<Status> done;
   };
+  /// Those who wait for one server. Most of them go on without an answer, because the server lives
+  /// and does what it was asked for; they are dropped when there are `look_at`.
+  struct Line {
+    std::vector<Waiting> waiting;
+    std::size_t look_at = 64;
+  };
 
-  void wait_for(ServerName server, bool (*is_so)(const ServerRow&), Completion<Status> done);
+  void wait_for(ServerName server, Predicate is_so, Completion<Status> done);
+  void add(const ServerName& server, Waiting waiting);
 
   Dispatcher& dispatcher_;
   const ServerRegistry& registry_;
   const MetaCatalogue& catalogue_;
   SplitterSlots& slots_;
   const Probe& probe_;
-  std::vector<Waiting> waiting_;
+  std::map<ServerName, Line> lines_;
   LoopTasks tasks_;
 };
 

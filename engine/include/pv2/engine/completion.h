@@ -120,6 +120,10 @@ class Completion {
 
   void operator()(T value) const { slot_->complete(std::move(value)); }
 
+  /// Whether somebody may still want the value. False, which is final, if the procedure has gone on
+  /// and this is the only copy: for those who keep many completions, and may drop this one.
+  [[nodiscard]] bool is_awaited() const noexcept { return slot_.use_count() > 1; }
+
  private:
   std::shared_ptr<AwaitSlotOf<T>> slot_;
 };
