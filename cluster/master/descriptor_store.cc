@@ -9,11 +9,11 @@
 
 namespace pv2::cluster {
 
-Status DescriptorStore::load_all() {
+Status DescriptorStore::load_all(const std::function<void(const Status&)>& unreadable) {
   const Result<std::vector<TableName>> tables = directories_.tables();
   if (!tables.ok()) return tables.status();
   for (const TableName& table : *tables) {
-    if (Status bad = read(table); !bad.ok()) return bad;
+    if (Status bad = read(table); !bad.ok()) unreadable(bad);
   }
   return {};
 }
@@ -36,7 +36,9 @@ Status DescriptorStore::read(const TableName& table) {
     descriptors_[table] = *std::move(descriptor);
     return {};
   }
-  if (descriptor.status().code() != StatusCode::kNotFound) return descriptor.status();
+  if (descriptor.status().code() != StatusCode::kNotFound) {
+    return descriptor.status().with_context("the descriptor of table " + to_string(table));
+  }
   descriptors_.erase(table);  // the table is gone, or is just being made
   return {};
 }

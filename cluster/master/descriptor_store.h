@@ -8,6 +8,7 @@
 #include <pv2/base/mutex.h>
 #include <pv2/procedures/descriptor_cache.h>
 
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -22,8 +23,9 @@ class DescriptorStore final : public DescriptorCache {
   DescriptorStore(const TableDirectories& directories, WorkQueue& queue)
       : directories_(directories), queue_(queue) {}
 
-  /// Reads all descriptors there are. For the start.
-  Status load_all();
+  /// Reads all descriptors there are. For the start. `unreadable` is told of each that cannot be
+  /// read: its table has no descriptor here until a refresh() finds one.
+  Status load_all(const std::function<void(const Status&)>& unreadable);
   [[nodiscard]] std::optional<TableDescriptor> find(const TableName& table) const;
 
   void refresh(TableName table, Completion<Status> done) override;

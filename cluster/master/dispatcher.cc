@@ -23,8 +23,9 @@ namespace {
 constexpr std::size_t kOperationsPerCall = 1024;
 // A server that is busy answers within milliseconds, because it only notes the operation.
 constexpr Duration kCallTimeout = std::chrono::seconds(5);
-// As many as in HBase (HBASE-28638).
-constexpr std::uint32_t kUnansweredMax = 10;
+// HBase counts to ten (HBASE-28638). Here a lease has to pass as well, which one slow call alone
+// can take.
+constexpr std::uint32_t kUnansweredMax = 3;
 
 DispatchOutcome outcome_of(const CallOutcome& call) {
   const bool not_sent = call.kind == CallOutcome::Kind::kFailed;
@@ -47,6 +48,7 @@ void Dispatcher::dispatch(RemoteOperation operation, Completion<DispatchOutcome>
 void Dispatcher::send(const ServerName& server) {
   const auto found = lines_.find(server);
   if (found == lines_.end() || found->second.is_calling || found->second.waiting.empty()) return;
+  if (events_.is_awaited(server)) return;  // came() or fail_all() goes on
   Line& line = found->second;
   DispatchRequest request{.epoch = epoch_, .operations = {}, .first = next_number_};
   std::vector<Waiting> batch;
@@ -75,15 +77,11 @@ void Dispatcher::answered(const ServerName& server, std::vector<Waiting> batch,
   const bool is_reply = outcome.ok() &&
                         decode_fields(reply, FieldSelection::kAll, outcome.body).ok() &&
                         reply.answers.size() == batch.size();
-  const auto found = lines_.find(server);
-  if (found != lines_.end()) {
-    Line& line = found->second;
-    line.is_calling = false;
-    line.unanswered = is_reply ? 0 : line.unanswered + 1;
-    if (line.unanswered >= kUnansweredMax) {
-      line.unanswered = 0;
-      give_up_(server);
-    }
+  // Whatever was sent and is not unknown was answered: by a refusal.
+  const bool is_refused = outcome.kind == CallOutcome::Kind::kFailed && outcome.attempts > 0;
+  count(server, is_reply || is_refused);
+  if (is_refused && outcome.status.code() == StatusCode::kFenced) {
+    events_.on_deposed(outcome.status.with_context("server " + to_string(server)));
   }
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (!is_reply) {
@@ -95,6 +93,23 @@ void Dispatcher::answered(const ServerName& server, std::vector<Waiting> batch,
     }
   }
   send(server);
+}
+
+// A call that did not leave counts as one without an answer: a server that says that it lives, and
+// cannot be reached, holds procedures up as well.
+void Dispatcher::count(const ServerName& server, bool is_answered) {
+  const auto found = lines_.find(server);
+  if (found == lines_.end()) return;
+  Line& line = found->second;
+  line.is_calling = false;
+  if (is_answered) {
+    line.unanswered = 0;
+    return;
+  }
+  if (line.unanswered++ == 0) line.unanswered_since = tasks_.now();
+  if (line.unanswered < kUnansweredMax || tasks_.now() - line.unanswered_since < lease_) return;
+  line.unanswered = 0;
+  events_.give_up(server);
 }
 
 void Dispatcher::fail_all(const ServerName& server) {

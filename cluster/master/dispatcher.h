@@ -8,11 +8,15 @@
 //     no attempt left this machine, or each was turned away unread     not sent
 //     anything else                 unknown
 //
-// A server that lives, but has answered none of many calls in a row, is taken for dead: otherwise a
-// network that is half open would hold procedures up for ever.
+// After a start of the master a server that is known to have lived is waited for: until its first
+// heartbeat says where it listens, or until its lease ends.
+//
+// A server that lives, but has answered none of many calls in a row for the length of a lease, is
+// taken for dead: otherwise a network that is half open would hold procedures up for ever.
 
 #pragma once
 
+#include <pv2/base/clock.h>
 #include <pv2/engine/completion.h>
 #include <pv2/procedures/server_calls.h>
 
@@ -29,12 +33,27 @@ namespace pv2::cluster {
 /// Used on the loop only.
 class Dispatcher {
  public:
-  /// `give_up` is called with a server that answers nothing. `links` outlives this.
+  struct Events {
+    /// Whether the server has not said yet where it listens, but may.
+    std::function<bool(const ServerName&)> is_awaited;
+    /// A server has answered nothing for so long.
+    std::function<void(const ServerName&)> give_up;
+    /// A server has heard of another master.
+    std::function<void(const Status&)> on_deposed;
+  };
+
+  /// `links` outlives this.
   Dispatcher(std::shared_ptr<Transport> transport, ServerLinks& links, std::uint64_t epoch,
-             std::function<void(const ServerName&)> give_up)
-      : links_(links), epoch_(epoch), give_up_(std::move(give_up)), tasks_(std::move(transport)) {}
+             Duration lease, Events events)
+      : links_(links),
+        epoch_(epoch),
+        lease_(lease),
+        events_(std::move(events)),
+        tasks_(std::move(transport)) {}
 
   void dispatch(RemoteOperation operation, Completion<DispatchOutcome> done);
+  /// The server has said where it listens.
+  void came(const ServerName& server) { send(server); }
   /// The server is dead: what waits was not sent, and what is under way is not known.
   void fail_all(const ServerName& server);
 
@@ -47,14 +66,17 @@ class Dispatcher {
     std::deque<Waiting> waiting;
     bool is_calling = false;
     std::uint32_t unanswered = 0;  // calls in a row
+    SteadyTime unanswered_since{};
   };
 
   void send(const ServerName& server);
   void answered(const ServerName& server, std::vector<Waiting> batch, const CallOutcome& outcome);
+  void count(const ServerName& server, bool is_answered);
 
   ServerLinks& links_;
   const std::uint64_t epoch_;
-  const std::function<void(const ServerName&)> give_up_;
+  const Duration lease_;
+  const Events events_;
   std::uint64_t next_number_ = 1;  ///< Of the next operation that is sent (DispatchRequest).
   std::map<ServerName, Line> lines_;
   LoopTasks tasks_;

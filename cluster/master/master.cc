@@ -50,7 +50,8 @@ namespace {
 constexpr RetryPolicy kRetry{.base = std::chrono::milliseconds(50), .cap = std::chrono::seconds(5)};
 // Rare, because it is for a case that is rare, and harms nobody meanwhile.
 constexpr int kStrangersEvery = 6;
-// One nonce for all masters of a directory: the cluster is made once.
+// One nonce for all masters of a directory: the cluster is made once. After a failure the next
+// master takes the next one.
 constexpr Nonce kInitMetaNonce{0x696e69746d657461, 1};
 
 // The first master of a directory names the cluster. Another cluster knows it by this name even if
@@ -93,10 +94,14 @@ struct Master::Parts {
                                        const std::string& why) { watch->crash(server, why); }),
         links(transport, ground.link_work,
               [this](const ServerName& server) { return registry.address(server); }),
-        dispatcher(transport, links, epoch,
-                   [this](const ServerName& server) {
-                     registry.give_up(server, "it answered none of many calls");
-                   }),
+        dispatcher(transport, links, epoch, options.lease,
+                   {.is_awaited =
+                        [this](const ServerName& server) { return registry.is_expected(server); },
+                    .give_up =
+                        [this](const ServerName& server) {
+                          registry.give_up(server, "it answered none of many calls");
+                        },
+                    .on_deposed = [this](const Status& why) { end(why); }}),
         slots([this] { return registry.live(); }),
         tables(files, layout),
         logs(files, layout),
@@ -121,6 +126,9 @@ struct Master::Parts {
   Status open_executor(MasterGround& ground);
   Status listen();
   Status begin();
+  /// Submits InitMeta, which makes the catalogue.
+  void make_cluster(Nonce nonce);
+  void wait_for_cluster(Nonce nonce, const Submitted& submitted);
   void is_online();
   /// Now and then: a server that made its directory and died before it was heard is nobody's
   /// otherwise.
@@ -197,6 +205,7 @@ Status Master::Parts::open_executor(MasterGround& ground) {
   settings.clock = ground.clock;
   settings.seed = ground.seed;
   settings.retry = kRetry;
+  settings.retention.ttl = options.results_kept;
   if (options.log) settings.log = options.log;
   auto opened = ProcedureExecutor::open(std::move(settings));
   if (!opened.ok()) return opened.status();
@@ -206,7 +215,11 @@ Status Master::Parts::open_executor(MasterGround& ground) {
   watch = std::make_unique<ServerWatch>(
       transport, ServerWatch::Parts{*executor, ports, catalogue, registry}, epoch,
       ServerWatch::Events{
-          .came = [this] { slots.look(); },
+          .came =
+              [this](const ServerName& name) {
+                slots.look();
+                dispatcher.came(name);
+              },
           .on_fatal = [this](const Status& why) { end(why); },
           .notice = [this](const std::string& line) { say(LogLevel::kInfo, line); }});
   reports = std::make_unique<ReportDesk>(transport, *executor, catalogue, registry, epoch,
@@ -243,7 +256,10 @@ Status Master::Parts::listen() {
 }
 
 Status Master::Parts::begin() {
-  if (Status bad = descriptors.load_all(); !bad.ok()) return bad;
+  // One table that is damaged must not keep all others from being served.
+  Status listed =
+      descriptors.load_all([this](const Status& bad) { say(LogLevel::kError, bad.to_string()); });
+  if (!listed.ok()) return listed;
   const auto directories = logs.servers();
   if (!directories.ok()) return directories.status();
   std::vector<ServerName> expected;
@@ -251,13 +267,7 @@ Status Master::Parts::begin() {
 
   executor->start();
   run_on_loop(*transport, [&] {
-    if (!catalogue.rows().region(meta_region().id)) {
-      executor->async().submit(InitMeta(ports), {.nonce = kInitMetaNonce, .owner = "master"},
-                               [post = tasks.poster(), this](const Result<Submitted>& submitted) {
-                                 if (submitted.ok()) return;
-                                 post([this, why = submitted.status()] { end(why); });
-                               });
-    }
+    if (!catalogue.rows().region(meta_region().id)) make_cluster(kInitMetaNonce);
     watch->start(expected);
     tasks.after(kStrangersEvery * options.lease, [this] { look_for_strangers(); });
     catalogue.when_online([this] { is_online(); });
@@ -279,6 +289,31 @@ void Master::Parts::look_for_strangers() {
   });
 }
 
+void Master::Parts::make_cluster(Nonce nonce) {
+  executor->async().submit(
+      InitMeta(ports), {.nonce = nonce, .owner = "master"},
+      [this, nonce, post = tasks.poster()](const Result<Submitted>& submitted) {
+        post([this, nonce, submitted] {
+          if (!submitted.ok()) return end(submitted.status());
+          wait_for_cluster(nonce, *submitted);
+        });
+      });
+}
+
+void Master::Parts::wait_for_cluster(Nonce nonce, const Submitted& submitted) {
+  executor->async().wait(
+      submitted.id, [this, nonce, is_replayed = submitted.replayed,
+                     post = tasks.poster()](const Result<ProcedureResult>& result) {
+        if (!result.ok() || result->status.ok()) return;  // this master stops, or all is well
+        post([this, nonce, is_replayed, why = result->status] {
+          // It failed for an earlier master. Since then an operator may have mended the cause.
+          if (is_replayed) return make_cluster({nonce.group, nonce.value + 1});
+          say(LogLevel::kError, "the cluster cannot be made: " + why.to_string() +
+                                    ". Mend that, and start the master again");
+        });
+      });
+}
+
 void Master::Parts::is_online() {
   // A server may be named that has no directory of logs any more, and does not come.
   std::set<ServerName> named;
@@ -298,7 +333,7 @@ void Master::Parts::server_changed(const ServerRow& row) {
   // It may have been recorded by somebody who did not wait for its lease.
   registry.forget(row.name);
   dispatcher.fail_all(row.name);
-  server_calls.server_changed();
+  server_calls.server_changed(row.name);
   slots.look();
 }
 

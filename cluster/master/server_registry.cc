@@ -56,6 +56,11 @@ bool ServerRegistry::lives(const ServerName& server) const {
   return found != servers_.end() && found->second.heartbeat && !found->second.is_given_up;
 }
 
+bool ServerRegistry::is_expected(const ServerName& server) const {
+  const auto found = servers_.find(server);
+  return found != servers_.end() && !found->second.heartbeat;
+}
+
 bool ServerRegistry::is_given_up(const ServerName& server) const {
   const auto found = servers_.find(server);
   return found != servers_.end() && found->second.is_given_up;

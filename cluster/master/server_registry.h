@@ -43,6 +43,8 @@ class ServerRegistry {
   /// In order of name.
   [[nodiscard]] std::vector<ServerName> live() const;
   [[nodiscard]] bool lives(const ServerName& server) const;
+  /// Whether it may be alive, and has sent no heartbeat yet.
+  [[nodiscard]] bool is_expected(const ServerName& server) const;
   [[nodiscard]] bool is_given_up(const ServerName& server) const;
   /// All that are not given up, also those that are only expected.
   [[nodiscard]] std::vector<ServerName> known() const;

@@ -58,7 +58,7 @@ void ServerWatch::take(IncomingCall call) {
         parts_.registry.give_up(other, "its host has started another one");
       }
     }
-    events_.came();
+    events_.came(heartbeat.server);
   }
   if (heartbeat.leaving && !reply.dead) {
     parts_.registry.give_up(heartbeat.server, "it has closed its regions and ends");

@@ -34,7 +34,7 @@ class ServerWatch {
     ServerRegistry& registry;
   };
   struct Events {
-    std::function<void()> came;                      ///< A server has registered.
+    std::function<void(const ServerName&)> came;     ///< A server has registered.
     std::function<void(const Status&)> on_fatal;     ///< The executor's store has failed.
     std::function<void(const std::string&)> notice;  ///< For the log.
   };

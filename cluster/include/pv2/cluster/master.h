@@ -35,6 +35,9 @@ struct MasterOptions {
   Duration clean_up_every = std::chrono::minutes(1);
   Duration old_logs_kept = std::chrono::minutes(10);
   Duration archive_kept = std::chrono::minutes(10);
+  /// For so long the result of a procedure, and its nonce, are kept after its end; at least 30
+  /// minutes (RetentionPolicy::ttl).
+  Duration results_kept = std::chrono::hours(1);
   LogSink log{};  ///< Without one, warnings and errors go to stderr.
   /// Makes the engine's store at a path. Without it that is LevelDB.
   std::function<std::unique_ptr<ProcedureStore>(const std::string& path)> make_store{};

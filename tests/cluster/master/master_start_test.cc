@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A master that starts where something is wrong: it says what, and goes on as far as it can.
+
+#include <pv2/procedures/create_table.h>
+#include <pv2/rpc/rpc_client.h>
+
+#include "cluster/master/cluster_world.h"
+#include "wire/methods.h"
+#include "wire/server_messages.h"
+
+namespace pv2::testing::master_start_test {
+namespace {
+
+using namespace pv2::testing::cluster_world;  // NOLINT: of the test
+using namespace std::chrono_literals;
+
+CreateTable create(const std::string& name) {
+  return {ports_elsewhere(), {{"default", name}, {"f"}}, {}};
+}
+
+}  // namespace
+
+TEST_CASE("a cluster that could not be made is made by the next master, once that is mended") {
+  ClusterWorld world;
+  world.start_master();
+  const ServerName first = world.start_server("rs1");
+  world.run_until_quiet();
+  world.end_server(first);  // its catalogue is in store files now
+  world.kill_master();
+  REQUIRE(world.files.remove_tree(world.layout.master()).ok());
+  world.disk = std::make_shared<MemoryDisk>();
+  world.start_master();
+  world.start_server("rs1");
+  world.run_for(5s);
+  CHECK(!world.master().is_online());
+
+  for (int life = 0; life < 3; ++life) {  // it fails again, each time under a new nonce
+    world.kill_master();
+    world.start_master();
+    world.run_for(5s);
+    CHECK(!world.master().is_online());
+  }
+  REQUIRE(world.files.remove_tree(world.layout.data()).ok());
+  world.kill_master();
+  world.start_master();
+  world.run_until_quiet();
+
+  CHECK(world.run(create("t")).status.to_string() == "OK");
+  CHECK(world.disorder().empty());
+}
+
+TEST_CASE("a descriptor that cannot be read keeps no other table from being used") {
+  ClusterWorld world;
+  world.start_master();
+  world.start_server("rs1");
+  world.run_until_quiet();
+  REQUIRE(world.run(create("damaged")).status.ok());
+  REQUIRE(world.run(create("t")).status.ok());
+  const std::string versions = world.layout.descriptors({"default", "damaged"});
+  const auto names = world.files.list(versions);
+  REQUIRE(names.ok());
+  for (const std::string& name : *names) {
+    REQUIRE(world.files.write(versions + "/" + name, "garbage").ok());
+  }
+
+  world.kill_master();
+  world.start_master();
+  world.run_until_quiet();
+
+  const auto client = world.connect();
+  CHECK(world.put(*client, {"default", "t"}, "row", "1").ok());
+  CHECK(world.run(create("another")).status.to_string() == "OK");
+}
+
+TEST_CASE("a master that a server tells of a successor takes no report, and ends") {
+  ClusterWorld world;
+  world.start_master();
+  const ServerName server = world.start_server("rs1");
+  world.run_until_quiet();
+  auto client =
+      RpcClient::open({.transport = world.transport, .addresses = {world.master().address()}});
+  REQUIRE(client.ok());
+  ReportRequest report{
+      .epoch = world.master().epoch() + 1,
+      .items = {{.procedure = ProcedureId{1},
+                 .report = {.server = server, .effect_key = "key", .done = true}}}};
+  std::string body;
+  encode_fields(report, FieldSelection::kAll, body);
+  std::optional<CallOutcome> outcome;
+  (*client)->call(std::string(kMasterReport), body, {.read_only = true, .timeout = 5s},
+                  [&](CallOutcome given) { outcome = std::move(given); });
+
+  world.run_until([&] { return !world.has_master(); });
+  world.run_until([&] { return outcome.has_value(); });
+
+  CHECK(world.master_end.value().code() == StatusCode::kFenced);
+  CHECK(!outcome->ok());
+}
+
+}  // namespace pv2::testing::master_start_test
