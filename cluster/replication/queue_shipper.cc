@@ -137,7 +137,7 @@ void QueueShipper::take(const FoundPointer& found) {
 
 void QueueShipper::take_answer(const FoundPointer& found, const Status& status) {
   if (is_stopped_) return;
-  if (!status.ok()) return rest(status);
+  if (!status.ok()) return rest(status);  // all of it is sent again
   shipped_ += found->edits;
   // A part without edits needs no record: whoever reads it again finds none either. But a position
   // keeps its log, and the later ones.
