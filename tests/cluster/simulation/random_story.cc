@@ -78,7 +78,7 @@ RandomStory::RandomStory(std::uint64_t seed)
       orders_(world_, history_, random_, [this](const std::string& line) { tell(line); }),
       clients_(
           world_, history_, random_,
-          [this](const std::string& address) { return route_.through(address); },
+          [this](const std::string& address) { return *route_.through(address); },
           [this](const std::string& line) { tell(line); }),
       watch_(world_) {
   world_.lease = kLease;
@@ -94,7 +94,7 @@ RandomStory::RandomStory(std::uint64_t seed)
     options.logs_max = logs_max;
   };
   if (one_in(2)) {
-    world_.route = [this](const std::string& address) { return inner_route_.through(address); };
+    world_.route = [this](const std::string& address) { return *inner_route_.through(address); };
   }
 }
 
@@ -155,8 +155,8 @@ void RandomStory::begin() {
                 .status.ok());
   }
   mildness_ = random_.below(100);
-  route_.set_rates(rates(random_.below(3)));
-  inner_route_.set_rates(rates(random_.below(3)));
+  REQUIRE(route_.set_rates(rates(random_.below(3))).ok());
+  REQUIRE(inner_route_.set_rates(rates(random_.below(3))).ok());
 }
 
 // --- the storm
@@ -355,8 +355,8 @@ void RandomStory::become_quiet() {
   tell("the storm is over");
   is_calm_ = true;
   counts_.unknown = history_.count(Write::State::kUnknown);
-  route_.set_rates({});
-  inner_route_.set_rates({});
+  REQUIRE(route_.set_rates({}).ok());
+  REQUIRE(inner_route_.set_rates({}).ok());
   route_.cut_all();
   inner_route_.cut_all();
   // A cut that was to come does not.

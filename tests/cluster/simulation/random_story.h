@@ -8,6 +8,7 @@
 #pragma once
 
 #include <pv2/base/random.h>
+#include <pv2/rpc/fault_routes.h>
 
 #include <cstdint>
 #include <map>
@@ -21,7 +22,6 @@
 #include "cluster/simulation/story_clients.h"
 #include "cluster/simulation/story_orders.h"
 #include "cluster/simulation/write_history.h"
-#include "support/lossy_route.h"
 
 namespace pv2::testing::cluster_simulation {
 
@@ -97,8 +97,8 @@ class RandomStory {
   // What follows tells its story to what is above.
   Random random_;
   cluster_world::ClusterWorld world_;
-  LossyRoute route_;
-  LossyRoute inner_route_;  ///< Between the processes of the cluster.
+  FaultRoutes route_;
+  FaultRoutes inner_route_;  ///< Between the processes of the cluster.
   WriteHistory history_;
   StoryOrders orders_;
   StoryClients clients_;
