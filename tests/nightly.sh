@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Runs the tests that take too long for a test run. First a thousand crashes under load of each
-# kind, and a million increments in each way of the counter service, however long they take. Then it
-# spends the given time: half on the fuzzers, a third on the tests with new random seeds, the rest
-# on rounds of the demo. It runs those of these that exist. It ends with status 1 at the first
-# finding, and prints how to repeat it.
+# kind, a million increments in each way of the counter service, and twenty minutes of a cluster of
+# processes under fire, however long they take. Then it spends the given time: half on the fuzzers,
+# a third on the tests with new random seeds, the rest on rounds of the demo. It runs those of these
+# that exist. It ends with status 1 at the first finding, and prints how to repeat it.
 #
 # After that, however long it takes, clang's analyzer checks the paths through every function, and
 # tests/mutants checks that the tests still find its faults.
@@ -51,6 +51,16 @@ if [[ -x $service ]]; then
   done
 fi
 
+under_fire=build/release/examples/cluster_campaign
+if [[ -x $under_fire ]]; then
+  seed=$((RANDOM * 30 + 1))
+  echo "== twenty minutes of a cluster of processes under fire, from seed $seed"
+  if ! "$under_fire" --minutes 20 --seed "$seed"; then
+    echo "nightly: repeat with $under_fire --minutes 20 --seed $seed"
+    exit 1
+  fi
+fi
+
 # The time begins here: it does not include the build, nor what is counted: crashes, increments.
 SECONDS=0
 
@@ -78,6 +88,8 @@ fi
 simulated=0
 simulation=build/release/tests/simulation_tests
 met=0
+stories=0
+clusters=build/release/tests/cluster_tests
 pairs=build/release/tests/procedures_tests
 # simulate <seed> <seeds> <program> <tests>...
 simulate() {
@@ -96,7 +108,11 @@ while ((SECONDS < seconds * 4 / 6)); do
     simulate $((first + met)) 100 "$pairs" 'procedures that meet*'
     met=$((met + 100))
   fi
-  if [[ ! -x $simulation && ! -x $pairs ]]; then break; fi
+  if [[ -x $clusters ]]; then
+    simulate $((RANDOM * 32768 + RANDOM)) 50 "$clusters" 'a cluster in a storm*'
+    stories=$((stories + 50))
+  fi
+  if [[ ! -x $simulation && ! -x $pairs && ! -x $clusters ]]; then break; fi
 done
 
 # A round of this size takes a minute or two, so the time is exceeded by no more than that.
@@ -139,6 +155,7 @@ if ! tests/mutants/run.sh --copy build/mutants; then
   exit 1
 fi
 printf 'nightly: nothing found in %d minutes' "$minutes"
-printf ' (fuzzers %d, simulated seeds %d, of procedures that meet %d, rounds of %d seeds %d,' \
-  "${#fuzzers[@]}" "$simulated" "$((met * 3))" "$seeds" "$rounds"
+printf ' (fuzzers %d, simulated seeds %d, of procedures that meet %d, of clusters %d,' \
+  "${#fuzzers[@]}" "$simulated" "$((met * 3))" "$stories"
+printf ' rounds of %d seeds %d,' "$seeds" "$rounds"
 printf ' demos %d)\n' "$demos"
