@@ -12,6 +12,7 @@
 #include <charconv>
 #include <csignal>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "pv2/cluster/master.h"
@@ -29,10 +30,12 @@ std::string milliseconds_of(Duration time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
 }
 
+// What is no number becomes 0, which check_options() refuses.
 Duration milliseconds_in(std::string_view text) {
-  std::int64_t value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return std::chrono::milliseconds(value);
+  std::int32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  return std::chrono::milliseconds(is_number ? value : 0);
 }
 
 /// What the child says after "ready ".

@@ -42,6 +42,7 @@
 #include "storage/table_directories.h"
 #include "wire/loop_tasks.h"
 #include "wire/methods.h"
+#include "wire/option_limits.h"
 
 namespace pv2::cluster {
 namespace {
@@ -186,6 +187,7 @@ struct Master::Parts {
 };
 
 Result<std::unique_ptr<Master>> Master::start(MasterOptions options, MasterGround ground) {
+  if (Status bad = check_options(options); !bad.ok()) return bad;
   const ClusterLayout layout(options.root);
   auto local = open_local(ground.files, layout);
   if (!local.ok()) return local.status();

@@ -18,7 +18,8 @@
 
 namespace pv2::cluster {
 
-/// What a master takes from its operator.
+/// What a master takes from its operator. A time may be a millisecond to a year;
+/// one for which something is kept may be 0.
 struct MasterOptions {
   /// The directory of the cluster, which all servers and the master share. The first master of a
   /// new directory makes the cluster.

@@ -16,7 +16,8 @@
 
 namespace pv2::cluster {
 
-/// What a region server takes from its operator.
+/// What a region server takes from its operator. A time may be a millisecond to a year, a size at
+/// most 1 TiB.
 struct RegionServerOptions {
   /// Names the machine, for people and in paths: "rs1". A process has a start code besides, so each
   /// run is another server.
