@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "operator_messages.h"
 #include "service_core.h"
 #include "verb_messages.h"
 
@@ -30,6 +31,11 @@ void ExecutorService::add_to(RpcMethods& methods) const {
   add(remote::kRun, &ServiceCore::tell_run);
   add(remote::kList, &ServiceCore::list);
   add(remote::kExplain, &ServiceCore::explain);
+  add(remote::kHistory, &ServiceCore::history);
+  add(remote::kLocks, &ServiceCore::locks);
+  add(remote::kPreview, &ServiceCore::preview);
+  add(remote::kOrder, &ServiceCore::order);
+  add(remote::kAudit, &ServiceCore::audit);
 }
 
 ExecutorServiceCounts ExecutorService::counts() const { return core_->counts(); }

@@ -7,12 +7,14 @@
 #include <fmt/format.h>
 #include <pv2/engine/async_executor.h>
 #include <pv2/engine/inspection.h>
+#include <pv2/engine/operator_console.h>
 #include <pv2/engine/procedure_executor.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "listing_messages.h"
+#include "operator_messages.h"
 #include "refusal.h"
 #include "verb_messages.h"
 
@@ -44,6 +46,7 @@ std::string to_bytes(const Submitted& submitted) {
 ServiceCore::ServiceCore(ProcedureExecutor& executor, ExecutorServiceOptions options)
     : executor_(executor),
       answer_bytes_max_(options.answer_bytes_max),
+      clock_(options.clock != nullptr ? options.clock : std::make_shared<SystemClock>()),
       waits_(std::make_shared<RemoteWaits>(executor, options.answer_bytes_max)),
       signals_(std::make_shared<SignalDesk>(
           executor, NonceManagerOptions{.clock = std::move(options.clock),
@@ -155,6 +158,53 @@ void ServiceCore::explain(Call call) {
   auto explanation = executor_.inspect().explain(message->id);
   if (!explanation.ok()) return refuse(executor_, *call, explanation.status());
   call->reply(remote::to_bytes(remote::ExplanationMessage{*std::move(explanation)}));
+}
+
+void ServiceCore::history(Call call) {
+  const auto message = read<remote::IdMessage>(*call);
+  if (!message) return;
+  auto history = executor_.inspect().history(message->id);
+  if (!history.ok()) return refuse(executor_, *call, history.status());
+  call->reply(remote::to_bytes(remote::HistoryListMessage{
+      remote::to_messages<remote::HistoryMessage>(*std::move(history))}));
+}
+
+void ServiceCore::locks(Call call) {
+  call->reply(remote::to_bytes_within(executor_.inspect().locks(), clock_->steady_now(),
+                                      answer_bytes_max_));
+}
+
+void ServiceCore::preview(Call call) {
+  const auto message = read<remote::OrderMessage>(*call);
+  if (!message) return;
+  if (const Status strange = check(*message); !strange.ok()) return call->fail(strange);
+  auto lines = executor_.operate().preview(message->id, message->verb);
+  if (!lines.ok()) return refuse(executor_, *call, lines.status());
+  call->reply(remote::to_bytes(remote::PreviewMessage{*std::move(lines)}));
+}
+
+void ServiceCore::order(Call call) {
+  auto message = read<remote::OrderMessage>(*call);
+  if (!message) return;
+  if (const Status strange = check(*message); !strange.ok()) return call->fail(strange);
+  if (!call->caller().empty()) message->who = call->caller();
+  executor_.operate().order(message->id, message->verb,
+                            {.who = std::move(message->who),
+                             .why = std::move(message->why),
+                             .next_step = message->next_step},
+                            [self = shared_from_this(), call](const Status& answer) {
+                              if (answer.ok()) return call->reply({});
+                              refuse(self->executor_, *call, answer);
+                            });
+}
+
+void ServiceCore::audit(Call call) {
+  const auto message = read<remote::IdMessage>(*call);
+  if (!message) return;
+  auto entries = executor_.operate().audit(message->id);
+  if (!entries.ok()) return refuse(executor_, *call, entries.status());
+  call->reply(remote::to_bytes(
+      remote::AuditMessage{remote::to_messages<remote::AuditEntryMessage>(*std::move(entries))}));
 }
 
 ExecutorServiceCounts ServiceCore::counts() const {

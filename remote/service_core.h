@@ -36,6 +36,11 @@ class ServiceCore : public std::enable_shared_from_this<ServiceCore> {
   void tell_run(Call call);
   void list(Call call);
   void explain(Call call);
+  void history(Call call);
+  void locks(Call call);
+  void preview(Call call);
+  void order(Call call);
+  void audit(Call call);
 
   [[nodiscard]] ExecutorServiceCounts counts() const;
 
@@ -44,6 +49,7 @@ class ServiceCore : public std::enable_shared_from_this<ServiceCore> {
 
   ProcedureExecutor& executor_;
   const std::size_t answer_bytes_max_;
+  const std::shared_ptr<Clock> clock_;
   const std::shared_ptr<RemoteWaits> waits_;
   const std::shared_ptr<SignalDesk> signals_;
 };

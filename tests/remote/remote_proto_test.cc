@@ -9,6 +9,7 @@
 #include <string>
 
 #include "listing_messages.h"
+#include "operator_messages.h"
 #include "support/catch.h"
 #include "support/protoc.h"
 #include "verb_messages.h"
@@ -131,6 +132,15 @@ TEST_CASE("the messages of a remote executor are those of its .proto file") {
   explanation.cycles = {{{1}, {2}}, {{3}, {4}}};
   explanation.left_out = 5;
   compare(protoc, "Explanation", ExplanationMessage{explanation});
+
+  compare(protoc, "HistoryList",
+          HistoryListMessage{{{{1, 2, Outcome::Kind::kRetry, kTime, true}}, {}}});
+  const RemoteLock::Party party{{7}, LockMode::kExclusive, 5s, "shop.Order"};
+  compare(protoc, "LockList",
+          LockListMessage{{{{{ResourceClass::kTable, "ns:t"}, 3, {party}, {party, party}}}}, 9});
+  compare(protoc, "Order", OrderMessage{{7}, RepairVerb::kSkipStep, "ann", "stuck", 3});
+  compare(protoc, "Preview", PreviewMessage{{"it ends", "its locks are released"}});
+  compare(protoc, "Audit", AuditMessage{{{{RepairVerb::kBypass, {7}, 3, "ann", "stuck", kTime}}}});
 }
 
 TEST_CASE("messages of another version are read as far as that is safe") {
@@ -151,6 +161,12 @@ TEST_CASE("messages of another version are read as far as that is safe") {
   CHECK(check(explanation).ok());
   explanation.value.procedures[0].reasons[0].kind = static_cast<WaitReason::Kind>(99);
   CHECK(check(explanation).code() == StatusCode::kNotSupported);
+  CHECK(check(OrderMessage{.id = {7}, .verb = static_cast<RepairVerb>(9)}).code() ==
+        StatusCode::kNotSupported);
+  LockListMessage locks{.locks = {{{.holders = {{.id = {7}}}}}}};
+  CHECK(check(locks).ok());
+  locks.locks[0].value.holders[0].mode = static_cast<LockMode>(9);
+  CHECK(check(locks).code() == StatusCode::kNotSupported);
 }
 
 }  // namespace pv2::testing::remote_proto_test

@@ -42,7 +42,8 @@ struct ExecutorServiceOptions {
   /// The limit of what the nonces of signals take, in bytes. Beyond it the service refuses signals
   /// (kResourceExhausted).
   std::size_t signal_bytes_max = std::size_t{64} << 20;
-  /// This clock measures `signal_retention`. Without one it is the system's.
+  /// This clock measures `signal_retention`, and how long locks are held, so it is to be the
+  /// executor's. Without one it is the system's.
   std::shared_ptr<Clock> clock{};
 };
 
@@ -56,7 +57,7 @@ struct ExecutorServiceCounts {
 /// Adds these methods to a server, for one executor:
 ///
 ///     pv2.submit   pv2.find   pv2.wait   pv2.acknowledge   pv2.abort   pv2.signal   pv2.run
-///     pv2.list   pv2.explain
+///     pv2.list   pv2.explain   pv2.history   pv2.locks   pv2.preview   pv2.order   pv2.audit
 ///
 /// Their messages are in remote/pv2_remote.proto. The owner of a submission is the name under which
 /// its client was let in (BearerToken::owner), whatever the client says. Owners are names and no

@@ -14,6 +14,7 @@
 #include <pv2/engine/explanation.h>
 #include <pv2/engine/procedure_info.h>
 #include <pv2/engine/procedure_result.h>
+#include <pv2/engine/repair.h>
 #include <pv2/rpc/nonce_source.h>
 #include <pv2/rpc/rpc_client.h>
 
@@ -26,7 +27,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "pv2/remote/remote_lock.h"
 #include "pv2/remote/remote_outcome.h"
 
 namespace pv2 {
@@ -44,6 +47,10 @@ using ExplanationDone = std::function<void(Result<Explanation>)>;
 using PageDone = std::function<void(Result<ProcedurePage>)>;
 using FoundDone = std::function<void(Result<ProcedureId>)>;
 using SignalRunDone = std::function<void(Result<std::uint64_t>)>;
+using HistoryDone = std::function<void(Result<std::vector<HistoryEntry>>)>;
+using LocksDone = std::function<void(Result<RemoteLocks>)>;
+using PreviewDone = std::function<void(Result<std::vector<std::string>>)>;
+using AuditDone = std::function<void(Result<std::vector<AuditEntry>>)>;
 
 struct RemoteOptions {
   /// The time limit of the verbs that have none of their own.
@@ -155,6 +162,25 @@ class RemoteExecutor {
   /// Does what Inspection::explain() does.
   [[nodiscard]] Result<Explanation> explain(ProcedureId id);
   CallTicket explain(ProcedureId id, ExplanationDone done);
+  /// Does what Inspection::history() does.
+  [[nodiscard]] Result<std::vector<HistoryEntry>> history(ProcedureId id);
+  CallTicket history(ProcedureId id, HistoryDone done);
+  /// Does what Inspection::locks() does. Those that do not fit into an answer are counted.
+  [[nodiscard]] Result<RemoteLocks> locks();
+  CallTicket locks(LocksDone done);
+
+  // What OperatorConsole does.
+
+  [[nodiscard]] Result<std::vector<std::string>> preview(ProcedureId id, RepairVerb verb);
+  CallTicket preview(ProcedureId id, RepairVerb verb, PreviewDone done);
+  /// An order is sent once, and again only when the server has refused it as not begun: nothing
+  /// tells two copies of an order apart. So kUnknown is more likely than elsewhere; audit() says
+  /// whether it was carried out. The note names the caller as the server knows it; `who` counts
+  /// only if the server asks nobody for a token.
+  RemoteOutcome order(ProcedureId id, RepairVerb verb, RepairNote note);
+  CallTicket order(ProcedureId id, RepairVerb verb, RepairNote note, RemoteOutcomeDone done);
+  [[nodiscard]] Result<std::vector<AuditEntry>> audit(ProcedureId id);
+  CallTicket audit(ProcedureId id, AuditDone done);
 
   /// Gives up a call (RpcClient::cancel()): its answer is kAborted, as kUnknown if it was sent.
   void cancel(CallTicket ticket);
@@ -179,6 +205,7 @@ class RemoteExecutor {
   [[nodiscard]] CallOptions reading() const;
   [[nodiscard]] CallOptions waiting(std::optional<Duration> timeout) const;
   [[nodiscard]] CallOptions repeatable();
+  [[nodiscard]] CallOptions ordering() const;
 
   RpcClient& client_;
   const RemoteOptions options_;

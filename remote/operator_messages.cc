@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a program may be told of locks and repairs, and lists of locks that fit into a frame.
+
+#include "operator_messages.h"
+
+namespace pv2::remote {
+namespace {
+
+Status unknown(std::string_view what) {
+  return {StatusCode::kNotSupported,
+          "the message has " + std::string(what) +
+              " that this program does not know; the other end may be newer"};
+}
+
+bool is_known(LockMode mode) { return mode == LockMode::kShared || mode == LockMode::kExclusive; }
+
+bool is_known(RepairVerb verb) {
+  return verb >= RepairVerb::kRetryNow && verb <= RepairVerb::kBypass;
+}
+
+bool is_known(const std::vector<RemoteLock::Party>& parties) {
+  for (const RemoteLock::Party& party : parties) {
+    if (!is_known(party.mode)) return false;
+  }
+  return true;
+}
+
+std::vector<RemoteLock::Party> to_remote(std::vector<LockInfo::Party> parties, SteadyTime now) {
+  std::vector<RemoteLock::Party> remote;
+  remote.reserve(parties.size());
+  for (LockInfo::Party& party : parties) {
+    remote.push_back({party.id, party.mode, now - party.since, std::move(party.type)});
+  }
+  return remote;
+}
+
+}  // namespace
+
+Status check(const HistoryListMessage& history) {
+  for (const HistoryMessage& entry : history.entries) {
+    if (!pv2::is_known(entry.value.outcome)) return unknown("an outcome");
+  }
+  return {};
+}
+
+Status check(const LockListMessage& locks) {
+  for (const HeldLockMessage& lock : locks.locks) {
+    if (!is_known(lock.value.holders) || !is_known(lock.value.waiters)) return unknown("a mode");
+  }
+  return {};
+}
+
+Status check(const OrderMessage& order) {
+  return is_known(order.verb) ? Status() : unknown("an order");
+}
+
+Status check(const PreviewMessage& /*preview*/) { return {}; }
+
+Status check(const AuditMessage& audit) {
+  for (const AuditEntryMessage& entry : audit.entries) {
+    if (!is_known(entry.value.verb)) return unknown("an order");
+  }
+  return {};
+}
+
+RemoteLock to_remote(LockInfo info, SteadyTime now) {
+  return {.key = std::move(info.key),
+          .limit = info.limit,
+          .holders = to_remote(std::move(info.holders), now),
+          .waiters = to_remote(std::move(info.waiters), now)};
+}
+
+std::string to_bytes_within(std::vector<LockInfo> infos, SteadyTime now, std::size_t bytes_max) {
+  constexpr std::size_t kFraming = 64;  // of one lock; the list's own is smaller
+  LockListMessage message;
+  std::size_t bytes = kFraming;
+  for (LockInfo& info : infos) {
+    HeldLockMessage one{to_remote(std::move(info), now)};
+    bytes += to_bytes(one).size() + kFraming;
+    if (bytes > bytes_max) break;
+    message.locks.push_back(std::move(one));
+  }
+  message.left_out = infos.size() - message.locks.size();
+  return to_bytes(std::move(message));
+}
+
+}  // namespace pv2::remote

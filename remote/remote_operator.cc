@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The verbs of RemoteExecutor for operators. Each is a body and what its outcome means; all but
+// order() only ask.
+
+#include <utility>
+
+#include "operator_messages.h"
+#include "pv2/remote/remote_executor.h"
+
+namespace pv2 {
+namespace {
+
+template <class Message>
+Result<Message> checked_message(const CallOutcome& outcome) {
+  if (!outcome.ok()) return outcome.status;
+  auto message = remote::from_bytes<Message>(outcome.body);
+  if (!message.ok()) return message.status().with_context("an answer that cannot be read");
+  if (Status strange = check(*message); !strange.ok()) return strange;
+  return message;
+}
+
+Result<std::vector<HistoryEntry>> history_in(const CallOutcome& outcome) {
+  auto message = checked_message<remote::HistoryListMessage>(outcome);
+  if (!message.ok()) return message.status();
+  return remote::to_values<HistoryEntry>(std::move(message->entries));
+}
+
+Result<RemoteLocks> locks_in(const CallOutcome& outcome) {
+  auto message = checked_message<remote::LockListMessage>(outcome);
+  if (!message.ok()) return message.status();
+  return RemoteLocks{.locks = remote::to_values<RemoteLock>(std::move(message->locks)),
+                     .left_out = static_cast<std::size_t>(message->left_out)};
+}
+
+Result<std::vector<std::string>> preview_in(const CallOutcome& outcome) {
+  auto message = checked_message<remote::PreviewMessage>(outcome);
+  if (!message.ok()) return message.status();
+  return std::move(message->lines);
+}
+
+Result<std::vector<AuditEntry>> audit_in(const CallOutcome& outcome) {
+  auto message = checked_message<remote::AuditMessage>(outcome);
+  if (!message.ok()) return message.status();
+  return remote::to_values<AuditEntry>(std::move(message->entries));
+}
+
+RemoteOutcome order_in(const CallOutcome& outcome) {
+  return {.kind = outcome.kind, .status = outcome.status};
+}
+
+std::string body_of(ProcedureId id) { return remote::to_bytes(remote::IdMessage{id}); }
+
+std::string body_of(ProcedureId id, RepairVerb verb, RepairNote note = {}) {
+  return remote::to_bytes(remote::OrderMessage{.id = id,
+                                               .verb = verb,
+                                               .who = std::move(note.who),
+                                               .why = std::move(note.why),
+                                               .next_step = note.next_step});
+}
+
+}  // namespace
+
+// No second attempt, so the first one has all the time: a bypass waits for steps under way.
+CallOptions RemoteExecutor::ordering() const {
+  return {.timeout = options_.timeout, .attempt_timeout = options_.timeout};
+}
+
+Result<std::vector<HistoryEntry>> RemoteExecutor::history(ProcedureId id) {
+  return history_in(client_.call(std::string(remote::kHistory), body_of(id), reading()));
+}
+
+CallTicket RemoteExecutor::history(ProcedureId id, HistoryDone done) {
+  return client_.call(
+      std::string(remote::kHistory), body_of(id), reading(),
+      [done = std::move(done)](const CallOutcome& outcome) { done(history_in(outcome)); });
+}
+
+Result<RemoteLocks> RemoteExecutor::locks() {
+  return locks_in(client_.call(std::string(remote::kLocks), {}, reading()));
+}
+
+CallTicket RemoteExecutor::locks(LocksDone done) {
+  return client_.call(
+      std::string(remote::kLocks), {}, reading(),
+      [done = std::move(done)](const CallOutcome& outcome) { done(locks_in(outcome)); });
+}
+
+Result<std::vector<std::string>> RemoteExecutor::preview(ProcedureId id, RepairVerb verb) {
+  return preview_in(client_.call(std::string(remote::kPreview), body_of(id, verb), reading()));
+}
+
+CallTicket RemoteExecutor::preview(ProcedureId id, RepairVerb verb, PreviewDone done) {
+  return client_.call(
+      std::string(remote::kPreview), body_of(id, verb), reading(),
+      [done = std::move(done)](const CallOutcome& outcome) { done(preview_in(outcome)); });
+}
+
+RemoteOutcome RemoteExecutor::order(ProcedureId id, RepairVerb verb, RepairNote note) {
+  return order_in(
+      client_.call(std::string(remote::kOrder), body_of(id, verb, std::move(note)), ordering()));
+}
+
+CallTicket RemoteExecutor::order(ProcedureId id, RepairVerb verb, RepairNote note,
+                                 RemoteOutcomeDone done) {
+  return client_.call(
+      std::string(remote::kOrder), body_of(id, verb, std::move(note)), ordering(),
+      [done = std::move(done)](const CallOutcome& outcome) { done(order_in(outcome)); });
+}
+
+Result<std::vector<AuditEntry>> RemoteExecutor::audit(ProcedureId id) {
+  return audit_in(client_.call(std::string(remote::kAudit), body_of(id), reading()));
+}
+
+CallTicket RemoteExecutor::audit(ProcedureId id, AuditDone done) {
+  return client_.call(
+      std::string(remote::kAudit), body_of(id), reading(),
+      [done = std::move(done)](const CallOutcome& outcome) { done(audit_in(outcome)); });
+}
+
+}  // namespace pv2

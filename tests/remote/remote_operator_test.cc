@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an operator asks and orders from elsewhere is what the executor says and does locally; an
+// order is carried out once at most, whatever the network loses.
+
+#include "remote/remote_world.h"
+
+namespace pv2::testing::remote_operator_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+const RepairNote kNote{.who = "anna", .why = "ticket 7"};
+
+// Fails at step 3; the undo of step 2 fails for good until `mended`.
+JobScript stuck(const bool& mended) {
+  return {
+      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
+      .undo =
+          [&mended](JobRun& run) {
+            return run.step == 2 && !mended ? std::optional(Say::fail("stuck")) : usual();
+          },
+      .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+}
+
+std::string joined(const Result<std::vector<std::string>>& lines) {
+  REQUIRE(lines.status().to_string() == "OK");
+  std::string text;
+  for (const std::string& line : *lines) text += line + "\n";
+  return text;
+}
+
+/// A job that holds a table, is parked at an undo, and another one that waits for the table.
+struct ParkedWorld {
+  RemoteWorld world;
+  bool mended = false;
+  ProcedureId parked;
+  ProcedureId waiting;
+
+  ParkedWorld() {
+    world.engine.world.scripts["stuck"] = stuck(mended);
+    world.begin();
+    parked = world.engine.submit("stuck");
+    waiting = world.engine.submit("stuck");
+    world.settle();
+    REQUIRE(world.engine.describe(parked).parked);
+  }
+
+  RemoteOutcome order(ProcedureId id, RepairVerb verb) {
+    return world.answer<RemoteOutcome>(
+        [&](auto done) { world.remote->order(id, verb, kNote, std::move(done)); });
+  }
+  Result<std::vector<AuditEntry>> audit(ProcedureId id) {
+    return world.answer<Result<std::vector<AuditEntry>>>(
+        [&](auto done) { world.remote->audit(id, std::move(done)); });
+  }
+  Result<std::vector<std::string>> preview(ProcedureId id, RepairVerb verb) {
+    return world.answer<Result<std::vector<std::string>>>(
+        [&](auto done) { world.remote->preview(id, verb, std::move(done)); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("locks are told from elsewhere with their holders, all their waiters, and for how long") {
+  ParkedWorld story;
+  story.world.engine.clock->advance(90s);
+
+  const auto locks = story.world.answer<Result<RemoteLocks>>(
+      [&](auto done) { story.world.remote->locks(std::move(done)); });
+
+  REQUIRE(locks.status().to_string() == "OK");
+  CHECK(locks->left_out == 0);
+  const RemoteLock* table = nullptr;
+  for (const RemoteLock& lock : locks->locks) {
+    if (to_string(lock.key) == "table shop:orders") table = &lock;
+  }
+  REQUIRE(table != nullptr);
+  REQUIRE(table->holders.size() == 1);
+  CHECK(table->holders[0].id == story.parked);
+  CHECK(table->holders[0].mode == LockMode::kExclusive);
+  CHECK(table->holders[0].age >= 90s);
+  CHECK_FALSE(table->holders[0].type.empty());
+  REQUIRE(table->waiters.size() == 1);
+  CHECK(table->waiters[0].id == story.waiting);
+}
+
+TEST_CASE("locks that do not fit into an answer are counted") {
+  ParkedWorld story;
+  story.world.stop_serving();
+  story.world.service_options.answer_bytes_max = 100;
+  story.world.serve();
+
+  const auto locks = story.world.answer<Result<RemoteLocks>>(
+      [&](auto done) { story.world.remote->locks(std::move(done)); });
+
+  REQUIRE(locks.status().to_string() == "OK");
+  CHECK(locks->locks.empty());
+  CHECK(locks->left_out == story.world.engine.executor().inspect().locks().size());
+}
+
+TEST_CASE("the history of a procedure is told from elsewhere, also when it has ended") {
+  ParkedWorld story;
+  const ProcedureId ended = story.world.engine.submit("a");
+  story.world.settle();
+
+  for (const ProcedureId id : {story.parked, ended}) {
+    const auto history = story.world.answer<Result<std::vector<HistoryEntry>>>(
+        [&](auto done) { story.world.remote->history(id, std::move(done)); });
+    REQUIRE(history.status().to_string() == "OK");
+    const auto local = story.world.engine.executor().inspect().history(id);
+    REQUIRE(local.ok());
+    REQUIRE(history->size() == local->size());
+    CHECK_FALSE(history->empty());
+    CHECK(history->back().step == local->back().step);
+    CHECK(history->back().at == local->back().at);
+    CHECK(history->back().undo == local->back().undo);
+  }
+}
+
+TEST_CASE("an order from elsewhere is previewed, carried out, and in the audit") {
+  ParkedWorld story;
+  const auto lines = story.preview(story.parked, RepairVerb::kRetryNow);
+  CHECK(joined(lines) == joined(story.world.engine.executor().operate().preview(
+                             story.parked, RepairVerb::kRetryNow)));
+  story.mended = true;
+
+  CHECK(words(story.order(story.parked, RepairVerb::kRetryNow)) == "OK");
+
+  CHECK(story.world.wait(story.parked)->state == ProcedureState::kRolledBack);
+  const auto audit = story.audit(story.parked);
+  REQUIRE(audit.status().to_string() == "OK");
+  REQUIRE(audit->size() == 1);
+  CHECK(audit->front().verb == RepairVerb::kRetryNow);
+  CHECK(audit->front().who == kNote.who);
+  CHECK(audit->front().why == kNote.why);
+}
+
+TEST_CASE("an order that the executor refuses fails with its answer") {
+  ParkedWorld story;
+
+  CHECK(words(story.order({4711}, RepairVerb::kBypass)) == "FAILED NOT_FOUND");
+  CHECK(words(story.order(story.waiting, RepairVerb::kSkipStep)) == "FAILED FAILED_PRECONDITION");
+  CHECK_FALSE(story.preview(story.waiting, RepairVerb::kSkipStep).ok());
+}
+
+TEST_CASE("an order whose answer is lost is unknown, is not sent again, and the audit tells") {
+  ParkedWorld story;
+  const auto lost = GENERATE(FrameKind::kCall, FrameKind::kReply);
+  story.world.lose(lost, "pv2.order");
+
+  const RemoteOutcome outcome = story.order(story.parked, RepairVerb::kBypass);
+
+  CHECK(outcome.kind == RemoteOutcome::Kind::kUnknown);
+  const bool carried_out = lost == FrameKind::kReply;
+  const auto audit = story.audit(story.parked);
+  REQUIRE(audit.status().to_string() == "OK");
+  CHECK(audit->size() == (carried_out ? 1 : 0));
+}
+
+}  // namespace pv2::testing::remote_operator_test
