@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   PV2_ASSERT(is_printable(shell::escape_bytes(line)), "escaped bytes are printable");
   PV2_ASSERT(is_printable(shell::printable(line)), "a message is printable");
-  const auto quoted = shell::parse("a " + shell::quoted(line));
+  const auto quoted = shell::parse("a " + shell::in_quotes(line));
   PV2_ASSERT(quoted.ok() && quoted->arguments.at(0).text == line, "a quoted text means its bytes");
 
   const Result<shell::Statement> statement = shell::parse(line);

@@ -69,7 +69,7 @@ TEST_CASE("whatever a text holds, its written form is read as the same bytes") {
   std::string bytes;
   for (int byte = 0; byte < 256; ++byte) bytes += static_cast<char>(byte);
 
-  const std::string line = "put " + shell::quoted(bytes);
+  const std::string line = "put " + shell::in_quotes(bytes);
 
   CHECK(line == shell::printable(line));
   CHECK(statement(line).arguments[0].text == bytes);

@@ -52,7 +52,7 @@ bool looks_like_region(const std::string& text) {
 Result<RegionRow> find_region(Shell& shell, const Call& call, const std::string& id) {
   if (!looks_like_region(id)) {
     return Status(StatusCode::kInvalidArgument,
-                  quoted(id) +
+                  in_quotes(id) +
                       " is no region; its id has 16 hexadecimal digits, of which the "
                       "first 4 suffice if no other region begins so");
   }
@@ -71,9 +71,9 @@ Result<RegionRow> find_region(Shell& shell, const Call& call, const std::string&
   if (found.size() == 1) return found.front();
   if (found.empty()) {
     return Status(StatusCode::kNotFound,
-                  "there is no region " + quoted(id) + "; regions 't' lists those of a table");
+                  "there is no region " + in_quotes(id) + "; regions 't' lists those of a table");
   }
-  return Status(StatusCode::kInvalidArgument, "several regions begin with " + quoted(id));
+  return Status(StatusCode::kInvalidArgument, "several regions begin with " + in_quotes(id));
 }
 
 Result<ServerName> find_server(Shell& shell, const Call& call, const std::string& text) {
@@ -83,7 +83,7 @@ Result<ServerName> find_server(Shell& shell, const Call& call, const std::string
     if (entry.name.host == text || to_string(entry.name) == text) return entry.name;
   }
   return Status(StatusCode::kNotFound,
-                "there is no live server " + quoted(text) + "; servers lists them");
+                "there is no live server " + in_quotes(text) + "; servers lists them");
 }
 
 }  // namespace pv2::shell

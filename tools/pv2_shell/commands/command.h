@@ -73,6 +73,8 @@ struct Command {
   std::vector<Argument> arguments{};
   std::vector<OptionSpec> options{};
   Effect effect = Effect::kNone;
+  /// Of kProcedure: whether the statement is over when its procedure is.
+  bool waits_for_end = true;
   Answer (*run)(Shell& shell, const Call& call) = nullptr;
 };
 

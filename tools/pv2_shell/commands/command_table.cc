@@ -14,8 +14,17 @@ namespace {
 std::vector<Command> all_commands() {
   std::vector<Command> table;
   add_row_commands(table);
+  add_row_reading_commands(table);
   add_table_commands(table);
+  add_region_commands(table);
+  add_namespace_commands(table);
+  add_peer_commands(table);
   add_procedure_commands(table);
+  add_procedure_detail_commands(table);
+  add_repair_commands(table);
+  add_lock_commands(table);
+  add_server_commands(table);
+  add_process_commands(table);
   add_help_commands(table);
   return table;
 }
@@ -71,7 +80,7 @@ std::vector<OptionSpec> options_of(const Command& command) {
   if (command.effect == Effect::kNone) return options;
   options.push_back({"NONCE", Shape::kText, "the name of this change, instead of a new one"});
   options.push_back({"RESUME", Shape::kText, "asks again for a change whose outcome is unknown"});
-  if (command.effect == Effect::kProcedure) {
+  if (command.effect == Effect::kProcedure && command.waits_for_end) {
     options.push_back({"ASYNC", Shape::kFlag, "does not wait until the procedure has ended"});
   }
   return options;

@@ -50,7 +50,7 @@ Answer help(Shell& /*shell*/, const Call& call) {
     if (command != nullptr) return help_of(*command);
     const std::string_view nearest = nearest_command(call.text(0));
     return Status(StatusCode::kNotFound,
-                  fmt::format("there is no command {}{}", quoted(call.text(0)),
+                  fmt::format("there is no command {}{}", in_quotes(call.text(0)),
                               nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
   }
   Answer answer;

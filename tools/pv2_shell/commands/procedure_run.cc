@@ -81,30 +81,37 @@ std::optional<Answer> follow_known(Shell& shell, const Call& call) {
   return unknown(call, call.identity.nonce, known.status());
 }
 
-Answer run_procedure(Shell& shell, const Call& call, const Submission& submission) {
-  const Nonce nonce = call.identity.nonce ? call.identity.nonce : shell.next_nonce();
+Accepted submit_procedure(Shell& shell, const Call& call, const Submission& submission) {
+  Accepted accepted{.nonce = call.identity.nonce ? call.identity.nonce : shell.next_nonce()};
   const Duration timeout = call.timeout(Shell::kProcedureTime);
   const Result<SubmitOutcome> sent = shell.wait_for<SubmitOutcome>(
       [&](SubmitOutcomeDone done) {
-        submission(shell.executor(), {.nonce = nonce, .timeout = timeout}, call.identity.resumed,
-                   std::move(done));
+        submission(shell.executor(), {.nonce = accepted.nonce, .timeout = timeout},
+                   call.identity.resumed, std::move(done));
       },
       timeout, [&shell] { shell.progress().show("waits for the master to accept the procedure"); });
-  if (!sent.ok()) return unknown(call, nonce, sent.status());
-  if (sent->kind == Kind::kUnknown) return unknown(call, nonce, sent->status);
-  if (sent->kind == Kind::kFailed) {
-    Answer refused(sent->status);
-    refused.nonce = nonce;
-    return refused;
+  if (sent.ok() && sent->ok()) {
+    accepted.id = sent->id;
+  } else if (sent.ok() && sent->kind == Kind::kFailed) {
+    accepted.answer = Answer(sent->status);
+    accepted.answer.nonce = accepted.nonce;
+  } else {
+    accepted.answer = unknown(call, accepted.nonce, sent.ok() ? sent->status : sent.status());
   }
+  return accepted;
+}
+
+Answer run_procedure(Shell& shell, const Call& call, const Submission& submission) {
+  Accepted accepted = submit_procedure(shell, call, submission);
+  if (!accepted.id) return std::move(accepted.answer);
   Answer answer;
   if (call.flag("ASYNC")) {
-    answer = said(fmt::format("procedure {} is accepted", sent->id.value));
-    answer.procedure = sent->id;
+    answer = said(fmt::format("procedure {} is accepted", accepted.id.value));
+    answer.procedure = accepted.id;
   } else {
-    answer = follow(shell, call, sent->id);
+    answer = follow(shell, call, accepted.id);
   }
-  answer.nonce = nonce;
+  answer.nonce = accepted.nonce;
   return answer;
 }
 

@@ -37,8 +37,15 @@ template <RemotelySubmitted P>
   };
 }
 
-/// The whole way. `again`: the statement that means the same procedure, if the present one would
-/// mean another one later.
+/// The first half: the procedure that was accepted, or why there is none.
+struct Accepted {
+  ProcedureId id{};  ///< Set if it was accepted.
+  Answer answer{};   ///< Else: failed, or unknown.
+  Nonce nonce{};
+};
+Accepted submit_procedure(Shell& shell, const Call& call, const Submission& submission);
+
+/// The whole way.
 Answer run_procedure(Shell& shell, const Call& call, const Submission& submission);
 
 /// Waits for a procedure. The wait may be interrupted, the procedure goes on.

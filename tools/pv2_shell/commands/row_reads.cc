@@ -17,8 +17,6 @@
 
 namespace pv2::shell {
 
-void add_row_reading_commands(std::vector<Command>& table);
-
 namespace {
 
 using cluster::Cell;
@@ -124,7 +122,7 @@ Answer scan(Shell& shell, const Call& call) {
   }
   answer.note(counted(rows, "row"));
   if (is_more) {
-    answer.note(fmt::format("there may be more: STARTROW => {}", quoted(range.start_row)));
+    answer.note(fmt::format("there may be more: STARTROW => {}", in_quotes(range.start_row)));
   }
   return answer;
 }

@@ -9,8 +9,6 @@
 
 namespace pv2::shell {
 
-void add_row_reading_commands(std::vector<Command>& table);
-
 namespace {
 
 using cluster::Mutation;
@@ -105,7 +103,6 @@ void add_row_commands(std::vector<Command>& table) {
                    .arguments = {of_table, of_row},
                    .effect = Effect::kRows,
                    .run = delete_row});
-  add_row_reading_commands(table);
 }
 
 }  // namespace pv2::shell

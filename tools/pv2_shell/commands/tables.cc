@@ -68,9 +68,9 @@ Answer alter(Shell& shell, const Call& call) {
     const auto found = std::ranges::find(families, name);
     const bool exists = found != families.end();
     if (exists != is_removed(value)) {
-      return Status(
-          exists ? StatusCode::kAlreadyExists : StatusCode::kNotFound,
-          fmt::format("table {} has {}family {}", call.text(0), exists ? "" : "no ", quoted(name)));
+      return Status(exists ? StatusCode::kAlreadyExists : StatusCode::kNotFound,
+                    fmt::format("table {} has {}family {}", call.text(0), exists ? "" : "no ",
+                                in_quotes(name)));
     }
     if (exists) {
       families.erase(found);

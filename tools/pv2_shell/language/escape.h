@@ -19,6 +19,6 @@ namespace pv2::shell {
 [[nodiscard]] std::string printable(std::string_view text);
 
 /// The text as the language writes it: 'it\'s'.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string in_quotes(std::string_view text);
 
 }  // namespace pv2::shell

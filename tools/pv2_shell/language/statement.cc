@@ -36,7 +36,7 @@ std::string to_text(const Value& value) {
   std::string out;
   switch (value.kind) {
     case Value::Kind::kText:
-      return quoted(value.text);
+      return in_quotes(value.text);
     case Value::Kind::kNumber:
       return std::to_string(value.number);
     case Value::Kind::kWord:

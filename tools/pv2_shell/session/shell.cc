@@ -15,7 +15,8 @@ namespace {
 
 Answer run(Shell& shell, const Call& call) {
   // What was submitted before is found by its nonce, whatever has become of the table since.
-  if (call.command->effect == Effect::kProcedure && call.identity.resumed) {
+  const Command& command = *call.command;
+  if (command.effect == Effect::kProcedure && command.waits_for_end && call.identity.resumed) {
     if (auto known = follow_known(shell, call)) return *std::move(known);
   }
   return call.command->run(shell, call);

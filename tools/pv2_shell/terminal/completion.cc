@@ -109,7 +109,7 @@ Completion complete(std::string_view line, Vocabulary& vocabulary) {
   if (argument != nullptr && place.depth == 0) {
     const bool number = argument->takes == Takes::kProcedure;
     for (const std::string& name : vocabulary.names(argument->takes)) {
-      std::string text = number ? name : quoted(name);
+      std::string text = number ? name : in_quotes(name);
       // The quote that was typed stays.
       if (place.quote == '"' && !number) text.front() = text.back() = '"';
       candidates.push_back(std::move(text));

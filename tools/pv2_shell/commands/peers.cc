@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Commands about replication peers: other clusters that rows are sent to. Each change is a
+// procedure of the master. The list is read from where the master stores it.
+
+#include <fmt/format.h>
+#include <pv2/cluster/inspect_cluster.h>
+#include <pv2/procedures/add_peer.h>
+#include <pv2/procedures/disable_peer.h>
+#include <pv2/procedures/enable_peer.h>
+#include <pv2/procedures/remove_peer.h>
+#include <pv2/procedures/update_peer_config.h>
+
+#include <filesystem>
+#include <map>
+
+#include "commands/call.h"
+#include "commands/procedure_run.h"
+#include "commands/subjects.h"
+#include "language/escape.h"
+
+namespace pv2::shell {
+namespace {
+
+using Shape = OptionSpec::Shape;
+
+Result<std::map<std::string, PeerRow>> read_peers(Shell& shell) {
+  auto snapshot = cluster::inspect_cluster(shell.client(), shell.root());
+  if (!snapshot.ok()) return snapshot.status();
+  return std::move(snapshot->peers);
+}
+
+// What the statement says replaces what was there.
+void take_options(const Call& call, PeerConfig& config) {
+  if (call.has_option("CLUSTER")) {
+    config.cluster = std::filesystem::absolute(call.option_text("CLUSTER")).string();
+  }
+  if (!call.has_option("TABLES")) return;
+  config.tables.clear();
+  for (const std::string& table : call.option_texts("TABLES")) {
+    config.tables.push_back(parse_table_name(table));
+  }
+}
+
+Answer add_peer(Shell& shell, const Call& call) {
+  if (!call.has_option("CLUSTER")) {
+    return Status(StatusCode::kInvalidArgument,
+                  "CLUSTER is missing: the directory of the other cluster; for example: " +
+                      std::string(call.command->example));
+  }
+  PeerRow row{.id = call.text(0), .config = {}, .enabled = !call.flag("DISABLED")};
+  take_options(call, row.config);
+  return run_procedure(shell, call, submission_of(AddPeer(ports_elsewhere(), std::move(row))));
+}
+
+Answer update_peer(Shell& shell, const Call& call) {
+  const auto peers = read_peers(shell);
+  if (!peers.ok()) return peers.status();
+  const auto found = peers->find(call.text(0));
+  if (found == peers->end()) {
+    return Status(StatusCode::kNotFound, "there is no peer " + in_quotes(call.text(0)));
+  }
+  PeerConfig config = found->second.config;
+  take_options(call, config);
+  return run_procedure(shell, call,
+                       submission_of(UpdatePeerConfig(ports_elsewhere(), call.text(0), config)));
+}
+
+template <class P>
+Answer change_peer(Shell& shell, const Call& call) {
+  return run_procedure(shell, call, submission_of(P(ports_elsewhere(), call.text(0))));
+}
+
+Answer list_peers(Shell& shell, const Call& /*call*/) {
+  const auto peers = read_peers(shell);
+  if (!peers.ok()) return peers.status();
+  Answer answer;
+  answer.columns = {"PEER", "ENABLED", "TABLES", "CLUSTER"};
+  for (const auto& [id, row] : *peers) {
+    std::string tables;
+    for (const TableName& table : row.config.tables) {
+      tables += (tables.empty() ? "" : ", ") + to_string(table);
+    }
+    answer.add_row({id, row.enabled, tables.empty() ? "all" : tables, row.config.cluster});
+  }
+  answer.note(counted(peers->size(), "peer"));
+  return answer;
+}
+
+Command change(std::string_view name, std::string_view summary, std::string_view example,
+               std::vector<OptionSpec> options, Answer (*run)(Shell&, const Call&)) {
+  return {.name = name,
+          .group = "peers",
+          .summary = summary,
+          .example = example,
+          .arguments = {{"peer", Takes::kPeer}},
+          .options = std::move(options),
+          .effect = Effect::kProcedure,
+          .run = run};
+}
+
+}  // namespace
+
+void add_peer_commands(std::vector<Command>& table) {
+  const OptionSpec cluster{"CLUSTER", Shape::kText, "the directory of the other cluster"};
+  const OptionSpec tables{"TABLES", Shape::kTexts, "the tables that are sent; none named: all"};
+  const OptionSpec disabled{"DISABLED", Shape::kFlag, "sends nothing until it is enabled"};
+  table.push_back(change("add_peer", "Makes another cluster a peer of this one.",
+                         "add_peer 'backup', CLUSTER => '/clusters/b', TABLES => ['t']",
+                         {cluster, tables, disabled}, add_peer));
+  table.push_back(change("update_peer", "Changes what goes to a peer, or where it is.",
+                         "update_peer 'backup', TABLES => ['t', 'u']", {cluster, tables},
+                         update_peer));
+  table.push_back(change("remove_peer", "Forgets a peer.", "remove_peer 'backup'", {},
+                         change_peer<RemovePeer>));
+  table.push_back(change("enable_peer", "Has rows sent to a peer.", "enable_peer 'backup'", {},
+                         change_peer<EnablePeer>));
+  table.push_back(change("disable_peer", "Keeps rows for a peer, and sends none.",
+                         "disable_peer 'backup'", {}, change_peer<DisablePeer>));
+  table.push_back({.name = "list_peers",
+                   .group = "peers",
+                   .summary = "Lists peers.",
+                   .example = "list_peers",
+                   .run = list_peers});
+}
+
+}  // namespace pv2::shell

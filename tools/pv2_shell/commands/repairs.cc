@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The orders of an operator. Without WHY an order is only previewed: it says what it would do and
+// leave inconsistent, and changes nothing. An order is sent once; if its answer is lost, the audit
+// says whether it was carried out.
+
+#include <fmt/format.h>
+#include <pv2/engine/repair.h>
+
+#include <cstdlib>
+
+#include "commands/call.h"
+#include "commands/procedure_run.h"
+#include "commands/subjects.h"
+#include "output/duration.h"
+
+namespace pv2::shell {
+namespace {
+
+using Shape = OptionSpec::Shape;
+
+std::string who_types() {
+  const char* const user = std::getenv("USER");
+  return user == nullptr || *user == '\0' ? "pv2-shell" : user;
+}
+
+Answer preview(Shell& shell, const Call& call, RepairVerb verb) {
+  const auto lines = shell.ask<std::vector<std::string>>(
+      [&](PreviewDone done) { shell.executor().preview(call.procedure(0), verb, std::move(done)); },
+      call.timeout(Shell::kCallTime));
+  if (!lines.ok()) return lines.status();
+  Answer answer;
+  answer.columns = {"IT WOULD"};
+  for (const std::string& line : *lines) answer.add_row({line});
+  answer.note(
+      fmt::format("nothing is changed; {}, WHY => '...' carries it out", to_text(call.statement)));
+  answer.procedure = call.procedure(0);
+  return answer;
+}
+
+template <RepairVerb kVerb>
+Answer order(Shell& shell, const Call& call) {
+  if (!call.has_option("WHY")) return preview(shell, call, kVerb);
+  const ProcedureId id = call.procedure(0);
+  RepairNote note{.who = call.option_text("WHO", who_types()),
+                  .why = call.option_text("WHY"),
+                  .next_step = static_cast<std::uint32_t>(
+                      std::min<std::uint64_t>(call.option_number("NEXT_STEP", 0), UINT32_MAX))};
+  const Result<RemoteOutcome> outcome = shell.wait_for<RemoteOutcome>(
+      [&](RemoteOutcomeDone done) {
+        shell.executor().order(id, kVerb, std::move(note), std::move(done));
+      },
+      call.timeout(Shell::kCallTime));
+  Answer answer;
+  if (outcome.ok() && outcome->ok()) {
+    answer = said(fmt::format("done to procedure {}", id.value));
+  } else if (outcome.ok() && outcome->kind == RemoteOutcome::Kind::kFailed) {
+    answer = Answer(outcome->status);
+  } else {
+    answer.outcome = Outcome::kUnknown;
+    answer.status = outcome.ok() ? outcome->status : outcome.status();
+    answer.again = fmt::format("audit {}", id.value);
+  }
+  answer.procedure = id;
+  return answer;
+}
+
+Answer audit(Shell& shell, const Call& call) {
+  const auto entries = shell.ask<std::vector<AuditEntry>>(
+      [&](AuditDone done) { shell.executor().audit(call.procedure(0), std::move(done)); },
+      call.timeout(Shell::kCallTime));
+  if (!entries.ok()) return entries.status();
+  Answer answer;
+  answer.columns = {"ORDER", "ID", "STEP", "WHO", "WHY", "AGE"};
+  for (const AuditEntry& entry : *entries) {
+    answer.add_row({std::string(to_string(entry.verb)), entry.procedure.value,
+                    entry.step == 0 ? Field() : Field(std::uint64_t{entry.step}), entry.who,
+                    entry.why, in_words(shell.wall_now() - entry.at)});
+  }
+  answer.note(counted(entries->size(), "order"));
+  return answer;
+}
+
+Command repair(std::string_view name, std::string_view summary, std::string_view example,
+               Answer (*run)(Shell&, const Call&)) {
+  return {.name = name,
+          .group = "repairs",
+          .summary = summary,
+          .example = example,
+          .arguments = {{"id", Takes::kProcedure}},
+          .options = {{"WHY", Shape::kText, "why; without it the order is only previewed"},
+                      {"WHO", Shape::kText, "who; the user's name unless said"}},
+          .run = run};
+}
+
+}  // namespace
+
+void add_repair_commands(std::vector<Command>& table) {
+  table.push_back(repair("retry", "Tries at once what waits for its time, or what is parked.",
+                         "retry 12, WHY => 'disk is back'", order<RepairVerb::kRetryNow>));
+  Command skip =
+      repair("skip_step", "Counts the step, or undo, at which a procedure is parked as done.",
+             "skip_step 12, WHY => 'done by hand'", order<RepairVerb::kSkipStep>);
+  skip.options.push_back({"NEXT_STEP", Shape::kNumber, "the number of the step that follows"});
+  table.push_back(std::move(skip));
+  table.push_back(repair("roll_back", "Has a procedure undone, as far as it can be.",
+                         "roll_back 12, WHY => 'not wanted'", order<RepairVerb::kFailAndRollBack>));
+  table.push_back(repair("bypass",
+                         "Ends a procedure that is parked, quarantined or being undone, as it is.",
+                         "bypass 12, WHY => 'mended by hand'", order<RepairVerb::kBypass>));
+  table.push_back({.name = "audit",
+                   .group = "repairs",
+                   .summary = "Lists the orders that were carried out on a procedure.",
+                   .example = "audit 12",
+                   .arguments = {{"id", Takes::kProcedure}},
+                   .run = audit});
+}
+
+}  // namespace pv2::shell
