@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The install rules: libraries, public headers, and a package that find_package(pv2) understands.
-# tests/consumer tests it.
+# The install rules: libraries, public headers, a package that find_package(pv2) understands, and
+# the shell, which is no part of the package. tests/consumer tests it.
 include(CMakePackageConfigHelpers)
 set(pv2_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/pv2")
 
@@ -12,6 +12,10 @@ foreach(layer IN LISTS layers)
     FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 endforeach()
 install(EXPORT pv2Targets NAMESPACE pv2:: DESTINATION "${pv2_config_dir}")
+
+if(TARGET pv2-shell)
+  install(TARGETS pv2-shell RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
 
 configure_package_config_file(
   "${CMAKE_CURRENT_LIST_DIR}/pv2Config.cmake.in" "${PROJECT_BINARY_DIR}/pv2Config.cmake"

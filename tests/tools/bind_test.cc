@@ -110,11 +110,12 @@ TEST_CASE("a change takes a nonce for its first time, and another form for later
         std::string::npos);
   CHECK(refusal("put 't', 'r', 'f:q', 'v', NONCE => '1-0'").find("two hexadecimal") !=
         std::string::npos);
-  CHECK(refusal("put 't', 'r', 'f:q', 'v', NONCE => '1-2-3'").find("two hexadecimal") !=
+  CHECK(refusal("disable 't', NONCE => '1-2-3'").find("two hexadecimal") != std::string::npos);
+  CHECK(refusal("put 't', 'r', 'f:q', 'v', RESUME => '1-2'").find("first time has it") !=
         std::string::npos);
-  CHECK(refusal("put 't', 'r', 'f:q', 'v', RESUME => '1-2'").find("asks again has it") !=
-        std::string::npos);
-  CHECK(refusal("disable 't', RESUME => '1-2-3'").find("asks again has it") != std::string::npos);
+  CHECK(refusal("disable 't', RESUME => '1-2-3'").find("first time has it") != std::string::npos);
+  CHECK(bound("put 't', 'r', 'f:q', 'v', NONCE => '1-2-3'")->identity.expires_at ==
+        WallTime(Duration(3)));
   CHECK(refusal("disable 't', NONCE => '1-2', RESUME => '1-2'").find("every later one") !=
         std::string::npos);
   CHECK(refusal("get 't', 'r', NONCE => '1-2'").find("has no option NONCE") != std::string::npos);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <iostream>
@@ -88,10 +89,14 @@ int run(Options options) {
     return static_cast<int>(ExitCode::kNoCluster);
   }
   const Interrupts interrupts;
-  const bool shows_progress = types && !options.json && !options.quiet;
+  const char* const kind = std::getenv("TERM");
+  const bool erases = kind != nullptr && std::string_view(kind) != "dumb";
+  const bool shows_progress = types && erases && !options.json && !options.quiet;
   Shell shell((*session)->client(), (*session)->root(), (*session)->processes(),
               shows_progress ? stdout : nullptr);
-  Runner runner(shell, {.json = options.json, .quiet = options.quiet}, stdout, stderr);
+  Runner runner(shell,
+                {.json = options.json, .quiet = options.quiet, .keep_going = options.keep_going},
+                stdout, stderr);
   if (!talks) return static_cast<int>(run_scripted(options, shell, runner));
   if (!options.quiet) {
     std::printf("The cluster is in %s. help lists the commands, exit ends.\n",

@@ -205,12 +205,13 @@ class Binder {
       return wrong(value.column, "NONCE is for the first time, and RESUME for every later one");
     }
     const auto identity = parse_identity(value.text);
+    const bool rows = command_.effect == Effect::kRows;
     const bool ends = identity && identity->expires_at;
-    if (!identity || (resumed == nullptr && ends)) {
+    if (resumed == nullptr && (!identity || (ends && !rows))) {
       return wrong(value.column, "a nonce is two hexadecimal numbers: NONCE => '1f-2a'");
     }
-    if (resumed != nullptr && ends != (command_.effect == Effect::kRows)) {
-      return wrong(value.column, "write RESUME as the statement that asks again has it");
+    if (resumed != nullptr && (!identity || ends != rows)) {
+      return wrong(value.column, "write RESUME as the answer to the first time has it");
     }
     call_.identity = *identity;
     call_.identity.resumed = resumed != nullptr;

@@ -5,7 +5,6 @@
 
 #include "commands/call.h"
 
-#include <fmt/format.h>
 #include <pv2/base/assert.h>
 
 #include <algorithm>
@@ -71,10 +70,9 @@ std::string Call::resume(const Nonce& nonce, std::optional<WallTime> expires_at)
   std::erase_if(again.options, [](const Option& option) {
     return option.name == "NONCE" || option.name == "RESUME";
   });
-  std::string name = to_string(nonce);
-  if (expires_at) name += fmt::format("-{:x}", expires_at->time_since_epoch().count());
   again.options.push_back(
-      {.name = "RESUME", .value = {.kind = Value::Kind::kText, .text = std::move(name)}});
+      {.name = "RESUME",
+       .value = {.kind = Value::Kind::kText, .text = to_string(nonce, expires_at)}});
   return to_text(again);
 }
 

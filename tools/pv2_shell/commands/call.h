@@ -24,7 +24,7 @@ namespace pv2::shell {
 /// Which submission or write a statement is.
 struct Identity {
   Nonce nonce{};  ///< None: one is chosen before the first send.
-  /// The end of the first send, if it had one. Only with `resumed`.
+  /// Until when a write may be sent. All times that it is sent have the same end.
   std::optional<WallTime> expires_at{};
   bool resumed = false;  ///< Something was sent before under this nonce.
 };

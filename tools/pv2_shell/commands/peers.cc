@@ -15,6 +15,7 @@
 #include <map>
 
 #include "commands/call.h"
+#include "commands/catalogue_reads.h"
 #include "commands/procedure_run.h"
 #include "commands/subjects.h"
 #include "language/escape.h"
@@ -87,6 +88,38 @@ Answer list_peers(Shell& shell, const Call& /*call*/) {
   return answer;
 }
 
+// How far one server has shipped its logs, and those that it has claimed.
+void add_queues(const cluster::ServerStatus& server, const std::string& peer, Answer& answer) {
+  for (const cluster::PeerStatus& each : server.peers) {
+    if (!peer.empty() && each.peer.id != peer) continue;
+    for (const cluster::QueueStatus& queue : each.queues) {
+      answer.add_row({each.peer.id, server.server.host, to_string(queue.owner), queue.edits_shipped,
+                      queue.bytes_behind, queue.log, queue.offset, queue.problem});
+    }
+  }
+}
+
+Answer peer_status(Shell& shell, const Call& call) {
+  const auto servers = read_servers(shell, call);
+  if (!servers.ok()) return servers.status();
+  Answer answer;
+  answer.columns = {"PEER",         "SERVER", "LOGS OF", "SHIPPED",
+                    "BYTES BEHIND", "LOG",    "OFFSET",  "PROBLEM"};
+  for (const cluster::ServerEntry& entry : servers->live) {
+    const auto status = shell.ask<cluster::ServerStatus>(
+        [&](auto done) { shell.client().server_status(entry.name, std::move(done)); },
+        call.timeout(Shell::kCallTime));
+    if (status.ok()) {
+      add_queues(*status, call.has(0) ? call.text(0) : std::string(), answer);
+    } else {
+      answer.note(fmt::format("{} does not answer: {}", to_string(entry.name),
+                              status.status().to_string()));
+    }
+  }
+  answer.note(counted(answer.rows.size(), "queue"));
+  return answer;
+}
+
 Command change(std::string_view name, std::string_view summary, std::string_view example,
                std::vector<OptionSpec> options, Answer (*run)(Shell&, const Call&)) {
   return {.name = name,
@@ -122,6 +155,12 @@ void add_peer_commands(std::vector<Command>& table) {
                    .summary = "Lists peers.",
                    .example = "list_peers",
                    .run = list_peers});
+  table.push_back({.name = "peer_status",
+                   .group = "peers",
+                   .summary = "Says how far each server has shipped its logs to the peers.",
+                   .example = "peer_status 'backup'",
+                   .arguments = {{"peer", Takes::kPeer, Argument::Count::kOptional}},
+                   .run = peer_status});
 }
 
 }  // namespace pv2::shell

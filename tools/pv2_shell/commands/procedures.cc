@@ -81,7 +81,8 @@ class Tree {
       answer.add_row(
           {info->id.value, short_type(info->type), state_in_words(*info),
            (info->undo ? "undo of " : "") + info->step_name, std::uint64_t{info->attempt},
-           progress_in_words(*info), in_words(now_ - info->submitted), info->parent.value},
+           progress_in_words(*info), info->parent ? Field(info->parent.value) : Field(),
+           in_words(now_ - info->submitted)},
           2 * depth);
       add_to(answer, info->id, depth + 1);
     }
@@ -114,7 +115,7 @@ Answer list_procedures(Shell& shell, const Call& call) {
   const auto procedures = read_procedures(shell, call, filter, limit);
   if (!procedures.ok()) return procedures.status();
   Answer answer;
-  answer.columns = {"ID", "TYPE", "STATE", "STEP", "ATTEMPT", "PROGRESS", "AGE", "PARENT"};
+  answer.columns = {"ID", "TYPE", "STATE", "STEP", "ATTEMPT", "PROGRESS", "PARENT", "AGE"};
   Tree(*procedures, shell.wall_now()).add_to(answer);
   answer.note(counted(procedures->size(), "procedure") +
               (procedures->size() == limit ? "; LIMIT => n shows more" : ""));

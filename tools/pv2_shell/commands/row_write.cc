@@ -29,6 +29,7 @@ Written write_rows(Shell& shell, const Call& call, const TableName& table,
       [&shell] { shell.progress().show("waits for the region to take the write"); });
   Written written;
   written.answer.nonce = options.nonce;
+  written.answer.expires_at = options.expires_at;
   if (outcome.ok() && outcome->ok()) {
     written.result = std::move(outcome->result);
     return written;

@@ -27,8 +27,10 @@ std::string counted(std::uint64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-std::string to_string(const Nonce& nonce) {
-  return fmt::format("{:x}-{:x}", nonce.group, nonce.value);
+std::string to_string(const Nonce& nonce, std::optional<WallTime> expires_at) {
+  std::string text = fmt::format("{:x}-{:x}", nonce.group, nonce.value);
+  if (expires_at) text += fmt::format("-{:x}", expires_at->time_since_epoch().count());
+  return text;
 }
 
 }  // namespace pv2::shell

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <pv2/base/clock.h>
 #include <pv2/base/ids.h>
 #include <pv2/base/status.h>
 
@@ -43,8 +44,9 @@ struct Answer {
   std::vector<std::vector<Field>> rows{};
   /// For people: how far the first field of a row is indented. Empty: no row is.
   std::vector<unsigned> indents{};
-  std::vector<std::string> notes{};  ///< Sentences that follow the rows.
-  std::optional<Nonce> nonce{};      ///< Under which something was changed, or may have been.
+  std::vector<std::string> notes{};      ///< Sentences that follow the rows.
+  std::optional<Nonce> nonce{};          ///< Under which something was changed, or may have been.
+  std::optional<WallTime> expires_at{};  ///< Of a write of rows: its nonce goes with this end.
   ProcedureId procedure{};
   std::string again{};  ///< The statement that asks again, or waits.
 
@@ -70,7 +72,8 @@ struct Answer {
 
 /// "3 rows", "1 row".
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view what);
-/// "1f-2a": the group and the value in hexadecimal; the form in which the language takes nonces.
-[[nodiscard]] std::string to_string(const Nonce& nonce);
+/// "1f-2a": the group and the value in hexadecimal, and with an end "1f-2a-5", its microseconds;
+/// the form in which the language takes nonces.
+[[nodiscard]] std::string to_string(const Nonce& nonce, std::optional<WallTime> expires_at = {});
 
 }  // namespace pv2::shell

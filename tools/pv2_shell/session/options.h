@@ -20,6 +20,7 @@ struct Options {
   std::vector<std::string> statements{};  ///< Run before the script.
   bool json = false;
   bool quiet = false;
+  bool keep_going = false;
   bool history = true;
 
   [[nodiscard]] bool is_scripted() const { return !script.empty() || !statements.empty(); }

@@ -62,11 +62,13 @@ Outcome Runner::run(const std::string& line, std::string_view where) {
 
 ExitCode Runner::run_script(std::istream& script, const std::string& name) {
   std::string line;
+  ExitCode code = ExitCode::kOk;
   for (std::size_t number = 1; !shell_.has_ended() && std::getline(script, line); ++number) {
     const Outcome outcome = run(line, name + ':' + std::to_string(number));
-    if (outcome != Outcome::kDone) return exit_code_of(outcome);
+    if (code == ExitCode::kOk) code = exit_code_of(outcome);
+    if (code != ExitCode::kOk && !options_.keep_going) break;
   }
-  return ExitCode::kOk;
+  return code;
 }
 
 void Runner::run_all(const std::function<std::optional<std::string>()>& read) {

@@ -29,7 +29,8 @@ enum class ExitCode : std::uint8_t {
 
 struct RunnerOptions {
   bool json = false;
-  bool quiet = false;  ///< Prints answers with rows or errors only.
+  bool quiet = false;       ///< Prints answers with rows or errors only.
+  bool keep_going = false;  ///< A failure does not end a script.
 };
 
 /// Owned by one thread.
@@ -40,7 +41,7 @@ class Runner {
 
   /// Runs one statement; `where` goes before its error: "script:3".
   Outcome run(const std::string& line, std::string_view where = {});
-  /// Runs line by line; the first failure ends it.
+  /// Runs line by line, until one is not done. The exit code tells of the first one that is not.
   ExitCode run_script(std::istream& script, const std::string& name);
   /// Runs what `read` returns until it returns nothing. A failure is printed, and nothing more.
   void run_all(const std::function<std::optional<std::string>()>& read);

@@ -54,6 +54,9 @@ class LineEditor::Impl {
 
   Line read() {
     ::el_resize(editor_);  // the window may have another size by now
+    // libedit would print the prompt first. Keys that come in between would then be taken by the
+    // terminal: echoed twice, or lost.
+    ::el_set(editor_, EL_PREP_TERM, 1);
     int length = 0;
     const char* const text = ::el_gets(editor_, &length);
     if (text == nullptr || length <= 0) {
