@@ -92,6 +92,9 @@ class Screen {
       case 'D':
         column_ -= std::min(column_, count);
         break;
+      case 'G':
+        column_ = count - 1;
+        break;
       case 'P':
         if (column_ < line.size()) line.erase(column_, count);
         break;
