@@ -49,6 +49,10 @@ std::size_t bytes_of(const std::vector<Mutation>& mutations) {
   return bytes;
 }
 
+Status no_memory() {
+  return {StatusCode::kResourceExhausted, "the server has to flush its memory first"};
+}
+
 // Everything that makes two writes different. Not the region: a copy may come to a daughter.
 Hash128 fingerprint(const IncomingCall& call, const TableName& table, const WriteRequest& request) {
   const std::string mutations = encoded(WriteRequest{"", request.mutations, 0, request.origins});
@@ -57,7 +61,8 @@ Hash128 fingerprint(const IncomingCall& call, const TableName& table, const Writ
 
 }  // namespace
 
-/// A write from its arrival to its answer. The owner is destroyed before its manager.
+/// A write from its arrival to its answer. The owner is destroyed before its manager, which writes
+/// share because they may be destroyed after the server's parts.
 struct RegionMethods::Write {
   std::shared_ptr<ServerNonceManager> nonces;
   NonceOwner owner;
@@ -107,14 +112,14 @@ void RegionMethods::write(IncomingCall call) {
   const NonceRequest nonce{.nonce = call.nonce(),
                            .fingerprint = fingerprint(call, (*entry)->info.table, *request),
                            .expires_at = call.expires_at()};
-  ask_nonce(std::make_shared<Write>(
-      Write{nonces_, NonceOwner(), std::move(call), *std::move(request), nonce}));
+  ask_nonce(std::make_shared<Write>(Write{nonces_.of((*entry)->info.table), NonceOwner(),
+                                          std::move(call), *std::move(request), nonce}));
 }
 
 void RegionMethods::ask_nonce(const WritePointer& write) {
   write->is_asking = true;
   // The manager may be the last who knows of a write that waits.
-  const std::uint64_t ticket = nonces_->begin_async(
+  const std::uint64_t ticket = write->nonces->begin_async(
       write->nonce, [this, write, post = context_.tasks.poster()](Result<NonceAnswer> answer) {
         if (write->is_asking) return take_answer(write, std::move(answer));
         // A turn of its own for each copy: a thousand of them, each refused within the refusal of
@@ -160,8 +165,8 @@ void RegionMethods::run_write(const WritePointer& write) {
       return refuse({StatusCode::kNotFound, "region " + (*entry)->info.id + " has no such row"});
     }
   }
-  if (!upkeep_.admit(bytes_of(write->request.mutations))) {
-    return refuse({StatusCode::kResourceExhausted, "the server has to flush its memory first"});
+  if (!upkeep_.admit(*entry, bytes_of(write->request.mutations))) {
+    return refuse(no_memory());
   }
 
   write->entry = *entry;
@@ -173,8 +178,14 @@ void RegionMethods::run_write(const WritePointer& write) {
   if (write->nonce.nonce) {
     change.nonce = {write->nonce.nonce, write->nonce.fingerprint, write->nonce.expires_at};
   }
-  context_.queues.calls.run(
-      [this, write, change = std::move(change), post = context_.tasks.poster()]() mutable {
+  context_.queues.calls_of((*entry)->info.table)
+      .run([this, write, &share = upkeep_.share_of((*entry)->info.table),
+            change = std::move(change), post = context_.tasks.poster()]() mutable {
+        // Those before it may have taken more than they said.
+        if (share.is_beyond()) {
+          return post([this, write] { end_write(write, no_memory(), false); });
+        }
+        const std::size_t before = write->entry->region->memory_bytes();
         // A failure within write() says that nothing was begun. The log may answer on its own
         // thread while write() is still on this one, so the thread decides, and the flag on this
         // thread only.
@@ -187,6 +198,8 @@ void RegionMethods::run_write(const WritePointer& write) {
               post([this, write, result, was_begun] { end_write(write, result, was_begun); });
             });
         *is_within = false;
+        const std::size_t after = write->entry->region->memory_bytes();
+        if (after > before) share.add(after - before);
       });
 }
 
@@ -217,21 +230,21 @@ void RegionMethods::scan(IncomingCall call) {
   request->scan.rows_max = std::clamp<std::uint64_t>(request->scan.rows_max, 1, kPageRowsMax);
 
   (*entry)->enter();
-  context_.queues.calls.run([this, entry = *entry, scan = std::move(request->scan),
-                             post = context_.tasks.poster(),
-                             call = std::make_shared<IncomingCall>(std::move(call))] {
-    const Result<ScanPage> page = entry->region->scan(scan);
-    std::string answer = page.ok() ? encoded(*page) : std::string();
-    // After the read: a server that is still not fenced has not answered with old news.
-    const Status fence = entry->log->check_fence();
-    post([this, entry, call, status = page.status(), fence, answer = std::move(answer)] {
-      entry->leave();
-      if (!fence.ok()) return context_.end(fence);
-      if (context_.is_ended()) return;
-      if (!status.ok()) return call->refuse(status);
-      call->reply(answer);
-    });
-  });
+  context_.queues.calls_of((*entry)->info.table)
+      .run([this, entry = *entry, scan = std::move(request->scan), post = context_.tasks.poster(),
+            call = std::make_shared<IncomingCall>(std::move(call))] {
+        const Result<ScanPage> page = entry->region->scan(scan);
+        std::string answer = page.ok() ? encoded(*page) : std::string();
+        // After the read: a server that is still not fenced has not answered with old news.
+        const Status fence = entry->log->check_fence();
+        post([this, entry, call, status = page.status(), fence, answer = std::move(answer)] {
+          entry->leave();
+          if (!fence.ok()) return context_.end(fence);
+          if (context_.is_ended()) return;
+          if (!status.ok()) return call->refuse(status);
+          call->reply(answer);
+        });
+      });
 }
 
 void RegionMethods::flush(IncomingCall call) {
@@ -266,15 +279,16 @@ void RegionMethods::split_point(IncomingCall call) {
   const auto entry = table_.find_serving(request->region);
   if (!entry.ok()) return call.refuse(entry.status());
   // It reads the whole region, so it does not wait among the calls.
-  context_.queues.regions.run([this, entry = *entry, post = context_.tasks.poster(),
-                               call = std::make_shared<IncomingCall>(std::move(call))] {
-    const auto row = entry->region->split_point();
-    post([this, call, row] {
-      if (context_.is_ended()) return;
-      if (!row.ok()) return call->refuse(row.status());
-      call->reply(encoded(SplitPoint{row->value_or("")}));
-    });
-  });
+  context_.queues.regions_of((*entry)->info.table)
+      .run([this, entry = *entry, post = context_.tasks.poster(),
+            call = std::make_shared<IncomingCall>(std::move(call))] {
+        const auto row = entry->region->split_point();
+        post([this, call, row] {
+          if (context_.is_ended()) return;
+          if (!row.ok()) return call->refuse(row.status());
+          call->reply(encoded(SplitPoint{row->value_or("")}));
+        });
+      });
 }
 
 }  // namespace pv2::cluster

@@ -12,7 +12,6 @@
 
 #pragma once
 
-#include <pv2/idempotency/server_nonce_manager.h>
 #include <pv2/rpc/rpc_server.h>
 
 #include <cstdint>
@@ -20,6 +19,7 @@
 #include <memory>
 #include <string>
 
+#include "server/region_nonces.h"
 #include "server/region_table.h"
 #include "server/region_upkeep.h"
 #include "server/server_context.h"
@@ -31,8 +31,8 @@ namespace pv2::cluster {
 class RegionMethods {
  public:
   RegionMethods(ServerContext& context, RegionTable& table, RegionUpkeep& upkeep,
-                std::shared_ptr<ServerNonceManager> nonces)
-      : context_(context), table_(table), upkeep_(upkeep), nonces_(std::move(nonces)) {}
+                const RegionNonces& nonces)
+      : context_(context), table_(table), upkeep_(upkeep), nonces_(nonces) {}
 
   /// This object outlives the server that has the methods.
   void add_to(RpcMethods& methods);
@@ -57,8 +57,7 @@ class RegionMethods {
   ServerContext& context_;
   RegionTable& table_;
   RegionUpkeep& upkeep_;
-  // Shared with writes that are under way: they own nonces, and may be destroyed after this object.
-  const std::shared_ptr<ServerNonceManager> nonces_;
+  const RegionNonces& nonces_;
 };
 
 }  // namespace pv2::cluster

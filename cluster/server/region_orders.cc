@@ -81,7 +81,7 @@ void RegionOrders::read(const RegionTable::Entry& entry, const Order& order, Rep
     const auto opening = std::make_shared<Opening>();
     if (needs_meta_log) {
       auto log = ServerLog::open(
-          context.files, context.layout, context.queues.log, context.name,
+          context.files, context.layout, context.queues.meta_log, context.name,
           {.kind = LogKind::kMeta, .file_bytes_max = context.options.log_bytes_max});
       opening->status = log.status();
       if (log.ok()) opening->meta_log = *std::move(log);
@@ -101,8 +101,8 @@ Status RegionOrders::read_region(const ServerContext& context, const Order& orde
   const RegionInfo& info = order.operation.region;
   const auto families = families_of(TableDirectories(context.files, context.layout), info.table);
   if (!families.ok()) return families.status();
-  auto region = Region::open(context.files, context.layout, context.queues.regions, info,
-                             {.families = *families, .opening = order.number});
+  auto region = Region::open(context.files, context.layout, context.queues.regions_of(info.table),
+                             info, {.families = *families, .opening = order.number});
   if (!region.ok()) return region.status();
   opening.region = *std::move(region);
   auto nonces = opening.region->nonces();
@@ -124,7 +124,8 @@ void RegionOrders::take_opening(const RegionTable::Entry& entry, const RemoteOpe
 void RegionOrders::learn_nonces(const RegionTable::Entry& entry, const RemoteOperation& operation,
                                 const OpeningPointer& opening, const Report& report) {
   if (context_.is_ended()) return;
-  std::erase_if(opening->nonces, [this](const NonceCell& nonce) { return learn(nonce); });
+  ServerNonceManager& nonces = *nonces_.of(entry->info.table);
+  std::erase_if(opening->nonces, [&](const NonceCell& nonce) { return learn(nonces, nonce); });
   if (!opening->nonces.empty()) {
     context_.tasks.after(kNoncePause, [this, entry, operation, opening, report] {
       learn_nonces(entry, operation, opening, report);
@@ -146,14 +147,14 @@ void RegionOrders::learn_nonces(const RegionTable::Entry& entry, const RemoteOpe
 
 // False: a write with this nonce, of an earlier stay of the region, has not ended yet. It will be
 // refused; until then, its end would free the nonce.
-bool RegionOrders::learn(const NonceCell& cell) {
+bool RegionOrders::learn(ServerNonceManager& nonces, const NonceCell& cell) {
   const NonceRequest request{cell.nonce, cell.fingerprint, cell.expires_at};
-  if (nonces_->replay(request, cell.done_at, cell.result) != ServerNonceManager::Replay::kKnown) {
+  if (nonces.replay(request, cell.done_at, cell.result) != ServerNonceManager::Replay::kKnown) {
     return true;
   }
-  const auto known = nonces_->lookup(cell.nonce);
+  const auto known = nonces.lookup(cell.nonce);
   if (!known.ok()) {  // its owner has said nothing; the region says that it was done
-    nonces_->resolve_done(cell.nonce, cell.result);
+    nonces.resolve_done(cell.nonce, cell.result);
     return true;
   }
   return *known != nullptr;

@@ -13,7 +13,6 @@
 
 #pragma once
 
-#include <pv2/idempotency/server_nonce_manager.h>
 #include <pv2/procedures/server_calls.h>
 
 #include <functional>
@@ -21,6 +20,7 @@
 #include <vector>
 
 #include "server/order.h"
+#include "server/region_nonces.h"
 #include "server/region_table.h"
 #include "server/region_upkeep.h"
 #include "server/report_sender.h"
@@ -42,8 +42,8 @@ class RegionOrders {
   using Report = std::function<void(RemoteReport)>;
 
   RegionOrders(ServerContext& context, RegionTable& table, OwnLogs& logs,
-               std::shared_ptr<ServerNonceManager> nonces)
-      : context_(context), table_(table), logs_(logs), nonces_(std::move(nonces)) {}
+               const RegionNonces& nonces)
+      : context_(context), table_(table), logs_(logs), nonces_(nonces) {}
 
   /// To be called before the first order. Without a host there is no replication.
   void set_replication(ReplicationHost* host) { replication_ = host; }
@@ -75,14 +75,14 @@ class RegionOrders {
                     const OpeningPointer& opening, const Report& report);
   void learn_nonces(const RegionTable::Entry& entry, const RemoteOperation& operation,
                     const OpeningPointer& opening, const Report& report);
-  [[nodiscard]] bool learn(const NonceCell& nonce);
+  [[nodiscard]] static bool learn(ServerNonceManager& nonces, const NonceCell& cell);
   void close_entry(const RegionTable::Entry& entry, std::function<void(std::uint64_t)> closed);
   void report_absent(const RemoteOperation& operation, const Report& report);
 
   ServerContext& context_;
   RegionTable& table_;
   OwnLogs& logs_;
-  const std::shared_ptr<ServerNonceManager> nonces_;
+  const RegionNonces& nonces_;
   ReplicationHost* replication_ = nullptr;
 };
 

@@ -17,6 +17,7 @@
 #include "server/master_transport.h"
 #include "server/operations.h"
 #include "server/region_methods.h"
+#include "server/region_nonces.h"
 #include "server/region_orders.h"
 #include "server/region_table.h"
 #include "server/region_upkeep.h"
@@ -43,8 +44,9 @@ struct RegionServer::Parts {
                 ground.queues, ground.on_end),
         clock(ground.clock),
         logs{std::move(user_log), nullptr},
-        nonces(std::make_shared<ServerNonceManager>(NonceManagerOptions{
-            .clock = ground.clock, .retention = context.options.nonce_retention})),
+        nonces({.clock = ground.clock,
+                .retention = context.options.nonce_retention,
+                .bytes_max = context.options.nonce_bytes_max}),
         master_transport(std::move(to_master)),
         master(std::move(master_client)) {}
 
@@ -59,9 +61,9 @@ struct RegionServer::Parts {
   ServerContext context;
   const std::shared_ptr<Clock> clock;  // the context and others refer to it
   OwnLogs logs;
-  const std::shared_ptr<ServerNonceManager> nonces;
+  RegionNonces nonces;
   RegionTable table;
-  RegionUpkeep upkeep{context, table, *nonces};
+  RegionUpkeep upkeep{context, table, nonces};
   RegionMethods methods{context, table, upkeep, nonces};
   const std::shared_ptr<MasterTransport> master_transport;
   const std::unique_ptr<RpcClient> master;
@@ -189,7 +191,7 @@ RegionServer::~RegionServer() {
   // First nothing comes in, then nothing is called any more, then the parts go.
   parts_->server.reset();
   parts_->context.tasks.end();
-  parts_->nonces->stop();
+  parts_->nonces.stop();
 }
 
 void RegionServer::stop(std::function<void()> done) {

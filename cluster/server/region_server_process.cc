@@ -33,6 +33,9 @@ struct Threads {
   std::unique_ptr<ThreadWorkQueue> operations;
   std::unique_ptr<ThreadWorkQueue> regions;
   std::unique_ptr<ThreadWorkQueue> replication;
+  std::unique_ptr<ThreadWorkQueue> meta_log;
+  std::unique_ptr<ThreadWorkQueue> meta_calls;
+  std::unique_ptr<ThreadWorkQueue> meta_regions;
 
   Status start() {
     struct Kind {
@@ -40,9 +43,11 @@ struct Threads {
       std::string_view name;
       std::size_t threads = 1;
     };
-    for (const Kind& kind : {Kind{&log, "log"}, Kind{&calls, "calls"},
-                             Kind{&operations, "operations", kOperationThreads},
-                             Kind{&regions, "regions"}, Kind{&replication, "replication"}}) {
+    for (const Kind& kind :
+         {Kind{&log, "log"}, Kind{&calls, "calls"},
+          Kind{&operations, "operations", kOperationThreads}, Kind{&regions, "regions"},
+          Kind{&replication, "replication"}, Kind{&meta_log, "meta log"},
+          Kind{&meta_calls, "meta calls"}, Kind{&meta_regions, "meta regions"}}) {
       auto started = ThreadWorkQueue::start(kind.name, kind.threads);
       if (!started.ok()) return started.status();
       *kind.queue = *std::move(started);
@@ -66,7 +71,8 @@ int run_region_server(const RegionServerOptions& options, MakeReplicationHost ma
       options, {.transport = *transport,
                 .clock = std::make_shared<SystemClock>(),
                 .files = files,
-                .queues = {*threads.log, *threads.calls, *threads.operations, *threads.regions},
+                .queues = {*threads.log, *threads.calls, *threads.operations, *threads.regions,
+                           *threads.meta_log, *threads.meta_calls, *threads.meta_regions},
                 .on_end =
                     [](const Status& why) {
                       std::fprintf(stderr, "region server ends: %s\n", why.to_string().c_str());

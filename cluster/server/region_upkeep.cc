@@ -35,31 +35,39 @@ void RegionUpkeep::start() {
 }
 
 void RegionUpkeep::look() {
-  memory_bytes_ = table_.memory_bytes();
-  look_at_memory();
+  for (const bool is_catalogue : {true, false}) look_at_memory(is_catalogue);
   look_at_logs();
   look_at_files();
   forget_nonces();
 }
 
-bool RegionUpkeep::admit(std::size_t bytes) {
-  const std::size_t memory_max = context_.options.memory_max;
-  if (memory_bytes_ + bytes > memory_max) {
-    memory_bytes_ = table_.memory_bytes();
-    look_at_memory();
-    if (memory_bytes_ + bytes > 2 * memory_max) return false;
-  }
-  memory_bytes_ += bytes;
-  return true;
+bool RegionUpkeep::admit(const RegionTable::Entry& entry, std::size_t bytes) {
+  const bool is_catalogue = is_meta(entry->info.table);
+  MemoryShare& share = share_of(is_catalogue);
+  if (!share.is_full(bytes)) return true;
+  look_at_memory(is_catalogue);
+  return !share.is_beyond(bytes);
 }
 
 // One region at a time: the largest one, so that there are few files.
-void RegionUpkeep::look_at_memory() {
-  if (memory_bytes_ <= context_.options.memory_max || !flushing_.empty()) return;
-  const auto open = table_.open_regions();
-  const auto largest = std::ranges::max_element(
-      open, {}, [](const RegionTable::Entry& entry) { return entry->region->memory_bytes(); });
-  if (largest != open.end()) flush_in_background(*largest);
+void RegionUpkeep::look_at_memory(bool is_catalogue) {
+  RegionTable::Entry largest;
+  std::size_t most = 0;
+  bool is_flushing = false;
+  std::size_t bytes = 0;
+  for (const RegionTable::Entry& entry : table_.open_regions()) {
+    if (is_meta(entry->info.table) != is_catalogue) continue;
+    const std::size_t its = entry->region->memory_bytes();
+    bytes += its;
+    is_flushing = is_flushing || flushing_.contains(entry->info.id);
+    if (its <= most) continue;
+    most = its;
+    largest = entry;
+  }
+  MemoryShare& share = share_of(is_catalogue);
+  share.set(bytes);
+  if (!share.is_full() || is_flushing) return;
+  flush_in_background(largest);
 }
 
 void RegionUpkeep::look_at_logs() {
@@ -89,16 +97,20 @@ void RegionUpkeep::look_at_files() {
 }
 
 void RegionUpkeep::forget_nonces() {
-  const auto expired = nonces_.expired(kNoncesPerLook);
-  if (!expired.empty()) nonces_.forget(expired);
+  const auto forget = [](ServerNonceManager& nonces) {
+    const auto expired = nonces.expired(kNoncesPerLook);
+    if (!expired.empty()) nonces.forget(expired);
+  };
+  const auto [users, catalogue] = nonces_.all();
+  forget(users);
+  forget(catalogue);
 }
 
 void RegionUpkeep::flush_in_background(const RegionTable::Entry& entry) {
   if (!flushing_.insert(entry->info.id).second) return;
-  flush(entry, [this, id = entry->info.id](const Status&) {
-    flushing_.erase(id);
-    memory_bytes_ = table_.memory_bytes();
-    look_at_memory();
+  flush(entry, [this, entry](const Status&) {
+    flushing_.erase(entry->info.id);
+    look_at_memory(is_meta(entry->info.table));
   });
 }
 

@@ -11,6 +11,7 @@
 #include <pv2/base/clock.h>
 #include <pv2/base/log.h>
 #include <pv2/procedures/server.h>
+#include <pv2/procedures/table.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -29,6 +30,9 @@ namespace pv2::cluster {
 
 /// The queues of a server. In a simulation all are the same one. Queues with threads are ended, and
 /// manual ones cleared, before the server is destroyed.
+///
+/// The catalogue's region has queues of its own, so what users ask of the server does not stop the
+/// catalogue, and with it every procedure.
 struct ServerQueues {
   WorkQueue& log;    ///< Syncs of logs.
   WorkQueue& calls;  ///< Reads and writes of clients, which may read the disk.
@@ -36,6 +40,16 @@ struct ServerQueues {
   /// region or log are never in it together (Operations::line_of()).
   WorkQueue& operations;
   WorkQueue& regions;  ///< Flushes and compactions.
+  WorkQueue& meta_log;
+  WorkQueue& meta_calls;
+  WorkQueue& meta_regions;
+
+  [[nodiscard]] WorkQueue& calls_of(const TableName& table) const {
+    return is_meta(table) ? meta_calls : calls;
+  }
+  [[nodiscard]] WorkQueue& regions_of(const TableName& table) const {
+    return is_meta(table) ? meta_regions : regions;
+  }
 };
 
 /// The greatest epoch of a master that a server has heard. Used on the loop only.

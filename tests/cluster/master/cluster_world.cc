@@ -108,7 +108,8 @@ ServerName ClusterWorld::start_server(const std::string& host) {
       {.transport = process->network,
        .clock = clock,
        .files = files,
-       .queues = {process->work, process->work, process->work, process->work},
+       .queues = {process->work, process->work, process->work, process->work, process->work,
+                  process->work, process->work},
        .on_end = [end = &process->end](const Status& why) { *end = why; },
        .make_replication = make_replication ? make_replication : replication_of_servers()});
   if (!started.ok() && env.is_off()) return {};

@@ -42,6 +42,7 @@ struct ServerProcess {
   const cluster::FileTree& files;
   cluster::ManualWorkQueue work;
   cluster::ManualWorkQueue calls;  ///< Of clients.
+  cluster::ManualWorkQueue meta;   ///< What the catalogue's region has for itself.
   bool holds_calls = false;        ///< They wait.
   bool holds_work = false;         ///< The rest of the work waits.
   std::unique_ptr<cluster::RegionServer> server;

@@ -37,12 +37,13 @@ TEST_CASE("threads of clients add to one counter over real sockets, each additio
     const auto calls = queue("calls");
     const auto operations = queue("operations");
     const auto regions = queue("regions");
-    auto started = RegionServer::start({.host = "rs1", .root = cluster.root},
-                                       {.transport = *transport,
-                                        .clock = std::make_shared<SystemClock>(),
-                                        .files = cluster.files,
-                                        .queues = {*log, *calls, *operations, *regions},
-                                        .on_end = [](const Status&) {}});
+    auto started = RegionServer::start(
+        {.host = "rs1", .root = cluster.root},
+        {.transport = *transport,
+         .clock = std::make_shared<SystemClock>(),
+         .files = cluster.files,
+         .queues = {*log, *calls, *operations, *regions, *log, *calls, *regions},
+         .on_end = [](const Status&) {}});
     REQUIRE(started.status().to_string() == "OK");
     server = *std::move(started);
     const ServerName name = cluster.registered.get_future().get();

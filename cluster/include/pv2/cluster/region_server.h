@@ -27,7 +27,8 @@ struct RegionServerOptions {
   std::string listen = "127.0.0.1:0";
 
   /// What the regions may have in memory. Beyond it the server flushes the largest one; beyond
-  /// twice as much it refuses writes with kResourceExhausted.
+  /// twice as much it refuses writes with kResourceExhausted. The catalogue's region has as much
+  /// for itself.
   std::size_t memory_max = std::size_t{256} << 20;
   /// A log that has reached this size is followed by another.
   std::uint64_t log_bytes_max = std::uint64_t{16} << 20;
@@ -47,6 +48,10 @@ struct RegionServerOptions {
   /// For how long the server remembers how an operation of the master, or of a client, has ended.
   Duration effect_retention = std::chrono::hours(1);
   Duration nonce_retention = std::chrono::minutes(30);
+  /// What the nonces of clients may have in memory: about 300 bytes each, and the results of
+  /// appends and increments. So 1100 writes a second go on for ever. Beyond it the server refuses
+  /// writes with kResourceExhausted, but not those of the catalogue.
+  std::size_t nonce_bytes_max = std::size_t{512} << 20;
   LogSink log{};  ///< Without one, warnings and errors go to stderr.
 };
 
