@@ -36,11 +36,7 @@ void DispatchDesk::dispatch(IncomingCall call) {
   }
   const Result<std::uint64_t> first = first_order_number(request);
   if (!first.ok()) return call.fail(first.status());
-  if (!context_.epoch.hear(request.epoch)) {
-    return call.refuse(
-        {StatusCode::kFenced,
-         "a master of epoch " + std::to_string(context_.epoch.greatest()) + " was heard"});
-  }
+  if (const Status bad = context_.check_master(request.epoch); !bad.ok()) return call.refuse(bad);
   if (context_.is_stopping) {
     return call.refuse({StatusCode::kUnavailable, "this server stops"});
   }

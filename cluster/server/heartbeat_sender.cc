@@ -31,13 +31,19 @@ HeartbeatSender::HeartbeatSender(ServerContext& context, RegionTable& table, Rpc
       heard_(context.tasks.now()) {}
 
 void HeartbeatSender::beat() {
-  if (context_.is_ended() || is_leaving_) return;
+  if (context_.is_ended()) return;
   if (context_.tasks.now() - heard_ > context_.options.silence_max) {
     return context_.end({StatusCode::kDeadlineExceeded, "no master was heard for too long"});
   }
   context_.tasks.after(every_, [this] { beat(); });
+  if (!is_calling_) ask();
+}
+
+void HeartbeatSender::ask() {
+  if (context_.is_ended() || is_leaving_) return;
+  asks_again_ = std::exchange(is_calling_, true);
+  if (asks_again_) return;
   transport_.look_again();
-  if (std::exchange(is_calling_, true)) return;
   send(false, [this](const CallOutcome& outcome) { take(outcome); });
 }
 
@@ -62,6 +68,7 @@ void HeartbeatSender::send(bool leaving, std::function<void(CallOutcome)> done) 
 
 void HeartbeatSender::take(const CallOutcome& outcome) {
   is_calling_ = false;
+  if (asks_again_) ask();
   HeartbeatReply reply;
   if (!outcome.ok() || !decode_fields(reply, FieldSelection::kAll, outcome.body).ok()) return;
   if (!context_.epoch.hear(reply.epoch)) return;  // a deposed master

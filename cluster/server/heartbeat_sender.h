@@ -34,6 +34,8 @@ class HeartbeatSender {
     registered_ = std::move(registered);
     beat();
   }
+  /// Sends one now, or after the one that is under way.
+  void ask();
   /// Says that the server leaves, and nothing more. `done` is called whether the master hears it or
   /// not.
   void leave(std::function<void()> done);
@@ -52,6 +54,7 @@ class HeartbeatSender {
   SteadyTime heard_;
   std::function<void()> registered_;
   bool is_calling_ = false;
+  bool asks_again_ = false;
   bool is_leaving_ = false;
 };
 

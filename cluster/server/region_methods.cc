@@ -93,10 +93,8 @@ void RegionMethods::add_to(RpcMethods& methods) {
 Status RegionMethods::check_epoch(const RegionInfo& region, std::uint64_t epoch, bool writes) {
   if (!is_meta(region.table)) return {};
   if (epoch == 0 && !writes) return {};
-  if (epoch != 0 && context_.epoch.hear(epoch)) return {};
-  return {StatusCode::kFenced, "the catalogue is written by the master of epoch " +
-                                   std::to_string(context_.epoch.greatest()) + ", not by that of " +
-                                   std::to_string(epoch)};
+  if (epoch == 0) return {StatusCode::kFenced, "only the master writes the catalogue"};
+  return context_.check_master(epoch);
 }
 
 void RegionMethods::write(IncomingCall call) {

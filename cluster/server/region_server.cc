@@ -159,6 +159,7 @@ Status RegionServer::Parts::listen(const std::shared_ptr<Transport>& transport) 
   server = *std::move(opened);
   heartbeat = std::make_unique<HeartbeatSender>(context, table, *master, *master_transport,
                                                 server->address());
+  context.ask_master = [this] { heartbeat->ask(); };
   graceful_stop = std::make_unique<GracefulStop>(context, table, orders, *heartbeat);
   return {};
 }

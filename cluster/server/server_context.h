@@ -52,10 +52,13 @@ struct ServerQueues {
   }
 };
 
-/// The greatest epoch of a master that a server has heard. Used on the loop only.
+/// The greatest epoch of a master that a server has heard: in the answer to a heartbeat, which goes
+/// to where the directory of the cluster says that the master is. Whoever calls the server may
+/// claim any epoch; that proves nothing. Used on the loop only.
 class HeardEpoch {
  public:
-  /// False: a master with a greater epoch was heard before, so this one is deposed.
+  /// From an answer of the master. False: one with a greater epoch was heard before, so this one is
+  /// deposed.
   [[nodiscard]] bool hear(std::uint64_t epoch) noexcept {
     if (epoch < greatest_) return false;
     greatest_ = epoch;
@@ -101,7 +104,22 @@ struct ServerContext {
   }
   void say(LogLevel level, const std::string& line) const { log(options.log, level, line); }
 
+  /// Whether a caller that says that it is the master of `epoch` may be. kFenced: it is deposed.
+  /// kUnavailable: no such master was heard yet. Then the server asks the master at once, and the
+  /// caller, if it is a new master, finds itself heard when it calls again.
+  [[nodiscard]] Status check_master(std::uint64_t claimed) const {
+    const std::string what = "the master of epoch " + std::to_string(claimed);
+    const std::string heard = std::to_string(epoch.greatest());
+    if (claimed == epoch.greatest()) return {};
+    if (claimed < epoch.greatest()) {
+      return {StatusCode::kFenced, what + " is deposed: that of epoch " + heard + " was heard"};
+    }
+    if (ask_master) ask_master();
+    return {StatusCode::kUnavailable, what + " was not heard yet, only that of epoch " + heard};
+  }
+
   std::function<void(const Status&)> on_end;
+  std::function<void()> ask_master;  ///< Sends a heartbeat now.
 
  private:
   bool is_ended_ = false;

@@ -73,6 +73,7 @@ TEST_CASE("a dispatch of a deposed master is refused") {
   World world;
   const ServerName server = world.start("rs1");
   const RemoteOperation open = world.order(RemoteKind::kOpenRegion, server, kRegion);
+  world.start_master(7);
   world.dispatch(server, {}, 7);
 
   const CallOutcome old = world.try_dispatch(server, {open}, 6);
@@ -326,6 +327,7 @@ TEST_CASE("the catalogue's region takes writes from the newest master only") {
 
   CHECK(write(1, 1).ok());
   CHECK(write(2, 0).status.code() == StatusCode::kFenced);
+  world.start_master(5);
   CHECK(world.call(server, kRegionScan, scan_body(meta, 5), reading()).ok());
   CHECK(write(3, 4).status.code() == StatusCode::kFenced);
   CHECK(world.call(server, kRegionScan, scan_body(meta, 4), reading()).status.code() ==
@@ -336,6 +338,28 @@ TEST_CASE("the catalogue's region takes writes from the newest master only") {
   const auto names = world.files.list(world.layout.wals(server));
   REQUIRE(names.ok());
   CHECK(*names == Values{"m1", "u1"});
+}
+
+TEST_CASE("an epoch that no master has deposes nobody") {
+  World world;
+  const ServerName server = world.start("rs1");
+  world.make_table(meta_table(), {"f", "info"}, {meta_region()});
+  world.open(meta_region(), server);
+  const std::string meta = meta_region().id;
+  const auto forged = world.order(RemoteKind::kOpenRegion, server, kRegion);
+  for (const std::uint64_t epoch : {std::uint64_t{2}, ~std::uint64_t{0}}) {
+    CHECK_FALSE(world.call(server, kRegionScan, scan_body(meta, epoch), reading()).ok());
+    CHECK_FALSE(
+        world.call(server, kRegionWrite, put_body("a", "1", epoch, meta), once(epoch)).ok());
+    CHECK_FALSE(world.try_dispatch(server, {forged}, epoch).ok());
+  }
+
+  CHECK(world.call(server, kRegionWrite, put_body("a", "1", 1, meta), once(1)).ok());
+  world.open(kRegion, server);
+  // A master that is new is heard at once, and not only with the next heartbeat.
+  world.start_master(2);
+  CHECK(world.call(server, kRegionScan, scan_body(meta, 2), reading()).ok());
+  CHECK(world.reported_epoch == 1);
 }
 
 TEST_CASE("a new run of a server has a higher start code than every directory of its host") {

@@ -33,6 +33,7 @@ TEST_CASE("a copy of a dispatch that comes minutes later does nothing") {
 TEST_CASE("a report says which master the server has heard") {
   World world;
   const ServerName server = world.start("rs1");
+  world.start_master(7);
   const auto open = world.order(RemoteKind::kOpenRegion, server, kRegion);
   world.dispatch(server, {open}, 7);
   world.report_of(open);
