@@ -60,13 +60,13 @@ void RegionUpkeep::look_at_memory(bool is_catalogue) {
     const std::size_t its = entry->region->memory_bytes();
     bytes += its;
     is_flushing = is_flushing || flushing_.contains(entry->info.id);
-    if (its <= most) continue;
+    if (its <= most || flush_pauses_.is_paused(entry->info.id, context_.tasks.now())) continue;
     most = its;
     largest = entry;
   }
   MemoryShare& share = share_of(is_catalogue);
   share.set(bytes);
-  if (!share.is_full() || is_flushing) return;
+  if (!share.is_full() || is_flushing || largest == nullptr) return;
   flush_in_background(largest);
 }
 
@@ -86,14 +86,24 @@ void RegionUpkeep::look_at_files() {
   for (const auto& entry : table_.open_regions()) {
     if (entry->state != HostedState::kServing) continue;
     if (entry->region->file_count() <= kFilesMax && !entry->region->has_references()) continue;
+    if (compaction_pauses_.is_paused(entry->info.id, context_.tasks.now())) continue;
     is_compacting_ = true;
     return compact(entry, [this, entry](const Status& status) {
       is_compacting_ = false;
-      if (status.ok() || entry->state != HostedState::kServing) return;
-      context_.say(LogLevel::kWarning,
-                   "region " + entry->info.id + " was not compacted: " + status.to_string());
+      take_end(entry, "compacted", status, compaction_pauses_);
     });
   }
+}
+
+void RegionUpkeep::take_end(const RegionTable::Entry& entry, const char* what, const Status& status,
+                            RegionPauses& pauses) {
+  // A region that is gone leaves no pause.
+  if (status.ok() || entry->state != HostedState::kServing) {
+    return pauses.succeeded(entry->info.id);
+  }
+  pauses.failed(entry->info.id, context_.tasks.now());
+  context_.say(LogLevel::kWarning,
+               "region " + entry->info.id + " was not " + what + ": " + status.to_string());
 }
 
 void RegionUpkeep::forget_nonces() {
@@ -107,9 +117,11 @@ void RegionUpkeep::forget_nonces() {
 }
 
 void RegionUpkeep::flush_in_background(const RegionTable::Entry& entry) {
+  if (flush_pauses_.is_paused(entry->info.id, context_.tasks.now())) return;
   if (!flushing_.insert(entry->info.id).second) return;
-  flush(entry, [this, entry](const Status&) {
+  flush(entry, [this, entry](const Status& status) {
     flushing_.erase(entry->info.id);
+    take_end(entry, "flushed", status, flush_pauses_);
     look_at_memory(is_meta(entry->info.table));
   });
 }

@@ -4,8 +4,9 @@
 // flushes the largest regions, and those that keep old logs, and compacts regions with many files
 // or with files of a parent. It also forgets nonces whose time is over.
 //
-// How it fails: a flush that fails ends the server, because the region refuses everything from then
-// on. A compaction that fails is said in the log, and tried again later.
+// How it fails: a flush or compaction that fails is said in the log, and tried again after a pause
+// (region_pauses.h); meanwhile the other regions get their turn. The server ends when the region
+// refuses everything, because a later opening of it was found.
 
 #pragma once
 
@@ -16,6 +17,7 @@
 #include <string>
 
 #include "server/region_nonces.h"
+#include "server/region_pauses.h"
 #include "server/region_table.h"
 #include "server/server_context.h"
 
@@ -76,6 +78,9 @@ class RegionUpkeep {
   void look_at_files();
   void forget_nonces();
   void flush_in_background(const RegionTable::Entry& entry);
+  /// Notes how work on the region has ended.
+  void take_end(const RegionTable::Entry& entry, const char* what, const Status& status,
+                RegionPauses& pauses);
 
   ServerContext& context_;
   RegionTable& table_;
@@ -83,6 +88,8 @@ class RegionUpkeep {
   MemoryShare users_{context_.options.memory_max};
   MemoryShare catalogue_{context_.options.memory_max};
   std::set<std::string> flushing_;
+  RegionPauses flush_pauses_;
+  RegionPauses compaction_pauses_;
   bool is_compacting_ = false;
 };
 

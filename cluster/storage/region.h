@@ -191,6 +191,9 @@ class Region : public std::enable_shared_from_this<Region> {
   Result<OpenFile> write_file(CellCursor& cells, std::uint64_t& written,
                               const std::function<bool(const DecodedCell&)>& keep);
   Status replace_files(OpenFiles files, std::uint64_t max_sequence);
+  /// As replace_files(), with `added` as the file that the list does not have yet.
+  Status list_file(OpenFiles files, const std::string& added, std::uint64_t max_sequence);
+  Status drop_unlisted();
   void fail(const Status& status) PV2_EXCLUDES(state_mutex_);
 
   const FileTree& files_;
@@ -201,6 +204,9 @@ class Region : public std::enable_shared_from_this<Region> {
   std::uint64_t open_sequence_ = 0;
   /// Touched by open() and then by the one job that runs.
   std::uint64_t next_number_ = 1;
+  /// A file of this opening that a list was to get, and the write of the list has failed: the list
+  /// may be durable all the same. So the file goes when a later list without it is durable.
+  std::string unlisted_;
 
   /// Held from the choice of a sequence until the log has the entry. The disk is read under it,
   /// because the next write is computed from this one.

@@ -125,13 +125,15 @@ Result<std::uint64_t> Region::flush_snapshot() {
     files = *open_files_;
     sequence = snapshot_sequence_;
   }
+  if (Status bad = drop_unlisted(); !bad.ok()) return bad;
   const std::unique_ptr<CellCursor> cursor = MemStore::cursor(cells);
   std::uint64_t written = 0;
   Result<OpenFile> file = write_file(*cursor, written, [](const DecodedCell&) { return true; });
   if (!file.ok()) return file.status();
   PV2_ASSERT(file->file->meta().max_sequence <= sequence, "a snapshot ends at its sequence");
+  const std::string added = file->entry.name;
   files.push_back(*std::move(file));
-  if (Status bad = replace_files(std::move(files), sequence); !bad.ok()) return bad;
+  if (Status bad = list_file(std::move(files), added, sequence); !bad.ok()) return bad;
   return sequence;
 }
 
@@ -144,6 +146,7 @@ Status Region::compact_now(const CompactOptions& options) {
     sequence = flushed_;
   }
   if (inputs->empty()) return {};
+  if (Status bad = drop_unlisted(); !bad.ok()) return bad;
   const std::unique_ptr<CellCursor> cursor =
       cursor_over({std::make_shared<MemStore>(), nullptr, inputs, sequence});
   std::uint64_t written = 0;
@@ -160,7 +163,7 @@ Status Region::compact_now(const CompactOptions& options) {
   if (!merged.ok()) return merged.status();
   OpenFiles files;
   if (written > 0) files.push_back(*merged);
-  if (Status bad = replace_files(std::move(files), sequence); !bad.ok()) return bad;
+  if (Status bad = list_file(std::move(files), merged->entry.name, sequence); !bad.ok()) return bad;
 
   // The list does not name them any more. What a failure leaves, the next opening removes.
   for (const OpenFile& input : *inputs) {
@@ -214,6 +217,29 @@ Status Region::replace_files(OpenFiles files, std::uint64_t max_sequence) {
   open_files_ = std::make_shared<const OpenFiles>(std::move(files));
   if (flushing_ && max_sequence >= snapshot_sequence_) flushing_ = nullptr;
   flushed_ = max_sequence;
+  return {};
+}
+
+Status Region::list_file(OpenFiles files, const std::string& added, std::uint64_t max_sequence) {
+  unlisted_ = added;
+  Status bad = replace_files(std::move(files), max_sequence);
+  if (bad.ok()) unlisted_.clear();
+  return bad;
+}
+
+// Before there is another file: so a list that cannot be written leaves one file and not many.
+Status Region::drop_unlisted() {
+  if (unlisted_.empty()) return {};
+  OpenFiles files;
+  std::uint64_t sequence = 0;
+  {
+    MutexLock lock(state_mutex_);
+    files = *open_files_;
+    sequence = flushed_;
+  }
+  if (Status bad = replace_files(std::move(files), sequence); !bad.ok()) return bad;
+  static_cast<void>(files_.remove_file(layout_.store_file(info_.table, info_.id, unlisted_)));
+  unlisted_.clear();
   return {};
 }
 

@@ -48,6 +48,13 @@ StoreFileWriter::StoreFileWriter(const FileTree& files, std::string path,
 
 StoreFileWriter::~StoreFileWriter() {
   if (!finished_) builder_->Abandon();
+  if (is_named_) return;
+  builder_.reset();
+  file_.reset();
+  // A full disk would be fuller with each attempt. The name is new, so no list of files has it,
+  // also if the draft was renamed already.
+  static_cast<void>(files_.remove_file(draft()));
+  if (finished_) static_cast<void>(files_.remove_file(path_));
 }
 
 Result<std::unique_ptr<StoreFileWriter>> StoreFileWriter::create(const FileTree& files,
@@ -78,7 +85,9 @@ Status StoreFileWriter::finish() {
   if (status.ok()) status = file_->Sync();
   if (status.ok()) status = file_->Close();
   if (!status.ok()) return translate_leveldb(status, "writing " + path_);
-  return files_.rename(draft(), path_);
+  Status renamed = files_.rename(draft(), path_);
+  is_named_ = renamed.ok();
+  return renamed;
 }
 
 Result<std::shared_ptr<StoreFile>> StoreFile::open(const FileTree& files, const std::string& path) {

@@ -33,8 +33,8 @@ struct StoreFileMeta {
   }
 };
 
-/// Owned by one thread. An unfinished file is a draft, which the next opening of the region
-/// removes.
+/// Owned by one thread. The destructor removes a file that was not finished; what a crash leaves,
+/// the next opening of the region removes.
 class StoreFileWriter {
  public:
   [[nodiscard]] static Result<std::unique_ptr<StoreFileWriter>> create(const FileTree& files,
@@ -57,7 +57,8 @@ class StoreFileWriter {
   std::unique_ptr<leveldb::WritableFile> file_;
   std::unique_ptr<leveldb::TableBuilder> builder_;
   StoreFileMeta meta_;
-  bool finished_ = false;
+  bool finished_ = false;  ///< The table is complete.
+  bool is_named_ = false;  ///< And durable under its name.
 };
 
 /// Thread-safe.

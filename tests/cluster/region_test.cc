@@ -277,6 +277,43 @@ TEST_CASE("cluster: a failed flush loses nothing, and the next one goes on") {
   REQUIRE(rows_of(next.region()) == std::map<std::string, std::string>{{"a", "1"}, {"b", "2"}});
 }
 
+TEST_CASE("cluster: flushes and compactions that fail again and again leave no files") {
+  using Operation = CrashEnv::Operation;
+  OpenRegion open;
+  StorageServer& server = open.server;
+  const auto fail_at = [&](Operation at, std::string_view part) {
+    open.disk.env.set_fault([at, part](Operation operation, const std::string& file) {
+      const bool hit = operation == at && file.find(part) != std::string::npos &&
+                       file.find("/data/") != std::string::npos;
+      return hit ? leveldb::Status::IOError(file, "No space left on device")
+                 : leveldb::Status::OK();
+    });
+  };
+  for (const char* const row : {"a", "b"}) {
+    REQUIRE(server.write({put(row, "1")}).ok());
+    REQUIRE(server.flush().ok());
+  }
+  REQUIRE(server.write({put("c", "1")}).ok());
+  const std::size_t files = open.disk.env.files().size();
+
+  for (const Operation at : {Operation::kAppend, Operation::kSync, Operation::kRename}) {
+    for (int attempt = 0; attempt < 5; ++attempt) {
+      fail_at(at, "");
+      REQUIRE_FALSE(server.flush().ok());
+      REQUIRE_FALSE(server.compact().ok());
+      // A file that no list has yet, and the draft of the list.
+      REQUIRE(open.disk.env.files().size() <= files + 2);
+    }
+  }
+  open.disk.env.set_fault(nullptr);
+  REQUIRE(server.flush().ok());
+  REQUIRE(server.compact().ok());
+
+  REQUIRE(server.region().file_count() == 1);
+  REQUIRE(open.disk.env.files().size() <= files);
+  REQUIRE(rows_of(server.region()).size() == 3);
+}
+
 TEST_CASE("cluster: a closed region refuses, and the next opening has a higher sequence") {
   OpenRegion open;
   StorageServer& server = open.server;
