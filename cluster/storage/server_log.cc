@@ -136,12 +136,16 @@ std::size_t ServerLog::waiting_bytes() const {
 
 Status ServerLog::check_fence() const {
   std::string path;
-  {
-    MutexLock lock(log_mutex_);
-    if (!failure_.ok()) return failure_;
-    path = current_path_;
+  while (true) {
+    {
+      MutexLock lock(log_mutex_);
+      if (!failure_.ok()) return failure_;
+      if (path == current_path_) break;
+      path = current_path_;
+    }
+    if (files_.exists(path)) return {};
+    // The log may have gone on to another file meanwhile, and this server archived the one before.
   }
-  if (files_.exists(path)) return {};
   return {StatusCode::kFenced, path + " was taken over"};
 }
 

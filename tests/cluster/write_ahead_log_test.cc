@@ -6,6 +6,9 @@
 
 #include <pv2/base/frame.h>
 
+#include <functional>
+#include <utility>
+
 #include "storage_fixture.h"
 
 namespace pv2::testing::write_ahead_log_test {
@@ -253,6 +256,52 @@ TEST_CASE("cluster: a log file is archived when every region in it has flushed b
   REQUIRE(server.log->file_count() == 1);
   REQUIRE(disk.files.list("root/oldwals")->size() == 3);
   REQUIRE(*disk.files.list("root/wals/rs1,1") == std::vector<std::string>{"u4"});
+}
+
+namespace {
+
+/// A disk on which something happens before somebody looks for a file.
+class WatchedEnv final : public leveldb::EnvWrapper {
+ public:
+  explicit WatchedEnv(CrashEnv& env) : EnvWrapper(&env) {}
+  bool FileExists(const std::string& file) override {
+    if (before_look) std::exchange(before_look, nullptr)();
+    return target()->FileExists(file);
+  }
+  std::function<void()> before_look;
+};
+
+}  // namespace
+
+TEST_CASE("cluster: a log that goes on to another file during a look at the fence is not fenced") {
+  Disk disk;
+  WatchedEnv env(disk.env);
+  const cluster::FileTree files(env, disk.env.directory_sync());
+  cluster::ManualWorkQueue work;
+  const ServerName name{"rs1", 1};
+  const auto log =
+      cluster::ServerLog::open(files, disk.layout, work, name, {.file_bytes_max = 100});
+  REQUIRE(log.ok());
+  std::uint64_t sequence = 0;
+  const auto roll = [&] {
+    cluster::WalEntry entry{.region_id = "r", .sequence = ++sequence};
+    entry.cells.push_back({.row = "a", .family = "f", .value = std::string(200, 'v')});
+    (*log)->append(std::move(entry), [](const Status& status) { REQUIRE(status.ok()); });
+    work.run_all();
+    (*log)->flushed("r", sequence);
+    work.run_all();
+    REQUIRE((*log)->file_count() == 1);
+  };
+
+  env.before_look = roll;
+  REQUIRE((*log)->check_fence().ok());
+
+  // And one that is taken over meanwhile is fenced.
+  env.before_look = [&] {
+    roll();
+    REQUIRE(disk.logs.fence(name).ok());
+  };
+  REQUIRE((*log)->check_fence().code() == StatusCode::kFenced);
 }
 
 }  // namespace pv2::testing::write_ahead_log_test
