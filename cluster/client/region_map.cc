@@ -107,7 +107,10 @@ void RegionMap::read_rows(const TableName& table, const std::string& address,
     if (page->next_row) {
       return read_rows(table, address, known, rest_of(scan, *page));
     }
-    if (known->regions.empty()) return check_table(table, address);
+    if (known->regions.empty()) {
+      const std::string row = table_row_key(table);
+      return check_table(table, address, {.start_row = row, .end_row = row + '\0'});
+    }
     std::ranges::sort(known->regions, {},
                       [](const RegionRow& row) { return row.region.start_key; });
     finish(table, *known);
@@ -115,16 +118,15 @@ void RegionMap::read_rows(const TableName& table, const std::string& address,
 }
 
 // A table without a region is not there, or is being made.
-void RegionMap::check_table(const TableName& table, const std::string& address) {
-  const std::string row = table_row_key(table);
-  scan_meta(address, {.start_row = row, .end_row = row + '\0', .families = {}},
-            [this, table](const Result<ScanPage>& page) {
-              if (!page.ok()) return finish(table, page.status());
-              if (!page->cells.empty()) {
-                return finish(table, unavailable(to_string(table) + " has no region yet"));
-              }
-              finish(table, Status(StatusCode::kNotFound, "there is no table " + to_string(table)));
-            });
+void RegionMap::check_table(const TableName& table, const std::string& address, const Scan& scan) {
+  scan_meta(address, scan, [this, table, address, scan](const Result<ScanPage>& page) {
+    if (!page.ok()) return finish(table, page.status());
+    if (!page->cells.empty()) {
+      return finish(table, unavailable(to_string(table) + " has no region yet"));
+    }
+    if (page->next_row) return check_table(table, address, rest_of(scan, *page));
+    finish(table, Status(StatusCode::kNotFound, "there is no table " + to_string(table)));
+  });
 }
 
 void RegionMap::finish(const TableName& table, const Result<Known>& known) {

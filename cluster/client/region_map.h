@@ -67,7 +67,7 @@ class RegionMap {
   void read(const TableName& table, Reading done);
   void read_rows(const TableName& table, const std::string& address,
                  const std::shared_ptr<Known>& known, Scan scan);
-  void check_table(const TableName& table, const std::string& address);
+  void check_table(const TableName& table, const std::string& address, const Scan& scan);
   void finish(const TableName& table, const Result<Known>& known);
   void scan_meta(const std::string& address, Scan scan, Done<Result<ScanPage>> done);
   [[nodiscard]] static Result<RegionPlace> place_of(const Known& known, const TableName& table,

@@ -22,6 +22,9 @@ namespace {
 // A write that was under way when its region left this server ends within a turn of the loop.
 constexpr Duration kNoncePause = std::chrono::milliseconds(10);
 
+// About a millisecond of the loop; a region may know a million.
+constexpr std::size_t kNoncesPerTurn = 4096;
+
 Result<std::vector<std::string>> families_of(const TableDirectories& tables,
                                              const TableName& table) {
   Result<TableDescriptor> descriptor = tables.read_descriptor(table);
@@ -124,12 +127,23 @@ void RegionOrders::take_opening(const RegionTable::Entry& entry, const RemoteOpe
 void RegionOrders::learn_nonces(const RegionTable::Entry& entry, const RemoteOperation& operation,
                                 const OpeningPointer& opening, const Report& report) {
   if (context_.is_ended()) return;
-  ServerNonceManager& nonces = *nonces_.of(entry->info.table);
-  std::erase_if(opening->nonces, [&](const NonceCell& nonce) { return learn(nonces, nonce); });
-  if (!opening->nonces.empty()) {
-    context_.tasks.after(kNoncePause, [this, entry, operation, opening, report] {
+  ServerNonceManager& manager = *nonces_.of(entry->info.table);
+  std::vector<NonceCell>& nonces = opening->nonces;
+  const auto first = nonces.end() - static_cast<std::ptrdiff_t>(
+                                        std::min<std::size_t>(nonces.size(), kNoncesPerTurn));
+  const auto kept = std::remove_if(first, nonces.end(),
+                                   [&](const NonceCell& nonce) { return learn(manager, nonce); });
+  const bool has_to_wait = kept != first;
+  nonces.erase(kept, nonces.end());
+  if (!nonces.empty()) {
+    auto go_on = [this, entry, operation, opening, report] {
       learn_nonces(entry, operation, opening, report);
-    });
+    };
+    if (has_to_wait) {
+      context_.tasks.after(kNoncePause, std::move(go_on));
+    } else {
+      context_.tasks.post(std::move(go_on));
+    }
     return;
   }
   if (context_.is_stopping) {

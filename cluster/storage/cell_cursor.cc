@@ -4,12 +4,20 @@
 
 #include "storage/cell_cursor.h"
 
+#include <pv2/base/assert.h>
+#include <pv2/base/big_endian.h>
+
 #include <utility>
 
 #include "storage/stored_cell.h"
 
 namespace pv2::cluster {
 namespace {
+
+constexpr std::uint64_t kSequenceEnd = std::numeric_limits<std::uint64_t>::max();
+constexpr std::size_t kBytesPerLook = 1024;
+// Most cells have few versions, and a step is cheaper than a search.
+constexpr int kStepsBeforeSeek = 4;
 
 class MergedCursor final : public CellCursor {
  public:
@@ -57,6 +65,12 @@ std::unique_ptr<CellCursor> merge_cursors(std::vector<std::unique_ptr<CellCursor
   return std::make_unique<MergedCursor>(std::move(parts));
 }
 
+NewestCells::NewestCells(std::unique_ptr<CellCursor> all, std::uint64_t sequence_max,
+                         std::uint64_t looks_max)
+    : all_(std::move(all)), sequence_max_(sequence_max), looks_max_(looks_max) {
+  PV2_ASSERT(looks_max >= kLooksLeast, "a walk may look at some cells");
+}
+
 void NewestCells::seek(std::string_view key) {
   all_->seek(key);
   settle();
@@ -68,9 +82,13 @@ void NewestCells::next() {
 }
 
 void NewestCells::settle() {
-  while (all_->valid()) {
+  while (all_->valid() && !is_spent()) {
+    // A cell is copied on the way: a large one is as much work as many small ones.
+    looks_ += 1 + (all_->key().size() + all_->value().size()) / kBytesPerLook;
     if (sequence_of_key(all_->key()) > sequence_max_) {
-      all_->next();
+      std::string newest(prefix_of_key(all_->key()));
+      append_big_endian(newest, kSequenceEnd - sequence_max_);
+      skip_to(newest);
     } else if (all_->value()[0] == static_cast<char>(CellKind::kTombstone)) {
       skip_cell();
     } else {
@@ -80,8 +98,17 @@ void NewestCells::settle() {
 }
 
 void NewestCells::skip_cell() {
-  const std::string cell(prefix_of_key(all_->key()));
-  while (all_->valid() && prefix_of_key(all_->key()) == cell) all_->next();
+  std::string after(prefix_of_key(all_->key()));
+  after.append(kKeySequenceBytes + 1, '\xFF');  // after the oldest version
+  skip_to(after);
+}
+
+void NewestCells::skip_to(const std::string& key) {
+  for (int step = 0; step < kStepsBeforeSeek; ++step) {
+    if (!all_->valid() || all_->key() >= key) return;
+    all_->next();
+  }
+  if (all_->valid() && all_->key() < key) all_->seek(key);
 }
 
 }  // namespace pv2::cluster

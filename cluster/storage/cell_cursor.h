@@ -7,6 +7,8 @@
 
 #include <pv2/base/status.h>
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,15 +35,23 @@ class CellCursor {
     std::vector<std::unique_ptr<CellCursor>> parts);
 
 /// A walk that shows of each cell the newest version not above `sequence_max`, and hides
-/// tombstones.
+/// tombstones. It passes a cell in a few steps, however many versions the cell has.
 class NewestCells {
  public:
-  NewestCells(std::unique_ptr<CellCursor> all, std::uint64_t sequence_max)
-      : all_(std::move(all)), sequence_max_(sequence_max) {}
+  /// A walk without an end to its work.
+  static constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+
+  /// `looks_max` bounds the cells that the walk may look at, shown or not; a large cell counts as
+  /// many. At least kLooksLeast: so each walk comes further than the one that began where it does.
+  NewestCells(std::unique_ptr<CellCursor> all, std::uint64_t sequence_max,
+              std::uint64_t looks_max = kNoLimit);
+  static constexpr std::uint64_t kLooksLeast = 4096;
 
   void seek(std::string_view key);
   void next();
   [[nodiscard]] bool valid() const { return all_->valid(); }
+  /// The walk has done its work: it may go on at key(), which may be of a cell that it would hide.
+  [[nodiscard]] bool is_spent() const { return looks_ >= looks_max_; }
   [[nodiscard]] std::string_view key() const { return all_->key(); }
   /// With the kind, as stored.
   [[nodiscard]] std::string_view value() const { return all_->value(); }
@@ -50,9 +60,12 @@ class NewestCells {
  private:
   void settle();
   void skip_cell();
+  void skip_to(const std::string& key);
 
   std::unique_ptr<CellCursor> all_;
   const std::uint64_t sequence_max_;
+  const std::uint64_t looks_max_;
+  std::uint64_t looks_ = 0;
 };
 
 }  // namespace pv2::cluster

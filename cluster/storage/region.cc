@@ -13,6 +13,22 @@
 
 namespace pv2::cluster {
 
+namespace {
+
+// Ends a page at a cell because it took too much work. Only the row with which the page began is
+// divided: at the next one the page has come further already.
+void end_page(const Scan& scan, StoredCell cell, ScanPage& page) {
+  if (cell.row == scan.start_row) {
+    page.next_family = std::move(cell.family);
+    page.next_qualifier = std::move(cell.qualifier);
+  }
+  while (cell.row != scan.start_row && !page.cells.empty() && page.cells.back().row == cell.row)
+    page.cells.pop_back();
+  page.next_row = std::move(cell.row);
+}
+
+}  // namespace
+
 Region::Region(const FileTree& files, ClusterLayout layout, WorkQueue& work, RegionInfo info,
                RegionOptions options)
     : files_(files),
@@ -77,11 +93,12 @@ Result<std::vector<Cell>> Region::get(const std::string& row,
                                       const std::vector<std::string>& families) const {
   if (Status bad = check_row(row); !bad.ok()) return bad;
   // The row after this one is this one with a zero byte.
-  Result<ScanPage> page = scan({.start_row = row,
-                                .end_row = row + std::string(1, '\0'),
-                                .families = families,
-                                .rows_max = 1,
-                                .bytes_max = std::numeric_limits<std::uint64_t>::max()});
+  Result<ScanPage> page = scan_within({.start_row = row,
+                                       .end_row = row + std::string(1, '\0'),
+                                       .families = families,
+                                       .rows_max = 1,
+                                       .bytes_max = std::numeric_limits<std::uint64_t>::max()},
+                                      NewestCells::kNoLimit);
   if (!page.ok()) return page.status();
   PV2_ASSERT(!page->next_row, "a page without a bound has the whole row");
   return std::move(page->cells);
@@ -94,6 +111,10 @@ std::string Region::first_key(const Scan& scan) const {
 }
 
 Result<ScanPage> Region::scan(const Scan& scan) const {
+  return scan_within(scan, options_.looks_max);
+}
+
+Result<ScanPage> Region::scan_within(const Scan& scan, std::uint64_t looks_max) const {
   if (Status bad = check_families(scan.families); !bad.ok()) return bad;
   const Result<View> view = view_for_read();
   if (!view.ok()) return view.status();
@@ -105,12 +126,16 @@ Result<ScanPage> Region::scan(const Scan& scan) const {
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
   std::uint64_t row_bytes = 0;  // of the last row
-  NewestCells cells(cursor_over(*view), view->visible);
+  NewestCells cells(cursor_over(*view), view->visible, looks_max);
   for (cells.seek(first_key(scan)); cells.valid() && cells.key() < end; cells.next()) {
     std::optional<DecodedCell> decoded = decode_cell(cells.key(), cells.value());
     if (!decoded)
       return Status(StatusCode::kCorruption, "region " + info_.id + " has a key that is no cell");
     StoredCell& cell = decoded->cell;
+    if (cells.is_spent()) {
+      end_page(scan, std::move(cell), page);
+      return page;
+    }
     if (std::ranges::find(families, cell.family) == families.end()) continue;
     if (page.cells.empty() || page.cells.back().row != cell.row) {
       if (rows >= std::max<std::uint64_t>(scan.rows_max, 1) ||

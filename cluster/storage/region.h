@@ -52,6 +52,8 @@ struct RegionOptions {
   /// The number of the order to open: higher than that of every earlier order to open this region.
   /// Not 0.
   std::uint64_t opening = 0;
+  /// The cells that one scan looks at, shown or not. 200 000: about a tenth of a second.
+  std::uint64_t looks_max = 200'000;
 };
 
 /// The nonce of a write, to be remembered with its effect.
@@ -106,6 +108,8 @@ class Region : public std::enable_shared_from_this<Region> {
   /// The cells of a row; `families` empty: all.
   [[nodiscard]] Result<std::vector<Cell>> get(const std::string& row,
                                               const std::vector<std::string>& families = {}) const;
+  /// One page. It may end, even without a cell, after RegionOptions::looks_max cells: so a scan
+  /// over many deleted cells is no long call. Then it may divide a row.
   [[nodiscard]] Result<ScanPage> scan(const Scan& scan) const;
 
   /// Moves what is in memory to a store file, on the work queue; writes go on meanwhile.
@@ -169,6 +173,7 @@ class Region : public std::enable_shared_from_this<Region> {
   /// The least key of `row` and of the region; the least key at or after `row` or the region's end.
   [[nodiscard]] std::string lower_bound(CellSpace space, std::string_view row) const;
   [[nodiscard]] std::string first_key(const Scan& scan) const;
+  [[nodiscard]] Result<ScanPage> scan_within(const Scan& scan, std::uint64_t looks_max) const;
   [[nodiscard]] std::string upper_bound(CellSpace space, std::string_view row) const;
   [[nodiscard]] Status refusal() const PV2_REQUIRES(state_mutex_);
 

@@ -190,8 +190,12 @@ Status WriteComputation::delete_row(const std::string& row) {
   }
   // What was there before the write is deleted by the first deletion.
   if (!deleted_rows_.insert(row).second) return {};
-  NewestCells cells = walk();
+  NewestCells cells(all_cells_(), std::numeric_limits<std::uint64_t>::max(), looks_max_);
   for (cells.seek(start); cells.valid() && cells.key().starts_with(start); cells.next()) {
+    if (cells.is_spent()) {
+      return {StatusCode::kFailedPrecondition,
+              fmt::format("row {} has too many deleted cells: compact its region first", row)};
+    }
     if (Status bad = look_at(row); !bad.ok()) return bad;
     std::optional<DecodedCell> decoded = decode_cell(cells.key(), cells.value());
     if (!decoded) return {StatusCode::kCorruption, "row " + row + " has a key that is no cell"};

@@ -12,6 +12,8 @@
 
 #include <pv2/base/status.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -33,12 +35,15 @@ class WriteComputation {
   using AllCells = std::function<std::unique_ptr<CellCursor>()>;
 
   /// `all_cells` gives a walk over all versions of all cells, durable or not. `sender`: the id of
-  /// the cluster that replicated mutations come from.
-  explicit WriteComputation(AllCells all_cells, std::string sender = {})
-      : all_cells_(std::move(all_cells)), sender_(std::move(sender)) {}
+  /// the cluster that replicated mutations come from. `looks_max`: the cells that the deletion of a
+  /// row may look at, those that were deleted before too, because other writes of the region wait.
+  explicit WriteComputation(AllCells all_cells, std::string sender = {},
+                            std::uint64_t looks_max = 1'000'000)
+      : all_cells_(std::move(all_cells)), sender_(std::move(sender)), looks_max_(looks_max) {}
 
   /// kInvalidArgument: the cell is not a decimal number, or would leave 64 bits, or would be larger
-  /// than a value may be, or all mutations so far do more than a write may. After a failure the
+  /// than a value may be, or all mutations so far do more than a write may. kFailedPrecondition:
+  /// the row to be deleted has too many cells that were deleted before. After a failure the
   /// computation is of no use.
   Status apply(const Mutation& mutation);
 
@@ -61,6 +66,7 @@ class WriteComputation {
 
   const AllCells all_cells_;
   const std::string sender_;
+  const std::uint64_t looks_max_;
   std::map<std::string, StoredCell> changed_;  ///< By the key without the sequence.
   std::vector<std::string> values_;
   std::set<std::string> deleted_rows_;

@@ -4,6 +4,7 @@
 
 #include "storage/region.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "storage_fixture.h"
@@ -208,6 +209,45 @@ TEST_CASE("cluster: a row that a page can have is not divided") {
     if (!page->next_row) break;
     scan = rest_of(scan, *page);
   }
+}
+
+TEST_CASE("cluster: a scan over deleted cells comes in pages that may be empty") {
+  Disk disk;
+  StorageServer server(disk, 1);
+  server.looks_max = cluster::NewestCells::kLooksLeast;
+  disk.make_table({whole_table()});
+  REQUIRE(server.start().ok());
+  REQUIRE(server.open(whole_table(), 1).ok());
+  std::vector<Mutation> dead;
+  for (int i = 0; i < 10'000; ++i) dead.push_back(put("dead", "v", std::to_string(10'000 + i)));
+  REQUIRE(server.write(dead).ok());
+  REQUIRE(server.write({erase_row("dead")}).ok());
+  REQUIRE(server.write({put("a", "1"), put("dead", "2", "9"), put("dead", "3", "z")}).ok());
+  // A row that the work of a page ends in is not divided.
+  std::vector<Mutation> whole;
+  for (int i = 0; i < 4000; ++i) whole.push_back(put("whole", "v", std::to_string(10'000 + i)));
+  REQUIRE(server.write(whole).ok());
+  REQUIRE(server.flush().ok());
+
+  std::size_t pages = 0;
+  std::vector<std::string> found;
+  cluster::Scan scan{.rows_max = 100};
+  for (bool is_more = true; is_more; ++pages) {
+    REQUIRE(pages < 20);
+    const auto page = server.region().scan(scan);
+    REQUIRE(page.ok());
+    for (const cluster::Cell& cell : page->cells) {
+      if (cell.row != "whole") found.push_back(cell.row + cell.qualifier);
+    }
+    const auto cells = std::ranges::count(page->cells, "whole", &cluster::Cell::row);
+    REQUIRE((cells == 0 || cells == 4000));
+    is_more = page->next_row.has_value();
+    if (is_more) scan = rest_of(scan, *page);
+  }
+
+  REQUIRE(pages >= 4);
+  REQUIRE(found == std::vector<std::string>{"aq", "dead9", "deadz"});
+  REQUIRE(server.region().get("dead")->size() == 2);
 }
 
 TEST_CASE("cluster: rows with any bytes keep their order and their borders") {

@@ -102,8 +102,9 @@ class StorageServer {
   }
   Status open(const RegionInfo& info, std::uint64_t opening,
               std::vector<std::string> families = {"f", "g"}) {
-    auto opened = cluster::Region::open(disk_.files, disk_.layout, work, info,
-                                        {.families = std::move(families), .opening = opening});
+    auto opened = cluster::Region::open(
+        disk_.files, disk_.layout, work, info,
+        {.families = std::move(families), .opening = opening, .looks_max = looks_max});
     if (opened.ok()) regions[info.id] = *std::move(opened);
     return opened.status();
   }
@@ -156,6 +157,7 @@ class StorageServer {
   std::unique_ptr<cluster::ServerLog> log;
   std::map<std::string, std::shared_ptr<cluster::Region>> regions;
   WallTime now{};
+  std::uint64_t looks_max = cluster::RegionOptions().looks_max;
 
  private:
   Disk& disk_;
