@@ -111,8 +111,14 @@ class Story {
     const auto servers = world.servers();
     if (servers.size() < 2) return;
     const std::string host = servers[random_.below(servers.size())].host;
+    const bool is_asked = random_.below(3) == 0 && world.has_master();
     for (const ServerName& server : servers) {
-      if (server.host == host) world.kill_server(server);
+      if (server.host != host) continue;
+      if (is_asked) {
+        world.end_server(server);
+      } else {
+        world.kill_server(server);
+      }
     }
     if (random_.below(3) == 0) pass_time();
     world.start_server(host);
