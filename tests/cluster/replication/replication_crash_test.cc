@@ -16,7 +16,7 @@ using namespace pv2::testing::replication_world;  // NOLINT: of the test
 using cluster::WriteOutcome;
 
 // Every so many operations: the whole test is some seconds.
-constexpr std::size_t kStep = 4;
+constexpr std::size_t kStep = 2;
 
 struct Story {
   TwoClusters world{2, 1};
