@@ -29,16 +29,17 @@ void ProcedureProgress::look() {
   std::string line = fmt::format("procedure {}", id_.value);
   bool asks = false;
   {
-    const MutexLock lock(shared_->answers_mutex);
-    if (const auto& info = shared_->info) {
-      line += fmt::format(", {}, step {}", short_type(info->type), info->step_name);
-      if (info->undo) line += " (undone)";
-      if (!info->progress.empty()) line += ", " + info->progress;
+    Shared& shared = *shared_;
+    const MutexLock lock(shared.answers_mutex);
+    if (shared.info) {
+      line += fmt::format(", {}, step {}", short_type(shared.info->type), shared.info->step_name);
+      if (shared.info->undo) line += " (undone)";
+      if (!shared.info->progress.empty()) line += ", " + shared.info->progress;
     }
     line += ", " + in_words(shell_.now() - begin_);
-    if (!shared_->waiting.empty()) line += ": " + shared_->waiting;
-    asks = shared_->questions == 0;
-    if (asks) shared_->questions = 2;
+    if (!shared.waiting.empty()) line += ": " + shared.waiting;
+    asks = shared.questions == 0;
+    if (asks) shared.questions = 2;
   }
   shell_.progress().show(line);
   if (!asks) return;

@@ -75,8 +75,7 @@ const Argument* argument_at(const Command& command, std::size_t index) {
 void keep_fitting(std::vector<std::string>& candidates, std::string_view word) {
   std::erase_if(candidates, [&](const std::string& each) { return !each.starts_with(word); });
   std::ranges::sort(candidates);
-  const auto same = std::ranges::unique(candidates);
-  candidates.erase(same.begin(), same.end());
+  candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
 }
 
 }  // namespace
