@@ -39,6 +39,12 @@ Answer ended(const ProcedureResult& result) {
   return answer;
 }
 
+Result<ProcedureId> find_by_nonce(Shell& shell, const Call& call) {
+  return shell.ask<ProcedureId>(
+      [&](FoundDone done) { shell.executor().find(call.identity.nonce, std::move(done)); },
+      call.timeout(Shell::kCallTime));
+}
+
 Answer still_running(ProcedureId id, const Status& why) {
   Answer answer;
   answer.outcome = Outcome::kRunning;
@@ -69,9 +75,7 @@ Answer follow(Shell& shell, const Call& call, ProcedureId id) {
 }
 
 std::optional<Answer> follow_known(Shell& shell, const Call& call) {
-  const Result<ProcedureId> known = shell.ask<ProcedureId>(
-      [&](FoundDone done) { shell.executor().find(call.identity.nonce, std::move(done)); },
-      call.timeout(Shell::kCallTime));
+  const Result<ProcedureId> known = find_by_nonce(shell, call);
   if (known.ok()) {
     Answer answer = follow(shell, call, *known);
     answer.nonce = call.identity.nonce;
@@ -93,6 +97,14 @@ Accepted submit_procedure(Shell& shell, const Call& call, const Submission& subm
   if (sent.ok() && sent->ok()) {
     accepted.id = sent->id;
   } else if (sent.ok() && sent->kind == Kind::kFailed) {
+    if (sent->status.code() == StatusCode::kKeyReused && call.identity.resumed) {
+      // The first send came in just now, and what its arguments are made of has changed since.
+      const Result<ProcedureId> known = find_by_nonce(shell, call);
+      if (known.ok()) {
+        accepted.id = *known;
+        return accepted;
+      }
+    }
     accepted.answer = Answer(sent->status);
     accepted.answer.nonce = accepted.nonce;
   } else {
