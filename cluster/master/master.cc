@@ -131,8 +131,8 @@ struct Master::Parts {
   void make_cluster(Nonce nonce);
   void wait_for_cluster(Nonce nonce, const Submitted& submitted);
   void is_online();
-  /// Now and then: a server that made its directory and died before it was heard is nobody's
-  /// otherwise.
+  /// Now and then: the logs of a server that died before it was heard are nobody's otherwise, and
+  /// so is what a server has written that did not know yet that it is dead.
   void look_for_strangers();
   /// Whether the catalogue is online and complete.
   [[nodiscard]] bool is_ready() const {
@@ -283,7 +283,13 @@ void Master::Parts::look_for_strangers() {
     post([this, directories = logs.servers()] {
       std::vector<ServerName> named;
       if (directories.ok()) {
-        for (const auto& directory : *directories) named.push_back(directory.server);
+        for (const auto& directory : *directories) {
+          const ServerState state = catalogue.rows().server(directory.server).state;
+          const bool is_ghost = state == ServerState::kRetired && !directory.is_fenced;
+          if (!is_ghost) named.push_back(directory.server);
+          if (!is_ghost) continue;
+          file_work.run([this, server = directory.server] { (void)logs.remove_ghost(server); });
+        }
       }
       watch->expect(named);
       tasks.after(kStrangersEvery * options.lease, [this] { look_for_strangers(); });

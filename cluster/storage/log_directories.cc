@@ -57,6 +57,10 @@ Status LogDirectories::remove(const ServerName& server) const {
   return files_.remove_tree(directory);
 }
 
+Status LogDirectories::remove_ghost(const ServerName& server) const {
+  return files_.remove_tree(layout_.wals(server));
+}
+
 Result<std::vector<ClusterLayout::LogDirectory>> LogDirectories::servers() const {
   const Result<std::vector<std::string>> names = files_.list(layout_.wals());
   if (!names.ok()) return names.status();

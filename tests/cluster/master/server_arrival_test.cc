@@ -54,4 +54,22 @@ TEST_CASE("the logs of a server that died before the master heard of it are not 
   CHECK(world.disorder().empty());
 }
 
+TEST_CASE("the directory that a dead server makes anew before it notices is removed") {
+  World world;
+  world.start_server("rs2");
+  world.run_for(1s);
+  const ServerName dead = world.servers().front();
+  world.kill_server(dead);
+  world.run_for(2 * world.lease);
+  world.run_until_quiet();
+  REQUIRE(world.master().rows().server(dead).state == ServerState::kRetired);
+  // As the log of the catalogue's region does.
+  REQUIRE(world.files.make_directories(world.layout.wals(dead)).ok());
+  REQUIRE(world.files.write(world.layout.wals(dead) + "/m1", "nobody was told of it").ok());
+
+  world.run_for(7 * world.lease);
+
+  CHECK(!world.files.exists(world.layout.wals(dead)));
+}
+
 }  // namespace pv2::testing::server_arrival_test

@@ -185,7 +185,7 @@ void RandomStory::move() {
   if (choice < 69) return orders_.abort_one(clients_.any().executor());
   if (choice < 72) return clients_.replace_one();
   if (choice < 74) return watch_.look_at_procedures();
-  if (choice < 86) return disturb_servers(random_.below(12));
+  if (choice < 86) return disturb_servers(random_.below(13));
   if (choice < 93) return disturb_master(random_.below(10));
   if (choice < 94) {
     // At some operation on a file, or at once.
@@ -223,10 +223,37 @@ void RandomStory::disturb_servers(std::uint64_t choice) {
     }
     return;
   }
+  if (choice == 12) {
+    if (!world_.is_stopped(server)) haunt(server);
+    return;
+  }
   // Once for each server.
   if (world_.is_stopped(server) || !std::exchange(known_[server], false)) return;
   tell(to_string(server) + " is asked to end");
   world_.begin_end_of_server(server);
+}
+
+// A server stops while requests are on their way to it, is taken for dead, and goes on.
+void RandomStory::haunt(const ServerName& server) {
+  tell(to_string(server) + " stops, and will come back as a ghost");
+  ++counts_.stops;
+  world_.stop_server(server);
+  clients_.insist_on(server);
+  const SteadyTime end = world_.clock->steady_now() + kLease + seconds(random_.below(8));
+  while (world_.clock->steady_now() < end && !is_wrong()) {
+    pass(milliseconds(200));
+    // The others go on, wherever the regions are by now.
+    if (one_in(3)) clients_.act(orders_.tables());
+    run_turns(100);
+  }
+  const std::vector<ServerName> servers = world_.servers();
+  if (std::ranges::find(servers, server) == servers.end()) return;
+  for (int i = 0; i < 3; ++i) clients_.read_from(server);
+  // The requests arrive before it goes on.
+  run_turns(200);
+  tell(to_string(server) + " goes on");
+  if (world_.is_stopped(server)) world_.resume_server(server);
+  run_turns(500);
 }
 
 void RandomStory::kill_some_server() {

@@ -65,6 +65,7 @@ class RandomStory {
   void move();
   void disturb_servers(std::uint64_t choice);
   void disturb_master(std::uint64_t choice);
+  void haunt(const ServerName& server);
   void kill_some_server();
   void start_some_server();
   void start_master();

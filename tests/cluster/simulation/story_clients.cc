@@ -210,6 +210,51 @@ void StoryClients::ask_a_server(Process& process, Write& write) {
     if (has_row && (region.empty() || random_.below(2) == 0)) region = row.region.id;
   }
   if (region.empty()) return;
+  call(process, server, region, write, std::chrono::seconds(2));
+}
+
+void StoryClients::insist_on(const ServerName& server) {
+  for (const RegionStatus& status : world_.status_of(server).regions) {
+    if (is_meta(status.region.table) || random_.below(3) == 0) continue;
+    Process& process = processes_[random_.below(processes_.size())];
+    Write& write =
+        history_.begin(status.region.table, {kGroup + process.number, ++process.writes}, random_);
+    write.expires_at = later(world_.clock->wall_now(), std::chrono::minutes(15));
+    call(process, server, status.region.id, write, std::chrono::seconds(40));
+  }
+}
+
+void StoryClients::read_from(const ServerName& server) {
+  for (const RegionStatus& status : world_.status_of(server).regions) {
+    const RegionInfo& region = status.region;
+    const std::string row = WriteHistory::row(random_.below(WriteHistory::kRows));
+    const bool has_row =
+        row >= region.start_key && (region.end_key.empty() || row < region.end_key);
+    if (is_meta(region.table) || !has_row) continue;
+    Process& process = processes_[random_.below(processes_.size())];
+    auto client = RpcClient::open(
+        {.transport = process.network, .addresses = {world_.server(server).address()}, .seed = 7});
+    REQUIRE(client.ok());
+    ScanRequest request{region.id, {.start_row = row, .end_row = row + '\0', .families = {}}, 0};
+    std::string body;
+    encode_fields(request, FieldSelection::kAll, body);
+    ++open_;
+    raw_.push_back(*std::move(client));
+    raw_.back()->call(
+        std::string(kRegionScan), std::move(body),
+        {.read_only = true, .timeout = std::chrono::seconds(10)},
+        [this, table = region.table, row, begun = history_.now()](const CallOutcome& outcome) {
+          --open_;
+          ScanPage page;
+          if (!outcome.ok()) return;
+          REQUIRE(decode_fields(page, FieldSelection::kAll, outcome.body).ok());
+          history_.read(table, row, page.cells, begun);
+        });
+  }
+}
+
+void StoryClients::call(Process& process, const ServerName& server, const std::string& region,
+                        Write& write, Duration timeout) {
   auto client = RpcClient::open(
       {.transport = process.network, .addresses = {world_.server(server).address()}, .seed = 7});
   REQUIRE(client.ok());
@@ -225,9 +270,10 @@ void StoryClients::ask_a_server(Process& process, Write& write) {
   raw_.back()->call(
       std::string(kRegionWrite), std::move(body),
       {.nonce = write.nonce,
-       .resumed = true,
+       .resumed = write.copies > 1,
        .expires_at = write.expires_at,
-       .timeout = std::chrono::seconds(2)},
+       .timeout = timeout,
+       .attempt_timeout = timeout},
       [this, &write](const CallOutcome& outcome) {
         --open_;
         WriteOutcome heard{.kind = outcome.kind, .status = outcome.status, .nonce = write.nonce};

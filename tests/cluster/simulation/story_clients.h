@@ -33,6 +33,11 @@ class StoryClients {
 
   /// One of the clients does something with one of `tables`.
   void act(const std::vector<TableName>& tables);
+  /// Somebody whose map says that `server` has a region, and who waits for its answer alone,
+  /// however long that takes, writes something new.
+  void insist_on(const ServerName& server);
+  /// As insist_on(), but reads.
+  void read_from(const ServerName& server);
   /// A client dies, and another one comes.
   void replace_one();
   /// Goes on with a write, as long as it takes.
@@ -60,6 +65,9 @@ class StoryClients {
   void scan(Process& process, const TableName& table);
   void tend(Process& process, const TableName& table);
   void ask_a_server(Process& process, Write& write);
+  /// Past the client library.
+  void call(Process& process, const ServerName& server, const std::string& region, Write& write,
+            Duration timeout);
   [[nodiscard]] Write* choose(Write::State state);
 
   cluster_world::ClusterWorld& world_;
