@@ -246,13 +246,17 @@ void RandomStory::haunt(const ServerName& server) {
     if (one_in(3)) clients_.act(orders_.tables());
     run_turns(100);
   }
-  const std::vector<ServerName> servers = world_.servers();
-  if (std::ranges::find(servers, server) == servers.end()) return;
+  const auto is_gone = [&] {
+    const std::vector<ServerName> servers = world_.servers();
+    return std::ranges::find(servers, server) == servers.end();
+  };
+  if (is_gone()) return;
   for (int i = 0; i < 3; ++i) clients_.read_from(server);
   // The requests arrive before it goes on.
   run_turns(200);
+  if (is_gone()) return;
   tell(to_string(server) + " goes on");
-  if (world_.is_stopped(server)) world_.resume_server(server);
+  world_.resume_server(server);
   run_turns(500);
 }
 
