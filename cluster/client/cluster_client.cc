@@ -79,9 +79,10 @@ std::function<Result<std::string>()> master_at(std::string address) {
 /// Used on the loop, but for construction and destruction.
 class ClusterClient::Core {
  public:
-  Core(ClusterClientOptions given, std::shared_ptr<MasterTransport> to_master,
-       std::unique_ptr<RpcClient> master_client)
+  Core(ClusterClientOptions given, std::unique_ptr<ThreadWorkQueue> client_chores,
+       std::shared_ptr<MasterTransport> to_master, std::unique_ptr<RpcClient> master_client)
       : options(std::move(given)),
+        chores(std::move(client_chores)),
         random(options.seed != 0 ? options.seed : std::random_device()()),
         master_transport(std::move(to_master)),
         master(std::move(master_client)),
@@ -121,6 +122,9 @@ class ClusterClient::Core {
   [[nodiscard]] RegionCallGround ground() { return {tasks, map, connections, random, options}; }
 
   const ClusterClientOptions options;
+  /// For what the loop of a transport with a thread must not do: it may take long, or destroys a
+  /// connection.
+  const std::unique_ptr<ThreadWorkQueue> chores;
   Random random;
   const std::shared_ptr<MasterTransport> master_transport;
   const std::unique_ptr<RpcClient> master;
@@ -277,13 +281,21 @@ Result<std::unique_ptr<ClusterClient>> ClusterClient::open(ClusterClientOptions 
   if (options.clock == nullptr) {
     options.clock = std::shared_ptr<Clock>(transport, &transport->clock());
   }
-  auto to_master = std::make_shared<MasterTransport>(transport, options.find_master);
+  std::unique_ptr<ThreadWorkQueue> chores;
+  if (transport->has_own_thread()) {
+    auto started = ThreadWorkQueue::start("chores");
+    if (!started.ok()) return started.status();
+    chores = *std::move(started);
+  }
+  auto to_master =
+      std::make_shared<MasterTransport>(transport, options.find_master, chores.get());
   auto master = RpcClient::open({.transport = to_master,
                                  .addresses = {std::string(kMasterAddress)},
                                  .token = options.token,
                                  .seed = options.seed});
   if (!master.ok()) return master.status();
-  auto core = std::make_shared<Core>(std::move(options), std::move(to_master), *std::move(master));
+  auto core = std::make_shared<Core>(std::move(options), std::move(chores), std::move(to_master),
+                                     *std::move(master));
   return std::unique_ptr<ClusterClient>(new ClusterClient(std::move(transport), std::move(core)));
 }
 

@@ -14,6 +14,7 @@ namespace pv2::cluster {
 /// Used on the loop only.
 struct MasterTransport::Streams {
   std::set<Followed*> open;
+  bool is_looking = false;
 };
 
 class MasterTransport::Followed final : public Stream, public StreamListener {
@@ -65,40 +66,56 @@ class MasterTransport::Followed final : public Stream, public StreamListener {
   StreamListener* listener_ = nullptr;
 };
 
-MasterTransport::MasterTransport(std::shared_ptr<Transport> below, FindMaster find)
-    : below_(std::move(below)), find_(std::move(find)), streams_(std::make_shared<Streams>()) {}
+MasterTransport::MasterTransport(std::shared_ptr<Transport> below, FindMaster find,
+                                 WorkQueue* looks)
+    : below_(std::move(below)),
+      find_(std::move(find)),
+      looks_(looks),
+      streams_(std::make_shared<Streams>()) {}
 MasterTransport::~MasterTransport() = default;
 
+void MasterTransport::look(std::function<void(const Result<std::string>&)> found) const {
+  if (looks_ == nullptr) return found(find_());
+  looks_->run([find = find_, below = below_, found = std::move(found)] {
+    below->post([found, address = find()] { found(address); });
+  });
+}
+
 void MasterTransport::look_again() {
-  const Result<std::string> address = find_();
-  if (!address.ok()) return;  // it may come back there
-  std::vector<Followed*> left;
-  for (Followed* const stream : streams_->open) {
-    if (stream->address() != *address) left.push_back(stream);
-  }
-  for (Followed* const stream : left) {
-    if (streams_->open.contains(stream)) stream->cut();
-  }
+  // A disk that hangs does not collect looks.
+  if (std::exchange(streams_->is_looking, true)) return;
+  look([streams = streams_](const Result<std::string>& address) {
+    streams->is_looking = false;
+    if (!address.ok()) return;  // it may come back there
+    std::vector<Followed*> left;
+    for (Followed* const stream : streams->open) {
+      if (stream->address() != *address) left.push_back(stream);
+    }
+    for (Followed* const stream : left) {
+      if (streams->open.contains(stream)) stream->cut();
+    }
+  });
 }
 
 void MasterTransport::connect(std::string_view address, Duration timeout, Connected connected) {
   if (address != kMasterAddress) return below_->connect(address, timeout, std::move(connected));
-  Result<std::string> master = find_();
-  if (!master.ok() || master->empty()) {
-    const Status why = master.ok()
-                           ? Status(StatusCode::kUnavailable, "no master has an address yet")
-                           : master.status().with_context("where the master is");
-    return below_->post([connected = std::move(connected), why] {
-      connected(Status(StatusCode::kUnavailable, std::string(why.message())));
-    });
-  }
-  below_->connect(*master, timeout,
-                  [streams = streams_, at = *master,
-                   connected = std::move(connected)](Result<std::unique_ptr<Stream>> stream) {
-                    if (!stream.ok()) return connected(stream.status());
-                    connected(std::unique_ptr<Stream>(
-                        std::make_unique<Followed>(*std::move(stream), at, streams)));
-                  });
+  const auto shared = std::make_shared<Connected>(std::move(connected));
+  look([below = below_, streams = streams_, timeout, shared](const Result<std::string>& master) {
+    if (!master.ok() || master->empty()) {
+      const Status why = master.ok()
+                             ? Status(StatusCode::kUnavailable, "no master has an address yet")
+                             : master.status().with_context("where the master is");
+      return below->post([shared, why] {
+        (*shared)(Status(StatusCode::kUnavailable, std::string(why.message())));
+      });
+    }
+    below->connect(
+        *master, timeout, [streams, at = *master, shared](Result<std::unique_ptr<Stream>> stream) {
+          if (!stream.ok()) return (*shared)(stream.status());
+          (*shared)(
+              std::unique_ptr<Stream>(std::make_unique<Followed>(*std::move(stream), at, streams)));
+        });
+  });
 }
 
 }  // namespace pv2::cluster

@@ -17,6 +17,8 @@
 #include <string>
 #include <string_view>
 
+#include "storage/work_queue.h"
+
 namespace pv2::cluster {
 
 inline constexpr std::string_view kMasterAddress = "master";
@@ -24,14 +26,16 @@ inline constexpr std::string_view kMasterAddress = "master";
 /// Thread-safe as the transport below.
 class MasterTransport final : public Transport {
  public:
-  /// Says where the master is. Called on the loop, at each connect() and look_again(): a short
-  /// read.
+  /// Says where the master is: it may read a file, on a disk that hangs. Called at each connect()
+  /// and look_again(), one call at a time.
   using FindMaster = std::function<Result<std::string>()>;
 
-  MasterTransport(std::shared_ptr<Transport> below, FindMaster find);
+  /// `find` is called in `looks`, which outlives the streams and what is put into it; without one,
+  /// on the loop.
+  MasterTransport(std::shared_ptr<Transport> below, FindMaster find, WorkQueue* looks = nullptr);
   ~MasterTransport() override;
 
-  /// Closes the connections to a master that is not where the master is now. On the loop.
+  /// Closes the connections to a master that is not where the master is now, soon. On the loop.
   void look_again();
 
   void post(std::function<void()> task) override { below_->post(std::move(task)); }
@@ -52,8 +56,11 @@ class MasterTransport final : public Transport {
   class Followed;
   struct Streams;
 
+  void look(std::function<void(const Result<std::string>&)> found) const;
+
   const std::shared_ptr<Transport> below_;
   const FindMaster find_;
+  WorkQueue* const looks_;
   // Shared with the streams, which may outlive this object.
   const std::shared_ptr<Streams> streams_;
 };

@@ -105,7 +105,8 @@ Result<std::unique_ptr<RegionServer>> RegionServer::start(RegionServerOptions op
 
   auto to_master = std::make_shared<MasterTransport>(
       ground.transport,
-      [&files = ground.files, path = layout.master_address()] { return files.read(path); });
+      [&files = ground.files, path = layout.master_address()] { return files.read(path); },
+      ground.looks);
   auto master = RpcClient::open({.transport = to_master,
                                  .addresses = {std::string(kMasterAddress)},
                                  .seed = name.start_code | 1});

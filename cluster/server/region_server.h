@@ -38,6 +38,8 @@ struct ServerGround {
   MakeReplicationHost make_replication{};  ///< Without it the server has no replication.
   /// A queue of its own for replication. Without it replication uses the one of the regions.
   WorkQueue* replication_work = nullptr;
+  /// A queue of its own for looks where the master is. Without it the loop looks.
+  WorkQueue* looks = nullptr;
 };
 
 /// Thread-safe, except construction and destruction.

@@ -33,6 +33,7 @@ struct Threads {
   std::unique_ptr<ThreadWorkQueue> operations;
   std::unique_ptr<ThreadWorkQueue> regions;
   std::unique_ptr<ThreadWorkQueue> replication;
+  std::unique_ptr<ThreadWorkQueue> looks;
   std::unique_ptr<ThreadWorkQueue> meta_log;
   std::unique_ptr<ThreadWorkQueue> meta_calls;
   std::unique_ptr<ThreadWorkQueue> meta_regions;
@@ -46,8 +47,9 @@ struct Threads {
     for (const Kind& kind :
          {Kind{&log, "log"}, Kind{&calls, "calls"},
           Kind{&operations, "operations", kOperationThreads}, Kind{&regions, "regions"},
-          Kind{&replication, "replication"}, Kind{&meta_log, "meta log"},
-          Kind{&meta_calls, "meta calls"}, Kind{&meta_regions, "meta regions"}}) {
+          Kind{&replication, "replication"}, Kind{&looks, "looks for the master"},
+          Kind{&meta_log, "meta log"}, Kind{&meta_calls, "meta calls"},
+          Kind{&meta_regions, "meta regions"}}) {
       auto started = ThreadWorkQueue::start(kind.name, kind.threads);
       if (!started.ok()) return started.status();
       *kind.queue = *std::move(started);
@@ -79,7 +81,8 @@ int run_region_server(const RegionServerOptions& options, MakeReplicationHost ma
                       std::_Exit(kFatalExit);  // no other thread may acknowledge anything
                     },
                 .make_replication = std::move(make_replication),
-                .replication_work = threads.replication.get()});
+                .replication_work = threads.replication.get(),
+                .looks = threads.looks.get()});
   if (!server.ok()) return cannot_start(server.status());
   std::printf("ready %s %s\n", to_string((*server)->name()).c_str(), (*server)->address().c_str());
   std::fflush(stdout);

@@ -71,6 +71,7 @@ Status check_options(const RegionServerOptions& options) {
                             {"nonce_retention", options.nonce_retention}});
   if (!bad.ok()) return bad;
   return check_counts({{"memory_max", options.memory_max, kMemoryMax},
+                       {"nonce_bytes_max", options.nonce_bytes_max, kMemoryMax},
                        {"log_bytes_max", options.log_bytes_max, kMemoryMax},
                        {"logs_max", options.logs_max, kMemoryMax}});
 }

@@ -31,8 +31,9 @@
 namespace pv2::cluster {
 
 struct ClusterClientOptions {
-  /// The client asks this where the master is, each time that it connects to it. It is called on
-  /// the loop's thread. See master_of_root().
+  /// The client asks this where the master is, each time that it connects to it or looks for
+  /// regions. It may read a file: it is called on a thread of the client's own, one call at a time;
+  /// on the loop of a transport without a thread. See master_of_root().
   std::function<Result<std::string>()> find_master{};
   std::shared_ptr<Transport> transport{};  ///< Has to be set.
   /// Makes the nonces of writes without one. Without it the client has a source of its own.
