@@ -228,21 +228,28 @@ void RegionMethods::scan(IncomingCall call) {
   request->scan.rows_max = std::clamp<std::uint64_t>(request->scan.rows_max, 1, kPageRowsMax);
 
   (*entry)->enter();
-  context_.queues.calls_of((*entry)->info.table)
-      .run([this, entry = *entry, scan = std::move(request->scan), post = context_.tasks.poster(),
-            call = std::make_shared<IncomingCall>(std::move(call))] {
-        const Result<ScanPage> page = entry->region->scan(scan);
-        std::string answer = page.ok() ? encoded(*page) : std::string();
-        // After the read: a server that is still not fenced has not answered with old news.
-        const Status fence = entry->log->check_fence();
-        post([this, entry, call, status = page.status(), fence, answer = std::move(answer)] {
-          entry->leave();
-          if (!fence.ok()) return context_.end(fence);
-          if (context_.is_ended()) return;
-          if (!status.ok()) return call->refuse(status);
-          call->reply(answer);
-        });
-      });
+  WorkQueue& queue = context_.queues.calls_of((*entry)->info.table);
+  auto read = [this, entry = *entry, scan = std::move(request->scan),
+               post = context_.tasks.poster(),
+               call = std::make_shared<IncomingCall>(std::move(call))] {
+    const Result<ScanPage> page = entry->region->scan(scan);
+    std::string answer = page.ok() ? encoded(*page) : std::string();
+    // After the read: a server that is still not fenced has not answered with old news.
+    const Status fence = entry->log->check_fence();
+    post([this, entry, call, status = page.status(), fence, answer = std::move(answer)] {
+      entry->leave();
+      if (!fence.ok()) return context_.end(fence);
+      if (context_.is_ended()) return;
+      if (!status.ok()) return call->refuse(status);
+      call->reply(answer);
+    });
+  };
+  if (request->epoch == 0) return queue.run(std::move(read));
+  // A write of the master before may wait for its sync. This master would not see it, and it would
+  // become durable afterwards. Writes that came before this scan are in the queue before it.
+  queue.run([&queue, region = (*entry)->region, read = std::move(read)] {
+    region->when_visible([&queue, read] { queue.run(read); });
+  });
 }
 
 void RegionMethods::flush(IncomingCall call) {

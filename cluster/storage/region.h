@@ -33,6 +33,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pv2/cluster/cell.h"
@@ -111,6 +112,10 @@ class Region : public std::enable_shared_from_this<Region> {
   /// One page. It may end, even without a cell, after RegionOptions::looks_max cells: so a scan
   /// over many deleted cells is no long call. Then it may divide a row.
   [[nodiscard]] Result<ScanPage> scan(const Scan& scan) const;
+
+  /// Calls `done`, in this call or on the log's thread, when every write that was begun before this
+  /// call is visible, or has failed: a scan after it misses none that may become durable yet.
+  void when_visible(std::function<void()> done) PV2_EXCLUDES(state_mutex_);
 
   /// Moves what is in memory to a store file, on the work queue; writes go on meanwhile.
   void flush(FlushDone done);
@@ -221,6 +226,8 @@ class Region : public std::enable_shared_from_this<Region> {
   Status failure_ PV2_GUARDED_BY(state_mutex_);
   std::uint64_t assigned_ PV2_GUARDED_BY(state_mutex_) = 0;
   std::uint64_t visible_ PV2_GUARDED_BY(state_mutex_) = 0;
+  /// Those of when_visible(), with the sequence that each waits for, in order.
+  std::deque<std::pair<std::uint64_t, std::function<void()>>> waiting_ PV2_GUARDED_BY(state_mutex_);
   std::uint64_t flushed_ PV2_GUARDED_BY(state_mutex_) = 0;
   std::uint64_t snapshot_sequence_ PV2_GUARDED_BY(state_mutex_) = 0;
   std::shared_ptr<MemStore> active_ PV2_GUARDED_BY(state_mutex_);

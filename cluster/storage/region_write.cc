@@ -86,15 +86,34 @@ Status Region::begin_write(RegionWrite& write, EntryLog& log, WriteDone& done) {
 }
 
 void Region::committed(std::uint64_t sequence, const Status& status) {
-  MutexLock lock(state_mutex_);
-  if (!status.ok()) {
-    if (failure_.ok()) failure_ = status;
-  } else {
-    PV2_ASSERT(sequence > visible_, "writes become visible in order");
-    PV2_ASSERT(sequence <= assigned_, "a write was begun before it is visible");
-    visible_ = sequence;
+  std::vector<std::function<void()>> ready;
+  {
+    MutexLock lock(state_mutex_);
+    if (!status.ok()) {
+      if (failure_.ok()) failure_ = status;
+    } else {
+      PV2_ASSERT(sequence > visible_, "writes become visible in order");
+      PV2_ASSERT(sequence <= assigned_, "a write was begun before it is visible");
+      visible_ = sequence;
+    }
+    while (!waiting_.empty() && (waiting_.front().first <= visible_ || !failure_.ok())) {
+      ready.push_back(std::move(waiting_.front().second));
+      waiting_.pop_front();
+    }
+    schedule();  // a flush may wait for this write
   }
-  schedule();  // a flush may wait for this write
+  for (const auto& done : ready) done();
+}
+
+void Region::when_visible(std::function<void()> done) {
+  {
+    MutexLock lock(state_mutex_);
+    if (failure_.ok() && visible_ < assigned_) {
+      waiting_.emplace_back(assigned_, std::move(done));
+      return;
+    }
+  }
+  done();
 }
 
 }  // namespace pv2::cluster

@@ -340,6 +340,34 @@ TEST_CASE("the catalogue's region takes writes from the newest master only") {
   CHECK(*names == Values{"m1", "u1"});
 }
 
+TEST_CASE("a new master that reads the catalogue sees what the old one has written") {
+  World world;
+  const ServerName server = world.start("rs1");
+  world.make_table(meta_table(), {"f"}, {meta_region()});
+  world.open(meta_region(), server);
+  const std::string meta = meta_region().id;
+  ServerProcess& process = world.process(server);
+  // The old master's write waits for its sync.
+  process.holds_meta_log = true;
+  process.link->call(std::string(kRegionWrite), put_body("a", "1", 1, meta),
+                     once(1, std::chrono::minutes(1)), [](const CallOutcome&) {});
+  world.settle();
+  world.start_master(2);
+  std::optional<CallOutcome> page;
+  process.link->call(std::string(kRegionScan), scan_body(meta, 2),
+                     {.read_only = true, .timeout = std::chrono::minutes(1)},
+                     [&](CallOutcome outcome) { page = std::move(outcome); });
+  world.run_for(std::chrono::seconds(5));
+  CHECK_FALSE(page.has_value());
+  // A client does not wait for it.
+  CHECK(values_of(world.call(server, kRegionScan, scan_body(meta), reading())).empty());
+
+  process.holds_meta_log = false;
+  world.run_until([&] { return page.has_value(); });
+
+  CHECK(values_of(*page) == Values{"a=1"});
+}
+
 TEST_CASE("an epoch that no master has deposes nobody") {
   World world;
   const ServerName server = world.start("rs1");

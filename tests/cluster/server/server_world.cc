@@ -43,7 +43,7 @@ ServerName ServerWorld::start(const std::string& host,
                 .clock = clock,
                 .files = files,
                 .queues = {process->work, process->calls, process->work, process->work,
-                           process->meta, process->meta, process->meta},
+                           process->meta_log, process->meta, process->meta},
                 .on_end = [end = &process->end](const Status& why) { *end = why; }});
   REQUIRE(started.status().to_string() == "OK");
   process->server = *std::move(started);
@@ -297,6 +297,7 @@ void ServerWorld::settle() {
     for (auto& [name, process] : processes_) {
       if (!process->holds_calls) is_busy |= process->calls.run_one();
       is_busy |= process->meta.run_one();
+      if (!process->holds_meta_log) is_busy |= process->meta_log.run_one();
     }
   }
 }

@@ -42,9 +42,11 @@ struct ServerProcess {
   const cluster::FileTree& files;
   cluster::ManualWorkQueue work;
   cluster::ManualWorkQueue calls;  ///< Of clients.
-  cluster::ManualWorkQueue meta;   ///< What the catalogue's region has for itself.
-  bool holds_calls = false;        ///< They wait.
-  bool holds_work = false;         ///< The rest of the work waits.
+  cluster::ManualWorkQueue meta;   ///< What the catalogue's region has for itself, but for its log.
+  cluster::ManualWorkQueue meta_log;
+  bool holds_calls = false;  ///< They wait.
+  bool holds_meta_log = false;
+  bool holds_work = false;  ///< The rest of the work waits.
   std::unique_ptr<cluster::RegionServer> server;
   std::optional<Status> end;          ///< Why the server has ended itself.
   std::unique_ptr<FaultProxy> proxy;  ///< Clients come through it.
