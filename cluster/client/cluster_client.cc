@@ -87,8 +87,8 @@ class ClusterClient::Core {
         master_transport(std::move(to_master)),
         master(std::move(master_client)),
         executor(*master, {.timeout = options.timeout, .clock = options.clock}),
-        connections(options.transport, options.token, options.seed),
         tasks(options.transport),
+        connections(tasks, chores.get(), options.transport, options.token, options.seed),
         map(tasks, *master, *master_transport, connections, options.call_timeout) {}
 
   /// Begins a verb on the loop. `done` is called once: by the verb, or when the client ends.
@@ -129,8 +129,8 @@ class ClusterClient::Core {
   const std::shared_ptr<MasterTransport> master_transport;
   const std::unique_ptr<RpcClient> master;
   RemoteExecutor executor;
-  ServerConnections connections;
   LoopTasks tasks;
+  ServerConnections connections;
   RegionMap map;
 
  private:
@@ -287,8 +287,7 @@ Result<std::unique_ptr<ClusterClient>> ClusterClient::open(ClusterClientOptions 
     if (!started.ok()) return started.status();
     chores = *std::move(started);
   }
-  auto to_master =
-      std::make_shared<MasterTransport>(transport, options.find_master, chores.get());
+  auto to_master = std::make_shared<MasterTransport>(transport, options.find_master, chores.get());
   auto master = RpcClient::open({.transport = to_master,
                                  .addresses = {std::string(kMasterAddress)},
                                  .token = options.token,

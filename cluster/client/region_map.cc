@@ -63,16 +63,17 @@ void RegionMap::read_regions(const TableName& table, Done<Result<std::vector<Reg
 
 void RegionMap::read_servers(Done<Result<ServerList>> done) {
   to_master_.look_again();
-  master_.call(std::string(kMasterServers), {}, {.read_only = true, .timeout = call_timeout_},
-               tasks_.guarded<CallOutcome>([done = std::move(done)](const CallOutcome& outcome) {
-                 if (!outcome.ok()) return done(outcome.status.with_context("the master"));
-                 ServerList list;
-                 if (Status bad = decode_fields(list, FieldSelection::kAll, outcome.body);
-                     !bad.ok()) {
-                   return done(bad);
-                 }
-                 done(std::move(list));
-               }));
+  master_.call(
+      std::string(kMasterServers), {}, {.read_only = true, .timeout = call_timeout_},
+      tasks_.guarded<CallOutcome>([this, done = std::move(done)](const CallOutcome& outcome) {
+        if (!outcome.ok()) return done(outcome.status.with_context("the master"));
+        ServerList list;
+        if (Status bad = decode_fields(list, FieldSelection::kAll, outcome.body); !bad.ok()) {
+          return done(bad);
+        }
+        connections_.keep(list.live);
+        done(std::move(list));
+      }));
 }
 
 void RegionMap::read(const TableName& table, Reading done) {

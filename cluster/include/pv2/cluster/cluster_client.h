@@ -88,7 +88,8 @@ struct WriteOutcome {
 /// A table that is not there is kNotFound at once. A region that is nowhere for the moment is
 /// waited for, until the time limit.
 ///
-/// Thread-safe. The client keeps one connection for each run of a server that it has met.
+/// Thread-safe. The client keeps one connection for each run of a server that it has met, as long
+/// as the master lists that run.
 class ClusterClient {
  public:
   template <class T>
