@@ -13,7 +13,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <string_view>
 #include <utility>
+
+#include "wire/process_life.h"
 
 extern char** environ;
 
@@ -72,9 +75,19 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const std::vector<std:
   std::vector<std::string> copies = arguments;
   for (std::string& argument : copies) argv.push_back(argument.data());
   argv.push_back(nullptr);
+  // The child finds out by it whether this process lives when it looks (die_with_parent()).
+  std::string parent = std::string(kParentVariable) + "=" + std::to_string(::getpid());
+  std::vector<char*> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with(std::string(kParentVariable) + "=")) {
+      environment.push_back(*variable);
+    }
+  }
+  environment.push_back(parent.data());
+  environment.push_back(nullptr);
   pid_t pid = -1;
   const int error =
-      ::posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, argv.data(), environ);
+      ::posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, argv.data(), environment.data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {

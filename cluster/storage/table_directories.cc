@@ -29,6 +29,9 @@ std::optional<TableDescriptor> decode_descriptor(std::string_view bytes) {
   return descriptor;
 }
 
+// How often the versions of a descriptor may change while it is read.
+constexpr int kDescriptorLooks = 3;
+
 }  // namespace
 
 Status TableDirectories::make_namespace(std::string_view name) const {
@@ -112,13 +115,27 @@ Status TableDirectories::write_descriptor(const TableDescriptor& descriptor) con
 }
 
 Result<TableDescriptor> TableDirectories::read_descriptor(const TableName& table) const {
+  for (int look = 0; look < kDescriptorLooks; ++look) {
+    Result<TableDescriptor> found = read_latest_descriptor(table);
+    // A version is removed only when a newer one is there.
+    if (found.ok() || found.status().code() != StatusCode::kUnavailable) return found;
+  }
+  return Status(StatusCode::kUnavailable,
+                "the descriptor of table " + to_string(table) + " changes all the time");
+}
+
+Result<TableDescriptor> TableDirectories::read_latest_descriptor(const TableName& table) const {
   const Result<std::vector<std::uint64_t>> versions = descriptor_versions(table);
   if (!versions.ok()) return versions.status();
   if (versions->empty())
     return Status(StatusCode::kNotFound, "table " + to_string(table) + " has no descriptor");
   for (const std::uint64_t version : *versions) {
     const Result<std::string> bytes = files_.read(layout_.descriptor(table, version));
-    if (!bytes.ok()) continue;
+    if (bytes.status().code() == StatusCode::kNotFound)
+      return Status(StatusCode::kUnavailable, "a descriptor of " + to_string(table) + " is gone");
+    // What cannot be read now may be the one that counts: an older one says what is not so any
+    // more.
+    if (!bytes.ok()) return bytes.status().with_context("the descriptor of " + to_string(table));
     if (std::optional<TableDescriptor> descriptor = decode_descriptor(*bytes))
       return *std::move(descriptor);
   }

@@ -49,7 +49,8 @@ class TableDirectories {
                       const std::vector<RegionInfo>& regions) const;
   /// Writes a new version, unless the present one is the same. Makes the table's directory.
   Status write_descriptor(const TableDescriptor& descriptor) const;
-  /// The highest version that can be read. kNotFound, kCorruption (none can be read).
+  /// The highest version that is not damaged. kNotFound, kCorruption (all are damaged), or why a
+  /// version cannot be read just now.
   [[nodiscard]] Result<TableDescriptor> read_descriptor(const TableName& table) const;
   /// Every directory of a table, also one without a descriptor yet.
   [[nodiscard]] Result<std::vector<TableName>> tables() const;
@@ -90,6 +91,7 @@ class TableDirectories {
   Status write_references(const std::vector<RegionInfo>& parents, const RegionInfo& child) const;
   Status archive_region(const TableName& table, const std::string& region_id) const;
   [[nodiscard]] Result<std::vector<std::string>> region_ids(const TableName& table) const;
+  [[nodiscard]] Result<TableDescriptor> read_latest_descriptor(const TableName& table) const;
   [[nodiscard]] Result<std::vector<std::uint64_t>> descriptor_versions(
       const TableName& table) const;
 

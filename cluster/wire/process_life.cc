@@ -6,15 +6,19 @@
 
 #include <poll.h>
 #include <pv2/base/assert.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <thread>
 
 namespace pv2::cluster {
 namespace {
+
+constexpr auto kLookForParentEvery = std::chrono::milliseconds(100);
 
 sigset_t end_signals() {
   sigset_t set;
@@ -33,7 +37,27 @@ bool read_input() {
 
 }  // namespace
 
-void die_with_parent() { ::prctl(PR_SET_PDEATHSIG, SIGKILL); }
+void die_with_parent() {
+  // After this look, a parent that ends is another parent. Whoever adopts the process is none.
+  const pid_t now = ::getppid();
+  pid_t parent = now;
+  if (const char* const told = std::getenv(kParentVariable); told != nullptr) {
+    parent = static_cast<pid_t>(std::strtol(told, nullptr, 10));
+    ::unsetenv(kParentVariable);  // it is not that of the processes that this one starts
+  }
+  if (parent != now) ::raise(SIGKILL);
+  // The system could send a signal (PR_SET_PDEATHSIG), but does so when the thread ends that has
+  // started this process. The signals of this process are for others.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread([parent] {
+    while (::getppid() == parent) std::this_thread::sleep_for(kLookForParentEvery);
+    ::kill(::getpid(), SIGKILL);
+  }).detach();
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
 
 void wait_for_end_of_input() {
   while (read_input()) continue;

@@ -7,8 +7,12 @@
 
 namespace pv2::cluster {
 
-/// From now on the system kills this process when its parent ends.
+/// From now on this process is killed when its parent ends: the whole process, and not only the
+/// thread that has started this one. At once if the parent has ended already, which ChildProcess
+/// lets it know by kParentVariable. Starts a thread.
 void die_with_parent();
+/// In the environment of a process: the id of the process that has started it.
+inline constexpr const char* kParentVariable = "PV2_PARENT_PID";
 /// Reads standard input until it ends.
 void wait_for_end_of_input();
 

@@ -5,6 +5,10 @@
 
 #include "storage/table_directories.h"
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "storage_fixture.h"
 #include "support/temporary_directory.h"
 
@@ -63,6 +67,47 @@ TEST_CASE("cluster: a layout that was interrupted anywhere is completed by the n
         REQUIRE(*disk.tables.read_descriptor(kTable) == descriptor);
         REQUIRE(!disk.files.exists(disk.layout.region(kTable, "00000000000000ff")));
       });
+}
+
+namespace {
+
+/// A disk on which some files cannot be opened for reading.
+class UnreadableEnv final : public leveldb::EnvWrapper {
+ public:
+  explicit UnreadableEnv(CrashEnv& env) : EnvWrapper(&env) {}
+  leveldb::Status NewSequentialFile(const std::string& file,
+                                    leveldb::SequentialFile** result) override {
+    if (!unreadable.empty() && file.ends_with(unreadable)) return failure(file);
+    return target()->NewSequentialFile(file, result);
+  }
+  std::string unreadable;
+  std::function<leveldb::Status(const std::string&)> failure = [](const std::string& file) {
+    return leveldb::Status::IOError(file, "Input/output error");
+  };
+};
+
+}  // namespace
+
+TEST_CASE("cluster: a descriptor that cannot be read now is not taken for damaged") {
+  Disk disk;
+  UnreadableEnv env(disk.env);
+  const cluster::FileTree files(env, disk.env.directory_sync());
+  const cluster::TableDirectories tables(files, disk.layout);
+  REQUIRE(disk.tables.write_descriptor({kTable, {"f"}}).ok());
+  const std::string old = disk.env.contents(disk.layout.descriptor(kTable, 1));
+  REQUIRE(disk.tables.write_descriptor({kTable, {"f", "g"}}).ok());
+  disk.env.set_contents(disk.layout.descriptor(kTable, 1), old);  // a crash has left it
+
+  env.unreadable = disk.layout.descriptor(kTable, 2);
+  REQUIRE(tables.read_descriptor(kTable).status().code() == StatusCode::kIoError);
+
+  // One that is gone was replaced meanwhile.
+  env.failure = [&](const std::string& file) {
+    env.unreadable.clear();
+    REQUIRE(disk.tables.write_descriptor({kTable, {"h"}}).ok());
+    return leveldb::Status::NotFound(file);
+  };
+  REQUIRE(tables.read_descriptor(kTable)->families == std::vector<std::string>{"h"});
 }
 
 TEST_CASE("cluster: a table has a descriptor at every moment of its change") {
