@@ -116,6 +116,9 @@ class ClusterClient::Core {
   /// All cells of a range of the catalogue.
   void read_catalogue(Scan scan, Done<Result<CatalogueState>> done);
   void server_status(const ServerName& server, const Done<Result<ServerStatus>>& done);
+  /// Adds what the master's cache has beyond `known`.
+  void read_descriptors(const std::shared_ptr<std::vector<TableDescriptor>>& known,
+                        const Done<Result<std::vector<TableDescriptor>>>& done);
   /// Adds the rest of what the server says to `known`.
   void read_status(const std::string& address, const std::shared_ptr<ServerStatus>& known,
                    const Done<Result<ServerStatus>>& done);
@@ -241,6 +244,26 @@ void ClusterClient::Core::server_status(const ServerName& server,
     }
     read_status(found->address, std::make_shared<ServerStatus>(), done);
   });
+}
+
+void ClusterClient::Core::read_descriptors(
+    const std::shared_ptr<std::vector<TableDescriptor>>& known,
+    const Done<Result<std::vector<TableDescriptor>>>& done) {
+  DescriptorRequest request;
+  if (!known->empty()) request.after = known->back().name;
+  std::string body;
+  encode_fields(request, FieldSelection::kAll, body);
+  master->call(std::string(kMasterDescriptors), std::move(body),
+               {.read_only = true, .timeout = options.call_timeout},
+               tasks.guarded<CallOutcome>([this, known, done](const CallOutcome& outcome) {
+                 if (!outcome.ok()) return done(outcome.status.with_context("the master"));
+                 DescriptorList list;
+                 Status bad = decode_fields(list, FieldSelection::kAll, outcome.body);
+                 if (!bad.ok()) return done(bad);
+                 std::ranges::move(list.tables, std::back_inserter(*known));
+                 if (list.has_more && !known->empty()) return read_descriptors(known, done);
+                 done(std::move(*known));
+               }));
 }
 
 void ClusterClient::Core::read_status(const std::string& address,
@@ -509,6 +532,18 @@ void ClusterClient::servers(Done<Result<ServerList>> done) {
 Result<ServerList> ClusterClient::servers() {
   return wait_for<Result<ServerList>>(
       [&](Done<Result<ServerList>> done) { servers(std::move(done)); });
+}
+
+void ClusterClient::descriptors(Done<Result<std::vector<TableDescriptor>>> done) {
+  core_->begin<Result<std::vector<TableDescriptor>>>(
+      std::move(done), [core = core_.get()](Done<Result<std::vector<TableDescriptor>>> noted) {
+        core->read_descriptors(std::make_shared<std::vector<TableDescriptor>>(), noted);
+      });
+}
+
+Result<std::vector<TableDescriptor>> ClusterClient::descriptors() {
+  return wait_for<Result<std::vector<TableDescriptor>>>(
+      [&](Done<Result<std::vector<TableDescriptor>>> done) { descriptors(std::move(done)); });
 }
 
 void ClusterClient::server_status(const ServerName& server, Done<Result<ServerStatus>> done) {

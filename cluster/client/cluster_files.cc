@@ -33,14 +33,14 @@ Status add_files(const FileTree& files, const ClusterLayout& layout, ClusterSnap
   for (const TableName& table : *tables) {
     if (is_meta(table)) continue;
     Result<TableDescriptor> descriptor = directories.read_descriptor(table);
+    // A directory without one is disorder too, and the snapshot shows it.
+    if (descriptor.status().code() == StatusCode::kNotFound)
+      descriptor = TableDescriptor{table, {}};
     if (!descriptor.ok()) return descriptor.status();
-    const Result<std::vector<RegionInfo>> regions = directories.regions(table);
+    Result<std::vector<std::string>> regions = directories.region_ids(table);
     if (!regions.ok()) return regions.status();
-    ClusterSnapshot::Directory directory{*std::move(descriptor), {}};
-    for (const RegionInfo& region : *regions) directory.regions.push_back(region.id);
-    std::ranges::sort(directory.regions);
-    snapshot.cached.push_back(directory.descriptor);
-    snapshot.directories.push_back(std::move(directory));
+    std::ranges::sort(*regions);
+    snapshot.directories.push_back({*std::move(descriptor), *std::move(regions)});
   }
 
   const PeerFiles peers(files, layout);

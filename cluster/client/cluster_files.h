@@ -15,7 +15,8 @@ namespace pv2::cluster {
 
 /// Adds what a live server says of itself.
 void add_server(const ServerStatus& status, ClusterSnapshot& snapshot);
-/// Adds tables, namespaces and peers as they are stored.
+/// Adds tables, namespaces and peers as they are stored, with every directory of a region, also one
+/// that nothing describes. What the master's cache has is not there (ClusterClient::descriptors()).
 Status add_files(const FileTree& files, const ClusterLayout& layout, ClusterSnapshot& snapshot);
 
 }  // namespace pv2::cluster

@@ -41,6 +41,10 @@ Result<ClusterSnapshot> inspect_cluster(ClusterClient& client, const std::string
     if (!status.ok()) return status.status();
     add_server(*status, snapshot);
   }
+  Result<std::vector<TableDescriptor>> cached = client.descriptors();
+  if (!cached.ok()) return cached.status();
+  snapshot.cached = *std::move(cached);
+  std::erase_if(snapshot.cached, [](const TableDescriptor& table) { return is_meta(table.name); });
   const FileTree files = FileTree::real("inspector");
   if (Status bad = add_files(files, ClusterLayout(root), snapshot); !bad.ok()) return bad;
   return snapshot;

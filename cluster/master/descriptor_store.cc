@@ -7,6 +7,8 @@
 
 #include <utility>
 
+#include "wire/message_bytes.h"
+
 namespace pv2::cluster {
 
 Status DescriptorStore::load_all(const std::function<void(const Status&)>& unreadable) {
@@ -18,11 +20,14 @@ Status DescriptorStore::load_all(const std::function<void(const Status&)>& unrea
   return {};
 }
 
-std::optional<TableDescriptor> DescriptorStore::find(const TableName& table) const {
+DescriptorList DescriptorStore::list(const std::optional<TableName>& after) const {
+  DescriptorList list;
+  MessageBytes bytes;
   const MutexLock lock(descriptors_mutex_);
-  const auto found = descriptors_.find(table);
-  if (found == descriptors_.end()) return std::nullopt;
-  return found->second;
+  auto at = after ? descriptors_.upper_bound(*after) : descriptors_.begin();
+  for (; at != descriptors_.end() && bytes.add(at->second); ++at) list.tables.push_back(at->second);
+  list.has_more = at != descriptors_.end();
+  return list;
 }
 
 void DescriptorStore::refresh(TableName table, Completion<Status> done) {

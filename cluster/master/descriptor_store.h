@@ -14,6 +14,7 @@
 
 #include "storage/table_directories.h"
 #include "storage/work_queue.h"
+#include "wire/server_messages.h"
 
 namespace pv2::cluster {
 
@@ -26,7 +27,8 @@ class DescriptorStore final : public DescriptorCache {
   /// Reads all descriptors there are. For the start. `unreadable` is told of each that cannot be
   /// read: its table has no descriptor here until a refresh() finds one.
   Status load_all(const std::function<void(const Status&)>& unreadable);
-  [[nodiscard]] std::optional<TableDescriptor> find(const TableName& table) const;
+  /// What the cache has, in messages that fit into a frame.
+  [[nodiscard]] DescriptorList list(const std::optional<TableName>& after) const;
 
   void refresh(TableName table, Completion<Status> done) override;
 

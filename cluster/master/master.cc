@@ -251,6 +251,17 @@ Status Master::Parts::listen() {
     encode_fields(list, FieldSelection::kAll, body);
     call.reply(body);
   };
+  settings.methods[std::string(kMasterDescriptors)] = [this](IncomingCall call) {
+    DescriptorRequest request;
+    const Status bad = decode_fields(request, FieldSelection::kAll, call.body());
+    if (!bad.ok()) {
+      return call.fail({StatusCode::kInvalidArgument, "not a message: " + bad.to_string()});
+    }
+    DescriptorList list = descriptors.list(request.after);
+    std::string body;
+    encode_fields(list, FieldSelection::kAll, body);
+    call.reply(body);
+  };
   auto opened = RpcServer::open(std::move(settings));
   if (!opened.ok()) return opened.status();
   server = *std::move(opened);

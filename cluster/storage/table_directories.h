@@ -52,6 +52,8 @@ class TableDirectories {
   /// The highest version that is not damaged. kNotFound, kCorruption (all are damaged), or why a
   /// version cannot be read just now.
   [[nodiscard]] Result<TableDescriptor> read_descriptor(const TableName& table) const;
+  /// Every directory of a region, also one that has nothing that says which region it is.
+  [[nodiscard]] Result<std::vector<std::string>> region_ids(const TableName& table) const;
   /// Every directory of a table, also one without a descriptor yet.
   [[nodiscard]] Result<std::vector<TableName>> tables() const;
   /// Archives all regions, then removes the directory. An absent one is OK.
@@ -90,7 +92,6 @@ class TableDirectories {
  private:
   Status write_references(const std::vector<RegionInfo>& parents, const RegionInfo& child) const;
   Status archive_region(const TableName& table, const std::string& region_id) const;
-  [[nodiscard]] Result<std::vector<std::string>> region_ids(const TableName& table) const;
   [[nodiscard]] Result<TableDescriptor> read_latest_descriptor(const TableName& table) const;
   [[nodiscard]] Result<std::vector<std::uint64_t>> descriptor_versions(
       const TableName& table) const;

@@ -15,6 +15,7 @@
 //     master.heartbeat     master  Heartbeat          HeartbeatReply     twice is once
 //     master.report        master  ReportRequest      ReportReply        twice is once
 //     master.servers       master  (empty)            ServerList
+//     master.descriptors   master  DescriptorRequest  DescriptorList
 //     pv2.*                master  those of ExecutorService (remote/)
 //
 // A server refuses calls for a region that it does not have, or is closing, with kNotFound: the
@@ -37,5 +38,6 @@ inline constexpr std::string_view kServerStatus = "server.status";
 inline constexpr std::string_view kMasterHeartbeat = "master.heartbeat";
 inline constexpr std::string_view kMasterReport = "master.report";
 inline constexpr std::string_view kMasterServers = "master.servers";
+inline constexpr std::string_view kMasterDescriptors = "master.descriptors";
 
 }  // namespace pv2::cluster

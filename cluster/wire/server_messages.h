@@ -11,8 +11,10 @@
 #include <pv2/procedures/region.h>
 #include <pv2/procedures/server.h>
 #include <pv2/procedures/server_calls.h>
+#include <pv2/procedures/table.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +59,23 @@ struct StatusRequest {
   std::string start_region;  ///< An id; empty: from the first one.
 
   void fields(auto& f) { f(1, "start_region", start_region); }
+};
+
+/// Asks what the master's descriptor cache has of the tables after `after`, as far as they fit.
+struct DescriptorRequest {
+  std::optional<TableName> after;
+
+  void fields(auto& f) { f(1, "after", after); }
+};
+
+struct DescriptorList {
+  std::vector<TableDescriptor> tables;  ///< In order of names.
+  bool has_more = false;
+
+  void fields(auto& f) {
+    f(1, "tables", tables);
+    f(2, "has_more", has_more);
+  }
 };
 
 /// A server says that it lives. The first one registers it.

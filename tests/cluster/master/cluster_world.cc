@@ -284,6 +284,11 @@ std::vector<std::string> ClusterWorld::disorder() {
   ClusterSnapshot snapshot;
   add_rows(rows, snapshot);
   for (const auto& [name, process] : servers_) add_server(process->server->status(), snapshot);
+  const auto cached = answer<Result<std::vector<TableDescriptor>>>(
+      [&](auto done) { client->descriptors(std::move(done)); });
+  REQUIRE(cached.status().to_string() == "OK");
+  snapshot.cached = *cached;
+  std::erase_if(snapshot.cached, [](const auto& table) { return is_meta(table.name); });
   REQUIRE(add_files(files, layout, snapshot).ok());
   return find_disorder(snapshot);
 }

@@ -157,6 +157,9 @@ class ClusterClient {
   void tables(Done<Result<std::vector<TableRow>>> done);
   [[nodiscard]] Result<std::vector<NamespaceRow>> namespaces();
   void namespaces(Done<Result<std::vector<NamespaceRow>>> done);
+  /// What the master's descriptor cache has, in order of names: for a look at the cluster.
+  [[nodiscard]] Result<std::vector<TableDescriptor>> descriptors();
+  void descriptors(Done<Result<std::vector<TableDescriptor>>> done);
   [[nodiscard]] Result<ServerList> servers();
   void servers(Done<Result<ServerList>> done);
   /// What a server says of itself. kNotFound: the master knows no live server of that name.
