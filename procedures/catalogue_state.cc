@@ -164,11 +164,14 @@ Status CatalogueState::check(const RegionRow& row) const {
   bool follows = false;
   switch (row.state) {
     case RegionState::kClosed:
-      follows = old == nullptr ||
-                from({RegionState::kClosed, RegionState::kClosing, RegionState::kFailedOpen});
+      follows = old == nullptr || from({RegionState::kClosed, RegionState::kFailedOpen}) ||
+                (same_server && from({RegionState::kClosing}));
       break;
     case RegionState::kOpening:
-      follows = old != nullptr && !from({RegionState::kSplit});
+      follows =
+          from({RegionState::kClosed, RegionState::kFailedOpen, RegionState::kOpening,
+                RegionState::kAbnormallyClosed}) ||
+          (from({RegionState::kOpen, RegionState::kClosing}) && is_dead(server(old->server).state));
       break;
     case RegionState::kOpen:
       follows = same_server && from({RegionState::kOpening, RegionState::kOpen}) &&
@@ -184,7 +187,7 @@ Status CatalogueState::check(const RegionRow& row) const {
       follows = from({RegionState::kClosed, RegionState::kSplit});
       break;
     case RegionState::kFailedOpen:
-      follows = from({RegionState::kOpening, RegionState::kFailedOpen});
+      follows = from({RegionState::kFailedOpen}) || (same_server && from({RegionState::kOpening}));
       break;
   }
   if (!follows) {

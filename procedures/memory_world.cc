@@ -195,6 +195,11 @@ RemoteReport MemoryWorld::run(Server& server, const RemoteOperation& operation) 
   switch (operation.kind) {
     case RemoteKind::kOpenRegion: {
       ++effects["open " + operation.effect_key];
+      // A region that is open here is closed first, with its edits in its files.
+      if (const auto before = server.open.find(operation.region.id);
+          before != server.open.end() && directory != nullptr) {
+        directory->rows.merge(before->second.rows);
+      }
       OpenedRegion opened{
           operation.region, operation.sequence + 1, operation.effect_key, false, {}};
       if (directory != nullptr) {

@@ -12,8 +12,12 @@
 namespace pv2 {
 
 OpenRegion::OpenRegion(ClusterPorts& ports, RegionInfo region, ServerName server,
-                       std::uint64_t sequence)
-    : ports_(&ports), region_(std::move(region)), server_(std::move(server)), sequence_(sequence) {}
+                       std::uint64_t sequence, Asked asked_before)
+    : ports_(&ports),
+      region_(std::move(region)),
+      server_(std::move(server)),
+      sequence_(sequence),
+      asked_before_(asked_before) {}
 
 OpenRegion::Flow OpenRegion::execute_from_state(OpenRegionStep step, StepContext& ctx) {
   switch (step) {
@@ -65,7 +69,7 @@ OpenRegion::Flow OpenRegion::dispatch(StepContext& ctx) {
     case DispatchOutcome::Kind::kNotSent:
       // This run has written the catalogue, and a dispatch always follows that write, so this was
       // the first one.
-      if (opening->value() == Applied::kNow) {
+      if (opening->value() == Applied::kNow && asked_before_ == Asked::kNever) {
         return done(to_string(server_) + " was not reached: " + sent->reason);
       }
       return ask_again(ctx, sent->reason);

@@ -64,7 +64,12 @@ RegionReopening::Answer RegionReopening::reopen_one(const RegionInfo& region) {
     if (!recovered->ok()) return {Kind::kRetry, *recovered};
   }
   if (row.state == RegionState::kOpening && !home_is_dead) {
-    return open_on(region, row.server, row.open_sequence);  // an earlier run has chosen it
+    // An earlier run has chosen it, or an operator has ended the procedure that was opening it.
+    return open_on(region, row.server, row.open_sequence, OpenRegion::Asked::kPerhaps);
+  }
+  if (row.state == RegionState::kClosing && !home_is_dead) {
+    // An operator has ended the procedure that was closing it. Its server may serve it still.
+    if (Answer closed = close_on(region, row.server); closed.kind != Kind::kOpen) return closed;
   }
   std::vector<ServerName> servers = live->value();
   std::erase_if(servers,
@@ -76,11 +81,12 @@ RegionReopening::Answer RegionReopening::reopen_one(const RegionInfo& region) {
   const bool stays =
       progress_.round == 0 && std::ranges::find(servers, row.server) != servers.end();
   return open_on(region, stays ? row.server : servers[progress_.round % servers.size()],
-                 row.open_sequence);
+                 row.open_sequence, OpenRegion::Asked::kNever);
 }
 
 RegionReopening::Answer RegionReopening::open_on(const RegionInfo& region, const ServerName& target,
-                                                 std::uint64_t sequence) {
+                                                 std::uint64_t sequence,
+                                                 OpenRegion::Asked asked_before) {
   const RemoteOperation operation{.kind = RemoteKind::kOpenRegion,
                                   .server = target,
                                   .procedure = ctx_.id(),
@@ -98,8 +104,9 @@ RegionReopening::Answer RegionReopening::open_on(const RegionInfo& region, const
   const auto* sent = ctx_.await<DispatchOutcome>(
       [&](auto done) { ports_.servers.dispatch(operation, std::move(done)); });
   if (sent == nullptr) return {Kind::kWait};
-  const bool never_sent =
-      sent->kind == DispatchOutcome::Kind::kNotSent && opening->value() == Applied::kNow;
+  const bool never_sent = asked_before == OpenRegion::Asked::kNever &&
+                          sent->kind == DispatchOutcome::Kind::kNotSent &&
+                          opening->value() == Applied::kNow;
   if (sent->kind == DispatchOutcome::Kind::kRefused || never_sent) {
     return give_up(region, target, sent->reason);
   }
@@ -117,6 +124,47 @@ RegionReopening::Answer RegionReopening::open_on(const RegionInfo& region, const
   if (crashed == nullptr) return {Kind::kWait};
   return {Kind::kRetry, words(StatusCode::kUnavailable, region,
                               "was being opened on " + to_string(target) + ", which crashed")};
+}
+
+RegionReopening::Answer RegionReopening::close_on(const RegionInfo& region,
+                                                  const ServerName& home) {
+  const RemoteOperation operation{.kind = RemoteKind::kCloseRegion,
+                                  .server = home,
+                                  .procedure = ctx_.id(),
+                                  .effect_key = key(region, home) + "/close",
+                                  .region = region};
+  const auto* sent = ctx_.await<DispatchOutcome>(
+      [&](auto done) { ports_.servers.dispatch(operation, std::move(done)); });
+  if (sent == nullptr) return {Kind::kWait};
+  if (sent->kind == DispatchOutcome::Kind::kRefused) {  // for ever under this key
+    return {Kind::kNewRound, words(StatusCode::kUnavailable, region,
+                                   "was not closed by " + to_string(home) + ": " + sent->reason)};
+  }
+  if (sent->kind != DispatchOutcome::Kind::kDone) {
+    return {Kind::kRetry, words(StatusCode::kUnknownOutcome, region,
+                                "may or may not be closed on " + to_string(home) + " (" +
+                                    sent->reason + "); asking again")};
+  }
+  const auto* crashed =
+      ctx_.await<Status>([&](auto done) { ports_.servers.when_crashed(home, std::move(done)); });
+  const std::optional<RemoteReport> report = find_report(reports_, operation);
+  if (report && !report->done) {
+    return {Kind::kNewRound, words(StatusCode::kUnavailable, region,
+                                   "was not closed by " + to_string(home) + ": " + report->reason)};
+  }
+  if (!report && crashed == nullptr) return {Kind::kWait};
+  if (!report) {
+    return {Kind::kRetry, words(StatusCode::kUnavailable, region,
+                                "was being closed on " + to_string(home) + ", which crashed")};
+  }
+  const auto* closed = ctx_.await<Result<Applied>>([&](auto done) {
+    ports_.catalogue.write({.effect_key = key(region, home) + "/closed",
+                            .regions = {{region, RegionState::kClosed, home, report->sequence}}},
+                           std::move(done));
+  });
+  if (closed == nullptr) return {Kind::kWait};
+  if (!closed->ok()) return {Kind::kRetry, closed->status()};
+  return {};
 }
 
 RegionReopening::Answer RegionReopening::record(const RegionInfo& region, const ServerName& target,

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "pv2/procedures/cluster_ports.h"
+#include "pv2/procedures/open_region.h"
 #include "pv2/procedures/reopen_progress.h"
 #include "remote_report.h"
 
@@ -47,7 +48,9 @@ class RegionReopening {
  private:
   [[nodiscard]] Answer reopen_one(const RegionInfo& region);
   [[nodiscard]] Answer open_on(const RegionInfo& region, const ServerName& target,
-                               std::uint64_t sequence);
+                               std::uint64_t sequence, OpenRegion::Asked asked_before);
+  /// kOpen means here that the row says CLOSED.
+  [[nodiscard]] Answer close_on(const RegionInfo& region, const ServerName& home);
   [[nodiscard]] Answer record(const RegionInfo& region, const ServerName& target,
                               std::uint64_t sequence);
   [[nodiscard]] Answer give_up(const RegionInfo& region, const ServerName& target,

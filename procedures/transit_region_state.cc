@@ -103,6 +103,14 @@ TransitRegionState::Flow TransitRegionState::get_assign_candidate(StepContext& c
   if (!read->ok()) return retry(read->status());
   if (!live->ok()) return retry(live->status());
   const std::optional<RegionRow>& row = read->value();
+  ServerState home = ServerState::kOnline;
+  if (row && !row->server.empty()) {
+    const auto* server = ctx.await<Result<ServerRow>>(
+        [&](auto done) { ports_->catalogue.read_server(row->server, std::move(done)); });
+    if (server == nullptr) return wait();
+    if (!server->ok()) return retry(server->status());
+    home = server->value().state;
+  }
 
   if (!begun_) {
     // The row of the catalogue's own table is in the catalogue, which needs this region to be read.
@@ -114,22 +122,26 @@ TransitRegionState::Flow TransitRegionState::get_assign_candidate(StepContext& c
       if (!found->ok()) return retry(found->status());
       table = found->value();
     }
-    ServerState home = ServerState::kOnline;
-    if (row && !row->server.empty()) {
-      const auto* server = ctx.await<Result<ServerRow>>(
-          [&](auto done) { ports_->catalogue.read_server(row->server, std::move(done)); });
-      if (server == nullptr) return wait();
-      if (!server->ok()) return retry(server->status());
-      home = server->value().state;
-    }
     if (std::optional<Flow> end = begin(row, table, home)) return *std::move(end);
     // From here on every answer ends the step or is a retry, so the fields may change.
     closes_again_ = kind_ == TransitKind::kAssign && is_disabled(table);
     begun_ = true;
+    // Somebody has begun to open it there and was ended by an operator.
+    if (row->state == RegionState::kOpening) unsure_of_ = row->server;
     const bool reopens_closed = kind_ == TransitKind::kReopen && !is_placed(row->state);
     if (kind_ != TransitKind::kAssign && !reopens_closed) return next(Step::kClose);
   }
   if (!row) return retry({StatusCode::kNotFound, to_string(region_) + " has left the catalogue"});
+  if (!is_dead(home)) {
+    // A server that lives may serve it: it goes nowhere else before that server has closed it.
+    if (row->state == RegionState::kClosing) return next(Step::kClose);
+    if (row->state == RegionState::kOpen) return next(Step::kConfirmOpened);
+    if (row->state == RegionState::kOpening && row->server == unsure_of_) {
+      target_ = row->server;  // even if it is not among the live ones at the moment
+      sequence_ = row->open_sequence;
+      return next(Step::kOpen);
+    }
+  }
   return choose(ctx, *row, live->value());
 }
 
@@ -221,7 +233,9 @@ TransitRegionState::Flow TransitRegionState::choose(StepContext& ctx, const Regi
 }
 
 TransitRegionState::Flow TransitRegionState::open(StepContext& ctx) {
-  ctx.spawn(OpenRegion(*ports_, region_, target_, sequence_));
+  const auto asked_before =
+      target_ == unsure_of_ ? OpenRegion::Asked::kPerhaps : OpenRegion::Asked::kNever;
+  ctx.spawn(OpenRegion(*ports_, region_, target_, sequence_, asked_before));
   return next(Step::kConfirmOpened);
 }
 
@@ -263,6 +277,7 @@ TransitRegionState::Flow TransitRegionState::opening_failed(StepContext& ctx) {
   const std::vector<ChildOutcome> children = ctx.children();
   if (!children.empty()) reason_ = std::string(children.back().result);
   if (!contains(avoided_, target_)) avoided_.push_back(target_);
+  unsure_of_ = {};  // it has answered
   ++failed_openings_;
   return next(Step::kGetAssignCandidate);
 }

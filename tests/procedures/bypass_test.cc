@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An operator ends the undo of a split or merge that cannot go on. What it leaves behind is said
-// before, blocks nobody, and can be repaired with the usual operations.
+// An operator ends the undo of a split or merge that cannot go on, or a TransitRegionState whose
+// server does not answer. What it leaves behind is said before, blocks nobody, and can be repaired
+// with the usual operations; no two servers ever serve one region.
 
 #include <pv2/engine/operator_console.h>
 #include <pv2/procedures/merge_table_regions.h>
 #include <pv2/procedures/split_table_region.h>
 
+#include "procedure_plot.h"
 #include "region_world.h"
 
 namespace pv2::testing::bypass_test {
@@ -23,6 +25,29 @@ ProcedureId merge(RegionWorld& world) {
       MergeTableRegions(world.cluster.ports(), {world.row(0).region, world.row(1).region}));
 }
 
+void bypass(RegionWorld& world, ProcedureId id) {
+  std::optional<Status> answer;
+  world.executor->operate().order(id, RepairVerb::kBypass, {.who = "test", .why = "it is stuck"},
+                                  [&](const Status& status) { answer = status; });
+  while (!answer && world.executor->run_until_idle(1) > 0) {
+  }
+  REQUIRE(answer.has_value());
+  CHECK(answer->to_string() == "OK");
+}
+
+/// The server does not answer the request, and an operator ends the one who has made it.
+void end_transit(RegionWorld& world, ClusterCall call) {
+  world.executor.max_attempts = 1;
+  world.crash_master();
+  world.run_to(call);
+  world.executor->run_until_idle();
+  const std::optional<ProcedureInfo> transit = world.find("cluster.TransitRegionState");
+  REQUIRE(transit.has_value());
+  bypass(world, transit->id);
+  world.executor.max_attempts = 0;
+  world.crash_master();
+}
+
 /// Aborts the operation when its files are there, lets their removal fail until the tree is parked,
 /// and bypasses it.
 void bypass_undo_of(const std::function<ProcedureId(RegionWorld&)>& submit, std::size_t regions) {
@@ -37,13 +62,9 @@ void bypass_undo_of(const std::function<ProcedureId(RegionWorld&)>& submit, std:
   const auto preview = world.executor->operate().preview(id, RepairVerb::kBypass);
   REQUIRE(preview.ok());
   CHECK_FALSE(preview->empty());
-  std::optional<Status> answer;
-  world.executor->operate().order(id, RepairVerb::kBypass, {.who = "test", .why = "it is stuck"},
-                                  [&](const Status& status) { answer = status; });
+  bypass(world, id);
   world.executor.run();
 
-  REQUIRE(answer.has_value());
-  CHECK(answer->to_string() == "OK");
   CHECK(world.executor.result(id).bypassed);
   CHECK(world.executor->inspect().locks().empty());
   for (const RegionRow& row : world.rows()) {
@@ -65,6 +86,92 @@ TEST_CASE("a split whose undo was bypassed leaves a closed region, which can be 
 
 TEST_CASE("a merge whose undo was bypassed leaves closed regions, which can be merged again") {
   bypass_undo_of(merge, 2);
+}
+
+TEST_CASE("a region whose closing was bypassed is closed by its server before another opens it") {
+  const ClusterFault fault = GENERATE(ClusterFault::kLoseRequest, ClusterFault::kLoseReply);
+  RegionWorld world;
+  const RegionRow before = world.row();
+  const ServerName other = world.other_than(before.server);
+  world.cluster.fail_next(ClusterCall::kCloseRegion, fault);
+  (void)world.submit(TransitRegionState::move(world.cluster.ports(), before.region, other));
+  end_transit(world, ClusterCall::kCloseRegion);
+  REQUIRE(world.row().state == RegionState::kClosing);
+  if (fault == ClusterFault::kLoseRequest) world.write_rows();  // it serves the region still
+
+  (void)world.must_end(world.submit(
+      TransitRegionState::assign(world.cluster.ports(), before.region, {.target = other})));
+
+  CHECK(world.home() == other);
+  CHECK(world.holders(before.region.id) == 1);
+  world.check_end();
+}
+
+TEST_CASE("a region whose closing was bypassed waits for the logs of a server that is dead") {
+  RegionWorld world;
+  const RegionRow before = world.row();
+  world.cluster.fail_next(ClusterCall::kCloseRegion, ClusterFault::kLoseRequest);
+  (void)world.submit(TransitRegionState::unassign(world.cluster.ports(), before.region));
+  end_transit(world, ClusterCall::kCloseRegion);
+  world.write_rows();
+  world.cluster.kill_server(before.server);
+  const ProcedureId id =
+      world.submit(TransitRegionState::assign(world.cluster.ports(), before.region));
+  world.executor.advance(std::chrono::seconds(30));
+  CHECK(world.home() == before.server);
+
+  (void)world.report_death(before.server);
+
+  (void)world.must_end(id);
+  CHECK(world.home() != before.server);
+  world.check_end();
+}
+
+TEST_CASE("a region whose opening was bypassed stays with the server that was asked to open it") {
+  RegionWorld world;
+  const RegionRow before = world.row();
+  world.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kLoseRequest);
+  (void)world.submit(TransitRegionState::reopen(world.cluster.ports(), before.region));
+  end_transit(world, ClusterCall::kOpenRegion);
+  REQUIRE(world.row().state == RegionState::kOpening);
+
+  world.cluster.fail_next(ClusterCall::kOpenRegion, ClusterFault::kFail, 3);
+  const ProcedureId id = world.submit(TransitRegionState::assign(
+      world.cluster.ports(), before.region, {.target = world.other_than(before.server)}));
+  world.executor->run_until_idle();
+  CHECK(world.home() == before.server);
+
+  (void)world.must_end(id);
+  CHECK(world.home() == before.server);
+  world.check_end();
+}
+
+TEST_CASE("an undo closes a region that is half closed before it opens it") {
+  const ClusterFault fault =
+      GENERATE(ClusterFault::kFail, ClusterFault::kLoseReply, ClusterFault::kRefuse,
+               ClusterFault::kReportFailure, ClusterFault::kLoseRequest);
+  RegionWorld world;
+  const RegionRow before = world.row();
+  const ProcedureId id = split(world);
+  while (!world.find("cluster.TransitRegionState")) REQUIRE(world.executor->run_until_idle(1) > 0);
+  // The child has not begun. The row says what an operator's orders may leave.
+  world.cluster.ports().catalogue.write(
+      {.effect_key = "closing",
+       .regions = {{before.region, RegionState::kClosing, before.server, 0}}},
+      nobody<Result<Applied>>());
+  REQUIRE(world.row().state == RegionState::kClosing);
+  world.write_rows();
+  // The undo asks the server to close it, and is not answered at first.
+  const std::size_t closings = world.cluster.calls(ClusterCall::kCloseRegion);
+  world.cluster.fail_next(ClusterCall::kCloseRegion, fault);
+  REQUIRE(world.abort(id).to_string() == "OK");
+  world.executor.run();
+
+  CHECK(world.executor.result(id).state == ProcedureState::kRolledBack);
+  CHECK(world.cluster.calls(ClusterCall::kCloseRegion) > closings);
+  CHECK(world.holders(before.region.id) == 1);
+  CHECK(world.row().state == RegionState::kOpen);
+  world.check_end();
 }
 
 }  // namespace pv2::testing::bypass_test

@@ -86,6 +86,27 @@ TEST_CASE("a region becomes open only on the server that was opening it") {
   CHECK(catalogue.state.region(kRegion.id)->server == kA);
 }
 
+TEST_CASE("a region that a live server may serve opens nowhere before that server has closed it") {
+  AskedCatalogue catalogue;
+  catalogue.open(kA);
+  CHECK(catalogue.region(RegionState::kOpening, kB) == kNo);
+  CHECK(catalogue.region(RegionState::kOpening, kA) == kNo);
+  CHECK(catalogue.region(RegionState::kClosing, kA) == kOk);
+  CHECK(catalogue.region(RegionState::kOpening, kB) == kNo);
+  CHECK(catalogue.region(RegionState::kClosed, kB) == kNo);
+  CHECK(catalogue.region(RegionState::kClosed, kA) == kOk);
+  CHECK(catalogue.region(RegionState::kOpening, kB) == kOk);
+}
+
+TEST_CASE("the opening of a region fails only on the server that was opening it") {
+  AskedCatalogue catalogue;
+  (void)catalogue.region(RegionState::kClosed, {});
+  (void)catalogue.region(RegionState::kOpening, kA);
+  CHECK(catalogue.region(RegionState::kFailedOpen, kB) == kNo);
+  CHECK(catalogue.region(RegionState::kOpening, kB) == kOk);  // kA was asked and refused
+  CHECK(catalogue.region(RegionState::kFailedOpen, kB) == kOk);
+}
+
 TEST_CASE("a region is abnormally closed only on the server that its row names") {
   AskedCatalogue catalogue;
   (void)catalogue.region(RegionState::kClosed, {});
@@ -189,6 +210,8 @@ TEST_CASE("the open sequence of a region never decreases") {
   (void)catalogue.region(RegionState::kClosed, {});
   (void)catalogue.region(RegionState::kOpening, kA);
   CHECK(catalogue.region(RegionState::kOpen, kA, 5) == kOk);
+  CHECK(catalogue.region(RegionState::kClosing, kA, 0) == kOk);
+  CHECK(catalogue.region(RegionState::kClosed, kA, 0) == kOk);
   CHECK(catalogue.region(RegionState::kOpening, kA, 0) == kOk);
   CHECK(catalogue.state.region(kRegion.id)->open_sequence == 5);
   CHECK(catalogue.region(RegionState::kOpen, kA, 4) == kNo);

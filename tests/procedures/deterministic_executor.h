@@ -42,6 +42,9 @@ class DeterministicExecutor {
   DeterministicExecutor(MemoryCluster& cluster, MakeStore make_store)
       : cluster_(cluster), make_store_(std::move(make_store)) {}
 
+  /// A step that has failed this often parks its procedure, from the next life on. 0: never.
+  std::uint32_t max_attempts = 0;
+
   /// Begins a life. `arrange` may tell the store where it ends.
   void open(const std::function<void(FaultStore&)>& arrange = {}) {
     executor_.reset();
@@ -55,7 +58,9 @@ class DeterministicExecutor {
         .registry = types,
         .workers = 0,
         .clock = clock_,
-        .retry = {.cap = std::chrono::seconds(4), .jitter_percent = 0},
+        .retry = {.cap = std::chrono::seconds(4),
+                  .jitter_percent = 0,
+                  .max_attempts = max_attempts},
         .log = [](LogLevel, std::string_view) {},
     });
     REQUIRE(opened.status().to_string() == "OK");

@@ -5,13 +5,16 @@
 // once. It does no I/O and takes no lock.
 //
 //     row       new state           allowed from
-//     region    CLOSED              (none), CLOSED, CLOSING, FAILED_OPEN
-//               OPENING             any but SPLIT    (1)
+//     region    CLOSED              (none), CLOSED, FAILED_OPEN
+//                                   CLOSING          on the same server
+//               OPENING             CLOSED, FAILED_OPEN, OPENING, ABNORMALLY_CLOSED
+//                                   OPEN, CLOSING    of a dead server                     (1)
 //               OPEN                OPENING, OPEN    on the same server
 //               CLOSING             OPEN, CLOSING    on the same server
 //               ABNORMALLY_CLOSED   any but CLOSED, SPLIT, FAILED_OPEN   on the same server   (2)
 //               SPLIT               CLOSED, SPLIT
-//               FAILED_OPEN         OPENING, FAILED_OPEN
+//               FAILED_OPEN         FAILED_OPEN
+//                                   OPENING          on the same server
 //     server    CRASHED             (none), ONLINE, CRASHED
 //               RECOVERED           CRASHED, RECOVERED
 //               RETIRED             RECOVERED, RETIRED
@@ -19,6 +22,11 @@
 // (1) If the row names a dead server, and the region may have edits in the logs of that server,
 //     these have to be split first: the server is recovered.
 // (2) Only once the server is recovered.
+//
+// A live server of an OPEN or CLOSING region may acknowledge writes. So such a region has to be
+// closed there before it can be opened anywhere. A row that is OPENING may come to name another
+// server, because a server serves no region before the report of its opening was taken; whoever
+// took that report knows it.
 //
 // No row becomes OPENING, OPEN or CLOSING on a dead server: that is the fence. The open sequence of
 // a region never decreases.

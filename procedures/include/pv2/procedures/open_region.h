@@ -40,14 +40,18 @@ class OpenRegion final : public StateMachineProcedure<OpenRegionStep> {
             step(OpenRegionStep::kReportSucceed, "REPORT_SUCCEED", kNoUndo));
 
   explicit OpenRegion(ClusterPorts& ports) : ports_(&ports) {}
+  /// Whether somebody has asked the server before, who cannot say how it ended. Persisted.
+  enum class Asked : std::uint8_t { kNever = 1, kPerhaps = 2 };
   /// `sequence`: the highest one that the region is known to have.
-  OpenRegion(ClusterPorts& ports, RegionInfo region, ServerName server, std::uint64_t sequence);
+  OpenRegion(ClusterPorts& ports, RegionInfo region, ServerName server, std::uint64_t sequence,
+             Asked asked_before = Asked::kNever);
 
   void fields(auto& f) {
     f.arg(1, "region", region_);
     f.arg(2, "server", server_);
     f.arg(3, "sequence", sequence_);
     f(4, "reported_sequence", reported_sequence_);
+    f.arg(5, "asked_before", asked_before_);
   }
 
   Flow execute_from_state(OpenRegionStep step, StepContext& ctx) override;
@@ -61,6 +65,7 @@ class OpenRegion final : public StateMachineProcedure<OpenRegionStep> {
   RegionInfo region_;
   ServerName server_;
   std::uint64_t sequence_ = 0;
+  Asked asked_before_ = Asked::kNever;
   std::uint64_t reported_sequence_ = 0;  ///< Decided by the server, written in REPORT_SUCCEED.
 };
 

@@ -13,6 +13,8 @@
 //       GET_ASSIGN_CANDIDATE -> CLOSE -> CONFIRM_CLOSED -> GET_ASSIGN_CANDIDATE -> OPEN -> ...
 //
 //     back to GET_ASSIGN_CANDIDATE: the server refused, was not reached, or crashed
+//     GET_ASSIGN_CANDIDATE -> CLOSE: also if a live server was closing the region, for a procedure
+//       that an operator has ended; that server may go on serving it until it has closed it
 //     CLOSE, CONFIRM_CLOSED -> GET_ASSIGN_CANDIDATE: the server crashed. The region is opened
 //       elsewhere even if it is to be closed in the end, so that the edits which the server had
 //       acknowledged are replayed; CONFIRM_OPENED -> CLOSE then closes it.
@@ -115,6 +117,7 @@ class TransitRegionState final : public StateMachineProcedure<TransitRegionState
     f(9, "failed_openings", failed_openings_);
     f(10, "failed_closings", failed_closings_);
     f(11, "reason", reason_);
+    f(12, "unsure_of", unsure_of_);
   }
 
   [[nodiscard]] LockSet locks() const override;
@@ -157,6 +160,8 @@ class TransitRegionState final : public StateMachineProcedure<TransitRegionState
   std::uint32_t failed_openings_ = 0;
   std::uint32_t failed_closings_ = 0;
   std::string reason_;  ///< What the last child said that did not succeed.
+  /// The server that an earlier procedure, which an operator has ended, was opening the region on.
+  ServerName unsure_of_;
 };
 
 }  // namespace pv2
