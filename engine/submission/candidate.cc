@@ -28,6 +28,15 @@ Result<const ProcedureType*> find_type(const EngineCore& core, std::string_view 
                     "' is not registered; add it to the ProcedureRegistry before open()");
 }
 
+// A record of an earlier version may have such a root, and is run to its end.
+Status check_may_be_root(const ProcedureType& type) {
+  if (!type.child_only) return Status();
+  return Status(StatusCode::kInvalidArgument,
+                "a " + type.name +
+                    " is started by other procedures only, because it relies on their locks and "
+                    "checks; submit the procedure that starts it");
+}
+
 // About the size of the first record. A record that is too large is refused here; if the store
 // refused it, the run of the engine would end.
 std::size_t size_of(const Execution& execution) {
@@ -103,6 +112,8 @@ Result<Candidate> make_candidate(EngineCore& core, std::string_view type,
   if (!found.ok()) return found.status();
   execution.type = *found;
   Status checked = execution.type->check_class_of(*procedure);
+  if (!checked.ok()) return checked;
+  checked = check_may_be_root(*execution.type);
   if (!checked.ok()) return checked;
   checked = check_bytes("SubmitOptions::owner", options.owner.size(), limits::kOwnerBytes);
   if (!checked.ok()) return checked;

@@ -20,6 +20,7 @@ class All final : public StateMachineProcedure<Step> {
   static constexpr int kMaxAttempts = 5;
   static constexpr bool kFinalOnSuccess = true;
   static constexpr std::string_view kCountedAs = "orders";
+  static constexpr bool kChildOnly = false;
   All(int& service, const std::string& name, std::string order = {})
       : service_(service), order_(name + order) {}
   void fields(auto& f) { f.arg(1, "order", order_); }

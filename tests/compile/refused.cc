@@ -106,6 +106,19 @@ struct MisspeltCountedAs : Single {
   static constexpr std::string_view kCountAs = "orders";
 };
 
+// refused: kChildOnly is private
+class HiddenChildOnly : public Single {
+  static constexpr bool kChildOnly = true;
+};
+// refused: kChildOnly is a bool
+struct NumericChildOnly : Single {
+  static constexpr int kChildOnly = 1;
+};
+// refused: a member's name is nearly kChildOnly
+struct MisspeltChildOnly : Single {
+  static constexpr bool kOnlyChild = true;
+};
+
 // refused: a procedure needs a public `void fields(auto& f)`
 struct NoFields : pv2::Procedure {
   static constexpr std::string_view kType = "test.NoFields";
@@ -157,6 +170,9 @@ void add_all(pv2::ProcedureRegistry& types, pv2::ProcedureExecutor& executor, Se
       .add<HiddenCountedAs>()
       .add<EmptyCountedAs>()
       .add<MisspeltCountedAs>()
+      .add<HiddenChildOnly>()
+      .add<NumericChildOnly>()
+      .add<MisspeltChildOnly>()
       .add<NoFields>()
       .add<HiddenType>()
       .add<NoExecute>()

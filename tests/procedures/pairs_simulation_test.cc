@@ -88,6 +88,9 @@ TEST_CASE("every procedure that a host registers is an actor, or is run by one")
   for (const ChildKind& kind : all_children()) listed.emplace(kind.type);
 
   CHECK(registered == listed);
+  // Whatever is run by another one cannot be submitted: it would lack the locks of that one.
+  for (const ActorKind& kind : all_actors()) CHECK_FALSE(registry.find(kind.type)->child_only);
+  for (const ChildKind& kind : all_children()) CHECK(registry.find(kind.type)->child_only);
   CHECK(all_pairs().size() == all_actors().size() * (all_actors().size() + 1) / 2);
 }
 

@@ -5,7 +5,10 @@
 
 #include <pv2/base/fields.h>
 #include <pv2/engine/inspection.h>
+#include <pv2/procedures/close_region.h>
+#include <pv2/procedures/close_table_regions.h>
 #include <pv2/procedures/disable_table.h>
+#include <pv2/procedures/open_region.h>
 #include <pv2/procedures/server_calls.h>
 #include <pv2/procedures/transit_region_state.h>
 
@@ -323,6 +326,23 @@ TEST_CASE("without a live server an assignment waits, says why, and goes on when
 
   CHECK(executor.result(*id).state == ProcedureState::kSuccess);
   CHECK(disorder(cluster).empty());
+}
+
+TEST_CASE("a client cannot have a region opened or closed without the lock of the region") {
+  RegionWorld world;
+  const RegionRow row = world.row();
+  ClusterPorts& ports = world.cluster.ports();
+  const ServerName other = world.other_than(row.server);
+
+  for (const Status& refused :
+       {world.executor.submit(OpenRegion(ports, row.region, other, 1)).status(),
+        world.executor.submit(CloseRegion(ports, row.region, row.server)).status(),
+        world.executor.submit(CloseTableRegions(ports, row.region.table)).status()}) {
+    CHECK(refused.code() == StatusCode::kInvalidArgument);
+    CHECK_THAT(std::string(refused.message()), ContainsSubstring("submit the procedure that"));
+  }
+
+  world.check_end();
 }
 
 TEST_CASE("assigning an open region changes nothing") {

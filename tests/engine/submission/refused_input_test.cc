@@ -23,7 +23,40 @@ class Namesake final : public Procedure {
   Outcome execute(StepContext& /*ctx*/) override { return done(); }
 };
 
+/// What only others may start.
+class Helper final : public Procedure {
+ public:
+  static constexpr std::string_view kType = "test.Helper";
+  static constexpr bool kChildOnly = true;
+  void fields(auto& /*f*/) {}
+  Outcome execute(StepContext& /*ctx*/) override { return done("helped"); }
+};
+
 }  // namespace
+
+TEST_CASE("a class that is a child only is spawned, and refused where it is submitted") {
+  EngineWorld engine;
+  engine.world.scripts["submits"] = {.steps = 1, .run = [](JobRun& run) {
+                                       run.ctx.submit(Helper());
+                                       return usual();
+                                     }};
+  engine.world.scripts["spawns"] = {.steps = 1, .run = [](JobRun& run) {
+                                      run.ctx.spawn(Helper());
+                                      return usual();
+                                    }};
+  ExecutorOptions options = engine.options();
+  options.registry.add<Helper>();
+  ProcedureExecutor& executor = engine.open(std::move(options));
+
+  check_refused(executor.submit(Helper()).status(), "submit the procedure that starts it");
+  CHECK(executor.inspect().live_procedures() == 0);
+  const ProcedureId submits = engine.submit("submits");
+  const ProcedureId spawns = engine.submit("spawns");
+  engine.run();
+
+  CHECK_THAT(engine.result(submits).status.to_string(), ContainsSubstring("test.Helper"));
+  CHECK(engine.result(spawns).status.to_string() == "OK");
+}
 
 TEST_CASE("a procedure of another class than the one registered under its name is refused") {
   EngineWorld engine;

@@ -9,7 +9,7 @@
 //     static constexpr std::string_view kType = "shop.PlaceOrder";  // persisted: never renamed
 //     void fields(auto& f) { f.arg(1, "order", order_); f(2, "parcel", parcel_); }
 //
-// and may declare, in public too, what Procedure declares with a default: kCountedAs,
+// and may declare, in public too, what Procedure declares with a default: kChildOnly, kCountedAs,
 // kFinalOnSuccess, kMaxAttempts. A name that is private, misspelt or of another type does not
 // compile (procedure_class.h).
 //
@@ -70,6 +70,10 @@ class Procedure {
   /// What a listing calls such procedures when it counts the finished children of their parent:
   /// "7 of 64 regions". A derived class may declare its own.
   static constexpr std::string_view kCountedAs = "children";
+  /// Whether only other procedures start such a procedure, with StepContext::spawn(): it relies on
+  /// the locks and checks of its parent. Submitting one fails with kInvalidArgument. A derived
+  /// class may declare its own.
+  static constexpr bool kChildOnly = false;
 
   virtual ~Procedure() = default;
 

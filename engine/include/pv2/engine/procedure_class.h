@@ -50,6 +50,9 @@ enum class ClassMistake {
   kHiddenCountedAs,
   kWrongCountedAs,
   kNearCountedAs,
+  kHiddenChildOnly,
+  kWrongChildOnly,
+  kNearChildOnly,
   kAbstract,
   kCannotBeMade,
 };
@@ -75,6 +78,10 @@ concept HasUsableMaxAttempts =
 template <class P>
 concept HasUsableFinalOnSuccess = std::same_as < std::remove_cvref_t<decltype(P::kFinalOnSuccess)>,
 bool > &&requires { typename std::bool_constant<P::kFinalOnSuccess>; };
+
+template <class P>
+concept HasUsableChildOnly = std::same_as < std::remove_cvref_t<decltype(P::kChildOnly)>,
+bool > &&requires { typename std::bool_constant<P::kChildOnly>; };
 
 template <class P>
 concept HasUsableCountedAs =
@@ -113,6 +120,15 @@ concept NearCountedAs =
     requires { P::kcountedAs; } || requires { P::KCountedAs; } ||
     requires { P::CountedAs; } || requires { P::kCountedAs_; } ||
     requires { P::kCounted_As; } || requires { P::COUNTED_AS; };
+template <class P>
+concept NearChildOnly =
+    requires { P::kChildonly; } || requires { P::kchildOnly; } ||
+    requires { P::KChildOnly; } || requires { P::ChildOnly; } ||
+    requires { P::kChildOnly_; } || requires { P::kChild_Only; } ||
+    requires { P::kOnlyChild; } || requires { P::kOnlyAsChild; } ||
+    requires { P::kIsChildOnly; } || requires { P::kChildrenOnly; } ||
+    requires { P::kChidOnly; } || requires { P::kChildOny; } ||
+    requires { P::CHILD_ONLY; };
 // clang-format on
 
 /// Checks the declarations in the class, in the order in which a reader writes them.
@@ -155,6 +171,12 @@ consteval ClassMistake mistake_in_class() {
       return kWrongCountedAs;
     } else if constexpr (NearCountedAs<P>) {
       return kNearCountedAs;
+    } else if constexpr (!requires { P::kChildOnly; }) {
+      return kHiddenChildOnly;
+    } else if constexpr (!HasUsableChildOnly<P>) {
+      return kWrongChildOnly;
+    } else if constexpr (NearChildOnly<P>) {
+      return kNearChildOnly;
     }
   }
   return kNone;
@@ -219,6 +241,13 @@ constexpr void require_procedure() {
   static_assert(kMistake != kNearCountedAs,
                 "pv2: a member's name is nearly kCountedAs, which says what listings call several "
                 "such procedures; write kCountedAs, or choose another name");
+  static_assert(kMistake != kHiddenChildOnly,
+                "pv2: kChildOnly is private, or two bases declare one; make it public");
+  static_assert(kMistake != kWrongChildOnly,
+                "pv2: kChildOnly is a bool: `static constexpr bool kChildOnly = true;`");
+  static_assert(kMistake != kNearChildOnly,
+                "pv2: a member's name is nearly kChildOnly, which says that only other procedures "
+                "start such a procedure; write kChildOnly, or choose another name");
   static_assert(kMistake != kAbstract,
                 "pv2: this class lacks an override: execute() of a Procedure, or "
                 "execute_from_state() of a StateMachineProcedure");

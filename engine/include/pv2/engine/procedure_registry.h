@@ -34,6 +34,7 @@ struct ProcedureType {
   std::size_t index = 0;  ///< 0, 1, ... in order of registration: its place in tables by type.
   std::vector<StepInfo> steps;  ///< One row numbered 1 for a procedure without a table.
   bool final_on_success = false;
+  bool child_only = false;                  ///< No root: it is refused where one is submitted.
   std::string counted_as;                   ///< Several of them, in words: "regions".
   std::uint32_t max_attempts = 0;           ///< For steps that set none; 0: as the executor says.
   FieldSchema schema;                       ///< What its fields() describes.
@@ -92,6 +93,7 @@ class ProcedureRegistry {
     }
     type.max_attempts = static_cast<std::uint32_t>(P::kMaxAttempts);
     type.final_on_success = P::kFinalOnSuccess;
+    type.child_only = P::kChildOnly;
     type.counted_as = P::kCountedAs;
     type.encode = [](Procedure& object, FieldSelection which, std::string& out) {
       encode_fields(static_cast<P&>(object), which, out);

@@ -36,6 +36,7 @@ class ClaimQueues final : public StateMachineProcedure<ClaimQueuesStep> {
  public:
   using Step = ClaimQueuesStep;
   static constexpr std::string_view kType = "cluster.ClaimQueues";
+  static constexpr bool kChildOnly = true;
   static constexpr std::string_view kCountedAs = "queues";
   static constexpr bool kFinalOnSuccess = true;
   static constexpr auto kSteps = steps(step(Step::kChooseServer, "CHOOSE_SERVER", kNoUndo),

@@ -34,6 +34,7 @@ enum class CloseRegionStep { kDispatch = 1, kReportSucceed = 2 };
 class CloseRegion final : public StateMachineProcedure<CloseRegionStep> {
  public:
   static constexpr std::string_view kType = "cluster.CloseRegion";
+  static constexpr bool kChildOnly = true;
   static constexpr bool kFinalOnSuccess = true;
   static constexpr auto kSteps =
       steps(step(CloseRegionStep::kDispatch, "DISPATCH", kNoUndo),

@@ -34,6 +34,7 @@ enum class CloseTableRegionsStep { kSchedule = 1, kConfirm = 2 };
 class CloseTableRegions final : public StateMachineProcedure<CloseTableRegionsStep> {
  public:
   static constexpr std::string_view kType = "cluster.CloseTableRegions";
+  static constexpr bool kChildOnly = true;
   static constexpr auto kSteps = steps(step(CloseTableRegionsStep::kSchedule, "SCHEDULE", kNoUndo),
                                        step(CloseTableRegionsStep::kConfirm, "CONFIRM", kNoUndo));
 

@@ -34,6 +34,7 @@ enum class OpenRegionStep { kDispatch = 1, kReportSucceed = 2 };
 class OpenRegion final : public StateMachineProcedure<OpenRegionStep> {
  public:
   static constexpr std::string_view kType = "cluster.OpenRegion";
+  static constexpr bool kChildOnly = true;
   static constexpr bool kFinalOnSuccess = true;
   static constexpr auto kSteps =
       steps(step(OpenRegionStep::kDispatch, "DISPATCH", kNoUndo),

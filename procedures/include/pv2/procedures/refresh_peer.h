@@ -30,6 +30,7 @@ enum class RefreshPeerStep { kRefresh = 1 };
 class RefreshPeer final : public StateMachineProcedure<RefreshPeerStep> {
  public:
   static constexpr std::string_view kType = "cluster.RefreshPeer";
+  static constexpr bool kChildOnly = true;
   static constexpr std::string_view kCountedAs = "servers";
   static constexpr auto kSteps = steps(step(RefreshPeerStep::kRefresh, "REFRESH", kNoUndo));
 

@@ -57,6 +57,7 @@ struct RegionToReopen {
 class ReopenTableRegions final : public StateMachineProcedure<ReopenTableRegionsStep> {
  public:
   static constexpr std::string_view kType = "cluster.ReopenTableRegions";
+  static constexpr bool kChildOnly = true;
   static constexpr auto kSteps =
       steps(step(ReopenTableRegionsStep::kGetRegions, "GET_REGIONS", kNoUndo),
             step(ReopenTableRegionsStep::kReopen, "REOPEN", kNoUndo),

@@ -44,6 +44,7 @@ class SplitLog final : public StateMachineProcedure<SplitLogStep> {
  public:
   using Step = SplitLogStep;
   static constexpr std::string_view kType = "cluster.SplitLog";
+  static constexpr bool kChildOnly = true;
   static constexpr std::string_view kCountedAs = "logs";
   static constexpr bool kFinalOnSuccess = true;
   static constexpr auto kSteps =

@@ -31,6 +31,7 @@ class SplitLogRemote final : public StateMachineProcedure<SplitLogRemoteStep> {
  public:
   using Step = SplitLogRemoteStep;
   static constexpr std::string_view kType = "cluster.SplitLogRemote";
+  static constexpr bool kChildOnly = true;
   static constexpr bool kFinalOnSuccess = true;
   static constexpr auto kSteps =
       steps(step(Step::kDispatch, "DISPATCH", kNoUndo), step(Step::kArchive, "ARCHIVE", kNoUndo));
