@@ -43,6 +43,14 @@ Status LockProcedure::check() const {
   if (!order_.table.empty()) {
     if (Status name = check_name("table", order_.table, true); !name.ok()) return name;
   }
+  const bool is_system = order_.name_space == kSystemNamespace;
+  if (is_system && (order_.table.empty() || is_meta({order_.name_space, order_.table}))) {
+    return {StatusCode::kFailedPrecondition,
+            "the namespace '" + std::string(kSystemNamespace) + "' and the table " +
+                to_string(meta_table()) +
+                " cannot be locked, because the recovery of the catalogue takes these locks; lock "
+                "what you are about to change"};
+  }
   if (order_.mode != LockMode::kShared && order_.mode != LockMode::kExclusive) {
     return bad("a lock is shared or exclusive");
   }

@@ -11,6 +11,7 @@
 #include <pv2/procedures/disable_table.h>
 #include <pv2/procedures/enable_table.h>
 #include <pv2/procedures/init_meta.h>
+#include <pv2/procedures/lock_procedure.h>
 #include <pv2/procedures/merge_table_regions.h>
 #include <pv2/procedures/modify_namespace.h>
 #include <pv2/procedures/modify_table.h>
@@ -87,6 +88,11 @@ TEST_CASE("no operation on the system's own objects keeps the catalogue from com
       kRefused);
   check([=](C& c) { return TransitRegionState::unassign(c.ports(), meta_region()); }, kRefused);
   check([=](C& c) { return InitMeta(c.ports()); }, kRefused);
+  const auto locks = [](LockOrder order) { return [=](C&) { return LockProcedure(order); }; };
+  check(locks({.name_space = system}), kRefused);
+  check(locks({.name_space = system, .table = "meta"}), kRefused);
+  check(locks({.name_space = system, .table = "meta", .mode = LockMode::kShared}), kRefused);
+  check(locks({.name_space = system, .table = "meta", .regions = {meta_region().id}}), kRefused);
 }
 
 TEST_CASE("the region of the catalogue can be assigned and reopened while its server is dead") {

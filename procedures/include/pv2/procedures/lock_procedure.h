@@ -18,7 +18,8 @@
 // too.
 //
 // How it fails: in ACQUIRE only. kInvalidArgument: the locks are not among those below, a name is
-// bad, or the lease or a text is too long.
+// bad, or the lease or a text is too long. kFailedPrecondition: it is the namespace `system` or the
+// catalogue's table, whose locks the recovery of the catalogue takes.
 //
 //     to lock        arguments                        mode
 //     a namespace    name_space                       exclusive
