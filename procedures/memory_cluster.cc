@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "memory_world.h"
+#include "pv2/procedures/catalogue_limits.h"
 
 namespace pv2 {
 namespace {
@@ -28,6 +29,11 @@ namespace {
 constexpr std::size_t kSplittersPerServer = 2;
 
 Status lost() { return {StatusCode::kUnavailable, "the script says that this call fails"}; }
+
+/// What a file system says to a name that it does not take.
+Status no_such_file(const Status& bad) {
+  return {StatusCode::kIoError, "no file can have this name: " + std::string(bad.message())};
+}
 
 bool happens(std::optional<ClusterFault> fault) {
   return !fault || fault == ClusterFault::kLoseReply || fault == ClusterFault::kRepeatReport;
@@ -108,7 +114,8 @@ class MemoryCluster::Impl final : public Catalogue,
   }
   void write(CatalogueWrite write, Completion<Result<Applied>> done) override {
     const bool local = is_local(write);
-    const auto apply = [write = std::move(write)](World& world) {
+    const auto apply = [write = std::move(write), local](World& world) -> Result<Applied> {
+      if (Status bad = local ? Status() : check_size(write); !bad.ok()) return bad;
       Result<Applied> applied = world.catalogue.apply(write);
       if (applied.ok() && *applied == Applied::kNow) {
         ++world.effects["catalogue " + write.effect_key];
@@ -152,7 +159,9 @@ class MemoryCluster::Impl final : public Catalogue,
   }
   void read_descriptor(TableName table,
                        Completion<Result<std::optional<TableDescriptor>>> done) override {
-    query(ClusterCall::kReadDescriptor, std::move(done), [=](World& world) {
+    using Answer = Result<std::optional<TableDescriptor>>;
+    query(ClusterCall::kReadDescriptor, std::move(done), [=](World& world) -> Answer {
+      if (Status bad = check_table_name(table); !bad.ok()) return no_such_file(bad);
       const auto found = world.tables.find(table);
       return found == world.tables.end() ? std::nullopt : found->second.descriptor;
     });
@@ -280,6 +289,7 @@ class MemoryCluster::Impl final : public Catalogue,
 
   void fence(ServerName name, Completion<Status> done) override {
     act(ClusterCall::kFence, std::move(done), [&](World& world, bool /*half*/) {
+      if (Status bad = check_server_name(name); !bad.ok()) return no_such_file(bad);
       world.kill(world.servers[name]);
       world.servers[name].registered = false;
       return Status();
@@ -290,14 +300,17 @@ class MemoryCluster::Impl final : public Catalogue,
                Completion<Result<std::vector<std::string>>> done) override {
     query(ClusterCall::kLogsOf, std::move(done), [=](World& world) {
       std::vector<std::string> names;
-      for (const World::Log& log : world.servers[name].logs[kind]) names.push_back(log.name);
+      for (const World::Log& log : world.servers[name].logs[kind]) {
+        // The size may grow while somebody looks, as that of a log that a zombie appends to.
+        names.push_back(log.name + '@' + std::to_string(++world.looks));
+      }
       return names;
     });
   }
   void archive(ServerName name, std::string log, Completion<Status> done) override {
     act(ClusterCall::kArchiveLog, std::move(done), [&](World& world, bool /*half*/) {
       for (auto& [kind, logs] : world.servers[name].logs) {
-        std::erase_if(logs, [&](const World::Log& kept) { return kept.name == log; });
+        std::erase_if(logs, [&](const World::Log& kept) { return kept.name == file_of(log); });
       }
       return Status();
     });
@@ -312,7 +325,9 @@ class MemoryCluster::Impl final : public Catalogue,
   // PeerStorage
 
   void read_peer(std::string id, Completion<Result<std::optional<PeerRow>>> done) override {
-    query(ClusterCall::kReadPeer, std::move(done), [=](World& world) {
+    using Answer = Result<std::optional<PeerRow>>;
+    query(ClusterCall::kReadPeer, std::move(done), [=](World& world) -> Answer {
+      if (Status bad = check_name("peer", id, false); !bad.ok()) return no_such_file(bad);
       const auto found = world.peers.find(id);
       return found == world.peers.end() ? std::nullopt : std::optional(found->second);
     });

@@ -249,7 +249,7 @@ void MemoryWorld::split_log(const RemoteOperation& operation) {
   if (dead == servers.end()) return;
   for (const auto& [kind, logs] : dead->second.logs) {
     for (const Log& log : logs) {
-      if (log.name != operation.log) continue;
+      if (log.name != file_of(operation.log)) continue;
       for (const auto& [region, row] : log.edits) {
         for (auto& [table, directory] : tables) {
           const auto found = directory.regions.find(region);

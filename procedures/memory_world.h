@@ -69,6 +69,7 @@ class MemoryWorld {
   std::map<std::string, PeerRow> peers;
   std::set<std::pair<std::string, ServerName>> queues;  ///< Peer and server.
   std::map<std::string, unsigned> effects;
+  std::uint64_t looks = 0;  ///< How often somebody has asked for the name of a log.
 
   ServerName add_server(std::string_view host);
   /// What the server has in memory is gone; its logs and queues stay.

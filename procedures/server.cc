@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The texts for servers and their states. Nothing here can fail.
+// The texts for servers and their states, and what makes a server's name legal.
 
 #include "pv2/procedures/server.h"
 
 #include <charconv>
+
+#include "pv2/procedures/table.h"
 
 namespace pv2 {
 
@@ -19,6 +21,14 @@ ServerName parse_server_name(std::string_view text) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data() + comma + 1, end, name.start_code);
   return error == std::errc() && stop == end ? name : ServerName{};
+}
+
+Status check_server_name(const ServerName& name) {
+  if (Status bad = check_name("host", name.host, true); !bad.ok()) return bad;
+  if (name.host.size() <= kHostBytesMax) return {};
+  return {StatusCode::kInvalidArgument, "host '" + name.host + "' has more than " +
+                                            std::to_string(kHostBytesMax) +
+                                            " bytes; use a shorter name"};
 }
 
 std::string_view to_string(ServerState state) noexcept {

@@ -15,13 +15,11 @@
 #include "pv2/procedures/split_log.h"
 #include "pv2/procedures/transit_region_state.h"
 #include "stable_hash.h"
+#include "table_steps.h"
 
 namespace pv2 {
 namespace {
 
-// How many regions one round moves; CHECK begins another for the rest. 8192: more than a server
-// has, as a rule, and a fourth of the children that one record can start.
-constexpr std::size_t kRegionsPerRound = 8192;
 // How many rows one write of the catalogue marks. 512: about 60 kB, so that the log of the
 // catalogue is not blocked for long, and 3000 regions are marked in six writes.
 constexpr std::size_t kRowsPerWrite = 512;
@@ -69,6 +67,7 @@ ServerCrash::Flow ServerCrash::execute_from_state(Step step, StepContext& ctx) {
 }
 
 ServerCrash::Flow ServerCrash::start(StepContext& ctx) {
+  if (Status bad = check_server_name(server_); !bad.ok()) return fail(std::move(bad));
   // First nothing is acknowledged any more that the server writes, then the catalogue says so: a
   // reader of "crashed" may have its logs read to their ends.
   const auto* fenced =
@@ -160,8 +159,9 @@ ServerCrash::Flow ServerCrash::get_regions(StepContext& ctx) {
   if (rows == nullptr) return wait();
   if (!rows->ok()) return retry(rows->status());
   regions_.clear();
+  internal::SpawnRound round;
   for (const RegionRow& row : rows->value()) {
-    if (regions_.size() == kRegionsPerRound) break;
+    if (!round.takes(row.region)) break;  // CHECK begins another round for the rest
     regions_.push_back(row.region);
   }
   return next(recovered_ ? Step::kAssign : Step::kSplitLogs);

@@ -55,7 +55,8 @@ SplitLog::Flow SplitLog::release_split_worker(StepContext& ctx) {
       [&](auto done) { ports_->logs.logs_of(dead_, kind_, std::move(done)); });
   if (left == nullptr) return wait();
   if (!left->ok()) return retry(left->status());
-  if (!std::ranges::binary_search(left->value(), log_)) return done(to_string(worker_));
+  const auto is_this = [this](const std::string& log) { return file_of(log) == file_of(log_); };
+  if (std::ranges::none_of(left->value(), is_this)) return done(to_string(worker_));
 
   // The first failure is most often the death of the worker: another one tries at once.
   if (ctx.attempt() <= std::min(failures_, kPausesMax)) {

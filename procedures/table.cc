@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "pv2/procedures/catalogue_limits.h"
+
 namespace pv2 {
 namespace {
 
@@ -50,11 +52,20 @@ Status check_name(std::string_view what, std::string_view name, bool with_punctu
   return {};
 }
 
+Status check_table_name(const TableName& name) {
+  if (Status bad = check_name("namespace", name.name_space, false); !bad.ok()) return bad;
+  return check_name("table", name.table, true);
+}
+
 Status check_descriptor(const TableDescriptor& descriptor) {
-  if (Status bad = check_name("namespace", descriptor.name.name_space, false); !bad.ok())
-    return bad;
-  if (Status bad = check_name("table", descriptor.name.table, true); !bad.ok()) return bad;
+  if (Status bad = check_table_name(descriptor.name); !bad.ok()) return bad;
   const std::string table = to_string(descriptor.name);
+  if (descriptor.families.size() > kFamiliesMax) {
+    return {StatusCode::kInvalidArgument,
+            "table " + table + " has " + std::to_string(descriptor.families.size()) +
+                " column families of at most " + std::to_string(kFamiliesMax) +
+                "; use fewer, and tell cells apart by their qualifiers"};
+  }
   if (descriptor.families.empty()) {
     return {StatusCode::kInvalidArgument,
             "table " + table + " has no column family; name at least one"};
@@ -62,6 +73,13 @@ Status check_descriptor(const TableDescriptor& descriptor) {
   std::vector<std::string> families = descriptor.families;
   for (const std::string& family : families) {
     if (Status bad = check_name("column family", family, true); !bad.ok()) return bad;
+    if (family.size() > kFamilyNameBytesMax) {
+      return {StatusCode::kInvalidArgument, "column family '" + family + "' of table " + table +
+                                                " has more than " +
+                                                std::to_string(kFamilyNameBytesMax) +
+                                                " bytes, and no cell could name it; use a shorter "
+                                                "name"};
+    }
   }
   std::ranges::sort(families);
   if (const auto twice = std::ranges::adjacent_find(families); twice != families.end()) {

@@ -7,7 +7,15 @@
 
 #include <utility>
 
+#include "pv2/procedures/catalogue_limits.h"
+
 namespace pv2::internal {
+namespace {
+
+// No key that write() below makes is longer.
+constexpr std::size_t kEffectKeyBytes = 64;
+
+}  // namespace
 
 const Result<std::optional<NamespaceRow>>* read_namespace(StepContext& ctx, ClusterPorts& ports,
                                                           const std::string& name) {
@@ -58,6 +66,16 @@ CatalogueWrite add_closed(const std::vector<RegionInfo>& regions) {
     write.regions.push_back({region, RegionState::kClosed, {}, 0});
   }
   return write;
+}
+
+Status check_regions(const std::vector<RegionInfo>& regions) {
+  CatalogueWrite write = add_closed(regions);
+  write.effect_key.assign(kEffectKeyBytes, 'k');
+  Status bad = check_size(write);
+  if (bad.ok() || regions.empty()) return bad;
+  return bad.with_context("table " + to_string(regions.front().table) + " would have " +
+                          std::to_string(regions.size()) +
+                          " regions; give fewer or shorter split keys");
 }
 
 CatalogueWrite remove_rows(const std::vector<RegionRow>& rows) {

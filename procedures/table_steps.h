@@ -33,7 +33,27 @@ const Status* refresh_cache(StepContext& ctx, ClusterPorts& ports, const TableNa
 /// Writes that change one thing.
 [[nodiscard]] CatalogueWrite set_table(const TableDescriptor& descriptor, TableState state);
 [[nodiscard]] CatalogueWrite add_closed(const std::vector<RegionInfo>& regions);
+/// kInvalidArgument: the catalogue cannot take add_closed(regions) in one write.
+[[nodiscard]] Status check_regions(const std::vector<RegionInfo>& regions);
 [[nodiscard]] CatalogueWrite remove_rows(const std::vector<RegionRow>& rows);
+
+/// How many regions one step starts children for; the step comes again for the rest. 4096, and
+/// 2 MiB of keys: with locks and records a child takes up to a kilobyte, so the record of the step
+/// is well below what a store takes at once. A plain value.
+class SpawnRound {
+ public:
+  /// Whether one more has room. The first one always has.
+  [[nodiscard]] bool takes(const RegionInfo& region) {
+    bytes_ += region.start_key.size() + region.end_key.size() + to_string(region.table).size();
+    return ++count_ == 1 || (count_ <= kRegionsMax && bytes_ <= kBytesMax);
+  }
+
+ private:
+  static constexpr std::size_t kRegionsMax = 4096;
+  static constexpr std::size_t kBytesMax = std::size_t{2} << 20;
+  std::size_t count_ = 0;
+  std::size_t bytes_ = 0;
+};
 
 /// kNotFound: there is no such table.
 [[nodiscard]] Status check_exists(const TableName& table, const std::optional<TableRow>& row);

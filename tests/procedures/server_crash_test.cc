@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "procedure_drill.h"
+#include "procedure_plot.h"
 #include "procedure_story.h"
 #include "region_world.h"
 
@@ -151,18 +152,21 @@ TEST_CASE(
 
 TEST_CASE(
     "an opening that is confirmed after its server was declared dead is refused and repeated") {
-  Cluster story(Delivery::kQueued);
+  Cluster story;
   const ServerName dying = story.servers[0];
   const auto creation = story.submit(
       CreateTable(story.cluster.ports(), TableDescriptor{{"default", "second"}, {"f1"}}));
-  while (story.cluster.calls(ClusterCall::kOpenRegion) == 4) {
-    (void)story.executor->run_until_idle();
-    if (story.cluster.calls(ClusterCall::kOpenRegion) == 4) {
-      REQUIRE(story.cluster.deliver_one());
-    }
+  while (story.cluster.unsent_reports(*story.executor) == 0) {
+    REQUIRE(story.executor->run_until_idle(1) > 0);
   }
+  // The report is on its way into the procedure when the server is recorded as dead.
+  (void)story.cluster.deliver_reports(*story.executor);
+  story.cluster.kill_server(dying);
+  story.cluster.ports().catalogue.write(
+      {.effect_key = "by hand", .servers = {{dying, ServerState::kCrashed, false}}},
+      nobody<Result<Applied>>());
 
-  const auto crash = story.kill(dying);
+  const auto crash = story.report_death(dying);
   (void)story.must_end(creation);
   (void)story.must_end(crash);
 
@@ -300,16 +304,57 @@ TEST_CASE("a server that dies while it claims a queue leaves it to another one")
   story.check_end();
 }
 
-TEST_CASE("a region that is left on a dead server is found in the next round") {
+TEST_CASE("regions that one round cannot move are moved in the next one") {
   // Upstream skipped regions that a crash procedure did not know of when it began.
+  RegionWorld story(1, 1);
+  const ServerName dead = story.servers[0];
+  std::vector<std::string> keys;
+  for (char first = 'a'; first <= 'z'; ++first) {
+    for (char second = 'a'; second <= 't'; ++second) {
+      keys.push_back(std::string{first, second} + std::string(4000, 'k'));
+    }
+  }
+  (void)story.must_end(story.submit(CreateTable(
+      story.cluster.ports(), TableDescriptor{{"default", "wide"}, {"f1"}}, std::move(keys))));
+  story.servers.push_back(story.cluster.add_server("rs2"));
+  const std::size_t reads = story.cluster.calls(ClusterCall::kRegionsOn);
+
+  (void)story.must_end(story.kill(dead));
+
+  CHECK(story.regions_on(dead) == 0);
+  CHECK(story.cluster.calls(ClusterCall::kRegionsOn) - reads > 3);
+  story.check_end();
+}
+
+TEST_CASE("a log that cannot be split is tried again by one SplitLog, with pauses") {
   Cluster story;
-  const auto first = story.kill(story.servers[0]);
-  story.crash_master();
-  story.run_to(ClusterCall::kRegionsOn);
-  story.crash_master();
+  const ServerName dead = story.servers[0];
+  for (int round = 0; round < 12; ++round) story.write_rows();
+  story.cluster.fail_next(ClusterCall::kSplitLog, ClusterFault::kReportFailure, 40);
+  const auto id = story.kill(dead);
+  story.executor.settle();
+  const std::size_t rounds = story.cluster.calls(ClusterCall::kLogsOf);
+  story.executor.advance(std::chrono::seconds(1));
 
-  (void)story.must_end(first);
+  CHECK(story.step_of(id) == "DELETE_SPLIT_WALS_DIR");
+  bool had_error = false;
+  for (const ProcedureInfo& info : story.executor->inspect().list()) {
+    had_error =
+        had_error || info.error.message().find("could not be split") != std::string_view::npos;
+  }
+  CHECK(had_error);
+  CHECK(rounds < 200);
+  (void)story.must_end(id);
+  story.check_end();
+}
 
+TEST_CASE("the crash of a server that cannot exist is refused") {
+  Cluster story;
+  for (const std::string& host : {std::string(300, 'x'), std::string("a/b"), std::string()}) {
+    const auto id = story.submit(ServerCrash(story.cluster.ports(), {host, 1}));
+    story.executor.settle();
+    CHECK(story.executor.result(id).status.code() == StatusCode::kInvalidArgument);
+  }
   story.check_end();
 }
 

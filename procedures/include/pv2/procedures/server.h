@@ -5,7 +5,10 @@
 
 #pragma once
 
+#include <pv2/base/status.h>
+
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,6 +32,12 @@ struct ServerName {
 [[nodiscard]] std::string to_string(const ServerName& name);
 /// The inverse of to_string(); an empty name when the text is not a server name.
 [[nodiscard]] ServerName parse_server_name(std::string_view text);
+
+/// The host of a server. It becomes a part of names of files, with a log or a peer, of 255 bytes.
+inline constexpr std::size_t kHostBytesMax = 100;
+/// kInvalidArgument: no server can have this name, as it becomes a file name. Letters, digits, '_',
+/// '-' and '.' are legal in a host.
+[[nodiscard]] Status check_server_name(const ServerName& name);
 
 /// Persisted. A server without a row counts as online.
 enum class ServerState : std::uint8_t {

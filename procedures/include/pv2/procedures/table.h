@@ -79,6 +79,8 @@ struct NamespaceRow {
 /// `with_punctuation`: '-' and '.' are legal too, but not in front.
 [[nodiscard]] Status check_name(std::string_view what, std::string_view name,
                                 bool with_punctuation);
+/// kInvalidArgument: no table can have this name.
+[[nodiscard]] Status check_table_name(const TableName& name);
 /// Checks the names of the table and its families: kInvalidArgument names what is wrong.
 [[nodiscard]] Status check_descriptor(const TableDescriptor& descriptor);
 
