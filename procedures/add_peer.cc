@@ -8,7 +8,6 @@
 namespace pv2 {
 
 Result<std::optional<PeerRow>> AddPeer::decide(const std::optional<PeerRow>& stored) const {
-  if (Status bad = check_name("peer", peer(), false); !bad.ok()) return bad;
   if (Status bad = check_peer_config(peer(), config_); !bad.ok()) return bad;
   if (stored) {
     return Status(StatusCode::kAlreadyExists,

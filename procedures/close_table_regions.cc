@@ -30,8 +30,10 @@ CloseTableRegions::Flow CloseTableRegions::schedule(StepContext& ctx) {
   const auto* rows = internal::read_regions(ctx, *ports_, table_);
   if (rows == nullptr) return wait();
   if (!rows->ok()) return retry(rows->status());
+  internal::SpawnRound round;
   for (const RegionRow& row : rows->value()) {
     if (!is_placed(row.state)) continue;
+    if (!round.takes(row.region)) break;  // the next step looks, and comes back for the rest
     ctx.spawn(TransitRegionState::unassign(*ports_, row.region));
   }
   return next(CloseTableRegionsStep::kConfirm);

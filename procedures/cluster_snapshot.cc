@@ -56,7 +56,9 @@ void check_coverage(const TableRow& table, const std::vector<RegionRow>& rows, F
     }
     expected_start = row.region.end_key;
     closed = row.region.end_key.empty();
-    if (row.state != (enabled ? RegionState::kOpen : RegionState::kClosed)) {
+    // What could not be opened counts as closed: its edits are replayed when it is opened.
+    const bool rests = row.state == RegionState::kClosed || row.state == RegionState::kFailedOpen;
+    if (enabled ? row.state != RegionState::kOpen : !rests) {
       found.push_back("region " + row.region.id + " of table " + name + ", which is " +
                       std::string(to_string(table.state)) + ", is " +
                       std::string(to_string(row.state)));

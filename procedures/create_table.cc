@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "pv2/procedures/catalogue_limits.h"
 #include "pv2/procedures/transit_region_state.h"
 #include "table_steps.h"
 
@@ -71,6 +72,9 @@ Status CreateTable::check_arguments() const {
   }
   std::vector<std::string> keys = split_keys_;
   std::ranges::sort(keys);
+  for (const std::string& key : keys) {
+    if (Status bad = check_row_key("table " + table, key); !bad.ok()) return bad;
+  }
   if (!keys.empty() && (keys.front().empty() || std::ranges::adjacent_find(keys) != keys.end())) {
     return {StatusCode::kInvalidArgument,
             "the split keys of table " + table + " must not be empty and not repeat"};
@@ -106,6 +110,7 @@ CreateTable::Flow CreateTable::pre_operation(StepContext& ctx) {
   }
   // Decided here and persisted with this step, so every later step and run uses the same regions.
   regions_ = regions_of(descriptor_.name, split_keys_, ctx.id().value);
+  if (Status bad = internal::check_regions(regions_); !bad.ok()) return fail(std::move(bad));
   return next(CreateTableStep::kWriteFsLayout);
 }
 
@@ -131,11 +136,12 @@ CreateTable::Flow CreateTable::assign_regions(StepContext& ctx) {
                                          internal::set_table(descriptor_, TableState::kEnabling));
   if (enabling == nullptr) return wait();
   if (!enabling->ok()) return retry(enabling->status());
-  std::uint32_t spread = 0;
-  for (const RegionInfo& region : regions_) {
-    ctx.spawn(TransitRegionState::assign(*ports_, region, {.spread = spread++}));
+  internal::SpawnRound round;
+  for (; assigned_ < regions_.size() && round.takes(regions_[assigned_]); ++assigned_) {
+    ctx.spawn(TransitRegionState::assign(*ports_, regions_[assigned_], {.spread = assigned_}));
   }
-  return next(CreateTableStep::kUpdateDescCache);
+  return next(assigned_ < regions_.size() ? CreateTableStep::kAssignRegions
+                                          : CreateTableStep::kUpdateDescCache);
 }
 
 CreateTable::Flow CreateTable::update_desc_cache(StepContext& ctx) {

@@ -38,14 +38,20 @@ EnableTable::Flow EnableTable::prepare(StepContext& ctx) {
     return fail(std::move(bad));
   }
   const auto* row = internal::read_table(ctx, *ports_, table_);
-  const auto* kept = ctx.await<Result<std::optional<TableDescriptor>>>(
-      [&](auto done) { ports_->files.read_descriptor(table_, std::move(done)); });
-  if (row == nullptr || kept == nullptr) return wait();
+  if (row == nullptr) return wait();
   if (!row->ok()) return retry(row->status());
-  if (!kept->ok()) return retry(kept->status());
   if (Status bad = internal::check_is(table_, row->value(), TableState::kDisabled); !bad.ok()) {
     return fail(std::move(bad));
   }
+  const auto* kept = ctx.await<Result<std::optional<TableDescriptor>>>(
+      [&](auto done) { ports_->files.read_descriptor(table_, std::move(done)); });
+  if (kept == nullptr) return wait();
+  if (kept->status().code() == StatusCode::kCorruption) {  // asking again does not mend it
+    return fail(kept->status().with_context("the descriptor of table " + to_string(table_) +
+                                            " is damaged; restore the directory, or modify or "
+                                            "delete the table"));
+  }
+  if (!kept->ok()) return retry(kept->status());
   if (!kept->value()) {
     return fail({StatusCode::kFailedPrecondition,
                  "table " + to_string(table_) +
@@ -69,8 +75,10 @@ EnableTable::Flow EnableTable::mark_regions_online(StepContext& ctx) {
   if (rows == nullptr) return wait();
   if (!rows->ok()) return retry(rows->status());
   std::uint32_t spread = 0;
+  internal::SpawnRound round;
   for (const RegionRow& row : rows->value()) {
     if (row.state == RegionState::kSplit || row.state == RegionState::kOpen) continue;
+    if (!round.takes(row.region)) break;  // the next step looks, and comes back for the rest
     ctx.spawn(
         TransitRegionState::assign(*ports_, row.region, {.spread = spread++, .retain = true}));
   }

@@ -27,11 +27,15 @@ ModifyPeer::Flow ModifyPeer::execute_from_state(ModifyPeerStep step, StepContext
 }
 
 ModifyPeer::Flow ModifyPeer::pre_peer_modification(StepContext& ctx) {
+  // Before it is asked for: a peer is a file.
+  if (Status bad = check_name("peer", peer_, false); !bad.ok()) return fail(std::move(bad));
   const auto* stored = ctx.await<Result<std::optional<PeerRow>>>(
       [&](auto done) { ports_->peers.read_peer(peer_, std::move(done)); });
   if (stored == nullptr) return wait();
-  if (!stored->ok()) return retry(stored->status());
-  Result<std::optional<PeerRow>> decided = decide(stored->value());
+  const bool damaged = stored->status().code() == StatusCode::kCorruption;
+  if (!stored->ok() && !damaged) return retry(stored->status());
+  Result<std::optional<PeerRow>> decided =
+      damaged ? decide_damaged(stored->status()) : decide(stored->value());
   if (!decided.ok()) return fail(decided.status());
   if (std::optional<Flow> objection = look_around(ctx)) return *std::move(objection);
   decided_ = *std::move(decided);

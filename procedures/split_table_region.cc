@@ -9,6 +9,7 @@
 
 #include <utility>
 
+#include "pv2/procedures/catalogue_limits.h"
 #include "pv2/procedures/transit_region_state.h"
 #include "region_reopening.h"
 #include "stable_hash.h"
@@ -82,6 +83,9 @@ SplitTableRegion::Flow SplitTableRegion::prepare(StepContext& ctx) {
     return fail({StatusCode::kInvalidArgument,
                  to_string(parent_) + " cannot be split at '" + split_key_ +
                      "': choose a key after its first one and before its end"});
+  }
+  if (Status bad = check_row_key(to_string(parent_), split_key_); !bad.ok()) {
+    return fail(std::move(bad));
   }
   if (is_meta(parent_.table)) {
     return fail({StatusCode::kFailedPrecondition, "the catalogue has one region, for ever"});

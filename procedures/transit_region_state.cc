@@ -156,6 +156,11 @@ std::optional<TransitRegionState::Flow> TransitRegionState::begin(
   if (!row) {
     return fail({StatusCode::kNotFound, to_string(region_) + " is not in the catalogue"});
   }
+  // The lock, the rank and the log that are waited for follow from the table that it names.
+  if (row->region != region_) {
+    return fail({StatusCode::kNotFound,
+                 to_string(region_) + " is not in the catalogue with these keys; read its row"});
+  }
   if (kind_ == TransitKind::kUnassign) {
     if (!is_meta(region_.table)) return std::nullopt;
     return fail({StatusCode::kFailedPrecondition,

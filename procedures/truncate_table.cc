@@ -59,6 +59,10 @@ TruncateTable::Flow TruncateTable::pre_operation(StepContext& ctx) {
   descriptor_ = row->value()->descriptor;
   // The ids depend on this procedure's id, so no region that goes has one of them.
   regions_ = regions_of(table_, std::move(split_keys), ctx.id().value);
+  if (Status bad = internal::check_regions(regions_); !bad.ok()) {
+    return fail(bad.with_context("table " + to_string(table_) +
+                                 " has too many regions to keep; truncate it without its splits"));
+  }
   return next(TruncateTableStep::kClearFsLayout);
 }
 
@@ -104,11 +108,12 @@ TruncateTable::Flow TruncateTable::assign_regions(StepContext& ctx) {
                                          internal::set_table(descriptor_, TableState::kEnabling));
   if (enabling == nullptr) return wait();
   if (!enabling->ok()) return retry(enabling->status());
-  std::uint32_t spread = 0;
-  for (const RegionInfo& region : regions_) {
-    ctx.spawn(TransitRegionState::assign(*ports_, region, {.spread = spread++}));
+  internal::SpawnRound round;
+  for (; assigned_ < regions_.size() && round.takes(regions_[assigned_]); ++assigned_) {
+    ctx.spawn(TransitRegionState::assign(*ports_, regions_[assigned_], {.spread = assigned_}));
   }
-  return next(TruncateTableStep::kPostOperation);
+  return next(assigned_ < regions_.size() ? TruncateTableStep::kAssignRegions
+                                          : TruncateTableStep::kPostOperation);
 }
 
 TruncateTable::Flow TruncateTable::post_operation(StepContext& ctx) {

@@ -46,6 +46,8 @@ void ServerWatch::take(IncomingCall call) {
   if (Status bad = decode_fields(heartbeat, FieldSelection::kAll, call.body()); !bad.ok()) {
     return call.fail(bad);
   }
+  // A name that cannot be the name of a directory could never be fenced.
+  if (Status bad = check_server_name(heartbeat.server); !bad.ok()) return call.fail(bad);
   HeartbeatReply reply{.epoch = epoch_, .lease = parts_.registry.lease()};
   const bool is_new = !parts_.registry.lives(heartbeat.server);
   reply.dead = is_dead(parts_.catalogue.rows().server(heartbeat.server).state) ||

@@ -4,8 +4,7 @@
 //
 // Invariants:
 // - A region that was opened is served only when the master has taken the report of it. Then no
-// other
-//   order is under way that would open it elsewhere.
+//   other order is under way that would open it elsewhere.
 // - The nonces of a region are known before it is served, and none of them is under way here by an
 //   earlier stay of the region.
 // - A close ends the calls under way, then flushes, then reports. If it fails the server ends,

@@ -93,7 +93,7 @@ Result<std::uint64_t> choose_start_code(const FileTree& files, const ClusterLayo
 
 Result<std::unique_ptr<RegionServer>> RegionServer::start(RegionServerOptions options,
                                                           ServerGround ground) {
-  if (Status bad = check_name("host", options.host, true); !bad.ok()) return bad;
+  if (Status bad = check_server_name({options.host, 0}); !bad.ok()) return bad;
   if (Status bad = check_options(options); !bad.ok()) return bad;
   const ClusterLayout layout(options.root);
   const auto code = choose_start_code(ground.files, layout, options.host, ground.clock->wall_now());

@@ -219,4 +219,50 @@ TEST_CASE("CreateTable ends the same whichever store write the machine crashes a
   check_crashes_in_rollback({.subject = create_t()});
 }
 
+TEST_CASE("a table that the catalogue could not take is refused before anything is made") {
+  MemoryCluster cluster;
+  cluster.add_server("rs1");
+  DeterministicExecutor executor(cluster);
+  executor.open();
+  const auto refusal = [&](TableDescriptor descriptor, std::vector<std::string> keys) {
+    const auto id =
+        executor.submit(CreateTable(cluster.ports(), std::move(descriptor), std::move(keys)));
+    REQUIRE(id.status().to_string() == "OK");
+    executor.settle();
+    CHECK(executor.result(*id).status.code() == StatusCode::kInvalidArgument);
+    return std::string(executor.result(*id).status.message());
+  };
+  std::vector<std::string> families;
+  for (int i = 0; i < 1025; ++i) families.push_back("f" + std::to_string(i));
+  std::vector<std::string> long_keys;
+  for (int i = 1000; i < 2100; ++i) long_keys.push_back(std::to_string(i) + std::string(4000, 'k'));
+
+  CHECK_THAT(refusal(table_t(), {std::string(4097, 'k')}), ContainsSubstring("give a shorter key"));
+  CHECK_THAT(refusal(table_t(), std::move(long_keys)), ContainsSubstring("fewer or shorter"));
+  CHECK_THAT(refusal({{"default", "t"}, std::move(families)}, {}), ContainsSubstring("use fewer"));
+  CHECK_THAT(refusal({{"default", "t"}, {std::string(65, 'f')}}, {}),
+             ContainsSubstring("use a shorter name"));
+
+  CHECK(cluster.snapshot().directories.empty());
+  CHECK(disorder(cluster).empty());
+}
+
+TEST_CASE("a table with more regions than one record can start children for is made in rounds") {
+  MemoryCluster cluster;
+  cluster.add_server("rs1");
+  DeterministicExecutor executor(cluster);
+  executor.open();
+  const auto id = executor.submit(CreateTable(cluster.ports(), table_t(), even_split_keys(5000)));
+  std::size_t most = 0;
+  for (int turn = 0; turn < 200'000 && executor->inspect().live_procedures() > 0; ++turn) {
+    if (executor->run_until_idle(1000) == 0) (void)cluster.deliver_reports(*executor);
+    most = std::max(most, executor->inspect().live_procedures());
+  }
+  // The parent, 4096 children, and one of each of these.
+  CHECK(most <= 1 + 2 * 4096);
+
+  CHECK(executor.result(*id).status.to_string() == "OK");
+  CHECK(disorder(cluster).empty());
+}
+
 }  // namespace pv2::testing::create_table_test

@@ -2,6 +2,10 @@
 //
 // EnableTable: all regions are open, where they were if possible, whatever fails on the way.
 
+#include <pv2/procedures/enable_peer.h>
+#include <pv2/procedures/enable_table.h>
+#include <pv2/procedures/remove_peer.h>
+
 #include <map>
 
 #include "table_plots.h"
@@ -119,6 +123,21 @@ TEST_CASE("EnableTable does not end while a region is closed by a crash that cam
     if (!killed) break;
   }
   CHECK(closed_again > 0);
+}
+
+TEST_CASE("a table or a peer whose name no file can have is refused") {
+  MemoryCluster cluster;
+  DeterministicExecutor executor(cluster);
+  executor.open();
+  const std::string name(300, 'x');
+  const auto table = executor.submit(EnableTable(cluster.ports(), {"default", name}));
+  const auto enable = executor.submit(EnablePeer(cluster.ports(), name));
+  const auto remove = executor.submit(RemovePeer(cluster.ports(), name));
+  executor.settle();
+
+  CHECK(executor.result(*table).status.code() == StatusCode::kNotFound);
+  CHECK(executor.result(*enable).status.code() == StatusCode::kInvalidArgument);
+  CHECK(executor.result(*remove).status.code() == StatusCode::kInvalidArgument);
 }
 
 }  // namespace pv2::testing::enable_table_test

@@ -255,4 +255,14 @@ TEST_CASE("SplitTableRegion is undone whichever store write the machine crashes 
   check_crashes_in_rollback(splitting());
 }
 
+TEST_CASE("a region is not split at a key that no row can have") {
+  RegionWorld world;
+  const auto id = world.submit(
+      SplitTableRegion(world.cluster.ports(), world.row().region, std::string(4097, 'k')));
+  world.executor.run();
+
+  CHECK(world.executor.result(id).status.code() == StatusCode::kInvalidArgument);
+  world.check_end();
+}
+
 }  // namespace pv2::testing::split_table_region_test

@@ -328,6 +328,21 @@ TEST_CASE("without a live server an assignment waits, says why, and goes on when
   CHECK(disorder(cluster).empty());
 }
 
+TEST_CASE("a region that is called by another table, or has other keys, is not moved") {
+  RegionWorld world;
+  const RegionRow before = world.row();
+  RegionInfo other_table = before.region;
+  other_table.table.table = "u";
+  RegionInfo other_keys = before.region;
+  other_keys.end_key = "k";
+  for (const RegionInfo& wrong : {other_table, other_keys}) {
+    const auto id = world.submit(TransitRegionState::unassign(world.cluster.ports(), wrong));
+    world.executor.run();
+    CHECK(world.executor.result(id).status.code() == StatusCode::kNotFound);
+  }
+  CHECK(world.row() == before);
+}
+
 TEST_CASE("a client cannot have a region opened or closed without the lock of the region") {
   RegionWorld world;
   const RegionRow row = world.row();

@@ -42,7 +42,7 @@ Answer kill_server(Shell& shell, const Call& call) {
 Answer start_server(Shell& shell, const Call& call) {
   const auto processes = shell.processes();
   if (!processes.ok()) return processes.status();
-  if (Status bad = check_name("host", host_of(call), true); !bad.ok()) return bad;
+  if (Status bad = check_server_name({host_of(call), 0}); !bad.ok()) return bad;
   const Result<ServerName> name = (*processes)->start_server(host_of(call));
   if (!name.ok()) return name.status();
   return said(fmt::format("region server {} listens", to_string(*name)));

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pv2/base/status.h>
+#include <pv2/procedures/catalogue_limits.h>
 
 #include <compare>
 #include <cstddef>
@@ -18,13 +19,14 @@
 namespace pv2::cluster {
 
 // What one write may contain. A write is one frame of a log, which a reader has in memory at once.
-inline constexpr std::size_t kRowBytesMax = 4096;
-inline constexpr std::size_t kFamilyBytesMax = 64;
+// The catalogue is such a table, so the procedures that write it know these limits too.
+inline constexpr std::size_t kRowBytesMax = kRowKeyBytesMax;
+inline constexpr std::size_t kFamilyBytesMax = kFamilyNameBytesMax;
 inline constexpr std::size_t kQualifierBytesMax = 4096;
-inline constexpr std::size_t kValueBytesMax = std::size_t{1} << 20;
+inline constexpr std::size_t kValueBytesMax = kCellValueBytesMax;
 /// The rows of a table with as many regions as even_split_keys() can make.
-inline constexpr std::size_t kMutationsMax = 65'536;
-inline constexpr std::size_t kWriteBytesMax = std::size_t{8} << 20;
+inline constexpr std::size_t kMutationsMax = kRowsPerWriteMax;
+inline constexpr std::size_t kWriteBytesMax = kBytesPerWriteMax;
 // What one write may do. kAppend, kIncrement and kDeleteRow do more than they say, so this is known
 // only when the write is computed: what it changes is within kMutationsMax and kWriteBytesMax too,
 // the deletions of rows in it look at kMutationsMax cells together at most, and its result has at

@@ -17,6 +17,7 @@
 
 #include <pv2/engine/state_machine_procedure.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +62,7 @@ class CreateTable final : public StateMachineProcedure<CreateTableStep> {
     f.arg(2, "split_keys", split_keys_);
     f(3, "regions", regions_);
     f(4, "internal", internal_);
+    f(5, "assigned", assigned_);
   }
 
   [[nodiscard]] LockSet locks() const override;
@@ -80,6 +82,7 @@ class CreateTable final : public StateMachineProcedure<CreateTableStep> {
   TableDescriptor descriptor_;
   std::vector<std::string> split_keys_;
   std::vector<RegionInfo> regions_;  ///< Decided in PRE_OPERATION, used from the next step on.
+  std::uint32_t assigned_ = 0;       ///< So many of them have been given to children.
   bool internal_ = false;            ///< It may make a table in the system's namespace.
 };
 

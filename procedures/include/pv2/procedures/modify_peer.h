@@ -63,6 +63,11 @@ class ModifyPeer : public StateMachineProcedure<ModifyPeerStep> {
   /// An error is how the procedure fails.
   [[nodiscard]] virtual Result<std::optional<PeerRow>> decide(
       const std::optional<PeerRow>& stored) const = 0;
+  /// What decide() would say if what is stored cannot be read: `damage` says why. As a rule that is
+  /// how the procedure fails, because asking again mends nothing.
+  [[nodiscard]] virtual Result<std::optional<PeerRow>> decide_damaged(const Status& damage) const {
+    return damage.with_context("peer " + peer_ + " cannot be read; remove it, and add it again");
+  }
   /// Looks at anything else, after decide(); nullopt: nothing speaks against the change.
   virtual std::optional<Flow> look_around(StepContext& /*ctx*/) { return std::nullopt; }
   /// Cleans up; nullopt: done.

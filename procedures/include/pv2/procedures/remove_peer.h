@@ -31,6 +31,10 @@ class RemovePeer final : public ModifyPeer {
  private:
   [[nodiscard]] Result<std::optional<PeerRow>> decide(
       const std::optional<PeerRow>& stored) const override;
+  [[nodiscard]] Result<std::optional<PeerRow>> decide_damaged(
+      const Status& /*damage*/) const override {
+    return std::optional<PeerRow>();
+  }
   std::optional<Flow> clean_up(StepContext& ctx) override;
 };
 

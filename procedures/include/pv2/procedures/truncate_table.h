@@ -81,6 +81,7 @@ class TruncateTable final : public StateMachineProcedure<TruncateTableStep> {
     f.arg(2, "splits", splits_);
     f(3, "descriptor", descriptor_);
     f(4, "regions", regions_);
+    f(5, "assigned", assigned_);
   }
 
   [[nodiscard]] LockSet locks() const override;
@@ -100,6 +101,7 @@ class TruncateTable final : public StateMachineProcedure<TruncateTableStep> {
   TruncateSplits splits_ = TruncateSplits::kDrop;
   TableDescriptor descriptor_;       ///< Kept in PRE_OPERATION.
   std::vector<RegionInfo> regions_;  ///< Decided in PRE_OPERATION: those that come.
+  std::uint32_t assigned_ = 0;       ///< So many of them have been given to children.
 };
 
 }  // namespace pv2
