@@ -30,11 +30,18 @@ ClaimQueues::Flow ClaimQueues::execute_from_state(Step step, StepContext& ctx) {
 }
 
 ClaimQueues::Flow ClaimQueues::choose_server(StepContext& ctx) {
+  const auto* row = ctx.await<Result<ServerRow>>(
+      [&](auto done) { ports_->catalogue.read_server(dead_, std::move(done)); });
   const auto* peer = ctx.await<Result<std::optional<PeerRow>>>(
       [&](auto done) { ports_->peers.read_peer(peer_, std::move(done)); });
   const auto* live = ctx.await<Result<std::vector<ServerName>>>(
       [&](auto done) { ports_->servers.live_servers(std::move(done)); });
-  if (peer == nullptr || live == nullptr) return wait();
+  if (row == nullptr || peer == nullptr || live == nullptr) return wait();
+  if (!row->ok()) return retry(row->status());
+  if (!is_dead(row->value().state)) {
+    return fail({StatusCode::kFailedPrecondition,
+                 "server " + to_string(dead_) + " is not dead, and ships its queues itself"});
+  }
   if (!peer->ok()) return retry(peer->status());
   if (!live->ok()) return retry(live->status());
   if (!peer->value()) return done();

@@ -358,12 +358,17 @@ void Master::Parts::server_changed(const ServerRow& row) {
 
 void Master::Parts::claim(const Cleaner::Directory& queues, std::function<void()> done) {
   const auto& [peer, dead] = queues;
-  executor->async().submit(ClaimQueues(ports, dead, peer), {.owner = "master"},
-                           [this, done](const Result<Submitted>& submitted) {
-                             if (!submitted.ok()) return done();
-                             executor->async().wait(
-                                 submitted->id, [done](const Result<ProcedureResult>&) { done(); });
-                           });
+  executor->async().submit(
+      ClaimQueues(ports, dead, peer), {.owner = "master"},
+      [this, done](const Result<Submitted>& submitted) {
+        if (!submitted.ok()) {
+          say(LogLevel::kWarning,
+              "the queues that server " + to_string(dead) +
+                  " has left are not claimed: " + submitted.status().to_string());
+          return done();
+        }
+        executor->async().wait(submitted->id, [done](const Result<ProcedureResult>&) { done(); });
+      });
 }
 
 std::optional<ServerName> Master::Parts::host_of_meta() const {

@@ -79,8 +79,8 @@ void ServerReplication::claim_queues(ServerName dead, std::string peer, Done don
           claimed = queue_files_.claim(stored->id, dead, ground_.server);
           // Also after a failure: what was moved is here now.
           auto queues = queue_files_.queues(stored->id, ground_.server);
-          if (queues.ok()) stored->queues = *std::move(queues);
           if (claimed.ok()) claimed = queues.status();
+          if (queues.ok()) stored->queues = *std::move(queues);
         }
         post([this, stored, claimed, done] {
           take(*stored);
@@ -193,8 +193,9 @@ Status ServerReplication::connect(Peer& peer, const PeerRow& row) {
        .transport = ground_.transport,
        .clock = ground_.clock,
        .seed = seed});
-  if (client.ok()) peer.client = *std::move(client);
-  return client.status();
+  if (!client.ok()) return client.status();
+  peer.client = *std::move(client);
+  return {};
 }
 
 void ServerReplication::forget(const std::string& id) {

@@ -10,6 +10,11 @@
 #include <chrono>
 #include <utility>
 
+#include "server/heartbeat_sender.h"
+#include "server/region_orders.h"
+#include "server/region_table.h"
+#include "server/server_context.h"
+
 namespace pv2::cluster {
 namespace {
 

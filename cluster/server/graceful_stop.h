@@ -9,14 +9,16 @@
 
 #pragma once
 
+#include <pv2/base/clock.h>
+
 #include <functional>
 
-#include "server/heartbeat_sender.h"
-#include "server/region_orders.h"
-#include "server/region_table.h"
-#include "server/server_context.h"
-
 namespace pv2::cluster {
+
+class HeartbeatSender;
+class RegionOrders;
+class RegionTable;
+struct ServerContext;
 
 /// Used on the loop only.
 class GracefulStop {

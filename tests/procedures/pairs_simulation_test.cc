@@ -5,6 +5,7 @@
 // PV2_TEST_SEEDS asks for that many. PV2_PAIRS_SHOW prints how often each pair met.
 
 #include <pv2/engine/procedure_registry.h>
+#include <pv2/procedures/claim_queues.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -90,7 +91,11 @@ TEST_CASE("every procedure that a host registers is an actor, or is run by one")
   CHECK(registered == listed);
   // Whatever is run by another one cannot be submitted: it would lack the locks of that one.
   for (const ActorKind& kind : all_actors()) CHECK_FALSE(registry.find(kind.type)->child_only);
-  for (const ChildKind& kind : all_children()) CHECK(registry.find(kind.type)->child_only);
+  // ClaimQueues has the lock that it needs; the master submits it for what is left too late.
+  for (const ChildKind& kind : all_children()) {
+    CAPTURE(kind.type);
+    CHECK(registry.find(kind.type)->child_only == (kind.type != ClaimQueues::kType));
+  }
   CHECK(all_pairs().size() == all_actors().size() * (all_actors().size() + 1) / 2);
 }
 

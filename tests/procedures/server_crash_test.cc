@@ -5,6 +5,7 @@
 
 #include <pv2/engine/inspection.h>
 #include <pv2/procedures/add_peer.h>
+#include <pv2/procedures/claim_queues.h>
 #include <pv2/procedures/create_table.h>
 #include <pv2/procedures/enable_table.h>
 #include <pv2/procedures/server_crash.h>
@@ -301,6 +302,19 @@ TEST_CASE("a server that dies while it claims a queue leaves it to another one")
   (void)story.must_end(first);
   (void)story.must_end(second);
 
+  story.check_end();
+}
+
+TEST_CASE("nobody claims the queues of a server that is not dead") {
+  Cluster story;
+  (void)story.must_end(story.submit(AddPeer(story.cluster.ports(), PeerRow{"p1", {"/other", {}}})));
+  const auto before = story.cluster.snapshot().queues;
+
+  const auto id = story.submit(ClaimQueues(story.cluster.ports(), story.servers[0], "p1"));
+
+  story.executor.run();
+  CHECK(story.executor.result(id).status.code() == StatusCode::kFailedPrecondition);
+  CHECK(story.cluster.snapshot().queues == before);
   story.check_end();
 }
 

@@ -36,7 +36,8 @@ const Value* Call::option(std::string_view name) const {
 
 std::string Call::option_text(std::string_view name, std::string otherwise) const {
   const Value* const value = option(name);
-  return value == nullptr ? std::move(otherwise) : value->text;
+  if (value == nullptr) return otherwise;
+  return value->text;
 }
 
 std::uint64_t Call::option_number(std::string_view name, std::uint64_t otherwise) const {

@@ -10,10 +10,11 @@
 //     was claimed by a server which crashed then is claimed again by that server's own ServerCrash.
 //
 // | step          | reads                | writes                                               |
-// | CHOOSE_SERVER | peer, live servers   | nothing; persists the server                         |
+// | CHOOSE_SERVER | servers, peer        | nothing; persists the server                         |
 // | DISPATCH      | reports, server      | nothing; asks the server                             |
 //
-// It never fails. If the peer is not there any more, it does nothing.
+// kFailedPrecondition: the server whose queues it shall claim is not dead. Otherwise it never fails.
+// If the peer is not there any more, it does nothing.
 
 #pragma once
 
@@ -36,7 +37,6 @@ class ClaimQueues final : public StateMachineProcedure<ClaimQueuesStep> {
  public:
   using Step = ClaimQueuesStep;
   static constexpr std::string_view kType = "cluster.ClaimQueues";
-  static constexpr bool kChildOnly = true;
   static constexpr std::string_view kCountedAs = "queues";
   static constexpr bool kFinalOnSuccess = true;
   static constexpr auto kSteps = steps(step(Step::kChooseServer, "CHOOSE_SERVER", kNoUndo),
