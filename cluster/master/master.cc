@@ -360,7 +360,7 @@ void Master::Parts::claim(const Cleaner::Directory& queues, std::function<void()
   const auto& [peer, dead] = queues;
   executor->async().submit(
       ClaimQueues(ports, dead, peer), {.owner = "master"},
-      [this, done](const Result<Submitted>& submitted) {
+      [this, dead = dead, done](const Result<Submitted>& submitted) {
         if (!submitted.ok()) {
           say(LogLevel::kWarning,
               "the queues that server " + to_string(dead) +

@@ -25,14 +25,12 @@ constexpr Duration kNoncePause = std::chrono::milliseconds(10);
 // About a millisecond of the loop; a region may know a million.
 constexpr std::size_t kNoncesPerTurn = 4096;
 
-Result<std::vector<std::string>> families_of(const TableDirectories& tables,
-                                             const TableName& table) {
-  Result<TableDescriptor> descriptor = tables.read_descriptor(table);
-  if (descriptor.ok()) return std::move(descriptor->families);
-  if (is_meta(table) && descriptor.status().code() == StatusCode::kNotFound) {
-    return meta_descriptor().families;
+Result<StoredDescriptor> descriptor_of(const TableDirectories& tables, const TableName& table) {
+  Result<StoredDescriptor> stored = tables.read_stored_descriptor(table);
+  if (is_meta(table) && stored.status().code() == StatusCode::kNotFound) {
+    return next_descriptor({}, meta_descriptor(), 0, true);
   }
-  return descriptor.status();
+  return stored;
 }
 
 // The order is a late copy of one that was done long ago.
@@ -102,10 +100,14 @@ void RegionOrders::read(const RegionTable::Entry& entry, const Order& order, Rep
 Status RegionOrders::read_region(const ServerContext& context, const Order& order,
                                  Opening& opening) {
   const RegionInfo& info = order.operation.region;
-  const auto families = families_of(TableDirectories(context.files, context.layout), info.table);
-  if (!families.ok()) return families.status();
-  auto region = Region::open(context.files, context.layout, context.queues.regions_of(info.table),
-                             info, {.families = *families, .opening = order.number});
+  const auto stored = descriptor_of(TableDirectories(context.files, context.layout), info.table);
+  if (!stored.ok()) return stored.status();
+  auto region =
+      Region::open(context.files, context.layout, context.queues.regions_of(info.table), info,
+                   {.families = stored->descriptor.families,
+                    .since = stored->since,
+                    .descriptor = stored->version,
+                    .opening = order.number});
   if (!region.ok()) return region.status();
   opening.region = *std::move(region);
   auto nonces = opening.region->nonces();

@@ -75,7 +75,7 @@ std::unique_ptr<CellCursor> Region::cursor_over(const View& view) {
   parts.push_back(MemStore::cursor(view.active));
   if (view.flushing) parts.push_back(MemStore::cursor(view.flushing));
   for (const OpenFile& file : *view.files)
-    parts.push_back(StoreFile::cursor(file.file, file.entry.hidden_families));
+    parts.push_back(StoreFile::cursor(file.file, file.hidden));
   return merge_cursors(std::move(parts));
 }
 

@@ -50,6 +50,10 @@ namespace pv2::cluster {
 
 struct RegionOptions {
   std::vector<std::string> families{};
+  /// Of each family: the version of the table's descriptor that it came with; empty: 0 for all.
+  std::vector<std::uint64_t> since{};
+  /// The version of the table's descriptor.
+  std::uint64_t descriptor = 0;
   /// The number of the order to open: higher than that of every earlier order to open this region.
   /// Not 0.
   std::uint64_t opening = 0;
@@ -147,6 +151,7 @@ class Region : public std::enable_shared_from_this<Region> {
   struct OpenFile {
     StoreFileEntry entry;
     std::shared_ptr<StoreFile> file;
+    std::vector<std::string> hidden{};  ///< Families of which its cells do not count.
   };
   using OpenFiles = std::vector<OpenFile>;
   /// What a read looks at; it stays as it is while the region goes on.

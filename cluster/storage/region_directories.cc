@@ -127,10 +127,7 @@ Status TableDirectories::write_references(const std::vector<RegionInfo>& parents
     list.max_sequence = std::max(list.max_sequence, own->max_sequence);
     // A reference of the parent becomes a reference of the child, to the same file.
     list.files.insert(list.files.end(), own->files.begin(), own->files.end());
-    for (const std::string& family : own->families) {
-      if (std::ranges::find(list.families, family) == list.families.end())
-        list.families.push_back(family);
-    }
+    list.descriptor = std::max(list.descriptor, own->descriptor);
   }
   if (Status bad = files_.make_directories(layout_.region(child.table, child.id)); !bad.ok())
     return bad;

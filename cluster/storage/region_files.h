@@ -39,15 +39,15 @@ struct StoreFileEntry {
   /// or in the archive. Only the rows that the region with the list has count.
   std::string region_id{};
   std::uint64_t bytes = 0;
-  /// Families that the table lost after the file was written. Their cells do not count, even if a
-  /// family with that name was added again.
-  std::vector<std::string> hidden_families{};
+  /// The version of the table's descriptor that it was written under. Its cells of families that
+  /// came later do not count (stored_descriptor.h).
+  std::uint64_t descriptor = 0;
 
   void fields(auto& f) {
     f(1, "name", name);
     f(2, "region_id", region_id);
     f(3, "bytes", bytes);
-    f(4, "hidden_families", hidden_families);
+    f(4, "descriptor", descriptor);
   }
   friend bool operator==(const StoreFileEntry&, const StoreFileEntry&) = default;
 };
@@ -56,8 +56,8 @@ struct StoreFileEntry {
 struct RegionFiles {
   std::uint64_t opening = 0;  ///< 0: written by the master for a region that was never opened.
   std::uint64_t max_sequence = 0;
-  std::uint64_t next_number = 1;        ///< Of the next store file of this opening.
-  std::vector<std::string> families{};  ///< Of the table at this opening.
+  std::uint64_t next_number = 1;  ///< Of the next store file of this opening.
+  std::uint64_t descriptor = 0;   ///< The version of the table's descriptor at this opening.
   std::vector<StoreFileEntry> files{};
   bool is_claim = false;
 
@@ -65,7 +65,7 @@ struct RegionFiles {
     f(1, "opening", opening);
     f(2, "max_sequence", max_sequence);
     f(3, "next_number", next_number);
-    f(4, "families", families);
+    f(4, "descriptor", descriptor);
     f(5, "files", files);
     f(6, "is_claim", is_claim);
   }

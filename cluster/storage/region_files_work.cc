@@ -201,14 +201,16 @@ Result<Region::OpenFile> Region::write_file(CellCursor& cells, std::uint64_t& wr
   Result<std::shared_ptr<StoreFile>> file = StoreFile::open(files_, path);
   if (!file.ok()) return file.status();
   const std::uint64_t bytes = (*file)->bytes();
-  return OpenFile{{.name = name, .region_id = info_.id, .bytes = bytes}, *std::move(file)};
+  return OpenFile{
+      {.name = name, .region_id = info_.id, .bytes = bytes, .descriptor = options_.descriptor},
+      *std::move(file)};
 }
 
 Status Region::replace_files(OpenFiles files, std::uint64_t max_sequence) {
   RegionFiles list{.opening = options_.opening,
                    .max_sequence = max_sequence,
                    .next_number = next_number_,
-                   .families = options_.families};
+                   .descriptor = options_.descriptor};
   for (const OpenFile& file : files) list.files.push_back(file.entry);
   Status bad = write_region_files(files_, layout_, info_.table, info_.id, std::move(list));
   if (!bad.ok()) return bad;

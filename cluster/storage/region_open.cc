@@ -31,8 +31,13 @@ class Region::Opening {
   [[nodiscard]] const TableName& table() const { return region_.info_.table; }
   [[nodiscard]] const std::string& id() const { return region_.info_.id; }
   [[nodiscard]] std::uint64_t opening() const { return region_.options_.opening; }
-  [[nodiscard]] bool has_family(const std::string& family) const {
-    return std::ranges::find(region_.options_.families, family) != region_.options_.families.end();
+  /// The families of the table that came after `descriptor`, a version of it.
+  [[nodiscard]] std::vector<std::string> families_since(std::uint64_t descriptor) const {
+    std::vector<std::string> found;
+    for (std::size_t at = 0; at < region_.options_.since.size(); ++at) {
+      if (region_.options_.since[at] > descriptor) found.push_back(region_.options_.families[at]);
+    }
+    return found;
   }
 
   Status claim() {
@@ -63,11 +68,6 @@ class Region::Opening {
 
   Status open_files() {
     for (StoreFileEntry& entry : list_.files) {
-      for (const std::string& family : list_.families) {
-        const auto hidden = std::ranges::find(entry.hidden_families, family);
-        if (!has_family(family) && hidden == entry.hidden_families.end())
-          entry.hidden_families.push_back(family);
-      }
       const ClusterLayout& layout = region_.layout_;
       Result<std::shared_ptr<StoreFile>> file =
           StoreFile::open(region_.files_, layout.store_file(table(), entry.region_id, entry.name));
@@ -76,21 +76,26 @@ class Region::Opening {
                                layout.archived_file(table(), entry.region_id, entry.name));
       }
       if (!file.ok()) return file.status();
-      open_files_.push_back({entry, *std::move(file)});
+      open_files_.push_back({entry, *std::move(file), families_since(entry.descriptor)});
     }
     return {};
   }
 
   Status replay() {
     highest_ = list_.max_sequence;
+    // Whoever wrote the edits had opened the region with the list's descriptor.
+    const std::vector<std::string> newer = families_since(list_.descriptor);
+    const auto is_gone = [&](const StoredCell& cell) {
+      return cell.space != CellSpace::kNonces &&
+             (!region_.check_families({cell.family}).ok() ||
+              std::ranges::find(newer, cell.family) != newer.end());
+    };
     const auto memory = std::make_shared<MemStore>();
     for (RecoveredFile& file : recovered_) {
       for (WalEntry& entry : file.entries) {
         if (entry.sequence <= list_.max_sequence) continue;
         highest_ = std::max(highest_, entry.sequence);
-        std::erase_if(entry.cells, [this](const StoredCell& cell) {
-          return cell.space != CellSpace::kNonces && !has_family(cell.family);
-        });
+        std::erase_if(entry.cells, is_gone);
         memory->add(entry.cells, entry.sequence);
       }
     }

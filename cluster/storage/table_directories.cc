@@ -4,30 +4,12 @@
 
 #include "storage/table_directories.h"
 
-#include <pv2/base/fields.h>
-#include <pv2/base/frame.h>
-
 #include <algorithm>
 #include <functional>
 #include <optional>
 
 namespace pv2::cluster {
 namespace {
-
-std::string encode_descriptor(TableDescriptor descriptor) {
-  std::string bytes;
-  FrameWriter frame(bytes);
-  encode_fields(descriptor, FieldSelection::kAll, bytes);
-  frame.finish();
-  return bytes;
-}
-
-std::optional<TableDescriptor> decode_descriptor(std::string_view bytes) {
-  const std::optional<std::string_view> frame = read_frame(bytes);
-  TableDescriptor descriptor;
-  if (!frame || !decode_fields(descriptor, FieldSelection::kAll, *frame).ok()) return std::nullopt;
-  return descriptor;
-}
 
 // How often the versions of a descriptor may change while it is read.
 constexpr int kDescriptorLooks = 3;
@@ -98,12 +80,22 @@ Status TableDirectories::write_descriptor(const TableDescriptor& descriptor) con
   const Result<std::vector<std::uint64_t>> versions = descriptor_versions(table);
   if (!versions.ok()) return versions.status();
 
-  const std::string bytes = encode_descriptor(descriptor);
   std::uint64_t latest = versions->empty() ? 0 : versions->front();
-  const Result<std::string> present = files_.read(layout_.descriptor(table, latest));
-  if (!present.ok() || *present != bytes) {
-    if (Status bad = files_.write(layout_.descriptor(table, ++latest), bytes); !bad.ok())
-      return bad;
+  std::optional<StoredDescriptor> before;
+  if (latest > 0) {
+    Result<StoredDescriptor> stored = read_stored_descriptor(table);
+    if (stored.ok())
+      before = *std::move(stored);
+    else if (stored.status().code() != StatusCode::kCorruption)
+      return stored.status();
+  }
+  const bool is_present = before && before->version == latest && before->descriptor == descriptor;
+  if (!is_present) {
+    const bool is_first = latest == 0;
+    ++latest;
+    const std::string bytes =
+        encode_descriptor(next_descriptor(before, descriptor, latest, is_first));
+    if (Status bad = files_.write(layout_.descriptor(table, latest), bytes); !bad.ok()) return bad;
   } else if (Status bad = files_.sync_directory(layout_.descriptors(table)); !bad.ok()) {
     return bad;  // an earlier call may have died between the rename and the sync
   }
@@ -115,8 +107,14 @@ Status TableDirectories::write_descriptor(const TableDescriptor& descriptor) con
 }
 
 Result<TableDescriptor> TableDirectories::read_descriptor(const TableName& table) const {
+  Result<StoredDescriptor> stored = read_stored_descriptor(table);
+  if (!stored.ok()) return stored.status();
+  return std::move(stored->descriptor);
+}
+
+Result<StoredDescriptor> TableDirectories::read_stored_descriptor(const TableName& table) const {
   for (int look = 0; look < kDescriptorLooks; ++look) {
-    Result<TableDescriptor> found = read_latest_descriptor(table);
+    Result<StoredDescriptor> found = read_latest_descriptor(table);
     // A version is removed only when a newer one is there.
     if (found.ok() || found.status().code() != StatusCode::kUnavailable) return found;
   }
@@ -124,7 +122,7 @@ Result<TableDescriptor> TableDirectories::read_descriptor(const TableName& table
                 "the descriptor of table " + to_string(table) + " changes all the time");
 }
 
-Result<TableDescriptor> TableDirectories::read_latest_descriptor(const TableName& table) const {
+Result<StoredDescriptor> TableDirectories::read_latest_descriptor(const TableName& table) const {
   const Result<std::vector<std::uint64_t>> versions = descriptor_versions(table);
   if (!versions.ok()) return versions.status();
   if (versions->empty())
@@ -136,8 +134,8 @@ Result<TableDescriptor> TableDirectories::read_latest_descriptor(const TableName
     // What cannot be read now may be the one that counts: an older one says what is not so any
     // more.
     if (!bytes.ok()) return bytes.status().with_context("the descriptor of " + to_string(table));
-    if (std::optional<TableDescriptor> descriptor = decode_descriptor(*bytes))
-      return *std::move(descriptor);
+    if (std::optional<StoredDescriptor> stored = decode_descriptor(*bytes, version))
+      return *std::move(stored);
   }
   return Status(StatusCode::kCorruption,
                 "no descriptor of table " + to_string(table) + " can be read");

@@ -27,6 +27,7 @@
 
 #include "storage/cluster_layout.h"
 #include "storage/file_tree.h"
+#include "storage/stored_descriptor.h"
 
 namespace pv2::cluster {
 
@@ -52,6 +53,8 @@ class TableDirectories {
   /// The highest version that is not damaged. kNotFound, kCorruption (all are damaged), or why a
   /// version cannot be read just now.
   [[nodiscard]] Result<TableDescriptor> read_descriptor(const TableName& table) const;
+  /// The same, with what the table's store files have to know of it.
+  [[nodiscard]] Result<StoredDescriptor> read_stored_descriptor(const TableName& table) const;
   /// Every directory of a region, also one that has nothing that says which region it is.
   [[nodiscard]] Result<std::vector<std::string>> region_ids(const TableName& table) const;
   /// Every directory of a table, also one without a descriptor yet.
@@ -92,7 +95,7 @@ class TableDirectories {
  private:
   Status write_references(const std::vector<RegionInfo>& parents, const RegionInfo& child) const;
   Status archive_region(const TableName& table, const std::string& region_id) const;
-  [[nodiscard]] Result<TableDescriptor> read_latest_descriptor(const TableName& table) const;
+  [[nodiscard]] Result<StoredDescriptor> read_latest_descriptor(const TableName& table) const;
   [[nodiscard]] Result<std::vector<std::uint64_t>> descriptor_versions(
       const TableName& table) const;
 

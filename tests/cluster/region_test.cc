@@ -12,6 +12,8 @@
 namespace pv2::testing::region_test {
 namespace {
 
+const TableName kTable = whole_table().table;
+
 // One open region on one server.
 struct OpenRegion {
   OpenRegion() : server(disk, 1) {
@@ -408,23 +410,63 @@ TEST_CASE("cluster: what an earlier opening still does to a region changes nothi
 }
 
 TEST_CASE("cluster: cells of a removed family stay away when the family comes back") {
+  const TableDescriptor both{kTable, {"f", "g"}};
+  const auto first = with_families(both.families);
+  const auto without = cluster::next_descriptor(first, {kTable, {"f"}}, 2, false);
+  const auto again = cluster::next_descriptor(without, both, 3, false);
   OpenRegion open;
-  StorageServer& server = open.server;
+  StorageServer& old = open.server;
   Mutation in_g = put("a", "old");
   in_g.family = "g";
-  REQUIRE(server.write({put("a", "1"), in_g}).ok());
-  REQUIRE(server.close().ok());
-  REQUIRE(server.open(whole_table(), 2, {"f"}).ok());
-  REQUIRE(server.region().get("a")->size() == 1);
-  REQUIRE(server.write({in_g}).status().code() == StatusCode::kInvalidArgument);
-  REQUIRE(server.close().ok());
+  REQUIRE(old.write({put("a", "1"), in_g}).ok());
+  // What a server that died has acknowledged is in its log only.
+  const bool flushes = GENERATE(true, false);
+  if (flushes) REQUIRE(old.close().ok());
+  REQUIRE(recover(open.disk, old.name()).ok());
 
-  REQUIRE(server.open(whole_table(), 3, {"f", "g"}).ok());
+  StorageServer server(open.disk, 2);
+  REQUIRE(server.start().ok());
+  const bool opens_in_between = GENERATE(true, false);
+  CAPTURE(flushes, opens_in_between);
+  if (opens_in_between) {
+    REQUIRE(server.open(whole_table(), 2, without).ok());
+    REQUIRE(server.region().get("a")->size() == 1);
+    REQUIRE(server.write({in_g}).status().code() == StatusCode::kInvalidArgument);
+    REQUIRE(server.close().ok());
+  }
+  REQUIRE(server.open(whole_table(), 3, again).ok());
+  REQUIRE(server.region().get("a", {"f"})->size() == 1);
   REQUIRE(server.region().get("a", {"g"})->empty());
   REQUIRE(server.compact().ok());
   REQUIRE(server.region().get("a", {"g"})->empty());
+
+  // The new family stays, also in files that one without `g` has a part in.
   REQUIRE(server.write({in_g}).ok());
+  REQUIRE(server.flush().ok());
+  REQUIRE(server.compact().ok());
+  REQUIRE(server.close().ok());
+  REQUIRE(server.open(whole_table(), 4, again).ok());
   REQUIRE(server.region().get("a", {"g"})->size() == 1);
+}
+
+TEST_CASE("cluster: a family is as old as the descriptor that it came with") {
+  Disk disk;
+  const auto since = [&](std::vector<std::string> families) {
+    REQUIRE(disk.tables.write_descriptor({kTable, std::move(families)}).ok());
+    return disk.tables.read_stored_descriptor(kTable)->since;
+  };
+  using Versions = std::vector<std::uint64_t>;
+  REQUIRE(since({"f", "g"}) == Versions{1, 1});
+  REQUIRE(since({"f", "g"}) == Versions{1, 1});
+  REQUIRE(since({"g", "h", "f"}) == Versions{1, 2, 1});
+  REQUIRE(since({"h"}) == Versions{2});
+  REQUIRE(since({"f", "h"}) == Versions{4, 2});
+
+  // A descriptor is repaired: what is stored under it does not vanish.
+  disk.env.set_contents(disk.layout.descriptor(kTable, 4), "damaged");
+  REQUIRE(since({"f", "h"}) == Versions{0, 0});
+  REQUIRE(since({"h"}) == Versions{0});
+  REQUIRE(since({"h", "f"}) == Versions{0, 7});
 }
 
 TEST_CASE("cluster: compaction forgets nonces that are old and no longer promised") {

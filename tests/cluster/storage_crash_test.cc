@@ -123,7 +123,8 @@ class World {
     }
     for (const RegionInfo& info : regions_) {
       if (server_->regions.contains(info.id)) continue;
-      if (Status bad = server_->open(info, ++openings_, {"f"}); !bad.ok()) return bad;
+      if (Status bad = server_->open(info, ++openings_, with_families({"f"})); !bad.ok())
+        return bad;
       if (Status bad = check_opened(server_->region(info.id)); !bad.ok()) return bad;
     }
     return {};

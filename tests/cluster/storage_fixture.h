@@ -84,6 +84,12 @@ class Disk {
 
 inline RegionInfo whole_table() { return {{"default", "t"}, "00000000000000aa", "", ""}; }
 
+/// A table's first descriptor.
+inline cluster::StoredDescriptor with_families(std::vector<std::string> families) {
+  TableDescriptor descriptor{whole_table().table, std::move(families)};
+  return cluster::next_descriptor({}, std::move(descriptor), 1, /*is_first=*/true);
+}
+
 /// A server that has some regions open. Its work runs in run(), and is lost with it.
 class StorageServer {
  public:
@@ -101,10 +107,13 @@ class StorageServer {
     return opened.status();
   }
   Status open(const RegionInfo& info, std::uint64_t opening,
-              std::vector<std::string> families = {"f", "g"}) {
-    auto opened = cluster::Region::open(
-        disk_.files, disk_.layout, work, info,
-        {.families = std::move(families), .opening = opening, .looks_max = looks_max});
+              const cluster::StoredDescriptor& table = with_families({"f", "g"})) {
+    auto opened = cluster::Region::open(disk_.files, disk_.layout, work, info,
+                                        {.families = table.descriptor.families,
+                                         .since = table.since,
+                                         .descriptor = table.version,
+                                         .opening = opening,
+                                         .looks_max = looks_max});
     if (opened.ok()) regions[info.id] = *std::move(opened);
     return opened.status();
   }

@@ -13,8 +13,8 @@
 // | CHOOSE_SERVER | servers, peer        | nothing; persists the server                         |
 // | DISPATCH      | reports, server      | nothing; asks the server                             |
 //
-// kFailedPrecondition: the server whose queues it shall claim is not dead. Otherwise it never fails.
-// If the peer is not there any more, it does nothing.
+// How it fails: kFailedPrecondition, if the server whose queues it shall claim is not dead. If the
+// peer is not there any more, it does nothing.
 
 #pragma once
 
