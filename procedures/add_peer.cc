@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What AddPeer checks before anything is stored: the id, the configuration, and that nothing of an
-// older peer is left. It changes nothing itself; ModifyPeer does.
+// What AddPeer checks before anything is stored: the id, the configuration, that the peer is
+// another cluster, and that nothing of an older peer is left. It changes nothing itself; ModifyPeer
+// does.
 
 #include "pv2/procedures/add_peer.h"
 
@@ -17,6 +18,7 @@ Result<std::optional<PeerRow>> AddPeer::decide(const std::optional<PeerRow>& sto
 }
 
 std::optional<AddPeer::Flow> AddPeer::look_around(StepContext& ctx) {
+  if (std::optional<Flow> objection = refuse_own_cluster(ctx, config_)) return objection;
   const auto* left = ctx.await<Result<bool>>(
       [&](auto done) { ports().peers.has_queues(peer(), std::move(done)); });
   if (left == nullptr) return wait();

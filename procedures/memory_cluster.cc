@@ -354,6 +354,10 @@ class MemoryCluster::Impl final : public Catalogue,
       return Status();
     });
   }
+  void is_own_cluster(std::string root, Completion<Result<bool>> done) override {
+    query(ClusterCall::kIsOwnCluster, std::move(done),
+          [=](World& /*world*/) { return root == MemoryCluster::kRoot; });
+  }
   void has_queues(std::string id, Completion<Result<bool>> done) override {
     query(ClusterCall::kHasQueues, std::move(done), [=](World& world) {
       const auto first = world.queues.lower_bound({id, ServerName{}});

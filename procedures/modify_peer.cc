@@ -62,6 +62,18 @@ ModifyPeer::Flow ModifyPeer::refresh_peer_on_rs(StepContext& ctx) {
   return next(ModifyPeerStep::kPostPeerModification);
 }
 
+std::optional<ModifyPeer::Flow> ModifyPeer::refuse_own_cluster(StepContext& ctx,
+                                                               const PeerConfig& config) {
+  const auto* is_own = ctx.await<Result<bool>>(
+      [&](auto done) { ports_->peers.is_own_cluster(config.cluster, std::move(done)); });
+  if (is_own == nullptr) return wait();
+  if (!is_own->ok()) return retry(is_own->status());
+  if (!is_own->value()) return std::nullopt;
+  return fail({StatusCode::kFailedPrecondition,
+               "the cluster of peer " + peer_ + " in " + config.cluster +
+                   " is this cluster itself; give the root directory of another one"});
+}
+
 Status ModifyPeer::check_exists(const std::optional<PeerRow>& stored) const {
   if (stored) return {};
   return {StatusCode::kNotFound,

@@ -22,4 +22,8 @@ Result<std::optional<PeerRow>> UpdatePeerConfig::decide(
   return changed;
 }
 
+std::optional<UpdatePeerConfig::Flow> UpdatePeerConfig::look_around(StepContext& ctx) {
+  return refuse_own_cluster(ctx, config_);
+}
+
 }  // namespace pv2

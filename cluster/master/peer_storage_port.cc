@@ -26,6 +26,10 @@ void PeerStoragePort::remove_peer(std::string id, std::string /*effect_key*/,
   queue_.run([this, id = std::move(id), done] { done(peers_.remove(id)); });
 }
 
+void PeerStoragePort::is_own_cluster(std::string root, Completion<Result<bool>> done) {
+  queue_.run([this, root = std::move(root), done] { done(peers_.is_own_cluster(root)); });
+}
+
 void PeerStoragePort::has_queues(std::string id, Completion<Result<bool>> done) {
   queue_.run([this, id = std::move(id), done] {
     const Result<std::vector<ServerName>> servers = peers_.queues(id);

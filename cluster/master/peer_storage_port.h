@@ -20,6 +20,7 @@ class PeerStoragePort final : public PeerStorage {
   void list_peers(Completion<Result<std::vector<PeerRow>>> done) override;
   void write_peer(PeerRow peer, std::string effect_key, Completion<Status> done) override;
   void remove_peer(std::string id, std::string effect_key, Completion<Status> done) override;
+  void is_own_cluster(std::string root, Completion<Result<bool>> done) override;
   void has_queues(std::string id, Completion<Result<bool>> done) override;
   void remove_queues(std::string id, std::string effect_key, Completion<Status> done) override;
 

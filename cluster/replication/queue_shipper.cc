@@ -109,6 +109,12 @@ void QueueShipper::read_now(const ShipperGround& ground, const Question& questio
   if (!found.status.ok()) return;
   found.status = read_id(ground.files, question.peer_root, found.filter.peer_cluster);
   if (!found.status.ok()) return;
+  if (found.filter.own_cluster == found.filter.peer_cluster) {
+    found.status = {StatusCode::kFailedPrecondition,
+                    "peer " + queue.peer + " in " + question.peer_root +
+                        " is this cluster itself; nothing is shipped there; remove the peer"};
+    return;
+  }
   const Result<LogPart> part = reader.read(queue.position, question.durable_end);
   found.status = part.status();
   if (!part.ok()) return;

@@ -9,6 +9,7 @@
 // - The recorded position is before every entry that was not acknowledged by the other cluster. So
 //   whoever goes on from it, here or after a claim, leaves nothing out; what it sends again has no
 //   effect there.
+// - A cluster ships nothing to itself: its edits would come back over newer writes.
 // - Nothing begins while the peer is disabled, and when_idle() tells when the last thing has ended.
 // - When the position cannot be recorded because the queue was claimed, the queue is given up.
 //

@@ -54,6 +54,14 @@ Status PeerFiles::remove(const std::string& id) const {
   return files_.remove_tree(layout_.peer(id));
 }
 
+Result<bool> PeerFiles::is_own_cluster(const std::string& root) const {
+  const Result<std::string> own = files_.read(layout_.cluster_id());
+  if (!own.ok()) return own.status();
+  // What is no cluster yet may become one: the servers look again before they ship.
+  const Result<std::string> other = files_.read(ClusterLayout(root).cluster_id());
+  return other.ok() && *other == *own;
+}
+
 Result<std::vector<ServerName>> PeerFiles::queues(const std::string& id) const {
   const Result<std::vector<std::string>> names = files_.list(layout_.queues(id));
   if (!names.ok()) return names.status();

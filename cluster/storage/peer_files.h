@@ -36,6 +36,10 @@ class PeerFiles {
   /// Not there: OK.
   Status remove(const std::string& id) const;
 
+  /// Whether the cluster in `root` is this one, which has an id. False also if no id can be read
+  /// there.
+  [[nodiscard]] Result<bool> is_own_cluster(const std::string& root) const;
+
   /// The servers that have a queue for the peer.
   [[nodiscard]] Result<std::vector<ServerName>> queues(const std::string& id) const;
   Status remove_queues(const std::string& id) const;

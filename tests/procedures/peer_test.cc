@@ -102,6 +102,19 @@ TEST_CASE("changes of peers that cannot be are refused, and change nothing") {
       {add("a-b"), {}, StatusCode::kInvalidArgument, "peer 'a-b' is not a legal name"},
       {add(""), {}, StatusCode::kInvalidArgument, "is not a legal name"},
       {add("p", {"clusters/b", {}}), {}, StatusCode::kInvalidArgument, "not an absolute path"},
+      {add("p", {std::string(MemoryCluster::kRoot), {}}),
+       {},
+       StatusCode::kFailedPrecondition,
+       "is this cluster itself"},
+      {update({std::string(MemoryCluster::kRoot), {{"default", "t"}}}),
+       {},
+       StatusCode::kFailedPrecondition,
+       "is this cluster itself",
+       [](MemoryCluster& cluster) {  // nobody could know when the peer was added
+         cluster.ports().peers.write_peer({"p", {std::string(MemoryCluster::kRoot), {}}, true},
+                                          "by hand", nobody<Status>());
+         (void)cluster.deliver_all();
+       }},
       {add("p", {"/b", {{"default", "../t"}}}), {}, StatusCode::kInvalidArgument, "table '../t'"},
       {add(), {add()}, StatusCode::kAlreadyExists, "peer p exists already"},
       {change<RemovePeer>(), {}, StatusCode::kNotFound, "peer p does not exist"},

@@ -11,6 +11,7 @@
 #include <pv2/procedures/transit_region_state.h>
 #include <pv2/procedures/update_peer_config.h>
 
+
 #include "cluster/replication/replication_world.h"
 #include "replication/queue_files.h"
 
@@ -128,6 +129,49 @@ TEST_CASE("edits do not travel back: two clusters that are peers of each other c
     for (const auto& queue : TwoClusters::queues_of(*each)) shipped += queue.edits_shipped;
   }
   CHECK(shipped == 2);
+}
+
+TEST_CASE("a cluster is not its own peer, whichever path leads to it") {
+  TwoClusters world(1, 1);
+  ClusterWorld& own = world.source;
+  const cluster::ClusterLayout other_path("/another/path");
+  const PeerConfig config{other_path.root(), {}};
+  // What a link shows there when somebody makes it.
+  const auto make_link = [&] {
+    REQUIRE(own.files.make_directories(other_path.master()).ok());
+    for (const auto& file : {std::pair{own.layout.cluster_id(), other_path.cluster_id()},
+                             std::pair{own.layout.master_address(), other_path.master_address()}}) {
+      REQUIRE(own.files.write(file.second, *own.files.read(file.first)).ok());
+    }
+  };
+
+  // The path leads nowhere yet, so nobody can know.
+  REQUIRE(own.run(AddPeer(ports_elsewhere(), {kPeer, config})).status.to_string() == "OK");
+  make_link();
+  for (int i = 0; i < 3; ++i) {
+    CHECK(world.write({.kind = MutationKind::kIncrement, .row = "a", .amount = 1}).ok());
+  }
+  own.run_for(60s);
+  CHECK(world.rows_of(own) == Rows{{"a", "3"}});
+  int told = 0;
+  for (const auto& queue : world.queues()) {
+    CHECK(queue.edits_shipped == 0);
+    if (queue.bytes_behind == 0) continue;
+    ++told;
+    CHECK_THAT(queue.problem, ContainsSubstring("is this cluster itself"));
+  }
+  CHECK(told == 1);
+
+  const std::vector<TableName> tables{kTable};
+  const auto updated =
+      own.run(UpdatePeerConfig(ports_elsewhere(), kPeer, {config.cluster, tables}));
+  CHECK_THAT(updated.status.to_string(), ContainsSubstring("is this cluster itself"));
+  REQUIRE(own.run(RemovePeer(ports_elsewhere(), kPeer)).status.ok());
+  for (const std::string& root : {config.cluster, own.layout.root(), own.layout.root() + "/"}) {
+    CAPTURE(root);
+    const auto added = own.run(AddPeer(ports_elsewhere(), {kPeer, {root, {}}}));
+    CHECK_THAT(added.status.to_string(), ContainsSubstring("is this cluster itself"));
+  }
 }
 
 TEST_CASE("a chain of three clusters: what the first one writes comes to the last one") {

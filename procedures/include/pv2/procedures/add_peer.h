@@ -4,8 +4,8 @@
 //
 // How it fails: in PRE_PEER_MODIFICATION only. kInvalidArgument: a bad id (letters, digits and '_':
 // the names of replication queues use '-'), a path that is not absolute, a bad table name.
-// kAlreadyExists: there is such a peer. kFailedPrecondition: a server still keeps a queue of an
-// older peer with that id, whose edits must not go to the new one.
+// kAlreadyExists: there is such a peer. kFailedPrecondition: the other cluster is this one; or a
+// server still keeps a queue of an older peer with that id, whose edits must not go to the new one.
 
 #pragma once
 

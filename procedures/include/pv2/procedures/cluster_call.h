@@ -50,6 +50,7 @@ enum class ClusterCall : std::uint8_t {
   kListPeers,
   kWritePeer,
   kRemovePeer,
+  kIsOwnCluster,
   kHasQueues,
   kRemoveQueues,
   kRefresh,

@@ -52,6 +52,9 @@ enum class FirstState : std::uint8_t {
 /// Thread-safe.
 class MemoryCluster {
  public:
+  /// Its root directory, as far as peers are concerned.
+  static constexpr std::string_view kRoot = "/clusters/own";
+
   explicit MemoryCluster(Delivery delivery = Delivery::kInline,
                          FirstState first = FirstState::kNamespaces);
   ~MemoryCluster();

@@ -75,6 +75,9 @@ class ModifyPeer : public StateMachineProcedure<ModifyPeerStep> {
 
   [[nodiscard]] ClusterPorts& ports() const { return *ports_; }
   [[nodiscard]] const std::string& peer() const { return peer_; }
+  /// For look_around(): what speaks against a peer in the cluster that `config` names is that it is
+  /// this one. Its own edits would come back to it over newer writes.
+  std::optional<Flow> refuse_own_cluster(StepContext& ctx, const PeerConfig& config);
   /// kNotFound: the peer is not stored.
   [[nodiscard]] Status check_exists(const std::optional<PeerRow>& stored) const;
 

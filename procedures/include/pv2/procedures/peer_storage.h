@@ -31,6 +31,9 @@ class PeerStorage {
   virtual void write_peer(PeerRow peer, std::string effect_key, Completion<Status> done) = 0;
   /// Removes a peer, its configuration first. Not there: OK.
   virtual void remove_peer(std::string id, std::string effect_key, Completion<Status> done) = 0;
+  /// Whether the root directory of a cluster is that of this one, by whatever path: the clusters'
+  /// ids tell. False also if nothing can be read there yet.
+  virtual void is_own_cluster(std::string root, Completion<Result<bool>> done) = 0;
   /// Whether some server still keeps a queue of edits for the peer.
   virtual void has_queues(std::string id, Completion<Result<bool>> done) = 0;
   /// Removes all queues of a peer that is not stored any more.

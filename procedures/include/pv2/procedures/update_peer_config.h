@@ -5,7 +5,8 @@
 //
 // How it fails: in PRE_PEER_MODIFICATION only. kInvalidArgument: a bad configuration. kNotFound:
 // there is no such peer. kFailedPrecondition: the configuration names another cluster; the queues
-// of the peer are meant for the one that it has.
+// of the peer are meant for the one that it has; or the one that it has has turned out to be this
+// one.
 
 #pragma once
 
@@ -35,6 +36,7 @@ class UpdatePeerConfig final : public ModifyPeer {
  private:
   [[nodiscard]] Result<std::optional<PeerRow>> decide(
       const std::optional<PeerRow>& stored) const override;
+  std::optional<Flow> look_around(StepContext& ctx) override;
 
   PeerConfig config_;
 };
