@@ -46,12 +46,11 @@ Status add_files(const FileTree& files, const ClusterLayout& layout, ClusterSnap
   const PeerFiles peers(files, layout);
   const Result<std::vector<PeerRow>> stored = peers.list();
   if (!stored.ok()) return stored.status();
-  for (const PeerRow& peer : *stored) {
-    snapshot.peers[peer.id] = peer;
-    const Result<std::vector<ServerName>> queues = peers.queues(peer.id);
-    if (!queues.ok()) return queues.status();
-    for (const ServerName& server : *queues) snapshot.queues.insert({peer.id, server});
-  }
+  for (const PeerRow& peer : *stored) snapshot.peers[peer.id] = peer;
+  // Also those of peers that are not stored: they are disorder.
+  const auto queues = peers.all_queues();
+  if (!queues.ok()) return queues.status();
+  snapshot.queues.insert(queues->begin(), queues->end());
   return {};
 }
 

@@ -9,6 +9,8 @@
 
 #include <string_view>
 
+#include "storage/peer_files.h"
+
 namespace pv2::cluster {
 namespace {
 
@@ -109,19 +111,7 @@ Result<std::vector<StoredQueue>> QueueFiles::queues(const std::string& peer,
 }
 
 Result<std::vector<std::pair<std::string, ServerName>>> QueueFiles::directories() const {
-  const Result<std::vector<std::string>> peers = files_.list(layout_.root() + "/queues");
-  if (!peers.ok()) return peers.status();
-  std::vector<std::pair<std::string, ServerName>> found;
-  for (const std::string& encoded : *peers) {
-    const std::string peer = ClusterLayout::decode_name(encoded);
-    const Result<std::vector<std::string>> servers = files_.list(layout_.queues(peer));
-    if (!servers.ok()) return servers.status();
-    for (const std::string& name : *servers) {
-      const ServerName server = parse_server_name(ClusterLayout::decode_name(name));
-      if (!server.empty()) found.emplace_back(peer, server);
-    }
-  }
-  return found;
+  return PeerFiles(files_, layout_).all_queues();
 }
 
 Result<std::vector<StoredQueue>> QueueFiles::all() const {

@@ -51,6 +51,7 @@ class ClusterLayout {
   [[nodiscard]] std::string cluster_id() const { return master() + "/id"; }
   [[nodiscard]] std::string peers() const { return root_ + "/peers"; }
   [[nodiscard]] std::string peer(std::string_view id) const;
+  [[nodiscard]] std::string queues() const { return root_ + "/queues"; }
   /// The queues of all servers for a peer, and that of one server.
   [[nodiscard]] std::string queues(std::string_view peer) const;
   [[nodiscard]] std::string queue(std::string_view peer, const ServerName& server) const;

@@ -73,6 +73,19 @@ Result<std::vector<ServerName>> PeerFiles::queues(const std::string& id) const {
   return servers;
 }
 
+Result<std::vector<std::pair<std::string, ServerName>>> PeerFiles::all_queues() const {
+  const Result<std::vector<std::string>> names = files_.list(layout_.queues());
+  if (!names.ok()) return names.status();
+  std::vector<std::pair<std::string, ServerName>> found;
+  for (const std::string& name : *names) {
+    const std::string id = ClusterLayout::decode_name(name);
+    const Result<std::vector<ServerName>> servers = queues(id);
+    if (!servers.ok()) return servers.status();
+    for (const ServerName& server : *servers) found.emplace_back(id, server);
+  }
+  return found;
+}
+
 Status PeerFiles::remove_queues(const std::string& id) const {
   return files_.remove_tree(layout_.queues(id));
 }

@@ -42,6 +42,8 @@ class PeerFiles {
 
   /// The servers that have a queue for the peer.
   [[nodiscard]] Result<std::vector<ServerName>> queues(const std::string& id) const;
+  /// Every server that has a queue, with the peer, which need not be stored.
+  [[nodiscard]] Result<std::vector<std::pair<std::string, ServerName>>> all_queues() const;
   Status remove_queues(const std::string& id) const;
 
  private:

@@ -11,7 +11,6 @@
 #include <pv2/procedures/transit_region_state.h>
 #include <pv2/procedures/update_peer_config.h>
 
-
 #include "cluster/replication/replication_world.h"
 #include "replication/queue_files.h"
 
@@ -232,6 +231,18 @@ TEST_CASE("a peer that is removed takes its queues with it, also those that were
   REQUIRE(world.put("new", "1").ok());
   world.run_until_shipped();
   CHECK(world.rows_of(world.target) == Rows{{"new", "1"}});
+}
+
+TEST_CASE("a queue of a peer that does not exist is found") {
+  TwoClusters world(1, 1);
+  world.add_peer();
+  const cluster::QueueFiles queues(world.source.files, world.source.layout);
+  const ServerName server = world.source.servers().front();
+  CHECK(world.source.disorder().empty());
+  REQUIRE(queues.make("old", server, {}).ok());
+  CHECK(world.source.disorder() ==
+        std::vector{"server " + to_string(server) +
+                    " keeps a queue for peer old, which does not exist"});
 }
 
 TEST_CASE("the other cluster is down for a while") {
