@@ -27,7 +27,7 @@ TEST_CASE("cluster: increments by many threads are exact while files are flushed
   auto log = *cluster::ServerLog::open(disk.files, disk.layout, *log_work, {"rs1", 1},
                                        {.file_bytes_max = 4000});
   auto region = *cluster::Region::open(disk.files, disk.layout, *region_work, whole_table(),
-                                       {.families = {"f"}, .opening = 1});
+                                       {.families = {"f"}, .descriptor = 1, .opening = 1});
   std::atomic<int> failures = 0;
   std::latch answered(kClients * kWrites);
 
