@@ -42,9 +42,12 @@ ClaimQueues::Flow ClaimQueues::choose_server(StepContext& ctx) {
     return fail({StatusCode::kFailedPrecondition,
                  "server " + to_string(dead_) + " is not dead, and ships its queues itself"});
   }
-  if (!peer->ok()) return retry(peer->status());
+  // A claim needs no configuration. To wait until it can be read would keep the peer from being
+  // removed, and the dead server from being retired.
+  const bool is_damaged = peer->status().code() == StatusCode::kCorruption;
+  if (!peer->ok() && !is_damaged) return retry(peer->status());
   if (!live->ok()) return retry(live->status());
-  if (!peer->value()) return done();
+  if (!is_damaged && !peer->value()) return done();
 
   std::vector<ServerName> all;
   std::vector<ServerName> candidates;

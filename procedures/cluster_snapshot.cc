@@ -175,13 +175,19 @@ void check_namespaces(const ClusterSnapshot& snapshot, Findings& found) {
 }
 
 void check_peers(const ClusterSnapshot& snapshot, Findings& found) {
+  for (const auto& [peer, why] : snapshot.unreadable_peers) {
+    found.push_back("peer " + peer + " cannot be read: " + why);
+  }
   for (const auto& [server, view] : snapshot.peer_views) {
-    if (view != snapshot.peers) {
+    auto readable = view;  // of the others, what a server has read before is good
+    std::erase_if(readable,
+                  [&](const auto& peer) { return snapshot.unreadable_peers.contains(peer.first); });
+    if (readable != snapshot.peers) {
       found.push_back("server " + to_string(server) + " knows other peers than those stored");
     }
   }
   for (const auto& [peer, server] : snapshot.queues) {
-    if (!snapshot.peers.contains(peer)) {
+    if (!snapshot.peers.contains(peer) && !snapshot.unreadable_peers.contains(peer)) {
       found.push_back("server " + to_string(server) + " keeps a queue for peer " + peer +
                       ", which does not exist");
     } else if (!snapshot.peer_views.contains(server)) {

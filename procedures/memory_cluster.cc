@@ -329,14 +329,17 @@ class MemoryCluster::Impl final : public Catalogue,
     query(ClusterCall::kReadPeer, std::move(done), [=](World& world) -> Answer {
       if (Status bad = check_name("peer", id, false); !bad.ok()) return no_such_file(bad);
       const auto found = world.peers.find(id);
+      if (world.damaged_peers.contains(id)) {
+        return Status(StatusCode::kCorruption, "the configuration of peer " + id + " is damaged");
+      }
       return found == world.peers.end() ? std::nullopt : std::optional(found->second);
     });
   }
-  void list_peers(Completion<Result<std::vector<PeerRow>>> done) override {
+  void list_peers(Completion<Result<std::vector<std::string>>> done) override {
     query(ClusterCall::kListPeers, std::move(done), [](World& world) {
-      std::vector<PeerRow> rows;
-      for (const auto& [id, row] : world.peers) rows.push_back(row);
-      return rows;
+      std::vector<std::string> ids;
+      for (const auto& [id, row] : world.peers) ids.push_back(id);
+      return ids;
     });
   }
   void write_peer(PeerRow peer, std::string effect_key, Completion<Status> done) override {
@@ -350,7 +353,9 @@ class MemoryCluster::Impl final : public Catalogue,
   }
   void remove_peer(std::string id, std::string /*effect_key*/, Completion<Status> done) override {
     act(ClusterCall::kRemovePeer, std::move(done), [&](World& world, bool half) {
-      if (!half) world.peers.erase(id);
+      if (half) return Status();
+      world.peers.erase(id);
+      world.damaged_peers.erase(id);
       return Status();
     });
   }
@@ -420,6 +425,10 @@ class MemoryCluster::Impl final : public Catalogue,
   void leave_edit(const RegionInfo& region, const std::string& row) {
     MutexLock lock(cluster_mutex_);
     world_.tables[region.table].regions.at(region.id).recovered.insert(row);
+  }
+  void damage_peer(const std::string& peer) {
+    MutexLock lock(cluster_mutex_);
+    world_.damaged_peers.insert(peer);
   }
   void begin_queue(const ServerName& server, const std::string& peer) {
     MutexLock lock(cluster_mutex_);
@@ -709,6 +718,7 @@ std::set<std::string> MemoryCluster::readable_rows(const TableName& table) const
 void MemoryCluster::leave_edit(const RegionInfo& region, const std::string& row) {
   impl_->leave_edit(region, row);
 }
+void MemoryCluster::damage_peer(const std::string& peer) { impl_->damage_peer(peer); }
 void MemoryCluster::begin_queue(const ServerName& server, const std::string& peer) {
   impl_->begin_queue(server, peer);
 }

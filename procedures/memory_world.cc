@@ -303,7 +303,13 @@ void MemoryWorld::describe(ClusterSnapshot& snapshot) const {
     for (const auto& [id, region] : server.open) open[id] = region.sequence;
     snapshot.peer_views[name] = server.peers;
   }
-  snapshot.peers = peers;
+  for (const auto& [id, peer] : peers) {
+    if (damaged_peers.contains(id)) {
+      snapshot.unreadable_peers[id] = "it is damaged";
+    } else {
+      snapshot.peers[id] = peer;
+    }
+  }
   snapshot.queues = queues;
   snapshot.effects = effects;
 }

@@ -67,6 +67,7 @@ class MemoryWorld {
   std::map<TableName, TableDescriptor> cached;
   std::map<ServerName, Server> servers;
   std::map<std::string, PeerRow> peers;
+  std::set<std::string> damaged_peers;                  ///< Of `peers`: they cannot be read.
   std::set<std::pair<std::string, ServerName>> queues;  ///< Peer and server.
   std::map<std::string, unsigned> effects;
   std::uint64_t looks = 0;  ///< How often somebody has asked for the name of a log.

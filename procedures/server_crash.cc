@@ -254,7 +254,7 @@ ServerCrash::Flow ServerCrash::assign(StepContext& ctx) {
 ServerCrash::Flow ServerCrash::check(StepContext& ctx) {
   const auto* rows = ctx.await<Result<std::vector<RegionRow>>>(
       [&](auto done) { ports_->catalogue.regions_on(server_, std::move(done)); });
-  const auto* peers = ctx.await<Result<std::vector<PeerRow>>>(
+  const auto* peers = ctx.await<Result<std::vector<std::string>>>(
       [&](auto done) { ports_->peers.list_peers(std::move(done)); });
   if (rows == nullptr || peers == nullptr) return wait();
   if (!rows->ok()) return retry(rows->status());
@@ -264,11 +264,11 @@ ServerCrash::Flow ServerCrash::check(StepContext& ctx) {
 }
 
 ServerCrash::Flow ServerCrash::claim_replication_queues(StepContext& ctx) {
-  const auto* peers = ctx.await<Result<std::vector<PeerRow>>>(
+  const auto* peers = ctx.await<Result<std::vector<std::string>>>(
       [&](auto done) { ports_->peers.list_peers(std::move(done)); });
   if (peers == nullptr) return wait();
   if (!peers->ok()) return retry(peers->status());
-  for (const PeerRow& peer : peers->value()) ctx.spawn(ClaimQueues(*ports_, server_, peer.id));
+  for (const std::string& peer : peers->value()) ctx.spawn(ClaimQueues(*ports_, server_, peer));
   return next(Step::kFinish);
 }
 

@@ -44,9 +44,12 @@ Status add_files(const FileTree& files, const ClusterLayout& layout, ClusterSnap
   }
 
   const PeerFiles peers(files, layout);
-  const Result<std::vector<PeerRow>> stored = peers.list();
+  const Result<PeerList> stored = peers.list();
   if (!stored.ok()) return stored.status();
-  for (const PeerRow& peer : *stored) snapshot.peers[peer.id] = peer;
+  for (const PeerRow& peer : stored->peers) snapshot.peers[peer.id] = peer;
+  for (const auto& [id, why] : stored->unreadable) {
+    snapshot.unreadable_peers[id] = why.to_string();
+  }
   // Also those of peers that are not stored: they are disorder.
   const auto queues = peers.all_queues();
   if (!queues.ok()) return queues.status();

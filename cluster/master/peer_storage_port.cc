@@ -12,8 +12,8 @@ void PeerStoragePort::read_peer(std::string id, Completion<Result<std::optional<
   queue_.run([this, id = std::move(id), done] { done(peers_.read(id)); });
 }
 
-void PeerStoragePort::list_peers(Completion<Result<std::vector<PeerRow>>> done) {
-  queue_.run([this, done] { done(peers_.list()); });
+void PeerStoragePort::list_peers(Completion<Result<std::vector<std::string>>> done) {
+  queue_.run([this, done] { done(peers_.ids()); });
 }
 
 void PeerStoragePort::write_peer(PeerRow peer, std::string /*effect_key*/,

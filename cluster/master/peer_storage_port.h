@@ -17,7 +17,7 @@ class PeerStoragePort final : public PeerStorage {
   PeerStoragePort(const PeerFiles& peers, WorkQueue& queue) : peers_(peers), queue_(queue) {}
 
   void read_peer(std::string id, Completion<Result<std::optional<PeerRow>>> done) override;
-  void list_peers(Completion<Result<std::vector<PeerRow>>> done) override;
+  void list_peers(Completion<Result<std::vector<std::string>>> done) override;
   void write_peer(PeerRow peer, std::string effect_key, Completion<Status> done) override;
   void remove_peer(std::string id, std::string effect_key, Completion<Status> done) override;
   void is_own_cluster(std::string root, Completion<Result<bool>> done) override;

@@ -73,9 +73,11 @@ void ServerReplication::claim_queues(ServerName dead, std::string peer, Done don
   ground_.work.run(
       [this, dead = std::move(dead), stored, done = std::move(done), post = tasks_.poster()] {
         load(*stored);
-        Status claimed = stored->status;
-        if (claimed.ok() && !stored->row) claimed = queue_files_.remove_all(stored->id, dead);
-        if (claimed.ok() && stored->row) {
+        // A claim needs no configuration.
+        const bool is_stored = stored->row || stored->is_damaged();
+        Status claimed = stored->is_damaged() ? Status() : stored->status;
+        if (claimed.ok() && !is_stored) claimed = queue_files_.remove_all(stored->id, dead);
+        if (claimed.ok() && is_stored) {
           claimed = queue_files_.claim(stored->id, dead, ground_.server);
           // Also after a failure: what was moved is here now.
           auto queues = queue_files_.queues(stored->id, ground_.server);
@@ -101,6 +103,10 @@ std::vector<PeerStatus> ServerReplication::status() const {
 void ServerReplication::load(Stored& stored) const {
   auto row = peer_files_.read(stored.id);
   stored.status = row.status();
+  if (stored.is_damaged()) {
+    // What is written from now on must not be missing if the file is mended.
+    if (Status bad = make_queue(stored.id); !bad.ok()) stored.status = bad;
+  }
   if (!row.ok()) return;
   stored.row = *std::move(row);
   stored.status =

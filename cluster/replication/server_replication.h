@@ -61,6 +61,10 @@ class ServerReplication final : public ReplicationHost {
     std::optional<PeerRow> row{};
     std::vector<StoredQueue> queues{};
     Status status{};
+    /// Stored, but the row cannot be read. Its queue is kept all the same: the file may be mended.
+    [[nodiscard]] bool is_damaged() const {
+      return !row && status.code() == StatusCode::kCorruption;
+    }
   };
   using StoredPeers = std::shared_ptr<std::vector<Stored>>;
 

@@ -7,6 +7,7 @@
 #include <pv2/base/fields.h>
 #include <pv2/base/frame.h>
 
+#include <algorithm>
 #include <string_view>
 
 namespace pv2::cluster {
@@ -28,16 +29,31 @@ Result<std::optional<PeerRow>> PeerFiles::read(const std::string& id) const {
   return std::optional<PeerRow>(std::move(peer));
 }
 
-Result<std::vector<PeerRow>> PeerFiles::list() const {
+Result<std::vector<std::string>> PeerFiles::ids() const {
   const Result<std::vector<std::string>> names = files_.list(layout_.peers());
   if (!names.ok()) return names.status();
-  std::vector<PeerRow> peers;
+  std::vector<std::string> ids;
   for (const std::string& name : *names) {
-    Result<std::optional<PeerRow>> peer = read(ClusterLayout::decode_name(name));
-    if (!peer.ok()) return peer.status();
-    if (*peer) peers.push_back(std::move(**peer));
+    std::string id = ClusterLayout::decode_name(name);
+    if (files_.exists(config(id))) ids.push_back(std::move(id));
   }
-  return peers;
+  std::ranges::sort(ids);
+  return ids;
+}
+
+Result<PeerList> PeerFiles::list() const {
+  const Result<std::vector<std::string>> all = ids();
+  if (!all.ok()) return all.status();
+  PeerList found;
+  for (const std::string& id : *all) {
+    Result<std::optional<PeerRow>> peer = read(id);
+    if (!peer.ok()) {
+      found.unreadable.emplace(id, peer.status());
+    } else if (*peer) {
+      found.peers.push_back(std::move(**peer));
+    }
+  }
+  return found;
 }
 
 Status PeerFiles::write(PeerRow peer) const {

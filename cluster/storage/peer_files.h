@@ -13,6 +13,7 @@
 #include <pv2/procedures/peer.h>
 #include <pv2/procedures/server.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,6 +24,13 @@
 
 namespace pv2::cluster {
 
+/// What list() finds. A plain value.
+struct PeerList {
+  std::vector<PeerRow> peers{};  ///< In order of id.
+  /// Those that cannot be read: id -> why.
+  std::map<std::string, Status> unreadable{};
+};
+
 /// Thread-safe as long as two callers work on different peers. `files` outlives it.
 class PeerFiles {
  public:
@@ -30,8 +38,10 @@ class PeerFiles {
       : files_(files), layout_(std::move(layout)) {}
 
   [[nodiscard]] Result<std::optional<PeerRow>> read(const std::string& id) const;
-  /// In order of id.
-  [[nodiscard]] Result<std::vector<PeerRow>> list() const;
+  /// All of them: a peer that cannot be read hides no other one.
+  [[nodiscard]] Result<PeerList> list() const;
+  /// In order, also of peers that cannot be read.
+  [[nodiscard]] Result<std::vector<std::string>> ids() const;
   Status write(PeerRow peer) const;
   /// Not there: OK.
   Status remove(const std::string& id) const;

@@ -52,6 +52,17 @@ TEST_CASE("a disabled table with closed regions is in order, and so is a region 
   CHECK(find_disorder(world).empty());
 }
 
+TEST_CASE("of a peer that cannot be read a server may know what it has read before") {
+  ClusterSnapshot world = good();
+  world.peers.clear();
+  world.unreadable_peers = {{"p", "torn"}};
+  CHECK(find_disorder(world) == std::vector<std::string>{"peer p cannot be read: torn"});
+  world.peer_views[kA].clear();
+  CHECK(find_disorder(world).size() == 1);
+  world.queues.insert({"p", {"c", 3}});
+  CHECK(find_disorder(world).size() == 2);
+}
+
 TEST_CASE("each kind of disorder is found and named") {
   struct Damage {
     std::function<void(ClusterSnapshot&)> inflict;

@@ -8,6 +8,7 @@
 #include <pv2/procedures/claim_queues.h>
 #include <pv2/procedures/create_table.h>
 #include <pv2/procedures/enable_table.h>
+#include <pv2/procedures/remove_peer.h>
 #include <pv2/procedures/server_crash.h>
 
 #include <vector>
@@ -302,6 +303,24 @@ TEST_CASE("a server that dies while it claims a queue leaves it to another one")
   (void)story.must_end(first);
   (void)story.must_end(second);
 
+  story.check_end();
+}
+
+TEST_CASE("a peer that cannot be read keeps no dead server from its end, and loses no queue") {
+  Cluster story;
+  (void)story.must_end(story.submit(AddPeer(story.cluster.ports(), PeerRow{"p1", {"/other", {}}})));
+  (void)story.must_end(story.submit(AddPeer(story.cluster.ports(), PeerRow{"p2", {"/third", {}}})));
+  story.cluster.damage_peer("p1");
+
+  (void)story.must_end(story.kill(story.servers[0]));
+
+  const auto queues = story.cluster.snapshot().queues;
+  CHECK(queues.size() == 4);  // two peers, two servers
+  for (const auto& [peer, server] : queues) CHECK(server != story.servers[0]);
+  CHECK(find_disorder(story.cluster.snapshot()) ==
+        std::vector<std::string>{"peer p1 cannot be read: it is damaged"});
+  // Nothing holds the peer, so it can be removed.
+  (void)story.must_end(story.submit(RemovePeer(story.cluster.ports(), "p1")));
   story.check_end();
 }
 

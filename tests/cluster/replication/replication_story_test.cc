@@ -11,6 +11,8 @@
 #include <pv2/procedures/transit_region_state.h>
 #include <pv2/procedures/update_peer_config.h>
 
+#include <set>
+
 #include "cluster/replication/replication_world.h"
 #include "replication/queue_files.h"
 
@@ -243,6 +245,53 @@ TEST_CASE("a queue of a peer that does not exist is found") {
   CHECK(world.source.disorder() ==
         std::vector{"server " + to_string(server) +
                     " keeps a queue for peer old, which does not exist"});
+}
+
+TEST_CASE("a peer that cannot be read stops nothing else, and loses nothing when it is mended") {
+  TwoClusters world;
+  ClusterWorld& source = world.source;
+  world.add_peer();
+  REQUIRE(source.run(AddPeer(ports_elsewhere(), {"q", {"/nowhere", {}}})).status.ok());
+  REQUIRE(source.run(DisablePeer(ports_elsewhere(), kPeer)).status.ok());
+  Rows rows = world.put_many(20);
+  const std::string config = source.layout.peer(kPeer) + "/config";
+  const std::string good = *source.files.read(config);
+  REQUIRE(source.files.write(config, "no frame").ok());
+  const auto disorder = [&] {
+    const auto found = source.disorder();
+    REQUIRE(found.size() == 1);
+    return found.front();
+  };
+  CHECK_THAT(disorder(), ContainsSubstring("peer p cannot be read"));
+
+  // The dead server is retired, and its queues are claimed. Its heir has never known the peer.
+  const auto servers = source.servers();
+  for (const ServerName& server : servers) source.kill_server(server);
+  for (const ServerName& server : servers) source.start_server(server.host);
+  source.run_for(15s);
+  source.run_until_quiet();
+  CHECK_THAT(disorder(), ContainsSubstring("peer p cannot be read"));
+  std::set<std::string> owners;
+  const auto all = cluster::QueueFiles(source.files, source.layout).all();
+  REQUIRE(all.ok());
+  for (const auto& queue : *all) {
+    CHECK(std::ranges::find(servers, queue.server) == servers.end());
+    owners.insert(queue.peer + " " + to_string(queue.owner));
+  }
+  CHECK(owners.size() == 2 * 2 * servers.size());
+  // Healthy peers are changed.
+  CHECK(source.run(UpdatePeerConfig(ports_elsewhere(), "q", {"/nowhere", {kTable}})).status.ok());
+  CHECK(source.run(EnablePeer(ports_elsewhere(), kPeer)).status.code() == StatusCode::kCorruption);
+  REQUIRE(world.put("a", "while it could not be read").ok());
+  rows["a"] = "while it could not be read";
+
+  REQUIRE(source.files.write(config, good).ok());
+  source.run_for(15s);
+  REQUIRE(source.run(EnablePeer(ports_elsewhere(), kPeer)).status.to_string() == "OK");
+  REQUIRE(source.run(RemovePeer(ports_elsewhere(), "q")).status.to_string() == "OK");
+  world.run_until_shipped();
+  CHECK(world.rows_of(world.target) == rows);
+  CHECK(source.disorder().empty());
 }
 
 TEST_CASE("the other cluster is down for a while") {

@@ -521,7 +521,7 @@ void RandomStory::check_files() {
     const ServerStatus status = world_.status_of(server);
     // It reads the peers before it opens its first region.
     if (status.regions.empty()) continue;
-    const bool is_same = std::ranges::equal(*peers, status.peers, {}, {},
+    const bool is_same = std::ranges::equal(peers->peers, status.peers, {}, {},
                                             [](const PeerStatus& peer) { return peer.peer; });
     if (!is_same) {
       wrong("all live servers' view of peers equals storage: not that of " + to_string(server));

@@ -25,10 +25,15 @@ namespace {
 
 using Shape = OptionSpec::Shape;
 
-Result<std::map<std::string, PeerRow>> read_peers(Shell& shell) {
+struct Peers {
+  std::map<std::string, PeerRow> readable{};
+  std::map<std::string, std::string> unreadable{};  ///< Id -> why.
+};
+
+Result<Peers> read_peers(Shell& shell) {
   auto snapshot = cluster::inspect_cluster(shell.client(), shell.root());
   if (!snapshot.ok()) return snapshot.status();
-  return std::move(snapshot->peers);
+  return Peers{std::move(snapshot->peers), std::move(snapshot->unreadable_peers)};
 }
 
 // What the statement says replaces what was there.
@@ -57,8 +62,12 @@ Answer add_peer(Shell& shell, const Call& call) {
 Answer update_peer(Shell& shell, const Call& call) {
   const auto peers = read_peers(shell);
   if (!peers.ok()) return peers.status();
-  const auto found = peers->find(call.text(0));
-  if (found == peers->end()) {
+  if (const auto bad = peers->unreadable.find(call.text(0)); bad != peers->unreadable.end()) {
+    return Status(StatusCode::kCorruption,
+                  "peer " + in_quotes(bad->first) + " cannot be read: " + bad->second);
+  }
+  const auto found = peers->readable.find(call.text(0));
+  if (found == peers->readable.end()) {
     return Status(StatusCode::kNotFound, "there is no peer " + in_quotes(call.text(0)));
   }
   PeerConfig config = found->second.config;
@@ -77,14 +86,18 @@ Answer list_peers(Shell& shell, const Call& /*call*/) {
   if (!peers.ok()) return peers.status();
   Answer answer;
   answer.columns = {"PEER", "ENABLED", "TABLES", "CLUSTER"};
-  for (const auto& [id, row] : *peers) {
+  for (const auto& [id, row] : peers->readable) {
     std::string tables;
     for (const TableName& table : row.config.tables) {
       tables += (tables.empty() ? "" : ", ") + to_string(table);
     }
     answer.add_row({id, row.enabled, tables.empty() ? "all" : tables, row.config.cluster});
   }
-  answer.note(counted(peers->size(), "peer"));
+  for (const auto& [id, why] : peers->unreadable) {
+    answer.add_row({id, "DAMAGED", "", ""});
+    answer.note(fmt::format("peer {} cannot be read: {}", in_quotes(id), why));
+  }
+  answer.note(counted(answer.rows.size(), "peer"));
   return answer;
 }
 

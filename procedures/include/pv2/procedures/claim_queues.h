@@ -14,7 +14,7 @@
 // | DISPATCH      | reports, server      | nothing; asks the server                             |
 //
 // How it fails: kFailedPrecondition, if the server whose queues it shall claim is not dead. If the
-// peer is not there any more, it does nothing.
+// peer is not there any more, it does nothing. A peer whose configuration cannot be read is there.
 
 #pragma once
 

@@ -38,6 +38,8 @@ struct ClusterSnapshot {
   /// The regions that each live server reports as open: region id -> open sequence.
   std::map<ServerName, std::map<std::string, std::uint64_t>> open;
   std::map<std::string, PeerRow> peers;  ///< As they are stored.
+  /// Peers that are stored and cannot be read: id -> why.
+  std::map<std::string, std::string> unreadable_peers;
   /// What each live server knows of the peers.
   std::map<ServerName, std::map<std::string, PeerRow>> peer_views;
   std::set<std::pair<std::string, ServerName>> queues;  ///< Replication queues: peer and server.
@@ -56,7 +58,8 @@ void add_rows(const CatalogueState& catalogue, ClusterSnapshot& snapshot);
 ///   and are all open, or all closed
 /// - an open region is open on exactly one live server, the one that the catalogue names
 /// - nothing is recorded on a dead server, and no dead server is left half retired
-/// - each live server knows exactly the peers that are stored, and no queue is a dead server's
+/// - each peer can be read, each live server knows exactly the peers that are stored, and no queue
+///   is a dead server's
 /// - each effect took place once
 [[nodiscard]] std::vector<std::string> find_disorder(const ClusterSnapshot& snapshot);
 

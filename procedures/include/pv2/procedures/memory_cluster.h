@@ -83,6 +83,9 @@ class MemoryCluster {
   /// another one has split the same log, and the region was opened and closed since.
   void leave_edit(const RegionInfo& region, const std::string& row);
 
+  /// From now on the configuration of the peer, which is stored, cannot be read. Servers know what
+  /// they have read before.
+  void damage_peer(const std::string& peer);
   /// A server that read the peer before it was changed or removed begins a queue for it only now.
   void begin_queue(const ServerName& server, const std::string& peer);
 

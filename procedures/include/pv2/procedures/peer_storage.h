@@ -23,9 +23,12 @@ class PeerStorage {
  public:
   virtual ~PeerStorage() = default;
 
+  /// kCorruption: the peer is there, and its configuration cannot be read; asking again mends
+  /// nothing.
   virtual void read_peer(std::string id, Completion<Result<std::optional<PeerRow>>> done) = 0;
-  /// In order of id.
-  virtual void list_peers(Completion<Result<std::vector<PeerRow>>> done) = 0;
+  /// The ids of all peers, in order, also of those whose configuration cannot be read: one damaged
+  /// peer must not hide the others.
+  virtual void list_peers(Completion<Result<std::vector<std::string>>> done) = 0;
   /// Adds or replaces a peer. Its configuration is written last, so a peer that is half written is
   /// not there.
   virtual void write_peer(PeerRow peer, std::string effect_key, Completion<Status> done) = 0;
