@@ -3,6 +3,9 @@
 // Statements about procedures, locks, regions and processes, in a real cluster whose processes are
 // killed meanwhile.
 
+#include <filesystem>
+#include <fstream>
+
 #include "support/temporary_directory.h"
 #include "tools/shell_process.h"
 
@@ -164,6 +167,33 @@ TEST_CASE("a second shell joins the cluster of the first one, and cannot kill it
   // The directory was kept, and the cluster in it goes on.
   ShellProcess later = ShellProcess::talking({"--root", root});
   CHECK(later.must("get 't', 'a'").has("from the guest"));
+}
+
+TEST_CASE("a peer whose file is damaged is listed as such, and the others are changed") {
+  const TemporaryDirectory directory;
+  const std::string root = directory.path("cluster");
+  ShellProcess shell = ShellProcess::talking({"--root", root});
+  shell.must("add_peer 'bad', CLUSTER => '/nowhere/a', DISABLED");
+  shell.must("add_peer 'good', CLUSTER => '/nowhere/b', DISABLED");
+  std::ofstream(root + "/peers/bad/config") << "no frame";
+
+  const JsonAnswer list = shell.must("list_peers");
+  CHECK(list.has("\"DAMAGED\""));
+  CHECK(list.has("peer 'bad' cannot be read"));
+  CHECK(list.has("/nowhere/b"));
+  CHECK(list.has("\"2 peers\""));
+  CHECK(shell.ask("check").has("peer bad cannot be read"));
+  shell.must("update_peer 'good', TABLES => ['t']");
+  CHECK(shell.ask("update_peer 'bad', TABLES => ['t']").failed_with("CORRUPTION"));
+  shell.must("remove_peer 'bad'");
+  CHECK(shell.must("check").has("all is in order"));
+
+  // A link to the cluster itself.
+  const std::string link = directory.path("link");
+  std::filesystem::create_directory_symlink(root, link);
+  const JsonAnswer own = shell.ask("add_peer 'own', CLUSTER => '" + link + "'");
+  CHECK(own.failed_with("FAILED_PRECONDITION"));
+  CHECK(own.has("is this cluster itself"));
 }
 
 TEST_CASE("a shell that is killed takes the processes of its cluster with it") {
