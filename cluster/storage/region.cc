@@ -74,8 +74,7 @@ std::unique_ptr<CellCursor> Region::cursor_over(const View& view) {
   std::vector<std::unique_ptr<CellCursor>> parts;
   parts.push_back(MemStore::cursor(view.active));
   if (view.flushing) parts.push_back(MemStore::cursor(view.flushing));
-  for (const OpenFile& file : *view.files)
-    parts.push_back(StoreFile::cursor(file.file, file.hidden));
+  for (const OpenFile& file : *view.files) parts.push_back(StoreFile::cursor(file.file, file.part));
   return merge_cursors(std::move(parts));
 }
 

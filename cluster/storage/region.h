@@ -151,7 +151,7 @@ class Region : public std::enable_shared_from_this<Region> {
   struct OpenFile {
     StoreFileEntry entry;
     std::shared_ptr<StoreFile> file;
-    std::vector<std::string> hidden{};  ///< Families of which its cells do not count.
+    StoreFile::Part part{};  ///< What counts of it.
   };
   using OpenFiles = std::vector<OpenFile>;
   /// What a read looks at; it stays as it is while the region goes on.

@@ -126,7 +126,12 @@ Status TableDirectories::write_references(const std::vector<RegionInfo>& parents
     if (!own.ok()) return own.status();
     list.max_sequence = std::max(list.max_sequence, own->max_sequence);
     // A reference of the parent becomes a reference of the child, to the same file.
-    list.files.insert(list.files.end(), own->files.begin(), own->files.end());
+    for (StoreFileEntry file : own->files) {
+      file.start_key = std::max(file.start_key, parent.start_key);
+      if (file.end_key.empty() || (!parent.end_key.empty() && parent.end_key < file.end_key))
+        file.end_key = parent.end_key;
+      list.files.push_back(std::move(file));
+    }
     list.descriptor = std::max(list.descriptor, own->descriptor);
   }
   if (Status bad = files_.make_directories(layout_.region(child.table, child.id)); !bad.ok())

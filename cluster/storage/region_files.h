@@ -36,18 +36,25 @@ namespace pv2::cluster {
 struct StoreFileEntry {
   std::string name;
   /// The region that wrote the file: for a reference another one. It is in that region's directory,
-  /// or in the archive. Only the rows that the region with the list has count.
+  /// or in the archive.
   std::string region_id{};
   std::uint64_t bytes = 0;
   /// The version of the table's descriptor that it was written under. Its cells of families that
   /// came later do not count (stored_descriptor.h).
   std::uint64_t descriptor = 0;
+  /// Of a reference: the rows that the regions had in common through which it came. A region that
+  /// is merged from halves of one region has both halves' references to its files, and what one of
+  /// them has compacted away must not come back through the other. `end_key` empty: to the end.
+  std::string start_key{};
+  std::string end_key{};
 
   void fields(auto& f) {
     f(1, "name", name);
     f(2, "region_id", region_id);
     f(3, "bytes", bytes);
     f(4, "descriptor", descriptor);
+    f(5, "start_key", start_key);
+    f(6, "end_key", end_key);
   }
   friend bool operator==(const StoreFileEntry&, const StoreFileEntry&) = default;
 };

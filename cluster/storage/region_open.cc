@@ -66,6 +66,16 @@ class Region::Opening {
     return {};
   }
 
+  /// What counts of a file. Nothing reads a row that the region does not have.
+  [[nodiscard]] StoreFile::Part part_of(const StoreFileEntry& entry) const {
+    StoreFile::Part part{.hidden = families_since(entry.descriptor)};
+    const RegionInfo& info = region_.info_;
+    if (entry.start_key > info.start_key) part.start_row = entry.start_key;
+    if (!entry.end_key.empty() && (info.end_key.empty() || entry.end_key < info.end_key))
+      part.end_row = entry.end_key;
+    return part;
+  }
+
   Status open_files() {
     for (StoreFileEntry& entry : list_.files) {
       const ClusterLayout& layout = region_.layout_;
@@ -76,7 +86,7 @@ class Region::Opening {
                                layout.archived_file(table(), entry.region_id, entry.name));
       }
       if (!file.ok()) return file.status();
-      open_files_.push_back({entry, *std::move(file), families_since(entry.descriptor)});
+      open_files_.push_back({entry, *std::move(file), part_of(entry)});
     }
     return {};
   }

@@ -116,18 +116,18 @@ Result<std::shared_ptr<StoreFile>> StoreFile::open(const FileTree& files, const 
 
 class StoreFile::Cursor final : public CellCursor {
  public:
-  Cursor(std::shared_ptr<const StoreFile> file, std::vector<std::string> hidden)
+  Cursor(std::shared_ptr<const StoreFile> file, Part part)
       : file_(std::move(file)),
-        hidden_(std::move(hidden)),
+        part_(std::move(part)),
         at_(file_->table_->NewIterator(checked_reads())) {}
 
   void seek(std::string_view key) override {
     at_->Seek(slice(key));
-    pass_hidden();
+    pass_rest();
   }
   void next() override {
     at_->Next();
-    pass_hidden();
+    pass_rest();
   }
   [[nodiscard]] bool valid() const override {
     return at_->Valid() && damage_.ok() && view(at_->key()) != kMetaKey;
@@ -139,36 +139,45 @@ class StoreFile::Cursor final : public CellCursor {
   }
 
  private:
-  void pass_hidden() {
+  void pass_rest() {
     while (valid()) {
       // A value begins with its kind, and readers rely on it.
       if (value().empty() || key().size() <= kKeySequenceBytes) {
         damage_ = {StatusCode::kCorruption, "a store file has a key or value that is no cell"};
         return;
       }
-      if (hidden_.empty()) return;
+      if (part_.is_all()) return;
       const auto decoded = decode_cell(key(), value());
       if (!decoded) {
         damage_ = {StatusCode::kCorruption, "a store file has a key that is no cell"};
         return;
       }
-      if (decoded->cell.space != CellSpace::kCells ||
-          std::ranges::find(hidden_, decoded->cell.family) == hidden_.end()) {
+      const StoredCell& cell = decoded->cell;
+      if (cell.row < part_.start_row) {
+        at_->Seek(slice(row_key(cell.space, part_.start_row)));
+      } else if (!part_.end_row.empty() && cell.row >= part_.end_row) {
+        at_->Seek(slice(space_end(cell.space)));
+      } else if (is_hidden(cell)) {
+        at_->Next();
+      } else {
         return;
       }
-      at_->Next();
     }
   }
 
+  [[nodiscard]] bool is_hidden(const StoredCell& cell) const {
+    return cell.space == CellSpace::kCells &&
+           std::ranges::find(part_.hidden, cell.family) != part_.hidden.end();
+  }
+
   const std::shared_ptr<const StoreFile> file_;
-  const std::vector<std::string> hidden_;
+  const Part part_;
   const std::unique_ptr<leveldb::Iterator> at_;
   Status damage_;
 };
 
-std::unique_ptr<CellCursor> StoreFile::cursor(std::shared_ptr<const StoreFile> file,
-                                              std::vector<std::string> hidden) {
-  return std::make_unique<Cursor>(std::move(file), std::move(hidden));
+std::unique_ptr<CellCursor> StoreFile::cursor(std::shared_ptr<const StoreFile> file, Part part) {
+  return std::make_unique<Cursor>(std::move(file), std::move(part));
 }
 
 }  // namespace pv2::cluster

@@ -70,10 +70,20 @@ class StoreFile {
 
   [[nodiscard]] const StoreFileMeta& meta() const noexcept { return meta_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
-  /// A walk over all cells but those of `hidden` families. The cursor is the second owner of the
-  /// file: a compaction ends the region's ownership while readers go on.
+  /// What counts of a file.
+  struct Part {
+    std::vector<std::string> hidden{};  ///< Families whose cells do not.
+    std::string start_row{};            ///< Inclusive.
+    std::string end_row{};              ///< Exclusive; empty: to the end.
+
+    [[nodiscard]] bool is_all() const {
+      return hidden.empty() && start_row.empty() && end_row.empty();
+    }
+  };
+  /// A walk over the cells of a part. The cursor is the second owner of the file: a compaction ends
+  /// the region's ownership while readers go on.
   [[nodiscard]] static std::unique_ptr<CellCursor> cursor(std::shared_ptr<const StoreFile> file,
-                                                          std::vector<std::string> hidden);
+                                                          Part part);
 
  private:
   class Cursor;

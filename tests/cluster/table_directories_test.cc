@@ -152,6 +152,50 @@ TEST_CASE("cluster: the store files of an archived table are all in the archive"
       });
 }
 
+TEST_CASE("cluster: what one half has deleted does not come back when the halves are merged") {
+  const RegionInfo parent = whole_table();
+  const RegionInfo low{kTable, "00000000000000b1", "", "m"};
+  const RegionInfo high{kTable, "00000000000000b2", "m", ""};
+  const RegionInfo merged{kTable, "00000000000000c1", "", ""};
+  const std::vector<RegionInfo> again{{kTable, "00000000000000d1", "", "c"},
+                                      {kTable, "00000000000000d2", "c", ""}};
+  Disk disk;
+  disk.make_table({parent});
+  StorageServer server(disk, 1);
+  REQUIRE(server.start().ok());
+  REQUIRE(server.open(parent, 1).ok());
+  for (const char* row : {"a", "b", "x", "z"}) REQUIRE(server.write({put(row, "old")}).ok());
+  REQUIRE(server.close().ok());
+  REQUIRE(disk.tables.make_daughters(parent, {low, high}).ok());
+  REQUIRE(server.open(low, 2).ok());
+  REQUIRE(server.open(high, 3).ok());
+  REQUIRE(server.write({erase("a")}, {}, low.id).ok());
+  REQUIRE(server.write({put("b", "new")}, {}, low.id).ok());
+  REQUIRE(server.write({erase("z")}, {}, high.id).ok());
+  // One half forgets the tombstone with the file that it hides; the other half still has that file.
+  const RegionInfo compacted = GENERATE(true, false) ? low : high;
+  CAPTURE(compacted.id);
+  REQUIRE(server.flush(low.id).ok());
+  REQUIRE(server.flush(high.id).ok());
+  REQUIRE(server.compact({}, compacted.id).ok());
+  REQUIRE(server.close(low.id).ok());
+  REQUIRE(server.close(high.id).ok());
+  REQUIRE(disk.tables.make_merged({low, high}, merged).ok());
+
+  REQUIRE(server.open(merged, 4).ok());
+  using Rows = std::map<std::string, std::string>;
+  REQUIRE(rows_of(server.region(merged.id)) == Rows{{"b", "new"}, {"x", "old"}});
+  const bool compacts = GENERATE(true, false);
+  CAPTURE(compacts);
+  if (compacts) REQUIRE(server.compact({}, merged.id).ok());
+  REQUIRE(server.close(merged.id).ok());
+  REQUIRE(disk.tables.make_daughters(merged, again).ok());
+  REQUIRE(server.open(again[0], 5).ok());
+  REQUIRE(server.open(again[1], 6).ok());
+  REQUIRE(rows_of(server.region(again[0].id)) == Rows{{"b", "new"}});
+  REQUIRE(rows_of(server.region(again[1].id)) == Rows{{"x", "old"}});
+}
+
 TEST_CASE("cluster: daughters read the files of a parent that is in the archive already") {
   const RegionInfo parent = whole_table();
   const RegionInfo low{kTable, "00000000000000b1", "", "m"};
