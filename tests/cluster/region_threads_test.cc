@@ -26,8 +26,9 @@ TEST_CASE("cluster: increments by many threads are exact while files are flushed
   auto region_work = *ThreadWorkQueue::start("the files of a test");
   auto log = *cluster::ServerLog::open(disk.files, disk.layout, *log_work, {"rs1", 1},
                                        {.file_bytes_max = 4000});
-  auto region = *cluster::Region::open(disk.files, disk.layout, *region_work, whole_table(),
-                                       {.families = {"f"}, .descriptor = 1, .opening = 1});
+  auto region =
+      *cluster::Region::open(disk.files, disk.layout, *region_work, whole_table(),
+                             {.families = {"f"}, .since = {1}, .descriptor = 1, .opening = 1});
   std::atomic<int> failures = 0;
   std::latch answered(kClients * kWrites);
 

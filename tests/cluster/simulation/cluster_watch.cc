@@ -114,8 +114,9 @@ void ClusterWatch::look_at_procedures() {
     const bool is_between = row.state == RegionState::kOpening ||
                             row.state == RegionState::kClosing ||
                             row.state == RegionState::kAbnormallyClosed;
-    const bool has_one = std::ranges::any_of(
-        regions, [&](const std::string& name) { return name.find(id) != std::string::npos; });
+    const bool has_one = std::ranges::any_of(regions, [&id = id](const std::string& name) {
+      return name.find(id) != std::string::npos;
+    });
     if (!is_between || has_one || dead.contains(to_string(row.server))) continue;
     if (is_dead(world_.master().rows().server(row.server).state)) continue;
     wrong("every region on its way has a procedure that is responsible for it",
