@@ -28,8 +28,10 @@ static_assert(IdWindow::kWindow >= 2 * 1024, "the default of RpcLimits::calls_ma
 
 }  // namespace
 
-ServerConnection::ServerConnection(std::shared_ptr<ServerCore> core, std::unique_ptr<Stream> stream)
+ServerConnection::ServerConnection(std::shared_ptr<ServerCore> core, std::unique_ptr<Stream> stream,
+                                   std::uint64_t number)
     : core_(std::move(core)),
+      number_(number),
       stream_(std::move(stream)),
       reader_(kHelloBytesMax),
       opened_at_(core_->now()),

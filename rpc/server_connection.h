@@ -35,8 +35,12 @@ class ServerCore;
 class ServerConnection final : public StreamListener,
                                public std::enable_shared_from_this<ServerConnection> {
  public:
-  ServerConnection(std::shared_ptr<ServerCore> core, std::unique_ptr<Stream> stream);
+  /// `number`: of the connection at its server.
+  ServerConnection(std::shared_ptr<ServerCore> core, std::unique_ptr<Stream> stream,
+                   std::uint64_t number);
   ~ServerConnection() override;
+
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
 
   // The rest up to the next remark: on the loop's thread.
   void start();
@@ -105,6 +109,7 @@ class ServerConnection final : public StreamListener,
   Cancelled remove(std::uint64_t id) noexcept PV2_REQUIRES(answers_mutex_);
 
   const std::shared_ptr<ServerCore> core_;
+  const std::uint64_t number_;
 
   // Of the loop's thread.
   std::unique_ptr<Stream> stream_;  // nullptr: closed

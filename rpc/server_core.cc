@@ -54,8 +54,10 @@ void ServerCore::accept(std::unique_ptr<Stream> stream) {
   count(accepted_);
   // Those that are told to go away linger; a crowd of them is not even told.
   if (connections_.size() >= 2 * limits_.connections_max) return count(turned_away);
-  auto connection = std::make_shared<ServerConnection>(shared_from_this(), std::move(stream));
-  connections_.emplace(connection.get(), connection);
+  const std::uint64_t number = accepted_.load(std::memory_order_relaxed);
+  auto connection =
+      std::make_shared<ServerConnection>(shared_from_this(), std::move(stream), number);
+  connections_.emplace(number, connection);
   connections_now_.store(connections_.size(), std::memory_order_relaxed);
   connection->start();
   if (connections_.size() <= limits_.connections_max) return;
@@ -67,7 +69,7 @@ void ServerCore::accept(std::unique_ptr<Stream> stream) {
 }
 
 void ServerCore::remove(ServerConnection& connection) {
-  connections_.erase(&connection);
+  connections_.erase(connection.number());
   connections_now_.store(connections_.size(), std::memory_order_relaxed);
   tell_if_stopped();
 }
@@ -75,7 +77,7 @@ void ServerCore::remove(ServerConnection& connection) {
 std::vector<std::shared_ptr<ServerConnection>> ServerCore::all() const {
   std::vector<std::shared_ptr<ServerConnection>> all;
   all.reserve(connections_.size());
-  for (const auto& [key, connection] : connections_) all.push_back(connection);
+  for (const auto& [number, connection] : connections_) all.push_back(connection);
   return all;
 }
 

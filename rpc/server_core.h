@@ -12,11 +12,11 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "pv2/rpc/rpc_server.h"
@@ -89,7 +89,8 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   const LogSink log_;
   std::string address_;
   std::unique_ptr<StreamAcceptor> acceptor_;
-  std::unordered_map<ServerConnection*, std::shared_ptr<ServerConnection>> connections_;
+  /// By number, in the order in which they came: a run of a simulation is always the same.
+  std::map<std::uint64_t, std::shared_ptr<ServerConnection>> connections_;
   std::atomic<std::size_t> connections_now_{0};
   std::atomic<std::uint64_t> accepted_{0};
   TimerId look_timer_;

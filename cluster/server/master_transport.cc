@@ -5,7 +5,7 @@
 
 #include "server/master_transport.h"
 
-#include <set>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -13,7 +13,7 @@ namespace pv2::cluster {
 
 /// Used on the loop only.
 struct MasterTransport::Streams {
-  std::set<Followed*> open;
+  std::vector<Followed*> open;  ///< In the order in which they came.
   bool is_looking = false;
 };
 
@@ -21,14 +21,14 @@ class MasterTransport::Followed final : public Stream, public StreamListener {
  public:
   Followed(std::unique_ptr<Stream> stream, std::string address, std::shared_ptr<Streams> streams)
       : stream_(std::move(stream)), address_(std::move(address)), streams_(std::move(streams)) {
-    streams_->open.insert(this);
+    streams_->open.push_back(this);
   }
-  ~Followed() override { streams_->open.erase(this); }
+  ~Followed() override { std::erase(streams_->open, this); }
 
   [[nodiscard]] const std::string& address() const noexcept { return address_; }
   /// The master is elsewhere. The listener may destroy this object.
   void cut() {
-    streams_->open.erase(this);
+    std::erase(streams_->open, this);
     if (listener_ == nullptr) return;
     stream_.reset();
     listener_->on_closed({StatusCode::kUnavailable, "the master is not at " + address_ + " now"});
@@ -92,7 +92,7 @@ void MasterTransport::look_again() {
       if (stream->address() != *address) left.push_back(stream);
     }
     for (Followed* const stream : left) {
-      if (streams->open.contains(stream)) stream->cut();
+      if (std::ranges::find(streams->open, stream) != streams->open.end()) stream->cut();
     }
   });
 }

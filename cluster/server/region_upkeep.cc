@@ -71,8 +71,10 @@ void RegionUpkeep::look_at_memory(bool is_catalogue) {
 }
 
 void RegionUpkeep::look_at_logs() {
-  std::set<ServerLog*> logs;
-  for (const auto& entry : table_.open_regions()) logs.insert(entry->log);
+  std::vector<ServerLog*> logs;  // in the order of the regions
+  for (const auto& entry : table_.open_regions()) {
+    if (std::ranges::find(logs, entry->log) == logs.end()) logs.push_back(entry->log);
+  }
   for (ServerLog* const log : logs) {
     for (const std::string& id : log->regions_to_flush(context_.options.logs_max)) {
       const auto entry = table_.find(id);

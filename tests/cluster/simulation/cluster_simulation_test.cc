@@ -50,6 +50,10 @@ TEST_CASE("the same seed gives the same story of a cluster, and another seed ano
     RandomStory first(seed);
     RandomStory second(seed);
     CHECK(first.run() == second.run());
+    const auto [one, other] = std::ranges::mismatch(first.lines(), second.lines());
+    if (one != first.lines().end() && other != second.lines().end()) {
+      FAIL_CHECK("the stories part at:\n" << *one << "\n" << *other);
+    }
     CHECK(first.hash() == second.hash());
     CHECK(first.hash() != before);
     before = first.hash();

@@ -53,6 +53,8 @@ class RandomStory {
   [[nodiscard]] const StoryCounts& counts() const noexcept { return counts_; }
   /// Of all lines of the trace.
   [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
+  /// What has happened, in order.
+  [[nodiscard]] const std::vector<std::string>& lines() const noexcept { return lines_; }
 
  private:
   // The parts of a story, in order.
