@@ -32,22 +32,15 @@ ClaimQueues::Flow ClaimQueues::execute_from_state(Step step, StepContext& ctx) {
 ClaimQueues::Flow ClaimQueues::choose_server(StepContext& ctx) {
   const auto* row = ctx.await<Result<ServerRow>>(
       [&](auto done) { ports_->catalogue.read_server(dead_, std::move(done)); });
-  const auto* peer = ctx.await<Result<std::optional<PeerRow>>>(
-      [&](auto done) { ports_->peers.read_peer(peer_, std::move(done)); });
   const auto* live = ctx.await<Result<std::vector<ServerName>>>(
       [&](auto done) { ports_->servers.live_servers(std::move(done)); });
-  if (row == nullptr || peer == nullptr || live == nullptr) return wait();
+  if (row == nullptr || live == nullptr) return wait();
   if (!row->ok()) return retry(row->status());
   if (!is_dead(row->value().state)) {
     return fail({StatusCode::kFailedPrecondition,
                  "server " + to_string(dead_) + " is not dead, and ships its queues itself"});
   }
-  // A claim needs no configuration. To wait until it can be read would keep the peer from being
-  // removed, and the dead server from being retired.
-  const bool is_damaged = peer->status().code() == StatusCode::kCorruption;
-  if (!peer->ok() && !is_damaged) return retry(peer->status());
   if (!live->ok()) return retry(live->status());
-  if (!is_damaged && !peer->value()) return done();
 
   std::vector<ServerName> all;
   std::vector<ServerName> candidates;

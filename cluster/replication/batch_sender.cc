@@ -25,6 +25,12 @@ void BatchSender::send(std::vector<EditGroup> groups, Done done) {
   plan();
 }
 
+void BatchSender::stop() {
+  if (failure_.ok()) failure_ = Status(StatusCode::kStopping, "nothing more is sent to the peer");
+  groups_.clear();
+  writes_.clear();
+}
+
 void BatchSender::plan() {
   while (!groups_.empty()) {
     const TableName table = groups_.front().table;
@@ -36,10 +42,8 @@ void BatchSender::plan() {
     return client_.regions_of(
         table, tasks_.guarded<Result<std::vector<RegionRow>>>(
                    [self = shared_from_this(), table](const Result<std::vector<RegionRow>>& rows) {
-                     if (!rows.ok()) {
-                       self->fail(table, rows.status());
-                       return self->go_on();
-                     }
+                     if (!rows.ok()) self->fail(table, rows.status());
+                     if (!self->failure_.ok()) return self->go_on();
                      std::vector<std::string>& starts = self->starts_[table];
                      for (const RegionRow& row : *rows) starts.push_back(row.region.start_key);
                      self->plan();

@@ -31,6 +31,8 @@ class BatchSender : public std::enable_shared_from_this<BatchSender> {
 
   /// One batch at a time.
   void send(std::vector<EditGroup> groups, Done done);
+  /// Sends nothing more of a batch. What is under way ends first, then its outcome is a failure.
+  void stop();
 
  private:
   struct Write {

@@ -61,6 +61,10 @@ Result<LogReader::Files> LogReader::list(std::uint64_t first,
     if (Status bad = add_names(layout_.old_wals(), found, first); !bad.ok()) return bad;
   }
   if (durable_end) {
+    // Fenced: its logs may lie where they were not looked for. They never come back, so those that
+    // were looked for before were in their places.
+    if (!files_.exists(layout_.wals(owner_)))
+      return Status(StatusCode::kUnavailable, "the logs of this server are recovered by others");
     std::erase_if(found, [&](const auto& file) { return file.first > durable_end->log; });
     if (const auto last = found.find(durable_end->log); last != found.end())
       last->second.bytes = durable_end->offset;

@@ -7,7 +7,8 @@
 // - It reads only what the regions of the source have as well: of a growing log what is before
 //   ServerLog::durable_end(); of a dead server's log what was split (its name says how much).
 // - It passes over a log that is not there only if a later one is: then a log was removed that
-//   nobody had to ship (old_files.h says when that may be).
+//   nobody had to ship (old_files.h says when that may be). Logs of a fenced server are not there
+//   for a while, until they are split; so nothing is read of one.
 
 #pragma once
 
@@ -49,8 +50,8 @@ class LogReader {
       : files_(files), layout_(std::move(layout)), owner_(std::move(owner)), limits_(limits) {}
 
   /// `durable_end`: of the owner's log, if the owner is this server; no value: it is dead.
-  /// kUnavailable: the logs of the dead server are not all split yet. kCorruption: an entry that
-  /// was synced is damaged.
+  /// kUnavailable: the logs of the dead server are not all split yet, or the server is fenced.
+  /// kCorruption: an entry that was synced is damaged.
   [[nodiscard]] Result<LogPart> read(LogPosition from,
                                      const std::optional<LogPosition>& durable_end) const;
   /// How many bytes of logs are behind the position.

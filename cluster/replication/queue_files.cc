@@ -38,9 +38,7 @@ Result<bool> QueueFiles::make(const std::string& peer, const ServerName& server,
 
 Status QueueFiles::take_back(const std::string& peer, const ServerName& server) const {
   if (Status bad = remove(peer, server, server); !bad.ok()) return bad;
-  const Result<std::vector<std::string>> left = files_.list(layout_.queue(peer, server));
-  if (!left.ok()) return left.status();
-  return left->empty() ? files_.remove_tree(layout_.queue(peer, server)) : Status();
+  return files_.remove_directory(layout_.queue(peer, server));
 }
 
 Status QueueFiles::record(const std::string& peer, const ServerName& server,
@@ -67,7 +65,7 @@ Status QueueFiles::claim(const std::string& peer, const ServerName& dead,
   const Result<std::vector<std::string>> names = files_.list(source);
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
-    const Status moved = files_.rename(source + "/" + name, target + "/" + name);
+    const Status moved = move(source + "/" + name, target + "/" + name);
     if (moved.ok()) continue;
     // Another claimer was faster; or this server's own queues were claimed.
     if (moved.code() == StatusCode::kNotFound && files_.exists(target)) continue;
@@ -77,7 +75,18 @@ Status QueueFiles::claim(const std::string& peer, const ServerName& dead,
   if (files_.exists(target)) {
     if (Status bad = files_.sync_directory(target); !bad.ok()) return bad;
   }
-  return files_.remove_tree(source);
+  // A queue that has come meanwhile stays in its directory, and is claimed with that.
+  return files_.remove_directory(source);
+}
+
+Status QueueFiles::move(const std::string& from, const std::string& to) const {
+  if (!files_.exists(to)) return files_.rename(from, to);
+  const auto claimed = read(from);
+  const auto present = read(to);
+  if (!claimed.ok()) return claimed.status();
+  if (!present.ok()) return present.status();
+  const bool is_earlier = *claimed && (!*present || **claimed < **present);
+  return is_earlier ? files_.rename(from, to) : files_.remove_file(from);
 }
 
 Result<std::optional<LogPosition>> QueueFiles::read(const std::string& path) const {

@@ -12,9 +12,9 @@
 //   claim it one has it.
 // - Only make() makes a directory. So a server whose queues were claimed can record nothing any
 //   more (kNotFound): its directory is gone.
-// - A position that comes back after a claim, because the old holder recorded it at the same
-// moment,
-//   is one that was shipped. Each position that was ever recorded is safe to go on from.
+// - Of two positions of one queue the smaller one is safe to go on from. One that was recorded
+//   always is; one that make() has written is not, if a server that was taken for dead makes the
+//   queue again that another one has claimed. So a claim keeps the smaller one.
 // - Every operation may be repeated after a crash at any point of it.
 
 #pragma once
@@ -59,7 +59,8 @@ class QueueFiles {
   Status remove(const std::string& peer, const ServerName& server, const ServerName& owner) const;
   /// The server has no queue for the peer any more.
   Status remove_all(const std::string& peer, const ServerName& server) const;
-  /// Moves all queues of the dead server to `claimer`, which has made its own queue before.
+  /// Moves all queues of the dead server to `claimer`, which has made its own queue before. Of a
+  /// queue that it has already, the smaller position stays.
   Status claim(const std::string& peer, const ServerName& dead, const ServerName& claimer) const;
 
   /// The queues that a server ships to a peer. kCorruption names the file that cannot be read.
@@ -72,6 +73,7 @@ class QueueFiles {
 
  private:
   [[nodiscard]] Result<std::optional<LogPosition>> read(const std::string& path) const;
+  Status move(const std::string& from, const std::string& to) const;
 
   const FileTree& files_;
   const ClusterLayout layout_;

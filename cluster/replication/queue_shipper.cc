@@ -50,7 +50,7 @@ void QueueShipper::configure(const PeerRow& peer) {
 
 void QueueShipper::stop() {
   is_stopped_ = true;
-  become_idle();
+  sender_->stop();
 }
 
 void QueueShipper::when_idle(std::function<void()> idle) {
@@ -125,7 +125,7 @@ void QueueShipper::read_now(const ShipperGround& ground, const Question& questio
 }
 
 void QueueShipper::take(const FoundPointer& found) {
-  if (is_stopped_) return;
+  if (is_stopped_) return become_idle();
   behind_ = found->behind;
   if (!is_enabled_) {
     not_before_ = ground_.tasks.now() + kMeasureEvery;
@@ -142,7 +142,7 @@ void QueueShipper::take(const FoundPointer& found) {
 }
 
 void QueueShipper::take_answer(const FoundPointer& found, const Status& status) {
-  if (is_stopped_) return;
+  if (is_stopped_) return become_idle();
   if (!status.ok()) return rest(status);  // all of it is sent again
   shipped_ += found->edits;
   // A part without edits needs no record: whoever reads it again finds none either. But a position
@@ -166,10 +166,11 @@ void QueueShipper::record(const FoundPointer& found) {
 }
 
 void QueueShipper::take_record(const FoundPointer& found, const Status& status) {
-  if (is_stopped_) return;
+  if (is_stopped_) return become_idle();
   const bool is_over = found->is_end && is_of_dead();
   if ((status.ok() && is_over) || status.code() == StatusCode::kNotFound) {
     stop();
+    become_idle();
     return ended_(queue_.owner);
   }
   if (!status.ok()) return rest(status);

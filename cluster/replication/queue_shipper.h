@@ -10,7 +10,8 @@
 //   whoever goes on from it, here or after a claim, leaves nothing out; what it sends again has no
 //   effect there.
 // - A cluster ships nothing to itself: its edits would come back over newer writes.
-// - Nothing begins while the peer is disabled, and when_idle() tells when the last thing has ended.
+// - Nothing begins while the peer is disabled, nor after stop(). when_idle() tells when the last
+//   thing has ended.
 // - When the position cannot be recorded because the queue was claimed, the queue is given up.
 //
 // How it fails: whatever goes wrong is a problem() for people, and is tried again after a pause
@@ -65,7 +66,7 @@ class QueueShipper : public std::enable_shared_from_this<QueueShipper> {
   void configure(const PeerRow& peer);
   /// Looks whether there is something to do. To be called from time to time.
   void look();
-  /// From now on it does nothing, and calls nobody.
+  /// From now on it begins nothing, and records nothing.
   void stop();
   /// Calls `idle` when nothing is under way.
   void when_idle(std::function<void()> idle);

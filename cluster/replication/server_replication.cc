@@ -60,11 +60,7 @@ void ServerReplication::refresh_peer(std::string peer, Done done) {
   const auto stored = std::make_shared<Stored>(Stored{.id = std::move(peer)});
   ground_.work.run([this, stored, done = std::move(done), post = tasks_.poster()] {
     load(*stored);
-    post([this, stored, done] {
-      take(*stored);
-      if (!stored->status.ok()) return done(stored->status);
-      when_idle(stored->id, done);
-    });
+    post([this, stored, done] { take(*stored, done); });
   });
 }
 
@@ -85,7 +81,7 @@ void ServerReplication::claim_queues(ServerName dead, std::string peer, Done don
           if (queues.ok()) stored->queues = *std::move(queues);
         }
         post([this, stored, claimed, done] {
-          take(*stored);
+          take(*stored, [](const Status&) {});
           done(claimed);
         });
       });
@@ -157,7 +153,7 @@ void ServerReplication::read_all(Done done) {
 
 void ServerReplication::take_all(const StoredPeers& all, const Status& status) {
   for (const Stored& stored : *all) {
-    if (stored.row || !stored.status.ok()) take(stored);
+    if (stored.row || !stored.status.ok()) take(stored, [](const Status&) {});
   }
   if (!status.ok()) return;
   std::vector<std::string> gone;
@@ -166,18 +162,20 @@ void ServerReplication::take_all(const StoredPeers& all, const Status& status) {
     if (stored == all->end() || (stored->status.ok() && !stored->row)) gone.push_back(id);
   }
   // Whoever removed it removes the queues too.
-  for (const std::string& id : gone) forget(id);
+  for (const std::string& id : gone) forget(id, [](const Status&) {});
 }
 
-void ServerReplication::take(const Stored& stored) {
+void ServerReplication::take(const Stored& stored, const Done& done) {
   if (!stored.status.ok()) {
-    return log(ground_.say, LogLevel::kWarning,
-               "peer " + stored.id + " cannot be read: " + stored.status.to_string());
+    log(ground_.say, LogLevel::kWarning,
+        "peer " + stored.id + " cannot be read: " + stored.status.to_string());
+    return done(stored.status);
   }
-  if (!stored.row) return forget(stored.id);
+  if (!stored.row) return forget(stored.id, done);
   Peer& peer = peers_[stored.id];
   if (Status bad = connect(peer, *stored.row); !bad.ok()) {
-    return log(ground_.say, LogLevel::kWarning, "peer " + stored.id + ": " + bad.to_string());
+    log(ground_.say, LogLevel::kWarning, "peer " + stored.id + ": " + bad.to_string());
+    return done(Status());
   }
   const bool is_changed = peer.row != *stored.row;
   peer.row = *stored.row;
@@ -185,6 +183,8 @@ void ServerReplication::take(const Stored& stored) {
     for (const auto& [owner, shipper] : peer.queues) shipper->configure(peer.row);
   }
   for (const StoredQueue& queue : stored.queues) add_shipper(peer, queue);
+  if (peer.row.enabled) return done(Status());
+  when_idle(peer, [done] { done(Status()); });
 }
 
 Status ServerReplication::connect(Peer& peer, const PeerRow& row) {
@@ -204,13 +204,18 @@ Status ServerReplication::connect(Peer& peer, const PeerRow& row) {
   return {};
 }
 
-void ServerReplication::forget(const std::string& id) {
+void ServerReplication::forget(const std::string& id, const Done& done) {
   const auto found = peers_.find(id);
-  if (found == peers_.end()) return;
-  for (const auto& [owner, shipper] : found->second.queues) shipper->stop();
-  // A client does not end on the loop.
-  ground_.work.run([client = std::shared_ptr<ClusterClient>(std::move(found->second.client))] {});
+  if (found == peers_.end()) return done(Status());
+  const auto peer = leaving_.insert(leaving_.end(), std::move(found->second));
   peers_.erase(found);
+  for (const auto& [owner, shipper] : peer->queues) shipper->stop();
+  when_idle(*peer, [this, peer, done] {
+    // A client does not end on the loop.
+    ground_.work.run([client = std::shared_ptr<ClusterClient>(std::move(peer->client))] {});
+    leaving_.erase(peer);
+    done(Status());
+  });
 }
 
 void ServerReplication::add_shipper(Peer& peer, const StoredQueue& queue) {
@@ -231,14 +236,12 @@ void ServerReplication::add_shipper(Peer& peer, const StoredQueue& queue) {
   shipper->configure(peer.row);
 }
 
-void ServerReplication::when_idle(const std::string& id, const Done& done) {
-  const auto found = peers_.find(id);
-  if (found == peers_.end() || found->second.row.enabled) return done(Status());
-  const auto left = std::make_shared<std::size_t>(found->second.queues.size() + 1);
+void ServerReplication::when_idle(const Peer& peer, const std::function<void()>& done) {
+  const auto left = std::make_shared<std::size_t>(peer.queues.size() + 1);
   const auto one_less = [left, done] {
-    if (--*left == 0) done(Status());
+    if (--*left == 0) done();
   };
-  for (const auto& [owner, shipper] : found->second.queues) shipper->when_idle(one_less);
+  for (const auto& [owner, shipper] : peer.queues) shipper->when_idle(one_less);
   one_less();
 }
 

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -74,18 +75,20 @@ class ServerReplication final : public ReplicationHost {
   Status load_all(std::vector<Stored>& all) const;
 
   // On the loop.
-  void take(const Stored& stored);
+  /// `done`: nothing is shipped any more that the peer, as it is stored, does not allow.
+  void take(const Stored& stored, const Done& done);
   void take_all(const StoredPeers& all, const Status& status);
   Status connect(Peer& peer, const PeerRow& row);
-  void forget(const std::string& peer);
+  void forget(const std::string& peer, const Done& done);
   void add_shipper(Peer& peer, const StoredQueue& queue);
-  void when_idle(const std::string& peer, const Done& done);
+  static void when_idle(const Peer& peer, const std::function<void()>& done);
   void read_all(Done done);
 
   ReplicationGround ground_;
   const PeerFiles peer_files_;
   const QueueFiles queue_files_;
   std::map<std::string, Peer> peers_;
+  std::list<Peer> leaving_;  ///< Forgotten, and not idle yet.
   bool is_prepared_ = false;
   SteadyTime next_reading_ = SteadyTime::min();
   LoopTasks tasks_;

@@ -186,6 +186,23 @@ Status FileTree::remove_file(const std::string& path) const {
   return status.IsNotFound() ? Status() : translate_leveldb(status, "removing " + path);
 }
 
+Status FileTree::remove_directory(const std::string& path) const {
+  const Result<std::vector<std::string>> names = list_with_drafts(path);
+  if (!names.ok()) return names.status();
+  if (!std::ranges::all_of(*names, is_draft)) return {};
+  for (const std::string& draft : *names) {
+    if (Status bad = remove_file(path + "/" + draft); !bad.ok()) return bad;
+  }
+  const leveldb::Status removed = env_.RemoveDir(path);
+  if (!removed.ok() && !removed.IsNotFound()) {
+    // Something has come into it meanwhile, or it cannot be removed.
+    const Result<std::vector<std::string>> left = list_with_drafts(path);
+    return left.ok() && !left->empty() ? Status() : translate_leveldb(removed, "removing " + path);
+  }
+  const std::string parent = parent_directory(path);
+  return exists(parent) ? sync_(parent) : Status();
+}
+
 Status FileTree::remove_tree(const std::string& path) const {
   if (Status bad = remove_recursively(path); !bad.ok()) return bad;
   const std::string parent = parent_directory(path);

@@ -84,6 +84,8 @@ class FileTree {
   Status rename(const std::string& from, const std::string& to) const;
   /// Removes a file; an absent one is OK. Durable with the next sync of its directory.
   Status remove_file(const std::string& path) const;
+  /// Removes a directory that has nothing in it but drafts. One that has more stays, which is OK.
+  Status remove_directory(const std::string& path) const;
   /// Removes a file or a directory with everything in it; an absent one is OK.
   Status remove_tree(const std::string& path) const;
 

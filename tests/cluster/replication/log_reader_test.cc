@@ -131,6 +131,26 @@ TEST_CASE("of a dead server's log what was split is read, and nothing that was a
   CHECK(world.reader().bytes_behind({.log = 1000, .offset = 0}, std::nullopt).value() == 0);
 }
 
+TEST_CASE("a server that is fenced reads no log: one that is not split yet would be passed over") {
+  World world;
+  const Sequences all = world.write(30);
+  const LogPosition end = world.server.log->durable_end();
+  REQUIRE(end.log > 2);
+  REQUIRE(world.disk.logs.fence(world.server.name()).ok());
+  const auto read = [&] { return world.reader().read(kBegin, end).status().code(); };
+  CHECK(read() == StatusCode::kUnavailable);
+  // The splitters end in any order: the last log is there first.
+  auto logs = *world.disk.logs.logs(world.server.name(), cluster::LogKind::kUser);
+  std::ranges::reverse(logs);
+  for (const LogFile& log : logs) {
+    REQUIRE(world.disk.logs.archive(world.server.name(), log).ok());
+    CHECK(read() == StatusCode::kUnavailable);
+    CHECK(world.reader().bytes_behind(kBegin, end).status().code() == StatusCode::kUnavailable);
+  }
+  REQUIRE(world.disk.logs.remove(world.server.name()).ok());
+  CHECK(world.read(kBegin, true) == all);
+}
+
 TEST_CASE("a log that is gone is passed over when a later one is there") {
   World world;
   Sequences all = world.write(30);

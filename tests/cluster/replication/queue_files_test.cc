@@ -73,6 +73,36 @@ TEST_CASE("a claimer whose own queues were claimed gets nothing") {
   CHECK(names(queues.all()) == Names{"rs1:rs1@1+5"});
 }
 
+TEST_CASE("a queue that was claimed, and made again by a server that is dead, stays where it was") {
+  Disk disk;
+  const QueueFiles queues(disk.files, disk.layout);
+  REQUIRE(queues.make("p", kOne, {1, 5}).ok());
+  REQUIRE(queues.make("p", kTwo, {4, 0}).ok());
+  REQUIRE(queues.claim("p", kOne, kTwo).ok());
+  REQUIRE(queues.make("p", kOne, {9, 99}).ok());
+  CHECK(queues.claim("p", kOne, kTwo).ok());
+  CHECK(names(queues.all()) == Names{"rs2:rs1@1+5", "rs2:rs2@4+0"});
+  CHECK(queues.directories()->size() == 1);
+  // What the holder of before has recorded late is safe too.
+  REQUIRE(queues.make("p", kOne, {1, 3}).ok());
+  CHECK(queues.claim("p", kOne, kTwo).ok());
+  CHECK(names(queues.all()) == Names{"rs2:rs1@1+3", "rs2:rs2@4+0"});
+}
+
+TEST_CASE("a claim removes a draft, and no queue that it has not seen") {
+  Disk disk;
+  const QueueFiles queues(disk.files, disk.layout);
+  REQUIRE(queues.make("p", kOne, {1, 5}).ok());
+  REQUIRE(queues.make("p", kTwo, {4, 0}).ok());
+  const std::string directory = disk.layout.queue("p", kOne);
+  disk.env.set_contents(directory + "/left~draft", "half");
+  REQUIRE(disk.files.remove_directory(directory).ok());  // it is not empty
+  CHECK(names(queues.queues("p", kOne)) == Names{"rs1:rs1@1+5"});
+  REQUIRE(queues.claim("p", kOne, kTwo).ok());
+  CHECK_FALSE(disk.files.exists(directory));
+  CHECK(disk.files.remove_directory(directory).ok());
+}
+
 TEST_CASE("a claim is finished by whoever repeats it, wherever the power went out") {
   for (const CrashEnv::TornTail torn :
        {CrashEnv::TornTail::kNone, CrashEnv::TornTail::kRandom, CrashEnv::TornTail::kBytes}) {

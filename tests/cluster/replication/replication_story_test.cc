@@ -294,6 +294,21 @@ TEST_CASE("a peer that cannot be read stops nothing else, and loses nothing when
   CHECK(source.disorder().empty());
 }
 
+TEST_CASE("a queue of a removed peer that a dead server has begun too late is removed") {
+  TwoClusters world;
+  world.add_peer();
+  const ServerName dead = world.source.servers()[0];
+  world.source.kill_server(dead);
+  world.source.run_for(15s);
+  world.source.run_until_quiet();
+  REQUIRE(world.source.run(RemovePeer(ports_elsewhere(), kPeer)).status.ok());
+  const cluster::QueueFiles queues(world.source.files, world.source.layout);
+  REQUIRE(queues.make(kPeer, dead, {1, 0}).ok());
+  world.source.run_for(std::chrono::minutes(2));
+  CHECK(queues.directories()->empty());
+  world.add_peer();
+}
+
 TEST_CASE("the other cluster is down for a while") {
   TwoClusters world;
   world.add_peer();

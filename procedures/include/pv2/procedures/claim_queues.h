@@ -10,11 +10,12 @@
 //     was claimed by a server which crashed then is claimed again by that server's own ServerCrash.
 //
 // | step          | reads                | writes                                               |
-// | CHOOSE_SERVER | servers, peer        | nothing; persists the server                         |
+// | CHOOSE_SERVER | servers              | nothing; persists the server                         |
 // | DISPATCH      | reports, server      | nothing; asks the server                             |
 //
 // How it fails: kFailedPrecondition, if the server whose queues it shall claim is not dead. If the
-// peer is not there any more, it does nothing. A peer whose configuration cannot be read is there.
+// peer is not there any more, the server removes the queues instead. A claim needs no
+// configuration, so one that cannot be read does not stop it.
 
 #pragma once
 
