@@ -227,6 +227,9 @@ TEST_CASE("a script ends at the first statement that fails, and says where it st
   CHECK(ShellProcess({"--servers", "0"}, errors).end() == 2);
   CHECK(ShellProcess({"--root", "/dev/null/x"}, errors).end() == 4);
   CHECK(ShellProcess({"-f", "/dev/null/x", "--servers", "1"}, errors).end() == 2);
+  CHECK(ShellProcess({"-f", "/"}, errors).end() == 2);
+  // A variable that is not set.
+  CHECK(ShellProcess({"--root", "", "-e", "list"}, errors).end() == 2);
   CHECK(ShellProcess({"--servers", "1", "-e", "create 't', 'f'", "-e", "lock_table 't'", "-e",
                       "disable 't', TIMEOUT => 1"},
                      errors)

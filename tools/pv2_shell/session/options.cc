@@ -5,10 +5,25 @@
 #include "session/options.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "session/runner.h"
 
 namespace pv2::shell {
+namespace {
+
+// An empty one comes from a variable that is not set, and a temporary directory would be removed
+// with all that was written.
+std::string a_directory(const std::string& text) {
+  return text.empty() ? "it names no directory; without --root there is a temporary one" : "";
+}
+
+std::string a_script(const std::string& text) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(text, ignored) ? text + " is a directory" : "";
+}
+
+}  // namespace
 
 ParsedOptions parse_options(std::span<char* const> arguments) {
   ParsedOptions parsed;
@@ -21,7 +36,8 @@ ParsedOptions parse_options(std::span<char* const> arguments) {
       "pv2-shell"};
   auto* const root = app.add_option("--root", options.root,
                                     "the directory of the cluster, which is kept; a cluster that "
-                                    "was there goes on (default: a temporary one, removed)");
+                                    "was there goes on (default: a temporary one, removed)")
+                         ->check(a_directory);
   app.add_option("--connect", options.connect,
                  "the directory of a cluster that runs already; starts no process")
       ->excludes(root)
@@ -29,7 +45,8 @@ ParsedOptions parse_options(std::span<char* const> arguments) {
   app.add_option("--servers", options.servers, "how many region servers to start (default: 3)")
       ->check(CLI::Range(1, 64));
   app.add_option("-f", options.script,
-                 "runs the statements of a file, '-' for standard input, until one fails");
+                 "runs the statements of a file, '-' for standard input, until one fails")
+      ->check(a_script);
   app.add_option("-e", options.statements, "runs a statement; may be given several times")
       ->allow_extra_args(false);
   app.add_flag("--json", options.json, "prints each answer as one JSON object on one line");
