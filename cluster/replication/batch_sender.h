@@ -33,6 +33,8 @@ class BatchSender : public std::enable_shared_from_this<BatchSender> {
   void send(std::vector<EditGroup> groups, Done done);
   /// Sends nothing more of a batch. What is under way ends first, then its outcome is a failure.
   void stop();
+  /// Calls nobody any more.
+  void end() { done_ = nullptr; }
 
  private:
   struct Write {

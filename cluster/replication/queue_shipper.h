@@ -68,6 +68,11 @@ class QueueShipper : public std::enable_shared_from_this<QueueShipper> {
   void look();
   /// From now on it begins nothing, and records nothing.
   void stop();
+  /// The loop is over: nobody is called any more, so what is under way does not keep it.
+  void end() {
+    sender_->end();
+    idle_.clear();
+  }
   /// Calls `idle` when nothing is under way.
   void when_idle(std::function<void()> idle);
 

@@ -37,6 +37,12 @@ ServerReplication::ServerReplication(const ReplicationGround& ground)
 ServerReplication::~ServerReplication() {
   // Before the clients end: what waits for them must not be called any more.
   tasks_.end();
+  for (const auto& [id, peer] : peers_) end(peer);
+  for (const Peer& peer : leaving_) end(peer);
+}
+
+void ServerReplication::end(const Peer& peer) {
+  for (const auto& [owner, shipper] : peer.queues) shipper->end();
 }
 
 void ServerReplication::look() {

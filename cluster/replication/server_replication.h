@@ -74,6 +74,8 @@ class ServerReplication final : public ReplicationHost {
   Status make_queue(const std::string& peer) const;
   Status load_all(std::vector<Stored>& all) const;
 
+  static void end(const Peer& peer);
+
   // On the loop.
   /// `done`: nothing is shipped any more that the peer, as it is stored, does not allow.
   void take(const Stored& stored, const Done& done);
