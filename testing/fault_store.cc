@@ -92,6 +92,21 @@ Status FaultStore::recover_lease(CommitSink& sink) {
   return inner_->recover_lease(*this);
 }
 
+void FaultStore::close() noexcept {
+  inner_->close();
+  CommitList dropped;
+  {
+    MutexLock lock(faults_mutex_);
+    dropped = std::move(dropped_);
+  }
+  if (!dropped.empty()) sink_->on_committed(std::move(dropped));
+}
+
+void FaultStore::drop(CommitRequest& request) {
+  request.status = Status(StatusCode::kIoError, "the store has crashed");
+  dropped_.push_back(request);
+}
+
 CommitAnswer FaultStore::commit(CommitRequest& request) {
   MutexLock lock(faults_mutex_);
   if (commits_ + held_.size() + 1 >= hold_from_) {
@@ -129,7 +144,10 @@ CommitAnswer FaultStore::pass(CommitRequest& request) {
   const std::size_t n = number(request);
   if (n >= crash_from_) {
     crashed_ = true;
-    if (after_crash_ == AfterCrash::kDrop) return CommitAnswer::kQueued;
+    if (after_crash_ == AfterCrash::kDrop) {
+      drop(request);
+      return CommitAnswer::kQueued;
+    }
     return pass_failing(request, Status(StatusCode::kIoError, "the store has crashed"));
   }
   if (n >= fail_from_) return pass_failing(request, failure_);
@@ -137,7 +155,10 @@ CommitAnswer FaultStore::pass(CommitRequest& request) {
   if (n == silent_) {
     silenced_ = &request;
     // For a request answered at once there is no later answer that could be dropped.
-    if (inner_->commit(request) == CommitAnswer::kDurable) crashed_ = true;
+    if (inner_->commit(request) == CommitAnswer::kDurable) {
+      crashed_ = true;
+      drop(request);
+    }
     return CommitAnswer::kQueued;
   }
   return inner_->commit(request);
@@ -176,7 +197,10 @@ void FaultStore::on_committed(CommitList finished) noexcept {
     while (CommitRequest* const request = finished.pop_front()) {
       if (request == silenced_ && request->status.ok()) {
         crashed_ = true;
-        if (after_crash_ == AfterCrash::kDrop) continue;
+        if (after_crash_ == AfterCrash::kDrop) {
+          drop(*request);
+          continue;
+        }
         request->status = Status(StatusCode::kIoError, "the store has crashed");
       }
       const auto stand = stands_.find(request);

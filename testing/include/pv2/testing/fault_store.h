@@ -28,7 +28,7 @@ class FaultStore final : public ProcedureStore, private CommitSink {
  public:
   /// What happens to requests after the crash point.
   enum class AfterCrash {
-    kDrop,  ///< They get no answer, as when the process is gone.
+    kDrop,  ///< They get no answer before close(), as when the process is gone.
     kFail,  ///< They come back, in order, with a failure.
   };
   /// One row operation of a commit.
@@ -80,12 +80,14 @@ class FaultStore final : public ProcedureStore, private CommitSink {
   [[nodiscard]] bool keeps_records() const noexcept override { return inner_->keeps_records(); }
   [[nodiscard]] StoreLimits limits() const noexcept override { return inner_->limits(); }
   bool pump() override { return inner_->pump(); }
-  void close() noexcept override { inner_->close(); }
+  /// What was dropped comes back as failed: whoever has it frees it.
+  void close() noexcept override;
 
  private:
   struct Stand;  // takes the place of a failing request in the inner store
 
   void on_committed(CommitList finished) noexcept override;
+  void drop(CommitRequest& request) PV2_REQUIRES(faults_mutex_);
   CommitAnswer pass(CommitRequest& request) PV2_REQUIRES(faults_mutex_);
   CommitAnswer pass_failing(CommitRequest& request, const Status& failure)
       PV2_REQUIRES(faults_mutex_);
@@ -107,6 +109,7 @@ class FaultStore final : public ProcedureStore, private CommitSink {
   bool crashed_ PV2_GUARDED_BY(faults_mutex_) = false;
   const CommitRequest* silenced_ PV2_GUARDED_BY(faults_mutex_) = nullptr;
   CommitList held_ PV2_GUARDED_BY(faults_mutex_);
+  CommitList dropped_ PV2_GUARDED_BY(faults_mutex_);
   std::vector<Passed> trace_ PV2_GUARDED_BY(faults_mutex_);
   std::map<const CommitRequest*, std::unique_ptr<Stand>> stands_ PV2_GUARDED_BY(faults_mutex_);
 
