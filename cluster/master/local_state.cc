@@ -4,8 +4,7 @@
 
 #include "master/local_state.h"
 
-#include <pv2/base/fields.h>
-#include <pv2/base/frame.h>
+#include "storage/framed_fields.h"
 
 namespace pv2::cluster {
 
@@ -19,21 +18,14 @@ Result<LocalState> LocalState::open(const FileTree& files, std::string path) {
                   "the master's file " + state.path_ + " cannot be read: " + why +
                       "; restore it from a backup: it says which servers are dead");
   };
-  std::string_view input = *bytes;
-  const std::optional<std::string_view> frame = read_frame(input);
-  if (!frame || !input.empty()) return damaged("its checksum does not match");
-  if (Status bad = decode_fields(state.contents_, FieldSelection::kAll, *frame); !bad.ok()) {
-    return damaged(bad.to_string());
+  if (Status bad = decode_framed(*bytes, state.contents_); !bad.ok()) {
+    return damaged(std::string(bad.message()));
   }
   return state;
 }
 
 Status LocalState::replace(LocalContents contents) {
-  std::string fields;
-  encode_fields(contents, FieldSelection::kAll, fields);
-  std::string bytes;
-  append_frame(bytes, fields);
-  if (Status bad = files_->write(path_, bytes); !bad.ok()) return bad;
+  if (Status bad = files_->write(path_, encode_framed(contents)); !bad.ok()) return bad;
   contents_ = std::move(contents);
   return {};
 }

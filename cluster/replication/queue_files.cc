@@ -4,25 +4,10 @@
 
 #include "replication/queue_files.h"
 
-#include <pv2/base/fields.h>
-#include <pv2/base/frame.h>
-
-#include <string_view>
-
+#include "storage/framed_fields.h"
 #include "storage/peer_files.h"
 
 namespace pv2::cluster {
-namespace {
-
-std::string encode(LogPosition position) {
-  std::string bytes;
-  FrameWriter frame(bytes);
-  encode_fields(position, FieldSelection::kAll, bytes);
-  frame.finish();
-  return bytes;
-}
-
-}  // namespace
 
 Result<bool> QueueFiles::make(const std::string& peer, const ServerName& server,
                               LogPosition position) const {
@@ -32,7 +17,7 @@ Result<bool> QueueFiles::make(const std::string& peer, const ServerName& server,
     return false;
   }
   if (Status bad = files_.make_directories(layout_.queue(peer, server)); !bad.ok()) return bad;
-  if (Status bad = files_.write(path, encode(position)); !bad.ok()) return bad;
+  if (Status bad = files_.write(path, encode_framed(position)); !bad.ok()) return bad;
   return true;
 }
 
@@ -43,7 +28,7 @@ Status QueueFiles::take_back(const std::string& peer, const ServerName& server) 
 
 Status QueueFiles::record(const std::string& peer, const ServerName& server,
                           const ServerName& owner, LogPosition position) const {
-  return files_.write(layout_.queue_position(peer, server, owner), encode(position));
+  return files_.write(layout_.queue_position(peer, server, owner), encode_framed(position));
 }
 
 Status QueueFiles::remove(const std::string& peer, const ServerName& server,
@@ -93,10 +78,8 @@ Result<std::optional<LogPosition>> QueueFiles::read(const std::string& path) con
   const Result<std::string> bytes = files_.read(path);
   if (bytes.status().code() == StatusCode::kNotFound) return std::optional<LogPosition>();
   if (!bytes.ok()) return bytes.status();
-  std::string_view input = *bytes;
-  const std::optional<std::string_view> frame = read_frame(input);
   LogPosition position;
-  if (!frame || !decode_fields(position, FieldSelection::kAll, *frame).ok()) {
+  if (!decode_framed(*bytes, position).ok()) {
     return Status(StatusCode::kCorruption, "the replication queue " + path +
                                                " cannot be read; remove the peer and add it "
                                                "again, and copy its tables");

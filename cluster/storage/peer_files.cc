@@ -4,11 +4,9 @@
 
 #include "storage/peer_files.h"
 
-#include <pv2/base/fields.h>
-#include <pv2/base/frame.h>
-
 #include <algorithm>
-#include <string_view>
+
+#include "storage/framed_fields.h"
 
 namespace pv2::cluster {
 
@@ -19,10 +17,8 @@ Result<std::optional<PeerRow>> PeerFiles::read(const std::string& id) const {
   const Result<std::string> bytes = files_.read(path);
   if (bytes.status().code() == StatusCode::kNotFound) return std::optional<PeerRow>();
   if (!bytes.ok()) return bytes.status();
-  std::string_view input = *bytes;
-  const std::optional<std::string_view> frame = read_frame(input);
   PeerRow peer;
-  if (!frame || !decode_fields(peer, FieldSelection::kAll, *frame).ok()) {
+  if (!decode_framed(*bytes, peer).ok()) {
     return Status(StatusCode::kCorruption, "the configuration of peer " + id + " in " + path +
                                                " cannot be read; remove the peer and add it again");
   }
@@ -58,11 +54,7 @@ Result<PeerList> PeerFiles::list() const {
 
 Status PeerFiles::write(PeerRow peer) const {
   if (Status bad = files_.make_directories(layout_.peer(peer.id)); !bad.ok()) return bad;
-  std::string fields;
-  encode_fields(peer, FieldSelection::kAll, fields);
-  std::string bytes;
-  append_frame(bytes, fields);
-  return files_.write(config(peer.id), bytes);
+  return files_.write(config(peer.id), encode_framed(peer));
 }
 
 Status PeerFiles::remove(const std::string& id) const {

@@ -3,28 +3,15 @@
 // The part of TableDirectories about regions: their directories, references, the archive.
 
 #include <fmt/core.h>
-#include <pv2/base/fields.h>
-#include <pv2/base/frame.h>
 
 #include <algorithm>
-#include <optional>
 
+#include "storage/framed_fields.h"
 #include "storage/log_splitter.h"
 #include "storage/region_files.h"
 #include "storage/table_directories.h"
 
 namespace pv2::cluster {
-namespace {
-
-std::string encode_region(RegionInfo region) {
-  std::string bytes;
-  FrameWriter frame(bytes);
-  encode_fields(region, FieldSelection::kAll, bytes);
-  frame.finish();
-  return bytes;
-}
-
-}  // namespace
 
 Result<std::vector<std::string>> TableDirectories::region_ids(const TableName& table) const {
   const Result<std::vector<std::string>> names = files_.list(layout_.table(table));
@@ -45,11 +32,8 @@ Result<std::vector<RegionInfo>> TableDirectories::regions(const TableName& table
     const Result<std::string> bytes = files_.read(path);
     if (bytes.status().code() == StatusCode::kNotFound) continue;
     if (!bytes.ok()) return bytes.status();
-    std::string_view input = *bytes;
-    const std::optional<std::string_view> frame = read_frame(input);
-    if (!frame) return Status(StatusCode::kCorruption, path + " is damaged");
-    Status bad = decode_fields(regions.emplace_back(), FieldSelection::kAll, *frame);
-    if (!bad.ok()) return bad.with_context(path);
+    if (Status bad = decode_framed(*bytes, regions.emplace_back()); !bad.ok())
+      return bad.with_context(path);
   }
   std::ranges::stable_sort(regions, {}, &RegionInfo::start_key);
   return regions;
@@ -59,7 +43,7 @@ Status TableDirectories::make_region(const RegionInfo& region) const {
   if (Status bad = files_.make_directories(layout_.region(region.table, region.id)); !bad.ok())
     return bad;
   const std::string path = layout_.region_info(region.table, region.id);
-  const std::string bytes = encode_region(region);
+  const std::string bytes = encode_framed(region);
   const Result<std::string> present = files_.read(path);
   if (present.ok() && *present == bytes) return files_.sync_directory(parent_directory(path));
   return files_.write(path, bytes);
@@ -68,7 +52,7 @@ Status TableDirectories::make_region(const RegionInfo& region) const {
 Status TableDirectories::make_regions(const std::vector<RegionInfo>& regions) const {
   std::vector<NewFile> files;
   for (const RegionInfo& region : regions) {
-    files.push_back({layout_.region_info(region.table, region.id), encode_region(region)});
+    files.push_back({layout_.region_info(region.table, region.id), encode_framed(region)});
   }
   return files_.write_all(files);
 }

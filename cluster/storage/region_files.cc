@@ -5,12 +5,11 @@
 #include "storage/region_files.h"
 
 #include <fmt/core.h>
-#include <pv2/base/fields.h>
-#include <pv2/base/frame.h>
 
 #include <algorithm>
 #include <functional>
-#include <optional>
+
+#include "storage/framed_fields.h"
 
 namespace pv2::cluster {
 namespace {
@@ -43,12 +42,8 @@ Status check_latest(const FileTree& files, const ClusterLayout& layout, const Ta
 Result<RegionFiles> read_list(const FileTree& files, const std::string& path) {
   const Result<std::string> bytes = files.read(path);
   if (!bytes.ok()) return bytes.status();
-  std::string_view input = *bytes;
-  const std::optional<std::string_view> frame = read_frame(input);
-  if (!frame || !input.empty()) return Status(StatusCode::kCorruption, path + " is damaged");
   RegionFiles list;
-  if (Status bad = decode_fields(list, FieldSelection::kAll, *frame); !bad.ok())
-    return bad.with_context(path);
+  if (Status bad = decode_framed(*bytes, list); !bad.ok()) return bad.with_context(path);
   return list;
 }
 
@@ -86,14 +81,8 @@ Status write_region_files(const FileTree& files, const ClusterLayout& layout,
                           const TableName& table, std::string_view region_id, RegionFiles list) {
   if (Status bad = check_latest(files, layout, table, region_id, list.opening); !bad.ok())
     return bad;
-  std::string bytes;
-  FrameWriter frame(bytes);
-  encode_fields(list, FieldSelection::kAll, bytes);
-  frame.finish();
-  if (Status bad = files.write(layout.region_files(table, region_id, list.opening), bytes);
-      !bad.ok()) {
-    return bad;
-  }
+  const std::string path = layout.region_files(table, region_id, list.opening);
+  if (Status bad = files.write(path, encode_framed(list)); !bad.ok()) return bad;
   // A later opening claims first and reads this list then: see the invariants.
   return check_latest(files, layout, table, region_id, list.opening);
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One frame (pv2/base/frame.h) per file. A descriptor of before, which cannot tell the age of its
-// families, counts as damaged: there has been no release with one.
+// A descriptor of before, which cannot tell the age of its families, counts as damaged: there has
+// been no release with one.
 
 #include "storage/stored_descriptor.h"
 
-#include <pv2/base/fields.h>
-#include <pv2/base/frame.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "storage/framed_fields.h"
 
 namespace pv2::cluster {
 
@@ -28,18 +27,11 @@ StoredDescriptor next_descriptor(const std::optional<StoredDescriptor>& before,
   return next;
 }
 
-std::string encode_descriptor(StoredDescriptor stored) {
-  std::string bytes;
-  FrameWriter frame(bytes);
-  encode_fields(stored, FieldSelection::kAll, bytes);
-  frame.finish();
-  return bytes;
-}
+std::string encode_descriptor(const StoredDescriptor& stored) { return encode_framed(stored); }
 
 std::optional<StoredDescriptor> decode_descriptor(std::string_view bytes, std::uint64_t version) {
-  const std::optional<std::string_view> frame = read_frame(bytes);
   StoredDescriptor stored{.version = version};
-  if (!frame || !decode_fields(stored, FieldSelection::kAll, *frame).ok()) return std::nullopt;
+  if (!decode_framed(bytes, stored).ok()) return std::nullopt;
   if (stored.since.size() != stored.descriptor.families.size()) return std::nullopt;
   return stored;
 }

@@ -43,7 +43,7 @@ struct StoredDescriptor {
                                                bool is_first);
 
 /// As a file has it.
-[[nodiscard]] std::string encode_descriptor(StoredDescriptor stored);
+[[nodiscard]] std::string encode_descriptor(const StoredDescriptor& stored);
 /// nullopt: damaged.
 [[nodiscard]] std::optional<StoredDescriptor> decode_descriptor(std::string_view bytes,
                                                                 std::uint64_t version);

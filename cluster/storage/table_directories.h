@@ -53,7 +53,7 @@ class TableDirectories {
   /// The highest version that is not damaged. kNotFound, kCorruption (all are damaged), or why a
   /// version cannot be read just now.
   [[nodiscard]] Result<TableDescriptor> read_descriptor(const TableName& table) const;
-  /// The same, with what the table's store files have to know of it.
+  /// As read_descriptor(); the answer also tells since when the table has had each family.
   [[nodiscard]] Result<StoredDescriptor> read_stored_descriptor(const TableName& table) const;
   /// Every directory of a region, also one that has nothing that says which region it is.
   [[nodiscard]] Result<std::vector<std::string>> region_ids(const TableName& table) const;
