@@ -28,6 +28,15 @@ class Terminal {
  public:
   static constexpr std::string_view kPrompt = "pv2>";
 
+  /// Whether this machine has pseudo terminals. A bare directory tree that is used as a root has
+  /// none, as nobody has mounted /dev/pts; there is nothing to test then, which is said.
+  static bool is_possible() {
+    const int file = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (file >= 0) return ::close(file) == 0;
+    WARN("there are no pseudo terminals here (mount devpts on /dev/pts): nothing was tested");
+    return false;
+  }
+
   /// `state`: the directory of the history. `kind`: the value of TERM.
   Terminal(std::vector<std::string> options, const std::string& state,
            const std::string& kind = "dumb") {

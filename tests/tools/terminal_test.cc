@@ -18,6 +18,7 @@ constexpr const char* kCtrlD = "\x04";
 }  // namespace
 
 TEST_CASE("lines are remembered by the next shell, unless that is turned off") {
+  if (!Terminal::is_possible()) return;
   const TemporaryDirectory directory;
   const std::string root = directory.path("cluster");
   const std::string state = directory.path("state");
@@ -50,6 +51,7 @@ TEST_CASE("lines are remembered by the next shell, unless that is turned off") {
 }
 
 TEST_CASE("Tab completes commands, names that the cluster has, and options") {
+  if (!Terminal::is_possible()) return;
   const TemporaryDirectory directory;
   Terminal shell({"--no-history"}, directory.path("state"));
   REQUIRE(shell.prompts(1));
@@ -70,6 +72,7 @@ TEST_CASE("Tab completes commands, names that the cluster has, and options") {
 }
 
 TEST_CASE("Ctrl-C gives a line up or stops a wait, and neither the procedure nor the shell") {
+  if (!Terminal::is_possible()) return;
   const TemporaryDirectory directory;
   Terminal shell({"--no-history"}, directory.path("state"), "xterm");
   REQUIRE(shell.prompts(1));
@@ -99,6 +102,7 @@ TEST_CASE("Ctrl-C gives a line up or stops a wait, and neither the procedure nor
 }
 
 TEST_CASE("SIGTERM ends the shell as exit does, with its cluster and its temporary directory") {
+  if (!Terminal::is_possible()) return;
   const TemporaryDirectory directory;
   Terminal shell({"--no-history"}, directory.path("state"));
   REQUIRE(shell.prompts(1));
