@@ -72,16 +72,11 @@ TEST_CASE("a server dies before it has shipped: another one goes on with its que
   world.add_peer();
   REQUIRE(world.source.run(DisablePeer(ports_elsewhere(), kPeer)).status.ok());
   const Rows rows = world.put_many(30);
-  const auto servers = world.source.servers();
-  world.source.kill_server(servers[0]);
-  world.source.run_for(15s);
-  world.source.run_until_quiet();
+  world.lose_first_server();
   CHECK(world.source.disorder().empty());
   CHECK(world.queues().size() == 3);  // of three owners, on two servers
   // The claimer dies too, and so on: one server is left in the end.
-  world.source.kill_server(servers[1]);
-  world.source.run_for(15s);
-  world.source.run_until_quiet();
+  world.lose_first_server();
   CHECK(world.source.disorder().empty());
   CHECK(world.queues().size() == 3);
   REQUIRE(world.source.run(EnablePeer(ports_elsewhere(), kPeer)).status.ok());
@@ -220,9 +215,7 @@ TEST_CASE("a peer that is removed takes its queues with it, also those that were
   world.add_peer();
   REQUIRE(world.source.run(DisablePeer(ports_elsewhere(), kPeer)).status.ok());
   world.put_many(10);
-  world.source.kill_server(world.source.servers()[0]);
-  world.source.run_for(15s);
-  world.source.run_until_quiet();
+  world.lose_first_server();
   REQUIRE(world.source.run(RemovePeer(ports_elsewhere(), kPeer)).status.ok());
   CHECK(world.queues().empty());
   CHECK(world.source.disorder().empty());
@@ -297,10 +290,7 @@ TEST_CASE("a peer that cannot be read stops nothing else, and loses nothing when
 TEST_CASE("a queue of a removed peer that a dead server has begun too late is removed") {
   TwoClusters world;
   world.add_peer();
-  const ServerName dead = world.source.servers()[0];
-  world.source.kill_server(dead);
-  world.source.run_for(15s);
-  world.source.run_until_quiet();
+  const ServerName dead = world.lose_first_server();
   REQUIRE(world.source.run(RemovePeer(ports_elsewhere(), kPeer)).status.ok());
   const cluster::QueueFiles queues(world.source.files, world.source.layout);
   REQUIRE(queues.make(kPeer, dead, {1, 0}).ok());
@@ -381,10 +371,7 @@ TEST_CASE("old logs go when they are shipped, and not before") {
 TEST_CASE("a queue that a dead server has begun too late is claimed all the same") {
   TwoClusters world;
   world.add_peer();
-  const ServerName dead = world.source.servers()[0];
-  world.source.kill_server(dead);
-  world.source.run_for(15s);
-  world.source.run_until_quiet();
+  const ServerName dead = world.lose_first_server();
   const cluster::QueueFiles queues(world.source.files, world.source.layout);
   REQUIRE(queues.make(kPeer, dead, {1, 0}).ok());
   CHECK_FALSE(world.source.disorder().empty());

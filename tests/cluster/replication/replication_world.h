@@ -8,6 +8,7 @@
 #include <pv2/procedures/add_peer.h>
 #include <pv2/procedures/create_table.h>
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -130,6 +131,15 @@ struct TwoClusters {
       }
     }
     return true;
+  }
+  /// Kills the first server of the first cluster. When this returns, others have its regions and
+  /// its queues.
+  ServerName lose_first_server() {
+    const ServerName dead = source.servers().front();
+    source.kill_server(dead);
+    source.run_for(std::chrono::seconds(15));  // the master has noticed
+    source.run_until_quiet();
+    return dead;
   }
   void run_until_shipped() {
     source.run_until_quiet();
