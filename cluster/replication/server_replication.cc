@@ -211,17 +211,25 @@ Status ServerReplication::connect(Peer& peer, const PeerRow& row) {
 }
 
 void ServerReplication::forget(const std::string& id, const Done& done) {
-  const auto found = peers_.find(id);
-  if (found == peers_.end()) return done(Status());
-  const auto peer = leaving_.insert(leaving_.end(), std::move(found->second));
-  peers_.erase(found);
-  for (const auto& [owner, shipper] : peer->queues) shipper->stop();
-  when_idle(*peer, [this, peer, done] {
-    // A client does not end on the loop.
-    ground_.work.run([client = std::shared_ptr<ClusterClient>(std::move(peer->client))] {});
-    leaving_.erase(peer);
-    done(Status());
-  });
+  if (const auto found = peers_.find(id); found != peers_.end()) {
+    const auto peer = leaving_.insert(leaving_.end(), std::move(found->second));
+    peers_.erase(found);
+    for (const auto& [owner, shipper] : peer->queues) shipper->stop();
+    when_idle(*peer, [this, peer] {
+      // A client does not end on the loop.
+      ground_.work.run([client = std::shared_ptr<ClusterClient>(std::move(peer->client))] {});
+      leaving_.erase(peer);
+    });
+  }
+  when_left(id, done);
+}
+
+void ServerReplication::when_left(const std::string& id, const Done& done) {
+  const auto leaving =
+      std::ranges::find(leaving_, id, [](const Peer& peer) { return peer.row.id; });
+  if (leaving == leaving_.end()) return done(Status());
+  // It is erased before this is called, because forget() has asked first.
+  when_idle(*leaving, [this, id, done] { when_left(id, done); });
 }
 
 void ServerReplication::add_shipper(Peer& peer, const StoredQueue& queue) {

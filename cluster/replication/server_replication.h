@@ -81,7 +81,9 @@ class ServerReplication final : public ReplicationHost {
   void take(const Stored& stored, const Done& done);
   void take_all(const StoredPeers& all, const Status& status);
   Status connect(Peer& peer, const PeerRow& row);
+  /// `done`: no edits are on their way to it, also if it was forgotten before.
   void forget(const std::string& peer, const Done& done);
+  void when_left(const std::string& peer, const Done& done);
   void add_shipper(Peer& peer, const StoredQueue& queue);
   static void when_idle(const Peer& peer, const std::function<void()>& done);
   void read_all(Done done);

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A change of a peer ends only when nothing is under way any more that the peer, as it is stored
+// now, does not allow: no edits are on their way to a peer that was removed or disabled, and no
+// queue of a peer is being claimed while the peer is removed.
+
+#include <pv2/engine/inspection.h>
+#include <pv2/procedures/claim_queues.h>
+#include <pv2/procedures/disable_peer.h>
+#include <pv2/procedures/remove_peer.h>
+
+#include <algorithm>
+
+#include "cluster/replication/replication_world.h"
+#include "replication/queue_files.h"
+#include "storage/peer_files.h"
+
+namespace pv2::testing::peer_change_wait_test {
+namespace {
+
+using namespace pv2::testing::replication_world;  // NOLINT: of the test
+using namespace std::chrono_literals;
+
+/// Edits are on their way to the other cluster, whose servers have stopped.
+struct EditsOnTheirWay {
+  // Nobody is taken for dead meanwhile.
+  TwoClusters world{1, 1, [](ClusterWorld& each) { each.lease = 60s; }};
+  ClusterWorld& source = world.source;
+  ClusterWorld& target = world.target;
+  const Rows edits{{"a", "1"}, {"b", "2"}};
+
+  EditsOnTheirWay() {
+    world.add_peer();
+    REQUIRE(world.put("a", "0").ok());
+    world.run_until_shipped();  // so the servers know where the region is there
+    for (const ServerName& server : target.servers()) target.stop_server(server);
+    for (const auto& [row, value] : edits) REQUIRE(world.put(row, value).ok());
+    source.run_for(1s);
+    REQUIRE(world.bytes_behind() > 0);
+  }
+  void go_on() {
+    for (const ServerName& server : target.servers()) target.resume_server(server);
+  }
+  [[nodiscard]] bool is_stored() const {
+    return cluster::PeerFiles(source.files, source.layout).read(kPeer)->has_value();
+  }
+  [[nodiscard]] bool has_ended(ProcedureId id) const {
+    const auto live = source.master().executor().inspect().list();
+    return std::ranges::find(live, id, &ProcedureInfo::id) == live.end();
+  }
+  /// The change waits for the edits, and when it has ended they are there, and no more come.
+  void check_waits(ProcedureId change) {
+    source.run_for(5s);
+    CHECK_FALSE(has_ended(change));
+    go_on();
+    REQUIRE(source.result_of(change).status.to_string() == "OK");
+    CHECK(world.rows_of(target) == edits);
+    REQUIRE(world.put("c", "3").ok());
+    source.run_for(30s);
+    CHECK(world.rows_of(target) == edits);
+    CHECK(source.disorder().empty());
+  }
+};
+
+/// Lets the processes of the world do single things, in an order of its own, until `done`.
+void step_until(ClusterWorld& world, const std::function<bool()>& done) {
+  Random random(1);
+  for (int i = 0; i < 1'000'000 && !done(); ++i) {
+    if (i % 100 == 0) world.transport->run_for(10ms);
+    world.turn(random);
+  }
+  REQUIRE(done());
+}
+
+}  // namespace
+
+TEST_CASE("a peer is removed only when no edits are on their way to it any more") {
+  EditsOnTheirWay story;
+  story.check_waits(story.source.submit(RemovePeer(ports_elsewhere(), kPeer)));
+}
+
+TEST_CASE("a peer is disabled only when no edits are on their way to it any more") {
+  EditsOnTheirWay story;
+  story.check_waits(story.source.submit(DisablePeer(ports_elsewhere(), kPeer)));
+}
+
+TEST_CASE("a server that has noticed a removed peer by itself waits for what is on its way too") {
+  EditsOnTheirWay story;
+  Result<Submitted> removal = Status(StatusCode::kUnavailable, "not yet");
+  std::string arguments;
+  RemovePeer procedure(ports_elsewhere(), kPeer);
+  encode_fields(procedure, FieldSelection::kArguments, arguments);
+  story.source.master().executor().async().submit_encoded(
+      RemovePeer::kType, arguments, {},
+      [&](const Result<Submitted>& accepted) { removal = accepted; });
+  // Between the step that removes the peer and the one that tells the servers.
+  step_until(story.source, [&] { return removal.ok() && !story.is_stored(); });
+  story.source.pause_master();
+  story.source.run_for(6s);
+  CHECK(story.world.queues().empty());
+  story.source.resume_masters();
+  story.check_waits(removal->id);
+}
+
+TEST_CASE("a peer is not removed while a queue of it is being claimed") {
+  TwoClusters world(1, 1);
+  ClusterWorld& source = world.source;
+  const cluster::QueueFiles queues(source.files, source.layout);
+  const cluster::PeerFiles peers(source.files, source.layout);
+  world.add_peer();
+  REQUIRE(source.run(DisablePeer(ports_elsewhere(), kPeer)).status.ok());
+  REQUIRE(world.put("a", "1").ok());
+  const ServerName dead = source.servers().front();
+  source.kill_server(dead);
+  const auto is_claiming = [&] {
+    const auto live = source.master().executor().inspect().list();
+    return std::ranges::any_of(live, [](const ProcedureInfo& each) {
+      return each.type == ClaimQueues::kType && each.step_name == "DISPATCH";
+    });
+  };
+  step_until(source, is_claiming);
+  for (const ServerName& server : source.servers()) source.stop_server(server);
+  const ProcedureId removal = source.submit(RemovePeer(ports_elsewhere(), kPeer));
+  source.run_for(5s);
+  CHECK(is_claiming());
+  CHECK(peers.read(kPeer)->has_value());
+  CHECK_FALSE(queues.queues(kPeer, dead)->empty());
+
+  for (const ServerName& server : source.servers()) source.resume_server(server);
+  REQUIRE(source.result_of(removal).status.to_string() == "OK");
+  source.run_until_quiet();
+  CHECK_FALSE(peers.read(kPeer)->has_value());
+  CHECK(queues.directories()->empty());
+  CHECK(world.queues().empty());
+  CHECK(source.disorder().empty());
+}
+
+}  // namespace pv2::testing::peer_change_wait_test
