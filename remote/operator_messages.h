@@ -68,8 +68,8 @@ struct LockListMessage {
   }
 };
 
-/// pv2.order (an empty answer), and pv2.preview, which reads the first two. `who` counts only if
-/// the server does not know who calls.
+/// pv2.order, and pv2.preview, which reads the first two. The nonce of an order is the call's.
+/// `who` counts only if the server does not know who calls.
 struct OrderMessage {
   ProcedureId id{};
   RepairVerb verb = RepairVerb::kRetryNow;
@@ -83,6 +83,12 @@ struct OrderMessage {
     f(4, "why", why);
     f(5, "next_step", next_step);
   }
+};
+
+/// The answer to pv2.order.
+struct OrderedMessage {
+  bool replayed = false;  ///< It had been carried out before.
+  void fields(auto& f) { f(1, "replayed", replayed); }
 };
 
 /// The answer to pv2.preview.
@@ -100,6 +106,10 @@ struct AuditEntryMessage {
     f(4, "who", value.who);
     f(5, "why", value.why);
     f(6, "at", value.at);
+    f(7, "nonce_group", value.nonce.group);
+    f(8, "nonce_value", value.nonce.value);
+    f(9, "named", value.named);
+    f(10, "next_step", value.next_step);
   }
 };
 

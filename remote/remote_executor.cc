@@ -128,6 +128,14 @@ CallOptions RemoteExecutor::repeatable() {
   return {.nonce = shared_->nonces.next(), .timeout = options_.timeout};
 }
 
+// A bypass waits for steps under way; a copy that asks again waits with it.
+CallOptions RemoteExecutor::ordering(const RemoteOrderOptions& options) {
+  return {.nonce = options.nonce ? options.nonce : shared_->nonces.next(),
+          .resumed = options.resumed,
+          .timeout = options.timeout.value_or(options_.timeout),
+          .attempt_timeout = options_.ask_again_after};
+}
+
 // --- submit
 
 namespace {

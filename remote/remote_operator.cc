@@ -45,8 +45,17 @@ Result<std::vector<AuditEntry>> audit_in(const CallOutcome& outcome) {
   return remote::to_values<AuditEntry>(std::move(message->entries));
 }
 
-RemoteOutcome order_in(const CallOutcome& outcome) {
-  return {.kind = outcome.kind, .status = outcome.status};
+OrderOutcome order_in(const CallOutcome& outcome) {
+  OrderOutcome ordered{.kind = outcome.kind, .status = outcome.status, .nonce = outcome.nonce};
+  if (!outcome.ok()) return ordered;
+  const auto message = remote::from_bytes<remote::OrderedMessage>(outcome.body);
+  if (message.ok()) {
+    ordered.replayed = message->replayed;
+    return ordered;
+  }
+  ordered.kind = OrderOutcome::Kind::kUnknown;
+  ordered.status = message.status().with_context("an answer that cannot be read");
+  return ordered;
 }
 
 std::string body_of(ProcedureId id) { return remote::to_bytes(remote::IdMessage{id}); }
@@ -60,11 +69,6 @@ std::string body_of(ProcedureId id, RepairVerb verb, RepairNote note = {}) {
 }
 
 }  // namespace
-
-// No second attempt, so the first one has all the time: a bypass waits for steps under way.
-CallOptions RemoteExecutor::ordering() const {
-  return {.timeout = options_.timeout, .attempt_timeout = options_.timeout};
-}
 
 Result<std::vector<HistoryEntry>> RemoteExecutor::history(ProcedureId id) {
   return history_in(client_.call(std::string(remote::kHistory), body_of(id), reading()));
@@ -96,15 +100,16 @@ CallTicket RemoteExecutor::preview(ProcedureId id, RepairVerb verb, PreviewDone 
       [done = std::move(done)](const CallOutcome& outcome) { done(preview_in(outcome)); });
 }
 
-RemoteOutcome RemoteExecutor::order(ProcedureId id, RepairVerb verb, RepairNote note) {
-  return order_in(
-      client_.call(std::string(remote::kOrder), body_of(id, verb, std::move(note)), ordering()));
+OrderOutcome RemoteExecutor::order(ProcedureId id, RepairVerb verb, RepairNote note,
+                                   const RemoteOrderOptions& options) {
+  return order_in(client_.call(std::string(remote::kOrder), body_of(id, verb, std::move(note)),
+                               ordering(options)));
 }
 
 CallTicket RemoteExecutor::order(ProcedureId id, RepairVerb verb, RepairNote note,
-                                 RemoteOutcomeDone done) {
+                                 const RemoteOrderOptions& options, OrderOutcomeDone done) {
   return client_.call(
-      std::string(remote::kOrder), body_of(id, verb, std::move(note)), ordering(),
+      std::string(remote::kOrder), body_of(id, verb, std::move(note)), ordering(options),
       [done = std::move(done)](const CallOutcome& outcome) { done(order_in(outcome)); });
 }
 

@@ -188,14 +188,27 @@ void ServiceCore::order(Call call) {
   if (!message) return;
   if (const Status strange = check(*message); !strange.ok()) return call->fail(strange);
   if (!call->caller().empty()) message->who = call->caller();
-  executor_.operate().order(message->id, message->verb,
-                            {.who = std::move(message->who),
-                             .why = std::move(message->why),
-                             .next_step = message->next_step},
-                            [self = shared_from_this(), call](const Status& answer) {
-                              if (answer.ok()) return call->reply({});
-                              refuse(self->executor_, *call, answer);
-                            });
+  RepairNote note{.who = std::move(message->who),
+                  .why = std::move(message->why),
+                  .next_step = message->next_step};
+  const OperatorConsole console = executor_.operate();
+  if (!call->nonce()) {  // of an older client, which sends it once
+    return console.order(message->id, message->verb, std::move(note),
+                         [self = shared_from_this(), call](const Status& answer) {
+                           if (answer.ok()) return call->reply({});
+                           refuse(self->executor_, *call, answer);
+                         });
+  }
+  console.order_once(
+      call->nonce(), message->id, message->verb, std::move(note),
+      [self = shared_from_this(), call](const Result<Ordered>& ordered) {
+        if (ordered.ok()) {
+          return call->reply(remote::to_bytes(remote::OrderedMessage{ordered->replayed}));
+        }
+        const Status why = ordered.status();
+        why.code() == StatusCode::kKeyReused ? call->fail(why)
+                                             : refuse(self->executor_, *call, why);
+      });
 }
 
 void ServiceCore::audit(Call call) {

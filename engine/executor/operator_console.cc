@@ -27,6 +27,18 @@ void OperatorConsole::order(ProcedureId id, RepairVerb verb, RepairNote note,
   engine_->repairs.repair(id, verb, std::move(note), {std::move(done)});
 }
 
+Result<Ordered> OperatorConsole::order_once(const Nonce& nonce, ProcedureId id, RepairVerb verb,
+                                            RepairNote note) const {
+  return block<Result<Ordered>>(engine_->core, to_string(verb), [&](Reply<Result<Ordered>> reply) {
+    engine_->repairs.repair_once(nonce, id, verb, std::move(note), std::move(reply));
+  });
+}
+
+void OperatorConsole::order_once(const Nonce& nonce, ProcedureId id, RepairVerb verb,
+                                 RepairNote note, OrderedCallback done) const {
+  engine_->repairs.repair_once(nonce, id, verb, std::move(note), {std::move(done)});
+}
+
 Result<std::vector<std::string>> OperatorConsole::preview(ProcedureId id, RepairVerb verb) const {
   return engine_->repairs.preview(id, verb);
 }

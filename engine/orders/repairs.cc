@@ -11,15 +11,13 @@
 #include "core/publisher.h"
 #include "core/state_lock.h"
 #include "model/names.h"
+#include "orders/audit_trail.h"
 #include "orders/bypass.h"
 #include "orders/messages.h"
 #include "orders/repair_plan.h"
 #include "orders/repair_preview.h"
 #include "orders/repair_record.h"
 #include "pv2/engine/limits.h"
-#include "records/audit_row.h"
-#include "records/inbox_codec.h"
-#include "records/row_keys.h"
 #include "submission/results.h"
 
 namespace pv2 {
@@ -46,10 +44,13 @@ Status check_order(RepairVerb verb, const RepairNote& note) {
   return Status();
 }
 
-AuditEntry entry_for(ProcedureId id, RepairVerb verb, RepairNote note) {
+AuditEntry entry_for(ProcedureId id, RepairVerb verb, RepairNote note, const Nonce& nonce = {}) {
   AuditEntry entry;
   entry.verb = verb;
   entry.procedure = id;
+  entry.named = id;
+  entry.next_step = note.next_step;
+  entry.nonce = nonce;
   entry.who = std::move(note.who);
   entry.why = std::move(note.why);
   if (entry.who.size() > limits::kWhoBytes) entry.who.resize(limits::kWhoBytes);
@@ -57,8 +58,24 @@ AuditEntry entry_for(ProcedureId id, RepairVerb verb, RepairNote note) {
   return entry;
 }
 
-void carry_out(EngineCore& core, const Order& order, AuditEntry entry, Reply<Status> reply,
-               Effects& effects) PV2_REQUIRES(core.state_mutex) {
+OrderContent content_of(const AuditEntry& entry) {
+  return {.procedure = entry.named, .verb = entry.verb, .next_step = entry.next_step};
+}
+
+// Why an order under `nonce` is invalid whatever else it is; or OK.
+Status check_nonce(const EngineCore& core, const Nonce& nonce) {
+  if (!nonce) {
+    return Status(StatusCode::kInvalidArgument,
+                  "the nonce of an order has a value that is not 0; order() takes none");
+  }
+  if (core.keeps_records) return Status();
+  return Status(StatusCode::kFailedPrecondition,
+                "the store keeps no records, so nothing would tell a copy of an order that it was "
+                "carried out before; order() takes no nonce");
+}
+
+void commit_or_wait(EngineCore& core, const Order& order, AuditEntry entry, Reply<Status> reply,
+                    Effects& effects) PV2_REQUIRES(core.state_mutex) {
   order.kind == Order::Kind::kBypass
       ? bypass(core, order, std::move(entry), std::move(reply), effects)
       : commit_order(core, order, std::move(entry), std::move(reply), effects);
@@ -81,13 +98,16 @@ std::string_view to_string(RepairVerb verb) noexcept {
 }
 
 void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note, Reply<Status> reply) {
+  Status invalid = check_order(verb, note);
+  if (invalid.ok()) return carry_out(entry_for(id, verb, std::move(note)), std::move(reply));
   Effects effects;
-  if (Status invalid = check_order(verb, note); !invalid.ok()) {
-    effects.reply(std::move(reply), std::move(invalid));
-    return publisher_.perform(effects);
-  }
-  const std::uint32_t next_step = note.next_step;
-  const AuditEntry entry = entry_for(id, verb, std::move(note));
+  effects.reply(std::move(reply), std::move(invalid));
+  publisher_.perform(effects);
+}
+
+void Repairs::carry_out(const AuditEntry& entry, Reply<Status> reply) {
+  const ProcedureId id = entry.named;
+  Effects effects;
   Status refusal;
   ProcedureId root_to_abort;
   bool live = true;
@@ -97,12 +117,12 @@ void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note, Reply<Sta
     live = target != nullptr;
     refusal = core_.unavailable();
     if (refusal.ok() && live) {
-      const auto order = plan_order(core_, *target, verb, next_step);
+      const auto order = plan_order(core_, *target, entry.verb, entry.next_step);
       refusal = order.status();
       if (order.ok() && order->kind == Order::Kind::kAbortRoot) {
         root_to_abort = order->head->id;
       } else if (order.ok()) {
-        carry_out(core_, *order, entry, std::exchange(reply, {}), effects);
+        commit_or_wait(core_, *order, entry, std::exchange(reply, {}), effects);
       }
     }
   }
@@ -116,6 +136,62 @@ void Repairs::repair(ProcedureId id, RepairVerb verb, RepairNote note, Reply<Sta
   publisher_.perform(effects);
 }
 
+void Repairs::repair_once(const Nonce& nonce, ProcedureId id, RepairVerb verb, RepairNote note,
+                          Reply<Result<Ordered>> reply) {
+  Status refusal = check_order(verb, note);
+  if (refusal.ok()) refusal = check_nonce(core_, nonce);
+  const AuditEntry entry = entry_for(id, verb, std::move(note), nonce);
+  if (refusal.ok()) {
+    OrderNonces::Turn turn = nonces_.enter(nonce, content_of(entry), reply);
+    if (turn.is_first) return carry_out_once(entry);
+    if (turn.refusal.ok()) return;  // answered with the one that is on its way
+    refusal = std::move(turn.refusal);
+  }
+  Effects effects;
+  effects.reply(std::move(reply), std::move(refusal));
+  publisher_.perform(effects);
+}
+
+void Repairs::carry_out_once(const AuditEntry& entry) {
+  const Result<bool> done = was_carried_out(entry);
+  if (!done.ok()) return answer_all(entry.nonce, done.status());
+  if (*done) return answer_all(entry.nonce, Ordered{.replayed = true});
+  carry_out(entry, {.tell =
+                        [this, nonce = entry.nonce](const Status& answer) {
+                          if (answer.ok()) return answer_all(nonce, Ordered());
+                          answer_all(nonce, answer.code() == StatusCode::kExpired
+                                                ? answer.with_context("nothing tells any more "
+                                                                      "whether it was carried out "
+                                                                      "before")
+                                                : answer);
+                        },
+                    .on = ReplyOn::kHere});
+}
+
+// Whether an earlier copy of the order was carried out; kKeyReused: another order was.
+Result<bool> Repairs::was_carried_out(const AuditEntry& entry) {
+  {
+    StateLock lock(core_);
+    if (Status stopped = core_.unavailable(); !stopped.ok()) return stopped;
+  }
+  const auto earlier = find_order(core_, entry.named, entry.nonce);
+  if (!earlier.ok()) return earlier.status();
+  if (!*earlier) return false;
+  Status other = why_not_the_same(entry.nonce, content_of(**earlier), content_of(entry));
+  if (!other.ok()) return other;
+  return true;
+}
+
+void Repairs::answer_all(const Nonce& nonce, const Result<Ordered>& answer) {
+  Effects effects;
+  Result<Ordered> own = answer;
+  for (Reply<Result<Ordered>>& each : nonces_.leave(nonce)) {
+    effects.reply(std::move(each), own);
+    if (own.ok()) own->replayed = true;  // for every copy but the first
+  }
+  publisher_.perform(effects);
+}
+
 Result<std::vector<std::string>> Repairs::preview(ProcedureId id, RepairVerb verb) {
   if (Status invalid = check_order(verb, {.who = "preview", .why = "asked"}); !invalid.ok()) {
     return invalid;
@@ -125,36 +201,13 @@ Result<std::vector<std::string>> Repairs::preview(ProcedureId id, RepairVerb ver
 }
 
 Result<std::vector<AuditEntry>> Repairs::audit(ProcedureId id) {
-  ProcedureId root = id;
-  bool live = false;
-  {
-    StateLock lock(core_);
-    const Execution* const found = core_.find(id);
-    live = found != nullptr;
-    if (live) root = found->root->id;
-  }
-  std::vector<AuditEntry> entries;
-  const auto read = [&] {
-    return core_.store.scan(Space::kProcedure, procedure_key(root, RowKind::kAudit),
-                            [&](const StoredRow& row) {
-                              auto audit = decode_audit(row.value);
-                              if (!audit.ok()) return audit.status();
-                              if (audit->root && root == id) root = audit->root;
-                              entries.push_back(std::move(audit->entry));
-                              return Status();
-                            });
-  };
-  Status scanned = read();
-  if (scanned.ok() && !live && root != id) {  // a child of a tree that has ended
-    entries.clear();
-    scanned = read();
-  }
-  const std::string what = "the audit of " + name_of(id);
-  if (!scanned.ok()) return scanned.with_context(what);
-  if (!entries.empty() || live) return entries;
+  auto trail = read_audit(core_, id);
+  if (!trail.ok()) return trail.status();
+  if (!trail->entries.empty() || trail->live) return std::move(trail->entries);
   const Status gone = results_.why_not_live(id);
-  if (gone.code() == StatusCode::kFailedPrecondition) return entries;  // nothing was ordered
-  return gone.with_context(what + " (of a child, ask for that of its root)");
+  if (gone.code() == StatusCode::kFailedPrecondition) return std::move(trail->entries);
+  return gone.with_context("the audit of " + name_of(id) +
+                           " (of a child, ask for that of its root)");
 }
 
 }  // namespace pv2

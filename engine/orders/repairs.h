@@ -4,6 +4,10 @@
 // that stands still where it matters (repair_plan.h), and is one atomic batch with its audit row
 // (repair_record.h). An abort is sent as a message instead. An order to end a tree waits until the
 // running steps have ended (bypass.h).
+//
+// An order with a nonce is carried out once at most. Its nonce is in its audit row, so it is there
+// if, and only if, the order was carried out, whatever crashed; and while one copy of the order is
+// on its way, no other one looks (order_nonces.h).
 
 #pragma once
 
@@ -11,6 +15,7 @@
 #include <vector>
 
 #include "core/engine_core.h"
+#include "orders/order_nonces.h"
 
 namespace pv2 {
 
@@ -26,6 +31,10 @@ class Repairs {
 
   /// The reply is OK when the order is durable, else the refusal.
   void repair(ProcedureId id, RepairVerb verb, RepairNote note, Reply<Status> reply);
+  /// As repair(), once for each nonce: a copy waits for the answer of the one that is on its way,
+  /// or is told what is in the audit.
+  void repair_once(const Nonce& nonce, ProcedureId id, RepairVerb verb, RepairNote note,
+                   Reply<Result<Ordered>> reply);
   /// What the order would do, one line for each effect; or the refusal that it would get.
   [[nodiscard]] Result<std::vector<std::string>> preview(ProcedureId id, RepairVerb verb);
   /// The orders that were carried out in the tree of a root, or about a child; oldest first. Reads
@@ -33,10 +42,18 @@ class Repairs {
   [[nodiscard]] Result<std::vector<AuditEntry>> audit(ProcedureId id);
 
  private:
+  /// Carries out the order of `entry`, which is valid.
+  void carry_out(const AuditEntry& entry, Reply<Status> reply);
+  /// Carries it out if its nonce is not in the audit, and answers all copies of it.
+  void carry_out_once(const AuditEntry& entry);
+  [[nodiscard]] Result<bool> was_carried_out(const AuditEntry& entry);
+  void answer_all(const Nonce& nonce, const Result<Ordered>& answer);
+
   EngineCore& core_;
   Publisher& publisher_;
   Results& results_;
   Messages& messages_;
+  OrderNonces nonces_;
 };
 
 }  // namespace pv2

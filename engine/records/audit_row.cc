@@ -27,9 +27,21 @@ enum : std::uint32_t {
   kWhy = 5,
   kProcedure = 6,
   kStep = 7,
-  kRoot = 8
+  kRoot = 8,
+  kNonceGroup = 9,
+  kNonceValue = 10,
+  kNamed = 11,
+  kNextStep = 12
 };
 }  // namespace audit_field
+
+// What a repeat of the order is compared with.
+void append_nonce(std::string& out, const AuditEntry& entry) {
+  append_varint_field(out, audit_field::kNonceGroup, entry.nonce.group);
+  append_varint_field(out, audit_field::kNonceValue, entry.nonce.value);
+  append_varint_field(out, audit_field::kNamed, entry.named.value);
+  if (entry.next_step != 0) append_varint_field(out, audit_field::kNextStep, entry.next_step);
+}
 
 // If `root` is not 0 the row is a copy, under a member of the tree of `root`.
 std::string encode_audit(const AuditEntry& entry, std::uint64_t number, ProcedureId root) {
@@ -43,6 +55,7 @@ std::string encode_audit(const AuditEntry& entry, std::uint64_t number, Procedur
   append_varint_field(out, audit_field::kProcedure, entry.procedure.value);
   if (entry.step != 0) append_varint_field(out, audit_field::kStep, entry.step);
   if (root) append_varint_field(out, audit_field::kRoot, root.value);
+  if (entry.nonce) append_nonce(out, entry);
   frame.finish();
   return out;
 }
@@ -61,10 +74,19 @@ Status damaged() {
 void insert_audit(const AuditEntry& entry, ProcedureId root, std::uint64_t number,
                   RowBatch& batch) {
   PV2_ASSERT(root && entry.procedure, "an audit entry has a root and a procedure");
+  PV2_ASSERT(!entry.nonce || entry.named, "an order with a nonce names a procedure");
   batch.insert(Space::kProcedure, audit_key(root, number), encode_audit(entry, number, {}));
-  if (entry.procedure == root) return;
-  batch.insert(Space::kProcedure, audit_key(entry.procedure, number),
-               encode_audit(entry, number, root));
+  if (entry.procedure != root) {
+    batch.insert(Space::kProcedure, audit_key(entry.procedure, number),
+                 encode_audit(entry, number, root));
+  }
+  if (!entry.nonce || entry.named == root || entry.named == entry.procedure) return;
+  AuditEntry pointer;
+  pointer.verb = entry.verb;
+  pointer.procedure = entry.procedure;
+  std::string row = encode_audit(pointer, number, root);
+  PV2_ASSERT(row.size() <= kAuditPointerBytes, "a pointer to an audit entry is small");
+  batch.insert(Space::kProcedure, audit_key(entry.named, number), row);
 }
 
 Result<AuditRow> decode_audit(std::string_view row) {
@@ -97,6 +119,18 @@ Result<AuditRow> decode_audit(std::string_view row) {
       case audit_field::kRoot:
         audit.root = ProcedureId{reader.varint()};
         break;
+      case audit_field::kNonceGroup:
+        entry.nonce.group = reader.varint();
+        break;
+      case audit_field::kNonceValue:
+        entry.nonce.value = reader.varint();
+        break;
+      case audit_field::kNamed:
+        entry.named = ProcedureId{reader.varint()};
+        break;
+      case audit_field::kNextStep:
+        entry.next_step = static_cast<std::uint32_t>(reader.varint());
+        break;
       default:
         break;
     }
@@ -118,6 +152,7 @@ Result<AuditPlace> decode_audit_place(std::string_view row) {
   while (reader.next()) {
     if (reader.number() == audit_field::kProcedure) place.procedure = ProcedureId{reader.varint()};
     if (reader.number() == audit_field::kRoot) place.root = ProcedureId{reader.varint()};
+    if (reader.number() == audit_field::kNamed) place.named = ProcedureId{reader.varint()};
   }
   if (!reader.ok()) return reader.status();
   return place;

@@ -15,6 +15,7 @@
 #include "model/guard.h"
 #include "pv2/engine/limits.h"
 #include "pv2/engine/procedure_registry.h"
+#include "records/audit_row.h"
 #include "records/object_codec.h"
 #include "records/procedure_rows.h"
 #include "records/row_keys.h"
@@ -27,21 +28,22 @@ namespace {
 // What a later record may need in addition to the one before it: two errors (that of its failure,
 // and that with which it is parked or its undo is retried); the members that were interrupted when
 // its tree failed, two numbers per range; an undo entry, a history entry, flags and times; and the
-// audit entry of an order with its copy. Each string includes its framing. All numbers of a row
-// together have less than 256 bytes.
+// audit entry of an order with its copy and the row that points to it. Each string includes its
+// framing. All numbers of a row together have less than 256 bytes.
 constexpr std::size_t kErrorField = limits::kErrorBytes + sizeof("...") + 16;
 constexpr std::size_t kNumbers = 256;
 constexpr std::size_t kAuditRow = limits::kWhoBytes + limits::kWhyBytes + kNumbers;
 constexpr std::size_t kInterrupted = InterruptedMembers::kRangesMax * 2 * 10 + 4;
 static_assert(limits::kLaterRecordBytes >=
-                  2 * kErrorField + kInterrupted + kNumbers + 2 * kAuditRow,
+                  2 * kErrorField + kInterrupted + kNumbers + 2 * kAuditRow + kAuditPointerBytes,
               "the record of an order fits behind every record of a step");
 // An abort, or an order that is carried out as an abort, is a record of its own.
 static_assert(limits::kBatchBytesMin >= 3 * kAuditRow + kNumbers,
               "an abort with its audit entry and the copy fits every store");
 static_assert(limits::kBatchBytesMin >= 4 * limits::kLaterRecordBytes,
               "every store leaves room for a record beside what is kept free");
-static_assert(limits::kBatchOperationsMin >= 4, "a lost root is a header, a state, two audit rows");
+static_assert(limits::kBatchOperationsMin >= 5,
+              "a lost root is a header, a state, three audit rows");
 
 }  // namespace
 

@@ -27,8 +27,8 @@ constexpr std::size_t kAuditsAtOnce = 1024;
 // Other keys in that batch: at most two of the result, its date and its nonce.
 constexpr std::size_t kOtherKeys = 4;
 
-// Adds the keys of the audit row `row` and of its copy, which lies with the procedure that the
-// entry is about.
+// Adds the keys of the audit row `row` and of those that point to it: with the procedure that the
+// entry is about, and with the one that the order named.
 void add_audit(const StoredRow& row, ProcedureId root, std::vector<std::string>& keys) {
   keys.emplace_back(row.key);
   const auto place = decode_audit_place(row.value);
@@ -36,6 +36,8 @@ void add_audit(const StoredRow& row, ProcedureId root, std::vector<std::string>&
   if (!place.ok() || !key) return;
   const ProcedureId about = place->procedure;
   if (about != root) keys.push_back(audit_key(about, key->number));
+  const ProcedureId named = place->named;
+  if (named && named != root && named != about) keys.push_back(audit_key(named, key->number));
 }
 
 // The keys of all audit rows of the tree of `root`, copies included.

@@ -46,9 +46,9 @@ struct ParkedWorld {
     REQUIRE(world.engine.describe(parked).parked);
   }
 
-  RemoteOutcome order(ProcedureId id, RepairVerb verb) {
-    return world.answer<RemoteOutcome>(
-        [&](auto done) { world.remote->order(id, verb, kNote, std::move(done)); });
+  OrderOutcome order(ProcedureId id, RepairVerb verb, const RemoteOrderOptions& options = {}) {
+    return world.answer<OrderOutcome>(
+        [&](auto done) { world.remote->order(id, verb, kNote, options, std::move(done)); });
   }
   Result<std::vector<AuditEntry>> audit(ProcedureId id) {
     return world.answer<Result<std::vector<AuditEntry>>>(
@@ -144,18 +144,52 @@ TEST_CASE("an order that the executor refuses fails with its answer") {
   CHECK_FALSE(story.preview(story.waiting, RepairVerb::kSkipStep).ok());
 }
 
-TEST_CASE("an order whose answer is lost is unknown, is not sent again, and the audit tells") {
+TEST_CASE("an order that is lost, or whose answer is, is sent again and carried out once") {
   ParkedWorld story;
   const auto lost = GENERATE(FrameKind::kCall, FrameKind::kReply);
+  const auto verb = GENERATE(RepairVerb::kSkipStep, RepairVerb::kBypass);
   story.world.lose(lost, "pv2.order");
 
-  const RemoteOutcome outcome = story.order(story.parked, RepairVerb::kBypass);
+  const OrderOutcome outcome = story.order(story.parked, verb);
 
-  CHECK(outcome.kind == RemoteOutcome::Kind::kUnknown);
-  const bool carried_out = lost == FrameKind::kReply;
+  CHECK(words(outcome) == "OK");
+  CHECK(outcome.replayed == (lost == FrameKind::kReply));
   const auto audit = story.audit(story.parked);
   REQUIRE(audit.status().to_string() == "OK");
-  CHECK(audit->size() == (carried_out ? 1 : 0));
+  REQUIRE(audit->size() == 1);
+  CHECK(audit->front().nonce == outcome.nonce);
+  CHECK(audit->front().named == story.parked);
+}
+
+TEST_CASE("an order is taken up again under its nonce, and another one under it fails") {
+  ParkedWorld story;
+  const OrderOutcome first = story.order(story.parked, RepairVerb::kSkipStep);
+  REQUIRE(words(first) == "OK");
+  story.world.settle();
+
+  const OrderOutcome again =
+      story.order(story.parked, RepairVerb::kSkipStep, {.nonce = first.nonce, .resumed = true});
+  const OrderOutcome other =
+      story.order(story.parked, RepairVerb::kBypass, {.nonce = first.nonce, .resumed = true});
+
+  CHECK(words(again) == "OK");
+  CHECK(again.replayed);
+  CHECK(words(other) == "FAILED KEY_REUSED");
+  CHECK(story.audit(story.parked)->size() == 1);
+}
+
+TEST_CASE("a lost order about a tree that was forgotten meanwhile is unknown") {
+  ParkedWorld story;
+  const OrderOutcome first = story.order(story.parked, RepairVerb::kBypass);
+  REQUIRE(words(first) == "OK");
+  REQUIRE(story.world.wait(story.parked).status().to_string() == "OK");
+  REQUIRE(story.world.engine.executor().acknowledge(story.parked).ok());
+
+  const OrderOutcome again =
+      story.order(story.parked, RepairVerb::kBypass, {.nonce = first.nonce, .resumed = true});
+
+  CHECK(words(again) == "UNKNOWN EXPIRED");
+  CHECK(words(story.order(story.parked, RepairVerb::kBypass)) == "FAILED EXPIRED");
 }
 
 }  // namespace pv2::testing::remote_operator_test

@@ -102,6 +102,47 @@ TEST_CASE("an operator previews an order, and one that does not fit is refused")
   CHECK(shell.must("audit " + lock).has("no need"));
 }
 
+TEST_CASE("an order is carried out once under its nonce, and another order under it is refused") {
+  ShellProcess shell = ShellProcess::talking();
+  const std::string lock = shell.must("lock_table 't', WHY => 'a test'").value("procedure");
+  const std::string order = "roll_back " + lock + ", WHY => 'not wanted'";
+
+  const JsonAnswer first = shell.must(order + ", NONCE => '5-6'");
+  CHECK(first.has("done to procedure " + lock));
+  CHECK(shell.ask("wait " + lock).failed_with("ABORTED"));
+  const std::string resumed = ", RESUME => '" + first.value("nonce") + "'";
+  CHECK(shell.must(order + resumed).has("carried out already"));
+  shell.must("kill_master");
+  shell.must("start_master");
+  CHECK(shell.must(order + resumed).has("carried out already"));
+
+  const std::string other = "bypass " + lock + ", WHY => 'not wanted', NONCE => '5-6'";
+  CHECK(shell.ask(other).failed_with("KEY_REUSED"));
+  const JsonAnswer audit = shell.must("audit " + lock);
+  CHECK(audit.has("\"1 order\""));
+  CHECK(audit.value("nonce") == "5-6");
+}
+
+TEST_CASE("an order that no master answers is sent again under its nonce") {
+  ShellProcess shell = ShellProcess::talking();
+  const std::string lock = shell.must("lock_table 't', WHY => 'a test'").value("procedure");
+  const std::string order = "roll_back " + lock + ", WHY => 'not wanted'";
+  shell.must("kill_master");
+
+  const JsonAnswer lost = shell.ask(order + ", TIMEOUT => 1");
+  shell.must("start_master");
+  const std::string nonce = lost.value("nonce");
+  CHECK_FALSE(lost.is("done"));
+  // Nothing was sent, so it may also be known to have failed; then the same nonce may be used.
+  CHECK(shell.must(order + (lost.is("unknown") ? ", RESUME => '" : ", NONCE => '") + nonce + "'")
+            .has("done to procedure " + lock));
+
+  CHECK(shell.ask("wait " + lock).failed_with("ABORTED"));
+  const JsonAnswer audit = shell.must("audit " + lock);
+  CHECK(audit.has("\"1 order\""));
+  CHECK(nonce.starts_with(audit.value("nonce")));
+}
+
 TEST_CASE("regions are split, merged and moved, and the cluster is in order after each") {
   ShellProcess shell = ShellProcess::talking();
   shell.must("create 't', 'f', SPLITS => ['m']");

@@ -62,6 +62,7 @@ enum class Effect : std::uint8_t {
   kNone,       ///< Nothing, or only something that may be done twice.
   kRows,       ///< Rows, under a nonce.
   kProcedure,  ///< It submits a procedure, under a nonce.
+  kOrder,      ///< It orders something about a procedure, under a nonce.
 };
 
 /// An entry of the table.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The orders of an operator. Without WHY an order is only previewed: it says what it would do and
-// leave inconsistent, and changes nothing. An order is sent once; if its answer is lost, the audit
-// says whether it was carried out.
+// leave inconsistent, and changes nothing. An order has a nonce before it is sent for the first
+// time, and its audit entry keeps it: so it is carried out once, however often it is sent. The
+// audit says under which nonce.
 
 #include <fmt/format.h>
 #include <pv2/engine/repair.h>
@@ -38,6 +39,24 @@ Answer preview(Shell& shell, const Call& call, RepairVerb verb) {
   return answer;
 }
 
+// Another attempt may tell, unless this one was refused for a reason that stays; then the audit
+// does, as long as there is one.
+std::string how_to_ask_again(const Call& call, const Nonce& nonce, const Status& why) {
+  if (why.code() == StatusCode::kExpired) return {};
+  if (why.code() == StatusCode::kFailedPrecondition) {
+    return fmt::format("audit {}", call.procedure(0).value);
+  }
+  return call.resume(nonce, std::nullopt);
+}
+
+Answer unknown(const Call& call, const Nonce& nonce, const Status& why) {
+  Answer answer;
+  answer.outcome = Outcome::kUnknown;
+  answer.status = why;
+  answer.again = how_to_ask_again(call, nonce, why);
+  return answer;
+}
+
 template <RepairVerb kVerb>
 Answer order(Shell& shell, const Call& call) {
   if (!call.has_option("WHY")) return preview(shell, call, kVerb);
@@ -46,21 +65,26 @@ Answer order(Shell& shell, const Call& call) {
                   .why = call.option_text("WHY"),
                   .next_step = static_cast<std::uint32_t>(
                       std::min<std::uint64_t>(call.option_number("NEXT_STEP", 0), UINT32_MAX))};
-  const Result<RemoteOutcome> outcome = shell.wait_for<RemoteOutcome>(
-      [&](RemoteOutcomeDone done) {
-        shell.executor().order(id, kVerb, std::move(note), std::move(done));
+  const RemoteOrderOptions options{
+      .nonce = call.identity.nonce ? call.identity.nonce : shell.next_nonce(),
+      .resumed = call.identity.resumed,
+      .timeout = call.timeout(Shell::kCallTime)};
+  const Result<OrderOutcome> outcome = shell.wait_for<OrderOutcome>(
+      [&](OrderOutcomeDone done) {
+        shell.executor().order(id, kVerb, std::move(note), options, std::move(done));
       },
-      call.timeout(Shell::kCallTime));
+      *options.timeout,
+      [&shell] { shell.progress().show("waits for the order to be carried out"); });
   Answer answer;
   if (outcome.ok() && outcome->ok()) {
-    answer = said(fmt::format("done to procedure {}", id.value));
-  } else if (outcome.ok() && outcome->kind == RemoteOutcome::Kind::kFailed) {
+    answer = said(outcome->replayed ? fmt::format("carried out already, to procedure {}", id.value)
+                                    : fmt::format("done to procedure {}", id.value));
+  } else if (outcome.ok() && outcome->kind == OrderOutcome::Kind::kFailed) {
     answer = Answer(outcome->status);
   } else {
-    answer.outcome = Outcome::kUnknown;
-    answer.status = outcome.ok() ? outcome->status : outcome.status();
-    answer.again = fmt::format("audit {}", id.value);
+    answer = unknown(call, options.nonce, outcome.ok() ? outcome->status : outcome.status());
   }
+  answer.nonce = options.nonce;
   answer.procedure = id;
   return answer;
 }
@@ -71,11 +95,12 @@ Answer audit(Shell& shell, const Call& call) {
       call.timeout(Shell::kCallTime));
   if (!entries.ok()) return entries.status();
   Answer answer;
-  answer.columns = {"ORDER", "ID", "STEP", "WHO", "WHY", "AGE"};
+  answer.columns = {"ORDER", "ID", "STEP", "WHO", "WHY", "AGE", "NONCE"};
   for (const AuditEntry& entry : *entries) {
     answer.add_row({std::string(to_string(entry.verb)), entry.procedure.value,
                     entry.step == 0 ? Field() : Field(std::uint64_t{entry.step}), entry.who,
-                    entry.why, in_words(shell.wall_now() - entry.at)});
+                    entry.why, in_words(shell.wall_now() - entry.at),
+                    entry.nonce ? Field(to_string(entry.nonce)) : Field()});
   }
   answer.note(counted(entries->size(), "order"));
   return answer;
@@ -90,6 +115,7 @@ Command repair(std::string_view name, std::string_view summary, std::string_view
           .arguments = {{"id", Takes::kProcedure}},
           .options = {{"WHY", Shape::kText, "why; without it the order is only previewed"},
                       {"WHO", Shape::kText, "who; the user's name unless said"}},
+          .effect = Effect::kOrder,
           .run = run};
 }
 

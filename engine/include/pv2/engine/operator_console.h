@@ -11,6 +11,7 @@
 #include <pv2/base/status.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,9 @@
 namespace pv2 {
 
 class Engine;
+
+/// Takes the answer to an order that has a nonce.
+using OrderedCallback = std::function<void(const Result<Ordered>&)>;
 
 /// What ProcedureExecutor::operate() returns. Copies are equivalent; each is valid as long as the
 /// executor. Thread-safe.
@@ -49,6 +53,22 @@ class OperatorConsole {
   /// Like order() above, without blocking: `done` is called once, on a pool thread. A caller that
   /// does not want the answer gives an empty `done`.
   void order(ProcedureId id, RepairVerb verb, RepairNote note, StatusCallback done) const;
+
+  /// Like order(), once for each nonce. `nonce` names the order; whoever has no answer gives the
+  /// same order again under it, in this run or a later one. It is then carried out if it was not,
+  /// and is not carried out twice: Ordered::replayed says that it had been, and a copy of an order
+  /// that is on its way gets the answer of that one. An order is the same if it names the same
+  /// procedure, verb and next step, whoever gives it and why.
+  ///
+  /// The nonce is kept in the audit of the tree, and as long as that. kKeyReused: it was used for
+  /// another order, in this tree or on its way in another one. kExpired: the tree and its audit are
+  /// forgotten, so nothing tells whether the order was carried out. kUnavailable: also if 64 copies
+  /// wait for the answer. kInvalidArgument: also without a nonce. kFailedPrecondition: also if the
+  /// store keeps no records. Reads the store if there were orders about the tree.
+  Result<Ordered> order_once(const Nonce& nonce, ProcedureId id, RepairVerb verb,
+                             RepairNote note) const;
+  void order_once(const Nonce& nonce, ProcedureId id, RepairVerb verb, RepairNote note,
+                  OrderedCallback done) const;
 
   /// Ends a timed wait or a back-off of `id` now. If `id`, or the tree of root `id`, is parked at
   /// an undo, at a step that has used up its attempts, or at one that failed beyond a point of no

@@ -45,14 +45,23 @@ struct RepairNote {
   std::uint32_t next_step = 0;
 };
 
+/// The answer to an order that has a nonce.
+struct Ordered {
+  bool replayed = false;  ///< It was carried out before: nothing was done now.
+};
+
 /// An order that was carried out.
 struct AuditEntry {
   RepairVerb verb = RepairVerb::kRetryNow;
-  ProcedureId procedure;
+  ProcedureId procedure;   ///< The one that the order was about.
   std::uint32_t step = 0;  ///< The step that was retried or skipped; 0: none.
   std::string who;
   std::string why;
   WallTime at{};
+  Nonce nonce{};  ///< OperatorConsole::order_once(); none: order().
+  // Both are kept of an order with a nonce, to know it again.
+  ProcedureId named{};          ///< The one that the order named.
+  std::uint32_t next_step = 0;  ///< RepairNote::next_step.
 };
 
 }  // namespace pv2

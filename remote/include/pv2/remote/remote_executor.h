@@ -173,12 +173,16 @@ class RemoteExecutor {
 
   [[nodiscard]] Result<std::vector<std::string>> preview(ProcedureId id, RepairVerb verb);
   CallTicket preview(ProcedureId id, RepairVerb verb, PreviewDone done);
-  /// An order is sent once, and again only when the server has refused it as not begun: nothing
-  /// tells two copies of an order apart. So kUnknown is more likely than elsewhere; audit() says
-  /// whether it was carried out. The note names the caller as the server knows it; `who` counts
-  /// only if the server asks nobody for a token.
-  RemoteOutcome order(ProcedureId id, RepairVerb verb, RepairNote note);
-  CallTicket order(ProcedureId id, RepairVerb verb, RepairNote note, RemoteOutcomeDone done);
+  /// Does what OperatorConsole::order_once() does: the client sends the order again under its nonce
+  /// until the answer is known or the time is over, and it is carried out once. The note names the
+  /// caller as the server knows it; `who` counts only if the server asks nobody for a token.
+  ///
+  /// If an attempt was lost and a later one is refused, the outcome is unknown: audit() tells. With
+  /// kExpired, the tree and its audit are forgotten, and nothing tells.
+  OrderOutcome order(ProcedureId id, RepairVerb verb, RepairNote note,
+                     const RemoteOrderOptions& options = {});
+  CallTicket order(ProcedureId id, RepairVerb verb, RepairNote note,
+                   const RemoteOrderOptions& options, OrderOutcomeDone done);
   [[nodiscard]] Result<std::vector<AuditEntry>> audit(ProcedureId id);
   CallTicket audit(ProcedureId id, AuditDone done);
 
@@ -205,7 +209,7 @@ class RemoteExecutor {
   [[nodiscard]] CallOptions reading() const;
   [[nodiscard]] CallOptions waiting(std::optional<Duration> timeout) const;
   [[nodiscard]] CallOptions repeatable();
-  [[nodiscard]] CallOptions ordering() const;
+  [[nodiscard]] CallOptions ordering(const RemoteOrderOptions& options);
 
   RpcClient& client_;
   const RemoteOptions options_;

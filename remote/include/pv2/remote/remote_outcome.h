@@ -54,6 +54,31 @@ struct RemoteSignalOptions {
   Duration timeout = std::chrono::seconds(30);
 };
 
+/// These options go with a remote order.
+struct RemoteOrderOptions {
+  /// The nonce names the order. Without one the client makes one, and returns it with the outcome.
+  Nonce nonce{};
+  /// The order was sent before under this nonce, in an earlier call or process, and its outcome is
+  /// not known: a refusal says nothing about what was sent then.
+  bool resumed = false;
+  /// The client gives up after this time, which includes the network. Without it,
+  /// RemoteOptions::timeout.
+  std::optional<Duration> timeout{};
+};
+
+/// The outcome of an order. kOk: it is durable, with its audit entry. kFailed: this order changed
+/// nothing; with kKeyReused its nonce names another order. kUnknown: it may have been carried out;
+/// the same order with `nonce`, as resumed, or audit() tells.
+struct OrderOutcome {
+  using Kind = CallOutcome::Kind;
+  Kind kind = Kind::kUnknown;
+  bool replayed = false;  ///< It had been carried out before: the last attempt did nothing.
+  Status status{};        ///< It is OK if `kind` is kOk, and only then.
+  Nonce nonce{};
+
+  [[nodiscard]] bool ok() const noexcept { return kind == Kind::kOk; }
+};
+
 /// The outcome of a verb.
 struct RemoteOutcome {
   using Kind = CallOutcome::Kind;
@@ -84,6 +109,7 @@ struct SubmitOutcome {
 
 /// These take outcomes, on the loop's thread of the client's transport. They must not block.
 using SubmitOutcomeDone = std::function<void(SubmitOutcome)>;
+using OrderOutcomeDone = std::function<void(OrderOutcome)>;
 using RemoteOutcomeDone = std::function<void(RemoteOutcome)>;
 
 }  // namespace pv2

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OrderNonces: the orders with a nonce that are on their way in this run. At most one with the same
+// nonce is carried out at a time: a copy that comes meanwhile waits for its answer. So whoever
+// looks for the nonce in the audit (audit_trail.h) when it is his turn, looks when every earlier
+// order with it is durable or has failed. What a crash cuts off leaves nothing here.
+//
+// Invariant: a nonce is here from the turn of its first order until that order has its answer.
+
+#pragma once
+
+#include <pv2/base/ids.h>
+#include <pv2/base/mutex.h>
+#include <pv2/base/status.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "model/reply.h"
+#include "pv2/engine/repair.h"
+
+namespace pv2 {
+
+/// What an order is, whoever gives it and why: all copies of one order agree in it.
+struct OrderContent {
+  ProcedureId procedure;  ///< The one that it names.
+  RepairVerb verb = RepairVerb::kRetryNow;
+  std::uint32_t next_step = 0;
+
+  friend bool operator==(const OrderContent&, const OrderContent&) = default;
+};
+/// "skip_step of procedure 7, followed by step 3".
+[[nodiscard]] std::string name_of(const OrderContent& order);
+
+/// OK if `earlier` and `order` are the same; kKeyReused names both.
+[[nodiscard]] Status why_not_the_same(const Nonce& nonce, const OrderContent& earlier,
+                                      const OrderContent& order);
+
+/// Thread-safe.
+class OrderNonces {
+ public:
+  /// How many copies of one order wait for its answer; more are refused. 64: a client that asks
+  /// again every second for a minute.
+  static constexpr std::size_t kCopiesMax = 64;
+
+  /// Whose turn it is.
+  struct Turn {
+    bool is_first = false;  ///< The caller carries the order out, and then calls leave().
+    Status refusal{};       ///< Not OK: `reply` was not taken.
+  };
+  /// Keeps `reply` until leave(), unless the order is refused.
+  Turn enter(const Nonce& nonce, const OrderContent& order, Reply<Result<Ordered>>& reply);
+  /// The order under `nonce` has its answer: returns who waits for it, the first one first.
+  std::vector<Reply<Result<Ordered>>> leave(const Nonce& nonce);
+
+ private:
+  struct UnderWay {
+    OrderContent order;
+    std::vector<Reply<Result<Ordered>>> replies;
+  };
+
+  Mutex nonces_mutex_;
+  std::unordered_map<Nonce, UnderWay> under_way_ PV2_GUARDED_BY(nonces_mutex_);
+};
+
+}  // namespace pv2

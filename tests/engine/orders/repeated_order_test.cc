@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Orders with a nonce. An order whose answer is lost is given again under its nonce, after a crash
+// at any commit, while the first copy is on its way, and after the end of the tree: it is carried
+// out once. Another order under that nonce is refused.
+
+#include <pv2/store/noop_procedure_store.h>
+
+#include <array>
+
+#include "orders/order_nonces.h"
+#include "support/repair_orders.h"
+
+namespace pv2::testing::repeated_order_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Nonce kNonce{7, 9};
+using Heard = std::optional<Result<Ordered>>;
+
+std::string text_of(const Result<Ordered>& answer) {
+  if (!answer.ok()) return answer.status().to_string();
+  return answer->replayed ? "replayed" : "OK";
+}
+std::string text_of(const Heard& heard) { return heard ? text_of(*heard) : "not answered"; }
+
+Result<Ordered> order_once(EngineWorld& engine, ProcedureId id, RepairVerb verb,
+                           const Nonce& nonce = kNonce, RepairNote note = kNote) {
+  return engine.executor().operate().order_once(nonce, id, verb, std::move(note));
+}
+void order_once(EngineWorld& engine, ProcedureId id, RepairVerb verb, Heard& heard,
+                const Nonce& nonce = kNonce) {
+  engine.executor().operate().order_once(nonce, id, verb, kNote,
+                                         [&heard](const Result<Ordered>& got) { heard = got; });
+}
+
+// Fails at step 3; every undo fails for good. So each skip_step is followed by another parking.
+JobScript stuck_everywhere() {
+  return {
+      .steps = 4,
+      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
+      .undo = [](JobRun&) { return std::optional(Say::fail("stuck")); },
+      .locks = LockSet().table("shop", "orders", LockMode::kExclusive)};
+}
+
+std::size_t orders_in(EngineWorld& engine, ProcedureId id) {
+  const auto audit = engine.executor().operate().audit(id);
+  REQUIRE(audit.status().to_string() == "OK");
+  return audit->size();
+}
+
+}  // namespace
+
+TEST_CASE("a repeated order is not carried out again, and says so") {
+  const auto verb = GENERATE(RepairVerb::kSkipStep, RepairVerb::kRetryNow, RepairVerb::kBypass);
+  const bool restart = GENERATE(false, true);
+  EngineWorld engine;
+  engine.world.scripts["a"] = stuck_everywhere();
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  REQUIRE(engine.describe(id).parked);
+  REQUIRE(text_of(order_once(engine, id, verb)) == "OK");
+  engine.run();
+  const std::string before = states(engine);
+  if (restart) engine.open();
+
+  for (int i = 0; i < 2; ++i) {
+    CHECK(text_of(order_once(engine, id, verb, kNonce, {.who = "bert", .why = "again"})) ==
+          "replayed");
+    engine.run();
+  }
+
+  CHECK(states(engine) == before);
+  CHECK(orders_in(engine, id) == 1);
+  const auto audit = engine.executor().operate().audit(id);
+  CHECK(audit->front().nonce == kNonce);
+  CHECK(audit->front().named == id);
+  CHECK(audit->front().who == "anna");
+  if (verb == RepairVerb::kBypass) return;
+  CHECK(text_of(order_once(engine, id, verb, Nonce{7, 10})) == "OK");
+  engine.run();
+  CHECK(orders_in(engine, id) == 2);
+}
+
+TEST_CASE("crashed at every commit, orders that are repeated under their nonces are done once") {
+  // Three parked undos are skipped, each under its own nonce: a fourth skip would find nothing, and
+  // a skip that is done twice takes the place of the next one.
+  for (const bool before : {true, false}) {
+    bool crashed = true;
+    for (std::size_t at = 1; crashed; ++at) {
+      INFO("the machine crashes " << (before ? "before" : "after") << " commit " << at);
+      EngineWorld engine;
+      engine.world.scripts["a"] = stuck_everywhere();
+      engine.open();
+      before ? engine.faults().crash_before(at, FaultStore::AfterCrash::kFail)
+             : engine.faults().crash_after(at, FaultStore::AfterCrash::kFail);
+      crashed = false;
+      const auto restart_after_crash = [&] {
+        if (!engine.faults().crashed()) return;
+        crashed = true;
+        engine.open();
+        engine.run();
+      };
+      ProcedureId id;
+      const SubmitOptions options{.nonce = Nonce{1, 1}};
+      auto submitted = engine.executor().submit(Job(engine.world, "a"), options);
+      engine.run();
+      restart_after_crash();
+      if (!submitted.ok()) submitted = engine.executor().submit(Job(engine.world, "a"), options);
+      REQUIRE(submitted.status().to_string() == "OK");
+      id = submitted->id;
+      engine.run();
+      restart_after_crash();
+      for (std::uint64_t number = 1; number <= 3; ++number) {
+        const Nonce nonce{7, number};
+        Result<Ordered> answer = order_once(engine, id, RepairVerb::kSkipStep, nonce);
+        engine.run();
+        restart_after_crash();
+        if (!answer.ok()) answer = order_once(engine, id, RepairVerb::kSkipStep, nonce);
+        REQUIRE(answer.status().to_string() == "OK");
+        engine.run();
+        restart_after_crash();
+        // The caller did not get the answer, and asks again.
+        REQUIRE(text_of(order_once(engine, id, RepairVerb::kSkipStep, nonce)) == "replayed");
+        REQUIRE(orders_in(engine, id) == number);
+      }
+      engine.run();
+      restart_after_crash();
+      CHECK(engine.result(id).state == ProcedureState::kRolledBack);
+      const auto audit = engine.executor().operate().audit(id);
+      REQUIRE(audit->size() == 3);
+      for (std::size_t i = 0; i < 3; ++i) CHECK((*audit)[i].step == 3 - i);
+    }
+  }
+}
+
+TEST_CASE("another order under the same nonce is refused, and the refusal names both") {
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.steps = 3, .children = {"a"}};
+  engine.world.scripts["a"] = stuck_everywhere();
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const ProcedureId child{root.value + 1};
+  REQUIRE(text_of(order_once(engine, child, RepairVerb::kSkipStep)) == "OK");
+  engine.run();
+  const std::string before = states(engine);
+  if (GENERATE(false, true)) engine.open();
+
+  const auto verb = order_once(engine, child, RepairVerb::kBypass);
+  const auto procedure = order_once(engine, root, RepairVerb::kSkipStep);
+  RepairNote other = kNote;
+  other.next_step = 3;
+  const auto next = order_once(engine, child, RepairVerb::kSkipStep, kNonce, other);
+
+  for (const auto& refused : {verb, procedure, next}) {
+    CHECK(refused.status().code() == StatusCode::kKeyReused);
+    CHECK_THAT(refused.status().to_string(),
+               ContainsSubstring("nonce 7/9 was used for skip_step of procedure " +
+                                 std::to_string(child.value)));
+  }
+  CHECK_THAT(verb.status().to_string(), ContainsSubstring("for bypass of procedure"));
+  CHECK_THAT(next.status().to_string(), ContainsSubstring("followed by step 3"));
+  CHECK(states(engine) == before);
+  CHECK(orders_in(engine, root) == 1);
+}
+
+TEST_CASE("a copy of an order that is not durable yet waits for its answer") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = stuck_everywhere();
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  REQUIRE(engine.describe(id).parked);
+  engine.faults().hold_commit(engine.faults().commits() + 1);
+  std::array<Heard, 3> heard;
+  Heard other;
+  order_once(engine, id, RepairVerb::kSkipStep, heard[0]);
+  order_once(engine, id, RepairVerb::kSkipStep, heard[1]);
+  order_once(engine, id, RepairVerb::kRetryNow, other);
+  order_once(engine, id, RepairVerb::kSkipStep, heard[2]);
+  engine.run();
+  CHECK(text_of(heard[0]) == "not answered");
+  CHECK(text_of(heard[1]) == "not answered");
+  CHECK(other->status().code() == StatusCode::kKeyReused);
+
+  engine.faults().release();
+  engine.run();
+
+  CHECK(text_of(heard[0]) == "OK");
+  CHECK(text_of(heard[1]) == "replayed");
+  CHECK(text_of(heard[2]) == "replayed");
+  CHECK(orders_in(engine, id) == 1);
+}
+
+TEST_CASE("copies of a bypass that waits for a step get its answer, and not more than 64 wait") {
+  EngineWorld engine;
+  std::vector<Heard> heard(OrderNonces::kCopiesMax + 2);
+  bool ordered = false;
+  engine.world.scripts["a"] = {
+      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
+      .undo =
+          [&](JobRun& run) {
+            if (run.step != 2 || std::exchange(ordered, true)) return usual();
+            const ProcedureId id = engine.executor().inspect().list().front().id;
+            for (Heard& each : heard) order_once(engine, id, RepairVerb::kBypass, each);
+            return std::optional(Say::retry("busy"));
+          }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+
+  CHECK(text_of(heard.front()) == "OK");
+  CHECK(text_of(heard[1]) == "replayed");
+  CHECK(text_of(heard[OrderNonces::kCopiesMax]) == "replayed");
+  CHECK(heard.back()->status().code() == StatusCode::kUnavailable);
+  CHECK_THAT(text_of(heard.back()), ContainsSubstring("in progress"));
+  CHECK(engine.result(id).bypassed);
+  CHECK(orders_in(engine, id) == 1);
+}
+
+TEST_CASE("a bypass that a crash cut off while it waited is carried out when it is repeated") {
+  EngineWorld engine;
+  Heard lost;
+  engine.world.scripts["a"] = {
+      .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
+      .undo =
+          [&](JobRun& run) {
+            if (run.step != 2) return usual();
+            if (!lost) {
+              order_once(engine, engine.executor().inspect().list().front().id, RepairVerb::kBypass,
+                         lost);
+              engine.faults().crash_before(engine.faults().commits() + 1,
+                                           FaultStore::AfterCrash::kFail);
+              lost = Status(StatusCode::kInternal, "not answered");
+            }
+            return std::optional(Say::fail("stuck"));
+          }};
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  REQUIRE(engine.faults().crashed());
+  engine.open();
+  engine.run();
+  REQUIRE(engine.describe(id).parked);
+  CHECK(orders_in(engine, id) == 0);
+
+  CHECK(text_of(order_once(engine, id, RepairVerb::kBypass)) == "OK");
+  engine.run();
+  CHECK(text_of(order_once(engine, id, RepairVerb::kBypass)) == "replayed");
+  CHECK(engine.result(id).bypassed);
+}
+
+TEST_CASE("an order that was refused leaves its nonce free") {
+  EngineWorld engine;
+  bool mended = false;
+  engine.world.scripts["a"] = stuck(mended);
+  engine.world.scripts["w"] = {.run = [](JobRun&) { return std::optional(Say::wait_for(1h)); }};
+  engine.open();
+  const ProcedureId waits = engine.submit("w");
+  engine.run();
+  CHECK(order_once(engine, waits, RepairVerb::kBypass).status().code() ==
+        StatusCode::kFailedPrecondition);
+  CHECK(text_of(order_once(engine, waits, RepairVerb::kRetryNow)) == "OK");
+  engine.run();
+  CHECK(text_of(order_once(engine, waits, RepairVerb::kRetryNow)) == "replayed");
+}
+
+TEST_CASE("an abort by order is carried out once, also when its tree has ended since") {
+  const bool restart = GENERATE(false, true);
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"w"}};
+  engine.world.scripts["w"] = {.run = [](JobRun&) { return std::optional(Say::wait_for(1h)); }};
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const ProcedureId target{root.value + (GENERATE(false, true) ? 1 : 0)};
+  REQUIRE(text_of(order_once(engine, target, RepairVerb::kFailAndRollBack)) == "OK");
+  engine.run();
+  REQUIRE(engine.result(root).state == ProcedureState::kRolledBack);
+  if (restart) engine.open();
+
+  CHECK(text_of(order_once(engine, target, RepairVerb::kFailAndRollBack)) == "replayed");
+  CHECK(order_once(engine, target, RepairVerb::kBypass).status().code() == StatusCode::kKeyReused);
+}
+
+TEST_CASE("an abort that was durable after the end was not carried out, whatever is left of it") {
+  // The end of the root and the abort are in one sync, the end first.
+  const bool crash = GENERATE(false, true);
+  EngineWorld engine;
+  Heard heard;
+  ProcedureId id;
+  engine.world.scripts["a"] = {.steps = 1};
+  engine.open();
+  id = engine.submit("a");
+  const std::size_t end = engine.faults().commits() + 1;
+  engine.faults().hold_commit(end);
+  engine.run();
+  REQUIRE(engine.faults().held() == 1);
+  order_once(engine, id, RepairVerb::kFailAndRollBack, heard);
+  if (crash) engine.faults().crash_after(end + 1, FaultStore::AfterCrash::kFail);
+  engine.faults().release();
+  engine.run();
+  if (crash) {
+    REQUIRE(engine.faults().crashed());
+    engine.open();
+  } else {
+    CHECK(heard->status().code() == StatusCode::kFailedPrecondition);
+  }
+
+  const auto again = order_once(engine, id, RepairVerb::kFailAndRollBack);
+
+  CHECK(again.status().code() == StatusCode::kFailedPrecondition);
+  CHECK(engine.result(id).state == ProcedureState::kSuccess);
+  engine.run();
+  CHECK(rows_in_store(engine, RowKind::kAudit) == 0);
+}
+
+TEST_CASE("a member that an order named finds the order when its tree has ended") {
+  const bool restart = GENERATE(false, true);
+  EngineWorld engine;
+  engine.world.scripts["p"] = {.children = {"a"}};
+  engine.world.scripts["a"] = stuck_everywhere();
+  engine.open();
+  const ProcedureId root = engine.submit("p");
+  engine.run();
+  const ProcedureId child{root.value + 1};
+  REQUIRE(text_of(order_once(engine, child, RepairVerb::kBypass)) == "OK");  // about the root
+  engine.run();
+  REQUIRE(engine.result(root).bypassed);
+  if (restart) engine.open();
+
+  CHECK(text_of(order_once(engine, child, RepairVerb::kBypass)) == "replayed");
+  REQUIRE(orders_in(engine, child) == 1);
+  CHECK(engine.executor().operate().audit(child)->front().procedure == root);
+  CHECK(engine.executor().operate().audit(child)->front().named == child);
+
+  REQUIRE(engine.executor().acknowledge(root).ok());
+  CHECK(rows_in_store(engine, RowKind::kAudit) == 0);
+  CHECK(order_once(engine, child, RepairVerb::kBypass).status().code() == StatusCode::kExpired);
+}
+
+TEST_CASE("of a tree that is forgotten nothing tells whether an order was carried out") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = stuck_everywhere();
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  REQUIRE(text_of(order_once(engine, id, RepairVerb::kBypass)) == "OK");
+  engine.run();
+  REQUIRE(engine.executor().acknowledge(id).ok());
+
+  const auto again = order_once(engine, id, RepairVerb::kBypass);
+
+  CHECK(again.status().code() == StatusCode::kExpired);
+  CHECK_THAT(again.status().to_string(), ContainsSubstring("nothing tells any more"));
+}
+
+TEST_CASE("an order without a nonce, or where no record is kept, is refused") {
+  EngineWorld engine;
+  ExecutorOptions options = engine.options();
+  options.store = noop();
+  engine.open(std::move(options));
+  CHECK_THAT(text_of(order_once(engine, {1}, RepairVerb::kBypass)),
+             ContainsSubstring("the store keeps no records"));
+  engine.open();
+  CHECK(order_once(engine, {1}, RepairVerb::kBypass, Nonce{7, 0}).status().code() ==
+        StatusCode::kInvalidArgument);
+  CHECK(order_once(engine, {1}, RepairVerb::kBypass, kNonce, {}).status().code() ==
+        StatusCode::kInvalidArgument);
+}
+
+}  // namespace pv2::testing::repeated_order_test
