@@ -5,10 +5,13 @@
 
 #include <pv2/procedures/add_peer.h>
 #include <pv2/procedures/create_table.h>
+#include <pv2/procedures/delete_table.h>
 #include <pv2/procedures/disable_peer.h>
+#include <pv2/procedures/disable_table.h>
 #include <pv2/procedures/enable_peer.h>
 #include <pv2/procedures/remove_peer.h>
 #include <pv2/procedures/transit_region_state.h>
+#include <pv2/procedures/truncate_table.h>
 #include <pv2/procedures/update_peer_config.h>
 
 #include <set>
@@ -106,6 +109,27 @@ TEST_CASE("rows that were written before and after their region moved end in ord
   world.run_until_shipped();
   CHECK(world.rows_of(world.source) == world.rows_of(world.target));
   CHECK(world.rows_of(world.target) == Rows{{"a", "5rs3"}});
+}
+
+TEST_CASE("what is written after a table was truncated or made anew comes to the other cluster") {
+  TwoClusters world(1, 1);
+  world.add_peer();
+  // The sequences of the region begin anew, so they are below those that were shipped.
+  for (int i = 0; i < 10; ++i) REQUIRE(world.put("a", std::to_string(i)).ok());
+  world.run_until_shipped();
+  REQUIRE(world.source.run(DisableTable(ports_elsewhere(), kTable)).status.ok());
+  SECTION("truncated") {
+    REQUIRE(world.source.run(TruncateTable(ports_elsewhere(), kTable, TruncateSplits::kPreserve))
+                .status.ok());
+  }
+  SECTION("made anew") {
+    REQUIRE(world.source.run(DeleteTable(ports_elsewhere(), kTable)).status.ok());
+    REQUIRE(world.source.run(create(kTable, 1)).status.ok());
+  }
+  CHECK(world.rows_of(world.source).empty());
+  REQUIRE(world.put("a", "after").ok());
+  world.run_until_shipped();
+  CHECK(world.rows_of(world.target) == Rows{{"a", "after"}});
 }
 
 TEST_CASE("edits do not travel back: two clusters that are peers of each other come to rest") {
