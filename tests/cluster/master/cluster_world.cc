@@ -184,6 +184,11 @@ ProcedureResult ClusterWorld::result_of(ProcedureId id) {
   return *result;
 }
 
+bool ClusterWorld::step_server(const ServerName& name) {
+  ServerProcess& process = *servers_.at(name);
+  return process.network->run_one() || process.work.run_one();
+}
+
 bool ClusterWorld::run_some(MasterProcess& process, std::size_t steps) {
   if (process.is_stopped) return false;
   bool is_busy = process.network->run_one();

@@ -81,6 +81,8 @@ class ClusterWorld {
     return servers_.at(name)->is_stopped;
   }
   void resume_server(const ServerName& name) { servers_.at(name)->is_stopped = false; }
+  /// Lets the process do one thing, also one that is stopped. False: it has nothing to do.
+  bool step_server(const ServerName& name);
   /// Processes that run, whatever the master thinks of them.
   [[nodiscard]] std::vector<ServerName> servers() const;
   [[nodiscard]] cluster::ServerStatus status_of(const ServerName& name) const {
