@@ -99,6 +99,21 @@ TEST_CASE("logs that were moved to oldwals are read, whichever are left behind")
   CHECK(other.read(kBegin, false) == some);
 }
 
+TEST_CASE("a queue at the end of a log passes over none, wherever the next one lies") {
+  World world;
+  world.write(1);
+  const LogPosition end = world.server.log->durable_end();
+  REQUIRE(end.log == 1);
+  REQUIRE(world.server.log->file_count() == 1);
+  const Sequences later = world.write(40);
+  REQUIRE(world.server.log->file_count() > 3);
+  REQUIRE(world.disk.files
+              .rename(world.disk.layout.wals(world.server.name()) + "/u2",
+                      world.disk.layout.old_wal(world.server.name(), "u2"))
+              .ok());
+  CHECK(world.read(end, false) == later);
+}
+
 TEST_CASE("what is not durable is not read") {
   World world;
   Sequences all = world.write(3);
