@@ -71,6 +71,7 @@ TEST_CASE("a lock that a person holds is listed with who waits for it, and expla
   CHECK(waits.is("running"));
   const std::string disable = waits.value("procedure");
   CHECK(waits.value("again") == "wait " + disable);
+  CHECK(shell.ask("wait " + disable + ", TIMEOUT => 0").is("running"));
   CHECK(shell.must("explain " + disable).has("default:t"));
   CHECK(shell.must("explain " + disable).has("look first at: " + lock));
   const JsonAnswer locks = shell.must("list_locks WAITED_FOR");
@@ -84,6 +85,8 @@ TEST_CASE("a lock that a person holds is listed with who waits for it, and expla
   shell.must("renew_lock " + lock);
   CHECK(shell.must("unlock " + lock).has("unlocked"));
   CHECK(shell.must("wait " + disable).has("has succeeded"));
+  CHECK(shell.must("wait " + disable + ", TIMEOUT => 0").has("has succeeded"));
+  CHECK(shell.ask("wait 4711, TIMEOUT => 0").failed_with("NOT_FOUND"));
   CHECK(shell.must("list_procedures ALL").has("\"0 procedures\""));
   CHECK(shell.ask("wait 4711").failed_with("NOT_FOUND"));
 }
@@ -277,6 +280,33 @@ TEST_CASE("a script ends at the first statement that fails, and says where it st
             .end() == 3);
   const std::string unanswered = "list_procedures TIMEOUT => 1";
   CHECK(ShellProcess({"--servers", "1", "-e", "kill_master", "-e", unanswered}, errors).end() == 1);
+}
+
+TEST_CASE("a script may begin with a byte order mark") {
+  const TemporaryDirectory directory;
+  const std::string script = directory.path("script");
+  std::ofstream(script) << "\xEF\xBB\xBF"
+                        << "help 'scan'\nlist\n";
+  const std::string errors = directory.path("errors");
+  CHECK(ShellProcess({"--servers", "1", "-f", script}, errors).end() == 0);
+  std::ofstream(script) << "list\n\xEF\xBB\xBFlist\n";
+  CHECK(ShellProcess({"--servers", "1", "-f", script}, errors).end() == 1);
+}
+
+TEST_CASE("an answer that cannot be written is a failure, and ends the script") {
+  const TemporaryDirectory directory;
+  const std::string script = directory.path("script");
+  std::ofstream(script) << "list\nskan 't'\n";
+  for (const std::vector<std::string>& options :
+       {std::vector<std::string>{"-e", "list", "-e", "skan 't'"}, {"--keep-going", "-f", script}}) {
+    const std::string errors = directory.path("errors" + options.front());
+    std::vector<std::string> all{"--servers", "1"};
+    all.insert(all.end(), options.begin(), options.end());
+    CHECK(ShellProcess(all, errors, "/dev/full").end() == 1);
+    const std::string said = read_file(errors);
+    CHECK_THAT(said, ContainsSubstring("an answer could not be written: No space left"));
+    CHECK_THAT(said, !ContainsSubstring("skan"));
+  }
 }
 
 }  // namespace pv2::testing::shell_cluster_test

@@ -57,8 +57,10 @@ struct JsonAnswer {
 /// Owned by one thread.
 class ShellProcess {
  public:
-  /// What it prints to stderr is the test's, unless `errors` names a file.
-  explicit ShellProcess(std::vector<std::string> options, const std::string& errors = {}) {
+  /// What it prints to stderr is the test's, unless `errors` names a file. What it prints to stdout
+  /// is read by the test, unless `output` names a file.
+  explicit ShellProcess(std::vector<std::string> options, const std::string& errors = {},
+                        const std::string& output = {}) {
     int to[2];
     int from[2];
     REQUIRE(::pipe2(to, O_CLOEXEC) == 0);
@@ -67,6 +69,9 @@ class ShellProcess {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, to[0], STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, from[1], STDOUT_FILENO);
+    if (!output.empty()) {
+      posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_WRONLY, 0600);
+    }
     if (!errors.empty()) {
       posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors.c_str(),
                                        O_WRONLY | O_CREAT | O_APPEND, 0600);

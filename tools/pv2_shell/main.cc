@@ -37,6 +37,7 @@ ExitCode run_scripted(const Options& options, Shell& shell, Runner& runner) {
     if (shell.has_ended()) return ExitCode::kOk;
     const Outcome outcome = runner.run(statement, "-e");
     if (outcome != Outcome::kDone) return exit_code_of(outcome);
+    if (!runner.output().ok()) return ExitCode::kOk;  // see exit_code()
   }
   if (options.script.empty()) return ExitCode::kOk;
   if (options.script == "-") return runner.run_script(std::cin, "stdin");
@@ -46,6 +47,13 @@ ExitCode run_scripted(const Options& options, Shell& shell, Runner& runner) {
     return ExitCode::kBadOption;
   }
   return runner.run_script(file, options.script);
+}
+
+// What was done is done, but whoever asked for it was not told.
+int exit_code(ExitCode of_statements, const Runner& runner) {
+  if (runner.output().ok()) return static_cast<int>(of_statements);
+  complain(runner.output().to_string());
+  return static_cast<int>(of_statements == ExitCode::kOk ? ExitCode::kFailed : of_statements);
 }
 
 void talk(const Options& options, Shell& shell, Runner& runner) {
@@ -97,13 +105,13 @@ int run(Options options) {
   Runner runner(shell,
                 {.json = options.json, .quiet = options.quiet, .keep_going = options.keep_going},
                 stdout, stderr);
-  if (!talks) return static_cast<int>(run_scripted(options, shell, runner));
+  if (!talks) return exit_code(run_scripted(options, shell, runner), runner);
   if (!options.quiet) {
     std::printf("The cluster is in %s. help lists the commands, exit ends.\n",
                 printable((*session)->root()).c_str());
   }
   talk(options, shell, runner);
-  return 0;
+  return exit_code(ExitCode::kOk, runner);
 }
 
 int main_of_the_shell(std::span<char* const> arguments) {

@@ -45,7 +45,8 @@ Answer list_locks(Shell& shell, const Call& call) {
       answer.note(fmt::format("at most {} at once may hold {}", *lock.limit, to_string(lock.key)));
     }
   }
-  answer.note(counted(locks->locks.size(), "lock"));
+  answer.note(counted(locks->locks.size(), "lock") +
+              "; FOR begins anew when another master takes over");
   if (locks->left_out > 0) {
     answer.note(fmt::format("{} more did not fit into the answer", locks->left_out));
   }

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "commands/procedure_progress.h"
 #include "output/duration.h"
 
@@ -56,6 +58,23 @@ Answer still_running(ProcedureId id, const Status& why) {
   return answer;
 }
 
+// The end of a procedure that is not live, for a wait that had no time to hear of it. nullopt: it
+// lives, or nobody says so in time.
+std::optional<Answer> look_for_end(Shell& shell, ProcedureId id) {
+  constexpr Duration kLookTime = std::chrono::seconds(2);
+  const auto live = shell.ask<ProcedurePage>(
+      [&](PageDone done) { shell.executor().list({.root = id}, {}, 1, std::move(done)); },
+      kLookTime);
+  if (!live.ok() || !live->procedures.empty()) return std::nullopt;
+  const auto result = shell.ask<ProcedureResult>(
+      [&](ResultCallback done) { shell.executor().wait(id, kLookTime, std::move(done)); },
+      kLookTime);
+  if (result.ok()) return ended(*result);
+  const StatusCode code = result.status().code();
+  if (code == StatusCode::kNotFound || code == StatusCode::kExpired) return result.status();
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string short_type(const std::string& type) { return type.substr(type.find('.') + 1); }
@@ -67,11 +86,13 @@ Answer follow(Shell& shell, const Call& call, ProcedureId id) {
       [&](ResultCallback done) { shell.executor().wait(id, timeout, std::move(done)); }, timeout,
       [&progress] { progress.look(); });
   shell.progress().clear();
-  if (!result.ok()) return still_running(id, result.status());
-  if (result->ok()) return ended(**result);
-  const StatusCode code = result->status().code();
-  if (code == StatusCode::kNotFound || code == StatusCode::kExpired) return result->status();
-  return still_running(id, result->status());
+  const Status why = result.ok() ? result->status() : result.status();
+  if (why.ok()) return ended(**result);
+  if (why.code() == StatusCode::kNotFound || why.code() == StatusCode::kExpired) return why;
+  if (why.code() == StatusCode::kDeadlineExceeded) {
+    if (auto over = look_for_end(shell, id)) return *std::move(over);
+  }
+  return still_running(id, why);
 }
 
 std::optional<Answer> follow_known(Shell& shell, const Call& call) {

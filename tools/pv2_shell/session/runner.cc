@@ -5,6 +5,9 @@
 
 #include "session/runner.h"
 
+#include <cerrno>
+#include <cstring>
+
 #include "language/escape.h"
 #include "output/json_format.h"
 #include "output/table_format.h"
@@ -12,10 +15,8 @@
 namespace pv2::shell {
 namespace {
 
-void write(std::FILE* file, std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), file);
-  std::fflush(file);
-}
+// Which some programs write before a text.
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool is_silent(const Answer& answer) {
   return answer.ok() && answer.rows.empty() && answer.notes.empty() && !answer.nonce;
@@ -34,6 +35,15 @@ ExitCode exit_code_of(Outcome outcome) noexcept {
       return ExitCode::kUnknown;
   }
   return ExitCode::kFailed;
+}
+
+void Runner::write(std::FILE* file, std::string_view text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (written && std::fflush(file) == 0) return;
+  if (output_.ok()) {
+    output_ = Status(StatusCode::kIoError,
+                     std::string("an answer could not be written: ") + std::strerror(errno));
+  }
 }
 
 void Runner::print(const std::string& line, const Answer& answer, std::string_view where) {
@@ -64,9 +74,10 @@ ExitCode Runner::run_script(std::istream& script, const std::string& name) {
   std::string line;
   ExitCode code = ExitCode::kOk;
   for (std::size_t number = 1; !shell_.has_ended() && std::getline(script, line); ++number) {
+    if (number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     const Outcome outcome = run(line, name + ':' + std::to_string(number));
     if (code == ExitCode::kOk) code = exit_code_of(outcome);
-    if (code != ExitCode::kOk && !options_.keep_going) break;
+    if (!output_.ok() || (code != ExitCode::kOk && !options_.keep_going)) break;
   }
   return code;
 }

@@ -20,7 +20,7 @@ namespace pv2::shell {
 /// The exit codes of the program. Stable.
 enum class ExitCode : std::uint8_t {
   kOk = 0,
-  kFailed = 1,     ///< A statement failed, or is no statement.
+  kFailed = 1,     ///< A statement failed, or is no statement; or an answer was not written.
   kBadOption = 2,  ///< The command line is wrong.
   kUnknown = 3,    ///< The outcome of a statement is unknown, or its procedure still runs.
   kNoCluster = 4,  ///< The cluster could not be started, or does not answer.
@@ -46,13 +46,19 @@ class Runner {
   /// Runs what `read` returns until it returns nothing. A failure is printed, and nothing more.
   void run_all(const std::function<std::optional<std::string>()>& read);
 
+  /// Not OK: an answer could not be written. Whoever reads the answers misses it, so no script goes
+  /// on.
+  [[nodiscard]] const Status& output() const noexcept { return output_; }
+
  private:
   void print(const std::string& line, const Answer& answer, std::string_view where);
+  void write(std::FILE* file, std::string_view text);
 
   Shell& shell_;
   const RunnerOptions options_;
   std::FILE* const out_;
   std::FILE* const errors_;
+  Status output_{};
 };
 
 }  // namespace pv2::shell
