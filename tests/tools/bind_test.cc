@@ -98,7 +98,7 @@ TEST_CASE("a change takes a nonce for its first time, and another form for later
 
   const WallTime end{Duration(0x1234)};
   const std::string again = first->resume(first->identity.nonce, end);
-  CHECK(again == "put 't', 'r', 'f:q', 'v', RESUME => '1f-2a-1234'");
+  CHECK(again == "put 't', 'r', 'f:q', 'v', RESUME => '1f-2a-1234-" + first->mark() + "'");
   const auto later = bound(again);
   REQUIRE(later.ok());
   CHECK((later->identity.nonce == Nonce{0x1f, 0x2a}));
@@ -119,6 +119,37 @@ TEST_CASE("a change takes a nonce for its first time, and another form for later
   CHECK(refusal("disable 't', NONCE => '1-2', RESUME => '1-2'").find("every later one") !=
         std::string::npos);
   CHECK(refusal("get 't', 'r', NONCE => '1-2'").find("has no option NONCE") != std::string::npos);
+}
+
+TEST_CASE("a nonce that was given to a statement fits no other one") {
+  const auto sent = bound("create 't', 'f', {NUMREGIONS => 2, NONCE => '1-2'}, TIMEOUT => 1");
+  REQUIRE(sent.ok());
+  const std::string again = sent->resume({1, 2}, std::nullopt);
+  const std::string resume = again.substr(again.find(", RESUME"));
+
+  CHECK(again == "create 't', 'f', NUMREGIONS => 2, TIMEOUT => 1" + resume);
+  for (const char* same :
+       {"create 't', 'f', NUMREGIONS => 2", "create 't', \"f\", {NUMREGIONS => 2}",
+        "create 't', 'f', {TIMEOUT => 5, NUMREGIONS => 2}, ASYNC"}) {
+    INFO(same);
+    const auto later = bound(same + resume);
+    REQUIRE(later.status().to_string() == "OK");
+    CHECK(later->mark() == sent->mark());
+    CHECK((later->identity.nonce == Nonce{1, 2}));
+  }
+  for (const char* other : {"create 't', 'f'", "create 'u', 'f', NUMREGIONS => 2",
+                            "create 't', 'f', 'g', NUMREGIONS => 2", "drop 't'"}) {
+    INFO(other);
+    const Status refused = bound(other + resume).status();
+    CHECK(refused.code() == StatusCode::kKeyReused);
+    CHECK(refused.message().find("was given to another statement than " + std::string(other)) !=
+          std::string::npos);
+  }
+  CHECK(bound("create 't', 'f', RESUME => '1-2'").ok());
+  CHECK(refusal("create 't', 'f', RESUME => '1-2-s12'").find("first time has it") !=
+        std::string::npos);
+  // Answers of an earlier version are still good.
+  CHECK(bound("drop 't'")->mark() == "sb8cb5ba69ac9a643");
 }
 
 }  // namespace

@@ -49,11 +49,28 @@ TEST_CASE("what a row holds is printed as escapes, and a repeated change is done
   CHECK(first.value("nonce").starts_with("1f-2a-"));
   CHECK(shell.must("incr 't', 'r', 'f:n', 5" + resumed).value("value") == "5");
   CHECK(shell.must("get 't', 'r'").value("value") == "5");
-  CHECK(shell.ask("incr 't', 'r', 'f:n', 6" + resumed).failed_with("KEY_REUSED"));
+  const JsonAnswer other = shell.ask("incr 't', 'r', 'f:n', 6" + resumed);
+  CHECK(other.failed_with("KEY_REUSED"));
+  CHECK(other.is("failed"));
+  CHECK(other.has("was given to another statement than incr 't', 'r', 'f:n', 6"));
+  CHECK(other.value("again").empty());
+  // Without the mark of the statement, the region compares what it was sent.
+  const std::string unmarked = resumed.substr(0, resumed.rfind("-s")) + "'";
+  const JsonAnswer compared = shell.ask("incr 't', 'r', 'f:n', 6" + unmarked);
+  CHECK(compared.failed_with("KEY_REUSED"));
+  CHECK(compared.is("failed"));
+  CHECK(compared.value("again").empty());
+  CHECK(shell.must("incr 't', 'r', 'f:n', 5" + unmarked).value("value") == "5");
 
   const JsonAnswer created = shell.must("create 'u', 'f', NONCE => '1-1'");
   const JsonAnswer again = shell.must("create 'u', 'f', NONCE => '1-1'");
   CHECK(created.value("procedure") == again.value("procedure"));
+  const std::string of_create = ", RESUME => '" + created.value("nonce") + "'";
+  CHECK(shell.must("create 'u', 'f', TIMEOUT => 60" + of_create).value("procedure") ==
+        created.value("procedure"));
+  CHECK(shell.ask("create 'w', 'f'" + of_create).failed_with("KEY_REUSED"));
+  CHECK(shell.ask("drop 'u'" + of_create).failed_with("KEY_REUSED"));
+  CHECK(shell.must("list").has("\"2 tables\""));
 }
 
 TEST_CASE("tables are created, altered, disabled, emptied and dropped by statements") {

@@ -215,7 +215,18 @@ class Binder {
     }
     call_.identity = *identity;
     call_.identity.resumed = resumed != nullptr;
-    return {};
+    return check_mark(value);
+  }
+
+  // A nonce that was given to another statement says nothing about this one.
+  Status check_mark(const Value& value) const {
+    const std::string mark = call_.mark();
+    if (call_.identity.mark.empty() || call_.identity.mark == mark) return {};
+    return {StatusCode::kKeyReused,
+            fmt::format("column {}: {} was given to another statement than {} (which is {}); send "
+                        "the statement as the answer has it, or without the nonce",
+                        value.column, printable(value.text), printable(to_text(call_.content())),
+                        mark)};
   }
 
   const Command& command_;

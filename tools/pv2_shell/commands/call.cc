@@ -5,7 +5,9 @@
 
 #include "commands/call.h"
 
+#include <fmt/format.h>
 #include <pv2/base/assert.h>
+#include <pv2/base/hash128.h>
 
 #include <algorithm>
 #include <charconv>
@@ -66,34 +68,70 @@ Duration Call::timeout(Duration otherwise) const {
   return std::chrono::seconds(std::min(value->number, kMax));
 }
 
-std::string Call::resume(const Nonce& nonce, std::optional<WallTime> expires_at) const {
-  Statement again = statement;
-  std::erase_if(again.options, [](const Option& option) {
+Statement Call::content() const {
+  Statement content{.command = statement.command, .arguments = arguments, .options = options};
+  std::erase_if(content.options, [](const Option& option) {
     return option.name == "NONCE" || option.name == "RESUME";
   });
+  return content;
+}
+
+std::string Call::mark() const {
+  Statement compared = content();
+  std::erase_if(compared.options, [](const Option& option) {
+    return option.name == "TIMEOUT" || option.name == "ASYNC";
+  });
+  std::ranges::sort(compared.options, {}, &Option::name);
+  return fmt::format("s{:016x}", hash128(to_text(compared)).first);
+}
+
+std::string Call::resume(const Nonce& nonce, std::optional<WallTime> expires_at) const {
+  Statement again = content();
   again.options.push_back(
       {.name = "RESUME",
-       .value = {.kind = Value::Kind::kText, .text = to_string(nonce, expires_at)}});
+       .value = {.kind = Value::Kind::kText, .text = to_string(nonce, expires_at, mark())}});
   return to_text(again);
 }
 
-std::optional<Identity> parse_identity(std::string_view text) {
-  std::vector<std::uint64_t> parts;
+namespace {
+
+bool is_mark(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  return text.size() == 17 && text.front() == 's' &&
+         text.find_first_not_of(kDigits, 1) == std::string_view::npos;
+}
+
+// Hexadecimal numbers with dashes between them, at most three; nullopt: it is something else.
+std::optional<std::vector<std::uint64_t>> parse_numbers(std::string_view text) {
+  std::vector<std::uint64_t> numbers;
   while (true) {
     const std::size_t dash = text.find('-');
     const std::string_view part = text.substr(0, dash);
     std::uint64_t number = 0;
     const auto [stop, error] = std::from_chars(part.data(), part.data() + part.size(), number, 16);
     if (error != std::errc() || stop != part.data() + part.size()) return std::nullopt;
-    parts.push_back(number);
-    if (dash == std::string_view::npos || parts.size() > 3) break;
+    numbers.push_back(number);
+    if (numbers.size() > 3) return std::nullopt;
+    if (dash == std::string_view::npos) return numbers;
     text.remove_prefix(dash + 1);
   }
-  if (parts.size() < 2 || parts.size() > 3 || parts[1] == 0) return std::nullopt;
-  Identity identity{.nonce = {parts[0], parts[1]}};
-  if (parts.size() == 3) {
-    if (parts[2] > static_cast<std::uint64_t>(INT64_MAX)) return std::nullopt;
-    identity.expires_at = WallTime(Duration(static_cast<std::int64_t>(parts[2])));
+}
+
+}  // namespace
+
+std::optional<Identity> parse_identity(std::string_view text) {
+  Identity identity;
+  if (const std::size_t last = text.rfind('-');
+      last != std::string_view::npos && is_mark(text.substr(last + 1))) {
+    identity.mark = text.substr(last + 1);
+    text = text.substr(0, last);
+  }
+  const auto numbers = parse_numbers(text);
+  if (!numbers || numbers->size() < 2 || (*numbers)[1] == 0) return std::nullopt;
+  identity.nonce = {(*numbers)[0], (*numbers)[1]};
+  if (numbers->size() == 3) {
+    if ((*numbers)[2] > static_cast<std::uint64_t>(INT64_MAX)) return std::nullopt;
+    identity.expires_at = WallTime(Duration(static_cast<std::int64_t>((*numbers)[2])));
   }
   return identity;
 }

@@ -27,6 +27,9 @@ struct Identity {
   /// Until when a write may be sent. All times that it is sent have the same end.
   std::optional<WallTime> expires_at{};
   bool resumed = false;  ///< Something was sent before under this nonce.
+  /// Call::mark() of the statement that the nonce was given to; empty: whoever wrote the nonce down
+  /// had no answer with the mark, so nothing is compared.
+  std::string mark{};
 };
 
 /// A plain value. Valid as long as the table of commands.
@@ -52,7 +55,12 @@ struct Call {
   /// TIMEOUT => seconds.
   [[nodiscard]] Duration timeout(Duration otherwise) const;
 
-  /// The statement with another identity: `RESUME => '1f-2a-5'`.
+  /// What the statement does, without its identity.
+  [[nodiscard]] Statement content() const;
+  /// Tells statements apart that do different things: "s" and 16 digits, a hash of content()
+  /// without what only says how long the shell waits. The same in every version.
+  [[nodiscard]] std::string mark() const;
+  /// The statement with another identity: `RESUME => '1f-2a-5-s0123456789abcdef'`.
   [[nodiscard]] std::string resume(const Nonce& nonce, std::optional<WallTime> expires_at) const;
 };
 
@@ -62,7 +70,8 @@ struct Call {
 /// "put 't', 'row', 'column', 'value'": the place of each argument.
 [[nodiscard]] std::string usage_of(const Command& command);
 
-/// "1f-2a", and "1f-2a-5" with an end in microseconds; nullopt: it is neither.
+/// "1f-2a", "1f-2a-5" with an end in microseconds, and each with the mark of a statement after it,
+/// "1f-2a-s0123456789abcdef"; nullopt: it is none of these.
 [[nodiscard]] std::optional<Identity> parse_identity(std::string_view text);
 
 }  // namespace pv2::shell

@@ -34,7 +34,9 @@ Written write_rows(Shell& shell, const Call& call, const TableName& table,
     written.result = std::move(outcome->result);
     return written;
   }
-  const bool failed = outcome.ok() && outcome->kind == cluster::WriteOutcome::Kind::kFailed;
+  // A nonce that names another write never comes to name this one.
+  const bool failed = outcome.ok() && (outcome->kind == cluster::WriteOutcome::Kind::kFailed ||
+                                       outcome->status.code() == StatusCode::kKeyReused);
   written.answer.status = outcome.ok() ? outcome->status : outcome.status();
   written.answer.outcome = failed ? Outcome::kFailed : Outcome::kUnknown;
   if (!failed) written.answer.again = call.resume(options.nonce, options.expires_at);

@@ -27,9 +27,11 @@ std::string counted(std::uint64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-std::string to_string(const Nonce& nonce, std::optional<WallTime> expires_at) {
+std::string to_string(const Nonce& nonce, std::optional<WallTime> expires_at,
+                      std::string_view mark) {
   std::string text = fmt::format("{:x}-{:x}", nonce.group, nonce.value);
   if (expires_at) text += fmt::format("-{:x}", expires_at->time_since_epoch().count());
+  if (!mark.empty()) text += fmt::format("-{}", mark);
   return text;
 }
 

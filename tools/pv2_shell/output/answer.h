@@ -47,6 +47,7 @@ struct Answer {
   std::vector<std::string> notes{};      ///< Sentences that follow the rows.
   std::optional<Nonce> nonce{};          ///< Under which something was changed, or may have been.
   std::optional<WallTime> expires_at{};  ///< Of a write of rows: its nonce goes with this end.
+  std::string mark{};                    ///< Of the statement that the nonce belongs to.
   ProcedureId procedure{};
   std::string again{};  ///< The statement that asks again, or waits.
 
@@ -72,8 +73,9 @@ struct Answer {
 
 /// "3 rows", "1 row".
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view what);
-/// "1f-2a": the group and the value in hexadecimal, and with an end "1f-2a-5", its microseconds;
-/// the form in which the language takes nonces.
-[[nodiscard]] std::string to_string(const Nonce& nonce, std::optional<WallTime> expires_at = {});
+/// "1f-2a": the group and the value in hexadecimal, with an end "1f-2a-5", its microseconds, and
+/// then the mark of the statement if there is one; the form in which the language takes nonces.
+[[nodiscard]] std::string to_string(const Nonce& nonce, std::optional<WallTime> expires_at = {},
+                                    std::string_view mark = {});
 
 }  // namespace pv2::shell

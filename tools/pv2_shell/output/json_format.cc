@@ -58,7 +58,8 @@ std::string as_json(std::string_view statement, const Answer& answer) {
   for (const std::string& note : answer.notes) json.string(printable(note));
   json.end_array();
   if (answer.procedure) json.key("procedure").number(answer.procedure.value);
-  if (answer.nonce) json.key("nonce").string(to_string(*answer.nonce, answer.expires_at));
+  if (answer.nonce)
+    json.key("nonce").string(to_string(*answer.nonce, answer.expires_at, answer.mark));
   if (!answer.again.empty()) json.key("again").string(printable(answer.again));
   if (!answer.status.ok()) {
     json.key("error").begin_object();

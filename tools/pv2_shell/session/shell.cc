@@ -33,6 +33,7 @@ Answer Shell::answer(std::string_view line) {
     const Result<Call> call = bind(*statement);
     if (!call.ok()) return call.status();
     Answer answer = run(*this, *call);
+    answer.mark = call->mark();
     progress_.clear();
     return answer;
   } catch (const std::exception& error) {
