@@ -119,6 +119,11 @@ TEST_CASE("an order is carried out once under its nonce, and another order under
   shell.must("start_master");
   CHECK(shell.must(order + resumed).has("carried out already"));
 
+  const JsonAnswer refused = shell.ask("skip_step " + lock + ", WHY => 'x', RESUME => '5-7'");
+  CHECK(refused.is("unknown"));
+  CHECK(refused.failed_with("FAILED_PRECONDITION"));
+  CHECK(refused.value("again") == "audit " + lock);
+
   const std::string other = "bypass " + lock + ", WHY => 'not wanted', NONCE => '5-6'";
   CHECK(shell.ask(other).failed_with("KEY_REUSED"));
   const JsonAnswer audit = shell.must("audit " + lock);

@@ -40,13 +40,18 @@ Answer preview(Shell& shell, const Call& call, RepairVerb verb) {
 }
 
 // Another attempt may tell, unless this one was refused for a reason that stays; then the audit
-// does, as long as there is one.
+// does, if there is one.
 std::string how_to_ask_again(const Call& call, const Nonce& nonce, const Status& why) {
-  if (why.code() == StatusCode::kExpired) return {};
-  if (why.code() == StatusCode::kFailedPrecondition) {
-    return fmt::format("audit {}", call.procedure(0).value);
+  switch (why.code()) {
+    case StatusCode::kExpired:
+    case StatusCode::kNotFound:
+      return {};
+    case StatusCode::kFailedPrecondition:
+    case StatusCode::kInvalidArgument:
+      return fmt::format("audit {}", call.procedure(0).value);
+    default:
+      return call.resume(nonce, std::nullopt);
   }
-  return call.resume(nonce, std::nullopt);
 }
 
 Answer unknown(const Call& call, const Nonce& nonce, const Status& why) {
