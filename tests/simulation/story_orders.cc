@@ -21,6 +21,10 @@ const std::string kWho = "operator";
 
 std::string why_of(std::size_t number) { return "order " + std::to_string(number); }
 
+// Every second order has a nonce.
+bool has_nonce(std::size_t number) { return number % 2 == 0; }
+Nonce nonce_of(std::size_t number) { return {17, number + 1}; }
+
 // The first procedure that a line of a preview names.
 ProcedureId named_in(const std::string& line) {
   constexpr std::string_view kProcedure = "procedure ";
@@ -64,6 +68,23 @@ void StoryOrders::begin_life(ProcedureExecutor& executor) {
     if (order.answer == Answer::kNone) order.answer = Answer::kUnknown;
   }
   check_audits(executor, Moment::kOnTheWay);
+  for (std::size_t number = 0; number < orders_.size(); ++number) repeat(executor, number);
+}
+
+// An order that was acknowledged is given again, as by somebody who has lost the answer.
+void StoryOrders::repeat(ProcedureExecutor& executor, std::size_t number) {
+  const Order& order = orders_[number];
+  if (!has_nonce(number) || order.answer != Answer::kDone) return;
+  if (acknowledged_.contains(order.root.value)) return;
+  executor.operate().order_once(
+      nonce_of(number), order.target, order.verb, {.who = kWho, .why = "again"},
+      [this, number](const Result<Ordered>& answer) {
+        const StatusCode code = answer.status().code();
+        if (is_unknown(answer.status()) || code == StatusCode::kExpired) return;
+        if (answer.ok() && answer->replayed) return;
+        found_.add(why_of(number) + " was acknowledged, and its copy answered " +
+                   (answer.ok() ? "as if it were new" : answer.status().to_string()));
+      });
 }
 
 void StoryOrders::order(ProcedureExecutor& executor, RepairVerb verb, ProcedureId target,
@@ -103,8 +124,15 @@ void StoryOrders::order(ProcedureExecutor& executor, RepairVerb verb, ProcedureI
   });
   const std::size_t number = orders_.size();
   orders_.push_back(std::move(order));
-  executor.operate().order(target, verb, {.who = kWho, .why = why_of(number)},
-                           [this, number](const Status& answer) { heard(number, answer); });
+  const OperatorConsole console = executor.operate();
+  const RepairNote note{.who = kWho, .why = why_of(number)};
+  if (has_nonce(number)) {
+    return console.order_once(
+        nonce_of(number), target, verb, note,
+        [this, number](const Result<Ordered>& answer) { heard(number, answer.status()); });
+  }
+  console.order(target, verb, note,
+                [this, number](const Status& answer) { heard(number, answer); });
 }
 
 void StoryOrders::expect_effect(const Order& order, const std::string& line, std::size_t root) {

@@ -2,7 +2,8 @@
 //
 // StoryOrders: the operators of a simulated run. They give any order for any procedure, after they
 // have asked for its preview; what the preview says must come true. An acknowledged order is in the
-// audit exactly once, in every later life too; a refused one never is. What was bypassed never runs
+// audit exactly once, in every later life too, and a copy of it under its nonce does nothing; a
+// refused one never is. What was bypassed never runs
 // again and holds nothing.
 
 #pragma once
@@ -26,7 +27,8 @@ class StoryOrders {
  public:
   explicit StoryOrders(TaskWorld& world) : world_(world) {}
 
-  /// Looks in the audit for the outcome of the orders that got no answer.
+  /// Looks in the audit for the outcome of the orders that got no answer, and repeats the others
+  /// that have a nonce.
   void begin_life(ProcedureExecutor& executor);
   /// Called after every move.
   void check(ProcedureExecutor& executor);
@@ -67,6 +69,7 @@ class StoryOrders {
     Answer answer = Answer::kNone;
   };
 
+  void repeat(ProcedureExecutor& executor, std::size_t number);
   /// `line` is the preview's first line, `root` a task.
   void expect_effect(const Order& order, const std::string& line, std::size_t root);
   void heard(std::size_t number, const Status& answer);

@@ -7,6 +7,8 @@
 #include <pv2/store/noop_procedure_store.h>
 
 #include <array>
+#include <atomic>
+#include <thread>
 
 #include "orders/order_nonces.h"
 #include "support/repair_orders.h"
@@ -251,6 +253,34 @@ TEST_CASE("a bypass that a crash cut off while it waited is carried out when it 
   engine.run();
   CHECK(text_of(order_once(engine, id, RepairVerb::kBypass)) == "replayed");
   CHECK(engine.result(id).bypassed);
+}
+
+TEST_CASE("copies that threads give at the same time are carried out once") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = stuck_everywhere();
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  REQUIRE(engine.describe(id).parked);
+  engine.close();
+  auto executor = open_with_threads(engine, nullptr);
+
+  std::atomic<int> done = 0;
+  std::atomic<int> replayed = 0;
+  const auto give = [&] {
+    const auto answer = executor->operate().order_once(kNonce, id, RepairVerb::kSkipStep, kNote);
+    if (answer.ok()) ++(answer->replayed ? replayed : done);
+  };
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 20; ++k) give();
+    });
+  threads.clear();
+
+  CHECK(done == 1);
+  CHECK(replayed == 8 * 20 - 1);
+  CHECK(executor->operate().audit(id)->size() == 1);
 }
 
 TEST_CASE("an order that was refused leaves its nonce free") {
