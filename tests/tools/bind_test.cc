@@ -145,6 +145,13 @@ TEST_CASE("a nonce that was given to a statement fits no other one") {
     CHECK(refused.message().find("was given to another statement than " + std::string(other)) !=
           std::string::npos);
   }
+  // A split of a whole table asks again for one region.
+  auto one = bound("split 't', TIMEOUT => 9");
+  REQUIRE(one.ok());
+  one->arguments = {{.text = "0123456789abcdef"}, {.text = "m"}};
+  const std::string of_one = one->resume({1, 2}, std::nullopt);
+  CHECK(of_one.starts_with("split '0123456789abcdef', 'm', TIMEOUT => 9, RESUME => '1-2-s"));
+  CHECK(bound(of_one).ok());
   CHECK(bound("create 't', 'f', RESUME => '1-2'").ok());
   CHECK(refusal("create 't', 'f', RESUME => '1-2-s12'").find("first time has it") !=
         std::string::npos);

@@ -86,8 +86,8 @@ Result<std::string> split_point(Shell& shell, const Call& call, const RegionInfo
 // For each region the statement that means this one split alone is what asks again.
 Answer split_one(Shell& shell, const Call& call, const RegionInfo& region, const std::string& key) {
   Call one = call;
-  one.statement.arguments = {{.kind = Value::Kind::kText, .text = region.id},
-                             {.kind = Value::Kind::kText, .text = key}};
+  one.arguments = {{.kind = Value::Kind::kText, .text = region.id},
+                   {.kind = Value::Kind::kText, .text = key}};
   return run_procedure(shell, one, submission_of(SplitTableRegion(ports_elsewhere(), region, key)));
 }
 
