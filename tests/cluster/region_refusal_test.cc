@@ -2,6 +2,7 @@
 //
 // When a region refuses: while it closes, and after its log has failed.
 
+#include <memory>
 #include <optional>
 
 #include "storage_fixture.h"
@@ -24,11 +25,11 @@ struct OpenRegion {
   }
   /// The answer, if there is one already.
   std::optional<Status> write(cluster::EntryLog& log) {
-    std::optional<Status> answer;
+    const auto answer = std::make_shared<std::optional<Status>>();
     server.region().write(
         {.mutations = {put("a", "1")}}, log,
-        [&](const Result<cluster::WriteResult>& done) { answer = done.status(); });
-    return answer;
+        [answer](const Result<cluster::WriteResult>& done) { *answer = done.status(); });
+    return *answer;
   }
   Disk disk;
   StorageServer server;
@@ -51,6 +52,21 @@ TEST_CASE("cluster: a region refuses everything after its log has failed") {
   REQUIRE_FALSE(open.server.region().get("a").ok());
   REQUIRE_FALSE(open.server.write({put("b", "1")}).ok());
   REQUIRE_FALSE(open.server.flush().ok());
+}
+
+TEST_CASE("cluster: a scan waits for the writes before it, and for none after the log has failed") {
+  OpenRegion open;
+  TestLog log;
+  REQUIRE_FALSE(open.write(log));
+  int scans = 0;
+  open.server.region().when_visible([&] { ++scans; });
+  CHECK(scans == 0);
+
+  // The write never becomes visible.
+  log.waiting({StatusCode::kStorageFull, "the disk is gone"});
+  CHECK(scans == 1);
+  open.server.region().when_visible([&] { ++scans; });
+  CHECK(scans == 2);
 }
 
 TEST_CASE("cluster: a region that closes takes no write, and waits for those under way") {
