@@ -202,7 +202,8 @@ void put_rows(Cluster& cluster) {
   while (missing > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-void crash(Cluster& cluster) {
+/// `created`: how many regions the table has.
+void crash(Cluster& cluster, std::uint64_t created) {
   const ServerName victim = cluster.processes().servers().front();
   double regions = 0;
   for (const RegionRow& row : must(cluster.client().regions_of(kTable), "the regions")) {
@@ -226,6 +227,7 @@ void crash(Cluster& cluster) {
     if (row.server == victim || row.state != RegionState::kOpen) die("a region is not back");
   }
   ResultRow row("cluster_crash");
+  row.set("table_regions", static_cast<double>(created));
   row.set("regions", regions);
   fill(row, {noticed, begin.cpu, begin.traffic}, end, regions);
   row.set("seconds_until_noticed", std::chrono::duration<double>(noticed - killed).count());
@@ -251,7 +253,7 @@ int run(int argc, char** argv) {
   Cluster cluster(folder.path() + "/cluster", 3);
   create(cluster, regions);
   put_rows(cluster);
-  crash(cluster);
+  crash(cluster, regions);
   return 0;
 }
 
