@@ -84,15 +84,35 @@ RegionReopening::Answer RegionReopening::reopen_one(const RegionInfo& region) {
                  row.open_sequence, OpenRegion::Asked::kNever);
 }
 
+RegionReopening::Reply RegionReopening::ask(const RemoteOperation& operation,
+                                            OpenRegion::Asked asked_before) {
+  const std::string server = to_string(operation.server);
+  const std::string act = operation.kind == RemoteKind::kOpenRegion ? "opened" : "closed";
+  const auto* sent = ctx_.await<DispatchOutcome>(
+      [&](auto done) { ports_.servers.dispatch(operation, std::move(done)); });
+  if (sent == nullptr) return {.answer = {Kind::kWait}};
+  const bool never_sent =
+      sent->kind == DispatchOutcome::Kind::kNotSent && asked_before == OpenRegion::Asked::kNever;
+  if (sent->kind == DispatchOutcome::Kind::kRefused || never_sent) return {.refusal = sent->reason};
+  if (sent->kind != DispatchOutcome::Kind::kDone) {
+    return {.answer = {Kind::kRetry, words(StatusCode::kUnknownOutcome, operation.region,
+                                           "may or may not be " + act + " on " + server + " (" +
+                                               sent->reason + "); asking again")}};
+  }
+  const auto* crashed = ctx_.await<Status>(
+      [&](auto done) { ports_.servers.when_crashed(operation.server, std::move(done)); });
+  const std::optional<RemoteReport> report = find_report(reports_, operation);
+  if (report && !report->done) return {.refusal = report->reason};
+  if (report) return {.done = report};
+  if (crashed == nullptr) return {.answer = {Kind::kWait}};
+  return {
+      .answer = {Kind::kRetry, words(StatusCode::kUnavailable, operation.region,
+                                     "was being " + act + " on " + server + ", which crashed")}};
+}
+
 RegionReopening::Answer RegionReopening::open_on(const RegionInfo& region, const ServerName& target,
                                                  std::uint64_t sequence,
                                                  OpenRegion::Asked asked_before) {
-  const RemoteOperation operation{.kind = RemoteKind::kOpenRegion,
-                                  .server = target,
-                                  .procedure = ctx_.id(),
-                                  .effect_key = key(region, target) + "/open",
-                                  .region = region,
-                                  .sequence = sequence};
   const auto* opening = ctx_.await<Result<Applied>>([&](auto done) {
     ports_.catalogue.write({.effect_key = key(region, target) + "/opening",
                             .regions = {{region, RegionState::kOpening, target, sequence}}},
@@ -100,67 +120,38 @@ RegionReopening::Answer RegionReopening::open_on(const RegionInfo& region, const
   });
   if (opening == nullptr) return {Kind::kWait};
   if (!opening->ok()) return {Kind::kRetry, opening->status()};
-
-  const auto* sent = ctx_.await<DispatchOutcome>(
-      [&](auto done) { ports_.servers.dispatch(operation, std::move(done)); });
-  if (sent == nullptr) return {Kind::kWait};
-  const bool never_sent = asked_before == OpenRegion::Asked::kNever &&
-                          sent->kind == DispatchOutcome::Kind::kNotSent &&
-                          opening->value() == Applied::kNow;
-  if (sent->kind == DispatchOutcome::Kind::kRefused || never_sent) {
-    return give_up(region, target, sent->reason);
-  }
-  if (sent->kind != DispatchOutcome::Kind::kDone) {
-    return {Kind::kRetry, words(StatusCode::kUnknownOutcome, region,
-                                "may or may not be open on " + to_string(target) + " (" +
-                                    sent->reason + "); asking again")};
-  }
-
-  const auto* crashed =
-      ctx_.await<Status>([&](auto done) { ports_.servers.when_crashed(target, std::move(done)); });
-  const std::optional<RemoteReport> report = find_report(reports_, operation);
-  if (report && !report->done) return give_up(region, target, report->reason);
-  if (report) return record(region, target, report->sequence);
-  if (crashed == nullptr) return {Kind::kWait};
-  return {Kind::kRetry, words(StatusCode::kUnavailable, region,
-                              "was being opened on " + to_string(target) + ", which crashed")};
+  // An earlier run has written this, and perhaps asked.
+  if (opening->value() != Applied::kNow) asked_before = OpenRegion::Asked::kPerhaps;
+  const Reply reply = ask({.kind = RemoteKind::kOpenRegion,
+                           .server = target,
+                           .procedure = ctx_.id(),
+                           .effect_key = key(region, target) + "/open",
+                           .region = region,
+                           .sequence = sequence},
+                          asked_before);
+  if (reply.refusal) return give_up(region, target, *reply.refusal);
+  if (reply.done) return record(region, target, reply.done->sequence);
+  return reply.answer;
 }
 
 RegionReopening::Answer RegionReopening::close_on(const RegionInfo& region,
                                                   const ServerName& home) {
-  const RemoteOperation operation{.kind = RemoteKind::kCloseRegion,
-                                  .server = home,
-                                  .procedure = ctx_.id(),
-                                  .effect_key = key(region, home) + "/close",
-                                  .region = region};
-  const auto* sent = ctx_.await<DispatchOutcome>(
-      [&](auto done) { ports_.servers.dispatch(operation, std::move(done)); });
-  if (sent == nullptr) return {Kind::kWait};
-  if (sent->kind == DispatchOutcome::Kind::kRefused) {  // for ever under this key
+  const Reply reply = ask({.kind = RemoteKind::kCloseRegion,
+                           .server = home,
+                           .procedure = ctx_.id(),
+                           .effect_key = key(region, home) + "/close",
+                           .region = region},
+                          OpenRegion::Asked::kPerhaps);
+  if (reply.refusal) {
     return {Kind::kNewRound, words(StatusCode::kUnavailable, region,
-                                   "was not closed by " + to_string(home) + ": " + sent->reason)};
+                                   "was not closed by " + to_string(home) + ": " + *reply.refusal)};
   }
-  if (sent->kind != DispatchOutcome::Kind::kDone) {
-    return {Kind::kRetry, words(StatusCode::kUnknownOutcome, region,
-                                "may or may not be closed on " + to_string(home) + " (" +
-                                    sent->reason + "); asking again")};
-  }
-  const auto* crashed =
-      ctx_.await<Status>([&](auto done) { ports_.servers.when_crashed(home, std::move(done)); });
-  const std::optional<RemoteReport> report = find_report(reports_, operation);
-  if (report && !report->done) {
-    return {Kind::kNewRound, words(StatusCode::kUnavailable, region,
-                                   "was not closed by " + to_string(home) + ": " + report->reason)};
-  }
-  if (!report && crashed == nullptr) return {Kind::kWait};
-  if (!report) {
-    return {Kind::kRetry, words(StatusCode::kUnavailable, region,
-                                "was being closed on " + to_string(home) + ", which crashed")};
-  }
+  if (!reply.done) return reply.answer;
   const auto* closed = ctx_.await<Result<Applied>>([&](auto done) {
-    ports_.catalogue.write({.effect_key = key(region, home) + "/closed",
-                            .regions = {{region, RegionState::kClosed, home, report->sequence}}},
-                           std::move(done));
+    ports_.catalogue.write(
+        {.effect_key = key(region, home) + "/closed",
+         .regions = {{region, RegionState::kClosed, home, reply.done->sequence}}},
+        std::move(done));
   });
   if (closed == nullptr) return {Kind::kWait};
   if (!closed->ok()) return {Kind::kRetry, closed->status()};

@@ -13,6 +13,7 @@
 #include <pv2/engine/step_context.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,16 @@ class RegionReopening {
   [[nodiscard]] Answer reopen(const std::vector<RegionInfo>& regions);
 
  private:
+  /// What a server has made of an operation.
+  struct Reply {
+    std::optional<RemoteReport> done{};    ///< It has done it.
+    std::optional<std::string> refusal{};  ///< It never does it under this key; why.
+    Answer answer{};                       ///< Neither is known: what the undo has to do.
+  };
+
   [[nodiscard]] Answer reopen_one(const RegionInfo& region);
+  /// `asked_before` kNever: a server that was not reached is like one that has refused.
+  [[nodiscard]] Reply ask(const RemoteOperation& operation, OpenRegion::Asked asked_before);
   [[nodiscard]] Answer open_on(const RegionInfo& region, const ServerName& target,
                                std::uint64_t sequence, OpenRegion::Asked asked_before);
   /// kOpen means here that the row says CLOSED.
