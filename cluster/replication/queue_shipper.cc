@@ -40,6 +40,7 @@ QueueShipper::QueueShipper(ShipperGround ground, StoredQueue queue, ClusterClien
       pause_(kPauseMin) {}
 
 void QueueShipper::configure(const PeerRow& peer) {
+  is_outdated_ = is_busy_;  // it was begun as the peer was before
   is_enabled_ = peer.enabled;
   filter_.tables = peer.config.tables;
   peer_root_ = peer.config.cluster;
@@ -50,17 +51,23 @@ void QueueShipper::configure(const PeerRow& peer) {
 
 void QueueShipper::stop() {
   is_stopped_ = true;
+  is_outdated_ = is_busy_;
   sender_->stop();
 }
 
-void QueueShipper::when_idle(std::function<void()> idle) {
-  if (!is_busy_) return idle();
-  idle_.push_back(std::move(idle));
+void QueueShipper::when_current(std::function<void()> current) {
+  if (!is_outdated_) return current();
+  waiting_.push_back(std::move(current));
+}
+
+void QueueShipper::become_current() {
+  is_outdated_ = false;
+  for (const auto& current : std::exchange(waiting_, {})) current();
 }
 
 void QueueShipper::become_idle() {
   is_busy_ = false;
-  for (const auto& idle : std::exchange(idle_, {})) idle();
+  become_current();
 }
 
 bool QueueShipper::is_at_end() const { return !is_of_dead() && queue_.position >= durable_end_(); }
@@ -88,6 +95,7 @@ void QueueShipper::look() {
 }
 
 void QueueShipper::read() {
+  become_current();
   const auto found = std::make_shared<Found>();
   found->filter = filter_;
   Question question{queue_, std::nullopt, peer_root_, is_enabled_};

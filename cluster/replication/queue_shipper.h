@@ -10,8 +10,8 @@
 //   whoever goes on from it, here or after a claim, leaves nothing out; what it sends again has no
 //   effect there.
 // - A cluster ships nothing to itself: its edits would come back over newer writes.
-// - Nothing begins while the peer is disabled, nor after stop(). when_idle() tells when the last
-//   thing has ended.
+// - Nothing begins while the peer is disabled, nor after stop(). when_current() tells when the last
+//   thing has ended that was begun before a change of the peer, or before stop().
 // - When the position cannot be recorded because the queue was claimed, the queue is given up.
 //
 // How it fails: whatever goes wrong is a problem() for people, and is tried again after a pause
@@ -71,10 +71,11 @@ class QueueShipper : public std::enable_shared_from_this<QueueShipper> {
   /// The loop is over: nobody is called any more, so what is under way does not keep it.
   void end() {
     sender_->end();
-    idle_.clear();
+    waiting_.clear();
   }
-  /// Calls `idle` when nothing is under way.
-  void when_idle(std::function<void()> idle);
+  /// Calls `current` when nothing is under way any more that was begun before the last configure()
+  /// or stop().
+  void when_current(std::function<void()> current);
 
   [[nodiscard]] QueueStatus status() const;
 
@@ -106,6 +107,7 @@ class QueueShipper : public std::enable_shared_from_this<QueueShipper> {
   void take_record(const FoundPointer& found, const Status& status);
   void go_on(const FoundPointer& found);
   void rest(const Status& problem);
+  void become_current();
   void become_idle();
   [[nodiscard]] bool is_of_dead() const { return durable_end_ == nullptr; }
   [[nodiscard]] bool is_at_end() const;
@@ -122,8 +124,9 @@ class QueueShipper : public std::enable_shared_from_this<QueueShipper> {
   bool is_enabled_ = false;
   bool is_stopped_ = false;
   bool is_busy_ = false;
-  std::vector<std::function<void()>> idle_;
-  SteadyTime not_before_{};  ///< The end of a pause.
+  bool is_outdated_ = false;  ///< It is busy with what was begun before the last change.
+  std::vector<std::function<void()>> waiting_;  ///< Those of when_current().
+  SteadyTime not_before_{};                     ///< The end of a pause.
   Duration pause_{};
   std::uint64_t behind_ = 0;
   std::uint64_t shipped_ = 0;

@@ -189,8 +189,7 @@ void ServerReplication::take(const Stored& stored, const Done& done) {
     for (const auto& [owner, shipper] : peer.queues) shipper->configure(peer.row);
   }
   for (const StoredQueue& queue : stored.queues) add_shipper(peer, queue);
-  if (peer.row.enabled) return done(Status());
-  when_idle(peer, [done] { done(Status()); });
+  when_current(peer, [done] { done(Status()); });
 }
 
 Status ServerReplication::connect(Peer& peer, const PeerRow& row) {
@@ -215,7 +214,7 @@ void ServerReplication::forget(const std::string& id, const Done& done) {
     const auto peer = leaving_.insert(leaving_.end(), std::move(found->second));
     peers_.erase(found);
     for (const auto& [owner, shipper] : peer->queues) shipper->stop();
-    when_idle(*peer, [this, peer] {
+    when_current(*peer, [this, peer] {
       // A client does not end on the loop.
       ground_.work.run([client = std::shared_ptr<ClusterClient>(std::move(peer->client))] {});
       leaving_.erase(peer);
@@ -229,7 +228,7 @@ void ServerReplication::when_left(const std::string& id, const Done& done) {
       std::ranges::find(leaving_, id, [](const Peer& peer) { return peer.row.id; });
   if (leaving == leaving_.end()) return done(Status());
   // It is erased before this is called, because forget() has asked first.
-  when_idle(*leaving, [this, id, done] { when_left(id, done); });
+  when_current(*leaving, [this, id, done] { when_left(id, done); });
 }
 
 void ServerReplication::add_shipper(Peer& peer, const StoredQueue& queue) {
@@ -250,12 +249,12 @@ void ServerReplication::add_shipper(Peer& peer, const StoredQueue& queue) {
   shipper->configure(peer.row);
 }
 
-void ServerReplication::when_idle(const Peer& peer, const std::function<void()>& done) {
+void ServerReplication::when_current(const Peer& peer, const std::function<void()>& done) {
   const auto left = std::make_shared<std::size_t>(peer.queues.size() + 1);
   const auto one_less = [left, done] {
     if (--*left == 0) done();
   };
-  for (const auto& [owner, shipper] : peer.queues) shipper->when_idle(one_less);
+  for (const auto& [owner, shipper] : peer.queues) shipper->when_current(one_less);
   one_less();
 }
 

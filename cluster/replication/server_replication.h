@@ -85,14 +85,14 @@ class ServerReplication final : public ReplicationHost {
   void forget(const std::string& peer, const Done& done);
   void when_left(const std::string& peer, const Done& done);
   void add_shipper(Peer& peer, const StoredQueue& queue);
-  static void when_idle(const Peer& peer, const std::function<void()>& done);
+  static void when_current(const Peer& peer, const std::function<void()>& done);
   void read_all(Done done);
 
   ReplicationGround ground_;
   const PeerFiles peer_files_;
   const QueueFiles queue_files_;
   std::map<std::string, Peer> peers_;
-  std::list<Peer> leaving_;  ///< Forgotten, and not idle yet.
+  std::list<Peer> leaving_;  ///< Forgotten, and something is under way still.
   bool is_prepared_ = false;
   SteadyTime next_reading_ = SteadyTime::min();
   LoopTasks tasks_;

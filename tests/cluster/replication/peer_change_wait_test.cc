@@ -8,6 +8,7 @@
 #include <pv2/procedures/claim_queues.h>
 #include <pv2/procedures/disable_peer.h>
 #include <pv2/procedures/remove_peer.h>
+#include <pv2/procedures/update_peer_config.h>
 
 #include <algorithm>
 
@@ -82,6 +83,22 @@ TEST_CASE("a peer is removed only when no edits are on their way to it any more"
 TEST_CASE("a peer is disabled only when no edits are on their way to it any more") {
   EditsOnTheirWay story;
   story.check_waits(story.source.submit(DisablePeer(ports_elsewhere(), kPeer)));
+}
+
+TEST_CASE(
+    "a table is taken out of a peer's configuration only when none of its edits are on their way") {
+  EditsOnTheirWay story;
+  const PeerConfig other{story.target.layout.root(), {{"default", "other"}}};
+  const UpdatePeerConfig change(ports_elsewhere(), kPeer, other);
+  SECTION("the servers are told") { story.check_waits(story.source.submit(change)); }
+  SECTION("the servers notice it by themselves before they are told") {
+    const cluster::PeerFiles peers(story.source.files, story.source.layout);
+    PeerRow row = **peers.read(kPeer);
+    row.config = other;
+    REQUIRE(peers.write(row).ok());
+    story.source.run_for(6s);
+    story.check_waits(story.source.submit(change));
+  }
 }
 
 TEST_CASE("a server that has noticed a removed peer by itself waits for what is on its way too") {
