@@ -23,7 +23,7 @@ namespace pv2 {
 
 /// The format that this version writes. Persisted; a change that older versions cannot read takes
 /// the next number.
-inline constexpr std::uint32_t kLevelDbStoreFormat = 2;
+inline constexpr std::uint32_t kLevelDbStoreFormat = 3;
 
 /// One live write-ahead log as it lies on disk. A value.
 struct LiveLog {

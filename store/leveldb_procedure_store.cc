@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LevelDbProcedureStore: a Committer in front of LevelDB. This file holds what happens between
-// opening and closing; whether a directory may be opened at all is LevelDbDirectory's question.
+// LevelDbProcedureStore: a Committer in front of a step log, and a database behind it, to which the
+// log's rows go when a segment is full. This file holds what happens between opening and closing;
+// whether a directory may be opened at all is LevelDbDirectory's question.
+//
+//     commit() --Committer--> unit --StepLog--> segment  --Checkpointer--> LevelDbRows
+//                                               get(), scan(): Overlay first, then LevelDbRows
 
 #include "pv2/store/leveldb_procedure_store.h"
 
 #include <fmt/format.h>
-#include <leveldb/cache.h>
-#include <leveldb/db.h>
 #include <leveldb/env.h>
-#include <leveldb/filter_policy.h>
-#include <leveldb/iterator.h>
-#include <leveldb/write_batch.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "committer.h"
-#include "deferred_env.h"
 #include "durable_mark.h"
-#include "durable_names_env.h"
 #include "leveldb_directory.h"
+#include "leveldb_rows.h"
 #include "leveldb_salvage.h"
-#include "little_endian.h"
+#include "log/checkpointer.h"
+#include "log/log_recovery.h"
+#include "log/overlay.h"
+#include "log/segment_pool.h"
+#include "log/step_log.h"
 #include "pv2/base/assert.h"
 #include "pv2/base/mutex.h"
 #include "row_table.h"
@@ -31,25 +34,20 @@
 namespace pv2 {
 namespace {
 
-// The store's own row. Its space is not a letter and sorts before all letters, so future spaces
-// cannot collide with it, and no scan of a space meets it. Its value is only the sequence that
-// begins every value: that of the last commit of the unit that wrote the row.
-constexpr std::string_view kSequenceKey = "!sequence";
-constexpr std::size_t kSequenceBytes = 8;
-
-// A bloom filter of 10 bits per key answers 99 % of the look-ups of unused nonces without reading a
-// table.
-constexpr int kFilterBitsPerKey = 10;
-
-leveldb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
-std::string_view view(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
+// The first file of the log; each next one is four times as large, up to the limit of the options.
+constexpr std::size_t kFirstSegmentBytes = std::size_t{64} << 10;
 
 leveldb::Env& env_of(const LevelDbOptions& options) {
   if (!options.env.has_value()) return *leveldb::Env::Default();
   auto* const* const env = std::any_cast<leveldb::Env*>(&options.env);
   PV2_ASSERT(env != nullptr && *env != nullptr,
              "LevelDbOptions::env holds a leveldb::Env*, not a pointer to a class derived from it");
+  PV2_ASSERT(options.segment_files != nullptr, "a file system of a test has both halves");
   return **env;
+}
+
+SegmentFiles& segment_files_of(const LevelDbOptions& options) {
+  return options.segment_files == nullptr ? system_segment_files() : *options.segment_files;
 }
 
 }  // namespace
@@ -63,12 +61,18 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
                                                       ? options_.sync_directory
                                                       : DirectorySync(&pv2::sync_directory))),
         mark_(directory_.files(), directory_.mark_file()),
-        durable_names_(directory_.files().env(), directory_.files().directory_sync()),
-        env_(durable_names_) {}
-  // Changes that were not taken over are dropped before the database is destroyed.
+        rows_(directory_, {.write_buffer_bytes = options_.write_buffer_bytes,
+                           .block_cache_bytes = options_.block_cache_bytes}),
+        pool_(segment_files_of(options_), directory_.files().directory_sync(), directory_.path(),
+              {.bytes_min = kFirstSegmentBytes,
+               .bytes_max = options_.segment_bytes,
+               .files_max = options_.segments}),
+        checkpointer_(overlay_, pool_, rows_,
+                      is_pumped() ? Checkpointer::Thread::kCaller : Checkpointer::Thread::kOwn),
+        log_(segment_files_of(options_), directory_.path(), overlay_, checkpointer_) {}
   ~Impl() {
     committer_.reset();
-    env_.discard();
+    checkpointer_.stop();
   }
 
   Status recover_lease(CommitSink& sink);
@@ -76,6 +80,10 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
   Status scan(Space space, std::string_view prefix, const RowVisitor& visit);
   void close() noexcept;
   Status write(const CommitList& unit) override;
+  /// For salvage: opens what is there, whatever the mark says was there,
+  void accept_lost_commits() noexcept { accepts_lost_commits_ = true; }
+  /// and makes it what the store holds.
+  Status take_over();
 
   [[nodiscard]] std::string name() const { return "leveldb at " + directory_.path(); }
   [[nodiscard]] Committer& committer() const {
@@ -83,9 +91,7 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
     return *committer_;
   }
   [[nodiscard]] const LevelDbOptions& options() const noexcept { return options_; }
-  [[nodiscard]] CommitSequence last_at_open() const noexcept { return last_at_open_; }
-  // For salvage: opens what is there, whatever the mark says was there.
-  void accept_lost_commits() noexcept { accepts_lost_commits_ = true; }
+  [[nodiscard]] const RecoveredLog& recovered() const noexcept { return recovered_; }
 
  private:
   // Keeps the database open during a read; close() waits for the last reader.
@@ -93,58 +99,51 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
    public:
     explicit Reading(Impl& impl) PV2_EXCLUDES(impl.readers_mutex_) : impl_(impl) {
       MutexLock lock(impl_.readers_mutex_);
-      if (!impl_.readable_) return;
-      ++impl_.readers_;
-      db_ = impl_.db_.get();
+      is_open_ = impl_.readable_;
+      if (is_open_) ++impl_.readers_;
     }
     ~Reading() PV2_EXCLUDES(impl_.readers_mutex_) {
-      if (db_ == nullptr) return;
+      if (!is_open_) return;
       MutexLock lock(impl_.readers_mutex_);
       if (--impl_.readers_ == 0) impl_.no_readers_.notify_all();
     }
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;
-    [[nodiscard]] leveldb::DB* db() const noexcept { return db_; }
+    [[nodiscard]] bool is_open() const noexcept { return is_open_; }
 
    private:
     Impl& impl_;
-    leveldb::DB* db_ = nullptr;
+    bool is_open_ = false;
   };
 
+  [[nodiscard]] bool is_pumped() const noexcept {
+    return options_.committer == LevelDbOptions::Committer::kPump;
+  }
   Status acquire();
-  Status open_database(bool create);
-  Status read_last_sequence();
+  Status recover();
   Status compare_with_mark() const;
-  Status take_over();
+  Status move_log_into_database();
   Status look_at_directory() const;
-  Status visit_rows(leveldb::Iterator& rows, std::string_view prefix,
-                    const RowVisitor& visit) const;
-  Status with_damaged_file(const Status& failure, std::string_view act) const;
   Status closed() const;
-  Status too_short(std::string_view key) const;
 
   const LevelDbOptions options_;
   const LevelDbDirectory directory_;
   DurableMark mark_;  // used by write(), and by close() after the last write
-  DurableNamesEnv durable_names_;
-  DeferredEnv env_;  // LevelDB's Env; outlives the database
   StoreLock lock_;
-  std::unique_ptr<const leveldb::FilterPolicy> filter_;
-  std::unique_ptr<leveldb::Cache> cache_;
-  std::unique_ptr<leveldb::DB> db_;
-  CommitSequence last_at_open_;
+  LevelDbRows rows_;
+  Overlay overlay_;
+  SegmentPool pool_;
+  Checkpointer checkpointer_;
+  StepLog log_;
+  RecoveredLog recovered_;  // its segments are in the overlay
   bool accepts_lost_commits_ = false;
   bool is_older_format_ = false;  // until it is taken over
+  bool is_taken_over_ = false;
 
   Mutex readers_mutex_;
   CondVar no_readers_;
   bool readable_ PV2_GUARDED_BY(readers_mutex_) = false;
   std::size_t readers_ PV2_GUARDED_BY(readers_mutex_) = 0;
-
-  // Used by write() only, and kept so that a unit allocates nothing once they have grown.
-  leveldb::WriteBatch batch_;
-  std::string key_;
-  std::string value_;
 
   std::unique_ptr<Committer> committer_;  // last: its thread uses what stands above
 };
@@ -152,9 +151,9 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
 Status LevelDbProcedureStore::Impl::recover_lease(CommitSink& sink) {
   PV2_ASSERT(committer_ == nullptr, "recover_lease is called once");
   Status status = acquire();
+  if (status.ok()) status = checkpointer_.start();
   if (!status.ok()) {
-    env_.discard();
-    db_.reset();
+    rows_.close();
     lock_.release();
     return status;
   }
@@ -162,14 +161,13 @@ Status LevelDbProcedureStore::Impl::recover_lease(CommitSink& sink) {
     MutexLock lock(readers_mutex_);
     readable_ = true;
   }
-  const bool pumped = options_.committer == LevelDbOptions::Committer::kPump;
   committer_ = std::make_unique<Committer>(
-      name(), *this, sink, last_at_open_,
-      Committer::Options{.thread = pumped ? Committer::Thread::kCaller : Committer::Thread::kOwn,
-                         .limits = options_.limits,
-                         .unit_size = options_.unit_size});
-  status = committer_->started();
-  return status;
+      name(), *this, sink, recovered_.last,
+      Committer::Options{
+          .thread = is_pumped() ? Committer::Thread::kCaller : Committer::Thread::kOwn,
+          .limits = options_.limits,
+          .unit_size = options_.unit_size});
+  return committer_->started();
 }
 
 // Looks at the directory, locks it, looks again (another process may have been faster), and only
@@ -203,52 +201,23 @@ Status LevelDbProcedureStore::Impl::acquire() {
     remove.env = &directory_.files().env();
     status = translate(leveldb::DestroyDB(directory_.path(), remove));
   }
-  if (status.ok() && !create) env_.defer();  // until write(): by then the caller found it good
-  if (status.ok()) status = open_database(create);
+  if (status.ok()) status = create ? rows_.create() : rows_.open();
   if (status.ok() && create) status = directory_.mark_complete();
-  if (status.ok()) status = read_last_sequence();
-  if (status.ok() && !create && !accepts_lost_commits_) status = compare_with_mark();
-  return status;
+  return status.ok() ? recover() : status;
 }
 
-Status LevelDbProcedureStore::Impl::open_database(bool create) {
-  filter_.reset(leveldb::NewBloomFilterPolicy(kFilterBitsPerKey));
-  cache_.reset(leveldb::NewLRUCache(options_.block_cache_bytes));
-  leveldb::Options options;
-  options.env = &env_;
-  options.create_if_missing = create;
-  options.paranoid_checks = true;
-  options.write_buffer_size = options_.write_buffer_bytes;
-  options.block_cache = cache_.get();
-  options.filter_policy = filter_.get();
-  options.compression = leveldb::kNoCompression;
-
-  leveldb::DB* opened = nullptr;
-  const Status status = translate(leveldb::DB::Open(options, directory_.path(), &opened));
-  db_.reset(opened);
-  const bool locked = status.code() == StatusCode::kIoError &&
-                      status.message().find("/LOCK") != std::string_view::npos;
-  if (locked) {
-    return Status(StatusCode::kBusy, fmt::format("store {} is in use by another program: {}",
-                                                 directory_.path(), status.message()));
-  }
-  return status.with_context("opening store " + directory_.path());
+Status LevelDbProcedureStore::Impl::recover() {
+  auto log = recover_log(directory_.files(), directory_.path(), rows_.next_segment(), rows_.last());
+  if (!log.ok()) return log.status().with_context("opening store " + directory_.path());
+  recovered_ = *std::move(log);
+  const auto& damage = recovered_.damage;
+  if (damage && !accepts_lost_commits_) return directory_.damaged(damage->file, damage->what);
+  for (auto& segment : recovered_.segments) overlay_.add(std::move(segment));
+  recovered_.segments.clear();
+  return accepts_lost_commits_ ? Status() : compare_with_mark();
 }
 
-Status LevelDbProcedureStore::Impl::read_last_sequence() {
-  leveldb::ReadOptions options;
-  options.verify_checksums = true;
-  std::string value;
-  const leveldb::Status found = db_->Get(options, slice(kSequenceKey), &value);
-  if (found.IsNotFound()) return Status();  // nothing was ever committed
-  if (!found.ok()) return with_damaged_file(translate(found), "opening");
-  if (value.size() < kSequenceBytes) return too_short(kSequenceKey);
-  last_at_open_.value = read_fixed64(value.data());
-  return Status();
-}
-
-// A log that was cut short looks like one that a crash left; so does a database whose last table
-// and log are both gone.
+// A log that was cut short looks like one that a crash left; so does a store whose files are gone.
 Status LevelDbProcedureStore::Impl::compare_with_mark() const {
   const auto durable = mark_.read();
   if (durable.status().code() == StatusCode::kCorruption) {
@@ -256,22 +225,50 @@ Status LevelDbProcedureStore::Impl::compare_with_mark() const {
                               std::string(durable.status().message()));
   }
   if (!durable.ok()) return durable.status().with_context("opening store " + directory_.path());
-  if (*durable <= last_at_open_) return Status();
+  if (*durable <= recovered_.last) return Status();
   return directory_.damaged(
-      directory_.newest_log(),
+      recovered_.newest.empty() ? directory_.newest_log() : recovered_.newest,
       fmt::format(
           "its end is missing: {} says that commit {} was durable, and the last one that is "
           "there is {}",
-          LevelDbDirectory::kMark, durable->value, last_at_open_.value));
+          LevelDbDirectory::kMark, durable->value, recovered_.last.value));
 }
 
 // The first commit calls it: by then the caller that opened the store has read what it needs, and
 // found it good. Afterwards the store has the format of this version.
 Status LevelDbProcedureStore::Impl::take_over() {
-  Status applied = translate(env_.apply());
-  PV2_ASSERT(!applied.ok() || !env_.defers(), "what is taken over is changed at once from now on");
-  if (applied.ok() && is_older_format_) applied = directory_.mark_complete();
-  return applied.with_context("taking over store " + directory_.path());
+  Status status = rows_.take_over();
+  if (status.ok()) status = move_log_into_database();
+  if (status.ok() && is_older_format_) status = directory_.mark_complete();
+  if (!status.ok()) return status.with_context("taking over store " + directory_.path());
+  for (SegmentPool::File& file : recovered_.files) pool_.add(std::move(file));
+  log_.begin_with(recovered_.next);
+  is_taken_over_ = true;
+  return status;
+}
+
+// A commit that this process has read, but the last one has not synced, may be in the memory of the
+// system alone, and a sync of the old file may not bring it to the disk after a sync has failed. So
+// nothing is appended to a log of another process, and what it holds is written again.
+Status LevelDbProcedureStore::Impl::move_log_into_database() {
+  Status status;
+  SegmentNumber next = rows_.next_segment();
+  while (status.ok() && !overlay_.empty()) {
+    const Overlay::Checkpoint checkpoint = overlay_.begin_checkpoint();
+    next.value = checkpoint.segment.value + 1;
+    status = rows_.write_checkpoint(checkpoint, next);
+    if (status.ok()) overlay_.end_checkpoint(checkpoint);
+  }
+  if (status.ok() && next < recovered_.next) {  // after a salvage: what is behind is given up
+    Overlay::Checkpoint nothing;
+    nothing.last = recovered_.last;
+    status = rows_.write_checkpoint(nothing, recovered_.next);
+  }
+  // The names of its files may never have been synced.
+  if (status.ok() && !recovered_.files.empty()) {
+    status = directory_.files().sync_directory(directory_.path());
+  }
+  return status;
 }
 
 // Commits would go on in a directory that was removed, where nobody would find them.
@@ -281,121 +278,72 @@ Status LevelDbProcedureStore::Impl::look_at_directory() const {
 }
 
 Status LevelDbProcedureStore::Impl::write(const CommitList& unit) {
-  if (env_.defers()) {
-    if (Status taken = take_over(); !taken.ok()) return taken;
-  }
-  batch_.Clear();
-  CommitSequence last;
-  unit.for_each([&](const CommitRequest& request) {
-    last = request.sequence;
-    value_.clear();
-    append_fixed64(value_, request.sequence.value);
-    request.batch.for_each(
-        [&](RowOperation operation, Space space, std::string_view key, std::string_view value) {
-          key_.assign(1, static_cast<char>(space)).append(key);
-          if (operation == RowOperation::kDelete) {
-            batch_.Delete(key_);
-            return;
-          }
-          value_.resize(kSequenceBytes);
-          value_.append(value);
-          batch_.Put(key_, value_);
-        });
-  });
-  value_.clear();
-  append_fixed64(value_, last.value);
-  batch_.Put(slice(kSequenceKey), value_);
-
-  leveldb::WriteOptions options;
-  options.sync = true;
-  Status written = translate(db_->Write(options, &batch_));
+  Status written = is_taken_over_ ? Status() : take_over();
+  if (written.ok()) written = log_.append(unit);
   if (written.ok()) written = look_at_directory();
-  if (written.ok()) written = mark_.raise(last);
+  if (written.ok()) written = mark_.raise({unit.front()->sequence.value + unit.size() - 1});
   if (written.ok()) return Status();
   return written.with_context(
       fmt::format("leveldb commit of {} batches to {} failed", unit.size(), directory_.path()));
 }
 
-// LevelDB says that a block is damaged, but not in which file; so the tables are read until the
-// damaged one is found, provided that none has been changed yet.
-Status LevelDbProcedureStore::Impl::with_damaged_file(const Status& failure,
-                                                      std::string_view act) const {
-  const bool is_damaged = failure.code() == StatusCode::kCorruption;
-  Status where = is_damaged && env_.defers() ? directory_.verify_tables() : Status();
-  return where.ok() ? failure.with_context(fmt::format("{} store {}", act, directory_.path()))
-                    : where;
-}
-
 Status LevelDbProcedureStore::Impl::scan(Space space, std::string_view prefix,
                                          const RowVisitor& visit) {
   const Reading reading(*this);
-  if (reading.db() == nullptr) return closed();
-  leveldb::ReadOptions options;
-  options.verify_checksums = true;
-  options.fill_cache = false;  // a scan reads each block once; the cache is for get()
-  const std::unique_ptr<leveldb::Iterator> rows(reading.db()->NewIterator(options));
-  const Status status = visit_rows(*rows, full_key(space, prefix), visit);
-  const Status read = translate(rows->status());
-  return read.ok() ? status : with_damaged_file(read, "reading");
-}
+  if (!reading.is_open()) return closed();
+  const std::string begin = full_key(space, prefix);
+  std::unique_ptr<leveldb::Iterator> stored;
+  const Overlay::Snapshot newer = overlay_.collect(begin, [&] { stored = rows_.rows(); });
 
-Status LevelDbProcedureStore::Impl::visit_rows(leveldb::Iterator& rows, std::string_view prefix,
-                                               const RowVisitor& visit) const {
-  for (rows.Seek(slice(prefix)); rows.Valid(); rows.Next()) {
-    const std::string_view key = view(rows.key());
-    const std::string_view value = view(rows.value());
-    if (!key.starts_with(prefix)) break;
-    if (value.size() < kSequenceBytes) return too_short(key);
-    Status status =
-        visit(StoredRow{static_cast<Space>(key.front()), key.substr(1),
-                        value.substr(kSequenceBytes), CommitSequence{read_fixed64(value.data())}});
-    if (!status.ok()) return status;
+  stored->Seek(begin);
+  const auto is_stored = [&] {
+    return stored->Valid() && stored->key().starts_with(leveldb::Slice(begin));
+  };
+  auto row = newer.rows.begin();
+  Status status;
+  while (status.ok() && (is_stored() || row != newer.rows.end())) {
+    const int order = row == newer.rows.end() ? -1
+                      : !is_stored()
+                          ? 1
+                          : stored->key().compare({row->full_key.data(), row->full_key.size()});
+    if (order < 0) {
+      status = rows_.visit(*stored, visit);
+    } else if (!row->row.deleted) {
+      status = visit(StoredRow{space, row->full_key.substr(1), row->row.value, row->row.sequence});
+    }
+    if (order <= 0) stored->Next();
+    if (order >= 0) ++row;
   }
-  return Status();
+  return stored->status().ok() ? status : rows_.explain(stored->status(), "reading");
 }
 
 Result<std::optional<std::string>> LevelDbProcedureStore::Impl::get(Space space,
                                                                     std::string_view key) {
   const Reading reading(*this);
-  if (reading.db() == nullptr) return closed();
-  leveldb::ReadOptions options;
-  options.verify_checksums = true;
+  if (!reading.is_open()) return closed();
   const std::string full = full_key(space, key);
-  std::string value;
-  const leveldb::Status found = reading.db()->Get(options, full, &value);
-  if (found.IsNotFound()) return std::optional<std::string>();
-  if (!found.ok()) {
-    return translate(found).with_context(
-        fmt::format("reading {} of store {}", describe_key(full), directory_.path()));
-  }
-  if (value.size() < kSequenceBytes) return too_short(full);
-  value.erase(0, kSequenceBytes);
-  return std::optional<std::string>(std::move(value));
+  auto newer = overlay_.get(full);
+  if (!newer) return rows_.get(full);
+  if (newer->deleted) return std::optional<std::string>();
+  return std::optional<std::string>(std::move(newer->value));
 }
 
 void LevelDbProcedureStore::Impl::close() noexcept {
   if (committer_ == nullptr) return;
   committer_->close();
+  checkpointer_.stop();
   MutexLock lock(readers_mutex_);
-  readable_ = false;
+  const bool was_open = std::exchange(readable_, false);
   while (readers_ != 0) no_readers_.wait(readers_mutex_);
   // If this mark does not reach the disk, an older one remains, which is true as well.
-  if (db_ != nullptr) static_cast<void>(mark_.sync().ok());
-  env_.discard();
-  db_.reset();
+  if (was_open) static_cast<void>(mark_.sync().ok());
+  rows_.close();
   lock_.release();
 }
 
 Status LevelDbProcedureStore::Impl::closed() const {
   return Status(StatusCode::kStopping,
                 fmt::format("{} is closed: nothing is read any more", name()));
-}
-
-Status LevelDbProcedureStore::Impl::too_short(std::string_view key) const {
-  return Status(StatusCode::kCorruption,
-                fmt::format("store {}: the value of {} is shorter than its commit sequence; it was "
-                            "not written by a store",
-                            directory_.path(), describe_key(key)));
 }
 
 LevelDbProcedureStore::LevelDbProcedureStore(std::string path, LevelDbOptions options)
@@ -435,8 +383,11 @@ Result<LevelDbProcedureStore::Salvaged> LevelDbProcedureStore::salvage(const std
   LevelDbProcedureStore store(path);
   store.impl_->accept_lost_commits();
   Status status = store.recover_lease(sink);
-  const CommitSequence last = store.impl_->last_at_open();
+  const RecoveredLog& log = store.impl_->recovered();
+  const CommitSequence last = log.last;
+  if (status.ok()) status = give_up_damaged_log(directory, log, *cut);
   if (status.ok()) status = give_up_later_commits(directory, last, *cut);
+  if (status.ok() && cut->changed) status = store.impl_->take_over();
   store.close();
   if (!status.ok()) {
     return cut->changed

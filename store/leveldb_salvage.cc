@@ -116,6 +116,22 @@ Result<LogCut> cut_damaged_logs(const LevelDbDirectory& directory) {
   return done;
 }
 
+Status give_up_damaged_log(const LevelDbDirectory& directory, const RecoveredLog& log,
+                           LogCut& cut) {
+  if (!log.damage) return Status();
+  const LevelDbFiles& files = directory.files();
+  Status status = cut.copies.empty() ? make_place_for_copies(directory, cut) : Status();
+  for (const SegmentPool::File& file : log.files) {
+    const auto bytes = status.ok() ? files.read(directory.file(file.name)) : status;
+    status = bytes.ok() ? files.replace(cut.copies + "/" + file.name, *bytes) : bytes.status();
+  }
+  if (!status.ok()) return status.with_context("salvage of store " + directory.path());
+  cut.what += fmt::format("{}{} was damaged ({})", cut.changed ? "; " : "", log.damage->file,
+                          log.damage->what);
+  cut.changed = true;
+  return status;
+}
+
 Status give_up_later_commits(const LevelDbDirectory& directory, CommitSequence last, LogCut& cut) {
   const LevelDbFiles& files = directory.files();
   DurableMark mark(files, directory.mark_file());

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "leveldb_directory.h"
+#include "log/log_recovery.h"
 #include "pv2/base/ids.h"
 #include "pv2/base/status.h"
 
@@ -24,6 +25,10 @@ struct LogCut {
 /// Takes the store's lock while it works. kNotSupported when the damage is not at the end of the
 /// logs.
 Result<LogCut> cut_damaged_logs(const LevelDbDirectory& directory);
+
+/// Copies the files of a step log that is damaged, and notes that in `cut`. What is behind the
+/// damage is given up when the store is taken over. The caller holds the store's lock.
+Status give_up_damaged_log(const LevelDbDirectory& directory, const RecoveredLog& log, LogCut& cut);
 
 /// Sets PV2-DURABLE to `last` if it names a later commit or is damaged, and notes that in `cut`.
 /// The caller holds the store's lock.

@@ -174,6 +174,7 @@ TEST_CASE("a machine that loses power at any moment under load loses nothing tha
   const MakeStore make_store = [&env] {
     return leveldb("store", {.write_buffer_bytes = kWriteBuffer,
                              .env = env.as_env(),
+                             .segment_files = env.as_segment_files(),
                              .sync_directory = env.directory_sync()});
   };
   Ledger ledger;

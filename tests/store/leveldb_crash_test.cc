@@ -50,6 +50,7 @@ class Machine {
     LevelDbProcedureStore store("store", {.write_buffer_bytes = 64 << 10,
                                           .committer = LevelDbOptions::Committer::kPump,
                                           .env = env_.as_env(),
+                                          .segment_files = env_.as_segment_files(),
                                           .sync_directory = env_.directory_sync()});
     const Status opened = store.recover_lease(sink);
     if (!opened.ok()) {
@@ -84,6 +85,7 @@ class Machine {
     RecordingSink sink;
     LevelDbProcedureStore store("store", {.committer = LevelDbOptions::Committer::kPump,
                                           .env = env_.as_env(),
+                                          .segment_files = env_.as_segment_files(),
                                           .sync_directory = env_.directory_sync()});
     const Status opened = store.recover_lease(sink);
     INFO(opened.to_string());
@@ -164,6 +166,7 @@ TEST_CASE("a power cut at any point of creating a store leaves a place where it 
     CrashEnv env(operation);
     const LevelDbOptions options{.committer = LevelDbOptions::Committer::kPump,
                                  .env = env.as_env(),
+                                 .segment_files = env.as_segment_files(),
                                  .sync_directory = env.directory_sync()};
     RecordingSink sink;
     bool created = false;
@@ -266,6 +269,7 @@ class SecondLog {
     LevelDbProcedureStore store("store", {.write_buffer_bytes = 64 << 10,
                                           .committer = LevelDbOptions::Committer::kPump,
                                           .env = env_.as_env(),
+                                          .segment_files = env_.as_segment_files(),
                                           .sync_directory = env_.directory_sync()});
     RecordingSink sink;
     REQUIRE(store.recover_lease(sink).ok());
@@ -392,6 +396,7 @@ TEST_CASE("an error about a truncated MANIFEST names the MANIFEST, never a log o
     LevelDbProcedureStore store("store", {.write_buffer_bytes = 64 << 10,
                                           .committer = LevelDbOptions::Committer::kPump,
                                           .env = env.as_env(),
+                                          .segment_files = env.as_segment_files(),
                                           .sync_directory = env.directory_sync()});
     REQUIRE(store.recover_lease(sink).ok());
     std::deque<Request> requests;

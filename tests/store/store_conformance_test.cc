@@ -367,6 +367,7 @@ TEST_CASE("queued commits are divided into units as large as the limits allow") 
   CrashEnv env;
   LevelDbOptions options{.committer = LevelDbOptions::Committer::kPump,
                          .env = env.as_env(),
+                         .segment_files = env.as_segment_files(),
                          .sync_directory = env.directory_sync()};
   options.unit_size = {.batch_operations = by_bytes ? SIZE_MAX : 2 * small.operations() + 1,
                        .batch_bytes = by_bytes ? 2 * small.bytes() + 1 : SIZE_MAX};

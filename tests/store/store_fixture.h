@@ -114,6 +114,7 @@ inline StorePlace crash_env_place(LevelDbOptions::Committer committer) {
             return leveldb("store", {.limits = limits,
                                      .committer = committer,
                                      .env = env->as_env(),
+                                     .segment_files = env->as_segment_files(),
                                      .sync_directory = env->directory_sync()});
           }};
 }
@@ -156,6 +157,7 @@ class Writer {
   explicit Writer(CrashEnv& env)
       : store_("store", {.committer = LevelDbOptions::Committer::kPump,
                          .env = env.as_env(),
+                         .segment_files = env.as_segment_files(),
                          .sync_directory = env.directory_sync()}) {}
 
   Status open() { return store_.recover_lease(sink_); }

@@ -28,6 +28,12 @@ std::string directory_of(const std::string& file) {
 
 bool is_manifest(const std::string& file) { return file.find("/MANIFEST-") != std::string::npos; }
 
+Status translated(const leveldb::Status& status) {
+  if (status.ok()) return Status();
+  const bool full = status.ToString().find("No space left") != std::string::npos;
+  return Status(full ? StatusCode::kStorageFull : StatusCode::kIoError, status.ToString());
+}
+
 class Lock final : public leveldb::FileLock {
  public:
   explicit Lock(std::string file) : file_(std::move(file)) {}
@@ -77,6 +83,8 @@ class RandomAccess final : public leveldb::RandomAccessFile {
 
 }  // namespace
 
+constexpr std::size_t kPageBytes = 4096;
+
 // A file or a directory.
 struct CrashEnv::File {
   using Names = std::map<std::string, FilePointer>;
@@ -89,7 +97,29 @@ struct CrashEnv::File {
   };
 
   std::string bytes;
-  std::size_t synced = 0;
+  std::size_t synced = 0;                          // what follows was appended since the last sync
+  std::map<std::size_t, std::string> overwritten;  // pages before that, as they were synced
+
+  void note_overwritten(std::size_t from, std::size_t to) {
+    for (std::size_t page = from / kPageBytes * kPageBytes; page < std::min(to, synced);
+         page += kPageBytes) {
+      overwritten.try_emplace(page, bytes, page, std::min(kPageBytes, synced - page));
+    }
+  }
+  void set_synced() {
+    synced = bytes.size();
+    overwritten.clear();
+  }
+  // `keep(n)`: how many of n bytes that were appended survive; `keep_page()`: whether a page does
+  // that was overwritten.
+  template <class Keep, class KeepPage>
+  void forget_unsynced_bytes(const Keep& keep, const KeepPage& keep_page) {
+    bytes.resize(synced + keep(bytes.size() - synced));
+    for (const auto& [page, before] : overwritten) {
+      if (!keep_page()) bytes.replace(page, before.size(), before);
+    }
+    set_synced();
+  }
 
   bool is_directory = false;
   Names present;
@@ -158,7 +188,7 @@ struct CrashEnv::State {
     if (!seen.insert(&file).second) return;
     for (const File::Change& change : file.pending) apply(&File::durable, file, change);
     file.pending.clear();
-    file.synced = file.bytes.size();
+    file.set_synced();
     for (const auto& [name, below] : file.present) sync_everything(*below, seen);
   }
   void crash(TornTail torn) {
@@ -186,13 +216,18 @@ struct CrashEnv::State {
     file.pending.clear();
     file.present = file.durable;
     for (const auto& [name, child] : file.present) forget_unsynced(*child, torn, seen);
-    const std::size_t unsynced = file.bytes.size() - file.synced;
-    const std::size_t kept = torn == TornTail::kRandom  ? random.below(unsynced + 1)
-                             : torn == TornTail::kBytes ? unsynced
-                                                        : 0;
-    // The old life may still have the file open; it must not see the new life's writes.
-    file.bytes.resize(file.synced + kept);
-    file.synced = file.bytes.size();
+    forget_unsynced_bytes(file, torn);
+  }
+  void forget_unsynced_bytes(File& file, TornTail torn) {
+    file.forget_unsynced_bytes(
+        [&](std::size_t unsynced) {
+          return torn == TornTail::kRandom  ? random.below(unsynced + 1)
+                 : torn == TornTail::kBytes ? unsynced
+                                            : 0;
+        },
+        [&] {
+          return torn == TornTail::kBytes || (torn == TornTail::kRandom && random.below(2) == 0);
+        });
   }
   // Calls `visit` with the path of every file.
   template <class Visit>
@@ -243,6 +278,22 @@ class CrashEnv::Writable final : public leveldb::WritableFile {
   const std::uint64_t life_;
 };
 
+class CrashEnv::Overwritable final : public SegmentFile {
+ public:
+  Overwritable(CrashEnv& env, FilePointer file, std::string name, std::uint64_t life)
+      : env_(env), file_(std::move(file)), name_(std::move(name)), life_(life) {}
+  Status write(std::uint64_t offset, std::string_view bytes) override {
+    return translated(env_.overwrite(file_, name_, life_, offset, bytes));
+  }
+  Status sync() override { return translated(env_.sync(file_, name_, life_)); }
+
+ private:
+  CrashEnv& env_;
+  const FilePointer file_;
+  const std::string name_;
+  const std::uint64_t life_;
+};
+
 CrashEnv::CrashEnv(std::uint64_t seed)
     : EnvWrapper(leveldb::Env::Default()), state_(std::make_unique<State>(seed)) {}
 CrashEnv::~CrashEnv() = default;
@@ -267,12 +318,8 @@ void CrashEnv::lose_unsynced(const std::string& directory, TornTail torn) {
   const std::lock_guard lock(state_->mutex);
   const FilePointer from = state_->find_directory(directory);
   if (!from) return;
-  State::walk(*from, "", [&](const std::string&, File& file) {
-    const std::size_t unsynced = file.bytes.size() - file.synced;
-    file.bytes.resize(file.synced + (torn == TornTail::kRandom  ? state_->random.below(unsynced + 1)
-                                     : torn == TornTail::kBytes ? unsynced
-                                                                : 0));
-  });
+  State::walk(*from, "",
+              [&](const std::string&, File& file) { state_->forget_unsynced_bytes(file, torn); });
 }
 
 void CrashEnv::crash_before_operation(std::size_t operations, TornTail torn) {
@@ -340,8 +387,8 @@ void CrashEnv::set_contents(const std::string& file, std::string bytes) {
     directory = below;
   }
   const auto made = std::make_shared<File>();
-  made->synced = bytes.size();
   made->bytes = std::move(bytes);
+  made->set_synced();
   directory->present[State::name_of(file)] = made;
   directory->durable[State::name_of(file)] = made;
 }
@@ -394,8 +441,43 @@ leveldb::Status CrashEnv::sync(const FilePointer& file, const std::string& name,
   const std::lock_guard lock(state_->mutex);
   if (state_->off || life != state_->life) return power_is_off(name);
   if (is_manifest(name)) state_->sync_directory(directory_of(name));
-  file->synced = file->bytes.size();
+  file->set_synced();
   return status;
+}
+
+leveldb::Status CrashEnv::overwrite(const FilePointer& to, const std::string& name,
+                                    std::uint64_t life, std::size_t offset,
+                                    std::string_view bytes) {
+  leveldb::Status status = begin(Operation::kAppend, name, life);
+  if (!status.ok()) return status;
+  const std::lock_guard lock(state_->mutex);
+  if (state_->off || life != state_->life) return power_is_off(name);
+  std::size_t size = bytes.size();
+  if (offset + size > to->bytes.size()) {
+    const std::size_t used = state_->space == SIZE_MAX ? 0 : state_->used();
+    const std::size_t room = used < state_->space ? state_->space - used : 0;
+    const std::size_t more = offset + size - to->bytes.size();
+    if (more > room) {
+      size -= std::min(size, more - room);
+      status = leveldb::Status::IOError(name, "No space left on device");
+    }
+  }
+  to->note_overwritten(offset, offset + size);
+  if (offset + size > to->bytes.size()) to->bytes.resize(offset + size);
+  to->bytes.replace(offset, size, bytes.substr(0, size));
+  return status;
+}
+
+Result<std::unique_ptr<SegmentFile>> CrashEnv::open(const std::string& file) {
+  leveldb::WritableFile* opened = nullptr;
+  const leveldb::Status status = NewAppendableFile(file, &opened);
+  const std::unique_ptr<leveldb::WritableFile> closes(opened);
+  if (!status.ok()) return translated(status);
+  const std::lock_guard lock(state_->mutex);
+  const FilePointer found = state_->find_file(file);
+  if (!found) return translated(power_is_off(file));
+  return std::unique_ptr<SegmentFile>(
+      std::make_unique<Overwritable>(*this, found, file, state_->life));
 }
 
 leveldb::Status CrashEnv::NewSequentialFile(const std::string& file,

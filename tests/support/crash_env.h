@@ -7,7 +7,8 @@
 //
 // What survives a crash:
 // - Of a file's bytes: those before its last Sync. TornTail::kRandom adds a random part of what
-//   follows.
+//   follows. Of a file that is overwritten, those are pages of 4 KiB, each of which is lost or kept
+//   by itself.
 // - Of names (created, renamed, removed): the changes before the last sync of the directory. A
 //   MANIFEST's Sync also syncs its directory, as in LevelDB's own Env. The Sync of another file
 //   does not make its name durable: ext4, XFS and btrfs do that, but POSIX does not promise it.
@@ -34,11 +35,12 @@
 
 #include "pv2/base/random.h"
 #include "pv2/base/status.h"
+#include "pv2/store/segment_files.h"
 
 namespace pv2::testing {
 
 /// Thread-safe.
-class CrashEnv final : public leveldb::EnvWrapper {
+class CrashEnv final : public leveldb::EnvWrapper, public SegmentFiles {
  public:
   enum class TornTail { kNone, kRandom, kBytes };
   enum class Operation { kAppend, kSync, kCreate, kRename, kRemove };
@@ -72,6 +74,8 @@ class CrashEnv final : public leveldb::EnvWrapper {
 
   /// For LevelDbOptions::env.
   [[nodiscard]] leveldb::Env* as_env() noexcept { return this; }
+  /// For LevelDbOptions::segment_files.
+  [[nodiscard]] SegmentFiles* as_segment_files() noexcept { return this; }
   /// For LevelDbOptions::sync_directory.
   [[nodiscard]] std::function<Status(const std::string&)> directory_sync();
   /// As directory_sync(), for all files and directories at once, whichever is named.
@@ -82,6 +86,9 @@ class CrashEnv final : public leveldb::EnvWrapper {
   [[nodiscard]] std::string contents(const std::string& file) const;
   void set_contents(const std::string& file, std::string bytes);
   [[nodiscard]] std::vector<std::string> files() const;
+
+  // SegmentFiles
+  Result<std::unique_ptr<SegmentFile>> open(const std::string& file) override;
 
   // leveldb::Env
   leveldb::Status NewSequentialFile(const std::string& file,
@@ -105,6 +112,7 @@ class CrashEnv final : public leveldb::EnvWrapper {
 
  private:
   class Writable;
+  class Overwritable;
   struct File;
   struct State;
   using FilePointer = std::shared_ptr<File>;
@@ -114,6 +122,8 @@ class CrashEnv final : public leveldb::EnvWrapper {
   leveldb::Status begin(Operation operation, const std::string& file, std::uint64_t life);
   leveldb::Status append(const FilePointer& to, const std::string& name, std::uint64_t life,
                          std::string_view bytes);
+  leveldb::Status overwrite(const FilePointer& to, const std::string& name, std::uint64_t life,
+                            std::size_t offset, std::string_view bytes);
   leveldb::Status sync(const FilePointer& file, const std::string& name, std::uint64_t life);
   leveldb::Status open_writable(const std::string& file, bool keep, leveldb::WritableFile** result);
   [[nodiscard]] std::uint64_t life() const;

@@ -26,6 +26,7 @@ class LevelDbGround final : public Ground {
     cut_before_.reset();
     return leveldb("store", {.committer = LevelDbOptions::Committer::kPump,
                              .env = env_.as_env(),
+                             .segment_files = env_.as_segment_files(),
                              .sync_directory = env_.directory_sync()});
   }
   void crash() override { env_.crash(CrashEnv::TornTail::kRandom); }

@@ -39,6 +39,7 @@ struct Machine {
     made.store = leveldb("store", {.write_buffer_bytes = 64 << 10,
                                    .committer = LevelDbOptions::Committer::kPump,
                                    .env = env.as_env(),
+                                   .segment_files = env.as_segment_files(),
                                    .sync_directory = env.directory_sync()});
     return made;
   }

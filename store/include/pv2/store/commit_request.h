@@ -80,6 +80,20 @@ class RowBatch {
   [[nodiscard]] std::size_t host_operations() const noexcept { return host_operations_; }
   /// The size of keys and values with their framing, in bytes.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.size(); }
+  /// The operations one after another, as a store writes them into its log: 1 byte operation, 4
+  /// bytes length of the full key, the full key (1 byte space, then the key), 4 bytes length of the
+  /// value, the value. Lengths are little-endian. Persisted.
+  [[nodiscard]] std::string_view encoded() const noexcept { return bytes_; }
+
+  /// One operation as it lies in encoded(). The views are valid as long as those bytes.
+  struct EncodedRow {
+    RowOperation operation = RowOperation::kPut;
+    std::string_view full_key;  ///< The space, then the key; never empty.
+    std::string_view value;
+  };
+  /// Reads the operation at the beginning of `bytes` and removes it from there; false, and nothing
+  /// is removed: it is not well-formed.
+  static bool take_row(std::string_view& bytes, EncodedRow& row) noexcept;
 
   /// Calls visit(RowOperation, Space, key, value) for each operation in order.
   template <class Visitor>
@@ -88,10 +102,9 @@ class RowBatch {
     const char* const end = at + bytes_.size();
     while (at != end) {
       const auto operation = static_cast<RowOperation>(*at++);
-      const auto space = static_cast<Space>(*at++);
-      const std::string_view key = read_string(at);
+      const std::string_view full_key = read_string(at);
       const std::string_view value = read_string(at);
-      visit(operation, space, key, value);
+      visit(operation, static_cast<Space>(full_key.front()), full_key.substr(1), value);
     }
   }
 
@@ -106,8 +119,7 @@ class RowBatch {
   void set_last_length(std::size_t value);
   static std::string_view read_string(const char*& at) noexcept;
 
-  std::string
-      bytes_;  // per operation: operation, space, 32-bit length + key, 32-bit length + value
+  std::string bytes_;  // see encoded()
   std::size_t operations_ = 0;
   std::size_t host_operations_ = 0;
 };

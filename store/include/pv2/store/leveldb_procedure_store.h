@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LevelDbProcedureStore: rows in a LevelDB database in one directory, the store of a single process
-// that must survive crashes. One thread writes, with group commit: everything that is queued while
-// it syncs goes into the next write. The bytes are described in docs/store-format.md.
+// LevelDbProcedureStore: rows in a log and a LevelDB database in one directory, the store of a
+// single process that must survive crashes. One thread writes, with group commit: everything that
+// is queued while it syncs goes into the next write. A commit goes into the log; another thread
+// moves the rows that are still there a while later into LevelDB. The bytes are described in
+// docs/store-format.md.
 //
 // How it fails: a directory that is not a store, is in use, is damaged or too new is refused before
 // anything in it has changed: recover_lease(), get() and scan() write nothing into a store that
@@ -24,13 +26,22 @@
 
 namespace pv2 {
 
+class SegmentFiles;
+
 struct LevelDbOptions {
   /// Whether a path where nothing exists becomes a new store; if not, kNotFound.
   bool create_if_missing = true;
   /// How much LevelDB keeps in memory before it writes a table; a restart replays as much. 4 MiB is
-  /// LevelDB's default: larger was slower for random updates.
+  /// LevelDB's default.
   std::size_t write_buffer_bytes = std::size_t{4} << 20;
   std::size_t block_cache_bytes = std::size_t{8} << 20;
+
+  /// Each commit is written and synced into a file of the step log, whose rows go to LevelDB when
+  /// it is full. The first files are smaller: 64 KiB, 256 KiB and so on, up to this size.
+  std::size_t segment_bytes = std::size_t{16} << 20;
+  /// How many such files there may be. All are also in memory, but for the free ones. If all are
+  /// full, commits wait until one has been moved into LevelDB. At least 2.
+  std::size_t segments = 4;
 
   /// What one request may hold. 65 536 rows take the writer about 50 ms, during which all other
   /// requests wait.
@@ -49,6 +60,8 @@ struct LevelDbOptions {
   /// second owner out. (A std::any, as a header that named LevelDB's namespace would make
   /// `leveldb("db")` ambiguous after `using namespace pv2;`.)
   std::any env = {};
+  /// For tests, with `env`: the other half of that file system, which has the files of the log.
+  SegmentFiles* segment_files = nullptr;
   /// For tests, with `env`: makes the entries of a directory durable.
   std::function<Status(const std::string& directory)> sync_directory = {};
 };

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A value in the database begins with the sequence of the commit that wrote it. A checkpoint is one
+// write with one sync: it is there as a whole or not at all, and until then the log has its rows.
+
+#include "leveldb_rows.h"
+
+#include <fmt/format.h>
+
+#include "little_endian.h"
+#include "pv2/base/assert.h"
+#include "row_table.h"
+
+namespace pv2 {
+namespace {
+
+// The store's own rows. Their space is not a letter and sorts before all letters, so future spaces
+// cannot collide with it, and no scan of a space meets them. Both are written by a checkpoint.
+// Their values begin with the sequence of its last commit; that of the second goes on with a
+// segment's number, of eight bytes.
+constexpr std::string_view kSequenceKey = "!sequence";
+constexpr std::string_view kSegmentKey = "!segment";
+constexpr std::size_t kSequenceBytes = 8;
+constexpr std::size_t kSegmentBytes = 8;
+
+// A bloom filter of 10 bits per key answers 99 % of the look-ups of unused nonces without reading a
+// table.
+constexpr int kFilterBitsPerKey = 10;
+
+leveldb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
+std::string_view view(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
+
+leveldb::ReadOptions checked() {
+  leveldb::ReadOptions options;
+  options.verify_checksums = true;
+  return options;
+}
+
+}  // namespace
+
+LevelDbRows::LevelDbRows(const LevelDbDirectory& directory, Options options)
+    : directory_(directory),
+      options_(options),
+      durable_names_(directory.files().env(), directory.files().directory_sync()),
+      env_(durable_names_) {}
+
+LevelDbRows::~LevelDbRows() { close(); }
+
+void LevelDbRows::close() noexcept {
+  env_.discard();
+  db_.reset();
+}
+
+Status LevelDbRows::open(bool create) {
+  if (!create) env_.defer();
+  filter_.reset(leveldb::NewBloomFilterPolicy(kFilterBitsPerKey));
+  cache_.reset(leveldb::NewLRUCache(options_.block_cache_bytes));
+  leveldb::Options options;
+  options.env = &env_;
+  options.create_if_missing = create;
+  options.paranoid_checks = true;
+  options.write_buffer_size = options_.write_buffer_bytes;
+  options.block_cache = cache_.get();
+  options.filter_policy = filter_.get();
+  options.compression = leveldb::kNoCompression;
+
+  leveldb::DB* opened = nullptr;
+  const Status status = translate(leveldb::DB::Open(options, directory_.path(), &opened));
+  db_.reset(opened);
+  const bool locked = status.code() == StatusCode::kIoError &&
+                      status.message().find("/LOCK") != std::string_view::npos;
+  if (locked) {
+    return Status(StatusCode::kBusy, fmt::format("store {} is in use by another program: {}",
+                                                 directory_.path(), status.message()));
+  }
+  return status.ok() ? read_own_rows() : status.with_context("opening store " + directory_.path());
+}
+
+Status LevelDbRows::read_own_rows() {
+  std::string value;
+  leveldb::Status found = db_->Get(checked(), slice(kSequenceKey), &value);
+  if (found.IsNotFound()) return Status();  // no checkpoint was ever made
+  if (!found.ok()) return explain(found, "opening");
+  if (value.size() < kSequenceBytes) return too_short(kSequenceKey);
+  last_.value = read_fixed64(value.data());
+
+  found = db_->Get(checked(), slice(kSegmentKey), &value);
+  if (found.IsNotFound()) return Status();  // a store from before there was a log
+  if (!found.ok()) return explain(found, "opening");
+  if (value.size() < kSequenceBytes + kSegmentBytes) return too_short(kSegmentKey);
+  next_segment_.value = read_fixed64(value.data() + kSequenceBytes);
+  return Status();
+}
+
+Status LevelDbRows::take_over() {
+  const Status applied = translate(env_.apply());
+  PV2_ASSERT(!applied.ok() || !env_.defers(), "what is taken over is changed at once from now on");
+  return applied;
+}
+
+Result<std::optional<std::string>> LevelDbRows::get(std::string_view full_key) const {
+  std::string value;
+  const leveldb::Status found = db_->Get(checked(), slice(full_key), &value);
+  if (found.IsNotFound()) return std::optional<std::string>();
+  if (!found.ok()) {
+    return translate(found).with_context(
+        fmt::format("reading {} of store {}", describe_key(full_key), directory_.path()));
+  }
+  if (value.size() < kSequenceBytes) return too_short(full_key);
+  value.erase(0, kSequenceBytes);
+  return std::optional<std::string>(std::move(value));
+}
+
+std::unique_ptr<leveldb::Iterator> LevelDbRows::rows() const {
+  leveldb::ReadOptions options = checked();
+  options.fill_cache = false;  // a scan reads each block once; the cache is for get()
+  return std::unique_ptr<leveldb::Iterator>(db_->NewIterator(options));
+}
+
+Status LevelDbRows::visit(const leveldb::Iterator& rows, const RowVisitor& visit) const {
+  const std::string_view key = view(rows.key());
+  const std::string_view value = view(rows.value());
+  if (value.size() < kSequenceBytes) return too_short(key);
+  return visit(StoredRow{static_cast<Space>(key.front()), key.substr(1),
+                         value.substr(kSequenceBytes), CommitSequence{read_fixed64(value.data())}});
+}
+
+Status LevelDbRows::write_checkpoint(const Overlay::Checkpoint& checkpoint, SegmentNumber next) {
+  batch_.Clear();
+  for (const Overlay::Row& row : checkpoint.rows) {
+    if (row.row.deleted) {
+      batch_.Delete(slice(row.full_key));
+      continue;
+    }
+    value_.clear();
+    append_fixed64(value_, row.row.sequence.value);
+    value_.append(row.row.value);
+    batch_.Put(slice(row.full_key), value_);
+  }
+  value_.clear();
+  append_fixed64(value_, checkpoint.last.value);
+  batch_.Put(slice(kSequenceKey), value_);
+  append_fixed64(value_, next.value);
+  batch_.Put(slice(kSegmentKey), value_);
+
+  leveldb::WriteOptions options;
+  options.sync = true;
+  return translate(db_->Write(options, &batch_))
+      .with_context(fmt::format("checkpoint of segment {}", checkpoint.segment.value));
+}
+
+// LevelDB says that a block is damaged, but not in which file; so the tables are read until the
+// damaged one is found, provided that none has been changed yet.
+Status LevelDbRows::explain(const leveldb::Status& failure, std::string_view act) const {
+  const Status status = translate(failure);
+  const bool is_damaged = status.code() == StatusCode::kCorruption;
+  Status where = is_damaged && env_.defers() ? directory_.verify_tables() : Status();
+  return where.ok() ? status.with_context(fmt::format("{} store {}", act, directory_.path()))
+                    : where;
+}
+
+Status LevelDbRows::too_short(std::string_view key) const {
+  return Status(StatusCode::kCorruption,
+                fmt::format("store {}: the value of {} is shorter than its commit sequence; it was "
+                            "not written by a store",
+                            directory_.path(), describe_key(key)));
+}
+
+}  // namespace pv2

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LevelDbRows: the database of a store. It holds the rows of all checkpoints, and two of its own:
+// the last commit of the newest checkpoint, and the segment with which the step log goes on. It is
+// opened without changing a byte (deferred_env.h), and changed by the first checkpoint of a
+// process.
+
+#pragma once
+
+#include <leveldb/cache.h>
+#include <leveldb/db.h>
+#include <leveldb/filter_policy.h>
+#include <leveldb/iterator.h>
+#include <leveldb/write_batch.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "deferred_env.h"
+#include "durable_names_env.h"
+#include "leveldb_directory.h"
+#include "log/checkpointer.h"
+#include "pv2/base/status.h"
+#include "pv2/store/procedure_store.h"
+
+namespace pv2 {
+
+/// Reads are thread-safe, between open() and close(); one thread at a time does everything else.
+class LevelDbRows final : public CheckpointWriter {
+ public:
+  struct Options {
+    std::size_t write_buffer_bytes = 0;
+    std::size_t block_cache_bytes = 0;
+  };
+  LevelDbRows(const LevelDbDirectory& directory, Options options);
+  ~LevelDbRows();
+  LevelDbRows(const LevelDbRows&) = delete;
+  LevelDbRows& operator=(const LevelDbRows&) = delete;
+
+  /// A new database, or the one that is there, whose files stay as they are until take_over().
+  Status create() { return open(true); }
+  Status open() { return open(false); }
+  /// Makes the changes that LevelDB wanted to make when it was opened.
+  Status take_over();
+  [[nodiscard]] bool is_taken_over() const noexcept { return !env_.defers(); }
+  /// Changes that were not made are dropped. Idempotent.
+  void close() noexcept;
+
+  /// The last commit that is in the database, as it was opened.
+  [[nodiscard]] CommitSequence last() const noexcept { return last_; }
+  /// The first segment that is not in the database, as it was opened.
+  [[nodiscard]] SegmentNumber next_segment() const noexcept { return next_segment_; }
+
+  Result<std::optional<std::string>> get(std::string_view full_key) const;
+  /// All rows as of now.
+  [[nodiscard]] std::unique_ptr<leveldb::Iterator> rows() const;
+  /// Calls `visit` with the row at `rows`, unless it is too short to be one.
+  Status visit(const leveldb::Iterator& rows, const RowVisitor& visit) const;
+  /// What a failure to read means; if a file is damaged, which one. `act`: "reading".
+  [[nodiscard]] Status explain(const leveldb::Status& failure, std::string_view act) const;
+
+  Status write_checkpoint(const Overlay::Checkpoint& checkpoint, SegmentNumber next) override;
+
+ private:
+  Status open(bool create);
+  Status read_own_rows();
+  Status too_short(std::string_view key) const;
+
+  const LevelDbDirectory& directory_;
+  const Options options_;
+  DurableNamesEnv durable_names_;
+  DeferredEnv env_;  // LevelDB's Env; outlives the database
+  std::unique_ptr<const leveldb::FilterPolicy> filter_;
+  std::unique_ptr<leveldb::Cache> cache_;
+  std::unique_ptr<leveldb::DB> db_;
+  CommitSequence last_;
+  SegmentNumber next_segment_{1};
+
+  leveldb::WriteBatch batch_;  // kept, so that a checkpoint allocates little
+  std::string value_;
+};
+
+}  // namespace pv2

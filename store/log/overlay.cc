@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// There are few segments, so each is asked in turn.
+
+#include "log/overlay.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pv2/base/assert.h"
+
+namespace pv2 {
+
+void Overlay::add(std::shared_ptr<Segment> segment) {
+  MutexLock lock(segments_mutex_);
+  PV2_ASSERT(segments_.empty() || segments_.back()->number() < segment->number(),
+             "segments are added in their order");
+  segments_.push_back(std::move(segment));
+}
+
+void Overlay::publish(std::size_t bytes, CommitSequence last) {
+  MutexLock lock(segments_mutex_);
+  segments_.back()->set_durable(bytes, last);
+}
+
+bool Overlay::empty() const {
+  MutexLock lock(segments_mutex_);
+  return segments_.empty();
+}
+
+std::optional<Overlay::Found> Overlay::get(std::string_view full_key) {
+  MutexLock lock(segments_mutex_);
+  for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
+    const auto row = (*segment)->find(full_key);
+    if (row) return Found{std::string(row->value), row->sequence, row->deleted};
+  }
+  return std::nullopt;
+}
+
+Overlay::Snapshot Overlay::collect(std::string_view prefix, const std::function<void()>& and_then) {
+  Snapshot snapshot;
+  std::vector<std::string_view> keys;
+  MutexLock lock(segments_mutex_);
+  for (const auto& segment : segments_) segment->collect(prefix, keys);
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  snapshot.rows.reserve(keys.size());
+  for (const std::string_view key : keys) {
+    for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
+      const auto row = (*segment)->find(key);
+      if (!row) continue;
+      snapshot.rows.push_back({key, *row});
+      break;
+    }
+  }
+  if (!snapshot.rows.empty()) snapshot.segments.assign(segments_.begin(), segments_.end());
+  and_then();
+  return snapshot;
+}
+
+void Overlay::index(Segment& segment) {
+  for (bool more = true; more;) {
+    MutexLock lock(segments_mutex_);
+    more = segment.index_some(kIndexedAtOnce);
+  }
+}
+
+// A row that is deleted, and was not born here, is in the database, and has to be deleted there:
+// also if the next segment has it again, because that one takes "inserted here, and deleted" for
+// "was never there".
+Overlay::Checkpoint Overlay::begin_checkpoint() {
+  Checkpoint checkpoint;
+  {
+    MutexLock lock(segments_mutex_);
+    checkpoint.oldest = segments_.front();
+    if (segments_.size() > 1) checkpoint.next = segments_[1];
+  }
+  Segment& oldest = *checkpoint.oldest;
+  Segment* const next = checkpoint.next.get();
+  index(oldest);
+  if (next != nullptr) index(*next);
+
+  std::vector<Row> rows;
+  oldest.for_each_row([&](std::string_view key, const SegmentRow& row) {
+    rows.push_back({key, row});
+  });
+  for (auto row = rows.begin(); next != nullptr && row != rows.end();) {
+    MutexLock lock(segments_mutex_);
+    const auto stop = row + std::min<std::ptrdiff_t>(kRowsAtOnce, rows.end() - row);
+    for (; row != stop; ++row) {
+      const bool is_deletion = row->row.deleted;
+      if (is_deletion || !next->find(row->full_key)) {
+        checkpoint.rows.push_back(*row);
+      } else if (row->row.born_here) {
+        checkpoint.replaced.push_back(row->full_key);
+      }
+    }
+  }
+  if (next == nullptr) checkpoint.rows = std::move(rows);
+  std::sort(checkpoint.rows.begin(), checkpoint.rows.end(),
+            [](const Row& a, const Row& b) { return a.full_key < b.full_key; });
+  checkpoint.segment = oldest.number();
+  checkpoint.last = oldest.last();
+  return checkpoint;
+}
+
+// The segment is removed first: as long as it is there, what the next one has forgotten would be
+// found in it.
+void Overlay::end_checkpoint(const Checkpoint& checkpoint) {
+  {
+    MutexLock lock(segments_mutex_);
+    PV2_ASSERT(segments_.front() == checkpoint.oldest, "the oldest segment is removed");
+    segments_.erase(segments_.begin());
+  }
+  const auto& keys = checkpoint.replaced;
+  for (std::size_t at = 0; at != keys.size();) {
+    MutexLock lock(segments_mutex_);
+    const std::size_t stop = at + std::min<std::size_t>(kRowsAtOnce, keys.size() - at);
+    for (; at != stop; ++at) checkpoint.next->adopt(keys[at]);
+  }
+}
+
+}  // namespace pv2

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Overlay: the rows of all segments that are not in the database yet, newest segment first. A read
+// looks here, and in the database only for what is not here.
+//
+// Invariant: a row as of the last durable commit is the one of the newest segment that knows it, or
+// if none does, the one in the database. A segment leaves the overlay when the database has its
+// rows, so the invariant holds at every moment.
+
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "log/segment.h"
+#include "pv2/base/mutex.h"
+
+namespace pv2 {
+
+/// Thread-safe, except that one thread at a time makes checkpoints.
+class Overlay {
+ public:
+  /// What a read finds here. A value.
+  struct Found {
+    std::string value;
+    CommitSequence sequence;
+    bool deleted = false;
+  };
+  /// A row in a Snapshot. The key is the full one.
+  struct Row {
+    std::string_view full_key;
+    SegmentRow row;
+  };
+  /// A checkpoint of the oldest segment. A value.
+  struct Checkpoint {
+    SegmentNumber segment;
+    CommitSequence last;    ///< Its last commit.
+    std::vector<Row> rows;  ///< In the order of their keys.
+   private:
+    friend class Overlay;
+    std::vector<std::string_view> replaced;  // rows that it has inserted, and the next one has
+    std::shared_ptr<Segment> oldest;         // in which the views lie
+    std::shared_ptr<Segment> next;           // null: there is none
+  };
+  /// Rows in the order of their keys, each once. Keeps the segments that they lie in.
+  struct Snapshot {
+    std::vector<Row> rows;
+    std::vector<std::shared_ptr<const Segment>> segments;
+  };
+
+  /// Adds a segment that is newer than all others.
+  void add(std::shared_ptr<Segment> segment) PV2_EXCLUDES(segments_mutex_);
+  /// Frames of the newest segment up to `bytes`, whose last commit is `last`, are durable: reads
+  /// see them from now on.
+  void publish(std::size_t bytes, CommitSequence last) PV2_EXCLUDES(segments_mutex_);
+
+  /// nullopt: the database is to be asked.
+  [[nodiscard]] std::optional<Found> get(std::string_view full_key) PV2_EXCLUDES(segments_mutex_);
+  /// The rows whose full keys begin with `prefix`, deleted ones too. `and_then` is called in the
+  /// same instant: what it takes from the database fits to the rows.
+  [[nodiscard]] Snapshot collect(std::string_view prefix, const std::function<void()>& and_then)
+      PV2_EXCLUDES(segments_mutex_);
+  /// What the database needs before the oldest segment, which does not grow any more, can be
+  /// removed: its rows, except those that the next segment replaces.
+  [[nodiscard]] Checkpoint begin_checkpoint() PV2_EXCLUDES(segments_mutex_);
+  /// Removes the oldest segment; the database has the rows of its checkpoint.
+  void end_checkpoint(const Checkpoint& checkpoint) PV2_EXCLUDES(segments_mutex_);
+  [[nodiscard]] bool empty() const PV2_EXCLUDES(segments_mutex_);
+
+ private:
+  // How much is done without letting a reader in.
+  static constexpr std::size_t kIndexedAtOnce = std::size_t{64} << 10;
+  static constexpr std::size_t kRowsAtOnce = 1'000;
+
+  void index(Segment& segment) PV2_EXCLUDES(segments_mutex_);
+
+  mutable Mutex segments_mutex_;
+  std::vector<std::shared_ptr<Segment>> segments_ PV2_GUARDED_BY(segments_mutex_);  // oldest first
+};
+
+}  // namespace pv2

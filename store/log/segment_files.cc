@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files of the operating system. A write that is cut short is continued: the kernel may do that at
+// any signal.
+
+#include "pv2/store/segment_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace pv2 {
+namespace {
+
+Status failed(std::string_view act, const std::string& path) {
+  const int error = errno;
+  const bool full = error == ENOSPC || error == EDQUOT;
+  return Status(full ? StatusCode::kStorageFull : StatusCode::kIoError,
+                std::string(act) + " " + path + ": " + std::generic_category().message(error));
+}
+
+class SystemFile final : public SegmentFile {
+ public:
+  SystemFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  ~SystemFile() override { ::close(fd_); }
+  SystemFile(const SystemFile&) = delete;
+  SystemFile& operator=(const SystemFile&) = delete;
+
+  Status write(std::uint64_t offset, std::string_view bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t written = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return failed("writing", path_);
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+      offset += static_cast<std::uint64_t>(written);
+    }
+    return Status();
+  }
+  Status sync() override { return ::fdatasync(fd_) == 0 ? Status() : failed("syncing", path_); }
+
+ private:
+  const std::string path_;
+  const int fd_;
+};
+
+class SystemFiles final : public SegmentFiles {
+  Result<std::unique_ptr<SegmentFile>> open(const std::string& path) override {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) return failed("opening", path);
+    return std::unique_ptr<SegmentFile>(std::make_unique<SystemFile>(path, fd));
+  }
+};
+
+}  // namespace
+
+SegmentFiles& system_segment_files() {
+  static SystemFiles files;
+  return files;
+}
+
+}  // namespace pv2

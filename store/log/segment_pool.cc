@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A file that is being filled belongs to nobody else, so the disk is written without the lock.
+
+#include "log/segment_pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "pv2/base/assert.h"
+
+namespace pv2 {
+namespace {
+
+constexpr std::size_t kGrowth = 4;
+constexpr std::size_t kZerosAtOnce = std::size_t{256} << 10;
+
+}  // namespace
+
+SegmentPool::SegmentPool(SegmentFiles& files, DirectorySync sync, std::string directory,
+                         Options options)
+    : files_(files),
+      sync_(std::move(sync)),
+      directory_(std::move(directory)),
+      options_(options),
+      wanted_(std::min(options.bytes_min, options.bytes_max)) {}
+
+void SegmentPool::add(File file) {
+  const std::string_view digits = std::string_view(file.name).substr(kFilePrefix.size());
+  std::size_t number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  MutexLock lock(files_mutex_);
+  highest_ = std::max(highest_, number);
+  free_.push_back(std::move(file));
+}
+
+void SegmentPool::give_back(File file) {
+  MutexLock lock(files_mutex_);
+  --in_use_;
+  free_.push_back(std::move(file));
+}
+
+std::vector<SegmentPool::File>::iterator SegmentPool::largest() {
+  return std::max_element(free_.begin(), free_.end(),
+                          [](const File& a, const File& b) { return a.bytes < b.bytes; });
+}
+
+std::optional<SegmentPool::File> SegmentPool::take() {
+  MutexLock lock(files_mutex_);
+  const auto at = largest();
+  if (at == free_.end() || at->bytes == 0) return std::nullopt;
+  File file = std::move(*at);
+  free_.erase(at);
+  ++in_use_;
+  wanted_ = std::min(wanted_ * kGrowth, options_.bytes_max);
+  return file;
+}
+
+bool SegmentPool::has_free() {
+  MutexLock lock(files_mutex_);
+  const auto at = largest();
+  return at != free_.end() && at->bytes != 0;
+}
+
+Status SegmentPool::prepare() {
+  File file;
+  std::size_t bytes = 0;
+  {
+    MutexLock lock(files_mutex_);
+    bytes = wanted_;
+    const auto at = largest();
+    if (at != free_.end() && at->bytes >= bytes) return Status();
+    if (at != free_.end()) {
+      file = std::move(*at);
+      free_.erase(at);
+    } else {
+      if (in_use_ >= options_.files_max) return Status();
+      file.name = fmt::format("{}{}", kFilePrefix, ++highest_);
+    }
+    ++in_use_;
+  }
+  Status status = fill(file, bytes);
+  MutexLock lock(files_mutex_);
+  --in_use_;
+  free_.push_back(std::move(file));
+  return status;
+}
+
+Status SegmentPool::fill(File& file, std::size_t bytes) const {
+  static const std::string zeros(kZerosAtOnce, '\0');
+  const auto opened = files_.open(directory_ + "/" + file.name);
+  Status status = opened.status();
+  for (std::size_t at = file.bytes; status.ok() && at < bytes; at += zeros.size()) {
+    status = (*opened)->write(at, std::string_view(zeros).substr(0, bytes - at));
+  }
+  if (status.ok()) status = (*opened)->sync();
+  if (status.ok() && file.bytes == 0) status = sync_(directory_);
+  if (!status.ok()) return status.with_context("making room for the log");
+  file.bytes = bytes;
+  return status;
+}
+
+}  // namespace pv2

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SortedRuns: keys that are added in any order and sometimes visited in order. Nothing is sorted
+// until somebody visits; then what was added since becomes a run of its own, and runs of a similar
+// length are merged. So a key is sorted a few times in its life, and a visit searches a few runs.
+
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+namespace pv2 {
+
+/// Views of keys, whose bytes the caller keeps. Owned by one thread, or guarded by its owner.
+class SortedRuns {
+ public:
+  void add(std::string_view key) { unsorted_.push_back(key); }
+
+  /// Adds the keys that begin with `prefix` to `keys`, in no order; one that was added twice may
+  /// be there twice.
+  void collect(std::string_view prefix, std::vector<std::string_view>& keys);
+
+ private:
+  using Run = std::vector<std::string_view>;
+  void sort();
+
+  Run unsorted_;
+  std::vector<Run> runs_;  // each at least twice as long as the next one
+};
+
+}  // namespace pv2

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Frames are written in place, into the memory from which they go to the disk.
+
+#include "log/unit_frame.h"
+
+#include <cstring>
+
+#include "little_endian.h"
+#include "pv2/base/assert.h"
+#include "pv2/base/crc32c.h"
+
+namespace pv2 {
+namespace {
+
+constexpr std::string_view kMagic = "PV2U";
+constexpr std::size_t kChecksumAt = 4;
+constexpr std::size_t kCheckedFrom = 8;
+constexpr std::size_t kLengthBytes = 4;
+
+template <class Number>
+char* write_number(char* to, Number number) noexcept {
+  for (std::size_t i = 0; i < sizeof number; ++i) to[i] = static_cast<char>(number >> (8 * i));
+  return to + sizeof number;
+}
+
+}  // namespace
+
+std::size_t frame_bytes(const CommitList& unit) noexcept {
+  return UnitFrame::kHeaderBytes + unit.size() * kLengthBytes + unit.bytes();
+}
+
+void write_frame(char* to, const CommitList& unit, SegmentNumber segment) noexcept {
+  const std::size_t payload = frame_bytes(unit) - UnitFrame::kHeaderBytes;
+  PV2_ASSERT(!unit.empty() && payload <= UINT32_MAX && unit.size() <= UINT32_MAX,
+             "a unit has batches, of less than 4 GiB together");
+  std::memcpy(to, kMagic.data(), kMagic.size());
+  char* at = write_number(to + kCheckedFrom, static_cast<std::uint32_t>(payload));
+  at = write_number(at, static_cast<std::uint32_t>(unit.size()));
+  at = write_number(at, segment.value);
+  at = write_number(at, unit.front()->sequence.value);
+  unit.for_each([&at](const CommitRequest& request) {
+    const std::string_view batch = request.batch.encoded();
+    at = write_number(at, static_cast<std::uint32_t>(batch.size()));
+    if (!batch.empty()) std::memcpy(at, batch.data(), batch.size());
+    at += batch.size();
+  });
+  const std::string_view checked(to + kCheckedFrom,
+                                 static_cast<std::size_t>(at - to) - kCheckedFrom);
+  write_number(to + kChecksumAt, crc32c(checked));
+}
+
+std::optional<UnitFrame> read_frame(std::string_view bytes, std::size_t offset) noexcept {
+  if (offset > bytes.size() || bytes.size() - offset < UnitFrame::kHeaderBytes) return std::nullopt;
+  bytes.remove_prefix(offset);
+  if (!bytes.starts_with(kMagic)) return std::nullopt;
+  const char* const header = bytes.data();
+  const std::size_t payload = read_fixed32(header + 8);
+  if (bytes.size() - UnitFrame::kHeaderBytes < payload) return std::nullopt;
+  const std::size_t checked = UnitFrame::kHeaderBytes + payload - kCheckedFrom;
+  if (crc32c(bytes.substr(kCheckedFrom, checked)) != read_fixed32(header + kChecksumAt)) {
+    return std::nullopt;
+  }
+  UnitFrame frame;
+  frame.batches = read_fixed32(header + 12);
+  frame.segment.value = read_fixed64(header + 16);
+  frame.first.value = read_fixed64(header + 24);
+  frame.payload = bytes.substr(UnitFrame::kHeaderBytes, payload);
+  return frame;
+}
+
+std::optional<UnitFrame> find_later_frame(std::string_view bytes, std::size_t offset,
+                                          SegmentNumber oldest, CommitSequence end) noexcept {
+  for (;;) {
+    offset = bytes.find(kMagic, offset);
+    if (offset == std::string_view::npos) return std::nullopt;
+    const auto frame = read_frame(bytes, offset);
+    if (frame && frame->segment >= oldest && frame->first > end) return frame;
+    ++offset;
+  }
+}
+
+std::optional<std::string_view> UnitFrame::take_batch(std::string_view& rest) noexcept {
+  if (rest.size() < kLengthBytes) return std::nullopt;
+  const std::size_t size = read_fixed32(rest.data());
+  if (rest.size() - kLengthBytes < size) return std::nullopt;
+  const std::string_view batch = rest.substr(kLengthBytes, size);
+  rest.remove_prefix(kLengthBytes + size);
+  return batch;
+}
+
+}  // namespace pv2
