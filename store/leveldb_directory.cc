@@ -22,6 +22,7 @@
 
 #include "leveldb_log_file.h"
 #include "little_endian.h"
+#include "log/segment_pool.h"
 
 namespace pv2 {
 namespace {
@@ -56,6 +57,8 @@ bool says(const Status& status, std::string_view what) {
 }
 
 bool is_table(std::string_view name) { return name.ends_with(".ldb") || name.ends_with(".sst"); }
+
+bool is_step_file(std::string_view name) { return name.starts_with(SegmentPool::kFilePrefix); }
 
 // The number of a log or a table of LevelDB.
 std::optional<std::uint64_t> number_of_data(std::string_view name) {
@@ -141,7 +144,12 @@ Result<LevelDbDirectory::Contents> LevelDbDirectory::examine() const {
   if (*text == marker_text("complete")) return Contents::kStore;
   for (std::uint32_t format = kLevelDbStoreFormat; format != 0; --format) {
     if (*text == marker_text("creating", format)) return Contents::kUnfinished;
-    if (*text == marker_text("complete", format)) return Contents::kOlderStore;
+    if (*text != marker_text("complete", format)) continue;
+    const bool with_steps = std::any_of(names->begin(), names->end(), is_step_file);
+    if (!with_steps) return Contents::kOlderStore;
+    return damaged(
+        std::string(kMarker),
+        fmt::format("it names format {}, which has no step log, and there is one", format));
   }
 
   std::uint32_t format = 0;
@@ -267,12 +275,12 @@ Status LevelDbDirectory::missing(const Manifest& manifest, const std::string& na
   return damaged(name, "it is missing");
 }
 
-// At every moment of a creation there are only logs without a record, and no table.
+// At every moment of a creation there are only logs without a record, no table and no step log.
 Status LevelDbDirectory::verify_unfinished() const {
   const auto names = files_.list(path_);
   if (!names.ok()) return explain_unreadable(names.status());
   for (const std::string& name : *names) {
-    if (!number_of_data(name)) continue;
+    if (!number_of_data(name) && !is_step_file(name)) continue;
     std::uint64_t bytes = 0;
     const Status status = translate(files_.env().GetFileSize(file(name), &bytes));
     if (!status.ok()) return explain_unreadable(status);
