@@ -189,14 +189,22 @@ TEST_CASE("a power cut at any point of creating a store leaves a place where it 
 TEST_CASE(
     "after a failed write every later commit fails and writes nothing, and a restart goes on") {
   const auto failing = GENERATE(CrashEnv::Operation::kAppend, CrashEnv::Operation::kSync);
+  // The step log, and the log of the database, into which the first commit of a life moves it.
+  const auto what = GENERATE(std::string("/PV2-STEPS-"), std::string(".log"));
+  INFO("failing: " << what);
   CrashEnv env;
   Status failure;
   {
     Writer writer(env);
     REQUIRE(writer.open().ok());
     REQUIRE(writer.write("a").ok());
-    env.set_fault([failing](CrashEnv::Operation operation, const std::string& file) {
-      const bool log = operation == failing && file.ends_with(".log");
+    writer.store().close();
+  }
+  {
+    Writer writer(env);
+    REQUIRE(writer.open().ok());
+    env.set_fault([&](CrashEnv::Operation operation, const std::string& file) {
+      const bool log = operation == failing && file.find(what) != std::string::npos;
       return log ? leveldb::Status::IOError(file, "the disk is on fire") : leveldb::Status::OK();
     });
     failure = writer.write("b");
@@ -227,7 +235,7 @@ TEST_CASE("a full disk fails the commit as STORAGE_FULL and loses nothing that w
   {
     Writer writer(env);
     REQUIRE(writer.open().ok());
-    env.set_space(5'000);
+    env.set_space(70'000);  // the first file of the log fits, and little else
     Status status;
     while ((status = writer.write(std::to_string(acknowledged))).ok()) ++acknowledged;
 
@@ -366,19 +374,19 @@ TEST_CASE("a log that lost a part of its unsynced tail is not damaged") {
     for (const char* key : {"a", "b"}) REQUIRE(writer.write(key).ok());
     writer.store().close();
   }
-  std::string log;
-  for (const std::string& file : env.files()) {
-    if (file.ends_with(".log")) log = file;
-  }
+  const std::string log = step_files(env).back();
   const std::string whole = env.contents(log);
-  const std::size_t second = whole.find("value of b");
-  REQUIRE(second != std::string::npos);
+  const auto ends = frame_ends(whole);
+  REQUIRE(ends.size() == 2);
+  const bool with_zeros = GENERATE(false, true);
 
-  for (std::size_t size = second; size < whole.size(); ++size) {
-    INFO("log cut to " << size << " of " << whole.size() << " bytes");
+  for (std::size_t size = ends[0]; size < ends[1]; ++size) {
+    INFO("log cut to " << size << " of " << ends[1] << " bytes");
     CrashEnv copy;
     for (const std::string& file : env.files()) copy.set_contents(file, env.contents(file));
-    copy.set_contents(log, whole.substr(0, size));
+    std::string cut = whole.substr(0, size);
+    if (with_zeros) cut.resize(whole.size());
+    copy.set_contents(log, cut);
     const std::string marks = env.contents("store/PV2-DURABLE");
     copy.set_contents("store/PV2-DURABLE", marks.substr(0, 12));  // b was not synced yet
     Writer writer(copy);
@@ -388,16 +396,52 @@ TEST_CASE("a log that lost a part of its unsynced tail is not damaged") {
   }
 }
 
+// The log of the database has what the step log had, which is still there.
+TEST_CASE("a log of the database that lost a part of its unsynced tail is not damaged") {
+  CrashEnv env;
+  {
+    Writer writer(env);
+    REQUIRE(writer.open().ok());
+    for (const char* key : {"a", "b"}) REQUIRE(writer.write(key).ok());
+    writer.store().close();
+  }
+  {
+    CrashEnv::Fault stop = [](CrashEnv::Operation operation, const std::string& file) {
+      const bool log = operation == CrashEnv::Operation::kSync && file.ends_with(".log");
+      return log ? leveldb::Status::IOError(file, "not yet") : leveldb::Status::OK();
+    };
+    Writer writer(env);
+    REQUIRE(writer.open().ok());
+    env.set_fault(stop);
+    REQUIRE_FALSE(writer.write("c").ok());
+    env.set_fault(nullptr);
+  }
+  const std::string log = last_database_log(env);
+  const std::string whole = env.contents(log);
+  REQUIRE(whole.find("value of b") != std::string::npos);
+
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    INFO("log cut to " << size << " of " << whole.size() << " bytes");
+    CrashEnv copy;
+    copy_files(env, copy);
+    copy.set_contents(log, whole.substr(0, size));
+    Writer writer(copy);
+    REQUIRE(writer.open().ok());
+    REQUIRE(load_rows(writer.store()) ==
+            std::vector<std::string>{"H:a=value of a@1", "H:b=value of b@2"});
+    REQUIRE(writer.write("c").ok());
+    writer.store().close();
+  }
+}
+
 TEST_CASE("an error about a truncated MANIFEST names the MANIFEST, never a log or a table") {
   CrashEnv env;
   // A life that begins a second log, and so adds to its MANIFEST.
   {
     RecordingSink sink;
-    LevelDbProcedureStore store("store", {.write_buffer_bytes = 64 << 10,
-                                          .committer = LevelDbOptions::Committer::kPump,
-                                          .env = env.as_env(),
-                                          .segment_files = env.as_segment_files(),
-                                          .sync_directory = env.directory_sync()});
+    LevelDbOptions options = on_crash_env(env, 4'096, 2);
+    options.write_buffer_bytes = 64 << 10;
+    LevelDbProcedureStore store("store", options);
     REQUIRE(store.recover_lease(sink).ok());
     std::deque<Request> requests;
     for (int i = 0; i < 60; ++i) {
@@ -435,20 +479,20 @@ TEST_CASE("an error about a truncated MANIFEST names the MANIFEST, never a log o
   REQUIRE(refusals > 0);
 }
 
-TEST_CASE("logs that continue each other are opened, and a gap between them is refused") {
+TEST_CASE(
+    "logs of the database that continue each other are opened, and a gap between them is refused") {
   CrashEnv env;
   {
-    Writer writer(env);
+    Writer writer(on_crash_env(env, 1, 4));  // each commit fills a segment, and two are kept
     REQUIRE(writer.open().ok());
-    for (const char* key : {"a", "b", "c"}) REQUIRE(writer.write(key).ok());
+    for (const char* key : {"a", "b", "c", "d", "e"}) REQUIRE(writer.write(key).ok());
     writer.store().close();
   }
-  std::string log;
-  for (const std::string& file : env.files()) {
-    if (file.ends_with(".log")) log = file;
-  }
+  const std::string log = last_database_log(env);
   const std::string whole = env.contents(log);
   const std::size_t record = whole.size() / 3;  // the three are of one size
+  REQUIRE(whole.find("value of b") / record == 1);
+  REQUIRE(whole.find("value of c") / record == 2);
   const auto open_with = [&](std::string first, std::string second) {
     CrashEnv copy;
     for (const std::string& file : env.files()) copy.set_contents(file, env.contents(file));
@@ -456,7 +500,7 @@ TEST_CASE("logs that continue each other are opened, and a gap between them is r
     copy.set_contents("store/000099.log", std::move(second));
     Writer writer(copy);
     Status status = writer.open();
-    if (status.ok()) REQUIRE(load_rows(writer.store()).size() == 3);
+    if (status.ok()) REQUIRE(load_rows(writer.store()).size() == 5);
     writer.store().close();
     return status;
   };
@@ -468,25 +512,30 @@ TEST_CASE("logs that continue each other are opened, and a gap between them is r
 
   const Status gap = open_with(whole.substr(0, record), whole.substr(2 * record));
   REQUIRE(gap.code() == StatusCode::kCorruption);
-  REQUIRE_THAT(std::string(gap.message()), ContainsSubstring("operation 3 is missing"));
-  REQUIRE_THAT(std::string(gap.message()), ContainsSubstring("000099.log goes on with 5"));
+  REQUIRE_THAT(std::string(gap.message()), ContainsSubstring("operation 4 is missing"));
+  REQUIRE_THAT(std::string(gap.message()), ContainsSubstring("000099.log goes on with 7"));
   REQUIRE(open_with("", whole.substr(record)).code() == StatusCode::kCorruption);
 }
 
 TEST_CASE("any flipped bit in a log, the MANIFEST or CURRENT is refused, and no file is changed") {
   CrashEnv env;
-  {
+  for (const char* const life : {"a", "b"}) {  // the second one moves the rows into LevelDB's log
     Writer writer(env);
     REQUIRE(writer.open().ok());
-    for (const char* key : {"a", "b", "c"}) REQUIRE(writer.write(key).ok());
+    for (const char* key : {"1", "2", "3"}) REQUIRE(writer.write(std::string(life) + key).ok());
     writer.store().close();
   }
+  REQUIRE(env.contents(last_database_log(env)).find("value of a2") != std::string::npos);
   for (const std::string& file : env.files()) {
-    const bool checked = file.ends_with(".log") || file.find("MANIFEST") != std::string::npos ||
-                         file.ends_with("/CURRENT") || file.ends_with("/PV2-STORE");
+    const bool steps = file.find("/PV2-STEPS-") != std::string::npos;
+    const bool checked = file.ends_with(".log") || steps ||
+                         file.find("MANIFEST") != std::string::npos || file.ends_with("/CURRENT") ||
+                         file.ends_with("/PV2-STORE");
     if (!checked) continue;
     const std::string whole = env.contents(file);
-    for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
+    // What lies behind the last frame means nothing.
+    const std::size_t bytes = steps ? frame_ends(whole).back() : whole.size();
+    for (std::size_t bit = 0; bit < bytes * 8; ++bit) {
       CrashEnv copy;
       for (const std::string& each : env.files()) copy.set_contents(each, env.contents(each));
       std::string damaged = whole;

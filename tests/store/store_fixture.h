@@ -9,12 +9,15 @@
 #include <cstdlib>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "log/segment_pool.h"
+#include "log/unit_frame.h"
 #include "pv2/base/mutex.h"
 #include "pv2/store/leveldb_procedure_store.h"
 #include "pv2/store/memory_procedure_store.h"
@@ -106,6 +109,22 @@ inline StorePlace leveldb_place(LevelDbOptions::Committer committer) {
           }};
 }
 
+/// A store on `env` that is pumped by hand.
+inline LevelDbOptions on_crash_env(CrashEnv& env) {
+  return {.committer = LevelDbOptions::Committer::kPump,
+          .env = env.as_env(),
+          .segment_files = env.as_segment_files(),
+          .sync_directory = env.directory_sync()};
+}
+
+/// The same with files of the log that a few commits fill.
+inline LevelDbOptions on_crash_env(CrashEnv& env, std::size_t segment_bytes, std::size_t segments) {
+  LevelDbOptions options = on_crash_env(env);
+  options.segment_bytes = segment_bytes;
+  options.segments = segments;
+  return options;
+}
+
 inline StorePlace crash_env_place(LevelDbOptions::Committer committer) {
   const bool pumped = committer == LevelDbOptions::Committer::kPump;
   auto env = std::make_shared<CrashEnv>();
@@ -154,16 +173,16 @@ inline std::vector<std::string> scan_rows(ProcedureStore& store, Space space,
 // Commits one row per call; the store is pumped by hand.
 class Writer {
  public:
-  explicit Writer(CrashEnv& env)
-      : store_("store", {.committer = LevelDbOptions::Committer::kPump,
-                         .env = env.as_env(),
-                         .segment_files = env.as_segment_files(),
-                         .sync_directory = env.directory_sync()}) {}
+  explicit Writer(CrashEnv& env) : Writer(on_crash_env(env)) {}
+  explicit Writer(LevelDbOptions options) : store_("store", std::move(options)) {}
 
   Status open() { return store_.recover_lease(sink_); }
   Status write(const std::string& key) {
+    return commit([&](RowBatch& batch) { batch.insert(Space::kHost, key, "value of " + key); });
+  }
+  Status commit(const std::function<void(RowBatch&)>& fill) {
     Request& request = requests_.emplace_back();
-    request.batch.insert(Space::kHost, key, "value of " + key);
+    fill(request.batch);
     store_.commit(request);
     store_.pump();
     return sink_.answers().back().status;
@@ -184,13 +203,45 @@ inline void copy_files(const CrashEnv& from, CrashEnv& to) {
   static_cast<void>(to.directory_sync()(".").ok());
 }
 
-/// The log that was begun last.
-inline std::string last_log(const CrashEnv& env) {
+/// The log of the database that was begun last.
+inline std::string last_database_log(const CrashEnv& env) {
   std::string log;
   for (const std::string& file : env.files()) {
     if (file.ends_with(".log")) log = file;
   }
   return log;
+}
+
+/// Where the frames of the segment that `bytes` begin with end, after each other.
+inline std::vector<std::size_t> frame_ends(std::string_view bytes) {
+  std::vector<std::size_t> ends;
+  const auto first = read_frame(bytes, 0);
+  auto frame = first;
+  for (std::size_t at = 0; frame && frame->segment == first->segment;
+       frame = read_frame(bytes, at)) {
+    at += frame->bytes();
+    ends.push_back(at);
+  }
+  return ends;
+}
+
+/// The files of the step log in the order of their segments; without those that have none.
+inline std::vector<std::string> step_files(const CrashEnv& env) {
+  std::map<SegmentNumber, std::string> in_order;
+  for (const std::string& file : env.files()) {
+    if (file.find(SegmentPool::kFilePrefix) == std::string::npos) continue;
+    const std::string bytes = env.contents(file);
+    const auto first = read_frame(bytes, 0);
+    if (first) in_order[first->segment] = file;
+  }
+  std::vector<std::string> files;
+  for (auto& [number, file] : in_order) files.push_back(std::move(file));
+  return files;
+}
+
+/// "PV2-STEPS-1" of "store/PV2-STEPS-1".
+inline std::string name_in_store(const std::string& file) {
+  return file.substr(file.rfind('/') + 1);
 }
 
 }  // namespace pv2::testing
