@@ -36,6 +36,21 @@ namespace {
 
 // The first file of the log; each next one is four times as large, up to the limit of the options.
 constexpr std::size_t kFirstSegmentBytes = std::size_t{64} << 10;
+constexpr std::size_t kSegmentBytesMin = 64;
+constexpr std::size_t kSegmentBytesMax = std::size_t{1} << 30;
+constexpr std::size_t kSegmentsMin = 2;  // one that is written, and one that is moved away
+
+Status check_options(const LevelDbOptions& options) {
+  const bool good = options.segments >= kSegmentsMin && options.segment_bytes >= kSegmentBytesMin &&
+                    options.segment_bytes <= kSegmentBytesMax;
+  if (good) return Status();
+  return Status(
+      StatusCode::kInvalidArgument,
+      fmt::format("LevelDbOptions: {} segments of {} bytes; a log has at least {}, of {} to {} "
+                  "bytes each",
+                  options.segments, options.segment_bytes, kSegmentsMin, kSegmentBytesMin,
+                  kSegmentBytesMax));
+}
 
 leveldb::Env& env_of(const LevelDbOptions& options) {
   if (!options.env.has_value()) return *leveldb::Env::Default();
@@ -150,7 +165,8 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
 
 Status LevelDbProcedureStore::Impl::recover_lease(CommitSink& sink) {
   PV2_ASSERT(committer_ == nullptr, "recover_lease is called once");
-  Status status = acquire();
+  Status status = check_options(options_);
+  if (status.ok()) status = acquire();
   if (status.ok()) status = checkpointer_.start();
   if (!status.ok()) {
     rows_.close();

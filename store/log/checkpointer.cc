@@ -46,7 +46,7 @@ void Checkpointer::run() {
 }
 
 bool Checkpointer::has_work() const {
-  return failure_.ok() && (prepare_ || waiting_ || sealed_.size() > kKept);
+  return failure_.ok() && (prepare_ || index_ || waiting_ || sealed_.size() > kKept);
 }
 
 void Checkpointer::answer(Status no_file) {
@@ -56,18 +56,19 @@ void Checkpointer::answer(Status no_file) {
 }
 
 void Checkpointer::round() {
-  {
-    MutexLock lock(work_mutex_);
-    prepare_ = false;
-  }
+  bool index_due = false;
+  bool checkpoint_due = false;
   const Status prepared = pool_.prepare();
   {
     MutexLock lock(work_mutex_);
+    prepare_ = false;
+    index_due = std::exchange(index_, false);
     if (waiting_ && pool_.has_free()) answer(Status());
-    const bool due = sealed_.size() > kKept || (waiting_ && !sealed_.empty());
-    if (!due && waiting_) answer(prepared);
-    if (!due) return;
+    checkpoint_due = sealed_.size() > kKept || (waiting_ && !sealed_.empty());
+    if (waiting_ && !checkpoint_due) answer(prepared);
   }
+  if (index_due) overlay_.index_newest();
+  if (!checkpoint_due) return;
   const Status done = checkpoint_oldest();
   MutexLock lock(work_mutex_);
   if (!done.ok()) failure_ = done;
@@ -124,6 +125,15 @@ void Checkpointer::prepare_soon() {
   {
     MutexLock lock(work_mutex_);
     prepare_ = true;
+  }
+  wake_.notify_one();
+}
+
+void Checkpointer::index_soon() {
+  if (kind_ == Thread::kCaller) return;  // the reader does it
+  {
+    MutexLock lock(work_mutex_);
+    index_ = true;
   }
   wake_.notify_one();
 }

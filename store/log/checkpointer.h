@@ -34,12 +34,13 @@ class CheckpointWriter {
   ~CheckpointWriter() = default;
 };
 
-/// seal(), next_file() and prepare_soon() are called by the thread that writes the log.
+/// seal(), next_file(), prepare_soon() and index_soon() are called by the thread that writes the
+/// log.
 class Checkpointer {
  public:
   enum class Thread {
     kOwn,     ///< A thread of its own does the work.
-    kCaller,  ///< seal() and next_file() do it.
+    kCaller,  ///< seal() and next_file() do what cannot wait.
   };
   Checkpointer(Overlay& overlay, SegmentPool& pool, CheckpointWriter& writer, Thread thread);
   ~Checkpointer();
@@ -57,6 +58,9 @@ class Checkpointer {
   Result<SegmentPool::File> next_file() PV2_EXCLUDES(work_mutex_);
   /// Soon a file will be needed.
   void prepare_soon() PV2_EXCLUDES(work_mutex_);
+  /// The newest segment has grown a lot since its rows were last looked for: the next read would
+  /// have to index all that.
+  void index_soon() PV2_EXCLUDES(work_mutex_);
   /// The failure of a checkpoint, or OK.
   [[nodiscard]] Status failure() const PV2_EXCLUDES(work_mutex_);
 
@@ -80,6 +84,7 @@ class Checkpointer {
   CondVar answered_;                                                  // for the log's
   std::deque<SegmentPool::File> sealed_ PV2_GUARDED_BY(work_mutex_);  // oldest first
   bool prepare_ PV2_GUARDED_BY(work_mutex_) = false;
+  bool index_ PV2_GUARDED_BY(work_mutex_) = false;
   bool waiting_ PV2_GUARDED_BY(work_mutex_) = false;  ///< The log waits for an answer.
   bool stopping_ PV2_GUARDED_BY(work_mutex_) = false;
   Status failure_ PV2_GUARDED_BY(work_mutex_);

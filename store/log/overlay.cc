@@ -28,6 +28,15 @@ bool Overlay::empty() const {
   return segments_.empty();
 }
 
+void Overlay::index_newest() {
+  std::shared_ptr<Segment> newest;
+  {
+    MutexLock lock(segments_mutex_);
+    if (!segments_.empty()) newest = segments_.back();
+  }
+  if (newest != nullptr) index(*newest);
+}
+
 std::optional<Overlay::Found> Overlay::get(std::string_view full_key) {
   MutexLock lock(segments_mutex_);
   for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {

@@ -59,6 +59,9 @@ class Overlay {
   /// see them from now on.
   void publish(std::size_t bytes, CommitSequence last) PV2_EXCLUDES(segments_mutex_);
 
+  /// Indexes what the newest segment has now, so that the next read need not.
+  void index_newest() PV2_EXCLUDES(segments_mutex_);
+
   /// nullopt: the database is to be asked.
   [[nodiscard]] std::optional<Found> get(std::string_view full_key) PV2_EXCLUDES(segments_mutex_);
   /// The rows whose full keys begin with `prefix`, deleted ones too. `and_then` is called in the

@@ -27,6 +27,10 @@ Status StepLog::append(const CommitList& unit) {
   used_ += bytes;
   const CommitSequence last{unit.front()->sequence.value + unit.size() - 1};
   overlay_.publish(used_, last);
+  if (used_ - indexed_ >= kIndexedAtOnce) {
+    indexed_ = used_;
+    checkpointer_.index_soon();
+  }
   if (!asked_for_next_ && used_ > segment_->capacity() / 2) {
     asked_for_next_ = true;
     checkpointer_.prepare_soon();
@@ -47,6 +51,7 @@ Status StepLog::begin_segment(std::size_t frame) {
   file_ = *std::move(file);
   segment_ = std::make_shared<Segment>(SegmentNumber{next_.value++}, place_.bytes);
   used_ = 0;
+  indexed_ = 0;
   asked_for_next_ = false;
   overlay_.add(segment_);
   return Status();

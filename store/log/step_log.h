@@ -43,6 +43,9 @@ class StepLog {
   Status append(const CommitList& unit);
 
  private:
+  // So much a read may have to index by itself.
+  static constexpr std::size_t kIndexedAtOnce = std::size_t{1} << 20;
+
   Status begin_segment(std::size_t frame);
 
   SegmentFiles& files_;
@@ -54,7 +57,8 @@ class StepLog {
   std::shared_ptr<Segment> segment_;  // the newest one; null: none was begun
   SegmentPool::File place_;           // its file
   std::unique_ptr<SegmentFile> file_;
-  std::size_t used_ = 0;  // bytes of it
+  std::size_t used_ = 0;     // bytes of it
+  std::size_t indexed_ = 0;  // at least so many of them are, or will soon be, in its index
   bool asked_for_next_ = false;
 };
 

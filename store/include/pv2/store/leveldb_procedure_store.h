@@ -37,10 +37,11 @@ struct LevelDbOptions {
   std::size_t block_cache_bytes = std::size_t{8} << 20;
 
   /// Each commit is written and synced into a file of the step log, whose rows go to LevelDB when
-  /// it is full. The first files are smaller: 64 KiB, 256 KiB and so on, up to this size.
+  /// it is full. The first files are smaller, 64 KiB, 256 KiB and so on, up to this size. 4 KiB to
+  /// 1 GiB; recover_lease() refuses others. A unit that is larger makes its file grow.
   std::size_t segment_bytes = std::size_t{16} << 20;
-  /// How many such files there may be. All are also in memory, but for the free ones. If all are
-  /// full, commits wait until one has been moved into LevelDB. At least 2.
+  /// How many such files there may be, at least 2. What the used ones hold is in memory too. If all
+  /// are full, commits wait until one has been moved into LevelDB.
   std::size_t segments = 4;
 
   /// What one request may hold. 65 536 rows take the writer about 50 ms, during which all other
