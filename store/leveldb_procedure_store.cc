@@ -36,20 +36,19 @@ namespace {
 
 // The first file of the log; each next one is four times as large, up to the limit of the options.
 constexpr std::size_t kFirstSegmentBytes = std::size_t{64} << 10;
-constexpr std::size_t kSegmentBytesMin = 64;
 constexpr std::size_t kSegmentBytesMax = std::size_t{1} << 30;
 constexpr std::size_t kSegmentsMin = 2;  // one that is written, and one that is moved away
 
 Status check_options(const LevelDbOptions& options) {
-  const bool good = options.segments >= kSegmentsMin && options.segment_bytes >= kSegmentBytesMin &&
+  const bool good = options.segments >= kSegmentsMin && options.segment_bytes != 0 &&
                     options.segment_bytes <= kSegmentBytesMax;
   if (good) return Status();
   return Status(
       StatusCode::kInvalidArgument,
-      fmt::format("LevelDbOptions: {} segments of {} bytes; a log has at least {}, of {} to {} "
-                  "bytes each",
-                  options.segments, options.segment_bytes, kSegmentsMin, kSegmentBytesMin,
-                  kSegmentBytesMax));
+      fmt::format(
+          "LevelDbOptions: {} segments of {} bytes; a log has at least {}, of 1 to {} bytes "
+          "each",
+          options.segments, options.segment_bytes, kSegmentsMin, kSegmentBytesMax));
 }
 
 leveldb::Env& env_of(const LevelDbOptions& options) {

@@ -37,7 +37,7 @@ struct LevelDbOptions {
   std::size_t block_cache_bytes = std::size_t{8} << 20;
 
   /// Each commit is written and synced into a file of the step log, whose rows go to LevelDB when
-  /// it is full. The first files are smaller, 64 KiB, 256 KiB and so on, up to this size. 4 KiB to
+  /// it is full. The first files are smaller, 64 KiB, 256 KiB and so on, up to this size. 1 byte to
   /// 1 GiB; recover_lease() refuses others. A unit that is larger makes its file grow.
   std::size_t segment_bytes = std::size_t{16} << 20;
   /// How many such files there may be, at least 2. What the used ones hold is in memory too. If all
