@@ -47,11 +47,13 @@ class Machine {
     RecordingSink sink;
     // A small buffer, so that tables are written, logs switched and old files removed within a few
     // dozen commits.
-    LevelDbProcedureStore store("store", {.write_buffer_bytes = 64 << 10,
-                                          .committer = LevelDbOptions::Committer::kPump,
-                                          .env = env_.as_env(),
-                                          .segment_files = env_.as_segment_files(),
-                                          .sync_directory = env_.directory_sync()});
+    LevelDbOptions options = on_crash_env(env_);
+    options.write_buffer_bytes = 64 << 10;
+    if (random_.below(2) == 0) {  // rows move into the database all the time
+      options.segment_bytes = 1'000 + random_.below(8'000);
+      options.segments = 2 + random_.below(3);
+    }
+    LevelDbProcedureStore store("store", options);
     const Status opened = store.recover_lease(sink);
     if (!opened.ok()) {
       power_must_be_off(opened);

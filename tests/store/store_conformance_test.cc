@@ -4,11 +4,13 @@
 // thread and pumped, on a real directory and on the file system that forgets. What only one of them
 // does has its own file.
 
+#include <atomic>
 #include <deque>
 #include <thread>
 
 #include "store_fixture.h"
 #include "support/catch.h"
+#include "support/row_model.h"
 
 namespace pv2::testing::store_conformance_test {
 namespace {
@@ -196,6 +198,87 @@ TEST_CASE("acknowledged commits are there after a reopen, and sequences go on") 
     const auto store = place.open(kTestLimits);
     REQUIRE(store->recover_lease(sink).ok());
     REQUIRE(load_rows(*store) == Strings{"P:0=v@1", "P:1=v@2", "P:2=v@3"});
+    store->close();
+  });
+}
+
+void compare(ProcedureStore& store, const RowModel& model, Random& random) {
+  REQUIRE(load_rows(store) == model.lines());
+  for (const Space space : {Space::kHost, Space::kNonce, Space::kProcedure}) {
+    const std::string key = std::to_string(random.below(12));
+    const std::string* const expected = model.find(space, key);
+    const auto found = store.get(space, key);
+    REQUIRE(found.ok());
+    REQUIRE(found.value().has_value() == (expected != nullptr));
+    if (expected != nullptr) REQUIRE(**found == *expected);
+  }
+}
+
+TEST_CASE("after each of many random commits, and after each reopen, the rows are those of a map") {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    on_every_store([seed](const StorePlace& place) {
+      INFO("seed " << seed);
+      Random random(seed);
+      RowModel model;
+      std::uint64_t last = 0;
+      for (int life = 0; life < 8; ++life) {
+        RecordingSink sink;
+        const auto store = place.open(kTestLimits);
+        REQUIRE(store->recover_lease(sink).ok());
+        compare(*store, model, random);
+        std::deque<Request> requests;
+        for (std::uint64_t left = random.below(40); left > 0; --left) {
+          for (std::uint64_t group = 1 + random.below(3); group > 0; --group) {
+            Request& request = requests.emplace_back();
+            model.fill(random, request.batch, ++last);
+            store->commit(request);
+          }
+          const auto answers = sink.wait_for(requests.size(), *store);
+          REQUIRE(answers.back().status.ok());
+          REQUIRE(answers.back().sequence.value == last);
+          compare(*store, model, random);
+        }
+        if (random.below(2) == 0) store->close();  // else a crash, after which all is there as well
+      }
+    });
+  }
+}
+
+// Commit k inserts the row k, deletes the row k - 10, and so a scan finds ten rows in a line.
+TEST_CASE("a scan sees the rows as of one commit, while others are made") {
+  constexpr int kCommits = 150;
+  constexpr int kRows = 10;
+  const auto key_of = [](int number) { return std::to_string(10'000 + number); };
+  on_every_store([&](const StorePlace& place) {
+    RecordingSink sink;
+    const auto store = place.open(kTestLimits);
+    REQUIRE(store->recover_lease(sink).ok());
+    std::atomic<bool> done = false;
+    std::vector<std::string> wrong;
+    std::thread reader([&] {
+      while (!done.load()) {
+        const Strings rows = scan_rows(*store, Space::kHost, "");
+        const int first = rows.empty() ? 0 : std::stoi(rows.front()) - 10'000;
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+          if (rows[i] != key_of(first + static_cast<int>(i)) + "=v") wrong.push_back(rows[i]);
+        }
+        const bool full = first == 0 ? rows.size() <= kRows : rows.size() == kRows;
+        if (!full) wrong.push_back(std::to_string(rows.size()) + " rows from " + key_of(first));
+      }
+    });
+    std::deque<Request> requests;
+    for (int i = 0; i < kCommits; ++i) {
+      Request& request = requests.emplace_back();
+      request.batch.insert(Space::kHost, key_of(i), "v");
+      if (i >= kRows) request.batch.erase(Space::kHost, key_of(i - kRows));
+      store->commit(request);
+      sink.wait_for(requests.size(), *store);
+    }
+    done = true;
+    reader.join();
+
+    REQUIRE(wrong == Strings{});
+    REQUIRE(scan_rows(*store, Space::kHost, "").size() == kRows);
     store->close();
   });
 }

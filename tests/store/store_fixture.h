@@ -100,13 +100,30 @@ inline StorePlace memory_place(MemoryStoreOptions::Mode mode) {
           }};
 }
 
-inline StorePlace leveldb_place(LevelDbOptions::Committer committer) {
+/// Files of the log that a few commits fill, so that rows move on all the time.
+struct SmallLog {
+  std::size_t segments = 2;
+};
+
+inline void make_small(LevelDbOptions& options, std::optional<SmallLog> small, std::string& kind) {
+  if (!small) return;
+  options.segment_bytes = 4'096;
+  options.segments = small->segments;
+  kind += ", log of " + std::to_string(small->segments) + " small files";
+}
+
+inline StorePlace leveldb_place(LevelDbOptions::Committer committer,
+                                std::optional<SmallLog> small = {}) {
   const bool pumped = committer == LevelDbOptions::Committer::kPump;
   auto directory = std::make_shared<TemporaryDirectory>();
-  return {pumped ? "leveldb, pumped" : "leveldb, threaded",
-          [directory, committer](StoreLimits limits) {
-            return leveldb(directory->path("store"), {.limits = limits, .committer = committer});
-          }};
+  StorePlace place{pumped ? "leveldb, pumped" : "leveldb, threaded", {}};
+  LevelDbOptions options{.committer = committer};
+  make_small(options, small, place.kind);
+  place.open = [directory, options](StoreLimits limits) mutable {
+    options.limits = limits;
+    return leveldb(directory->path("store"), options);
+  };
+  return place;
 }
 
 /// A store on `env` that is pumped by hand.
@@ -125,26 +142,36 @@ inline LevelDbOptions on_crash_env(CrashEnv& env, std::size_t segment_bytes, std
   return options;
 }
 
-inline StorePlace crash_env_place(LevelDbOptions::Committer committer) {
+inline StorePlace crash_env_place(LevelDbOptions::Committer committer,
+                                  std::optional<SmallLog> small = {}) {
   const bool pumped = committer == LevelDbOptions::Committer::kPump;
   auto env = std::make_shared<CrashEnv>();
-  return {pumped ? "leveldb on CrashEnv, pumped" : "leveldb on CrashEnv, threaded",
-          [env, committer](StoreLimits limits) {
-            return leveldb("store", {.limits = limits,
-                                     .committer = committer,
-                                     .env = env->as_env(),
-                                     .segment_files = env->as_segment_files(),
-                                     .sync_directory = env->directory_sync()});
-          }};
+  StorePlace place{pumped ? "leveldb on CrashEnv, pumped" : "leveldb on CrashEnv, threaded", {}};
+  LevelDbOptions options = on_crash_env(*env);
+  options.committer = committer;
+  make_small(options, small, place.kind);
+  place.open = [env, options](StoreLimits limits) mutable {
+    options.limits = limits;
+    return leveldb("store", options);
+  };
+  return place;
 }
 
 /// Every store that keeps records, each on an empty place.
 inline std::vector<StorePlace> all_places() {
   using Memory = MemoryStoreOptions::Mode;
   using LevelDb = LevelDbOptions::Committer;
-  return {memory_place(Memory::kPump),     memory_place(Memory::kThread),
-          leveldb_place(LevelDb::kPump),   leveldb_place(LevelDb::kThread),
-          crash_env_place(LevelDb::kPump), crash_env_place(LevelDb::kThread)};
+  std::vector<StorePlace> places{
+      memory_place(Memory::kPump),     memory_place(Memory::kThread),
+      leveldb_place(LevelDb::kPump),   leveldb_place(LevelDb::kThread),
+      crash_env_place(LevelDb::kPump), crash_env_place(LevelDb::kThread)};
+  for (const std::size_t segments : {2, 3, 4}) {
+    const SmallLog small{segments};
+    places.push_back(crash_env_place(LevelDb::kPump, small));
+    places.push_back(crash_env_place(LevelDb::kThread, small));
+  }
+  places.push_back(leveldb_place(LevelDb::kThread, SmallLog{3}));
+  return places;
 }
 
 /// "P:key=value@sequence" of every row, in order of space and key.
