@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rows that are not in the database yet: reads find what a map of all rows has, at every moment
+// of a checkpoint and after every crash, and what nobody needs never reaches the database.
+
+#include "log/overlay.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../store_fixture.h"
+#include "log_fixture.h"
+#include "pv2/base/random.h"
+#include "support/catch.h"
+#include "support/row_model.h"
+
+namespace pv2::testing::overlay_test {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+// An overlay with a database that is a map. Each unit is a commit.
+class Log {
+ public:
+  // A segment that is complete: `fill` per commit.
+  void add(const std::vector<std::function<void(RowBatch&)>>& fills) {
+    std::string bytes;
+    for (const auto& fill : fills) {
+      Unit unit(++last_);
+      unit.add(fill);
+      bytes += unit.frame(next_);
+    }
+    segments_.push_back({next_++, bytes, last_});
+    overlay_->add(std::make_shared<Segment>(SegmentNumber{segments_.back().number}, bytes,
+                                            CommitSequence{last_}));
+  }
+  // What the next process finds: the bytes, and none of what this one has noted.
+  void crash() {
+    overlay_ = std::make_unique<Overlay>();
+    for (const Bytes& segment : segments_) {
+      overlay_->add(std::make_shared<Segment>(SegmentNumber{segment.number}, segment.bytes,
+                                              CommitSequence{segment.last}));
+    }
+  }
+  Overlay::Checkpoint begin() { return overlay_->begin_checkpoint(); }
+  void write(const Overlay::Checkpoint& checkpoint) {
+    for (const Overlay::Row& row : checkpoint.rows) {
+      if (row.row.deleted) {
+        database_.erase(std::string(row.full_key));
+      } else {
+        database_[std::string(row.full_key)] = {std::string(row.row.value), row.row.sequence.value};
+      }
+    }
+    REQUIRE(segments_.front().number == checkpoint.segment.value);
+    REQUIRE(segments_.front().last == checkpoint.last.value);
+    segments_.erase(segments_.begin());
+  }
+  void end(const Overlay::Checkpoint& checkpoint) { overlay_->end_checkpoint(checkpoint); }
+  // The whole of it. Returns the keys that were written, with a minus before those deleted.
+  Strings checkpoint() {
+    const auto checkpoint = begin();
+    write(checkpoint);
+    end(checkpoint);
+    Strings keys;
+    for (const Overlay::Row& row : checkpoint.rows) {
+      keys.push_back((row.row.deleted ? "-" : "") + std::string(row.full_key));
+    }
+    return keys;
+  }
+
+  // As load_rows() gives them.
+  [[nodiscard]] Strings rows(std::string_view prefix = "") {
+    auto merged = database_;
+    std::string before;
+    const auto snapshot = overlay_->collect(prefix, [] {});
+    for (const Overlay::Row& row : snapshot.rows) {
+      REQUIRE(before < row.full_key);
+      before = row.full_key;
+      REQUIRE(row.full_key.starts_with(prefix));
+      if (row.row.deleted) {
+        merged.erase(before);
+      } else {
+        merged[before] = {std::string(row.row.value), row.row.sequence.value};
+      }
+      const auto found = overlay_->get(before);
+      REQUIRE(found.has_value());
+      REQUIRE(found->deleted == row.row.deleted);
+      REQUIRE(found->value == row.row.value);
+      REQUIRE(found->sequence == row.row.sequence);
+    }
+    Strings rows;
+    for (const auto& [key, row] : merged) {
+      if (!key.starts_with(prefix)) continue;
+      rows.push_back(key.substr(0, 1) + ":" + key.substr(1) + "=" + row.first + "@" +
+                     std::to_string(row.second));
+    }
+    return rows;
+  }
+  [[nodiscard]] bool has(const std::string& key) {
+    const auto found = overlay_->get(key);
+    return found ? !found->deleted : database_.contains(key);
+  }
+  [[nodiscard]] bool in_database(const std::string& key) const { return database_.contains(key); }
+  [[nodiscard]] std::size_t segments() const { return segments_.size(); }
+  [[nodiscard]] std::uint64_t last() const { return last_; }
+  [[nodiscard]] bool empty() const { return overlay_->empty(); }
+
+ private:
+  struct Bytes {
+    std::uint64_t number;
+    std::string bytes;
+    std::uint64_t last;
+  };
+  std::uint64_t next_ = 1;
+  std::uint64_t last_ = 0;
+  std::vector<Bytes> segments_;
+  std::map<std::string, std::pair<std::string, std::uint64_t>> database_;
+  std::unique_ptr<Overlay> overlay_ = std::make_unique<Overlay>();
+};
+
+void insert_a(RowBatch& batch) { batch.insert(Space::kHost, "a", "inserted"); }
+void update_a(RowBatch& batch) { batch.update(Space::kHost, "a", "updated"); }
+void put_a(RowBatch& batch) { batch.put(Space::kHost, "a", "put"); }
+void erase_a(RowBatch& batch) { batch.erase(Space::kHost, "a"); }
+void other(RowBatch& batch) { batch.put(Space::kHost, "z", "other"); }
+
+TEST_CASE("a row that is inserted and deleted in one segment never reaches the database") {
+  Log log;
+  log.add({insert_a, update_a, erase_a, other});
+  REQUIRE_FALSE(log.has("Ha"));
+  REQUIRE(log.checkpoint() == Strings{"Hz"});
+  REQUIRE(log.empty());
+}
+
+TEST_CASE("a row that is inserted in one segment and deleted in the next never reaches it either") {
+  Log log;
+  log.add({insert_a});
+  log.add({erase_a, other});
+  REQUIRE(log.checkpoint() == Strings{});
+  REQUIRE_FALSE(log.has("Ha"));
+  REQUIRE(log.checkpoint() == Strings{"Hz"});
+}
+
+TEST_CASE("a row that is handed on from segment to segment is written when nothing replaces it") {
+  Log log;
+  log.add({insert_a});
+  for (int i = 0; i < 3; ++i) log.add({update_a});
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(log.checkpoint() == Strings{});
+    REQUIRE(log.has("Ha"));
+  }
+  REQUIRE(log.checkpoint() == Strings{"Ha"});
+  REQUIRE(log.has("Ha"));
+}
+
+TEST_CASE("the deletion of a row that the database has always reaches it") {
+  Log log;
+  log.add({insert_a});
+  log.checkpoint();
+  REQUIRE(log.in_database("Ha"));
+
+  SECTION("alone") {
+    log.add({erase_a});
+    REQUIRE(log.checkpoint() == Strings{"-Ha"});
+  }
+  SECTION("behind an update") {
+    log.add({update_a, erase_a});
+    REQUIRE(log.checkpoint() == Strings{"-Ha"});
+  }
+  SECTION("in the segment behind an update, which is not written") {
+    log.add({update_a});
+    log.add({erase_a});
+    REQUIRE(log.checkpoint() == Strings{});
+    REQUIRE(log.checkpoint() == Strings{"-Ha"});
+  }
+  SECTION("before it is inserted again, in one segment") {
+    log.add({erase_a, insert_a, erase_a});
+    REQUIRE(log.checkpoint() == Strings{"-Ha"});
+  }
+  SECTION("before the next segment inserts and deletes it") {
+    log.add({erase_a});
+    log.add({insert_a, erase_a});
+    REQUIRE_FALSE(log.has("Ha"));
+    REQUIRE(log.checkpoint() == Strings{"-Ha"});
+    REQUIRE_FALSE(log.has("Ha"));
+    REQUIRE(log.checkpoint() == Strings{});
+  }
+  SECTION("before the next segment inserts it, and the third one deletes it") {
+    log.add({erase_a});
+    log.add({insert_a});
+    log.add({erase_a});
+    REQUIRE(log.checkpoint() == Strings{"-Ha"});
+    REQUIRE(log.checkpoint() == Strings{});
+    REQUIRE_FALSE(log.has("Ha"));
+    REQUIRE(log.checkpoint() == Strings{});
+  }
+  SECTION("behind a put in the segment that first has it") {
+    log.add({put_a, erase_a});
+    REQUIRE(log.checkpoint() == Strings{"-Ha"});
+  }
+  REQUIRE_FALSE(log.in_database("Ha"));
+  REQUIRE_FALSE(log.has("Ha"));
+}
+
+TEST_CASE("a crash between two checkpoints brings no deleted row back") {
+  Log log;
+  log.add({insert_a});
+  log.checkpoint();
+  log.add({erase_a});
+  log.add({insert_a, erase_a});
+  log.add({insert_a});
+  log.add({erase_a});
+  while (!log.empty()) {
+    REQUIRE_FALSE(log.has("Ha"));
+    const auto checkpoint = log.begin();
+    log.write(checkpoint);
+    log.crash();
+  }
+  REQUIRE_FALSE(log.in_database("Ha"));
+}
+
+TEST_CASE("a row that was deleted and put again in a segment is there, and is one row") {
+  Log log;
+  log.add({insert_a, erase_a, put_a});
+  REQUIRE(log.rows() == Strings{"H:a=put@3"});
+  log.checkpoint();
+  REQUIRE(log.rows() == Strings{"H:a=put@3"});
+}
+
+TEST_CASE("frames that are not durable yet are not there") {
+  Overlay overlay;
+  auto segment = std::make_shared<Segment>(SegmentNumber{1}, 1'000);
+  overlay.add(segment);
+  Unit first(1);
+  first.insert("a", "1");
+  Unit second(2);
+  second.add([](RowBatch& batch) { batch.update(Space::kHost, "a", "2"); });
+  const std::size_t bytes = frame_bytes(first.list());
+  write_frame(segment->data(), first.list(), {1});
+  write_frame(segment->data() + bytes, second.list(), {1});
+
+  REQUIRE_FALSE(overlay.get("Ha").has_value());
+  overlay.publish(bytes, {1});
+  REQUIRE(overlay.get("Ha")->value == "1");
+  const auto snapshot = overlay.collect("H", [] {});
+  overlay.publish(bytes + frame_bytes(second.list()), {2});
+  REQUIRE(overlay.get("Ha")->value == "2");
+  REQUIRE(snapshot.rows.front().row.value == "1");
+}
+
+TEST_CASE("a snapshot outlives the segments that it was made of") {
+  Log log;
+  Overlay overlay;
+  overlay.add(std::make_shared<Segment>(SegmentNumber{1}, frame_of(1, 1), CommitSequence{1}));
+  bool called = false;
+  const auto snapshot = overlay.collect("H", [&] { called = true; });
+  overlay.end_checkpoint(overlay.begin_checkpoint());
+
+  REQUIRE(called);
+  REQUIRE(overlay.empty());
+  REQUIRE(snapshot.rows.size() == 1);
+  REQUIRE(snapshot.rows[0].row.value == std::string(20, 'b'));
+}
+
+TEST_CASE("random commits in random segments read like a map, at every moment and after a crash") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    INFO("seed " << seed);
+    Random random(seed);
+    Log log;
+    RowModel model;
+    for (int step = 0; step < 60; ++step) {
+      if (random.below(2) == 0) {
+        std::vector<std::function<void(RowBatch&)>> fills;
+        std::uint64_t sequence = log.last();
+        for (std::uint64_t left = 1 + random.below(4); left > 0; --left) {
+          fills.emplace_back([&](RowBatch& batch) { model.fill(random, batch, ++sequence); });
+        }
+        log.add(fills);
+      } else if (!log.empty()) {
+        const auto checkpoint = log.begin();
+        REQUIRE(
+            std::is_sorted(checkpoint.rows.begin(), checkpoint.rows.end(),
+                           [](const auto& a, const auto& b) { return a.full_key < b.full_key; }));
+        if (random.below(4) == 0) {
+          log.crash();  // nothing was written
+          continue;
+        }
+        log.write(checkpoint);
+        REQUIRE(log.rows() == model.lines());  // in both places
+        if (random.below(3) == 0) {
+          log.crash();
+        } else {
+          log.end(checkpoint);
+        }
+      }
+      REQUIRE(log.rows() == model.lines());
+    }
+    while (!log.empty()) log.checkpoint();
+    REQUIRE(log.rows() == model.lines());
+  }
+}
+
+}  // namespace
+}  // namespace pv2::testing::overlay_test
