@@ -6,6 +6,7 @@
 #include "pv2/store/segment_files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -39,6 +40,12 @@ class SystemFile final : public SegmentFile {
     return Status();
   }
   Status sync() override { return ::fdatasync(fd_) == 0 ? Status() : failed("syncing", path_); }
+  Status cut(std::uint64_t bytes) override {
+    struct stat facts {};
+    if (::fstat(fd_, &facts) != 0) return failed("looking at", path_);
+    if (static_cast<std::uint64_t>(facts.st_size) <= bytes) return Status();
+    return ::ftruncate(fd_, static_cast<off_t>(bytes)) == 0 ? Status() : failed("cutting", path_);
+  }
 
  private:
   const std::string path_;

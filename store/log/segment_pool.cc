@@ -96,6 +96,8 @@ Status SegmentPool::fill(File& file, std::size_t bytes) const {
   for (std::size_t at = file.bytes; status.ok() && at < bytes; at += zeros.size()) {
     status = (*opened)->write(at, std::string_view(zeros).substr(0, bytes - at));
   }
+  // Zeros that did not all fit would take the space in which the database makes room for the log.
+  if (!status.ok() && opened.ok()) static_cast<void>((*opened)->cut(file.bytes).ok());
   if (status.ok()) status = (*opened)->sync();
   if (status.ok() && file.bytes == 0) status = sync_(directory_);
   if (!status.ok()) return status.with_context("making room for the log");

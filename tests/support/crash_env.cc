@@ -286,6 +286,9 @@ class CrashEnv::Overwritable final : public SegmentFile {
     return translated(env_.overwrite(file_, name_, life_, offset, bytes));
   }
   Status sync() override { return translated(env_.sync(file_, name_, life_)); }
+  Status cut(std::uint64_t bytes) override {
+    return translated(env_.cut(file_, name_, life_, bytes));
+  }
 
  private:
   CrashEnv& env_;
@@ -465,6 +468,17 @@ leveldb::Status CrashEnv::overwrite(const FilePointer& to, const std::string& na
   to->note_overwritten(offset, offset + size);
   if (offset + size > to->bytes.size()) to->bytes.resize(offset + size);
   to->bytes.replace(offset, size, bytes.substr(0, size));
+  return status;
+}
+
+leveldb::Status CrashEnv::cut(const FilePointer& file, const std::string& name, std::uint64_t life,
+                              std::size_t bytes) {
+  leveldb::Status status = begin(Operation::kRemove, name, life);
+  if (!status.ok()) return status;
+  const std::lock_guard lock(state_->mutex);
+  if (state_->off || life != state_->life) return power_is_off(name);
+  if (bytes < file->synced) return leveldb::Status::NotSupported(name, "cutting synced bytes");
+  file->bytes.resize(std::min(file->bytes.size(), bytes));
   return status;
 }
 

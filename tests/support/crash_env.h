@@ -124,6 +124,9 @@ class CrashEnv final : public leveldb::EnvWrapper, public SegmentFiles {
                          std::string_view bytes);
   leveldb::Status overwrite(const FilePointer& to, const std::string& name, std::uint64_t life,
                             std::size_t offset, std::string_view bytes);
+  // Only what was appended since the last sync can be cut.
+  leveldb::Status cut(const FilePointer& file, const std::string& name, std::uint64_t life,
+                      std::size_t bytes);
   leveldb::Status sync(const FilePointer& file, const std::string& name, std::uint64_t life);
   leveldb::Status open_writable(const std::string& file, bool keep, leveldb::WritableFile** result);
   [[nodiscard]] std::uint64_t life() const;

@@ -25,6 +25,8 @@ class SegmentFile {
   /// Everything that was written is on stable storage when it returns OK. Does not make the file's
   /// name durable.
   virtual Status sync() = 0;
+  /// Cuts the file to `bytes`, if it is longer, and so gives back its space.
+  virtual Status cut(std::uint64_t bytes) = 0;
 };
 
 /// Opens files. Thread-safe.
