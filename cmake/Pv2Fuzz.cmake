@@ -5,7 +5,7 @@
 # libFuzzer has a main(). With PV2_BUILD_TESTS it becomes a test that passes a few inputs, so that a
 # harness that no longer fits the code is found at once. A harness may use what is private to
 # store, idempotency, rpc and engine, and shell_*_fuzz.cc what is the shell's, because the decoders
-# of unchecked bytes are there.
+# of unchecked bytes are there. step_log_fuzz.cc has a file system in memory.
 if(PV2_BUILD_FUZZ AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR
     "PV2_BUILD_FUZZ needs clang++, and this is ${CMAKE_CXX_COMPILER_ID}. Use the preset `fuzz`.")
@@ -21,6 +21,10 @@ function(pv2_fuzz_program name)
     "${PROJECT_SOURCE_DIR}/tests" "${PROJECT_SOURCE_DIR}/engine")
   if(name MATCHES "^shell_")
     target_link_libraries(${name} PRIVATE pv2_shell_parts)
+  endif()
+  if(name MATCHES "^step_log_")
+    target_sources(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/support/crash_env.cc")
+    target_link_libraries(${name} PRIVATE LevelDB::LevelDB fmt::fmt Boost::headers)
   endif()
   pv2_flags(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
