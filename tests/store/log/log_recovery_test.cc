@@ -155,6 +155,16 @@ TEST_CASE("whichever pages of the last unit are lost, the log opens with all bef
   REQUIRE(whole >= 1);
 }
 
+// After a salvage the numbers of the commits that were given up are used again.
+TEST_CASE("a frame of an older segment is not followed, even if its commit is the next one") {
+  const std::string bytes = frame_of(5, 101) + frame_of(4, 102) + frame_of(4, 103);
+  const RecoveredLog log = recover({{file_name(1), bytes}});
+  REQUIRE_FALSE(log.damage.has_value());
+  REQUIRE(log.last.value == 101);
+  // Nor is one of a later segment, which has a file of its own.
+  REQUIRE(recover({{file_name(1), frame_of(5, 101) + frame_of(6, 102)}}).last.value == 101);
+}
+
 TEST_CASE("a last unit that makes its file grow may be cut anywhere") {
   const std::string large = frame_of(5, 102, 9'000);
   const std::string whole = file_with({frame_of(5, 101), large}, "");

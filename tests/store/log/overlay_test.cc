@@ -6,10 +6,12 @@
 #include "log/overlay.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -122,6 +124,9 @@ class Log {
   std::map<std::string, std::pair<std::string, std::uint64_t>> database_;
   std::unique_ptr<Overlay> overlay_ = std::make_unique<Overlay>();
 };
+
+// Rows of all kinds of places in a segment.
+std::vector<std::string_view> checkpoint_keys() { return {"H0", "H77", "H9999", "H15000"}; }
 
 void insert_a(RowBatch& batch) { batch.insert(Space::kHost, "a", "inserted"); }
 void update_a(RowBatch& batch) { batch.update(Space::kHost, "a", "updated"); }
@@ -265,6 +270,43 @@ TEST_CASE("a snapshot outlives the segments that it was made of") {
   REQUIRE(overlay.empty());
   REQUIRE(snapshot.rows.size() == 1);
   REQUIRE(snapshot.rows[0].row.value == std::string(20, 'b'));
+}
+
+// The next segment forgets a row when the oldest one, which has inserted it, is not there any more.
+TEST_CASE("a row that was deleted is not seen while the segment that inserted it is removed") {
+  constexpr int kRows = 20'000;
+  Unit inserts(1);
+  Unit deletes(2);
+  inserts.add([](RowBatch& batch) {
+    for (int row = 0; row < kRows; ++row) batch.insert(Space::kHost, std::to_string(row), "v");
+  });
+  deletes.add([](RowBatch& batch) {
+    for (int row = 0; row < kRows; ++row) batch.erase(Space::kHost, std::to_string(row));
+  });
+  for (int round = 0; round < 10; ++round) {
+    Overlay overlay;
+    overlay.add(std::make_shared<Segment>(SegmentNumber{1}, inserts.frame(1), CommitSequence{1}));
+    overlay.add(std::make_shared<Segment>(SegmentNumber{2}, deletes.frame(2), CommitSequence{2}));
+    const auto checkpoint = overlay.begin_checkpoint();
+    REQUIRE(checkpoint.rows.empty());
+    std::atomic<bool> done = false;
+    std::atomic<int> looks = 0;
+    int seen = 0;
+    std::thread reader([&] {
+      do {
+        for (const std::string_view key : checkpoint_keys()) {
+          const auto found = overlay.get(key);
+          if (found && !found->deleted) ++seen;
+        }
+        ++looks;
+      } while (!done.load());
+    });
+    while (looks.load() == 0) std::this_thread::yield();
+    overlay.end_checkpoint(checkpoint);
+    done = true;
+    reader.join();
+    REQUIRE(seen == 0);
+  }
 }
 
 TEST_CASE("random commits in random segments read like a map, at every moment and after a crash") {

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Salvage of a step log that is damaged: what is left is the state after some commit, the report
+// says which, and what was given up never comes back. On real directories.
+
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "../store_fixture.h"
+#include "pv2/base/random.h"
+#include "support/catch.h"
+#include "support/row_model.h"
+
+namespace pv2::testing::salvage_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr LevelDbOptions::Committer kPump = LevelDbOptions::Committer::kPump;
+
+// A store whose log has several small files, and the state after each of its commits.
+class Ground {
+ public:
+  explicit Ground(std::uint64_t seed, std::size_t segment_bytes = 3'000)
+      : random_(seed), segment_bytes_(segment_bytes) {}
+
+  [[nodiscard]] std::string path() const { return directory_.path("store"); }
+  [[nodiscard]] std::size_t commits() const { return states_.size() - 1; }
+  Random& random() { return random_; }
+
+  Status open_and(const std::function<void(LevelDbProcedureStore&, RecordingSink&)>& act) {
+    RecordingSink sink;
+    LevelDbProcedureStore store(
+        path(), {.segment_bytes = segment_bytes_, .segments = 3, .committer = kPump});
+    Status status = store.recover_lease(sink);
+    if (status.ok()) act(store, sink);
+    store.close();
+    return status;
+  }
+  void commit(int commits) {
+    REQUIRE(open_and([&](LevelDbProcedureStore& store, RecordingSink& sink) {
+              std::deque<Request> requests;
+              for (int i = 0; i < commits; ++i) {
+                Request& request = requests.emplace_back();
+                states_.push_back(states_.back());
+                states_.back().fill(random_, request.batch, states_.size() - 1);
+                store.commit(request);
+                sink.wait_for(requests.size(), store);
+                REQUIRE(request.status.ok());
+                REQUIRE(request.sequence.value == states_.size() - 1);
+              }
+            }).ok());
+  }
+  // The store holds exactly what `commits` of them have made.
+  void must_have(std::size_t commits) {
+    const Status opened = open_and([&](LevelDbProcedureStore& store, RecordingSink&) {
+      REQUIRE(load_rows(store) == states_.at(commits).lines());
+    });
+    INFO(opened.to_string());
+    REQUIRE(opened.ok());
+    states_.resize(commits + 1);
+  }
+  [[nodiscard]] std::vector<fs::path> log_files() const {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(path())) {
+      if (entry.path().filename().string().starts_with(SegmentPool::kFilePrefix)) {
+        files.push_back(entry.path());
+      }
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+  }
+
+ private:
+  const TemporaryDirectory directory_;
+  Random random_;
+  const std::size_t segment_bytes_;
+  std::vector<RowModel> states_{1};
+};
+
+void overwrite(const fs::path& file, std::size_t at, std::string_view bytes) {
+  std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
+  stream.seekp(static_cast<std::streamoff>(at));
+  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+// Does something to one file of the log, and says what.
+std::string damage(Ground& ground) {
+  Random& random = ground.random();
+  const auto files = ground.log_files();
+  const fs::path file = files[random.below(files.size())];
+  const std::string bytes = read_file(file);
+  const auto ends = frame_ends(bytes);
+  const std::size_t end = ends.empty() ? bytes.size() : ends.back();
+  const std::size_t at = random.below(end);
+  const std::string where = file.filename().string() + " at " + std::to_string(at);
+  switch (random.below(5)) {
+    case 0:
+      overwrite(file, at, std::string(1, static_cast<char>(bytes[at] ^ (1 << random.below(8)))));
+      return "a bit of " + where;
+    case 1:
+      overwrite(file, at, std::string(std::min<std::size_t>(500, bytes.size() - at), '\0'));
+      return "zeros in " + where;
+    case 2:
+      fs::resize_file(file, at);
+      return "the end of " + where;
+    case 3:
+      fs::remove(file);
+      return "all of " + where;
+    default:
+      fs::copy_file(file, file.string() + "0");
+      return "a copy of " + where;
+  }
+}
+
+TEST_CASE("after any damage of the log salvage keeps the state after one commit, and work goes on",
+          "[!mayfail]") {
+  int salvaged = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Ground ground(seed);
+    ground.commit(5 + static_cast<int>(ground.random().below(10)));
+    ground.commit(1 + static_cast<int>(ground.random().below(20)));
+    const std::string what = damage(ground);
+    INFO("seed " << seed << ", lost: " << what);
+    const auto before = fingerprint(ground.path());
+    const Status refused = ground.open_and([](LevelDbProcedureStore&, RecordingSink&) {});
+    if (refused.ok()) {  // the file was free, or the damage is where nothing is
+      ground.must_have(ground.commits());
+      REQUIRE_FALSE(LevelDbProcedureStore::salvage(ground.path()).value().changed);
+    } else {
+      REQUIRE(refused.code() == StatusCode::kCorruption);
+      REQUIRE(fingerprint(ground.path()) == before);
+
+      const auto salvage = LevelDbProcedureStore::salvage(ground.path());
+
+      INFO(salvage.status().to_string());
+      REQUIRE(salvage.ok());
+      INFO(salvage.value().report);
+      REQUIRE(salvage.value().changed);
+      for (const auto& [file, bytes] : before) {  // what was damaged is kept aside
+        if (file.find(SegmentPool::kFilePrefix) == std::string::npos) continue;
+        const std::string copy = salvage.value().copies + "/" + fs::path(file).filename().string();
+        if (fs::exists(copy)) REQUIRE(read_file(copy) == read_file(file));
+      }
+      ground.must_have(salvage.value().last_kept.value);
+      REQUIRE_FALSE(LevelDbProcedureStore::salvage(ground.path()).value().changed);
+      ++salvaged;
+    }
+    ground.commit(8);
+    ground.must_have(ground.commits());
+  }
+  REQUIRE(salvaged > 20);
+}
+
+TEST_CASE("salvage of a log that is damaged in its first file keeps the rows of the database") {
+  Ground ground(1);
+  ground.commit(10);
+  ground.commit(1);  // takes over: ten are in the database
+  overwrite(ground.log_files().front(), 0, "XXXX");
+  for (const fs::path& file : ground.log_files()) overwrite(file, 0, "XXXX");
+
+  const auto salvage = LevelDbProcedureStore::salvage(ground.path());
+
+  REQUIRE(salvage.ok());
+  REQUIRE(salvage.value().last_kept.value == 10);
+  REQUIRE_THAT(salvage.value().report, ContainsSubstring("Every commit up to 10 is kept"));
+  ground.must_have(10);
+}
+
+TEST_CASE("commits that a salvage gave up do not come back, though their frames are on the disk") {
+  Ground ground(2, 60'000);
+  ground.commit(12);
+  const fs::path file = ground.log_files().front();
+  const auto ends = frame_ends(read_file(file));
+  REQUIRE(ends.size() >= 3);
+  overwrite(file, ends[0] + 40, "XXXX");
+  const auto salvage = LevelDbProcedureStore::salvage(ground.path());
+  REQUIRE(salvage.ok());
+  REQUIRE(salvage.value().changed);
+  const std::size_t kept = salvage.value().last_kept.value;
+  REQUIRE(kept < 12);
+
+  ground.must_have(kept);
+  ground.must_have(kept);
+  ground.commit(1);
+  ground.must_have(kept + 1);
+  ground.commit(30);
+  ground.must_have(kept + 31);
+}
+
+}  // namespace
+}  // namespace pv2::testing::salvage_test
