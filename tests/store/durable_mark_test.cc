@@ -9,6 +9,7 @@
 #include <deque>
 #include <string>
 
+#include "step_files.h"
 #include "store_fixture.h"
 #include "support/catch.h"
 

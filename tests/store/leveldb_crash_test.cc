@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "pv2/base/random.h"
+#include "step_files.h"
 #include "store_fixture.h"
 #include "support/catch.h"
 

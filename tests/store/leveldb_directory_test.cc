@@ -14,6 +14,8 @@
 #include <iterator>
 #include <map>
 
+#include "log/segment_pool.h"
+#include "step_files.h"
 #include "store_fixture.h"
 #include "support/catch.h"
 #include "support/forked_child.h"

@@ -16,8 +16,6 @@
 #include <string_view>
 #include <vector>
 
-#include "log/segment_pool.h"
-#include "log/unit_frame.h"
 #include "pv2/base/mutex.h"
 #include "pv2/store/leveldb_procedure_store.h"
 #include "pv2/store/memory_procedure_store.h"
@@ -237,38 +235,6 @@ inline std::string last_database_log(const CrashEnv& env) {
     if (file.ends_with(".log")) log = file;
   }
   return log;
-}
-
-/// Where the frames of the segment that `bytes` begin with end, after each other.
-inline std::vector<std::size_t> frame_ends(std::string_view bytes) {
-  std::vector<std::size_t> ends;
-  const auto first = read_frame(bytes, 0);
-  auto frame = first;
-  for (std::size_t at = 0; frame && frame->segment == first->segment;
-       frame = read_frame(bytes, at)) {
-    at += frame->bytes();
-    ends.push_back(at);
-  }
-  return ends;
-}
-
-/// The files of the step log in the order of their segments; without those that have none.
-inline std::vector<std::string> step_files(const CrashEnv& env) {
-  std::map<SegmentNumber, std::string> in_order;
-  for (const std::string& file : env.files()) {
-    if (file.find(SegmentPool::kFilePrefix) == std::string::npos) continue;
-    const std::string bytes = env.contents(file);
-    const auto first = read_frame(bytes, 0);
-    if (first) in_order[first->segment] = file;
-  }
-  std::vector<std::string> files;
-  for (auto& [number, file] : in_order) files.push_back(std::move(file));
-  return files;
-}
-
-/// "PV2-STEPS-1" of "store/PV2-STEPS-1".
-inline std::string name_in_store(const std::string& file) {
-  return file.substr(file.rfind('/') + 1);
 }
 
 }  // namespace pv2::testing

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "../step_files.h"
 #include "../store_fixture.h"
 #include "log/step_log.h"
 #include "log_fixture.h"

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "../step_files.h"
 #include "../store_fixture.h"
 #include "log_fixture.h"
 #include "support/catch.h"

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "../step_files.h"
 #include "../store_fixture.h"
 #include "pv2/base/random.h"
 #include "support/catch.h"
