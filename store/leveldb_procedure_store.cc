@@ -222,9 +222,24 @@ Status LevelDbProcedureStore::Impl::acquire() {
 }
 
 Status LevelDbProcedureStore::Impl::recover() {
-  auto log = recover_log(directory_.files(), directory_.path(), rows_.next_segment(), rows_.last());
+  auto log = recover_log(directory_.files(), directory_.path(), rows_.next_segment(), rows_.last(),
+                         accepts_lost_commits_ ? Checkpointed::kReadIfWhole : Checkpointed::kSkip);
   if (!log.ok()) return log.status().with_context("opening store " + directory_.path());
   recovered_ = *std::move(log);
+  const bool is_whole = rows_.needs() <= recovered_.last;
+  if (!is_whole && accepts_lost_commits_ && !recovered_.with_checkpointed) {
+    return Status(StatusCode::kNotSupported,
+                  fmt::format("store {}: rows of the commits up to {} are in the lost part of the "
+                              "log alone; a salvage would leave a state that never was",
+                              directory_.path(), rows_.last().value));
+  }
+  if (!is_whole && !recovered_.damage) {
+    recovered_.damage = {
+        recovered_.newest.empty() ? directory_.newest_log() : recovered_.newest,
+        fmt::format("its end is missing: the database needs it up to commit {}, and the last one "
+                    "that is there is {}",
+                    rows_.needs().value, recovered_.last.value)};
+  }
   const auto& damage = recovered_.damage;
   if (damage && !accepts_lost_commits_) return directory_.damaged(damage->file, damage->what);
   for (auto& segment : recovered_.segments) overlay_.add(std::move(segment));
@@ -276,7 +291,7 @@ Status LevelDbProcedureStore::Impl::move_log_into_database() {
   }
   if (status.ok() && next < recovered_.next) {  // after a salvage: what is behind is given up
     Overlay::Checkpoint nothing;
-    nothing.last = recovered_.last;
+    nothing.last = nothing.needs = recovered_.last;
     status = rows_.write_checkpoint(nothing, recovered_.next);
   }
   // The names of its files may never have been synced.

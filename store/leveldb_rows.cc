@@ -17,11 +17,11 @@ namespace {
 // The store's own rows. Their space is not a letter and sorts before all letters, so future spaces
 // cannot collide with it, and no scan of a space meets them. Both are written by a checkpoint.
 // Their values begin with the sequence of its last commit; that of the second goes on with a
-// segment's number, of eight bytes.
+// segment's number, and the commit up to which the log has to reach, of eight bytes each.
 constexpr std::string_view kSequenceKey = "!sequence";
 constexpr std::string_view kSegmentKey = "!segment";
 constexpr std::size_t kSequenceBytes = 8;
-constexpr std::size_t kSegmentBytes = 8;
+constexpr std::size_t kSegmentBytes = 16;
 
 // A bloom filter of 10 bits per key answers 99 % of the look-ups of unused nonces without reading a
 // table.
@@ -89,6 +89,7 @@ Status LevelDbRows::read_own_rows() {
   if (!found.ok()) return explain(found, "opening");
   if (value.size() < kSequenceBytes + kSegmentBytes) return too_short(kSegmentKey);
   next_segment_.value = read_fixed64(value.data() + kSequenceBytes);
+  needs_.value = read_fixed64(value.data() + kSequenceBytes + 8);
   return Status();
 }
 
@@ -141,6 +142,7 @@ Status LevelDbRows::write_checkpoint(const Overlay::Checkpoint& checkpoint, Segm
   append_fixed64(value_, checkpoint.last.value);
   batch_.Put(slice(kSequenceKey), value_);
   append_fixed64(value_, next.value);
+  append_fixed64(value_, checkpoint.needs.value);
   batch_.Put(slice(kSegmentKey), value_);
 
   leveldb::WriteOptions options;

@@ -51,6 +51,8 @@ class LevelDbRows final : public CheckpointWriter {
 
   /// The last commit that is in the database, as it was opened.
   [[nodiscard]] CommitSequence last() const noexcept { return last_; }
+  /// The commit up to which the log has to reach for the database to be whole, as it was opened.
+  [[nodiscard]] CommitSequence needs() const noexcept { return needs_; }
   /// The first segment that is not in the database, as it was opened.
   [[nodiscard]] SegmentNumber next_segment() const noexcept { return next_segment_; }
 
@@ -77,6 +79,7 @@ class LevelDbRows final : public CheckpointWriter {
   std::unique_ptr<leveldb::Cache> cache_;
   std::unique_ptr<leveldb::DB> db_;
   CommitSequence last_;
+  CommitSequence needs_;
   SegmentNumber next_segment_{1};
 
   leveldb::WriteBatch batch_;  // kept, so that a checkpoint allocates little

@@ -80,13 +80,17 @@ Status Checkpointer::checkpoint_oldest() {
   Status status = writer_.write_checkpoint(checkpoint, SegmentNumber{checkpoint.segment.value + 1});
   if (!status.ok()) return status;
   overlay_.end_checkpoint(checkpoint);
-  SegmentPool::File file;
+  std::optional<SegmentPool::File> file;
+  std::optional<SegmentPool::File> before;
   {
     MutexLock lock(work_mutex_);
     file = std::move(sealed_.front());
     sealed_.pop_front();
+    before = std::exchange(kept_, std::nullopt);
+    if (checkpoint.needs != checkpoint.last) kept_ = std::exchange(file, std::nullopt);
   }
-  pool_.give_back(std::move(file));
+  if (before) pool_.give_back(*std::move(before));
+  if (file) pool_.give_back(*std::move(file));
   return status;
 }
 

@@ -7,6 +7,10 @@
 // deleted by then, and never reach the database. If no file is free and none can be made, it does
 // not wait, and the log does: that is the limit on the memory and the disk that the log takes.
 //
+// The file of a segment whose rows are not all in the database, because the next one replaces them,
+// is used again only when the next one is in the database too: if that one is damaged, a salvage
+// needs both.
+//
 // How it fails: a checkpoint that fails ends the log for this run. A file that cannot be made is no
 // failure as long as another one becomes free.
 
@@ -14,6 +18,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <thread>
 
 #include "log/overlay.h"
@@ -80,9 +85,10 @@ class Checkpointer {
   const Thread kind_;
 
   mutable Mutex work_mutex_;
-  CondVar wake_;                                                      // for its thread
-  CondVar answered_;                                                  // for the log's
-  std::deque<SegmentPool::File> sealed_ PV2_GUARDED_BY(work_mutex_);  // oldest first
+  CondVar wake_;                                                       // for its thread
+  CondVar answered_;                                                   // for the log's
+  std::deque<SegmentPool::File> sealed_ PV2_GUARDED_BY(work_mutex_);   // oldest first
+  std::optional<SegmentPool::File> kept_ PV2_GUARDED_BY(work_mutex_);  // see above
   bool prepare_ PV2_GUARDED_BY(work_mutex_) = false;
   bool index_ PV2_GUARDED_BY(work_mutex_) = false;
   bool waiting_ PV2_GUARDED_BY(work_mutex_) = false;  ///< The log waits for an answer.

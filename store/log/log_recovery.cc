@@ -41,6 +41,7 @@ class Reader {
     }
     for (LogFile& file : files_) {
       const auto frame = read_frame(file.bytes, 0);
+      if (frame && frame->segment.value + 1 == first_.value) before_ = &file;
       if (!frame || frame->segment < first_) continue;
       note(*frame);
       if (const auto [at, is_new] = by_number_.emplace(frame->segment, &file); !is_new) {
@@ -50,8 +51,24 @@ class Reader {
     return Status();
   }
 
+  void follow_checkpointed() {
+    if (before_ == nullptr) return;
+    const CommitSequence after = log_.last;
+    const auto damage = log_.damage;
+    log_.last.value = read_frame(before_->bytes, 0)->first.value - 1;
+    number_.value = first_.value - 1;
+    log_.with_checkpointed = follow_segment(*before_) && log_.last == after;
+    number_ = first_;
+    if (log_.with_checkpointed) return log_.segments.back()->forget_births();
+    before_->followed = 0;
+    log_.segments.clear();
+    log_.newest.clear();
+    log_.last = after;
+    log_.damage = damage;
+  }
+
   RecoveredLog follow() && {
-    for (auto at = by_number_.find(number_); at != by_number_.end() && !log_.damage;
+    for (auto at = by_number_.find(number_); at != by_number_.end();
          at = by_number_.find(number_)) {
       if (!follow_segment(*at->second)) break;
       ++number_.value;
@@ -111,15 +128,18 @@ class Reader {
   SegmentNumber number_;
   std::vector<LogFile> files_;
   std::map<SegmentNumber, LogFile*> by_number_;
+  LogFile* before_ = nullptr;  // the file of the segment before the first one
   RecoveredLog log_;
 };
 
 }  // namespace
 
 Result<RecoveredLog> recover_log(const LevelDbFiles& files, const std::string& directory,
-                                 SegmentNumber first, CommitSequence after) {
+                                 SegmentNumber first, CommitSequence after,
+                                 Checkpointed checkpointed) {
   Reader reader(first, after);
   if (Status status = reader.read(files, directory); !status.ok()) return status;
+  if (checkpointed == Checkpointed::kReadIfWhole) reader.follow_checkpointed();
   return std::move(reader).follow();
 }
 

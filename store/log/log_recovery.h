@@ -34,11 +34,20 @@ struct RecoveredLog {
   std::vector<SegmentPool::File> files;  ///< All that are there.
   std::string newest;                    ///< The file that was written last; empty: none.
   std::optional<Damage> damage;
+  bool with_checkpointed = false;  ///< The first segment is the one before `first`.
+};
+
+/// Whether the segment before the first one is read too, which is in the database, but perhaps
+/// without the rows that the next one replaces.
+enum class Checkpointed {
+  kSkip,
+  kReadIfWhole,  ///< For a salvage. If the file is damaged or used again, it is skipped.
 };
 
 /// Reads the log in `directory` whose first segment is `first`, and whose first commit is the one
 /// behind `after`. A failure is one of the file system.
 Result<RecoveredLog> recover_log(const LevelDbFiles& files, const std::string& directory,
-                                 SegmentNumber first, CommitSequence after);
+                                 SegmentNumber first, CommitSequence after,
+                                 Checkpointed checkpointed = Checkpointed::kSkip);
 
 }  // namespace pv2

@@ -100,9 +100,10 @@ Overlay::Checkpoint Overlay::begin_checkpoint() {
       const bool is_deletion = row->row.deleted;
       if (is_deletion || !next->find(row->full_key)) {
         checkpoint.rows.push_back(*row);
-      } else if (row->row.born_here) {
-        checkpoint.replaced.push_back(row->full_key);
+        continue;
       }
+      checkpoint.needs = next->last();
+      if (row->row.born_here) checkpoint.replaced.push_back(row->full_key);
     }
   }
   if (next == nullptr) checkpoint.rows = std::move(rows);
@@ -110,6 +111,7 @@ Overlay::Checkpoint Overlay::begin_checkpoint() {
             [](const Row& a, const Row& b) { return a.full_key < b.full_key; });
   checkpoint.segment = oldest.number();
   checkpoint.last = oldest.last();
+  checkpoint.needs = std::max(checkpoint.needs, checkpoint.last);
   return checkpoint;
 }
 

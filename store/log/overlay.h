@@ -39,7 +39,10 @@ class Overlay {
   /// A checkpoint of the oldest segment. A value.
   struct Checkpoint {
     SegmentNumber segment;
-    CommitSequence last;    ///< Its last commit.
+    CommitSequence last;  ///< Its last commit.
+    /// The last commit of the next segment, if rows of this one are not written because that one
+    /// replaces them: without it they would be missing. Otherwise `last`.
+    CommitSequence needs;
     std::vector<Row> rows;  ///< In the order of their keys.
    private:
     friend class Overlay;

@@ -91,6 +91,10 @@ void Segment::adopt(std::string_view full_key) {
   }
 }
 
+void Segment::forget_births() noexcept {
+  for (auto& [key, entry] : index_) entry.born_here = false;
+}
+
 void Segment::collect(std::string_view prefix, std::vector<std::string_view>& keys) {
   index_some(SIZE_MAX);
   keys_.collect(prefix, keys);

@@ -67,6 +67,8 @@ class Segment {
   /// The segment before this one has inserted the row, and was removed without writing it into the
   /// database, because this segment knows the row too: so nothing older has it.
   void adopt(std::string_view full_key);
+  /// The database may have its rows already, also those that it inserts.
+  void forget_births() noexcept;
   /// Calls visit(full key, row) for each row of an index that is complete, in no order.
   template <class Visitor>
   void for_each_row(Visitor&& visit) const {

@@ -37,6 +37,7 @@ class Database final : public CheckpointWriter {
     segments_.push_back(checkpoint.segment.value);
     rows_ += checkpoint.rows.size();
     last_ = checkpoint.last.value;
+    needs_ = checkpoint.needs.value;
     return Status();
   }
   void hold(bool held) {
@@ -56,6 +57,10 @@ class Database final : public CheckpointWriter {
     const std::lock_guard lock(mutex_);
     return rows_;
   }
+  [[nodiscard]] std::uint64_t needs() const {
+    const std::lock_guard lock(mutex_);
+    return needs_;
+  }
   [[nodiscard]] std::uint64_t last() const {
     const std::lock_guard lock(mutex_);
     return last_;
@@ -69,6 +74,7 @@ class Database final : public CheckpointWriter {
   std::vector<std::uint64_t> segments_;
   std::size_t rows_ = 0;
   std::uint64_t last_ = 0;
+  std::uint64_t needs_ = 0;
 };
 
 // A log whose segments hold `kPerSegment` commits each.
@@ -158,6 +164,30 @@ TEST_CASE("a file is free only when the rows of its segment are in the database"
     }
     REQUIRE(lowest <= ground.database.last() + 1);
   }
+}
+
+// If the next segment is damaged, a salvage needs the rows that it was to replace.
+TEST_CASE(
+    "a file is not used again as long as the database lacks rows that the next one replaces") {
+  const std::size_t files = GENERATE(1, 2, 3, 4);
+  Ground ground(Kind::kCaller, files);
+  int lacking = 0;
+  for (std::size_t i = 0; i < 20 * kPerSegment; ++i) {
+    Unit unit(++ground.commits);
+    unit.add([](RowBatch& batch) { batch.put(Space::kHost, "always", std::string(26, 'v')); });
+    REQUIRE(ground.log.append(unit.list()).ok());
+    const auto segments = ground.database.segments();
+    if (segments.empty() || ground.database.needs() == ground.database.last()) continue;
+    ++lacking;
+    bool found = false;
+    for (const std::string& file : step_files(ground.env)) {
+      const std::string bytes = ground.env.contents(file);
+      found = found || read_frame(bytes, 0)->segment.value == segments.back();
+    }
+    REQUIRE(found);
+  }
+  REQUIRE((lacking > 0) == (files > 2));  // with two, the log waits until nothing lacks
+  REQUIRE(ground.env.files().size() == files);
 }
 
 TEST_CASE("while the database is held up, commits go on until all files are full, and then wait") {

@@ -24,13 +24,14 @@ std::string file_name(int number) { return "PV2-STEPS-" + std::to_string(number)
 // Files by name, as they are on the disk.
 using Files = std::map<std::string, std::string>;
 
-RecoveredLog recover(const Files& files, std::uint64_t first = 5, std::uint64_t after = 100) {
+RecoveredLog recover(const Files& files, std::uint64_t first = 5, std::uint64_t after = 100,
+                     Checkpointed checkpointed = Checkpointed::kSkip) {
   CrashEnv env;
   REQUIRE(env.CreateDir("store").ok());
   for (const auto& [name, bytes] : files) env.set_contents("store/" + name, bytes);
   env.set_contents("store/PV2-STORE", "is not looked at");
   const LevelDbFiles of(env, env.directory_sync());
-  auto log = recover_log(of, "store", {first}, {after});
+  auto log = recover_log(of, "store", {first}, {after}, checkpointed);
   REQUIRE(log.ok());
   return *std::move(log);
 }
@@ -284,6 +285,40 @@ TEST_CASE("a frame with a correct checksum that no store writes ends the log as 
   // One without a batch continues nothing.
   REQUIRE(recover({{file_name(1), frame_of(5, 101) + sealed_frame(0, 5, 102, "")}}).last.value ==
           101);
+}
+
+TEST_CASE("a salvage reads the segment that is in the database, if it is whole, and no other") {
+  const SmallLog whole(true);
+  const auto with = [](const Files& files, std::uint64_t after = 103) {
+    return recover(files, 6, after, Checkpointed::kReadIfWhole);
+  };
+  const RecoveredLog log = with(whole.files);
+  REQUIRE(log.with_checkpointed);
+  REQUIRE_FALSE(log.damage.has_value());
+  REQUIRE(log.segments.size() == 3);
+  REQUIRE(log.segments[0]->number().value == 5);
+  REQUIRE_FALSE(log.segments[0]->find("H101")->born_here);  // the database has it
+  REQUIRE(log.segments[1]->find("H104")->born_here);
+  REQUIRE(log.last.value == 109);
+  REQUIRE_FALSE(recover(whole.files, 6, 103).with_checkpointed);
+
+  for (std::size_t frame = 0; frame < 3; ++frame) {
+    SmallLog damaged = whole;
+    damaged.file_of(frame)[whole.offset_of(frame) + 40] ^= 1;
+    const RecoveredLog without = with(damaged.files);
+    INFO("frame " << frame);
+    REQUIRE_FALSE(without.with_checkpointed);
+    REQUIRE_FALSE(without.damage.has_value());
+    REQUIRE(without.segments.size() == 2);
+    REQUIRE(without.last.value == 109);
+  }
+  SmallLog damaged = whole;
+  damaged.file_of(3)[40] ^= 1;  // the first frame behind it
+  const RecoveredLog alone = with(damaged.files);
+  REQUIRE(alone.with_checkpointed);
+  REQUIRE(alone.segments.size() == 1);
+  REQUIRE(alone.last.value == 103);
+  must_be_damaged(alone, file_name(1), 104);
 }
 
 TEST_CASE("a file that cannot be read is a failure of the file system, not the end of the log") {
