@@ -168,6 +168,7 @@ class DurableSteps {
   }
 
   void print() const {
+    ResultRow("fixed_loop").set("ns_per_round", fixed_loop_ns()).print();
     ResultRow raw("raw_sync");
     raw_rounds_.fill(raw, "raw_syncs_per_s");
     raw.print();
@@ -176,6 +177,12 @@ class DurableSteps {
       row.set("in_flight", in_flight).set("workers", settings_.workers).set("store", "leveldb");
       row.set("scheduler", to_string(SchedulerKind::kMaster));
       rounds.fill(row, "steps_per_s");
+      if (const auto alone = plain_rounds_.find(in_flight); alone != plain_rounds_.end()) {
+        row.set("over_leveldb_alone",
+                rounds.median_of("steps_per_s") / alone->second.median_of("steps_per_s"));
+        row.set("cpu_over_leveldb_alone",
+                rounds.median_of("cpu_us_per_step") / alone->second.median_of("cpu_us_per_step"));
+      }
       row.print();
     }
     for (const auto& [in_flight, rounds] : plain_rounds_) {

@@ -196,6 +196,27 @@ void print_targets(const std::vector<Target>& targets, const std::vector<ResultL
   }
 }
 
+// What the machine is worth, so that figures of two machines can be told apart.
+void print_machine(const std::vector<ResultLine>& lines) {
+  for (const ResultLine& line : lines) {
+    const auto value = [&](std::string_view field) {
+      return number(line.number(field).value_or(0));
+    };
+    if (line.has("bench", std::string("fixed_loop"))) {
+      fmt::print("processor: {} ns per round of a fixed loop\n", value("ns_per_round"));
+    }
+    if (line.has("bench", std::string("raw_sync"))) {
+      fmt::print("raw: {} syncs/s of 256 B on a zero-filled file, p50 {} us, p99 {} us\n",
+                 value("raw_syncs_per_s"), value("p50_us"), value("p99_us"));
+    }
+    if (line.has("bench", std::string("leveldb_alone"))) {
+      fmt::print("LevelDB alone, {} records per sync: {} records/s, {} us of processor time each\n",
+                 value("in_flight"), value("steps_per_s"), value("cpu_us_per_step"));
+    }
+  }
+  fmt::print("\n");
+}
+
 // Details of the durable rows.
 void print_durable(const std::vector<ResultLine>& lines) {
   constexpr std::string_view kRow =
@@ -233,13 +254,7 @@ int run(int argc, char** argv) {
   }
   const std::vector<Target> targets = read_targets(argv[1]);
   const std::vector<ResultLine> lines = read_results(argv[2]);
-  for (const ResultLine& line : lines) {
-    if (!line.has("bench", std::string("raw_sync"))) continue;
-    fmt::print("raw: {} syncs/s of 256 B on a zero-filled file, p50 {} us, p99 {} us\n\n",
-               number(line.number("raw_syncs_per_s").value_or(0)),
-               number(line.number("p50_us").value_or(0)),
-               number(line.number("p99_us").value_or(0)));
-  }
+  print_machine(lines);
   print_targets(targets, lines);
   print_durable(lines);
   fmt::print(

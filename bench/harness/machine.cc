@@ -52,6 +52,23 @@ UsageMeter::Numbers UsageMeter::read() {
           .device_bytes = io_counter("write_bytes:")};
 }
 
+double fixed_loop_ns() {
+  constexpr int kTries = 5;
+  constexpr std::uint64_t kRounds = 20'000'000;
+  double best = 1e9;
+  for (int i = 0; i < kTries; ++i) {
+    const auto begin = BenchClock::now();
+    std::uint64_t number = 1;
+    for (std::uint64_t round = 0; round < kRounds; ++round) {
+      number = number * 6364136223846793005ULL + round;
+    }
+    const std::chrono::duration<double, std::nano> took = BenchClock::now() - begin;
+    // The result is used, so that the loop is not left out.
+    if (number != 0) best = std::min(best, took.count() / static_cast<double>(kRounds));
+  }
+  return best;
+}
+
 UsageMeter::UsageMeter() : begin_(read()) {}
 
 Usage UsageMeter::stop() const {

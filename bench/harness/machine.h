@@ -26,6 +26,10 @@ struct Usage {
   double device_bytes = 0;   ///< Of pages that this process made dirty, in whole pages.
 };
 
+/// What the processor is worth, in ns per round of a fixed loop of dependent multiplications: the
+/// best of a few tries of some 30 ms.
+double fixed_loop_ns();
+
 /// Measures from construction to each stop(). Owned by one thread.
 class UsageMeter {
  public:

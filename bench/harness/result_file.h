@@ -24,6 +24,7 @@ class ResultLine {
   /// The number in `field`; nullopt when the field is missing or null.
   [[nodiscard]] std::optional<double> number(std::string_view field) const;
   [[nodiscard]] bool has(std::string_view field, const Value& value) const;
+  [[nodiscard]] const std::map<std::string, Value, std::less<>>& fields() const { return fields_; }
 
  private:
   std::map<std::string, Value, std::less<>> fields_;

@@ -33,6 +33,7 @@ constexpr int kReportEnd = 3;  // the descriptor to which a life writes its even
 constexpr const char* kLife = "one life of a process that is killed";
 // Small, so that tables are written and logs are switched under load.
 constexpr std::size_t kWriteBuffer = 64 << 10;
+constexpr std::size_t kSegment = 16 << 10;  // many checkpoints in each life
 
 std::uint64_t number_from_environment(const char* name, std::uint64_t otherwise) {
   const char* const text = std::getenv(name);
@@ -63,7 +64,7 @@ struct TemporaryStore {
 };
 
 std::unique_ptr<ProcedureStore> store_at(const std::string& path) {
-  return leveldb(path, {.write_buffer_bytes = kWriteBuffer});
+  return leveldb(path, {.write_buffer_bytes = kWriteBuffer, .segment_bytes = kSegment});
 }
 
 // This program again, running one life only; killed when this object is destroyed.
@@ -173,6 +174,7 @@ TEST_CASE("a machine that loses power at any moment under load loses nothing tha
   CrashEnv env(first);
   const MakeStore make_store = [&env] {
     return leveldb("store", {.write_buffer_bytes = kWriteBuffer,
+                             .segment_bytes = kSegment,
                              .env = env.as_env(),
                              .segment_files = env.as_segment_files(),
                              .sync_directory = env.directory_sync()});
