@@ -171,6 +171,9 @@ struct AcknowledgeCommit final : EngineRequest {
   Duration age = Progress::kNotDated;  ///< The age of the store at its end, if that is dated.
   std::uint64_t bytes = 0;             ///< How many bytes are freed.
   std::vector<Reply<Status>> replies;  ///< To the first caller and to those that joined.
+  /// Keys of audit rows that do not fit into the batch; they are deleted after it. A tree to which
+  /// an operator's program gives orders for months has so many.
+  std::vector<std::string> later;
 
   /// Ready for the next acknowledgement; buffers keep their memory.
   void reset() {
@@ -181,6 +184,7 @@ struct AcknowledgeCommit final : EngineRequest {
     age = Progress::kNotDated;
     bytes = 0;
     replies.clear();
+    later = {};
   }
 };
 

@@ -21,14 +21,15 @@ struct AuditTrail {
   bool live = false;                  ///< The procedure that was asked for is live.
   std::vector<AuditEntry> entries{};  ///< Oldest first.
 };
-/// The orders about the tree of `id`, if it is live; else those whose rows lie with `id`, a root or
-/// a member that an order was about or named. Reads the store.
+/// The orders that were carried out in the tree of `id`, if it is live; else those whose rows lie
+/// with `id`, a root or a member that an order was about or named. Reads the store.
 [[nodiscard]] Result<AuditTrail> read_audit(EngineCore& core, ProcedureId id)
     PV2_EXCLUDES(core.state_mutex);
 
 /// The order that was carried out under `nonce` in the tree of `id`; nullopt: none was, as far as
-/// there are rows of the tree. An abort whose root ended before it is none. Reads the store, and
-/// only if the tree has orders. An error: that cannot be told now.
+/// there are rows of the tree. An abort whose root ended before it is none. kExpired: the result of
+/// the tree is gone, and with it what would tell. Any other error: that cannot be told now. Reads
+/// the store if the tree is not live or has orders: all orders of the tree.
 ///
 /// Call it when no order under `nonce` is on its way (OrderNonces), and not after a failure of the
 /// store: what it has then need not be durable.

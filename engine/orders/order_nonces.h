@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OrderNonces: the orders with a nonce that are on their way in this run. At most one with the same
-// nonce is carried out at a time: a copy that comes meanwhile waits for its answer. So whoever
-// looks for the nonce in the audit (audit_trail.h) when it is his turn, looks when every earlier
-// order with it is durable or has failed. What a crash cuts off leaves nothing here.
+// OrderNonces: the orders with a nonce that are on their way in this run. At most one order under a
+// nonce is carried out at a time; a copy that comes meanwhile waits for its answer. So when an
+// order whose turn it is looks for its nonce in the audit (audit_trail.h), every earlier order
+// under that nonce is durable or has failed. A crash leaves nothing here.
 //
 // Invariant: a nonce is here from the turn of its first order until that order has its answer.
 

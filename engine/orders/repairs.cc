@@ -74,6 +74,12 @@ Status check_nonce(const EngineCore& core, const Nonce& nonce) {
                 "carried out before; order() takes no nonce");
 }
 
+// What an order with a nonce is told if its tree is forgotten; any other answer is passed on.
+Status explained(const Status& answer) {
+  if (answer.code() != StatusCode::kExpired) return answer;
+  return answer.with_context("nothing tells any more whether it was carried out before");
+}
+
 void commit_or_wait(EngineCore& core, const Order& order, AuditEntry entry, Reply<Status> reply,
                     Effects& effects) PV2_REQUIRES(core.state_mutex) {
   order.kind == Order::Kind::kBypass
@@ -154,16 +160,12 @@ void Repairs::repair_once(const Nonce& nonce, ProcedureId id, RepairVerb verb, R
 
 void Repairs::carry_out_once(const AuditEntry& entry) {
   const Result<bool> done = was_carried_out(entry);
-  if (!done.ok()) return answer_all(entry.nonce, done.status());
+  if (!done.ok()) return answer_all(entry.nonce, explained(done.status()));
   if (*done) return answer_all(entry.nonce, Ordered{.replayed = true});
   carry_out(entry, {.tell =
                         [this, nonce = entry.nonce](const Status& answer) {
                           if (answer.ok()) return answer_all(nonce, Ordered());
-                          answer_all(nonce, answer.code() == StatusCode::kExpired
-                                                ? answer.with_context("nothing tells any more "
-                                                                      "whether it was carried out "
-                                                                      "before")
-                                                : answer);
+                          answer_all(nonce, explained(answer));
                         },
                     .on = ReplyOn::kHere});
 }

@@ -22,6 +22,13 @@ void AcknowledgeCommit::published(EngineCore& core, Effects& effects)
       --core.state.submissions.nonces_on_disk_only;
     }
   }
+  // The result went first. If the orders did, a copy of one of them that comes after a crash would
+  // be told that the tree has ended, and not that the order was carried out.
+  if (!later.empty()) {
+    auto garbage = std::make_unique<GarbageCommit>();
+    garbage->rows = std::move(later);
+    effects.garbage.push_back(std::move(garbage));
+  }
   for (Reply<Status>& each : replies) effects.reply(std::move(each), Status());
   core.state.spares.acknowledges.give_back(std::unique_ptr<AcknowledgeCommit>(this));
 }

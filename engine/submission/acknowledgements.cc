@@ -88,9 +88,7 @@ void Acknowledgements::acknowledge(ProcedureId id, Reply<Status> reply, const Ke
   Result<Keys> audits = erase_rows(*commit, rows, kept);
   if (!audits.ok()) return give_up(*commit, audits.status(), kept);
   const std::size_t at_once = std::min(core_.store_limits.batch_operations, kAuditsAtOnce);
-  if (audits->size() + kOtherKeys > at_once) {
-    return delete_first(std::move(*audits), std::move(commit));
-  }
+  if (audits->size() + kOtherKeys > at_once) commit->later = std::exchange(*audits, {});
   for (const std::string& key : *audits) commit->batch.erase(Space::kProcedure, key);
   if (commit->nonce) commit->batch.erase(Space::kNonce, nonce_key(commit->nonce));
   if (commit->age != Progress::kNotDated && core_.keeps_records) {
@@ -202,29 +200,6 @@ void Acknowledgements::give_up(AcknowledgeCommit& commit, const Status& why,
   const bool is_gone = why.code() == StatusCode::kExpired;
   if (kept != nullptr && (is_damaged || is_gone)) delete_date(*kept, effects);
   for (Reply<Status>& each : commit.replies) effects.reply(std::move(each), why);
-  publisher_.perform(effects);
-}
-
-// A tree to which an operator's program gives orders for months has more audit rows than fit into
-// one batch. They are deleted first; meanwhile the result is like one whose tree still has rows of
-// descendants.
-void Acknowledgements::delete_first(Keys audits, std::unique_ptr<AcknowledgeCommit> commit) {
-  const ProcedureId id = commit->id;
-  Effects effects;
-  auto garbage = std::make_unique<GarbageCommit>();
-  garbage->root = id;
-  garbage->rows = std::move(audits);
-  {
-    StateLock lock(core_);
-    core_.state.submissions.acknowledging.erase(id);
-    PendingGarbage& pending = core_.state.garbage.pending[id];
-    ++pending.chains;
-    for (Reply<Status>& each : commit->replies) {
-      pending.acknowledgements.push_back(once_deleted(id, std::move(each)));
-    }
-    core_.state.spares.acknowledges.give_back(std::move(commit));
-    core_.state.garbage.delete_rows(std::move(garbage), effects);
-  }
   publisher_.perform(effects);
 }
 

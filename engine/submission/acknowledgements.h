@@ -72,7 +72,6 @@ class Acknowledgements {
   Result<Keys> erase_rows(AcknowledgeCommit& commit, const Rows& rows, const KeptResult* kept);
   Result<Keys> erase_stored(AcknowledgeCommit& commit, const KeptResult* kept);
   void give_up(AcknowledgeCommit& commit, const Status& why, const KeptResult* kept);
-  void delete_first(Keys audits, std::unique_ptr<AcknowledgeCommit> commit);
   void delete_date(const KeptResult& kept, Effects& effects);
 
   EngineCore& core_;

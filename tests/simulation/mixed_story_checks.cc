@@ -17,7 +17,7 @@
 namespace pv2::testing {
 
 void MixedStory::check_end(SimulationEnd& end) {
-  orders_.check_audits(end.executor, StoryOrders::Moment::kSettled);
+  orders_.check_audits(end.executor);
   check(end.executor, end.findings);
   check_repaired(end);
   for (const Client& client : clients_) {

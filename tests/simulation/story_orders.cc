@@ -67,15 +67,18 @@ void StoryOrders::begin_life(ProcedureExecutor& executor) {
   for (Order& order : orders_) {
     if (order.answer == Answer::kNone) order.answer = Answer::kUnknown;
   }
-  check_audits(executor, Moment::kOnTheWay);
+  check_audits(executor);
   for (std::size_t number = 0; number < orders_.size(); ++number) repeat(executor, number);
 }
 
-// An order that was acknowledged is given again, as by somebody who has lost the answer.
+// An order that was answered is given again, as by somebody who has lost the answer. One that was
+// refused may be carried out now, so only one that cannot be is given again: of a tree that has
+// ended.
 void StoryOrders::repeat(ProcedureExecutor& executor, std::size_t number) {
   const Order& order = orders_[number];
-  if (!has_nonce(number) || order.answer != Answer::kDone) return;
-  if (acknowledged_.contains(order.root.value)) return;
+  if (!has_nonce(number) || acknowledged_.contains(order.root.value)) return;
+  if (order.answer == Answer::kRefused) return repeat_refused(executor, number);
+  if (order.answer != Answer::kDone) return;
   executor.operate().order_once(
       nonce_of(number), order.target, order.verb, {.who = kWho, .why = "again"},
       [this, number](const Result<Ordered>& answer) {
@@ -84,6 +87,18 @@ void StoryOrders::repeat(ProcedureExecutor& executor, std::size_t number) {
         if (answer.ok() && answer->replayed) return;
         found_.add(why_of(number) + " was acknowledged, and its copy answered " +
                    (answer.ok() ? "as if it were new" : answer.status().to_string()));
+      });
+}
+
+void StoryOrders::repeat_refused(ProcedureExecutor& executor, std::size_t number) {
+  const Order& order = orders_[number];
+  if (executor.inspect().describe(order.root).ok()) return;
+  executor.operate().order_once(
+      nonce_of(number), order.target, order.verb, {.who = kWho, .why = "again"},
+      [this, number](const Result<Ordered>& answer) {
+        if (!answer.ok()) return;
+        found_.add(why_of(number) + " was refused, and its copy answered " +
+                   (answer->replayed ? "that it was carried out" : "that it is done"));
       });
 }
 
@@ -127,9 +142,12 @@ void StoryOrders::order(ProcedureExecutor& executor, RepairVerb verb, ProcedureI
   const OperatorConsole console = executor.operate();
   const RepairNote note{.who = kWho, .why = why_of(number)};
   if (has_nonce(number)) {
-    return console.order_once(
-        nonce_of(number), target, verb, note,
-        [this, number](const Result<Ordered>& answer) { heard(number, answer.status()); });
+    return console.order_once(nonce_of(number), target, verb, note,
+                              [this, &executor, number](const Result<Ordered>& answer) {
+                                heard(number, answer.status());
+                                if (orders_[number].answer == Answer::kRefused)
+                                  repeat_refused(executor, number);
+                              });
   }
   console.order(target, verb, note,
                 [this, number](const Status& answer) { heard(number, answer); });
@@ -196,15 +214,15 @@ void StoryOrders::check(ProcedureExecutor& executor) {
   }
 }
 
-void StoryOrders::check_audits(ProcedureExecutor& executor, Moment moment) {
+void StoryOrders::check_audits(ProcedureExecutor& executor) {
   std::set<std::uint64_t> roots;
   for (const Order& order : orders_) roots.insert(order.root.value);
   for (const std::uint64_t root : roots) {
-    if (!acknowledged_.contains(root)) check_audit(executor, ProcedureId{root}, moment);
+    if (!acknowledged_.contains(root)) check_audit(executor, ProcedureId{root});
   }
 }
 
-void StoryOrders::check_audit(ProcedureExecutor& executor, ProcedureId root, Moment moment) {
+void StoryOrders::check_audit(ProcedureExecutor& executor, ProcedureId root) {
   const auto audit = executor.operate().audit(root);
   if (!audit.ok()) return found_.add(audit.status().to_string());
   std::map<std::string, const AuditEntry*> entries;
@@ -219,9 +237,8 @@ void StoryOrders::check_audit(ProcedureExecutor& executor, ProcedureId root, Mom
     if (order.root != root) continue;
     const auto found = entries.find(why_of(number));
     const bool there = found != entries.end();
-    const bool too_late = order.verb == RepairVerb::kFailAndRollBack && moment == Moment::kOnTheWay;
     const bool right = order.answer == Answer::kDone      ? there
-                       : order.answer == Answer::kRefused ? !there || too_late
+                       : order.answer == Answer::kRefused ? !there
                                                           : true;
     const std::string words = why_of(number) + " (" + std::string(to_string(order.verb)) +
                               " of procedure " + std::to_string(order.target.value) + ")";
@@ -235,7 +252,7 @@ void StoryOrders::check_audit(ProcedureExecutor& executor, ProcedureId root, Mom
         (order.step != 0 && entry.step != order.step)) {
       found_.add("the audit says something else of " + words);
     }
-    if (order.answer == Answer::kUnknown && !too_late) {
+    if (order.answer == Answer::kUnknown) {
       order.answer = Answer::kDone;
       was_done(order);
     }

@@ -32,9 +32,7 @@ class StoryOrders {
   void begin_life(ProcedureExecutor& executor);
   /// Called after every move.
   void check(ProcedureExecutor& executor);
-  /// The entry of an order that came too late is deleted, but not at once.
-  enum class Moment : std::uint8_t { kOnTheWay, kSettled };
-  void check_audits(ProcedureExecutor& executor, Moment moment);
+  void check_audits(ProcedureExecutor& executor);
   /// The audit of that root may be gone: its result was acknowledged.
   void was_acknowledged(ProcedureId root) { acknowledged_.insert(root.value); }
   /// Moves what is wrong to `findings`.
@@ -70,11 +68,12 @@ class StoryOrders {
   };
 
   void repeat(ProcedureExecutor& executor, std::size_t number);
+  void repeat_refused(ProcedureExecutor& executor, std::size_t number);
   /// `line` is the preview's first line, `root` a task.
   void expect_effect(const Order& order, const std::string& line, std::size_t root);
   void heard(std::size_t number, const Status& answer);
   void was_done(Order& order);
-  void check_audit(ProcedureExecutor& executor, ProcedureId root, Moment moment);
+  void check_audit(ProcedureExecutor& executor, ProcedureId root);
 
   TaskWorld& world_;
   Findings found_;

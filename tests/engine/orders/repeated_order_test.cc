@@ -12,6 +12,7 @@
 
 #include "orders/order_nonces.h"
 #include "support/repair_orders.h"
+#include "support/wrapped_store.h"
 
 namespace pv2::testing::repeated_order_test {
 namespace {
@@ -36,6 +37,41 @@ void order_once(EngineWorld& engine, ProcedureId id, RepairVerb verb, Heard& hea
   engine.executor().operate().order_once(nonce, id, verb, kNote,
                                          [&heard](const Result<Ordered>& got) { heard = got; });
 }
+
+// Makes durable what is committed, one request at a time or all at once, as often as it is allowed.
+class GatedStore final : public WrappedStore {
+ public:
+  using WrappedStore::WrappedStore;
+  CommitAnswer commit(CommitRequest& request) override {
+    waiting_.push_back(request);
+    return CommitAnswer::kQueued;
+  }
+  CommitAnswer commit_all(CommitList& requests) override {
+    waiting_.splice_back(std::move(requests));
+    return CommitAnswer::kQueued;
+  }
+  bool pump() override {
+    bool did = false;
+    while (syncs > 0 && !waiting_.empty()) {
+      --syncs;
+      did = true;
+      do WrappedStore::commit(*waiting_.pop_front());
+      while (all_at_once && !waiting_.empty());
+      WrappedStore::pump();
+    }
+    return did;
+  }
+  void close() noexcept override {
+    while (!waiting_.empty()) WrappedStore::commit(*waiting_.pop_front());
+    WrappedStore::close();
+  }
+
+  std::size_t syncs = SIZE_MAX;  // that are allowed
+  bool all_at_once = false;
+
+ private:
+  CommitList waiting_;
+};
 
 // Fails at step 3; every undo fails for good. So each skip_step is followed by another parking.
 JobScript stuck_everywhere() {
@@ -317,14 +353,22 @@ TEST_CASE("an abort by order is carried out once, also when its tree has ended s
 }
 
 TEST_CASE("an abort that was durable after the end was not carried out, whatever is left of it") {
-  // The end of the root and the abort are in one sync, the end first.
+  // The end of the root and the abort are in one sync, the end first. A result that does not fit
+  // into a batch stays where the record of the live procedure was.
   const bool crash = GENERATE(false, true);
+  const bool fits = GENERATE(false, true);
+  CAPTURE(crash, fits);
   EngineWorld engine;
+  engine.store_options.limits = {.batch_operations = 64, .batch_bytes = 64 << 10};
   Heard heard;
-  ProcedureId id;
-  engine.world.scripts["a"] = {.steps = 1};
+  engine.world.scripts["a"] = {.steps = 1, .run = [fits](JobRun& run) {
+                                 for (int i = 0; !fits && i < 61; ++i) {
+                                   run.ctx.put_row(std::to_string(i), "x");
+                                 }
+                                 return usual();
+                               }};
   engine.open();
-  id = engine.submit("a");
+  const ProcedureId id = engine.submit("a");
   const std::size_t end = engine.faults().commits() + 1;
   engine.faults().hold_commit(end);
   engine.run();
@@ -339,13 +383,117 @@ TEST_CASE("an abort that was durable after the end was not carried out, whatever
   } else {
     CHECK(heard->status().code() == StatusCode::kFailedPrecondition);
   }
+  REQUIRE(rows_in_store(engine, RowKind::kState) == (fits ? 0 : 1));
 
+  CHECK(orders_in(engine, id) == 0);
   const auto again = order_once(engine, id, RepairVerb::kFailAndRollBack);
 
   CHECK(again.status().code() == StatusCode::kFailedPrecondition);
   CHECK(engine.result(id).state == ProcedureState::kSuccess);
   engine.run();
   CHECK(rows_in_store(engine, RowKind::kAudit) == 0);
+}
+
+TEST_CASE("of an abort that was durable between an end and its acknowledgement nothing tells") {
+  // The end is published; the abort that was on its way, and the acknowledgement, are in one sync.
+  EngineWorld engine;
+  Heard heard;
+  Heard copy;
+  ExecutorOptions options = engine.options();
+  auto gated = std::make_unique<GatedStore>(memory(engine.disk, engine.store_options));
+  GatedStore& gate = *gated;
+  options.store = std::move(gated);
+  engine.world.scripts["a"] = {.steps = 1};
+  engine.open(std::move(options));
+  const ProcedureId id = engine.submit("a");
+  gate.syncs = 0;
+  engine.run();
+  order_once(engine, id, RepairVerb::kFailAndRollBack, heard);
+  gate.syncs = 1;
+  engine.run();
+  REQUIRE(engine.executor().inspect().live_procedures() == 0);
+  Status acknowledged(StatusCode::kInternal, "not answered");
+  engine.executor().async().acknowledge(
+      id, [&acknowledged](const Status& answer) { acknowledged = answer; });
+  gate.syncs = 1;
+  gate.all_at_once = true;
+  engine.run();
+  REQUIRE(acknowledged.to_string() == "OK");
+  REQUIRE(heard->status().code() == StatusCode::kFailedPrecondition);
+
+  // The rows of the abort are not deleted yet.
+  CHECK(engine.executor().operate().audit(id).status().code() == StatusCode::kExpired);
+  order_once(engine, id, RepairVerb::kFailAndRollBack, copy);
+  engine.run();
+
+  REQUIRE(copy);
+  CHECK(copy->status().code() == StatusCode::kExpired);
+  CHECK_THAT(text_of(copy), ContainsSubstring("nothing tells any more"));
+}
+
+TEST_CASE("while a result is being acknowledged, its orders count as forgotten") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = stuck_everywhere();
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  const auto verb = GENERATE(RepairVerb::kBypass, RepairVerb::kFailAndRollBack);
+  if (verb == RepairVerb::kBypass) REQUIRE(text_of(order_once(engine, id, verb)) == "OK");
+  if (verb != RepairVerb::kBypass) {
+    REQUIRE(text_of(order_once(engine, id, RepairVerb::kBypass, Nonce{7, 10})) == "OK");
+  }
+  engine.run();
+  // The rows are gone, and memory has the result still.
+  engine.faults().crash_after(engine.faults().commits() + 1);
+  engine.executor().async().acknowledge(id, [](const Status&) {});
+  engine.run();
+  REQUIRE(rows_in_store(engine, RowKind::kAudit) == 0);
+  Heard heard;
+
+  order_once(engine, id, verb, heard);
+  engine.run();
+
+  REQUIRE(heard);
+  CHECK(heard->status().code() == StatusCode::kExpired);
+}
+
+TEST_CASE("orders of a tree are deleted after its result, so a crash between makes none unknown") {
+  // There are more orders than fit into one batch; the crash comes after each commit in turn.
+  bool crashed = true;
+  for (std::size_t at = 1; crashed; ++at) {
+    CAPTURE(at);
+    EngineWorld engine;
+    engine.store_options.limits = {.batch_operations = 16, .batch_bytes = 64 << 10};
+    engine.world.scripts["a"] = {
+        .run = [](JobRun& run) { return run.step == 3 ? std::optional(Say::fail("no")) : usual(); },
+        .undo = [](JobRun&) { return std::optional(Say::fail("stuck")); }};
+    engine.open();
+    const ProcedureId id = engine.submit("a");
+    engine.run();
+    constexpr std::uint64_t kOrders = 40;
+    for (std::uint64_t number = 1; number < kOrders; ++number) {
+      REQUIRE(text_of(order_once(engine, id, RepairVerb::kRetryNow, {7, number})) == "OK");
+      engine.run();
+    }
+    REQUIRE(text_of(order_once(engine, id, RepairVerb::kBypass, {7, kOrders})) == "OK");
+    engine.run();
+    REQUIRE(rows_in_store(engine, RowKind::kAudit) == kOrders);
+    engine.faults().crash_after(engine.faults().commits() + at, FaultStore::AfterCrash::kFail);
+    engine.executor().async().acknowledge(id, [](const Status&) {});
+    engine.run();
+    crashed = engine.faults().crashed();
+    engine.open();
+
+    for (std::uint64_t number = 1; number <= kOrders; ++number) {
+      const auto verb = number == kOrders ? RepairVerb::kBypass : RepairVerb::kRetryNow;
+      const auto again = order_once(engine, id, verb, {7, number});
+      if (again.ok() && again->replayed) continue;
+      REQUIRE(again.status().code() == StatusCode::kExpired);
+    }
+    engine.run();
+    const bool kept = engine.executor().operate().audit(id).ok();
+    CHECK(rows_in_store(engine, RowKind::kAudit) == (kept ? kOrders : 0));
+  }
 }
 
 TEST_CASE("a member that an order named finds the order when its tree has ended") {
