@@ -230,7 +230,7 @@ RemoteReport MemoryWorld::run(Server& server, const RemoteOperation& operation) 
     case RemoteKind::kRefreshPeer:
       if (const auto stored = peers.find(operation.peer); stored != peers.end()) {
         server.peers[operation.peer] = stored->second;
-        if (peers.contains(operation.peer)) queues.emplace(operation.peer, operation.server);
+        queues.emplace(operation.peer, operation.server);
       } else {
         server.peers.erase(operation.peer);
       }
