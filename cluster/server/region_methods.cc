@@ -53,6 +53,20 @@ Status no_memory() {
   return {StatusCode::kResourceExhausted, "the server has to flush its memory first"};
 }
 
+// An edit that comes back to its cluster, because the directory of a peer has become the cluster's
+// own, would replace newer writes.
+Status check_is_from_elsewhere(const FileTree& files, const ClusterLayout& layout,
+                               const std::vector<std::string>& origins) {
+  if (origins.empty()) return {};
+  const Result<std::string> own = files.read(layout.cluster_id());
+  // Without an id no cluster ships to another one.
+  if (own.status().code() == StatusCode::kNotFound) return {};
+  if (!own.ok()) return own.status();
+  if (std::ranges::find(origins, *own) == origins.end()) return {};
+  return {StatusCode::kInvalidArgument,
+          "this edit has come through this cluster before; the peer is this cluster itself"};
+}
+
 // Everything that makes two writes different. Not the region: a copy may come to a daughter.
 Hash128 fingerprint(const IncomingCall& call, const TableName& table, const WriteRequest& request) {
   const std::string mutations = encoded(WriteRequest{"", request.mutations, 0, request.origins});
@@ -182,6 +196,11 @@ void RegionMethods::run_write(const WritePointer& write) {
         // Those before it may have taken more than they said.
         if (share.is_beyond()) {
           return post([this, write] { end_write(write, no_memory(), false); });
+        }
+        if (const Status bad =
+                check_is_from_elsewhere(context_.files, context_.layout, change.origins);
+            !bad.ok()) {
+          return post([this, write, bad] { end_write(write, bad, false); });
         }
         const std::size_t before = write->entry->region->memory_bytes();
         // A failure within write() says that nothing was begun. The log may answer on its own
