@@ -44,6 +44,7 @@ void HeartbeatSender::ask() {
   asks_again_ = std::exchange(is_calling_, true);
   if (asks_again_) return;
   transport_.look_again();
+  sent_ = context_.tasks.now();
   send(false, [this](const CallOutcome& outcome) { take(outcome); });
 }
 
@@ -68,12 +69,15 @@ void HeartbeatSender::send(bool leaving, std::function<void(CallOutcome)> done) 
 
 void HeartbeatSender::take(const CallOutcome& outcome) {
   is_calling_ = false;
+  const SteadyTime sent = sent_;
   if (asks_again_) ask();
   HeartbeatReply reply;
   if (!outcome.ok() || !decode_fields(reply, FieldSelection::kAll, outcome.body).ok()) return;
   if (!context_.epoch.hear(reply.epoch)) return;  // a deposed master
   heard_ = context_.tasks.now();
   if (reply.lease > Duration::zero()) {
+    // The master counts from when it heard the heartbeat, which was not before it was sent.
+    context_.leased_until = sent + reply.lease;
     every_ = std::min(context_.options.heartbeat_every, reply.lease / kBeatsPerLease);
   }
   if (registered_) std::exchange(registered_, nullptr)();

@@ -52,6 +52,7 @@ class HeartbeatSender {
   const std::string address_;
   Duration every_;
   SteadyTime heard_;
+  SteadyTime sent_{};  ///< The heartbeat that is under way.
   std::function<void()> registered_;
   bool is_calling_ = false;
   bool asks_again_ = false;

@@ -137,6 +137,7 @@ Status RegionServer::Parts::open_replication(const ServerGround& ground) {
          .work = ground.replication_work ? *ground.replication_work : context.queues.regions,
          .transport = ground.transport,
          .clock = clock,
+         .check_lease = [this] { return context.check_lease(); },
          .say = context.options.log});
     if (!host.ok()) return host.status().with_context("replication");
     replication = *std::move(host);

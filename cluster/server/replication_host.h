@@ -36,7 +36,9 @@ class ReplicationHost {
   /// added from now on; it may have missed one until now.
   virtual void prepare(Done done) = 0;
   /// Reads the configuration of a peer again. A peer that is not stored any more is forgotten. OK:
-  /// what the server writes from now on is shipped to the peer, or nothing is, if it is disabled.
+  /// what the server writes from now on is shipped to the peer, or nothing is, if it is disabled;
+  /// and no edits are on their way from here that the peer, as it is stored, does not allow. A
+  /// server that is taken for dead is not asked: it sends nothing that it had not begun to send.
   virtual void refresh_peer(std::string peer, Done done) = 0;
   /// Goes on with what the dead server had not shipped to the peer. OK: this server has the queues.
   virtual void claim_queues(ServerName dead, std::string peer, Done done) = 0;
@@ -53,6 +55,8 @@ struct ReplicationGround {
   WorkQueue& work;
   std::shared_ptr<Transport> transport;
   std::shared_ptr<Clock> clock;
+  /// On the loop. OK: the master has not taken the server for dead because of its silence.
+  std::function<Status()> check_lease;
   LogSink say{};
 };
 /// Called once, when the server starts and has its logs.

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -92,6 +93,9 @@ struct ServerContext {
   const ClusterLayout layout;
   const ServerQueues queues;
   HeardEpoch epoch;
+  /// Until then no master takes the server for dead because of its silence. None: no master has
+  /// answered yet.
+  std::optional<SteadyTime> leased_until;
   std::uint64_t requests = 0;  ///< Of clients, since the start.
   bool is_stopping = false;    ///< It gives its regions back, and begins no operation.
 
@@ -101,6 +105,13 @@ struct ServerContext {
     if (std::exchange(is_ended_, true)) return;
     say(LogLevel::kError, to_string(name) + " ends: " + why.to_string());
     on_end(why);
+  }
+  /// OK: the lease that the master has granted is not over. Asks nobody: a process that was stopped
+  /// finds it over at once.
+  [[nodiscard]] Status check_lease() const {
+    if (leased_until && tasks.now() < *leased_until) return {};
+    return {StatusCode::kUnavailable, "no master was heard for the length of the lease: " +
+                                          to_string(name) + " is perhaps taken for dead"};
   }
   void say(LogLevel level, const std::string& line) const { log(options.log, level, line); }
 
