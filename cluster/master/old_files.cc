@@ -25,7 +25,7 @@ std::set<std::tuple<std::string, ServerName, ServerName>> holders(
 
 OldFiles::Look OldFiles::look(SteadyTime now) {
   Look look;
-  look.status = look_at_logs(now, look);
+  if (Status bad = look_at_logs(now, look); !bad.ok()) look.status = bad;
   const Status archive = look_at_archive(now, look);
   if (look.status.ok()) look.status = archive;
   return look;
@@ -35,7 +35,7 @@ bool OldFiles::is_over(Since& since, const std::string& path, SteadyTime now, Du
   return now - since.emplace(path, now).first->second >= kept;
 }
 
-Result<std::optional<OldFiles::FirstNeeded>> OldFiles::first_needed() const {
+Result<std::optional<OldFiles::FirstNeeded>> OldFiles::first_needed(Look& look) const {
   const auto first = queues_.all();
   if (!first.ok()) return first.status();
   const auto second = queues_.all();
@@ -44,8 +44,11 @@ Result<std::optional<OldFiles::FirstNeeded>> OldFiles::first_needed() const {
   FirstNeeded needed;
   for (const auto& queues : {*first, *second}) {
     for (const StoredQueue& queue : queues) {
-      const auto [log, is_new] = needed.emplace(queue.owner, queue.position.log);
-      if (!is_new) log->second = std::min(log->second, queue.position.log);
+      // A queue whose position is not known may need any log.
+      const std::uint64_t first_log = queue.problem.ok() ? queue.position.log : 0;
+      if (look.status.ok()) look.status = queue.problem;
+      const auto [log, is_new] = needed.emplace(queue.owner, first_log);
+      if (!is_new) log->second = std::min(log->second, first_log);
     }
   }
   return std::optional(std::move(needed));
@@ -54,7 +57,7 @@ Result<std::optional<OldFiles::FirstNeeded>> OldFiles::first_needed() const {
 Status OldFiles::look_at_logs(SteadyTime now, Look& look) {
   const Result<std::vector<std::string>> names = files_.list(layout_.old_wals());
   if (!names.ok()) return names.status();
-  const auto needed = first_needed();
+  const auto needed = first_needed(look);
   if (!needed.ok()) return needed.status();
   if (!needed->has_value()) return {};
 

@@ -78,8 +78,8 @@ class OldFiles {
 
   Status look_at_logs(SteadyTime now, Look& look);
   Status look_at_archive(SteadyTime now, Look& look);
-  /// No value: queues change hands just now.
-  [[nodiscard]] Result<std::optional<FirstNeeded>> first_needed() const;
+  /// No value: queues change hands just now. Puts what is wrong with single queues into `look`.
+  [[nodiscard]] Result<std::optional<FirstNeeded>> first_needed(Look& look) const;
   [[nodiscard]] Result<std::optional<TableName>> next_table();
   /// Whether nobody has needed it for `kept`. Begins to count at the first call.
   static bool is_over(Since& since, const std::string& path, SteadyTime now, Duration kept);

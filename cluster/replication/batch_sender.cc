@@ -60,6 +60,7 @@ void BatchSender::add_writes(EditGroup group, const std::vector<std::string>& st
 
 void BatchSender::go_on() {
   while (failure_.ok() && !writes_.empty() && in_flight_ < kWritesAtOnce) {
+    if (failure_ = check_(); !failure_.ok()) break;
     Write write = std::move(writes_.front());
     writes_.pop_front();
     ++in_flight_;

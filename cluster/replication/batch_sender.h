@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pv2/cluster/cluster_client.h"
@@ -27,7 +28,11 @@ class BatchSender : public std::enable_shared_from_this<BatchSender> {
   /// Called once, on the loop. Not OK: the first failure, which names the table.
   using Done = std::function<void(Status)>;
 
-  BatchSender(LoopTasks& tasks, ClusterClient& client) : tasks_(tasks), client_(client) {}
+  /// Whether a write may go out. Otherwise the batch fails.
+  using Check = std::function<Status()>;
+
+  BatchSender(LoopTasks& tasks, ClusterClient& client, Check check)
+      : tasks_(tasks), client_(client), check_(std::move(check)) {}
 
   /// One batch at a time.
   void send(std::vector<EditGroup> groups, Done done);
@@ -50,6 +55,7 @@ class BatchSender : public std::enable_shared_from_this<BatchSender> {
 
   LoopTasks& tasks_;
   ClusterClient& client_;
+  const Check check_;
   std::map<TableName, std::vector<std::string>> starts_;  ///< Of the regions, as last seen.
   std::deque<EditGroup> groups_;                          ///< Not planned yet.
   std::deque<Write> writes_;                              ///< Not sent yet.

@@ -22,18 +22,35 @@ Result<bool> QueueFiles::make(const std::string& peer, const ServerName& server,
 }
 
 Status QueueFiles::take_back(const std::string& peer, const ServerName& server) const {
-  if (Status bad = remove(peer, server, server); !bad.ok()) return bad;
+  Status bad = remove(layout_.queue_position(peer, server, server));
+  if (!bad.ok()) return bad;
   return files_.remove_directory(layout_.queue(peer, server));
 }
 
-Status QueueFiles::record(const std::string& peer, const ServerName& server,
-                          const ServerName& owner, LogPosition position) const {
-  return files_.write(layout_.queue_position(peer, server, owner), encode_framed(position));
+Result<LogPosition> QueueFiles::record(const std::string& peer, const ServerName& server,
+                                       const ServerName& owner,
+                                       const QueueProgress& progress) const {
+  const std::string path = layout_.queue_position(peer, server, owner);
+  const auto stored = read(path);
+  if (!stored.ok()) return stored.status();
+  if (!*stored) return Status(StatusCode::kNotFound, path + " was claimed or removed");
+  if (**stored < progress.from) return **stored;
+  if (Status bad = files_.write(path, encode_framed(progress.to)); !bad.ok()) return bad;
+  return progress.to;
 }
 
-Status QueueFiles::remove(const std::string& peer, const ServerName& server,
-                          const ServerName& owner) const {
+Result<std::optional<LogPosition>> QueueFiles::finish(const std::string& peer,
+                                                      const ServerName& server,
+                                                      const ServerName& owner,
+                                                      LogPosition from) const {
   const std::string path = layout_.queue_position(peer, server, owner);
+  auto stored = read(path);
+  if (!stored.ok() || (*stored && **stored < from)) return stored;
+  if (Status bad = remove(path); !bad.ok()) return bad;
+  return std::optional<LogPosition>();
+}
+
+Status QueueFiles::remove(const std::string& path) const {
   if (Status bad = files_.remove_file(path); !bad.ok()) return bad;
   const std::string directory = parent_directory(path);
   return files_.exists(directory) ? files_.sync_directory(directory) : Status();
@@ -65,13 +82,25 @@ Status QueueFiles::claim(const std::string& peer, const ServerName& dead,
 }
 
 Status QueueFiles::move(const std::string& from, const std::string& to) const {
-  if (!files_.exists(to)) return files_.rename(from, to);
-  const auto claimed = read(from);
+  const auto is_damaged = [](const auto& read) {
+    return read.status().code() == StatusCode::kCorruption;
+  };
   const auto present = read(to);
-  if (!claimed.ok()) return claimed.status();
-  if (!present.ok()) return present.status();
-  const bool is_earlier = *claimed && (!*present || **claimed < **present);
+  if (!present.ok() && !is_damaged(present)) return present.status();
+  if (present.ok() && !*present) return files_.rename(from, to);
+  const auto claimed = read(from);
+  if (!claimed.ok() && !is_damaged(claimed)) return claimed.status();
+  // Nobody knows how far a damaged one was: it stays, so that the queue stops and says so.
+  if (is_damaged(present)) return files_.remove_file(from);
+  if (is_damaged(claimed)) return files_.rename(from, to);
+  const bool is_earlier = *claimed && **claimed < **present;
   return is_earlier ? files_.rename(from, to) : files_.remove_file(from);
+}
+
+Result<std::optional<LogPosition>> QueueFiles::position(const std::string& peer,
+                                                        const ServerName& server,
+                                                        const ServerName& owner) const {
+  return read(layout_.queue_position(peer, server, owner));
 }
 
 Result<std::optional<LogPosition>> QueueFiles::read(const std::string& path) const {
@@ -96,8 +125,8 @@ Result<std::vector<StoredQueue>> QueueFiles::queues(const std::string& peer,
     const ServerName owner = parse_server_name(ClusterLayout::decode_name(name));
     if (owner.empty()) continue;
     const auto position = read(layout_.queue_position(peer, server, owner));
-    if (!position.ok()) return position.status();
-    if (*position) found.push_back({peer, server, owner, **position});
+    if (!position.ok()) found.push_back({peer, server, owner, {}, position.status()});
+    if (position.ok() && *position) found.push_back({peer, server, owner, **position});
   }
   return found;
 }

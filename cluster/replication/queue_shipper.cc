@@ -16,15 +16,12 @@ constexpr Duration kPauseMax = std::chrono::seconds(10);
 // How often a queue that may not ship looks how far behind it is.
 constexpr Duration kMeasureEvery = std::chrono::seconds(5);
 
-Status read_id(const FileTree& files, const std::string& root, std::string& id) {
-  if (!id.empty()) return {};
-  Result<std::string> read = files.read(ClusterLayout(root).cluster_id());
-  if (read.status().code() == StatusCode::kNotFound) {
-    return {StatusCode::kUnavailable, "the cluster in " + root + " has no master yet"};
+Result<std::string> read_id(const FileTree& files, const std::string& root) {
+  Result<std::string> id = files.read(ClusterLayout(root).cluster_id());
+  if (id.status().code() == StatusCode::kNotFound) {
+    return Status(StatusCode::kUnavailable, "the cluster in " + root + " has no master yet");
   }
-  if (!read.ok()) return read.status();
-  id = *std::move(read);
-  return {};
+  return id;
 }
 
 }  // namespace
@@ -35,14 +32,16 @@ QueueShipper::QueueShipper(ShipperGround ground, StoredQueue queue, ClusterClien
       queue_(std::move(queue)),
       durable_end_(std::move(durable_end)),
       ended_(std::move(ended)),
-      sender_(std::make_shared<BatchSender>(ground_.tasks, client)),
-      recorded_(queue_.position),
-      pause_(kPauseMin) {}
+      sender_(std::make_shared<BatchSender>(ground_.tasks, client, ground_.check_lease)),
+      pause_(kPauseMin),
+      problem_(queue_.problem) {
+  if (problem_.ok()) recorded_ = queue_.position;
+}
 
 void QueueShipper::configure(const PeerRow& peer) {
   is_outdated_ = is_busy_;  // it was begun as the peer was before
   is_enabled_ = peer.enabled;
-  filter_.tables = peer.config.tables;
+  tables_ = peer.config.tables;
   peer_root_ = peer.config.cluster;
   // Perhaps what stood in the way has been changed.
   not_before_ = SteadyTime{};
@@ -97,8 +96,7 @@ void QueueShipper::look() {
 void QueueShipper::read() {
   become_current();
   const auto found = std::make_shared<Found>();
-  found->filter = filter_;
-  Question question{queue_, std::nullopt, peer_root_, is_enabled_};
+  Question question{queue_, recorded_, std::nullopt, peer_root_, tables_, is_enabled_};
   if (!is_of_dead()) question.durable_end = durable_end_();
   ground_.work.run([self = shared_from_this(), found, question, ground = ground_,
                     post = ground_.tasks.poster()] {
@@ -107,22 +105,34 @@ void QueueShipper::read() {
   });
 }
 
-void QueueShipper::read_now(const ShipperGround& ground, const Question& question, Found& found) {
-  const StoredQueue& queue = question.queue;
+void QueueShipper::read_now(const ShipperGround& ground, Question question, Found& found) {
+  StoredQueue& queue = question.queue;
+  found.stored =
+      QueueFiles(ground.files, ground.layout).position(queue.peer, ground.server, queue.owner);
+  if (!found.stored.ok()) return;
+  const std::optional<LogPosition>& stored = *found.stored;
+  if (stored && (!question.recorded || *stored < *question.recorded)) queue.position = *stored;
   const LogReader reader(ground.files, ground.layout, queue.owner);
   const auto behind = reader.bytes_behind(queue.position, question.durable_end);
   if (behind.ok()) found.behind = *behind;
-  if (!question.is_enabled) return;
-  found.status = read_id(ground.files, ground.layout.root(), found.filter.own_cluster);
+  if (question.is_enabled) read_part(ground, question, found);
+}
+
+void QueueShipper::read_part(const ShipperGround& ground, const Question& question, Found& found) {
+  const StoredQueue& queue = question.queue;
+  // For each part anew: the directory of the peer may be a link, which somebody turns.
+  const Result<std::string> own = read_id(ground.files, ground.layout.root());
+  const Result<std::string> other = read_id(ground.files, question.peer_root);
+  found.status = own.ok() ? other.status() : own.status();
   if (!found.status.ok()) return;
-  found.status = read_id(ground.files, question.peer_root, found.filter.peer_cluster);
-  if (!found.status.ok()) return;
+  found.filter = {question.tables, *own, *other};
   if (found.filter.own_cluster == found.filter.peer_cluster) {
     found.status = {StatusCode::kFailedPrecondition,
                     "peer " + queue.peer + " in " + question.peer_root +
                         " is this cluster itself; nothing is shipped there; remove the peer"};
     return;
   }
+  const LogReader reader(ground.files, ground.layout, queue.owner);
   const Result<LogPart> part = reader.read(queue.position, question.durable_end);
   found.status = part.status();
   if (!part.ok()) return;
@@ -134,6 +144,9 @@ void QueueShipper::read_now(const ShipperGround& ground, const Question& questio
 
 void QueueShipper::take(const FoundPointer& found) {
   if (is_stopped_) return become_idle();
+  if (!found->stored.ok()) return rest(found->stored.status());
+  if (!*found->stored) return give_up();
+  go_back(**found->stored);
   behind_ = found->behind;
   if (!is_enabled_) {
     not_before_ = ground_.tasks.now() + kMeasureEvery;
@@ -141,9 +154,20 @@ void QueueShipper::take(const FoundPointer& found) {
   }
   if (!found->status.ok()) return rest(found->status);
   if (found->filter.peer_cluster.empty()) return become_idle();  // it was disabled at the read
-  filter_.own_cluster = found->filter.own_cluster;
-  filter_.peer_cluster = found->filter.peer_cluster;
   if (found->groups.empty()) return take_answer(found, Status());
+  check_fence(found);
+}
+
+void QueueShipper::check_fence(const FoundPointer& found) {
+  ground_.work.run(
+      [self = shared_from_this(), found, &log = ground_.log, post = ground_.tasks.poster()] {
+        post([self, found, fence = log.check_fence()] { self->send(found, fence); });
+      });
+}
+
+void QueueShipper::send(const FoundPointer& found, const Status& fence) {
+  if (is_stopped_) return become_idle();
+  if (!fence.ok()) return rest(fence);
   sender_->send(std::move(found->groups), [self = shared_from_this(), found](const Status& status) {
     self->take_answer(found, status);
   });
@@ -156,34 +180,53 @@ void QueueShipper::take_answer(const FoundPointer& found, const Status& status) 
   // A part without edits needs no record: whoever reads it again finds none either. But a position
   // keeps its log, and the later ones.
   const bool is_over = found->is_end && is_of_dead();
-  if (found->edits > 0 || is_over || found->next.log != recorded_.log) return record(found);
+  if (found->edits > 0 || is_over || found->next.log != recorded_->log) return record(found);
   queue_.position = found->next;
   go_on(found);
 }
 
 void QueueShipper::record(const FoundPointer& found) {
   const bool is_over = found->is_end && is_of_dead();
+  const QueueProgress progress{*recorded_, found->next};
   ground_.work.run([self = shared_from_this(), found, is_over, ground = ground_, queue = queue_,
-                    post = ground_.tasks.poster()] {
+                    progress, post = ground_.tasks.poster()] {
     const QueueFiles queues(ground.files, ground.layout);
-    const Status status = is_over
-                              ? queues.remove(queue.peer, ground.server, queue.owner)
-                              : queues.record(queue.peer, ground.server, queue.owner, found->next);
-    post([self, found, status] { self->take_record(found, status); });
+    Result<std::optional<LogPosition>> stored{std::optional<LogPosition>()};
+    if (is_over) {
+      stored = queues.finish(queue.peer, ground.server, queue.owner, progress.from);
+    } else {
+      const auto recorded = queues.record(queue.peer, ground.server, queue.owner, progress);
+      stored = recorded.ok() ? Result(std::optional(*recorded)) : recorded.status();
+    }
+    post([self, found, stored] { self->take_record(found, stored); });
   });
 }
 
-void QueueShipper::take_record(const FoundPointer& found, const Status& status) {
+void QueueShipper::take_record(const FoundPointer& found,
+                               const Result<std::optional<LogPosition>>& stored) {
   if (is_stopped_) return become_idle();
-  const bool is_over = found->is_end && is_of_dead();
-  if ((status.ok() && is_over) || status.code() == StatusCode::kNotFound) {
-    stop();
-    become_idle();
-    return ended_(queue_.owner);
+  const bool is_finished = stored.ok() && !*stored;
+  if (is_finished || stored.status().code() == StatusCode::kNotFound) return give_up();
+  if (!stored.ok()) return rest(stored.status());
+  if (**stored < *recorded_) {
+    go_back(**stored);
+    found->is_end = false;
+  } else {
+    queue_.position = recorded_.emplace(**stored);
   }
-  if (!status.ok()) return rest(status);
-  queue_.position = recorded_ = found->next;
   go_on(found);
+}
+
+void QueueShipper::give_up() {
+  stop();
+  become_idle();
+  ended_(queue_.owner);
+}
+
+void QueueShipper::go_back(LogPosition stored) {
+  if (recorded_ && stored >= *recorded_) return;
+  queue_.position = recorded_.emplace(stored);
+  problem_ = Status();
 }
 
 void QueueShipper::go_on(const FoundPointer& found) {

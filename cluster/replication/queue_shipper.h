@@ -2,21 +2,30 @@
 //
 // QueueShipper: ships one queue to the peer: the logs of one server from the recorded position on.
 //
-//     read a part of the logs -> send its edits -> all acknowledged -> record the position -> again
-//          ^______________________________________________________________________|
+//     read the position and a part of the logs -> send its edits -> all acknowledged
+//          ^                                                           |
+//          |____________________ record the position <_________________|
 //
 // Invariants:
 // - The recorded position is before every entry that was not acknowledged by the other cluster. So
 //   whoever goes on from it, here or after a claim, leaves nothing out; what it sends again has no
 //   effect there.
-// - A cluster ships nothing to itself: its edits would come back over newer writes.
+// - A claim may bring a smaller position of this very queue. The shipper goes back there at its
+//   next read, or at its next record, which does not replace the smaller one.
+// - A cluster ships nothing to itself: its edits would come back over newer writes. The ids of the
+//   two clusters are read for each part; a server refuses edits that have come through its cluster,
+//   in case the peer's directory becomes the cluster's own after that.
 // - Nothing begins while the peer is disabled, nor after stop(). when_current() tells when the last
 //   thing has ended that was begun before a change of the peer, or before stop().
-// - When the position cannot be recorded because the queue was claimed, the queue is given up.
+// - Nothing is given to the network when the server was fenced, or when its lease is over: a server
+//   that was stopped and is taken for dead is not waited for by a change of a peer. What the client
+//   of the other cluster was given before may go out still.
+// - When the position is not there any more, because the queue was claimed, the queue is given up.
 //
 // How it fails: whatever goes wrong is a problem() for people, and is tried again after a pause
-// that doubles. A table that the other cluster does not have stops the queue until somebody makes
-// it, or takes it out of the peer's configuration.
+// that doubles. Nothing is shipped while the position cannot be read. A table that the other
+// cluster does not have stops the queue until somebody makes it, or takes it out of the peer's
+// configuration.
 
 #pragma once
 
@@ -37,6 +46,7 @@
 #include "replication/edit_batch.h"
 #include "replication/log_reader.h"
 #include "replication/queue_files.h"
+#include "storage/server_log.h"
 #include "storage/work_queue.h"
 #include "wire/loop_tasks.h"
 
@@ -49,6 +59,8 @@ struct ShipperGround {
   const FileTree& files;
   const ClusterLayout& layout;
   const ServerName& server;  ///< Who ships.
+  const ServerLog& log;      ///< Its own, which says whether it was fenced.
+  std::function<Status()> check_lease;
 };
 
 /// Used on the loop only. Shared with what it has under way.
@@ -83,6 +95,7 @@ class QueueShipper : public std::enable_shared_from_this<QueueShipper> {
   /// What the work queue has found.
   struct Found {
     Status status{};
+    Result<std::optional<LogPosition>> stored{std::optional<LogPosition>()};
     LogPosition next{};
     bool is_end = false;
     std::vector<EditGroup> groups{};
@@ -94,17 +107,25 @@ class QueueShipper : public std::enable_shared_from_this<QueueShipper> {
   /// What it is to look for.
   struct Question {
     StoredQueue queue;
+    std::optional<LogPosition> recorded;
     std::optional<LogPosition> durable_end;
     std::string peer_root;
+    std::vector<TableName> tables;
     bool is_enabled = false;
   };
 
   void read();
-  static void read_now(const ShipperGround& ground, const Question& question, Found& found);
+  static void read_now(const ShipperGround& ground, Question question, Found& found);
+  static void read_part(const ShipperGround& ground, const Question& question, Found& found);
   void take(const FoundPointer& found);
+  void check_fence(const FoundPointer& found);
+  void send(const FoundPointer& found, const Status& fence);
   void take_answer(const FoundPointer& found, const Status& status);
   void record(const FoundPointer& found);
-  void take_record(const FoundPointer& found, const Status& status);
+  void take_record(const FoundPointer& found, const Result<std::optional<LogPosition>>& stored);
+  void give_up();
+  /// If the stored position is before the one that was seen last.
+  void go_back(LogPosition stored);
   void go_on(const FoundPointer& found);
   void rest(const Status& problem);
   void become_current();
@@ -119,8 +140,8 @@ class QueueShipper : public std::enable_shared_from_this<QueueShipper> {
   const Ended ended_;
   const std::shared_ptr<BatchSender> sender_;
   std::string peer_root_;
-  EditFilter filter_;
-  LogPosition recorded_;
+  std::vector<TableName> tables_;
+  std::optional<LogPosition> recorded_;  ///< As last seen. None: it could not be read yet.
   bool is_enabled_ = false;
   bool is_stopped_ = false;
   bool is_busy_ = false;

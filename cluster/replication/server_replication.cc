@@ -237,7 +237,8 @@ void ServerReplication::add_shipper(Peer& peer, const StoredQueue& queue) {
   if (queue.owner == ground_.server) {
     durable_end = [&log = ground_.log] { return log.durable_end(); };
   }
-  const ShipperGround ground{tasks_, ground_.work, ground_.files, ground_.layout, ground_.server};
+  const ShipperGround ground{tasks_,         ground_.work, ground_.files,      ground_.layout,
+                             ground_.server, ground_.log,  ground_.check_lease};
   const auto shipper = std::make_shared<QueueShipper>(
       ground, queue, *peer.client, std::move(durable_end),
       [this, id = queue.peer](const ServerName& owner) {

@@ -69,7 +69,7 @@ TEST_CASE("a log that a queue has to ship stays, whoever has the queue") {
   REQUIRE(world.queues.claim("p", kDead, kHolder).ok());
   CHECK(world.look(20s).logs == 0);
   CHECK(world.look(20s).logs == 0);
-  REQUIRE(world.queues.remove("p", kHolder, kDead).ok());
+  REQUIRE(world.queues.finish("p", kHolder, kDead, {}).ok());
   // It counts from the moment that nobody needs it.
   CHECK(world.look().logs == 0);
   CHECK(world.look(10s).logs == 1);
@@ -82,23 +82,25 @@ TEST_CASE("a log that is needed again for a moment is counted anew") {
   world.look();
   REQUIRE(world.queues.make("p", kDead, {1, 0}).ok());
   world.look(5s);
-  REQUIRE(world.queues.remove("p", kDead, kDead).ok());
+  REQUIRE(world.queues.finish("p", kDead, kDead, {}).ok());
   CHECK(world.look(5s).logs == 0);
   CHECK(world.look(9s).logs == 0);
   CHECK(world.look(1s).logs == 1);
 }
 
-TEST_CASE("while a queue cannot be read no log is removed, and other files stay") {
+TEST_CASE("while a position cannot be read, no log of its owner is removed") {
   World world;
-  world.add_logs(1);
-  world.disk.env.set_contents(world.disk.layout.old_wals() + "/notes.txt", "of somebody");
-  REQUIRE(world.queues.make("p", kHolder, {1, 0}).ok());
-  world.disk.env.set_contents(world.disk.layout.queue_position("p", kHolder, kHolder), "x");
-  CHECK_FALSE(world.old_files.look(world.now).status.ok());
-  CHECK_FALSE(world.old_files.look(world.now + 20s).status.ok());
-  CHECK(world.logs().size() == 2);
-  REQUIRE(world.queues.remove_all("p", kHolder).ok());
-  world.look();
+  world.add_logs(2);
+  const ClusterLayout& layout = world.disk.layout;
+  world.disk.env.set_contents(layout.old_wal(kHolder, "u1"), "of another server");
+  world.disk.env.set_contents(layout.old_wals() + "/notes.txt", "of somebody");
+  REQUIRE(world.queues.make("p", kDead, {2, 0}).ok());
+  world.disk.env.set_contents(layout.queue_position("p", kDead, kDead), "x");
+  CHECK(world.old_files.look(world.now).status.code() == StatusCode::kCorruption);
+  CHECK(world.old_files.look(world.now + 20s).status.code() == StatusCode::kCorruption);
+  CHECK(world.logs() == std::vector<std::string>{"notes.txt", "rs1,1,u1", "rs1,1,u2,5"});
+  REQUIRE(world.queues.remove_all("p", kDead).ok());
+  world.look(20s);
   world.look(20s);
   CHECK(world.logs() == std::vector<std::string>{"notes.txt"});
 }

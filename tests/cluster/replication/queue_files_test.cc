@@ -38,7 +38,7 @@ TEST_CASE("a queue is made once, and its position is replaced") {
   CHECK(queues.make("p", kOne, {2, 10}).value());
   CHECK_FALSE(queues.make("p", kOne, {7, 0}).value());
   CHECK(names(queues.queues("p", kOne)) == Names{"rs1:rs1@2+10"});
-  CHECK(queues.record("p", kOne, kOne, {3, 0}).ok());
+  CHECK(queues.record("p", kOne, kOne, {{2, 10}, {3, 0}}).value() == LogPosition{3, 0});
   CHECK(names(queues.all()) == Names{"rs1:rs1@3+0"});
   CHECK(queues.queues("other", kOne)->empty());
   CHECK(queues.take_back("p", kOne).ok());
@@ -53,15 +53,16 @@ TEST_CASE("a queue that was claimed has one holder, and the old one can record n
   REQUIRE(queues.make("p", kThree, {6, 0}).ok());
   CHECK(queues.claim("p", kOne, kTwo).ok());
   CHECK(names(queues.all()) == Names{"rs2:rs1@1+5", "rs2:rs2@4+0", "rs3:rs3@6+0"});
-  CHECK(queues.record("p", kOne, kOne, {1, 9}).code() == StatusCode::kNotFound);
+  const auto late = queues.record("p", kOne, kOne, {{1, 5}, {1, 9}});
+  CHECK(late.status().code() == StatusCode::kNotFound);
   // Another claimer that comes late has nothing.
   CHECK(queues.claim("p", kOne, kThree).ok());
   CHECK(names(queues.queues("p", kThree)) == Names{"rs3:rs3@6+0"});
   // The claimer dies, and is claimed itself.
   CHECK(queues.claim("p", kTwo, kThree).ok());
   CHECK(names(queues.all()) == Names{"rs3:rs1@1+5", "rs3:rs2@4+0", "rs3:rs3@6+0"});
-  CHECK(queues.remove("p", kThree, kOne).ok());
-  CHECK(queues.remove("p", kThree, kOne).ok());
+  CHECK(queues.finish("p", kThree, kOne, {1, 5}).ok());
+  CHECK(queues.finish("p", kThree, kOne, {1, 5}).ok());
   CHECK(names(queues.all()) == Names{"rs3:rs2@4+0", "rs3:rs3@6+0"});
 }
 
@@ -134,13 +135,65 @@ TEST_CASE("a claim is finished by whoever repeats it, wherever the power went ou
   }
 }
 
-TEST_CASE("a position that cannot be read is told, not passed over") {
+TEST_CASE("a shipper replaces and removes no position that a claim has put before its own") {
+  Disk disk;
+  const QueueFiles queues(disk.files, disk.layout);
+  // The late queue of a dead server at one server, and the first one at another.
+  REQUIRE(queues.make("p", kOne, {1, 5}).ok());
+  REQUIRE(queues.make("p", kTwo, {4, 0}).ok());
+  REQUIRE(queues.claim("p", kOne, kTwo).ok());
+  REQUIRE(queues.make("p", kOne, {2, 0}).ok());
+  REQUIRE(queues.make("p", kThree, {6, 0}).ok());
+  REQUIRE(queues.claim("p", kOne, kThree).ok());
+  REQUIRE(queues.claim("p", kTwo, kThree).ok());
+  const Names all{"rs3:rs1@1+5", "rs3:rs2@4+0", "rs3:rs3@6+0"};
+  CHECK(names(queues.all()) == all);
+
+  // The third server has shipped from the late position on.
+  CHECK(queues.record("p", kThree, kOne, {{2, 0}, {3, 7}}).value() == LogPosition{1, 5});
+  CHECK(queues.finish("p", kThree, kOne, {2, 0}).value() == LogPosition{1, 5});
+  CHECK(names(queues.all()) == all);
+
+  CHECK(queues.record("p", kThree, kOne, {{1, 5}, {3, 7}}).value() == LogPosition{3, 7});
+  CHECK(queues.finish("p", kThree, kOne, {3, 7}).value() == std::nullopt);
+  CHECK(names(queues.all()) == Names{"rs3:rs2@4+0", "rs3:rs3@6+0"});
+}
+
+TEST_CASE("a position that cannot be read is told, and hides no other queue") {
   Disk disk;
   const QueueFiles queues(disk.files, disk.layout);
   REQUIRE(queues.make("p", kOne, {1, 5}).ok());
-  disk.env.set_contents(disk.layout.queue_position("p", kOne, kOne), "x");
-  CHECK(queues.queues("p", kOne).status().code() == StatusCode::kCorruption);
-  CHECK(queues.all().status().code() == StatusCode::kCorruption);
+  REQUIRE(queues.make("p", kTwo, {4, 0}).ok());
+  REQUIRE(queues.claim("p", kOne, kTwo).ok());
+  disk.env.set_contents(disk.layout.queue_position("p", kTwo, kOne), "x");
+  const auto found = queues.queues("p", kTwo);
+  REQUIRE((found.ok() && found->size() == 2));
+  CHECK(found->front().problem.code() == StatusCode::kCorruption);
+  CHECK(found->back().problem.ok());
+  CHECK(found->back().position == LogPosition{4, 0});
+  CHECK(queues.position("p", kTwo, kOne).status().code() == StatusCode::kCorruption);
+  CHECK_FALSE(queues.make("p", kTwo, {9, 0}).value());
+  CHECK_FALSE(queues.record("p", kTwo, kOne, {{1, 5}, {1, 9}}).ok());
+  CHECK_FALSE(queues.finish("p", kTwo, kOne, {1, 9}).ok());
+  CHECK(queues.all()->size() == 2);
+}
+
+TEST_CASE("a claim goes on past a damaged position, which is kept") {
+  Disk disk;
+  const QueueFiles queues(disk.files, disk.layout);
+  REQUIRE(queues.make("p", kOne, {1, 5}).ok());
+  REQUIRE(queues.make("p", kTwo, {4, 0}).ok());
+  REQUIRE(queues.make("p", kThree, {6, 0}).ok());
+  REQUIRE(queues.claim("p", kOne, kTwo).ok());
+  REQUIRE(queues.make("p", kOne, {2, 0}).ok());
+  REQUIRE(queues.claim("p", kOne, kThree).ok());
+  // Of the two queues of the first server one is damaged.
+  const ServerName& damaged = GENERATE_REF(kTwo, kThree);
+  disk.env.set_contents(disk.layout.queue_position("p", damaged, kOne), "x");
+  REQUIRE(queues.claim("p", kTwo, kThree).ok());
+  CHECK(queues.position("p", kThree, kOne).status().code() == StatusCode::kCorruption);
+  CHECK(queues.position("p", kThree, kTwo).value() == LogPosition{4, 0});
+  CHECK(queues.directories()->size() == 1);
 }
 
 }  // namespace pv2::testing::queue_files_test

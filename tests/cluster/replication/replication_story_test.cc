@@ -194,6 +194,65 @@ TEST_CASE("a cluster is not its own peer, whichever path leads to it") {
   }
 }
 
+TEST_CASE("a link to a peer that is turned to the cluster itself later: nothing is shipped there") {
+  TwoClusters world(1, 1);
+  ClusterWorld& own = world.source;
+  const cluster::ClusterLayout link("/another/path");
+  const auto turn_to = [&](const ClusterWorld& to) {
+    REQUIRE(own.files.make_directories(link.master()).ok());
+    for (const auto& file : {std::pair{to.layout.cluster_id(), link.cluster_id()},
+                             std::pair{to.layout.master_address(), link.master_address()}}) {
+      REQUIRE(own.files.write(file.second, *own.files.read(file.first)).ok());
+    }
+  };
+  turn_to(world.target);
+  const auto added = own.run(AddPeer(ports_elsewhere(), {kPeer, {link.root(), {}}}));
+  REQUIRE(added.status.to_string() == "OK");
+  REQUIRE(world.put("a", "0").ok());
+  world.run_until_shipped();
+  CHECK(world.rows_of(world.target) == Rows{{"a", "0"}});
+
+  turn_to(own);
+  for (const ServerName& server : world.target.servers()) world.target.kill_server(server);
+  world.target.kill_master();
+  // While edits of these are shipped, later ones would be undone by them.
+  for (int i = 0; i < 20; ++i) {
+    CHECK(world.write({.kind = MutationKind::kIncrement, .row = "n", .amount = 1}).ok());
+    own.run_for(70ms);
+  }
+  own.run_for(60s);
+  CHECK(world.rows_of(own) == Rows{{"a", "0"}, {"n", "20"}});
+  int told = 0;
+  for (const auto& queue : world.queues()) {
+    CHECK(queue.edits_shipped <= 1);
+    told += queue.problem.find("is this cluster itself") != std::string::npos ? 1 : 0;
+  }
+  CHECK(told == 1);
+}
+
+TEST_CASE("a server refuses an edit that has come through its cluster") {
+  TwoClusters world(1, 1);
+  REQUIRE(world.put("a", "1").ok());
+  const std::string own = *world.source.files.read(world.source.layout.cluster_id());
+  const auto ship = [&](std::vector<std::string> origins) {
+    const Mutation edit{.kind = MutationKind::kReplicatedPut,
+                        .row = "a",
+                        .family = "f",
+                        .qualifier = "q",
+                        .value = "2",
+                        .version = {1, 1}};
+    return world.source.answer<cluster::WriteOutcome>([&](auto done) {
+      world.client->write(kTable, {edit}, {.origins = std::move(origins)}, std::move(done));
+    });
+  };
+  const auto refused = ship({own, "another one"});
+  CHECK(refused.status.code() == StatusCode::kInvalidArgument);
+  CHECK_THAT(refused.status.to_string(), ContainsSubstring("come through this cluster before"));
+  CHECK(world.rows_of(world.source) == Rows{{"a", "1"}});
+  CHECK(ship({"another one"}).ok());
+  CHECK(world.rows_of(world.source) == Rows{{"a", "2"}});
+}
+
 TEST_CASE("a chain of three clusters: what the first one writes comes to the last one") {
   TwoClusters world;
   ClusterWorld last(world.source, "/last");
