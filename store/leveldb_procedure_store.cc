@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <random>
 #include <utility>
 
 #include "committer.h"
@@ -58,6 +59,14 @@ leveldb::Env& env_of(const LevelDbOptions& options) {
              "LevelDbOptions::env holds a leveldb::Env*, not a pointer to a class derived from it");
   PV2_ASSERT(options.segment_files != nullptr, "a file system of a test has both halves");
   return **env;
+}
+
+constexpr SegmentNumber kNoSegment{1};  // of a database that was never behind a log
+
+// So that no row can look like a frame of the log (unit_frame.h).
+SegmentNumber random_segment() {
+  std::random_device system;
+  return {kNoSegment.value + 1 + (((std::uint64_t{system()} << 32) | system()) >> 2)};
 }
 
 SegmentFiles& segment_files_of(const LevelDbOptions& options) {
@@ -268,6 +277,7 @@ Status LevelDbProcedureStore::Impl::compare_with_mark() const {
 // found it good. Afterwards the store has the format of this version.
 Status LevelDbProcedureStore::Impl::take_over() {
   Status status = rows_.take_over();
+  if (rows_.next_segment() == kNoSegment) recovered_.next = random_segment();
   if (status.ok()) status = move_log_into_database();
   if (status.ok() && is_older_format_) status = directory_.mark_complete();
   if (!status.ok()) return status.with_context("taking over store " + directory_.path());
@@ -289,7 +299,8 @@ Status LevelDbProcedureStore::Impl::move_log_into_database() {
     status = rows_.write_checkpoint(checkpoint, next);
     if (status.ok()) overlay_.end_checkpoint(checkpoint);
   }
-  if (status.ok() && next < recovered_.next) {  // after a salvage: what is behind is given up
+  // The first segment of a store; or, after a salvage, what is behind is given up.
+  if (status.ok() && next < recovered_.next) {
     Overlay::Checkpoint nothing;
     nothing.last = nothing.needs = recovered_.last;
     status = rows_.write_checkpoint(nothing, recovered_.next);

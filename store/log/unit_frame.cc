@@ -75,8 +75,10 @@ std::optional<UnitFrame> find_later_frame(std::string_view bytes, std::size_t of
     offset = bytes.find(kMagic, offset);
     if (offset == std::string_view::npos) return std::nullopt;
     const auto frame = read_frame(bytes, offset);
-    if (frame && frame->segment >= oldest && frame->first > end) return frame;
-    ++offset;
+    const bool of_log =
+        frame && frame->segment >= oldest && frame->segment.value - oldest.value < kSegmentsApart;
+    if (of_log && frame->first > end) return frame;
+    offset += frame ? frame->bytes() : 1;
   }
 }
 

@@ -71,9 +71,14 @@ void write_frame(char* to, const CommitList& unit, SegmentNumber segment) noexce
 [[nodiscard]] std::optional<UnitFrame> read_frame(std::string_view bytes,
                                                   std::size_t offset) noexcept;
 
+/// How far apart the segments of a log may be: far more than there can be files.
+inline constexpr std::uint64_t kSegmentsApart = std::uint64_t{1} << 20;
+
 /// Looks behind a place where the log ends, for what should not be there if this is its end: a
-/// frame at or behind `offset`, wherever it begins, of segment `oldest` or a later one, that begins
-/// behind `end`. nullopt: there is none.
+/// frame at or behind `offset`, wherever it begins, of segment `oldest` or one of the next
+/// kSegmentsApart, that begins behind `end`. nullopt: there is none. The value of a row may look
+/// like a frame; but its writer does not know the numbers of the segments, of which the first is
+/// random.
 [[nodiscard]] std::optional<UnitFrame> find_later_frame(std::string_view bytes, std::size_t offset,
                                                         SegmentNumber oldest,
                                                         CommitSequence end) noexcept;

@@ -267,6 +267,43 @@ TEST_CASE("the names of the files mean nothing, as each segment carries its numb
   REQUIRE(log.newest == file_name(1));
 }
 
+TEST_CASE("a log that the database knows nothing of is refused") {
+  const std::uint64_t far = 5 + kSegmentsApart;
+  const RecoveredLog log = recover({{file_name(1), frame_of(far, 1) + frame_of(far, 2)}}, 5, 0);
+  REQUIRE(log.damage.has_value());
+  REQUIRE(log.damage->file == file_name(1));
+  REQUIRE_THAT(log.damage->what, ContainsSubstring("and the database goes on with 5"));
+}
+
+// A client that knows the format may send any bytes, and they are values in frames.
+TEST_CASE("a value that looks like a frame is no sign of damage, in the log and in old frames") {
+  const std::string forged =
+      sealed_frame(1, std::uint64_t{1} << 40, 1'000'000, std::string(4, '\0'));
+  const auto frame_with = [&](std::uint64_t segment, std::uint64_t commit) {
+    Unit unit(commit);
+    unit.insert("a", forged + forged);
+    return unit.frame(segment);
+  };
+  const RecoveredLog log =
+      recover({{file_name(1), file_with({frame_with(5, 101), frame_of(5, 102)},
+                                        frame_of(3, 11) + frame_with(3, 12) + frame_with(3, 13))},
+               {file_name(2), frame_with(4, 80) + frame_with(4, 81)}});
+  REQUIRE_FALSE(log.damage.has_value());
+  REQUIRE(log.last.value == 102);
+  REQUIRE(log.next.value == 6);
+}
+
+TEST_CASE("a value that looks like a frame is no sign of damage in a unit that was cut short") {
+  const std::string forged =
+      sealed_frame(1, std::uint64_t{1} << 40, 1'000'000, std::string(4, '\0'));
+  Unit unit(102);
+  unit.insert("a", forged + std::string(100, 'v'));
+  const std::string last = unit.frame(5);
+  const RecoveredLog log =
+      recover({{file_name(1), frame_of(5, 101) + last.substr(0, last.size() - 50)}});
+  REQUIRE_FALSE(log.damage.has_value());
+}
+
 TEST_CASE("a frame with a correct checksum that no store writes ends the log as damage") {
   const std::string row = RowBatch().encoded().empty() ? std::string("\1\0\0\0x", 5) : "";
   const std::vector<std::string> wrong = {
@@ -328,6 +365,36 @@ TEST_CASE("a file that cannot be read is a failure of the file system, not the e
   env.crash();
   const LevelDbFiles of(env, env.directory_sync());
   REQUIRE(recover_log(of, "store", {5}, {100}).status().code() == StatusCode::kIoError);
+}
+
+TEST_CASE(
+    "nobody can foresee the numbers of the segments, and so write a row that looks like one") {
+  std::string forged;
+  for (std::uint64_t segment = 1; segment < 50; ++segment) {
+    forged += sealed_frame(1, segment, 1'000'000, std::string(4, '\0'));
+  }
+  CrashEnv env;
+  {
+    Writer writer(env);
+    REQUIRE(writer.open().ok());
+    for (const char* const key : {"a", "b"}) {
+      REQUIRE(writer.commit([&](RowBatch& batch) { batch.put(Space::kHost, key, forged); }).ok());
+    }
+    writer.store().close();
+  }
+  const std::string file = step_files(env).back();
+  const std::string whole = env.contents(file);
+  REQUIRE(read_frame(whole, 0)->segment.value > kSegmentsApart);
+  env.set_contents(file, whole.substr(0, frame_ends(whole).back() - 1));
+  env.set_contents("store/PV2-DURABLE", env.contents("store/PV2-DURABLE").substr(0, 12));
+
+  Writer writer(env);
+  const Status opened = writer.open();
+
+  INFO(opened.to_string());
+  REQUIRE(opened.ok());
+  REQUIRE(load_rows(writer.store()).size() == 1);
+  writer.store().close();
 }
 
 // The whole store, whose mark knows of the last frame too.
