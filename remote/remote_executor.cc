@@ -125,13 +125,16 @@ CallOptions RemoteExecutor::waiting(std::optional<Duration> timeout) const {
 
 // The nonce lets the client send it again. The server does not look at it.
 CallOptions RemoteExecutor::repeatable() {
-  return {.nonce = shared_->nonces.next(), .timeout = options_.timeout};
+  return {.nonce = shared_->nonces.next(), .nonce_stays = true, .timeout = options_.timeout};
 }
 
-// A bypass waits for steps under way; a copy that asks again waits with it.
+// A bypass waits for steps under way, perhaps for hours; a copy that asks again waits with it. The
+// audit keeps the nonce as long as the tree, and of a tree that is forgotten no order is carried
+// out.
 CallOptions RemoteExecutor::ordering(const RemoteOrderOptions& options) {
   return {.nonce = options.nonce ? options.nonce : shared_->nonces.next(),
           .resumed = options.resumed,
+          .nonce_stays = true,  // in the audit
           .timeout = options.timeout.value_or(options_.timeout),
           .attempt_timeout = options_.ask_again_after};
 }

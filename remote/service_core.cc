@@ -15,6 +15,7 @@
 
 #include "listing_messages.h"
 #include "operator_messages.h"
+#include "order_call.h"
 #include "refusal.h"
 #include "verb_messages.h"
 
@@ -192,23 +193,16 @@ void ServiceCore::order(Call call) {
                   .why = std::move(message->why),
                   .next_step = message->next_step};
   const OperatorConsole console = executor_.operate();
-  if (!call->nonce()) {  // of an older client, which sends it once
+  // An older client gives none, and sends the order once. A store that keeps no records cannot tell
+  // whether it was carried out before, so a copy is a new order there.
+  if (!call->nonce() || !console.keeps_nonces()) {
     return console.order(message->id, message->verb, std::move(note),
                          [self = shared_from_this(), call](const Status& answer) {
                            if (answer.ok()) return call->reply({});
                            refuse(self->executor_, *call, answer);
                          });
   }
-  console.order_once(
-      call->nonce(), message->id, message->verb, std::move(note),
-      [self = shared_from_this(), call](const Result<Ordered>& ordered) {
-        if (ordered.ok()) {
-          return call->reply(remote::to_bytes(remote::OrderedMessage{ordered->replayed}));
-        }
-        const Status why = ordered.status();
-        why.code() == StatusCode::kKeyReused ? call->fail(why)
-                                             : refuse(self->executor_, *call, why);
-      });
+  std::make_shared<OrderCall>(executor_)->begin(call, message->id, message->verb, std::move(note));
 }
 
 void ServiceCore::audit(Call call) {

@@ -186,8 +186,8 @@ void ClientCore::pump() {
 
 // A copy that comes when the server has forgotten the nonce would be run again.
 bool ClientCore::is_too_late(const OutgoingCall& call, SteadyTime now_is) const {
-  return call.options.nonce && !call.options.expires_at && call.first_sent_at &&
-         now_is - *call.first_sent_at > options_.nonce_kept;
+  return call.options.nonce && !call.options.expires_at && !call.options.nonce_stays &&
+         call.first_sent_at && now_is - *call.first_sent_at > options_.nonce_kept;
 }
 
 Duration ClientCore::attempt_timeout(const OutgoingCall& call) const {

@@ -34,10 +34,16 @@ Result<Ordered> OperatorConsole::order_once(const Nonce& nonce, ProcedureId id, 
   });
 }
 
-void OperatorConsole::order_once(const Nonce& nonce, ProcedureId id, RepairVerb verb,
-                                 RepairNote note, OrderedCallback done) const {
-  engine_->repairs.repair_once(nonce, id, verb, std::move(note), {std::move(done)});
+OrderTicket OperatorConsole::order_once(const Nonce& nonce, ProcedureId id, RepairVerb verb,
+                                        RepairNote note, OrderedCallback done) const {
+  return engine_->repairs.repair_once(nonce, id, verb, std::move(note), {std::move(done)});
 }
+
+bool OperatorConsole::withdraw(const OrderTicket& ticket) const {
+  return engine_->repairs.withdraw(ticket);
+}
+
+bool OperatorConsole::keeps_nonces() const noexcept { return engine_->core.keeps_records; }
 
 Result<std::vector<std::string>> OperatorConsole::preview(ProcedureId id, RepairVerb verb) const {
   return engine_->repairs.preview(id, verb);

@@ -6,6 +6,7 @@
 
 #include <pv2/base/assert.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "model/names.h"
@@ -37,21 +38,37 @@ OrderNonces::Turn OrderNonces::enter(const Nonce& nonce, const OrderContent& ord
     under_way.order = order;
   } else if (Status other = why_not_the_same(nonce, under_way.order, order); !other.ok()) {
     return {.refusal = std::move(other)};
-  } else if (under_way.replies.size() > kCopiesMax) {
+  } else if (under_way.waiters.size() > kCopiesMax) {
     return {.refusal = Status(StatusCode::kUnavailable,
                               fmt::format("{} is in progress, and {} copies of it wait for its "
                                           "answer; try again",
                                           name_of(order), kCopiesMax))};
   }
-  under_way.replies.push_back(std::move(reply));
-  return {.is_first = is_first};
+  under_way.waiters.push_back({.number = ++last_number_, .reply = std::move(reply)});
+  return {.is_first = is_first, .ticket = {.nonce = nonce, .number = last_number_}};
 }
 
 std::vector<Reply<Result<Ordered>>> OrderNonces::leave(const Nonce& nonce) {
+  std::vector<Reply<Result<Ordered>>> replies;
   const MutexLock lock(nonces_mutex_);
   auto node = under_way_.extract(nonce);
   PV2_ASSERT(!node.empty(), "an order that has its answer was under way");
-  return std::move(node.mapped().replies);
+  for (Waiter& waiter : node.mapped().waiters) replies.push_back(std::move(waiter.reply));
+  return replies;
+}
+
+bool OrderNonces::withdraw(const OrderTicket& ticket) {
+  Reply<Result<Ordered>> dropped;  // destroyed outside of the mutex: it is the caller's
+  const MutexLock lock(nonces_mutex_);
+  const auto found = under_way_.find(ticket.nonce);
+  if (found == under_way_.end()) return false;
+  std::vector<Waiter>& waiters = found->second.waiters;
+  const auto waiter = std::find_if(waiters.begin(), waiters.end(),
+                                   [&](const Waiter& one) { return one.number == ticket.number; });
+  if (waiter == waiters.end()) return false;
+  dropped = std::move(waiter->reply);
+  waiters.erase(waiter);
+  return true;
 }
 
 }  // namespace pv2

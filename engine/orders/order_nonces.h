@@ -43,27 +43,36 @@ struct OrderContent {
 /// Thread-safe.
 class OrderNonces {
  public:
-  /// How many copies of one order wait for its answer; more are refused. 64: a client that asks
-  /// again every second for a minute.
+  /// How many copies of one order wait for its answer; more are refused. 64: many more than the
+  /// callers that give one order together. A caller that asks again withdraws its last copy first.
   static constexpr std::size_t kCopiesMax = 64;
 
   /// Whose turn it is.
   struct Turn {
     bool is_first = false;  ///< The caller carries the order out, and then calls leave().
+    OrderTicket ticket{};   ///< For withdraw().
     Status refusal{};       ///< Not OK: `reply` was not taken.
   };
-  /// Keeps `reply` until leave(), unless the order is refused.
+  /// Keeps `reply` until leave() or withdraw(), unless the order is refused.
   Turn enter(const Nonce& nonce, const OrderContent& order, Reply<Result<Ordered>>& reply);
   /// The order under `nonce` has its answer: returns who waits for it, the first one first.
   std::vector<Reply<Result<Ordered>>> leave(const Nonce& nonce);
+  /// Drops the reply of one that waits, also that of the first: the order stays under way. False:
+  /// it waits no more.
+  bool withdraw(const OrderTicket& ticket);
 
  private:
+  struct Waiter {
+    std::uint64_t number = 0;
+    Reply<Result<Ordered>> reply;
+  };
   struct UnderWay {
     OrderContent order;
-    std::vector<Reply<Result<Ordered>>> replies;
+    std::vector<Waiter> waiters;
   };
 
   Mutex nonces_mutex_;
+  std::uint64_t last_number_ PV2_GUARDED_BY(nonces_mutex_) = 0;
   std::unordered_map<Nonce, UnderWay> under_way_ PV2_GUARDED_BY(nonces_mutex_);
 };
 

@@ -142,20 +142,22 @@ void Repairs::carry_out(const AuditEntry& entry, Reply<Status> reply) {
   publisher_.perform(effects);
 }
 
-void Repairs::repair_once(const Nonce& nonce, ProcedureId id, RepairVerb verb, RepairNote note,
-                          Reply<Result<Ordered>> reply) {
+OrderTicket Repairs::repair_once(const Nonce& nonce, ProcedureId id, RepairVerb verb,
+                                 RepairNote note, Reply<Result<Ordered>> reply) {
   Status refusal = check_order(verb, note);
   if (refusal.ok()) refusal = check_nonce(core_, nonce);
   const AuditEntry entry = entry_for(id, verb, std::move(note), nonce);
   if (refusal.ok()) {
     OrderNonces::Turn turn = nonces_.enter(nonce, content_of(entry), reply);
-    if (turn.is_first) return carry_out_once(entry);
-    if (turn.refusal.ok()) return;  // answered with the one that is on its way
+    if (turn.is_first) carry_out_once(entry);
+    // A copy is answered with the one that is on its way.
+    if (turn.refusal.ok()) return turn.ticket;
     refusal = std::move(turn.refusal);
   }
   Effects effects;
   effects.reply(std::move(reply), std::move(refusal));
   publisher_.perform(effects);
+  return {};
 }
 
 void Repairs::carry_out_once(const AuditEntry& entry) {

@@ -33,8 +33,10 @@ class Repairs {
   void repair(ProcedureId id, RepairVerb verb, RepairNote note, Reply<Status> reply);
   /// As repair(), once for each nonce: a copy waits for the answer of the one that is on its way,
   /// or is told what is in the audit.
-  void repair_once(const Nonce& nonce, ProcedureId id, RepairVerb verb, RepairNote note,
-                   Reply<Result<Ordered>> reply);
+  OrderTicket repair_once(const Nonce& nonce, ProcedureId id, RepairVerb verb, RepairNote note,
+                          Reply<Result<Ordered>> reply);
+  /// Takes back the reply of repair_once(). False: it is given, or on its way.
+  bool withdraw(const OrderTicket& ticket) { return nonces_.withdraw(ticket); }
   /// What the order would do, one line for each effect; or the refusal that it would get.
   [[nodiscard]] Result<std::vector<std::string>> preview(ProcedureId id, RepairVerb verb);
   /// The orders that were carried out in the tree of a root, or about a child; oldest first. Reads

@@ -3,6 +3,10 @@
 // What an operator asks and orders from elsewhere is what the executor says and does locally; an
 // order is carried out once at most, whatever the network loses.
 
+#include <pv2/store/noop_procedure_store.h>
+
+#include <algorithm>
+
 #include "remote/remote_world.h"
 
 namespace pv2::testing::remote_operator_test {
@@ -176,6 +180,96 @@ TEST_CASE("an order is taken up again under its nonce, and another one under it 
   CHECK(again.replayed);
   CHECK(words(other) == "FAILED KEY_REUSED");
   CHECK(story.audit(story.parked)->size() == 1);
+}
+
+TEST_CASE("an order that waits longer than a server remembers calls is asked for to its end") {
+  ParkedWorld story;
+  RemoteWorld& world = story.world;
+  // Stands for a bypass that waits for a step.
+  world.engine.faults().hold_commit(world.engine.faults().commits() + 1);
+  std::optional<OrderOutcome> outcome;
+  world.remote->order(story.parked, RepairVerb::kBypass, kNote, {.timeout = 1h},
+                      [&outcome](OrderOutcome got) { outcome = std::move(got); });
+  const auto wait = [&](Duration most) {
+    for (Duration waited{}; waited < most && !outcome; waited += 1s) {
+      world.transport->run_for(1s);
+      world.settle();
+    }
+  };
+  wait(59min);
+  REQUIRE_FALSE(outcome);
+  const bool gives_up = GENERATE(false, true);
+  if (gives_up) wait(2min);
+  // Its copies whose calls are over have left room for others.
+  const Nonce nonce = gives_up ? outcome->nonce : Nonce{};
+  std::optional<Result<Ordered>> copy;
+  if (gives_up) {
+    CHECK(words(*outcome) == "UNKNOWN DEADLINE_EXCEEDED");
+    world.engine.executor().operate().order_once(
+        nonce, story.parked, RepairVerb::kBypass, kNote,
+        [&copy](const Result<Ordered>& got) { copy = got; });
+    world.settle();
+    CHECK_FALSE(copy);
+    outcome.reset();
+    world.remote->order(story.parked, RepairVerb::kBypass, kNote, {.nonce = nonce, .resumed = true},
+                        [&outcome](OrderOutcome got) { outcome = std::move(got); });
+  }
+
+  world.engine.faults().release();
+  wait(1min);
+
+  REQUIRE(outcome);
+  CHECK(words(*outcome) == "OK");
+  CHECK(outcome->replayed == gives_up);
+  if (gives_up) CHECK(copy->ok());
+  CHECK(story.audit(story.parked)->size() == 1);
+}
+
+TEST_CASE("an abort and an acknowledgement are asked for as long as their timeout says") {
+  ParkedWorld story;
+  RemoteWorld& world = story.world;
+  world.remote = std::make_unique<RemoteExecutor>(*world.client, RemoteOptions{.timeout = 1h});
+  world.lose(FrameKind::kReply, "pv2.abort", 1'000'000);
+  world.lose(FrameKind::kReply, "pv2.acknowledge", 1'000'000);
+  std::vector<RemoteOutcome> outcomes;
+  const auto done = [&outcomes](RemoteOutcome got) { outcomes.push_back(std::move(got)); };
+  world.remote->abort(story.waiting, "no", "me", done);
+  world.remote->acknowledge(story.parked, done);
+
+  for (int minute = 0; minute < 61; ++minute) {
+    world.transport->run_for(1min);
+    world.settle();
+    REQUIRE(outcomes.empty() == (minute < 59));
+  }
+
+  for (const RemoteOutcome& outcome : outcomes) {
+    CHECK(words(outcome) == "UNKNOWN DEADLINE_EXCEEDED");
+  }
+}
+
+TEST_CASE("an order goes to an executor whose store keeps no records, where nothing tells copies") {
+  ParkedWorld story;
+  RemoteWorld& world = story.world;
+  world.stop_serving();
+  ExecutorOptions options = world.engine.options();
+  options.store = noop();
+  world.engine.open(std::move(options));
+  world.serve();
+  const ProcedureId id = world.engine.submit("stuck");
+  world.settle();
+  REQUIRE(world.engine.describe(id).parked);
+  world.lose(FrameKind::kReply, "pv2.order");
+
+  const OrderOutcome outcome = story.order(id, RepairVerb::kRetryNow);
+
+  // The answer to the first was lost; the second was carried out too.
+  CHECK(words(outcome) == "OK");
+  CHECK_FALSE(outcome.replayed);
+  const auto history = world.engine.executor().inspect().history(id);
+  REQUIRE(history.ok());
+  CHECK(std::count_if(history->begin(), history->end(), [](const HistoryEntry& entry) {
+          return entry.outcome == Outcome::Kind::kRetriedNow;
+        }) == 2);
 }
 
 TEST_CASE("a lost order about a tree that was forgotten meanwhile is unknown") {

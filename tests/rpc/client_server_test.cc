@@ -439,6 +439,26 @@ TEST_CASE("a call that each server has refused may be sent for as long as its ti
   CHECK((*outcome)->body == "done");
 }
 
+TEST_CASE("a call whose nonce stays is sent for as long as its time, and another one is not") {
+  RpcWorld world;
+  const auto server = world.serve();  // nothing answers "keep"
+  const auto client = world.connect();
+  const bool stays = GENERATE(false, true);
+  const auto outcome =
+      world.call(*client, "keep", "",
+                 {.nonce = {1, 1}, .nonce_stays = stays, .timeout = std::chrono::minutes(60)});
+
+  world.run_for(std::chrono::minutes(59));
+  CHECK(outcome->has_value() != stays);
+  world.kept.clear();
+  world.run_for(std::chrono::minutes(2));
+
+  REQUIRE(outcome->has_value());
+  CHECK((*outcome)->kind == CallOutcome::Kind::kUnknown);
+  CHECK((*outcome)->status.code() ==
+        (stays ? StatusCode::kDeadlineExceeded : StatusCode::kExpired));
+}
+
 TEST_CASE("a handler that waits hears that the deadline has passed, though no cancel came") {
   RpcWorld world;
   const auto server = world.serve();

@@ -259,6 +259,45 @@ TEST_CASE("copies of a bypass that waits for a step get its answer, and not more
   CHECK(orders_in(engine, id) == 1);
 }
 
+TEST_CASE("a copy that is withdrawn is not answered and makes room, and its order goes on") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = stuck_everywhere();
+  engine.open();
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  engine.faults().hold_commit(engine.faults().commits() + 1);
+  const OperatorConsole console = engine.executor().operate();
+  std::vector<Heard> heard(OrderNonces::kCopiesMax + 4);
+  std::vector<OrderTicket> tickets;
+  const auto give = [&] {
+    Heard& mine = heard[tickets.size()];
+    tickets.push_back(console.order_once(kNonce, id, RepairVerb::kSkipStep, kNote,
+                                         [&mine](const Result<Ordered>& got) { mine = got; }));
+    engine.run();
+    return mine.has_value();
+  };
+  while (!give()) {
+  }
+  REQUIRE(tickets.size() == OrderNonces::kCopiesMax + 2);
+  CHECK(heard[tickets.size() - 1]->status().code() == StatusCode::kUnavailable);
+  CHECK_FALSE(console.withdraw(tickets.back()));
+
+  CHECK(console.withdraw(tickets[0]));  // the one that is carried out
+  CHECK_FALSE(console.withdraw(tickets[0]));
+  CHECK(console.withdraw(tickets[7]));
+  CHECK_FALSE(give());
+  engine.faults().release();
+  engine.run();
+
+  CHECK(text_of(heard[0]) == "not answered");
+  CHECK(text_of(heard[1]) == "OK");
+  CHECK(text_of(heard[2]) == "replayed");
+  CHECK(text_of(heard[7]) == "not answered");
+  CHECK(text_of(heard[tickets.size() - 1]) == "replayed");
+  CHECK_FALSE(console.withdraw(tickets[1]));
+  CHECK(orders_in(engine, id) == 1);
+}
+
 TEST_CASE("a bypass that a crash cut off while it waited is carried out when it is repeated") {
   EngineWorld engine;
   Heard lost;

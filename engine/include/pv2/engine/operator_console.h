@@ -67,8 +67,15 @@ class OperatorConsole {
   /// store keeps no records. Reads the store if there were orders about the tree.
   Result<Ordered> order_once(const Nonce& nonce, ProcedureId id, RepairVerb verb,
                              RepairNote note) const;
-  void order_once(const Nonce& nonce, ProcedureId id, RepairVerb verb, RepairNote note,
-                  OrderedCallback done) const;
+  /// The ticket is for withdraw(); whoever does not withdraw needs none.
+  OrderTicket order_once(const Nonce& nonce, ProcedureId id, RepairVerb verb, RepairNote note,
+                         OrderedCallback done) const;
+  /// Gives up the wait for the answer to an order, or to a copy of it; the order itself goes on.
+  /// True: its callback is not called, and makes room for another copy. False: it has been called,
+  /// or soon is.
+  bool withdraw(const OrderTicket& ticket) const;
+  /// Whether order_once() can be given: the store keeps records.
+  [[nodiscard]] bool keeps_nonces() const noexcept;
 
   /// Ends a timed wait or a back-off of `id` now. If `id`, or the tree of root `id`, is parked at
   /// an undo, at a step that has used up its attempts, or at one that failed beyond a point of no

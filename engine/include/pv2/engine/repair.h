@@ -50,6 +50,12 @@ struct Ordered {
   bool replayed = false;  ///< It was carried out before: nothing was done now.
 };
 
+/// Names the wait for the answer to an order that has a nonce: OperatorConsole::withdraw().
+struct OrderTicket {
+  Nonce nonce{};
+  std::uint64_t number = 0;  ///< 0: nobody waits.
+};
+
 /// An order that was carried out.
 struct AuditEntry {
   RepairVerb verb = RepairVerb::kRetryNow;

@@ -178,7 +178,9 @@ class RemoteExecutor {
   /// caller as the server knows it; `who` counts only if the server asks nobody for a token.
   ///
   /// If an attempt was lost and a later one is refused, the outcome is unknown: audit() tells. With
-  /// kExpired, the tree and its audit are forgotten, and nothing tells.
+  /// kExpired, the tree and its audit are forgotten, and nothing tells. The client sends the order
+  /// for as long as its timeout says: RpcClientOptions::nonce_kept does not bound it. Behind an
+  /// executor whose store keeps no records nothing tells a copy, and it may be carried out again.
   OrderOutcome order(ProcedureId id, RepairVerb verb, RepairNote note,
                      const RemoteOrderOptions& options = {});
   CallTicket order(ProcedureId id, RepairVerb verb, RepairNote note,

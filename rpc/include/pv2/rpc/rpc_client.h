@@ -48,7 +48,7 @@ struct RpcClientOptions {
   Duration pause_min = std::chrono::milliseconds(10);
   Duration pause_max = std::chrono::seconds(1);
   /// Servers remember a nonce for at least this long. An attempt under a nonce without `expires_at`
-  /// is not begun later than this after the first one that was not refused: its server may have
+  /// and without `nonce_stays` is not begun later than this after the first one that was not refused: its server may have
   /// forgotten the nonce, and would run it again. The default is half of that of
   /// NonceManagerOptions::retention.
   Duration nonce_kept = std::chrono::minutes(15);
@@ -63,7 +63,7 @@ struct RpcClientOptions {
 struct CallOptions {
   /// Names the operation; make one with NonceSource, before the call, and keep it until the outcome
   /// is known. With it the call may be sent as often as needed, until `expires_at` or for
-  /// RpcClientOptions::nonce_kept.
+  /// RpcClientOptions::nonce_kept (but see `nonce_stays`).
   Nonce nonce{};
   /// This call is not the first with its nonce (another process gave it up): a refusal then leaves
   /// the outcome unknown. It has to have the `expires_at` of the first one; if that had none, the
@@ -74,10 +74,15 @@ struct CallOptions {
   std::optional<WallTime> expires_at{};
   /// The call changes nothing, or twice is the same as once: it may be sent again without a nonce.
   bool read_only = false;
+  /// The server never runs the call again because it has forgotten the nonce: it keeps the nonce
+  /// with what the call is about, not for a time, or twice is the same as once. Then
+  /// RpcClientOptions::nonce_kept does not bound the attempts.
+  bool nonce_stays = false;
   /// A request of a session, which may be sent again too.
   SessionCall session{};
   /// After this time the client gives the call up. Duration::max(): never; but under a nonce
-  /// without `expires_at`, no attempt begins when RpcClientOptions::nonce_kept is over.
+  /// without `expires_at` or `nonce_stays`, no attempt begins when RpcClientOptions::nonce_kept is
+  /// over.
   Duration timeout = std::chrono::seconds(30);
   std::optional<Duration> attempt_timeout{};  ///< Instead of RpcClientOptions'.
   /// Called for what the server tells before the answer (IncomingCall::note), on the loop's thread.
