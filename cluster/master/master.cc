@@ -59,7 +59,9 @@ constexpr Nonce kInitMetaNonce{0x696e69746d657461, 1};
 // the directory is moved.
 Status make_cluster_id(const FileTree& files, const ClusterLayout& layout) {
   const std::string path = layout.cluster_id();
-  if (files.exists(path)) return files.sync_directory(layout.master());
+  const Result<bool> there = files.is_there(path);
+  if (!there.ok()) return there.status();
+  if (*there) return files.sync_directory(layout.master());
   std::random_device system;
   std::string id;
   for (int i = 0; i < 4; ++i) id += fmt::format("{:08x}", system());

@@ -117,7 +117,10 @@ Status OldFiles::look_at_archive(SteadyTime now, Look& look) {
   for (const std::string& name : *names) {
     const std::string id = ClusterLayout::decode_name(name);
     // A region that has a directory may read its own files from here: it is being archived.
-    if (needed->contains(id) || files_.exists(layout_.region(**table, id))) continue;
+    if (needed->contains(id)) continue;
+    const Result<bool> there = files_.is_there(layout_.region(**table, id));
+    if (!there.ok()) return there.status();
+    if (*there) continue;
     const std::string path = layout_.archive(**table, id);
     if (const auto known = before.find(path); known != before.end()) since.insert(*known);
     if (!is_over(since, path, now, options_.archive_kept)) continue;

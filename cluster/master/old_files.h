@@ -6,14 +6,13 @@
 //
 // Why a log that a queue needs stays:
 // - A look lists the logs first, and the queues then. A queue that is made later begins at a
-// position
-//   beyond every log that was in oldwals/ before, or its server passes over those, because the peer
-//   was not promised them (log_reader.h, server_replication.h).
+//   position beyond every log that was in oldwals/ before, or its server passes over those, because
+//   the peer was not promised them (log_reader.h, server_replication.h).
 // - A queue that changes hands during the look may be missed. So the look lists the queues twice,
-// and
-//   removes nothing if they differ. Two moves of one queue within a look are not possible: for the
-//   second one the first claimer's crash has to be recovered, which needs the queue of work that
-//   the look runs on.
+//   and removes nothing if they differ. Two moves of one queue within a look are not possible: for
+//   the second one the first claimer's crash has to be recovered, which needs the queue of work
+//   that the look runs on.
+// - A queue whose position cannot be read needs all logs of its owner.
 //
 // Why a store file that a region needs stays: references are made, and files archived, by the
 // master alone, on the queue of work that the look runs on. Servers only drop references.

@@ -52,9 +52,12 @@ Result<LogReader::Files> LogReader::list(std::uint64_t first,
   Files found;
   if (durable_end) {
     if (Status bad = add_names(layout_.wals(owner_), found, first); !bad.ok()) return bad;
-  } else if (files_.exists(layout_.splitting(owner_))) {
-    return Status(StatusCode::kUnavailable,
-                  "the logs of " + to_string(owner_) + " are not split yet");
+  } else {
+    const Result<bool> waits = files_.is_there(layout_.splitting(owner_));
+    if (!waits.ok()) return waits.status();
+    if (*waits)
+      return Status(StatusCode::kUnavailable,
+                    "the logs of " + to_string(owner_) + " are not split yet");
   }
   // Most of the time the wanted log is the current one, and oldwals/ may be large.
   if (most == Most::kAll || !found.contains(first)) {

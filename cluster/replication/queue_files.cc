@@ -12,7 +12,9 @@ namespace pv2::cluster {
 Result<bool> QueueFiles::make(const std::string& peer, const ServerName& server,
                               LogPosition position) const {
   const std::string path = layout_.queue_position(peer, server, server);
-  if (files_.exists(path)) {
+  const Result<bool> there = files_.is_there(path);
+  if (!there.ok()) return there.status();
+  if (*there) {
     if (Status bad = files_.sync_directory(parent_directory(path)); !bad.ok()) return bad;
     return false;
   }
@@ -52,8 +54,7 @@ Result<std::optional<LogPosition>> QueueFiles::finish(const std::string& peer,
 
 Status QueueFiles::remove(const std::string& path) const {
   if (Status bad = files_.remove_file(path); !bad.ok()) return bad;
-  const std::string directory = parent_directory(path);
-  return files_.exists(directory) ? files_.sync_directory(directory) : Status();
+  return files_.sync_directory_if_there(parent_directory(path));
 }
 
 Status QueueFiles::remove_all(const std::string& peer, const ServerName& server) const {
@@ -74,9 +75,7 @@ Status QueueFiles::claim(const std::string& peer, const ServerName& dead,
     return moved;
   }
   // An earlier attempt may have died before its renames were durable.
-  if (files_.exists(target)) {
-    if (Status bad = files_.sync_directory(target); !bad.ok()) return bad;
-  }
+  if (Status bad = files_.sync_directory_if_there(target); !bad.ok()) return bad;
   // A queue that has come meanwhile stays in its directory, and is claimed with that.
   return files_.remove_directory(source);
 }

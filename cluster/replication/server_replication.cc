@@ -232,6 +232,7 @@ void ServerReplication::when_left(const std::string& id, const Done& done) {
 }
 
 void ServerReplication::add_shipper(Peer& peer, const StoredQueue& queue) {
+  // One that is there reads by itself what a claim has made of its position.
   if (peer.queues.contains(queue.owner)) return;
   QueueShipper::DurableEnd durable_end;
   if (queue.owner == ground_.server) {

@@ -142,6 +142,21 @@ Result<std::uint64_t> FileTree::size(const std::string& path) const {
   return bytes;
 }
 
+Result<bool> FileTree::is_there(const std::string& path) const {
+  if (env_.FileExists(path)) return true;
+  std::uint64_t bytes = 0;
+  const leveldb::Status looked = env_.GetFileSize(path, &bytes);
+  if (looked.IsNotFound()) return false;
+  if (Status bad = translate_leveldb(looked, "looking for " + path); !bad.ok()) return bad;
+  return true;
+}
+
+Status FileTree::sync_directory_if_there(const std::string& directory) const {
+  const Result<bool> there = is_there(directory);
+  if (!there.ok()) return there.status();
+  return *there ? sync_(directory) : Status();
+}
+
 Result<std::vector<std::string>> FileTree::list(const std::string& directory) const {
   Result<std::vector<std::string>> names = list_with_drafts(directory);
   if (names.ok()) std::erase_if(*names, is_draft);
@@ -199,14 +214,12 @@ Status FileTree::remove_directory(const std::string& path) const {
     const Result<std::vector<std::string>> left = list_with_drafts(path);
     return left.ok() && !left->empty() ? Status() : translate_leveldb(removed, "removing " + path);
   }
-  const std::string parent = parent_directory(path);
-  return exists(parent) ? sync_(parent) : Status();
+  return sync_directory_if_there(parent_directory(path));
 }
 
 Status FileTree::remove_tree(const std::string& path) const {
   if (Status bad = remove_recursively(path); !bad.ok()) return bad;
-  const std::string parent = parent_directory(path);
-  return exists(parent) ? sync_(parent) : Status();
+  return sync_directory_if_there(parent_directory(path));
 }
 
 Status FileTree::remove_recursively(const std::string& path) const {

@@ -65,6 +65,9 @@ class FileTree {
   [[nodiscard]] Result<std::string> read_part(const std::string& path, std::uint64_t offset,
                                               std::size_t length) const;
   [[nodiscard]] Result<std::uint64_t> size(const std::string& path) const;
+  /// Whether the file or directory is there; a failure if that cannot be told.
+  [[nodiscard]] Result<bool> is_there(const std::string& path) const;
+  /// False also if it cannot be told: only where that errs on the safe side.
   [[nodiscard]] bool exists(const std::string& path) const { return env_.FileExists(path); }
   /// The names in a directory, sorted, without drafts; none when the directory is absent.
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& directory) const;
@@ -90,6 +93,8 @@ class FileTree {
   Status remove_tree(const std::string& path) const;
 
   Status sync_directory(const std::string& directory) const { return sync_(directory); }
+  /// One that is not there any more: OK.
+  Status sync_directory_if_there(const std::string& directory) const;
   [[nodiscard]] leveldb::Env& env() const noexcept { return env_; }
 
  private:

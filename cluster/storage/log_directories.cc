@@ -11,7 +11,9 @@ namespace pv2::cluster {
 Status LogDirectories::fence(const ServerName& server) const {
   const std::string directory = layout_.wals(server);
   const std::string fenced = layout_.splitting(server);
-  if (files_.exists(fenced)) return files_.sync_directory(layout_.wals());
+  const Result<bool> there = files_.is_there(fenced);
+  if (!there.ok()) return there.status();
+  if (*there) return files_.sync_directory(layout_.wals());
   // A server that starts meanwhile finds the directory made, or finds it gone and `fenced` there.
   // Without a directory to rename it could begin to write after the fence.
   if (Status bad = files_.make_directories(directory); !bad.ok()) return bad;
@@ -44,8 +46,7 @@ Status LogDirectories::archive(const ServerName& server, const LogFile& log) con
   if (moved.code() != StatusCode::kNotFound || !files_.exists(archived)) return moved;
   // An earlier call moved it, and may have died before it was durable.
   if (Status bad = files_.sync_directory(layout_.old_wals()); !bad.ok()) return bad;
-  const std::string source = layout_.splitting(server);
-  return files_.exists(source) ? files_.sync_directory(source) : Status();
+  return files_.sync_directory_if_there(layout_.splitting(server));
 }
 
 Status LogDirectories::remove(const ServerName& server) const {

@@ -47,7 +47,9 @@ Result<std::optional<NewFile>> recovered_file(const FileTree& files, const Clust
                                               const RegionKey& region, const std::string& name,
                                               std::vector<WalEntry>& entries) {
   const auto& [table, id] = region;
-  if (!files.exists(layout.region_info(table, id))) return std::optional<NewFile>();
+  const Result<bool> there = files.is_there(layout.region_info(table, id));
+  if (!there.ok()) return there.status();
+  if (!*there) return std::optional<NewFile>();
   const Result<RegionFiles> list = read_region_files(files, layout, table, id);
   if (!list.ok()) return list.status();
   std::erase_if(entries,
@@ -65,7 +67,9 @@ Status write_recovered(const FileTree& files, const ClusterLayout& layout,
   if (files.write_all(all).ok()) return {};
   for (const auto& [region, file] : recovered) {
     const Status bad = files.write_all({file});
-    if (!bad.ok() && files.exists(layout.region_info(region.first, region.second))) {
+    if (bad.ok()) continue;
+    const Result<bool> there = files.is_there(layout.region_info(region.first, region.second));
+    if (!there.ok() || *there) {
       return bad.with_context("region " + region.second);
     }
   }

@@ -31,7 +31,9 @@ Result<std::vector<std::string>> PeerFiles::ids() const {
   std::vector<std::string> ids;
   for (const std::string& name : *names) {
     std::string id = ClusterLayout::decode_name(name);
-    if (files_.exists(config(id))) ids.push_back(std::move(id));
+    const Result<bool> there = files_.is_there(config(id));
+    // One of which nobody can tell is not passed over.
+    if (!there.ok() || *there) ids.push_back(std::move(id));
   }
   std::ranges::sort(ids);
   return ids;

@@ -5,7 +5,8 @@
 //     peers/<peer>/config            PeerRow; what makes the peer exist
 //     queues/<peer>/<server>/        a server's queue: what it still has to ship (replication/)
 //
-// Invariant: a peer exists exactly if its config can be read. It is written last and removed first.
+// Invariant: a peer exists exactly if its config is there, also one that is damaged or that cannot
+// be read just now. The config is written last and removed first.
 
 #pragma once
 
@@ -40,7 +41,7 @@ class PeerFiles {
   [[nodiscard]] Result<std::optional<PeerRow>> read(const std::string& id) const;
   /// All of them: a peer that cannot be read hides no other one.
   [[nodiscard]] Result<PeerList> list() const;
-  /// In order, also of peers that cannot be read.
+  /// In order, also of peers that cannot be read: all that may exist.
   [[nodiscard]] Result<std::vector<std::string>> ids() const;
   Status write(PeerRow peer) const;
   /// Not there: OK.

@@ -104,8 +104,9 @@ Status TableDirectories::write_references(const std::vector<RegionInfo>& parents
                                           const RegionInfo& child) const {
   RegionFiles list;
   for (const RegionInfo& parent : parents) {
-    if (!files_.exists(layout_.region_info(parent.table, parent.id)))
-      return {StatusCode::kNotFound, "region " + parent.id + " has no directory"};
+    const Result<bool> there = files_.is_there(layout_.region_info(parent.table, parent.id));
+    if (!there.ok()) return there.status();
+    if (!*there) return {StatusCode::kNotFound, "region " + parent.id + " has no directory"};
     const Result<RegionFiles> own = read_region_files(files_, layout_, parent.table, parent.id);
     if (!own.ok()) return own.status();
     list.max_sequence = std::max(list.max_sequence, own->max_sequence);

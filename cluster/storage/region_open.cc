@@ -42,8 +42,9 @@ class Region::Opening {
 
   Status claim() {
     if (opening() == 0) return {StatusCode::kInvalidArgument, "an opening has a number"};
-    if (!region_.files_.exists(region_.layout_.region_info(table(), id())))
-      return {StatusCode::kNotFound, fmt::format("region {} has no directory", id())};
+    const Result<bool> there = region_.files_.is_there(region_.layout_.region_info(table(), id()));
+    if (!there.ok()) return there.status();
+    if (!*there) return {StatusCode::kNotFound, fmt::format("region {} has no directory", id())};
     const Result<RegionFiles> present =
         read_region_files(region_.files_, region_.layout_, table(), id());
     if (!present.ok()) return present.status();

@@ -39,8 +39,9 @@ Result<std::unique_ptr<ServerLog>> ServerLog::open(const FileTree& files,
   if (Status bad = files.make_directories(directory); !bad.ok()) return bad;
   if (Status bad = files.make_directories(layout.old_wals()); !bad.ok()) return bad;
   // After the directory was made: whoever fences this server from now on renames it.
-  if (files.exists(layout.splitting(log->server_)))
-    return Status(StatusCode::kFenced, to_string(log->server_) + " was declared dead");
+  const Result<bool> fenced = files.is_there(layout.splitting(log->server_));
+  if (!fenced.ok()) return fenced.status();
+  if (*fenced) return Status(StatusCode::kFenced, to_string(log->server_) + " was declared dead");
   const Result<std::vector<std::string>> names = files.list(directory);
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
