@@ -48,9 +48,9 @@ struct RpcClientOptions {
   Duration pause_min = std::chrono::milliseconds(10);
   Duration pause_max = std::chrono::seconds(1);
   /// Servers remember a nonce for at least this long. An attempt under a nonce without `expires_at`
-  /// and without `nonce_stays` is not begun later than this after the first one that was not refused: its server may have
-  /// forgotten the nonce, and would run it again. The default is half of that of
-  /// NonceManagerOptions::retention.
+  /// and without `nonce_stays` is not begun later than this after the first one that was not
+  /// refused: its server may have forgotten the nonce, and would run it again. The default is half
+  /// of that of NonceManagerOptions::retention.
   Duration nonce_kept = std::chrono::minutes(15);
   /// A connection on which calls wait and nothing is heard for this long is asked (a ping); if
   /// nothing is heard for three times as long, it is given up. An idle one is asked so that the
