@@ -97,9 +97,20 @@ void FaultStore::close() noexcept {
   CommitList dropped;
   {
     MutexLock lock(faults_mutex_);
+    closed_ = true;
     dropped = std::move(dropped_);
+    while (CommitRequest* const request = held_.pop_front()) {
+      request->status =
+          Status(StatusCode::kIoError, "the store was closed while the commit waited");
+      dropped.push_back(*request);
+    }
   }
   if (!dropped.empty()) sink_->on_committed(std::move(dropped));
+}
+
+CommitAnswer FaultStore::refuse_closed(CommitRequest& request) {
+  request.status = Status(StatusCode::kStopping, "the store is closed");
+  return CommitAnswer::kDurable;
 }
 
 void FaultStore::drop(CommitRequest& request) {
@@ -109,6 +120,7 @@ void FaultStore::drop(CommitRequest& request) {
 
 CommitAnswer FaultStore::commit(CommitRequest& request) {
   MutexLock lock(faults_mutex_);
+  if (closed_) return refuse_closed(request);
   if (commits_ + held_.size() + 1 >= hold_from_) {
     held_.push_back(request);
     return CommitAnswer::kQueued;
@@ -118,6 +130,10 @@ CommitAnswer FaultStore::commit(CommitRequest& request) {
 
 CommitAnswer FaultStore::commit_all(CommitList& requests) {
   MutexLock lock(faults_mutex_);
+  if (closed_) {
+    requests.for_each([](CommitRequest& request) { refuse_closed(request); });
+    return CommitAnswer::kDurable;
+  }
   if (commits_ + held_.size() + requests.size() >= hold_from_) {
     held_.splice_back(std::move(requests));
     return CommitAnswer::kQueued;
@@ -155,10 +171,13 @@ CommitAnswer FaultStore::pass(CommitRequest& request) {
   if (n == silent_) {
     silenced_ = &request;
     // For a request answered at once there is no later answer that could be dropped.
-    if (inner_->commit(request) == CommitAnswer::kDurable) {
-      crashed_ = true;
-      drop(request);
+    if (inner_->commit(request) == CommitAnswer::kQueued) return CommitAnswer::kQueued;
+    crashed_ = true;
+    if (after_crash_ == AfterCrash::kFail) {
+      request.status = Status(StatusCode::kIoError, "the store has crashed");
+      return CommitAnswer::kDurable;
     }
+    drop(request);
     return CommitAnswer::kQueued;
   }
   return inner_->commit(request);

@@ -138,6 +138,51 @@ TEST_CASE("over the noop store a held commit is answered through the sink when i
   REQUIRE(bench.heard(true) == Numbers{1});
 }
 
+TEST_CASE("over the noop store a commit that a crash makes unknown fails at once") {
+  Bench bench(noop());
+  bench.faults.crash_after(1, FaultStore::AfterCrash::kFail);
+
+  REQUIRE(bench.faults.commit(bench.requests[0]) == CommitAnswer::kDurable);
+  REQUIRE(bench.requests[0].status.code() == StatusCode::kIoError);
+  REQUIRE(bench.faults.crashed());
+  bench.faults.close();
+  REQUIRE(bench.sink.answers().empty());
+}
+
+TEST_CASE("what was dropped or is held comes back as failed when the store is closed") {
+  const auto disk = std::make_shared<MemoryDisk>();
+  Bench bench(memory(disk));
+  bench.faults.crash_before(2);
+  bench.faults.hold_commit(4);
+  bench.commit_all_five();
+  REQUIRE(bench.heard(true) == Numbers{1});
+  REQUIRE(bench.faults.held() == 2);
+
+  bench.faults.close();
+
+  REQUIRE(bench.heard(false) == Numbers{2, 3, 4, 5});
+  REQUIRE(bench.faults.held() == 0);
+  REQUIRE(disk->rows() == 1);
+}
+
+TEST_CASE("a commit to a closed FaultStore fails at once, also after a crash or while it holds") {
+  Bench bench(memory());
+  const bool holds = GENERATE(false, true);
+  holds ? bench.faults.hold_commit(1) : bench.faults.crash_before(1);
+  bench.faults.close();
+  CommitList list;
+  list.push_back(bench.requests[1]);
+
+  REQUIRE(bench.faults.commit(bench.requests[0]) == CommitAnswer::kDurable);
+  REQUIRE(bench.faults.commit_all(list) == CommitAnswer::kDurable);
+  REQUIRE(!list.empty());
+  list.pop_front();
+
+  REQUIRE(bench.requests[0].status.code() == StatusCode::kStopping);
+  REQUIRE(bench.requests[1].status.code() == StatusCode::kStopping);
+  REQUIRE(bench.sink.answers().empty());
+}
+
 TEST_CASE("with a committer thread the answers to earlier commits come before a failure") {
   Bench bench(memory(std::make_shared<MemoryDisk>(), {.mode = MemoryStoreOptions::Mode::kThread}));
   bench.faults.fail_commit(3, Status(StatusCode::kIoError, "no disk"));

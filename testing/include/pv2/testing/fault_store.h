@@ -80,13 +80,15 @@ class FaultStore final : public ProcedureStore, private CommitSink {
   [[nodiscard]] bool keeps_records() const noexcept override { return inner_->keeps_records(); }
   [[nodiscard]] StoreLimits limits() const noexcept override { return inner_->limits(); }
   bool pump() override { return inner_->pump(); }
-  /// What was dropped comes back as failed: whoever has it frees it.
+  /// What was dropped, and what is held, comes back as failed: whoever has it frees it. A later
+  /// commit fails with kStopping, as with any store.
   void close() noexcept override;
 
  private:
   struct Stand;  // takes the place of a failing request in the inner store
 
   void on_committed(CommitList finished) noexcept override;
+  static CommitAnswer refuse_closed(CommitRequest& request);
   void drop(CommitRequest& request) PV2_REQUIRES(faults_mutex_);
   CommitAnswer pass(CommitRequest& request) PV2_REQUIRES(faults_mutex_);
   CommitAnswer pass_failing(CommitRequest& request, const Status& failure)
@@ -107,6 +109,7 @@ class FaultStore final : public ProcedureStore, private CommitSink {
   std::size_t silent_ PV2_GUARDED_BY(faults_mutex_) = SIZE_MAX;      // written, answer lost
   AfterCrash after_crash_ PV2_GUARDED_BY(faults_mutex_) = AfterCrash::kDrop;
   bool crashed_ PV2_GUARDED_BY(faults_mutex_) = false;
+  bool closed_ PV2_GUARDED_BY(faults_mutex_) = false;
   const CommitRequest* silenced_ PV2_GUARDED_BY(faults_mutex_) = nullptr;
   CommitList held_ PV2_GUARDED_BY(faults_mutex_);
   CommitList dropped_ PV2_GUARDED_BY(faults_mutex_);
