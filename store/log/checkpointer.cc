@@ -21,8 +21,9 @@ Checkpointer::~Checkpointer() { stop(); }
 Status Checkpointer::start() {
   if (kind_ == Thread::kCaller) return Status();
   auto thread = start_thread("the checkpoints of a store", [this] { run(); });
-  if (thread.ok()) thread_ = *std::move(thread);
-  return thread.status();
+  Status started = thread.status();
+  if (started.ok()) thread_ = *std::move(thread);
+  return started;
 }
 
 void Checkpointer::stop() noexcept {
