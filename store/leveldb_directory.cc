@@ -207,9 +207,10 @@ Status LevelDbDirectory::explain_unreadable(const Status& cause) const {
 
 Status LevelDbDirectory::create() const {
   const Status status = translate(files_.env().CreateDir(path_));
-  if (!status.ok()) return explain_unreadable(status);
-  return files_.sync_directory(parent_of(path_));
+  return status.ok() ? status : explain_unreadable(status);
 }
+
+Status LevelDbDirectory::sync_name() const { return files_.sync_directory(parent_of(path_)); }
 
 Status LevelDbDirectory::mark_unfinished() const {
   const Status status = files_.replace(file(std::string(kMarker)), marker_text("creating"));

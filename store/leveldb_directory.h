@@ -48,7 +48,8 @@ class LevelDbDirectory {
   /// parent directory. kInvalidArgument: it is no path.
   Result<Contents> examine() const;
 
-  Status create() const;           ///< Makes the directory itself durable.
+  Status create() const;
+  Status sync_name() const;        ///< Makes the directory itself durable in its parent.
   Status mark_unfinished() const;  ///< Called before LevelDB creates its files,
   Status mark_complete() const;    ///< and when they are durable: it is a store of this format.
 

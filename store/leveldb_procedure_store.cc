@@ -41,15 +41,22 @@ constexpr std::size_t kSegmentBytesMax = std::size_t{1} << 30;
 constexpr std::size_t kSegmentsMin = 2;  // one that is written, and one that is moved away
 
 Status check_options(const LevelDbOptions& options) {
-  const bool good = options.segments >= kSegmentsMin && options.segment_bytes != 0 &&
-                    options.segment_bytes <= kSegmentBytesMax;
-  if (good) return Status();
-  return Status(
-      StatusCode::kInvalidArgument,
-      fmt::format(
-          "LevelDbOptions: {} segments of {} bytes; a log has at least {}, of 1 to {} bytes "
-          "each",
-          options.segments, options.segment_bytes, kSegmentsMin, kSegmentBytesMax));
+  const auto refused = [](std::string why) {
+    return Status(StatusCode::kInvalidArgument, "LevelDbOptions: " + std::move(why));
+  };
+  if (options.segments < kSegmentsMin) {
+    return refused(fmt::format("the log has {} segments; it needs at least {}", options.segments,
+                               kSegmentsMin));
+  }
+  if (options.segment_bytes == 0 || options.segment_bytes > kSegmentBytesMax) {
+    return refused(fmt::format("segments of {} bytes; 1 to {} are possible", options.segment_bytes,
+                               kSegmentBytesMax));
+  }
+  if (options.limits.batch_bytes > kSegmentBytesMax) {
+    return refused(fmt::format("batches of {} bytes; at most {} are possible",
+                               options.limits.batch_bytes, kSegmentBytesMax));
+  }
+  return Status();
 }
 
 leveldb::Env& env_of(const LevelDbOptions& options) {
@@ -190,7 +197,9 @@ Status LevelDbProcedureStore::Impl::recover_lease(CommitSink& sink) {
       Committer::Options{
           .thread = is_pumped() ? Committer::Thread::kCaller : Committer::Thread::kOwn,
           .limits = options_.limits,
-          .unit_size = options_.unit_size});
+          .unit_size = {
+              .batch_operations = options_.unit_size.batch_operations,
+              .batch_bytes = std::min(options_.unit_size.batch_bytes, kSegmentBytesMax)}});
   return committer_->started();
 }
 
@@ -226,6 +235,8 @@ Status LevelDbProcedureStore::Impl::acquire() {
     status = translate(leveldb::DestroyDB(directory_.path(), remove));
   }
   if (status.ok()) status = create ? rows_.create() : rows_.open();
+  // Whoever made the directory may have died, or may not know, that its name has to be synced.
+  if (status.ok() && create) status = directory_.sync_name();
   if (status.ok() && create) status = directory_.mark_complete();
   return status.ok() ? recover() : status;
 }
@@ -294,7 +305,7 @@ Status LevelDbProcedureStore::Impl::move_log_into_database() {
   Status status;
   SegmentNumber next = rows_.next_segment();
   while (status.ok() && !overlay_.empty()) {
-    const Overlay::Checkpoint checkpoint = overlay_.begin_checkpoint();
+    const Overlay::Checkpoint checkpoint = overlay_.begin_checkpoint(Overlay::Replaced::kWritten);
     next.value = checkpoint.segment.value + 1;
     status = rows_.write_checkpoint(checkpoint, next);
     if (status.ok()) overlay_.end_checkpoint(checkpoint);
@@ -321,7 +332,8 @@ Status LevelDbProcedureStore::Impl::look_at_directory() const {
 Status LevelDbProcedureStore::Impl::write(const CommitList& unit) {
   Status written = is_taken_over_ ? Status() : take_over();
   if (written.ok()) written = log_.append(unit);
-  if (written.ok()) written = look_at_directory();
+  // If it was removed or moved, that is why something else has failed, too.
+  if (Status there = look_at_directory(); !there.ok()) written = std::move(there);
   if (written.ok()) written = mark_.raise({unit.front()->sequence.value + unit.size() - 1});
   if (written.ok()) return Status();
   return written.with_context(

@@ -33,7 +33,7 @@ class Reader {
     const auto names = files.list(directory);
     if (!names.ok()) return names.status();
     for (const std::string& name : *names) {
-      if (!name.starts_with(SegmentPool::kFilePrefix)) continue;
+      if (!SegmentPool::is_name(name)) continue;
       auto bytes = files.read(directory + "/" + name);
       if (!bytes.ok()) return bytes.status();
       log_.files.push_back({name, bytes->size()});

@@ -38,17 +38,36 @@ void Overlay::index_newest() {
 }
 
 std::optional<Overlay::Found> Overlay::get(std::string_view full_key) {
-  MutexLock lock(segments_mutex_);
-  for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
-    const auto row = (*segment)->find(full_key);
-    if (row) return Found{std::string(row->value), row->sequence, row->deleted};
+  for (;;) {
+    MutexLock lock(segments_mutex_);
+    if (index_some()) continue;
+    for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
+      const auto row = (*segment)->find(full_key);
+      if (row) return Found{std::string(row->value), row->sequence, row->deleted};
+    }
+    return std::nullopt;
   }
-  return std::nullopt;
+}
+
+// Pieces of what a reader has to do first: between them others get the mutex. Return whether more
+// is left.
+bool Overlay::index_some() {
+  return std::any_of(segments_.begin(), segments_.end(),
+                     [](const auto& segment) { return segment->index_some(kIndexedAtOnce); });
+}
+
+bool Overlay::sort_some() {
+  return std::any_of(segments_.begin(), segments_.end(),
+                     [](const auto& segment) { return segment->sort_some(); });
 }
 
 Overlay::Snapshot Overlay::collect(std::string_view prefix, const std::function<void()>& and_then) {
   Snapshot snapshot;
   std::vector<std::string_view> keys;
+  for (bool more = true; more;) {
+    MutexLock lock(segments_mutex_);
+    more = index_some() || sort_some();
+  }
   MutexLock lock(segments_mutex_);
   for (const auto& segment : segments_) segment->collect(prefix, keys);
   std::sort(keys.begin(), keys.end());
@@ -77,12 +96,12 @@ void Overlay::index(Segment& segment) {
 // A row that is deleted, and was not born here, is in the database, and has to be deleted there:
 // also if the next segment has it again, because that one takes "inserted here, and deleted" for
 // "was never there".
-Overlay::Checkpoint Overlay::begin_checkpoint() {
+Overlay::Checkpoint Overlay::begin_checkpoint(Replaced replaced) {
   Checkpoint checkpoint;
   {
     MutexLock lock(segments_mutex_);
     checkpoint.oldest = segments_.front();
-    if (segments_.size() > 1) checkpoint.next = segments_[1];
+    if (segments_.size() > 1 && replaced == Replaced::kLeftOut) checkpoint.next = segments_[1];
   }
   Segment& oldest = *checkpoint.oldest;
   Segment* const next = checkpoint.next.get();

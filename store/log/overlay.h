@@ -36,6 +36,11 @@ class Overlay {
     std::string_view full_key;
     SegmentRow row;
   };
+  /// What a checkpoint does with rows that the next segment replaces.
+  enum class Replaced {
+    kLeftOut,  ///< The next segment is durable: it was written by this process.
+    kWritten,  ///< It was read, and perhaps no sync has ever reached the disk.
+  };
   /// A checkpoint of the oldest segment. A value.
   struct Checkpoint {
     SegmentNumber segment;
@@ -73,7 +78,7 @@ class Overlay {
       PV2_EXCLUDES(segments_mutex_);
   /// What the database needs before the oldest segment, which does not grow any more, can be
   /// removed: its rows, except those that the next segment replaces.
-  [[nodiscard]] Checkpoint begin_checkpoint() PV2_EXCLUDES(segments_mutex_);
+  [[nodiscard]] Checkpoint begin_checkpoint(Replaced replaced) PV2_EXCLUDES(segments_mutex_);
   /// Removes the oldest segment; the database has the rows of its checkpoint.
   void end_checkpoint(const Checkpoint& checkpoint) PV2_EXCLUDES(segments_mutex_);
   [[nodiscard]] bool empty() const PV2_EXCLUDES(segments_mutex_);
@@ -84,6 +89,8 @@ class Overlay {
   static constexpr std::size_t kRowsAtOnce = 1'000;
 
   void index(Segment& segment) PV2_EXCLUDES(segments_mutex_);
+  bool index_some() PV2_REQUIRES(segments_mutex_);
+  bool sort_some() PV2_REQUIRES(segments_mutex_);
 
   mutable Mutex segments_mutex_;
   std::vector<std::shared_ptr<Segment>> segments_ PV2_GUARDED_BY(segments_mutex_);  // oldest first

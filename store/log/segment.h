@@ -59,6 +59,9 @@ class Segment {
   /// Whether every frame is well-formed, which is for frames that were read; then all are indexed.
   [[nodiscard]] bool index_checked();
 
+  /// The same for the order of the keys that are in the index.
+  bool sort_some() { return keys_.sort_some(); }
+
   /// The row as of the last durable frame; nullopt: this segment knows nothing of it.
   std::optional<SegmentRow> find(std::string_view full_key);
   /// Adds the keys that begin with `prefix` to `keys`: those of rows that it knows, and possibly of

@@ -34,12 +34,21 @@ class SystemFile final : public SegmentFile {
       const ssize_t written = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) return failed("writing", path_);
+      if (written == 0) {
+        return Status(StatusCode::kIoError, "writing " + path_ + ": the disk takes no bytes");
+      }
       bytes.remove_prefix(static_cast<std::size_t>(written));
       offset += static_cast<std::uint64_t>(written);
     }
     return Status();
   }
-  Status sync() override { return ::fdatasync(fd_) == 0 ? Status() : failed("syncing", path_); }
+  Status sync() override {
+    if (::fdatasync(fd_) != 0) return failed("syncing", path_);
+    struct stat facts {};
+    if (::fstat(fd_, &facts) != 0) return failed("looking at", path_);
+    return facts.st_nlink != 0 ? Status()
+                               : Status(StatusCode::kIoError, path_ + " was removed in use");
+  }
   Status cut(std::uint64_t bytes) override {
     struct stat facts {};
     if (::fstat(fd_, &facts) != 0) return failed("looking at", path_);
@@ -53,8 +62,14 @@ class SystemFile final : public SegmentFile {
 };
 
 class SystemFiles final : public SegmentFiles {
+  Result<std::unique_ptr<SegmentFile>> create(const std::string& path) override {
+    return open_with(path, O_CREAT);
+  }
   Result<std::unique_ptr<SegmentFile>> open(const std::string& path) override {
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    return open_with(path, 0);
+  }
+  static Result<std::unique_ptr<SegmentFile>> open_with(const std::string& path, int flags) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | flags, 0644);
     if (fd < 0) return failed("opening", path);
     return std::unique_ptr<SegmentFile>(std::make_unique<SystemFile>(path, fd));
   }

@@ -28,6 +28,12 @@ SegmentPool::SegmentPool(SegmentFiles& files, DirectorySync sync, std::string di
       options_(options),
       wanted_(std::min(options.bytes_min, options.bytes_max)) {}
 
+bool SegmentPool::is_name(std::string_view name) noexcept {
+  if (!name.starts_with(kFilePrefix)) return false;
+  const std::string_view digits = name.substr(kFilePrefix.size());
+  return !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 void SegmentPool::add(File file) {
   const std::string_view digits = std::string_view(file.name).substr(kFilePrefix.size());
   std::size_t number = 0;
@@ -91,7 +97,7 @@ Status SegmentPool::prepare() {
 
 Status SegmentPool::fill(File& file, std::size_t bytes) const {
   static const std::string zeros(kZerosAtOnce, '\0');
-  const auto opened = files_.open(directory_ + "/" + file.name);
+  const auto opened = files_.create(directory_ + "/" + file.name);
   Status status = opened.status();
   for (std::size_t at = file.bytes; status.ok() && at < bytes; at += zeros.size()) {
     status = (*opened)->write(at, std::string_view(zeros).substr(0, bytes - at));

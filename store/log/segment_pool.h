@@ -37,6 +37,9 @@ class SegmentPool {
     std::size_t bytes = 0;  ///< 0: it could not be filled yet, and is not used.
   };
 
+  /// Whether `name` is that of a file of a log: the prefix, then a number.
+  [[nodiscard]] static bool is_name(std::string_view name) noexcept;
+
   SegmentPool(SegmentFiles& files, DirectorySync sync, std::string directory, Options options);
 
   /// A free file that an earlier process has left, under a name that is durable.

@@ -11,10 +11,14 @@
 
 namespace pv2 {
 
-void SortedRuns::sort() {
-  if (unsorted_.empty()) return;
-  std::sort(unsorted_.begin(), unsorted_.end());
-  runs_.push_back(std::exchange(unsorted_, {}));
+bool SortedRuns::sort_some() {
+  if (unsorted_.empty()) return false;
+  const auto from =
+      unsorted_.end() - static_cast<std::ptrdiff_t>(std::min(kSortedAtOnce, unsorted_.size()));
+  Run run(from, unsorted_.end());
+  unsorted_.erase(from, unsorted_.end());
+  std::sort(run.begin(), run.end());
+  runs_.push_back(std::move(run));
   while (runs_.size() > 1 && runs_[runs_.size() - 2].size() < 2 * runs_.back().size()) {
     const Run last = std::move(runs_.back());
     runs_.pop_back();
@@ -24,10 +28,12 @@ void SortedRuns::sort() {
                std::back_inserter(merged));
     runs_.back() = std::move(merged);
   }
+  return !unsorted_.empty();
 }
 
 void SortedRuns::collect(std::string_view prefix, std::vector<std::string_view>& keys) {
-  sort();
+  while (sort_some()) {
+  }
   for (const Run& run : runs_) {
     for (auto key = std::lower_bound(run.begin(), run.end(), prefix);
          key != run.end() && key->starts_with(prefix); ++key) {

@@ -17,13 +17,16 @@ class SortedRuns {
  public:
   void add(std::string_view key) { unsorted_.push_back(key); }
 
+  /// Sorts a part of what is not sorted yet. Returns whether more is left.
+  bool sort_some();
   /// Adds the keys that begin with `prefix` to `keys`, in no order; one that was added twice may
   /// be there twice.
   void collect(std::string_view prefix, std::vector<std::string_view>& keys);
 
  private:
   using Run = std::vector<std::string_view>;
-  void sort();
+  // What is sorted at once, in less than a millisecond; a merge of runs comes on top.
+  static constexpr std::size_t kSortedAtOnce = 4'096;
 
   Run unsorted_;
   std::vector<Run> runs_;  // each at least twice as long as the next one

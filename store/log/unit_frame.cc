@@ -24,6 +24,21 @@ char* write_number(char* to, Number number) noexcept {
   return to + sizeof number;
 }
 
+// The frame as the header at the beginning of `bytes` tells it; nullopt: it is no header, or its
+// payload is not there in full. The checksum is not looked at.
+std::optional<UnitFrame> read_header(std::string_view bytes) noexcept {
+  if (bytes.size() < UnitFrame::kHeaderBytes || !bytes.starts_with(kMagic)) return std::nullopt;
+  const char* const header = bytes.data();
+  const std::size_t payload = read_fixed32(header + 8);
+  if (bytes.size() - UnitFrame::kHeaderBytes < payload) return std::nullopt;
+  UnitFrame frame;
+  frame.batches = read_fixed32(header + 12);
+  frame.segment.value = read_fixed64(header + 16);
+  frame.first.value = read_fixed64(header + 24);
+  frame.payload = bytes.substr(UnitFrame::kHeaderBytes, payload);
+  return frame;
+}
+
 }  // namespace
 
 std::size_t frame_bytes(const CommitList& unit) noexcept {
@@ -51,22 +66,13 @@ void write_frame(char* to, const CommitList& unit, SegmentNumber segment) noexce
 }
 
 std::optional<UnitFrame> read_frame(std::string_view bytes, std::size_t offset) noexcept {
-  if (offset > bytes.size() || bytes.size() - offset < UnitFrame::kHeaderBytes) return std::nullopt;
+  if (offset > bytes.size()) return std::nullopt;
   bytes.remove_prefix(offset);
-  if (!bytes.starts_with(kMagic)) return std::nullopt;
-  const char* const header = bytes.data();
-  const std::size_t payload = read_fixed32(header + 8);
-  if (bytes.size() - UnitFrame::kHeaderBytes < payload) return std::nullopt;
-  const std::size_t checked = UnitFrame::kHeaderBytes + payload - kCheckedFrom;
-  if (crc32c(bytes.substr(kCheckedFrom, checked)) != read_fixed32(header + kChecksumAt)) {
-    return std::nullopt;
-  }
-  UnitFrame frame;
-  frame.batches = read_fixed32(header + 12);
-  frame.segment.value = read_fixed64(header + 16);
-  frame.first.value = read_fixed64(header + 24);
-  frame.payload = bytes.substr(UnitFrame::kHeaderBytes, payload);
-  return frame;
+  const auto frame = read_header(bytes);
+  const std::string_view checked = bytes.substr(0, frame ? frame->bytes() : 0);
+  const bool whole =
+      frame && crc32c(checked.substr(kCheckedFrom)) == read_fixed32(checked.data() + kChecksumAt);
+  return whole ? frame : std::nullopt;
 }
 
 std::optional<UnitFrame> find_later_frame(std::string_view bytes, std::size_t offset,
@@ -74,10 +80,13 @@ std::optional<UnitFrame> find_later_frame(std::string_view bytes, std::size_t of
   for (;;) {
     offset = bytes.find(kMagic, offset);
     if (offset == std::string_view::npos) return std::nullopt;
-    const auto frame = read_frame(bytes, offset);
+    // Whose number is wrong is not read: a checksum over each place that looks like a frame would
+    // take a time that is quadratic in the bytes.
+    const auto said = read_header(bytes.substr(offset));
     const bool of_log =
-        frame && frame->segment >= oldest && frame->segment.value - oldest.value < kSegmentsApart;
-    if (of_log && frame->first > end) return frame;
+        said && said->segment >= oldest && said->segment.value - oldest.value < kSegmentsApart;
+    const auto frame = of_log ? read_frame(bytes, offset) : std::nullopt;
+    if (frame && frame->first > end) return frame;
     offset += frame ? frame->bytes() : 1;
   }
 }

@@ -483,6 +483,11 @@ leveldb::Status CrashEnv::cut(const FilePointer& file, const std::string& name, 
 }
 
 Result<std::unique_ptr<SegmentFile>> CrashEnv::open(const std::string& file) {
+  if (!is_off() && !FileExists(file)) return translated(no_such_file(file));
+  return create(file);
+}
+
+Result<std::unique_ptr<SegmentFile>> CrashEnv::create(const std::string& file) {
   leveldb::WritableFile* opened = nullptr;
   const leveldb::Status status = NewAppendableFile(file, &opened);
   const std::unique_ptr<leveldb::WritableFile> closes(opened);

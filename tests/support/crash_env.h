@@ -88,6 +88,7 @@ class CrashEnv final : public leveldb::EnvWrapper, public SegmentFiles {
   [[nodiscard]] std::vector<std::string> files() const;
 
   // SegmentFiles
+  Result<std::unique_ptr<SegmentFile>> create(const std::string& file) override;
   Result<std::unique_ptr<SegmentFile>> open(const std::string& file) override;
 
   // leveldb::Env

@@ -49,7 +49,7 @@ class Log {
                                               CommitSequence{segment.last}));
     }
   }
-  Overlay::Checkpoint begin() { return overlay_->begin_checkpoint(); }
+  Overlay::Checkpoint begin() { return overlay_->begin_checkpoint(Overlay::Replaced::kLeftOut); }
   void write(const Overlay::Checkpoint& checkpoint) {
     for (const Overlay::Row& row : checkpoint.rows) {
       if (row.row.deleted) {
@@ -264,7 +264,7 @@ TEST_CASE("a snapshot outlives the segments that it was made of") {
   overlay.add(std::make_shared<Segment>(SegmentNumber{1}, frame_of(1, 1), CommitSequence{1}));
   bool called = false;
   const auto snapshot = overlay.collect("H", [&] { called = true; });
-  overlay.end_checkpoint(overlay.begin_checkpoint());
+  overlay.end_checkpoint(overlay.begin_checkpoint(Overlay::Replaced::kLeftOut));
 
   REQUIRE(called);
   REQUIRE(overlay.empty());
@@ -287,7 +287,7 @@ TEST_CASE("a row that was deleted is not seen while the segment that inserted it
     Overlay overlay;
     overlay.add(std::make_shared<Segment>(SegmentNumber{1}, inserts.frame(1), CommitSequence{1}));
     overlay.add(std::make_shared<Segment>(SegmentNumber{2}, deletes.frame(2), CommitSequence{2}));
-    const auto checkpoint = overlay.begin_checkpoint();
+    const auto checkpoint = overlay.begin_checkpoint(Overlay::Replaced::kLeftOut);
     REQUIRE(checkpoint.rows.empty());
     std::atomic<bool> done = false;
     std::atomic<int> looks = 0;

@@ -13,6 +13,7 @@
 
 #include "../step_files.h"
 #include "../store_fixture.h"
+#include "log/segment_pool.h"
 #include "pv2/base/random.h"
 #include "support/catch.h"
 #include "support/row_model.h"

@@ -93,10 +93,10 @@ class LevelDbProcedureStore final : public ProcedureStore {
     std::string copies;        ///< The directory with the damaged files as they were.
     std::string report;        ///< The same in words, for the operator.
   };
-  /// Cuts the damaged end off the write-ahead log of a store that recover_lease() refused, so that
-  /// it opens again. This loses acknowledged commits, so the library never calls it by itself. The
-  /// files are copied aside first. It cannot repair a damaged table or MANIFEST (kNotSupported).
-  /// The store must not be open (kBusy).
+  /// Gives up what the log of a store that recover_lease() refused has behind a damage, so that it
+  /// opens again. This loses acknowledged commits, so the library never calls it by itself. The
+  /// files are copied aside first. kNotSupported: a damaged table or MANIFEST, or only a state
+  /// could be left that no commit has made. The store must not be open (kBusy).
   static Result<Salvaged> salvage(const std::string& path);
 
  private:

@@ -22,8 +22,8 @@ class SegmentFile {
   virtual ~SegmentFile() = default;
   /// Writes `bytes` at `offset`; the file grows if it is shorter. A failure may leave a part.
   virtual Status write(std::uint64_t offset, std::string_view bytes) = 0;
-  /// Everything that was written is on stable storage when it returns OK. Does not make the file's
-  /// name durable.
+  /// Everything that was written is on stable storage when it returns OK, in a file that still has
+  /// a name. Does not make that name durable.
   virtual Status sync() = 0;
   /// Cuts the file to `bytes`, if it is longer, and so gives back its space.
   virtual Status cut(std::uint64_t bytes) = 0;
@@ -34,6 +34,8 @@ class SegmentFiles {
  public:
   virtual ~SegmentFiles() = default;
   /// Opens `path` for writing, and makes an empty file if there is none.
+  virtual Result<std::unique_ptr<SegmentFile>> create(const std::string& path) = 0;
+  /// Opens `path` for writing; there has to be such a file.
   virtual Result<std::unique_ptr<SegmentFile>> open(const std::string& path) = 0;
 };
 

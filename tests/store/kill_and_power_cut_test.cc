@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lives of a store that end in two ways, mixed: the process is killed, and what it wrote is still
+// there for the next one, synced or not; or the power is cut. What a process has read need not be
+// on the disk, so a store must not rely on it before it has written it again. The rows are compared
+// with a model after each life.
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "pv2/base/random.h"
+#include "pv2/testing/seeds.h"
+#include "store_fixture.h"
+#include "support/catch.h"
+#include "support/row_model.h"
+
+namespace pv2::testing::kill_and_power_cut_test {
+namespace {
+
+using Committer = LevelDbOptions::Committer;
+
+// A machine, and what its clients were told. Commit k leaves the rows of states_[k - first_].
+class Machine {
+ public:
+  Machine(std::uint64_t seed, Committer committer)
+      : random_(seed), committer_(committer), env_(seed) {}
+
+  void live(CrashEnv::TornTail torn) {
+    const bool is_killed = random_.below(2) == 0;
+    const std::size_t operations = random_.below(random_.below(2) == 0 ? 30 : 150);
+    std::atomic<std::size_t> done = 0;
+    std::atomic<bool> dead = false;
+    if (is_killed) {
+      const bool in_a_sync = random_.below(2) == 0;  // so that much is written, and not synced
+      env_.set_fault([&, in_a_sync](CrashEnv::Operation operation, const std::string& file) {
+        const bool is_right = !in_a_sync || operation == CrashEnv::Operation::kSync;
+        if (done++ >= operations && is_right) dead = true;
+        return dead ? leveldb::Status::IOError(file, "killed") : leveldb::Status::OK();
+      });
+    } else {
+      env_.crash_before_operation(operations, torn);
+    }
+    run(dead);
+    if (!is_killed) env_.crash(torn);
+    env_.set_fault(nullptr);
+    if (!is_killed) env_.reboot();
+  }
+
+ private:
+  void run(std::atomic<bool>& dead) {
+    std::deque<Request> requests;
+    RecordingSink sink;
+    LevelDbProcedureStore store("store", options());
+    Status status = store.recover_lease(sink);
+    if (status.ok()) status = look(store);
+    if (!status.ok()) {
+      INFO(status.to_string());
+      const std::string said(status.message());
+      const bool is_over = said.find("the power is off") != std::string::npos ||
+                           said.find("killed") != std::string::npos;
+      REQUIRE(is_over);
+      return;
+    }
+    for (std::uint64_t commits = random_.below(60); commits > 0 && !env_.is_off() && !dead;
+         --commits) {
+      for (std::uint64_t group = 1 + random_.below(3); group > 0; --group) {
+        Request& request = requests.emplace_back();
+        states_.push_back(states_.back());
+        request.number = static_cast<int>(states_.size()) - 1;
+        states_.back().fill(random_, request.batch, first_ + states_.size() - 1);
+        store.commit(request);
+      }
+      sink.wait_for(requests.size(), store);
+    }
+    for (const RecordingSink::Answer& answer : sink.answers()) {
+      if (answer.status.ok()) acknowledged_ = std::max(acknowledged_, answer.number);
+    }
+    dead = true;  // destroyed without close(): what it still does is not done
+  }
+
+  LevelDbOptions options() {
+    LevelDbOptions options = on_crash_env(env_, 500 + random_.below(6'000), 2 + random_.below(3));
+    options.write_buffer_bytes = 64 << 10;
+    options.committer = committer_;
+    return options;
+  }
+
+  Status look(LevelDbProcedureStore& store) {
+    const auto latest = store.get(Space::kEngine, "latest");
+    if (!latest.ok()) return latest.status();
+    const std::uint64_t found = *latest ? std::stoull(**latest) : 0;
+    REQUIRE(found >= first_ + static_cast<std::uint64_t>(acknowledged_));
+    REQUIRE(found < first_ + states_.size());
+    const auto rows = load_rows(store);
+    if (!rows.empty() && rows.back().starts_with("failed")) {
+      return Status(StatusCode::kIoError, rows.back());
+    }
+    REQUIRE(rows == states_[found - first_].lines());
+    states_.resize(found - first_ + 1);
+    return Status();
+  }
+
+  Random random_;
+  const Committer committer_;
+  CrashEnv env_;
+  std::uint64_t first_ = 0;
+  std::vector<RowModel> states_{1};
+  int acknowledged_ = 0;
+};
+
+TEST_CASE("lives that end by a kill or by a power cut, in any order, lose nothing") {
+  const Seeds seeds = seeds_from_environment(200);
+  for (std::uint64_t seed = seeds.first; seed != seeds.first + seeds.count; ++seed) {
+    INFO("PV2_TEST_SEED=" << seed);
+    const auto torn = static_cast<CrashEnv::TornTail>(seed % 3);
+    Machine machine(seed, seed % 2 != 0 ? Committer::kPump : Committer::kThread);
+    for (int life = 0; life < 8; ++life) machine.live(torn);
+  }
+}
+
+}  // namespace
+}  // namespace pv2::testing::kill_and_power_cut_test
