@@ -13,6 +13,7 @@
 
 #include "pv2/base/random.h"
 #include "pv2/testing/seeds.h"
+#include "step_files.h"
 #include "store_fixture.h"
 #include "support/catch.h"
 #include "support/row_model.h"
@@ -118,6 +119,48 @@ TEST_CASE("lives that end by a kill or by a power cut, in any order, lose nothin
     const auto torn = static_cast<CrashEnv::TornTail>(seed % 3);
     Machine machine(seed, seed % 2 != 0 ? Committer::kPump : Committer::kThread);
     for (int life = 0; life < 8; ++life) machine.live(torn);
+  }
+}
+
+// What the killed process has written, and not synced, replaces a row of the segment before. The
+// next process reads it from the memory of the system.
+TEST_CASE("a power cut anywhere in a take-over loses nothing that the taken-over log replaces") {
+  bool finished = false;
+  for (std::size_t cut = 0; !finished; ++cut) {
+    CrashEnv env;
+    const LevelDbOptions options = on_crash_env(env, 4'096, 4);
+    const auto put = [](Writer& writer, const std::string& key, const std::string& value) {
+      return writer.commit([&](RowBatch& batch) { batch.put(Space::kHost, key, value); });
+    };
+    {
+      Writer killed(options);
+      REQUIRE(killed.open().ok());
+      REQUIRE(put(killed, "a", "first").ok());
+      for (int i = 0; step_files(env).size() < 2; ++i) {
+        REQUIRE(put(killed, "filler " + std::to_string(i), std::string(300, 'v')).ok());
+      }
+      env.set_fault([](CrashEnv::Operation operation, const std::string& file) {
+        const bool syncs_log =
+            operation == CrashEnv::Operation::kSync && file.find("PV2-STEPS-") != std::string::npos;
+        return syncs_log ? leveldb::Status::IOError(file, "killed") : leveldb::Status::OK();
+      });
+      REQUIRE_FALSE(put(killed, "a", "second").ok());
+      env.set_fault(nullptr);
+    }
+    {
+      Writer next(options);
+      REQUIRE(next.open().ok());
+      env.crash_before_operation(cut);
+      finished = next.write("new").ok();
+    }
+    env.crash();
+    env.reboot();
+    Writer last(options);
+    const Status opened = last.open();
+    INFO("power off before operation " << cut << ": " << opened.to_string());
+    REQUIRE(opened.ok());
+    REQUIRE(last.store().get(Space::kHost, "a").value().has_value());
+    last.store().close();
   }
 }
 
