@@ -397,6 +397,24 @@ TEST_CASE("the other cluster is down for a while") {
   CHECK(world.rows_of(world.target) == rows);
 }
 
+TEST_CASE("a server that hears no master ships nothing when its lease is over, and goes on later") {
+  TwoClusters world(1, 1);
+  world.add_peer();
+  REQUIRE(world.put("a", "1").ok());
+  world.run_until_shipped();
+  world.source.kill_master();
+  world.source.run_for(std::chrono::seconds(15));
+  REQUIRE(world.put("a", "2").ok());
+  world.source.run_for(std::chrono::seconds(10));
+  CHECK(world.rows_of(world.target) == Rows{{"a", "1"}});
+  std::string problems;
+  for (const auto& queue : world.queues()) problems += queue.problem;
+  CHECK_THAT(problems, ContainsSubstring("no master was heard for the length of the lease"));
+  world.source.start_master();
+  world.run_until_shipped();
+  CHECK(world.rows_of(world.target) == Rows{{"a", "2"}});
+}
+
 TEST_CASE("a peer is added while a new master has not heard of its servers yet") {
   TwoClusters world;
   const ProcedureId id = world.source.submit(
