@@ -6,11 +6,18 @@
 //     --as-region-server <root> <host> <heartbeat, ms>
 //
 // Each says "ready" and who it is on its standard output when it listens.
+//
+// A child that misses this would be a run like any other: it would start a cluster, whose processes
+// would do the same, without end. So a process looks at its own command line too, which no caller
+// can cut off, before it says that it is no child, and before it starts one.
 
 #include "pv2/cluster/cluster_processes.h"
 
+#include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdio>
+#include <fstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -38,10 +45,32 @@ Duration milliseconds_in(std::string_view text) {
   return std::chrono::milliseconds(is_number ? value : 0);
 }
 
+bool is_kind(std::string_view word) { return word == kAsMaster || word == kAsRegionServer; }
+
+/// Whether this process was started as one of a cluster, by what the system knows of its start.
+bool was_started_as_cluster_process() {
+  std::ifstream line("/proc/self/cmdline", std::ios::binary);
+  std::string word;
+  std::getline(line, word, '\0');  // the name of the program
+  return std::getline(line, word, '\0') && is_kind(word);
+}
+
+Status check_may_start() {
+  if (!was_started_as_cluster_process()) return {};
+  return {StatusCode::kFailedPrecondition,
+          std::string(program_invocation_short_name) +
+              " was started as a process of a cluster, and starts none: its main() has to begin "
+              "with run_as_cluster_process()"};
+}
+
 /// What the child says after "ready ".
 Result<std::string> hear_ready(ChildProcess& child, const std::string& what) {
   const std::optional<std::string> line = child.hear(kPatience);
   if (line && line->starts_with("ready ")) return line->substr(6);
+  if (line) {
+    return Status(StatusCode::kUnavailable,
+                  what + " did not start: the process is not ready, but says '" + *line + "'");
+  }
   return Status(StatusCode::kUnavailable,
                 what + (child.ended() ? " did not start; its messages say why"
                                       : " said nothing for a minute"));
@@ -50,8 +79,8 @@ Result<std::string> hear_ready(ChildProcess& child, const std::string& what) {
 }  // namespace
 
 std::optional<int> run_as_cluster_process(std::span<char* const> arguments) {
-  if (arguments.empty()) return std::nullopt;
-  const std::string_view kind = arguments[0];
+  if (arguments.size() > 1 && !is_kind(arguments[0])) arguments = arguments.subspan(1);
+  const std::string_view kind = arguments.empty() ? std::string_view() : arguments[0];
   if (kind == kAsMaster && arguments.size() == 3) {
     return run_master({.root = arguments[1], .lease = milliseconds_in(arguments[2])});
   }
@@ -60,7 +89,12 @@ std::optional<int> run_as_cluster_process(std::span<char* const> arguments) {
                               .root = arguments[1],
                               .heartbeat_every = milliseconds_in(arguments[3])});
   }
-  return std::nullopt;
+  if (!is_kind(kind) && !was_started_as_cluster_process()) return std::nullopt;
+  std::fprintf(stderr,
+               "%s: started as a process of a cluster, with other arguments than %s <root> <lease, "
+               "ms> or %s <root> <host> <heartbeat, ms>\n",
+               program_invocation_short_name, kAsMaster.data(), kAsRegionServer.data());
+  return 2;
 }
 
 Status ClusterProcesses::start(std::size_t servers) {
@@ -72,6 +106,7 @@ Status ClusterProcesses::start(std::size_t servers) {
 }
 
 Status ClusterProcesses::start_master(const std::vector<std::string>& more) {
+  if (Status bad = check_may_start(); !bad.ok()) return bad;
   if (master_lives()) return {StatusCode::kFailedPrecondition, "the master runs already"};
   // Writing to a dead child must not end the parent.
   std::signal(SIGPIPE, SIG_IGN);
@@ -88,6 +123,7 @@ Status ClusterProcesses::start_master(const std::vector<std::string>& more) {
 }
 
 Result<ServerName> ClusterProcesses::start_server(const std::string& host) {
+  if (Status bad = check_may_start(); !bad.ok()) return bad;
   if (server(host) != nullptr) {
     return Status(StatusCode::kFailedPrecondition,
                   "server " + to_string(servers_.at(host).name) + " runs already");

@@ -2,7 +2,9 @@
 //
 // ClusterProcesses: a cluster on this machine, as child processes of this program: a master and
 // region servers on the loopback, with their files in one directory. The program starts itself
-// again for each of them, so its main() begins with run_as_cluster_process().
+// again for each of them, so its main() begins with run_as_cluster_process(). A child that does not
+// come to be its process ends with an error; it starts no processes of its own, which would do the
+// same.
 
 #pragma once
 
@@ -34,8 +36,10 @@ struct ClusterProcessesOptions {
   std::string messages{};
 };
 
-/// If the arguments say that this run is a process of a cluster, is that process until it ends, and
-/// returns its exit code. No value: it is a run like any other.
+/// If this run was started as a process of a cluster, is that process until it ends, and returns
+/// its exit code: 2, with a message, if the arguments are not those of such a process. No value: it
+/// is a run like any other. `arguments` are those of main(), with the program's name or without. A
+/// program whose master takes more arguments (start_master()) looks for those first.
 [[nodiscard]] std::optional<int> run_as_cluster_process(std::span<char* const> arguments);
 
 /// Owned by one thread, which has to live as long as the processes: they end with it. Its
@@ -48,7 +52,8 @@ class ClusterProcesses {
   Status start(std::size_t servers);
 
   /// Starts the master, and returns when it listens. `more` are arguments for programs with a
-  /// master of their own. kFailedPrecondition: it runs.
+  /// master of their own. kFailedPrecondition: it runs, or this program is itself a process of a
+  /// cluster.
   Status start_master(const std::vector<std::string>& more = {});
   /// nullptr: it was not started, or was killed.
   [[nodiscard]] ChildProcess* master() noexcept { return master_.get(); }
@@ -57,7 +62,7 @@ class ClusterProcesses {
   [[nodiscard]] bool master_lives() { return master_ && !master_->is_gone(); }
 
   /// Starts a server on a host of that name, and returns when it listens. kFailedPrecondition: one
-  /// runs there.
+  /// runs there, or this program is itself a process of a cluster.
   Result<ServerName> start_server(const std::string& host);
   /// nullptr: there is none.
   [[nodiscard]] ChildProcess* server(const std::string& host);
