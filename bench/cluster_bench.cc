@@ -9,6 +9,7 @@
 //     cluster_bench [--regions=N] [--quick] ...
 
 #include <fmt/format.h>
+#include <pv2/base/standard_files.h>
 #include <pv2/cluster/cluster_client.h>
 #include <pv2/cluster/cluster_processes.h>
 #include <pv2/cluster/master.h>
@@ -260,4 +261,7 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace pv2::bench
 
-int main(int argc, char** argv) { return pv2::bench::run(argc, argv); }
+int main(int argc, char** argv) {
+  pv2::reserve_standard_files();
+  return pv2::bench::run(argc, argv);
+}

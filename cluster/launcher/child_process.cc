@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pv2/base/standard_files.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,6 +52,8 @@ Status cannot_start(int error) {
 
 Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const std::vector<std::string>& arguments,
                                                           const std::string& messages) {
+  // An end of a pipe must not get the number of a file that both programs print into.
+  reserve_standard_files();
   Pipe to_child;
   Pipe from_child;
   if (!to_child.open() || !from_child.open()) {

@@ -3,6 +3,7 @@
 // cluster_campaign: a cluster of real processes under fire, and whether each write is there once.
 // The program starts itself again as the processes of the cluster.
 
+#include <pv2/base/standard_files.h>
 #include <pv2/cluster/cluster_processes.h>
 #include <unistd.h>
 
@@ -111,6 +112,7 @@ int run(CampaignOptions options) {
 }  // namespace campaign
 
 int main(int argc, char** argv) {
+  pv2::reserve_standard_files();
   const std::span<char* const> arguments(argv, static_cast<std::size_t>(argc));
   if (const auto code = pv2::cluster::run_as_cluster_process(arguments.subspan(1))) return *code;
   const auto options = campaign::options_of(arguments);

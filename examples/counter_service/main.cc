@@ -3,6 +3,7 @@
 // counter_service: counters and texts that are changed exactly once, over a network that loses
 // things, by a server that is killed. The program starts itself again as the server.
 
+#include <pv2/base/standard_files.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -131,6 +132,7 @@ int dispatch(std::span<char* const> arguments) {
 }  // namespace counter
 
 int main(int argc, char** argv) {
+  pv2::reserve_standard_files();
   try {
     return counter::dispatch(std::span<char* const>(argv + 1, static_cast<std::size_t>(argc - 1)));
   } catch (const std::exception& error) {

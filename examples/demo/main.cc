@@ -5,6 +5,7 @@
 // starts itself again for the processes of the story. Exit code: 0 all passed, 1 something failed,
 // 2 a bad option.
 
+#include <pv2/base/standard_files.h>
 #include <pv2/cluster/cluster_processes.h>
 #include <unistd.h>
 
@@ -133,6 +134,7 @@ int dispatch(std::span<char* const> arguments) {
 }  // namespace demo
 
 int main(int argc, char** argv) {
+  pv2::reserve_standard_files();
   try {
     return demo::dispatch(std::span<char* const>(argv + 1, static_cast<std::size_t>(argc - 1)));
   } catch (const std::exception& error) {

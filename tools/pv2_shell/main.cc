@@ -3,9 +3,11 @@
 // pv2-shell: starts a cluster, or joins one, and answers statements about it until it is told to
 // end. The program starts itself again for the processes of the cluster.
 
+#include <pv2/base/standard_files.h>
 #include <pv2/cluster/cluster_processes.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -119,14 +121,20 @@ int main_of_the_shell(std::span<char* const> arguments) {
   if (process) return *process;
   const ParsedOptions parsed = parse_options(arguments);
   if (!parsed.exit_code) return run(parsed.options);
-  std::fputs(parsed.text.c_str(), *parsed.exit_code == 0 ? stdout : stderr);
-  return *parsed.exit_code;
+  std::FILE* const out = *parsed.exit_code == 0 ? stdout : stderr;
+  const bool written = std::fputs(parsed.text.c_str(), out) >= 0 && std::fflush(out) == 0;
+  return written || *parsed.exit_code != 0 ? *parsed.exit_code
+                                           : static_cast<int>(ExitCode::kFailed);
 }
 
 }  // namespace
 }  // namespace pv2::shell
 
 int main(int argc, char** argv) {
+  pv2::reserve_standard_files();
+  // A pipe without a reader is an answer that cannot be written. Processes of a cluster ignore the
+  // signal as well.
+  std::signal(SIGPIPE, SIG_IGN);
   try {
     return pv2::shell::main_of_the_shell(
         std::span<char* const>(argv, static_cast<std::size_t>(argc)));

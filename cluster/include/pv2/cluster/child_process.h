@@ -20,7 +20,8 @@ class ChildProcess {
  public:
   /// Starts this program with `arguments`. Its stderr is appended to the file `messages`; empty: it
   /// is this program's. It is in a process group of its own, so Ctrl-C at a terminal is for this
-  /// program alone. kIoError: the system cannot.
+  /// program alone. It inherits which signals are ignored, SIGPIPE too.
+  /// kIoError: the system cannot.
   [[nodiscard]] static Result<std::unique_ptr<ChildProcess>> start(
       const std::vector<std::string>& arguments, const std::string& messages = {});
   /// Kills it.
