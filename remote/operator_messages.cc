@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a program may be told of locks and repairs, and lists of locks that fit into a frame.
+// What a program may be told of locks and repairs, and lists that fit into a frame.
 
 #include "operator_messages.h"
+
+#include <algorithm>
 
 namespace pv2::remote {
 namespace {
@@ -83,6 +85,25 @@ std::string to_bytes_within(std::vector<LockInfo> infos, SteadyTime now, std::si
   }
   message.left_out = infos.size() - message.locks.size();
   return to_bytes(std::move(message));
+}
+
+std::string to_bytes_within(std::vector<AuditEntry> entries, const AuditQueryMessage& query,
+                            std::size_t bytes_max) {
+  constexpr std::size_t kFraming = 64;  // of one entry; the list's own is smaller
+  std::size_t end = entries.size();
+  if (query.before != 0)
+    end = static_cast<std::size_t>(std::min<std::uint64_t>(end, query.before - 1));
+  std::size_t begin = end;
+  std::size_t bytes = kFraming;
+  while (begin > 0 && (query.limit == 0 || end - begin < query.limit)) {
+    bytes += to_bytes(AuditEntryMessage{entries[begin - 1]}).size() + kFraming;
+    if (bytes > bytes_max) break;
+    --begin;
+  }
+  entries.resize(end);
+  entries.erase(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(begin));
+  return to_bytes(AuditMessage{.entries = to_messages<AuditEntryMessage>(std::move(entries)),
+                               .earlier = begin});
 }
 
 }  // namespace pv2::remote

@@ -113,10 +113,27 @@ struct AuditEntryMessage {
   }
 };
 
-/// The answer to pv2.audit, whose body is an IdMessage.
+/// The body of pv2.audit: an AuditRange. An older client sends an IdMessage, which is the same
+/// without a range.
+struct AuditQueryMessage {
+  ProcedureId id{};
+  std::uint64_t before = 0;
+  std::uint64_t limit = 0;
+  void fields(auto& f) {
+    f(1, "id", id);
+    f(2, "before", before);
+    f(3, "limit", limit);
+  }
+};
+
+/// The answer to pv2.audit.
 struct AuditMessage {
   std::vector<AuditEntryMessage> entries{};
-  void fields(auto& f) { f(1, "entries", entries); }
+  std::uint64_t earlier = 0;
+  void fields(auto& f) {
+    f(1, "entries", entries);
+    f(2, "earlier", earlier);
+  }
 };
 
 /// OK, or kNotSupported: the message has an outcome, a mode or an order that this program does not
@@ -132,5 +149,8 @@ struct AuditMessage {
 /// The encoded locks, as many of them as fit into `bytes_max`.
 [[nodiscard]] std::string to_bytes_within(std::vector<LockInfo> infos, SteadyTime now,
                                           std::size_t bytes_max);
+/// The encoded page of an audit, `entries`: the newest of the query that fit into `bytes_max`.
+[[nodiscard]] std::string to_bytes_within(std::vector<AuditEntry> entries,
+                                          const AuditQueryMessage& query, std::size_t bytes_max);
 
 }  // namespace pv2::remote

@@ -39,10 +39,11 @@ Result<std::vector<std::string>> preview_in(const CallOutcome& outcome) {
   return std::move(message->lines);
 }
 
-Result<std::vector<AuditEntry>> audit_in(const CallOutcome& outcome) {
+Result<RemoteAudit> audit_in(const CallOutcome& outcome) {
   auto message = checked_message<remote::AuditMessage>(outcome);
   if (!message.ok()) return message.status();
-  return remote::to_values<AuditEntry>(std::move(message->entries));
+  return RemoteAudit{.entries = remote::to_values<AuditEntry>(std::move(message->entries)),
+                     .earlier = message->earlier};
 }
 
 OrderOutcome order_in(const CallOutcome& outcome) {
@@ -59,6 +60,11 @@ OrderOutcome order_in(const CallOutcome& outcome) {
 }
 
 std::string body_of(ProcedureId id) { return remote::to_bytes(remote::IdMessage{id}); }
+
+std::string body_of(ProcedureId id, AuditRange range) {
+  return remote::to_bytes(
+      remote::AuditQueryMessage{.id = id, .before = range.before, .limit = range.limit});
+}
 
 std::string body_of(ProcedureId id, RepairVerb verb, RepairNote note = {}) {
   return remote::to_bytes(remote::OrderMessage{.id = id,
@@ -113,13 +119,13 @@ CallTicket RemoteExecutor::order(ProcedureId id, RepairVerb verb, RepairNote not
       [done = std::move(done)](const CallOutcome& outcome) { done(order_in(outcome)); });
 }
 
-Result<std::vector<AuditEntry>> RemoteExecutor::audit(ProcedureId id) {
-  return audit_in(client_.call(std::string(remote::kAudit), body_of(id), reading()));
+Result<RemoteAudit> RemoteExecutor::audit(ProcedureId id, AuditRange range) {
+  return audit_in(client_.call(std::string(remote::kAudit), body_of(id, range), reading()));
 }
 
-CallTicket RemoteExecutor::audit(ProcedureId id, AuditDone done) {
+CallTicket RemoteExecutor::audit(ProcedureId id, AuditRange range, AuditDone done) {
   return client_.call(
-      std::string(remote::kAudit), body_of(id), reading(),
+      std::string(remote::kAudit), body_of(id, range), reading(),
       [done = std::move(done)](const CallOutcome& outcome) { done(audit_in(outcome)); });
 }
 

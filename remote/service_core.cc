@@ -62,6 +62,15 @@ RpcHandler ServiceCore::method(Verb verb) {
   };
 }
 
+// Another attempt would have the same answer, so it is one for good.
+void ServiceCore::reply(IncomingCall& call, std::string body) const {
+  if (body.size() <= answer_bytes_max_) return call.reply(std::move(body));
+  call.fail(
+      Status(StatusCode::kNotSupported, fmt::format("the answer takes {} bytes, and may take {} "
+                                                    "(ExecutorServiceOptions::answer_bytes_max)",
+                                                    body.size(), answer_bytes_max_)));
+}
+
 void ServiceCore::submit(Call call) {
   auto message = read<remote::SubmitMessage>(*call);
   if (!message) return;
@@ -158,7 +167,7 @@ void ServiceCore::explain(Call call) {
   if (!message) return;
   auto explanation = executor_.inspect().explain(message->id);
   if (!explanation.ok()) return refuse(executor_, *call, explanation.status());
-  call->reply(remote::to_bytes(remote::ExplanationMessage{*std::move(explanation)}));
+  reply(*call, remote::to_bytes(remote::ExplanationMessage{*std::move(explanation)}));
 }
 
 void ServiceCore::history(Call call) {
@@ -166,8 +175,8 @@ void ServiceCore::history(Call call) {
   if (!message) return;
   auto history = executor_.inspect().history(message->id);
   if (!history.ok()) return refuse(executor_, *call, history.status());
-  call->reply(remote::to_bytes(remote::HistoryListMessage{
-      remote::to_messages<remote::HistoryMessage>(*std::move(history))}));
+  reply(*call, remote::to_bytes(remote::HistoryListMessage{
+                   remote::to_messages<remote::HistoryMessage>(*std::move(history))}));
 }
 
 void ServiceCore::locks(Call call) {
@@ -181,7 +190,7 @@ void ServiceCore::preview(Call call) {
   if (const Status strange = check(*message); !strange.ok()) return call->fail(strange);
   auto lines = executor_.operate().preview(message->id, message->verb);
   if (!lines.ok()) return refuse(executor_, *call, lines.status());
-  call->reply(remote::to_bytes(remote::PreviewMessage{*std::move(lines)}));
+  reply(*call, remote::to_bytes(remote::PreviewMessage{*std::move(lines)}));
 }
 
 void ServiceCore::order(Call call) {
@@ -206,12 +215,11 @@ void ServiceCore::order(Call call) {
 }
 
 void ServiceCore::audit(Call call) {
-  const auto message = read<remote::IdMessage>(*call);
+  const auto message = read<remote::AuditQueryMessage>(*call);
   if (!message) return;
   auto entries = executor_.operate().audit(message->id);
   if (!entries.ok()) return refuse(executor_, *call, entries.status());
-  call->reply(remote::to_bytes(
-      remote::AuditMessage{remote::to_messages<remote::AuditEntryMessage>(*std::move(entries))}));
+  call->reply(remote::to_bytes_within(*std::move(entries), *message, answer_bytes_max_));
 }
 
 ExecutorServiceCounts ServiceCore::counts() const {

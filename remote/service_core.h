@@ -45,6 +45,8 @@ class ServiceCore : public std::enable_shared_from_this<ServiceCore> {
   [[nodiscard]] ExecutorServiceCounts counts() const;
 
  private:
+  /// Answers with `body`, or with kNotSupported if it is larger than an answer may be.
+  void reply(IncomingCall& call, std::string body) const;
   void refuse_abort(ProcedureId id, const Call& call, const Status& why);
 
   ProcedureExecutor& executor_;

@@ -54,9 +54,15 @@ struct ParkedWorld {
     return world.answer<OrderOutcome>(
         [&](auto done) { world.remote->order(id, verb, kNote, options, std::move(done)); });
   }
+  Result<RemoteAudit> page(ProcedureId id, AuditRange range) {
+    return world.answer<Result<RemoteAudit>>(
+        [&](auto done) { world.remote->audit(id, range, std::move(done)); });
+  }
   Result<std::vector<AuditEntry>> audit(ProcedureId id) {
-    return world.answer<Result<std::vector<AuditEntry>>>(
-        [&](auto done) { world.remote->audit(id, std::move(done)); });
+    auto all = page(id, {});
+    if (!all.ok()) return all.status();
+    CHECK(all->earlier == 0);
+    return std::move(all->entries);
   }
   Result<std::vector<std::string>> preview(ProcedureId id, RepairVerb verb) {
     return world.answer<Result<std::vector<std::string>>>(
@@ -101,6 +107,66 @@ TEST_CASE("locks that do not fit into an answer are counted") {
   REQUIRE(locks.status().to_string() == "OK");
   CHECK(locks->locks.empty());
   CHECK(locks->left_out == story.world.engine.executor().inspect().locks().size());
+}
+
+TEST_CASE("an audit that does not fit into an answer is read in pages, the newest entries first") {
+  ParkedWorld story;
+  constexpr std::uint64_t kOrders = 7;
+  for (std::uint64_t i = 0; i < kOrders; ++i) {
+    // The undo at which it is parked fails again.
+    REQUIRE(words(story.order(story.parked, RepairVerb::kRetryNow)) == "OK");
+    story.world.settle();
+  }
+  const auto local = story.world.engine.executor().operate().audit(story.parked);
+  REQUIRE(local.ok());
+  REQUIRE(local->size() == kOrders);
+  story.world.stop_serving();
+  story.world.service_options.answer_bytes_max = 400;
+  story.world.serve();
+
+  std::vector<Nonce> read;
+  AuditRange range;
+  int pages = 0;
+  do {
+    const auto page = story.page(story.parked, range);
+    REQUIRE(page.status().to_string() == "OK");
+    REQUIRE_FALSE(page->entries.empty());
+    CHECK(page->entries.size() < kOrders);
+    std::vector<Nonce> nonces;
+    for (const AuditEntry& entry : page->entries) nonces.push_back(entry.nonce);
+    read.insert(read.begin(), nonces.begin(), nonces.end());
+    range.before = page->earlier + 1;
+    ++pages;
+  } while (range.before != 1);
+
+  CHECK(pages > 2);
+  REQUIRE(read.size() == kOrders);
+  for (std::uint64_t i = 0; i < kOrders; ++i) CHECK(read[i] == (*local)[i].nonce);
+  const auto some = story.page(story.parked, {.before = 4, .limit = 1});
+  REQUIRE(some.status().to_string() == "OK");
+  REQUIRE(some->entries.size() == 1);
+  CHECK(some->entries.front().nonce == (*local)[2].nonce);
+  CHECK(some->earlier == 2);
+  CHECK(story.page(story.parked, {.before = 1})->entries.empty());
+  CHECK(story.page(story.parked, {.before = 99})->earlier == story.page(story.parked, {})->earlier);
+}
+
+TEST_CASE("an answer that is too large fails at once, and is not asked for again") {
+  ParkedWorld story;
+  story.world.stop_serving();
+  story.world.service_options.answer_bytes_max = 20;
+  story.world.serve();
+
+  const auto history = story.world.answer<Result<std::vector<HistoryEntry>>>(
+      [&](auto done) { story.world.remote->history(story.parked, std::move(done)); });
+  const auto explanation = story.world.answer<Result<Explanation>>(
+      [&](auto done) { story.world.remote->explain(story.parked, std::move(done)); });
+
+  for (const Status& status : {history.status(), explanation.status(),
+                               story.preview(story.parked, RepairVerb::kSkipStep).status()}) {
+    CHECK(status.code() == StatusCode::kNotSupported);
+    CHECK_THAT(std::string(status.message()), ContainsSubstring("ExecutorServiceOptions"));
+  }
 }
 
 TEST_CASE("the history of a procedure is told from elsewhere, also when it has ended") {

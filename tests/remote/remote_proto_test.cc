@@ -141,8 +141,10 @@ TEST_CASE("the messages of a remote executor are those of its .proto file") {
   compare(protoc, "Order", OrderMessage{{7}, RepairVerb::kSkipStep, "ann", "stuck", 3});
   compare(protoc, "Ordered", OrderedMessage{true});
   compare(protoc, "Preview", PreviewMessage{{"it ends", "its locks are released"}});
-  compare(protoc, "Audit",
-          AuditMessage{{{{RepairVerb::kBypass, {7}, 3, "ann", "stuck", kTime, {5, 6}, {8}, 2}}}});
+  compare(
+      protoc, "Audit",
+      AuditMessage{{{{RepairVerb::kBypass, {7}, 3, "ann", "stuck", kTime, {5, 6}, {8}, 2}}}, 4});
+  compare(protoc, "AuditQuery", AuditQueryMessage{{7}, 5, 6});
 }
 
 TEST_CASE("messages of another version are read as far as that is safe") {

@@ -75,6 +75,9 @@ TEST_CASE("a wrong argument is refused with its column, what is wrong, and an ex
   CHECK(refusal("scan 't', LIMT => 5").starts_with("column 11: scan has no option LIMT"));
   CHECK(refusal("scan 't', LIMIT => 'x'").starts_with("column 20: option LIMIT is a number"));
   CHECK(refusal("scan 't', LIMIT => -1").starts_with("column 20: the number must not be negative"));
+  CHECK(refusal("skip_step 7, NEXT_STEP => 4294967296")
+            .find("option NEXT_STEP is at most 4294967295") != std::string::npos);
+  CHECK(bound("skip_step 7, NEXT_STEP => 4294967295").ok());
   CHECK(refusal("scan 't', COLUMNS => [1]").starts_with("column 22: option COLUMNS is a list"));
   CHECK(refusal("scan 't', LIMIT => 1, {LIMIT => 1}").find("given before") != std::string::npos);
   CHECK(refusal("list_procedures STATE => 'X'").find("is one of RUNNABLE") != std::string::npos);
@@ -118,6 +121,8 @@ TEST_CASE("a change takes a nonce for its first time, and another form for later
         WallTime(Duration(3)));
   CHECK(refusal("disable 't', NONCE => '1-2', RESUME => '1-2'").find("every later one") !=
         std::string::npos);
+  CHECK(refusal("unlock 7, NONCE => '1-2'").find("write it as it was") != std::string::npos);
+  CHECK(refusal("abort 7, RESUME => '1-2'").find("abort takes no RESUME") != std::string::npos);
   CHECK(refusal("get 't', 'r', NONCE => '1-2'").find("has no option NONCE") != std::string::npos);
 }
 

@@ -136,6 +136,12 @@ class Binder {
 
   Status take_option(const std::string& name, const Value& value, std::size_t column) {
     const OptionSpec* const spec = find_spec(name);
+    if (spec == nullptr && command_.effect == Effect::kTwice &&
+        (name == "NONCE" || name == "RESUME")) {
+      return wrong(column, fmt::format("{0} takes no {1}, because {0} given twice does the same as "
+                                       "given once: to ask again, write it as it was",
+                                       command_.name, name));
+    }
     if (spec == nullptr) {
       std::string names;
       for (const OptionSpec& each : specs_) {
@@ -163,6 +169,10 @@ class Binder {
       case Shape::kNumber:
         if (value.kind != Kind::kNumber) return needs("a number");
         if (value.number < 0) return wrong(value.column, "the number must not be negative");
+        if (static_cast<std::uint64_t>(value.number) > spec.number_max) {
+          return wrong(value.column,
+                       fmt::format("option {} is at most {}", spec.name, spec.number_max));
+        }
         break;
       case Shape::kTexts: {
         const bool texts =

@@ -55,11 +55,13 @@ struct OptionSpec {
   Shape shape = Shape::kText;
   std::string_view help;
   std::vector<std::string_view> choices{};  ///< Of a text: nothing else is legal. Empty: any.
+  std::uint64_t number_max = INT64_MAX;     ///< Of a number.
 };
 
 /// What a statement changes, which decides the options that it takes besides its own.
 enum class Effect : std::uint8_t {
-  kNone,       ///< Nothing, or only something that may be done twice.
+  kNone,       ///< Nothing, or only processes of this shell.
+  kTwice,      ///< Something that is the same when it is done twice; it has no nonce.
   kRows,       ///< Rows, under a nonce.
   kProcedure,  ///< It submits a procedure, under a nonce.
   kOrder,      ///< It orders something about a procedure, under a nonce.

@@ -77,7 +77,7 @@ std::vector<OptionSpec> options_of(const Command& command) {
   using Shape = OptionSpec::Shape;
   std::vector<OptionSpec> options = command.options;
   options.push_back({"TIMEOUT", Shape::kNumber, "how many seconds the shell waits for the answer"});
-  if (command.effect == Effect::kNone) return options;
+  if (command.effect == Effect::kNone || command.effect == Effect::kTwice) return options;
   options.push_back({"NONCE", Shape::kText, "the name of this change, instead of a new one"});
   options.push_back({"RESUME", Shape::kText, "asks again for a change whose outcome is unknown"});
   if (command.effect == Effect::kProcedure && command.waits_for_end) {

@@ -64,12 +64,17 @@ Answer unknown(const Call& call, const Nonce& nonce, const Status& why) {
 
 template <RepairVerb kVerb>
 Answer order(Shell& shell, const Call& call) {
-  if (!call.has_option("WHY")) return preview(shell, call, kVerb);
+  if (!call.has_option("WHY")) {
+    if (!call.identity.nonce) return preview(shell, call, kVerb);
+    return Status(StatusCode::kInvalidArgument,
+                  "WHY is missing: without it an order is only previewed, and a preview takes no "
+                  "nonce; for example: " +
+                      std::string(call.command->example));
+  }
   const ProcedureId id = call.procedure(0);
   RepairNote note{.who = call.option_text("WHO", who_types()),
                   .why = call.option_text("WHY"),
-                  .next_step = static_cast<std::uint32_t>(
-                      std::min<std::uint64_t>(call.option_number("NEXT_STEP", 0), UINT32_MAX))};
+                  .next_step = static_cast<std::uint32_t>(call.option_number("NEXT_STEP", 0))};
   const RemoteOrderOptions options{
       .nonce = call.identity.nonce ? call.identity.nonce : shell.next_nonce(),
       .resumed = call.identity.resumed,
@@ -95,19 +100,27 @@ Answer order(Shell& shell, const Call& call) {
 }
 
 Answer audit(Shell& shell, const Call& call) {
-  const auto entries = shell.ask<std::vector<AuditEntry>>(
-      [&](AuditDone done) { shell.executor().audit(call.procedure(0), std::move(done)); },
+  const AuditRange range{.before = call.option_number("BEFORE", 0),
+                         .limit = call.option_number("LIMIT", 0)};
+  const auto page = shell.ask<RemoteAudit>(
+      [&](AuditDone done) { shell.executor().audit(call.procedure(0), range, std::move(done)); },
       call.timeout(Shell::kCallTime));
-  if (!entries.ok()) return entries.status();
+  if (!page.ok()) return page.status();
   Answer answer;
-  answer.columns = {"ORDER", "ID", "STEP", "WHO", "WHY", "AGE", "NONCE"};
-  for (const AuditEntry& entry : *entries) {
-    answer.add_row({std::string(to_string(entry.verb)), entry.procedure.value,
+  answer.columns = {"NO", "ORDER", "ID", "STEP", "WHO", "WHY", "AGE", "NONCE"};
+  std::uint64_t number = page->earlier;
+  for (const AuditEntry& entry : page->entries) {
+    answer.add_row({++number, std::string(to_string(entry.verb)), entry.procedure.value,
                     entry.step == 0 ? Field() : Field(std::uint64_t{entry.step}), entry.who,
                     entry.why, in_words(shell.wall_now() - entry.at),
                     entry.nonce ? Field(to_string(entry.nonce)) : Field()});
   }
-  answer.note(counted(entries->size(), "order"));
+  answer.note(counted(page->entries.size(), "order"));
+  if (page->earlier > 0) {
+    answer.note(fmt::format("{} came before; audit {}, BEFORE => {} lists them",
+                            counted(page->earlier, "order"), call.procedure(0).value,
+                            page->earlier + 1));
+  }
   return answer;
 }
 
@@ -132,7 +145,10 @@ void add_repair_commands(std::vector<Command>& table) {
   Command skip =
       repair("skip_step", "Counts the step, or undo, at which a procedure is parked as done.",
              "skip_step 12, WHY => 'done by hand'", order<RepairVerb::kSkipStep>);
-  skip.options.push_back({"NEXT_STEP", Shape::kNumber, "the number of the step that follows"});
+  skip.options.push_back({.name = "NEXT_STEP",
+                          .shape = Shape::kNumber,
+                          .help = "the number of the step that follows",
+                          .number_max = UINT32_MAX});
   table.push_back(std::move(skip));
   table.push_back(repair("roll_back", "Has a procedure undone, as far as it can be.",
                          "roll_back 12, WHY => 'not wanted'", order<RepairVerb::kFailAndRollBack>));
@@ -141,9 +157,12 @@ void add_repair_commands(std::vector<Command>& table) {
                          "bypass 12, WHY => 'mended by hand'", order<RepairVerb::kBypass>));
   table.push_back({.name = "audit",
                    .group = "repairs",
-                   .summary = "Lists the orders that were carried out on a procedure.",
-                   .example = "audit 12",
+                   .summary = "Lists the orders that were carried out on a procedure, the newest "
+                              "that fit into an answer.",
+                   .example = "audit 12, BEFORE => 400, LIMIT => 20",
                    .arguments = {{"id", Takes::kProcedure}},
+                   .options = {{"BEFORE", Shape::kNumber, "only those before the one of this NO"},
+                               {"LIMIT", Shape::kNumber, "how many at most, the newest of these"}},
                    .run = audit});
 }
 

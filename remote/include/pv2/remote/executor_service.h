@@ -32,8 +32,8 @@ class ProcedureExecutor;
 class ServiceCore;
 
 struct ExecutorServiceOptions {
-  /// The limit of an answer, in bytes. The service does not send a larger result (kNotSupported),
-  /// and ends a page of a listing early. It has to be less than
+  /// The limit of an answer, in bytes. The service does not send a larger one (kNotSupported), and
+  /// ends a page of a listing, or of an audit, early. It has to be less than
   /// RpcLimits::frame_bytes_max and less than what clients take (RpcClientOptions).
   std::size_t answer_bytes_max = (std::size_t{4} << 20) - 4096;
   /// The service recognises a signal by its nonce for this time after it has sent it on, and at

@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "pv2/remote/remote_audit.h"
 #include "pv2/remote/remote_lock.h"
 #include "pv2/remote/remote_outcome.h"
 
@@ -50,7 +51,7 @@ using SignalRunDone = std::function<void(Result<std::uint64_t>)>;
 using HistoryDone = std::function<void(Result<std::vector<HistoryEntry>>)>;
 using LocksDone = std::function<void(Result<RemoteLocks>)>;
 using PreviewDone = std::function<void(Result<std::vector<std::string>>)>;
-using AuditDone = std::function<void(Result<std::vector<AuditEntry>>)>;
+using AuditDone = std::function<void(Result<RemoteAudit>)>;
 
 struct RemoteOptions {
   /// The time limit of the verbs that have none of their own.
@@ -185,8 +186,9 @@ class RemoteExecutor {
                      const RemoteOrderOptions& options = {});
   CallTicket order(ProcedureId id, RepairVerb verb, RepairNote note,
                    const RemoteOrderOptions& options, OrderOutcomeDone done);
-  [[nodiscard]] Result<std::vector<AuditEntry>> audit(ProcedureId id);
-  CallTicket audit(ProcedureId id, AuditDone done);
+  /// The newest entries of the range, as many as fit into an answer.
+  [[nodiscard]] Result<RemoteAudit> audit(ProcedureId id, AuditRange range = {});
+  CallTicket audit(ProcedureId id, AuditRange range, AuditDone done);
 
   /// Gives up a call (RpcClient::cancel()): its answer is kAborted, as kUnknown if it was sent.
   void cancel(CallTicket ticket);
