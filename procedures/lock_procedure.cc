@@ -84,7 +84,7 @@ LockProcedure::Flow LockProcedure::acquire(StepContext& ctx) {
 }
 
 LockProcedure::Flow LockProcedure::held(StepContext& ctx) {
-  if (ctx.signal(kUnlockSignal) != nullptr) return done("unlocked");
+  if (ctx.signal(kUnlockSignal) != nullptr) return done(std::string(kUnlocked));
   bool renewed = false;
   while (ctx.signal(kHeartbeatSignal) != nullptr) renewed = true;
   // Another visit of the step: it has a deadline of its own.

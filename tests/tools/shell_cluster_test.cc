@@ -3,6 +3,8 @@
 // Statements about procedures, locks, regions and processes, in a real cluster whose processes are
 // killed meanwhile.
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -22,6 +24,46 @@ std::vector<std::string> regions_of(ShellProcess& shell, const std::string& tabl
     ids.push_back((*each)[1]);
   }
   return ids;
+}
+
+/// The exit code of a line of sh that runs the shell: of its variable $shell.
+int exit_code_of_line(const std::string& line) {
+  const std::string command = std::string("shell='") + PV2_SHELL + "'; " + line;
+  const int status = std::system(command.c_str());  // NOLINT: the program is ours
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// The exit code of a shell whose stdout is a pipe that nobody reads any more; -1: a signal ended
+/// it.
+int exit_code_into_broken_pipe(std::vector<std::string> options, const std::string& errors) {
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  ::close(ends[0]);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, errors.c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
+  // This program ignores SIGPIPE; whoever starts a shell need not.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t pipe_signal;
+  sigemptyset(&pipe_signal);
+  sigaddset(&pipe_signal, SIGPIPE);
+  posix_spawnattr_setsigdefault(&attributes, &pipe_signal);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  options.insert(options.begin(), "pv2-shell");
+  std::vector<char*> argv;
+  for (std::string& option : options) argv.push_back(option.data());
+  argv.push_back(nullptr);
+  pid_t pid = -1;
+  REQUIRE(::posix_spawn(&pid, PV2_SHELL, &actions, &attributes, argv.data(), environ) == 0);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 }  // namespace
@@ -100,9 +142,15 @@ TEST_CASE("an operator previews an order, and one that does not fit is refused")
   CHECK(preview.has("nothing is changed"));
   CHECK(shell.ask("skip_step " + lock + ", WHY => 'test'").failed_with("FAILED_PRECONDITION"));
   CHECK(shell.must("audit " + lock).has("\"rows\":[]"));
+  // Somebody who names an order means to give it.
+  CHECK(shell.ask("retry " + lock + ", NONCE => '1-2'").has("WHY is missing"));
+  CHECK(shell.ask("retry " + lock + ", RESUME => '1-2'").failed_with("INVALID_ARGUMENT"));
+  CHECK(shell.ask("skip_step " + lock + ", WHY => 'x', NEXT_STEP => 4294967297")
+            .failed_with("INVALID_ARGUMENT"));
   shell.must("abort " + lock + ", REASON => 'no need'");
   CHECK(shell.ask("wait " + lock).failed_with("ABORTED"));
   CHECK(shell.must("audit " + lock).has("no need"));
+  CHECK(shell.must("audit " + lock + ", BEFORE => 1").has("\"0 orders\""));
 }
 
 TEST_CASE("an order is carried out once under its nonce, and another order under it is refused") {
@@ -149,6 +197,54 @@ TEST_CASE("an order that no master answers is sent again under its nonce") {
   const JsonAnswer audit = shell.must("audit " + lock);
   CHECK(audit.has("\"1 order\""));
   CHECK(nonce.starts_with(audit.value("nonce")));
+}
+
+TEST_CASE("what is the same when it is done twice is told as done when it is asked for again") {
+  ShellProcess shell = ShellProcess::talking();
+  shell.must("create 't', 'f'");
+  const std::string first = shell.must("lock_table 't'").value("procedure");
+  const std::string disable = shell.must("disable 't', ASYNC").value("procedure");
+  const std::string enabling = "abort " + disable;
+
+  shell.must(enabling + ", REASON => 'no need'");
+  CHECK(shell.ask("wait " + disable).failed_with("ABORTED"));
+  CHECK(shell.must(enabling).has("was aborted already"));
+  shell.must("renew_lock " + first);
+  shell.must("renew_lock " + first);
+  CHECK(shell.must("unlock " + first).has("unlocked"));
+  CHECK(shell.must("unlock " + first).has("was unlocked already"));
+  shell.must("flush 't'");
+  shell.must("flush 't'");
+  // What has ended in another way was neither unlocked nor aborted.
+  const std::string second = shell.must("lock_table 't'").value("procedure");
+  shell.must(enabling + ", REASON => 'again'");
+  CHECK_FALSE(shell.ask("abort " + first).ok());
+  shell.must("abort " + second);
+  CHECK(shell.ask("wait " + second).failed_with("ABORTED"));
+  CHECK_FALSE(shell.ask("unlock " + second).ok());
+  CHECK(shell.ask("unlock 4711").failed_with("NOT_FOUND"));
+}
+
+TEST_CASE("an unlock and an abort that no master answers are unknown, and may be asked for again") {
+  ShellProcess shell = ShellProcess::talking();
+  shell.must("create 't', 'f'");
+  const std::string lock = shell.must("lock_table 't'").value("procedure");
+  const std::string disable = shell.must("disable 't', ASYNC").value("procedure");
+  const std::vector<pid_t> children = children_of(shell.pid());
+  const pid_t master = *std::min_element(children.begin(), children.end());  // it is the first one
+  // Now the client knows the run of the master, and sends at once.
+  shell.must("renew_lock " + lock);
+
+  for (const std::string& statement : {"abort " + disable, "unlock " + lock}) {
+    ::kill(master, SIGSTOP);
+    const JsonAnswer lost = shell.ask(statement + ", TIMEOUT => 1");
+    ::kill(master, SIGCONT);
+    INFO(lost.text);
+    CHECK(lost.is("unknown"));
+    CHECK(shell.must(lost.value("again") + "0").ok());  // with ten times the time
+  }
+  CHECK(shell.ask("wait " + disable).failed_with("ABORTED"));
+  CHECK(shell.must("wait " + lock).has("unlocked"));
 }
 
 TEST_CASE("regions are split, merged and moved, and the cluster is in order after each") {
@@ -237,6 +333,9 @@ TEST_CASE("a peer whose file is damaged is listed as such, and the others are ch
   shell.must("remove_peer 'bad'");
   CHECK(shell.must("check").has("all is in order"));
 
+  CHECK(shell.ask("add_peer 'none', CLUSTER => ''").has("CLUSTER is empty"));
+  CHECK(shell.ask("update_peer 'good', CLUSTER => ''").failed_with("INVALID_ARGUMENT"));
+
   // A link to the cluster itself.
   const std::string link = directory.path("link");
   std::filesystem::create_directory_symlink(root, link);
@@ -277,6 +376,7 @@ TEST_CASE("a script ends at the first statement that fails, and says where it st
   CHECK(ShellProcess({"--root", "/dev/null/x"}, errors).end() == 4);
   CHECK(ShellProcess({"-f", "/dev/null/x", "--servers", "1"}, errors).end() == 2);
   CHECK(ShellProcess({"-f", "/"}, errors).end() == 2);
+  CHECK(ShellProcess({"-f", ""}, errors).end() == 2);
   // A variable that is not set.
   CHECK(ShellProcess({"--root", "", "-e", "list"}, errors).end() == 2);
   CHECK(ShellProcess({"--servers", "1", "-e", "create 't', 'f'", "-e", "lock_table 't'", "-e",
@@ -311,6 +411,51 @@ TEST_CASE("an answer that cannot be written is a failure, and ends the script") 
     const std::string said = read_file(errors);
     CHECK_THAT(said, ContainsSubstring("an answer could not be written: No space left"));
     CHECK_THAT(said, !ContainsSubstring("skan"));
+  }
+}
+
+TEST_CASE("a shell whose standard files are closed fails if it cannot write its answers") {
+  const TemporaryDirectory directory;
+  const std::string root = directory.path("cluster");
+  const std::string errors = directory.path("errors");
+  const std::string answers = directory.path("answers");
+  ShellProcess owner = ShellProcess::talking({"--root", root});
+  owner.must("create 't', 'f'");
+  for (const std::string& cluster : {"--connect '" + root + "'", std::string("--servers 1")}) {
+    INFO(cluster);
+    const std::string list = "$shell --no-history " + cluster + " -e list ";
+    CHECK(exit_code_of_line(list + "<&- 2>&- >'" + answers + "'") == 0);
+    CHECK_THAT(read_file(answers), ContainsSubstring(cluster[2] == 'c' ? "1 table" : "0 tables"));
+    for (const char* const closed : {">&-", "<&- >&-"}) {
+      std::filesystem::remove(errors);
+      CHECK(exit_code_of_line(list + closed + " 2>'" + errors + "'") == 1);
+      CHECK_THAT(read_file(errors), ContainsSubstring("an answer could not be written"));
+    }
+    CHECK(exit_code_of_line(list + "<&- >&- 2>&-") == 1);
+  }
+  // What is closed has no statements.
+  const std::string reads = "$shell --json --connect '" + root + "' <&- >'" + answers + "'";
+  CHECK(exit_code_of_line(reads) == 0);
+  CHECK(read_file(answers).empty());
+  CHECK(exit_code_of_line("$shell --help >&-") == 1);
+  CHECK(owner.must("list").has("\"1 table\""));
+}
+
+TEST_CASE("a shell whose answers nobody reads ends with an error, and of no signal") {
+  const TemporaryDirectory directory;
+  const std::string root = directory.path("cluster");
+  const std::string script = directory.path("script");
+  ShellProcess owner = ShellProcess::talking({"--root", root});
+  owner.must("list");  // it is up
+  std::ofstream(script) << "list\nskan 't'\n";
+  for (const std::vector<std::string>& cluster :
+       {std::vector<std::string>{"--connect", root}, {"--servers", "1"}}) {
+    const std::string errors = directory.path("errors" + cluster.front());
+    std::vector<std::string> options = cluster;
+    options.insert(options.end(), {"-f", script});
+    CHECK(exit_code_into_broken_pipe(options, errors) == 1);
+    CHECK_THAT(read_file(errors), ContainsSubstring("could not be written: Broken pipe"));
+    CHECK_THAT(read_file(errors), !ContainsSubstring("skan"));
   }
 }
 

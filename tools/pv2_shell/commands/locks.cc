@@ -127,30 +127,28 @@ Answer lock_namespace(Shell& shell, const Call& call) {
   return lock_with(shell, call, {.name_space = call.text(0)});
 }
 
+// A second signal of the kind changes nothing more. So what is lost is sent again, each time as a
+// signal of its own: a nonce would bind it to one run of the master.
 Answer send(Shell& shell, const Call& call, std::string_view signal, std::string_view done_word) {
   const ProcedureId id = call.procedure(0);
-  const Result<RemoteOutcome> outcome = shell.wait_for<RemoteOutcome>(
-      [&](RemoteOutcomeDone done) {
-        shell.executor().signal(id, std::string(signal), {}, {.nonce = {}}, std::move(done));
+  return ask_until_known(
+      shell, call,
+      [&](Duration left, RemoteOutcomeDone done) {
+        shell.executor().signal(id, std::string(signal), {}, {.timeout = left}, std::move(done));
       },
-      call.timeout(Shell::kCallTime));
-  Answer answer;
-  if (outcome.ok() && outcome->ok()) {
-    answer = said(fmt::format("procedure {} {}", id.value, done_word));
-  } else if (outcome.ok() && outcome->kind == RemoteOutcome::Kind::kFailed) {
-    answer = Answer(outcome->status);
-  } else {
-    answer.outcome = Outcome::kUnknown;
-    answer.status = outcome.ok() ? outcome->status : outcome.status();
-    answer.again = to_text(call.statement);  // a second signal of the kind changes nothing more
-  }
-  answer.procedure = id;
-  return answer;
+      fmt::format("procedure {} {}", id.value, done_word));
 }
 
+// An unlock that came before, perhaps a copy of this one, may have ended the procedure.
 Answer unlock(Shell& shell, const Call& call) {
+  const ProcedureId id = call.procedure(0);
   Answer answer = send(shell, call, LockProcedure::kUnlockSignal, "is told to give its lock back");
-  return answer.ok() ? follow(shell, call, call.procedure(0)) : answer;
+  if (answer.ok()) return follow(shell, call, id);
+  const auto ended = end_of(shell, id, answer.status);
+  if (!ended || !ended->status.ok() || ended->result != LockProcedure::kUnlocked) return answer;
+  answer = said(fmt::format("procedure {} was unlocked already", id.value));
+  answer.procedure = id;
+  return answer;
 }
 
 Answer renew_lock(Shell& shell, const Call& call) {
@@ -195,12 +193,14 @@ void add_lock_commands(std::vector<Command>& table) {
                    .summary = "Gives back the lock that a procedure holds for a person.",
                    .example = "unlock 12",
                    .arguments = {{"id", Takes::kProcedure}},
+                   .effect = Effect::kTwice,
                    .run = unlock});
   table.push_back({.name = "renew_lock",
                    .group = "locks",
                    .summary = "Begins the lease of a lock anew.",
                    .example = "renew_lock 12",
                    .arguments = {{"id", Takes::kProcedure}},
+                   .effect = Effect::kTwice,
                    .run = renew_lock});
 }
 

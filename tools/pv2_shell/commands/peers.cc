@@ -13,6 +13,7 @@
 
 #include <filesystem>
 #include <map>
+#include <system_error>
 
 #include "commands/call.h"
 #include "commands/catalogue_reads.h"
@@ -37,15 +38,27 @@ Result<Peers> read_peers(Shell& shell) {
 }
 
 // What the statement says replaces what was there.
-void take_options(const Call& call, PeerConfig& config) {
+Status take_options(const Call& call, PeerConfig& config) {
   if (call.has_option("CLUSTER")) {
-    config.cluster = std::filesystem::absolute(call.option_text("CLUSTER")).string();
+    const std::string directory = call.option_text("CLUSTER");
+    if (directory.empty()) {
+      return {StatusCode::kInvalidArgument,
+              "CLUSTER is empty: it is the directory of the other cluster; for example: " +
+                  std::string(call.command->example)};
+    }
+    std::error_code error;
+    config.cluster = std::filesystem::absolute(directory, error).string();
+    if (error) {
+      return {StatusCode::kInvalidArgument,
+              "CLUSTER " + in_quotes(directory) + " has no place: " + error.message()};
+    }
   }
-  if (!call.has_option("TABLES")) return;
+  if (!call.has_option("TABLES")) return {};
   config.tables.clear();
   for (const std::string& table : call.option_texts("TABLES")) {
     config.tables.push_back(parse_table_name(table));
   }
+  return {};
 }
 
 Answer add_peer(Shell& shell, const Call& call) {
@@ -55,7 +68,7 @@ Answer add_peer(Shell& shell, const Call& call) {
                       std::string(call.command->example));
   }
   PeerRow row{.id = call.text(0), .config = {}, .enabled = !call.flag("DISABLED")};
-  take_options(call, row.config);
+  if (Status bad = take_options(call, row.config); !bad.ok()) return bad;
   return run_procedure(shell, call, submission_of(AddPeer(ports_elsewhere(), std::move(row))));
 }
 
@@ -71,7 +84,7 @@ Answer update_peer(Shell& shell, const Call& call) {
     return Status(StatusCode::kNotFound, "there is no peer " + in_quotes(call.text(0)));
   }
   PeerConfig config = found->second.config;
-  take_options(call, config);
+  if (Status bad = take_options(call, config); !bad.ok()) return bad;
   return run_procedure(shell, call,
                        submission_of(UpdatePeerConfig(ports_elsewhere(), call.text(0), config)));
 }

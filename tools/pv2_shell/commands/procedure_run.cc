@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "commands/procedure_progress.h"
@@ -75,7 +76,56 @@ std::optional<Answer> look_for_end(Shell& shell, ProcedureId id) {
   return std::nullopt;
 }
 
+// A server that refuses at once is asked again after so long.
+constexpr Duration kPause = std::chrono::milliseconds(100);
+
+// Returns false if Ctrl-C was typed.
+bool pause(Shell& shell) {
+  const Result<bool> never = shell.wait_for<bool>([](const auto& /*done*/) {}, kPause);
+  return never.status().code() == StatusCode::kDeadlineExceeded;
+}
+
 }  // namespace
+
+std::optional<ProcedureResult> end_of(Shell& shell, ProcedureId id, const Status& refusal) {
+  // Other refusals are not about procedures that have ended.
+  if (refusal.code() != StatusCode::kFailedPrecondition &&
+      refusal.code() != StatusCode::kNotFound) {
+    return std::nullopt;
+  }
+  constexpr Duration kLookTime = std::chrono::seconds(2);
+  auto result = shell.ask<ProcedureResult>(
+      [&](ResultCallback done) { shell.executor().wait(id, kLookTime, std::move(done)); },
+      kLookTime);
+  return result.ok() ? std::optional(*std::move(result)) : std::nullopt;
+}
+
+Answer ask_until_known(Shell& shell, const Call& call,
+                       const std::function<void(Duration left, RemoteOutcomeDone done)>& ask,
+                       const std::string& done_text) {
+  const SteadyTime end = later(shell.now(), call.timeout(Shell::kCallTime));
+  Answer answer;
+  bool was_sent = false;
+  while (true) {
+    const Duration left = std::max(end - shell.now(), Duration::zero());
+    const Result<RemoteOutcome> outcome = shell.wait_for<RemoteOutcome>(
+        [&](RemoteOutcomeDone done) { ask(left, std::move(done)); }, left);
+    const bool is_known = outcome.ok() && outcome->kind != RemoteOutcome::Kind::kUnknown;
+    if (is_known && outcome->ok()) {
+      answer = said(done_text);
+      break;
+    }
+    answer = Answer(outcome.ok() ? outcome->status : outcome.status());
+    // A refusal says nothing about what was sent before.
+    if (is_known && !was_sent) break;
+    was_sent = true;
+    answer.outcome = Outcome::kUnknown;
+    answer.again = to_text(call.statement);
+    if (is_known || !outcome.ok() || shell.now() >= end || !pause(shell)) break;
+  }
+  answer.procedure = call.procedure(0);
+  return answer;
+}
 
 std::string short_type(const std::string& type) { return type.substr(type.find('.') + 1); }
 

@@ -51,6 +51,16 @@ Answer run_procedure(Shell& shell, const Call& call, const Submission& submissio
 /// Waits for a procedure. The wait may be interrupted, the procedure goes on.
 Answer follow(Shell& shell, const Call& call, ProcedureId id);
 
+/// The result of a procedure, if it is because of its end that something was refused; nullopt: it
+/// lives, or its result is forgotten, or nobody says so in time.
+std::optional<ProcedureResult> end_of(Shell& shell, ProcedureId id, const Status& refusal);
+
+/// Asks for something that may be done twice, in calls of at most the time that is left, until the
+/// outcome is known or the time of the statement is over. `done_text` is the answer to a success.
+Answer ask_until_known(Shell& shell, const Call& call,
+                       const std::function<void(Duration left, RemoteOutcomeDone done)>& ask,
+                       const std::string& done_text);
+
 /// Follows the procedure that was submitted under the nonce of the statement. nullopt: none is
 /// known.
 std::optional<Answer> follow_known(Shell& shell, const Call& call);

@@ -154,24 +154,22 @@ Answer explain(Shell& shell, const Call& call) {
 
 Answer wait(Shell& shell, const Call& call) { return follow(shell, call, call.procedure(0)); }
 
+// A procedure is aborted once, however often asked. Its result says that it was, when it has ended.
 Answer abort(Shell& shell, const Call& call) {
-  const Result<RemoteOutcome> outcome = shell.wait_for<RemoteOutcome>(
-      [&](RemoteOutcomeDone done) {
-        shell.executor().abort(call.procedure(0), call.option_text("REASON", "asked by the shell"),
-                               "pv2-shell", std::move(done));
+  const ProcedureId id = call.procedure(0);
+  Answer answer = ask_until_known(
+      shell, call,
+      [&](Duration /*left*/, RemoteOutcomeDone done) {
+        shell.executor().abort(id, call.option_text("REASON", "asked by the shell"), "pv2-shell",
+                               std::move(done));
       },
-      call.timeout(Shell::kCallTime));
-  Answer answer;
-  if (outcome.ok() && outcome->ok()) {
-    answer = said(fmt::format("procedure {} is being undone", call.procedure(0).value));
-  } else if (outcome.ok() && outcome->kind == RemoteOutcome::Kind::kFailed) {
-    answer = Answer(outcome->status);
-  } else {
-    answer.outcome = Outcome::kUnknown;
-    answer.status = outcome.ok() ? outcome->status : outcome.status();
-    answer.again = to_text(call.statement);  // a procedure is aborted once, however often asked
-  }
-  answer.procedure = call.procedure(0);
+      fmt::format("procedure {} is being undone", id.value));
+  if (answer.ok()) return answer;
+  const auto ended = end_of(shell, id, answer.status);
+  if (!ended || ended->status.code() != StatusCode::kAborted) return answer;
+  answer =
+      said(fmt::format("procedure {} was aborted already: {}", id.value, ended->status.message()));
+  answer.procedure = id;
   return answer;
 }
 
@@ -213,6 +211,7 @@ void add_procedure_commands(std::vector<Command>& table) {
                    .example = "abort 12, REASON => 'wrong table'",
                    .arguments = {pid},
                    .options = {{"REASON", Shape::kText, "why; it is kept with the result"}},
+                   .effect = Effect::kTwice,
                    .run = abort});
 }
 

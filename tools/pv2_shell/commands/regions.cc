@@ -54,6 +54,23 @@ Result<std::vector<RegionInfo>> chosen(Shell& shell, const Call& call) {
   return regions;
 }
 
+// Without an answer the files may have been written; the same statement asks again.
+Answer not_rewritten(const Call& call, const RegionInfo& region, const Status& why) {
+  Answer answer(why.with_context("region " + region.id));
+  switch (why.code()) {
+    case StatusCode::kAborted:
+    case StatusCode::kDeadlineExceeded:
+    case StatusCode::kUnavailable:
+    case StatusCode::kUnknownOutcome:
+      answer.outcome = Outcome::kUnknown;
+      answer.again = to_text(call.statement);
+      break;
+    default:
+      break;
+  }
+  return answer;
+}
+
 template <bool kCompacts>
 Answer rewrite(Shell& shell, const Call& call) {
   const auto regions = chosen(shell, call);
@@ -61,7 +78,6 @@ Answer rewrite(Shell& shell, const Call& call) {
   for (std::size_t i = 0; i < regions->size(); ++i) {
     shell.progress().show(fmt::format("{} of {} regions", i, regions->size()));
     const RegionInfo& region = (*regions)[i];
-    // Twice is the same as once, so nothing is unknown that matters.
     const Result<bool> done = shell.ask<bool>(
         [&](const std::function<void(Result<bool>)>& done) {
           auto answer = [done](Status status) {
@@ -71,7 +87,7 @@ Answer rewrite(Shell& shell, const Call& call) {
                     : shell.client().flush(region, std::move(answer));
         },
         call.timeout(Shell::kCallTime));
-    if (!done.ok()) return done.status().with_context("region " + region.id);
+    if (!done.ok()) return not_rewritten(call, region, done.status());
   }
   return said(fmt::format("{} {}", counted(regions->size(), "region"),
                           kCompacts ? "compacted" : "flushed"));
@@ -192,12 +208,14 @@ void add_region_commands(std::vector<Command>& table) {
                    .summary = "Writes what regions have in memory to files.",
                    .example = "flush 't'",
                    .arguments = {table_or_region},
+                   .effect = Effect::kTwice,
                    .run = rewrite<false>});
   table.push_back({.name = "compact",
                    .group = "regions",
                    .summary = "Unites the files of regions, without what was removed.",
                    .example = "compact 't'",
                    .arguments = {table_or_region},
+                   .effect = Effect::kTwice,
                    .run = rewrite<true>});
   table.push_back(
       {.name = "split",

@@ -19,6 +19,7 @@ std::string a_directory(const std::string& text) {
 }
 
 std::string a_script(const std::string& text) {
+  if (text.empty()) return "it names no script; without -f the statements are typed";
   std::error_code ignored;
   return std::filesystem::is_directory(text, ignored) ? text + " is a directory" : "";
 }

@@ -61,6 +61,8 @@ class LockProcedure final : public StateMachineProcedure<LockProcedureStep> {
   static constexpr auto kSteps = steps(step(LockProcedureStep::kAcquire, "ACQUIRE", kNoUndo),
                                        step(LockProcedureStep::kHeld, "HELD", kNoUndo));
   static constexpr std::string_view kHeartbeatSignal = "heartbeat";
+  /// The result of a lock that an unlock has ended.
+  static constexpr std::string_view kUnlocked = "unlocked";
   static constexpr std::string_view kUnlockSignal = "unlock";
   /// A holder that died without a word blocks others for no longer than this.
   static constexpr std::chrono::milliseconds kLeaseMax = std::chrono::hours(24);
