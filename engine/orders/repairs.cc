@@ -154,8 +154,15 @@ OrderTicket Repairs::repair_once(const Nonce& nonce, ProcedureId id, RepairVerb 
     if (turn.refusal.ok()) return turn.ticket;
     refusal = std::move(turn.refusal);
   }
+  // The order on its way may be the one that reuses the nonce, and will be refused.
+  const bool is_other = refusal.code() == StatusCode::kKeyReused;
+  const Result<bool> done = is_other ? was_carried_out(entry) : false;
   Effects effects;
-  effects.reply(std::move(reply), std::move(refusal));
+  if (done.ok() && *done) {
+    effects.reply(std::move(reply), Ordered{.replayed = true});
+  } else {
+    effects.reply(std::move(reply), std::move(refusal));
+  }
   publisher_.perform(effects);
   return {};
 }

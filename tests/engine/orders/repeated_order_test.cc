@@ -73,6 +73,17 @@ class GatedStore final : public WrappedStore {
   CommitList waiting_;
 };
 
+// Calls `then` once, while somebody reads rows.
+class InterruptedReads final : public WrappedStore {
+ public:
+  using WrappedStore::WrappedStore;
+  Status scan(Space space, std::string_view prefix, const RowVisitor& visit) override {
+    if (const auto act = std::exchange(then, nullptr)) act();
+    return WrappedStore::scan(space, prefix, visit);
+  }
+  std::function<void()> then;
+};
+
 // Fails at step 3; every undo fails for good. So each skip_step is followed by another parking.
 JobScript stuck_everywhere() {
   return {
@@ -203,6 +214,29 @@ TEST_CASE("another order under the same nonce is refused, and the refusal names 
   CHECK_THAT(next.status().to_string(), ContainsSubstring("followed by step 3"));
   CHECK(states(engine) == before);
   CHECK(orders_in(engine, root) == 1);
+}
+
+TEST_CASE("an order that was carried out is known while another one under its nonce looks for it") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = stuck_everywhere();
+  ExecutorOptions options = engine.options();
+  auto interrupted = std::make_unique<InterruptedReads>(memory(engine.disk, engine.store_options));
+  InterruptedReads& store = *interrupted;
+  options.store = std::move(interrupted);
+  engine.open(std::move(options));
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  REQUIRE(text_of(order_once(engine, id, RepairVerb::kRetryNow)) == "OK");
+  engine.run();
+  Heard copy;
+  store.then = [&] { order_once(engine, id, RepairVerb::kRetryNow, copy); };
+
+  const auto other = order_once(engine, id, RepairVerb::kBypass);
+  engine.run();
+
+  CHECK(other.status().code() == StatusCode::kKeyReused);
+  CHECK(text_of(copy) == "replayed");
+  CHECK(orders_in(engine, id) == 1);
 }
 
 TEST_CASE("a copy of an order that is not durable yet waits for its answer") {
