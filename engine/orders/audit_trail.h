@@ -31,8 +31,8 @@ struct AuditTrail {
 /// the tree is gone, and with it what would tell. Any other error: that cannot be told now. Reads
 /// the store if the tree is not live or has orders: all orders of the tree.
 ///
-/// Call it when no order under `nonce` is on its way (OrderNonces), or to look for another order than
-/// that one; and not after a failure of the store: what it has then need not be durable.
+/// Call it when no order under `nonce` is on its way (OrderNonces), or to look for another order
+/// than that one; and not after a failure of the store: what it has then need not be durable.
 [[nodiscard]] Result<std::optional<AuditEntry>> find_order(EngineCore& core, ProcedureId id,
                                                            const Nonce& nonce)
     PV2_EXCLUDES(core.state_mutex);
