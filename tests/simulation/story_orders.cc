@@ -142,12 +142,14 @@ void StoryOrders::order(ProcedureExecutor& executor, RepairVerb verb, ProcedureI
   const OperatorConsole console = executor.operate();
   const RepairNote note{.who = kWho, .why = why_of(number)};
   if (has_nonce(number)) {
-    return console.order_once(nonce_of(number), target, verb, note,
-                              [this, &executor, number](const Result<Ordered>& answer) {
-                                heard(number, answer.status());
-                                if (orders_[number].answer == Answer::kRefused)
-                                  repeat_refused(executor, number);
-                              });
+    console.order_once(nonce_of(number), target, verb, note,
+                       [this, &executor, number](const Result<Ordered>& answer) {
+                         heard(number, answer.status());
+                         if (orders_[number].answer == Answer::kRefused) {
+                           repeat_refused(executor, number);
+                         }
+                       });
+    return;
   }
   console.order(target, verb, note,
                 [this, number](const Status& answer) { heard(number, answer); });
