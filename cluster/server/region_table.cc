@@ -22,6 +22,10 @@ void HostedRegion::when_idle(std::function<void()> idle) {
   idle_ = std::move(idle);
 }
 
+RegionTable::~RegionTable() {
+  for (const Entry& entry : open_regions()) entry->region->abandon();
+}
+
 void RegionTable::add(Entry entry) {
   const bool is_new = entries_.emplace(entry->info.id, entry).second;
   PV2_ASSERT(is_new, "a region is on a server once");

@@ -67,6 +67,12 @@ class RegionTable {
  public:
   using Entry = std::shared_ptr<HostedRegion>;
 
+  RegionTable() = default;
+  /// Its server's work has ended: what still waits for a region is dropped.
+  ~RegionTable();
+  RegionTable(const RegionTable&) = delete;
+  RegionTable& operator=(const RegionTable&) = delete;
+
   /// The region is not in the table.
   void add(Entry entry);
   /// Removes this entry, not a later one of the same region.

@@ -33,6 +33,16 @@ void Region::close(FlushDone done) {
   enqueue({.kind = Job::Kind::kClose, .done = std::move(done)});
 }
 
+void Region::abandon() noexcept {
+  // They go without the lock, and may take this region with them.
+  const std::shared_ptr<Region> self = shared_from_this();
+  std::deque<Job> jobs;
+  decltype(waiting_) waiting;
+  MutexLock lock(state_mutex_);
+  jobs.swap(jobs_);
+  waiting.swap(waiting_);
+}
+
 void Region::enqueue(Job job) {
   MutexLock lock(state_mutex_);
   jobs_.push_back(std::move(job));
