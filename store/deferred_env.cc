@@ -162,6 +162,15 @@ void DeferredEnv::defer() {
   mode_.store(Mode::kDeferring, std::memory_order_release);
 }
 
+void DeferredEnv::show(const std::string& file, std::string bytes) {
+  MutexLock lock(changes_mutex_);
+  PV2_ASSERT(!goes_through(), "what LevelDB is shown differs from the disk only while it opens");
+  auto shown = std::make_shared<File>();
+  shown->bytes = std::move(bytes);
+  shown->closed = true;
+  names_[file] = {std::move(shown), {}};
+}
+
 leveldb::Status DeferredEnv::apply() {
   MutexLock lock(changes_mutex_);
   PV2_ASSERT(mode_.load(std::memory_order_relaxed) != Mode::kDiscarded,

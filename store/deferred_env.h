@@ -35,6 +35,9 @@ class DeferredEnv final : public leveldb::EnvWrapper {
 
   /// From now on changes stay in memory. Called before anything is opened through this Env.
   void defer() PV2_EXCLUDES(changes_mutex_);
+  /// To LevelDB, `file` has these bytes. The file itself stays as it is, until LevelDB removes it.
+  /// While changes are deferred.
+  void show(const std::string& file, std::string bytes) PV2_EXCLUDES(changes_mutex_);
   /// Carries out all changes, and lets everything through from now on. After a failure it is as if
   /// discard() had been called, and the file system is as after a crash in the middle.
   leveldb::Status apply() PV2_EXCLUDES(changes_mutex_);

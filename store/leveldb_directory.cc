@@ -304,11 +304,11 @@ std::string LevelDbDirectory::newest_log() const {
   return logs.ok() && !logs->empty() ? logs->back().file : "the last log";
 }
 
-Status LevelDbDirectory::verify() const {
+Result<std::vector<ShownLog>> LevelDbDirectory::verify(bool has_step_log) const {
   const auto current = manifest();
   if (!current.ok()) return current.status();
-  Status status = verify_table_files(*current);
-  return status.ok() ? verify_logs(*current) : status;
+  if (Status status = verify_table_files(*current); !status.ok()) return status;
+  return verify_logs(*current, has_step_log);
 }
 
 Result<std::string> LevelDbDirectory::table_file(const Manifest& manifest,
@@ -353,7 +353,8 @@ Result<std::vector<LiveLog>> LevelDbDirectory::live_logs(const Manifest& manifes
   return logs;
 }
 
-Status LevelDbDirectory::verify_logs(const Manifest& manifest) const {
+Result<std::vector<ShownLog>> LevelDbDirectory::verify_logs(const Manifest& manifest,
+                                                            bool has_step_log) const {
   const auto logs = live_logs(manifest);
   if (!logs.ok()) return logs.status();
   std::uint64_t next = 0;  // the operation that the next record must begin with; 0: none was seen
@@ -375,9 +376,13 @@ Status LevelDbDirectory::verify_logs(const Manifest& manifest) const {
       next = first + read_fixed32(record.data() + 8);
       suspect = log.file;
     }
-    if (contents.end == LogFileContents::End::kDamaged) return damaged(log.file, contents.problem);
+    if (contents.end != LogFileContents::End::kDamaged) continue;
+    const bool is_last = log.number == logs->back().number;
+    if (!has_step_log || !is_last) return damaged(log.file, contents.problem);
+    return std::vector<ShownLog>{
+        {log.file, bytes->substr(0, contents.good_bytes), contents.problem}};
   }
-  return Status();
+  return std::vector<ShownLog>();
 }
 
 Status LevelDbDirectory::verify_tables() const {

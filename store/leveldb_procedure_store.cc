@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -110,8 +111,10 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
   Status scan(Space space, std::string_view prefix, const RowVisitor& visit);
   void close() noexcept;
   Status write(const CommitList& unit) override;
-  /// For salvage: opens what is there, whatever the mark says was there,
+  /// For salvage: opens what can be kept,
   void accept_lost_commits() noexcept { accepts_lost_commits_ = true; }
+  [[nodiscard]] const LevelDbDirectory& directory() const noexcept { return directory_; }
+  [[nodiscard]] const SalvagePlan& salvage_plan() const noexcept { return salvage_plan_; }
   /// and makes it what the store holds.
   Status take_over();
 
@@ -150,6 +153,7 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
     return options_.committer == LevelDbOptions::Committer::kPump;
   }
   Status acquire();
+  Status look_at_logs(std::vector<ShownLog>& shown);
   Status recover();
   Status compare_with_mark() const;
   Status move_log_into_database();
@@ -167,7 +171,9 @@ class LevelDbProcedureStore::Impl final : public UnitWriter {
   StepLog log_;
   RecoveredLog recovered_;  // its segments are in the overlay
   bool accepts_lost_commits_ = false;
-  bool is_older_format_ = false;  // until it is taken over
+  std::optional<RecoveredLog::Damage> left_out_;  // of the database's log
+  SalvagePlan salvage_plan_;                      // if it does
+  bool is_older_format_ = false;                  // until it is taken over
   bool is_taken_over_ = false;
 
   Mutex readers_mutex_;
@@ -228,17 +234,34 @@ Status LevelDbProcedureStore::Impl::acquire() {
   const bool create = *contents != Contents::kStore && !is_older_format_;
   Status status;
   if (*contents == Contents::kUnfinished) status = directory_.verify_unfinished();
-  if (status.ok()) status = create ? directory_.mark_unfinished() : directory_.verify();
+  std::vector<ShownLog> shown;
+  if (status.ok()) status = create ? directory_.mark_unfinished() : look_at_logs(shown);
   if (status.ok() && *contents == Contents::kUnfinished) {
     leveldb::Options remove;
     remove.env = &directory_.files().env();
     status = translate(leveldb::DestroyDB(directory_.path(), remove));
   }
-  if (status.ok()) status = create ? rows_.create() : rows_.open();
+  if (status.ok()) status = create ? rows_.create() : rows_.open(std::move(shown));
   // Whoever made the directory may have died, or may not know, that its name has to be synced.
   if (status.ok() && create) status = directory_.sync_name();
   if (status.ok() && create) status = directory_.mark_complete();
   return status.ok() ? recover() : status;
+}
+
+// `shown`: the logs that LevelDB is to see without their ends.
+Status LevelDbProcedureStore::Impl::look_at_logs(std::vector<ShownLog>& shown) {
+  if (accepts_lost_commits_) {
+    auto plan = plan_salvage(directory_);
+    if (!plan.ok()) return plan.status();
+    salvage_plan_ = *std::move(plan);
+    shown = salvage_plan_.shown;
+    return Status();
+  }
+  auto verified = directory_.verify(/*has_step_log=*/!is_older_format_);
+  if (!verified.ok()) return verified.status();
+  shown = *std::move(verified);
+  if (!shown.empty()) left_out_ = {shown.front().file, shown.front().why};
+  return Status();
 }
 
 Status LevelDbProcedureStore::Impl::recover() {
@@ -261,7 +284,11 @@ Status LevelDbProcedureStore::Impl::recover() {
                     rows_.needs().value, recovered_.last.value)};
   }
   const auto& damage = recovered_.damage;
-  if (damage && !accepts_lost_commits_) return directory_.damaged(damage->file, damage->what);
+  if (damage && !accepts_lost_commits_) {
+    // The database's log seemed to end in a checkpoint that was never synced. It was synced.
+    const auto& cause = left_out_ ? left_out_ : damage;
+    return directory_.damaged(cause->file, cause->what);
+  }
   for (auto& segment : recovered_.segments) overlay_.add(std::move(segment));
   recovered_.segments.clear();
   return accepts_lost_commits_ ? Status() : compare_with_mark();
@@ -276,6 +303,7 @@ Status LevelDbProcedureStore::Impl::compare_with_mark() const {
   }
   if (!durable.ok()) return durable.status().with_context("opening store " + directory_.path());
   if (*durable <= recovered_.last) return Status();
+  if (left_out_) return directory_.damaged(left_out_->file, left_out_->what);
   return directory_.damaged(
       recovered_.newest.empty() ? directory_.newest_log() : recovered_.newest,
       fmt::format(
@@ -310,7 +338,8 @@ Status LevelDbProcedureStore::Impl::move_log_into_database() {
     status = rows_.write_checkpoint(checkpoint, next);
     if (status.ok()) overlay_.end_checkpoint(checkpoint);
   }
-  // The first segment of a store; or, after a salvage, what is behind is given up.
+  // No file may have a frame of the segment that comes next: the first of a store has a number that
+  // nobody knows, and a salvage gives up frames that are still in the files.
   if (status.ok() && next < recovered_.next) {
     Overlay::Checkpoint nothing;
     nothing.last = nothing.needs = recovered_.last;
@@ -425,38 +454,41 @@ bool LevelDbProcedureStore::pump() { return impl_->committer().pump(); }
 void LevelDbProcedureStore::close() noexcept { impl_->close(); }
 
 Result<LevelDbProcedureStore::Salvaged> LevelDbProcedureStore::salvage(const std::string& path) {
-  const LevelDbDirectory directory(
-      path, LevelDbFiles(*leveldb::Env::Default(), DirectorySync(&pv2::sync_directory)));
-  auto cut = cut_damaged_logs(directory);
-  if (!cut.ok()) return cut.status();
-
   class NoSink final : public CommitSink {
     void on_committed(CommitList) noexcept override {}
   } sink;
-  LevelDbProcedureStore store(path);
-  store.impl_->accept_lost_commits();
-  Status status = store.recover_lease(sink);
-  const RecoveredLog& log = store.impl_->recovered();
-  const CommitSequence last = log.last;
-  if (status.ok()) status = give_up_damaged_log(directory, log, *cut);
-  if (status.ok()) status = give_up_later_commits(directory, last, *cut);
-  if (status.ok() && cut->changed) status = store.impl_->take_over();
+  LevelDbProcedureStore store(path, {.create_if_missing = false});
+  Impl& impl = *store.impl_;
+  const auto contents = impl.directory().examine();
+  if (!contents.ok()) return contents.status();
+  if (*contents != LevelDbDirectory::Contents::kStore &&
+      *contents != LevelDbDirectory::Contents::kOlderStore) {
+    return Status(StatusCode::kNotFound, "there is no store at " + path);
+  }
+  // Until here, and in this call, nothing is changed.
+  impl.accept_lost_commits();
+  if (Status opened = store.recover_lease(sink); !opened.ok()) return opened;
+  const CommitSequence last = impl.recovered().last;
+  SalvageReport done;
+  Status status = copy_logs(impl.directory(), impl.salvage_plan(), done);
+  if (status.ok()) status = give_up_damaged_log(impl.directory(), impl.recovered(), done);
+  if (status.ok()) status = give_up_later_commits(impl.directory(), last, done);
+  if (status.ok() && done.changed) status = impl.take_over();
   store.close();
   if (!status.ok()) {
-    return cut->changed
-               ? status.with_context("after the salvage (copies are in " + cut->copies + ")")
-               : status;
+    status = status.with_context("salvage of store " + path);
+    return done.copies.empty() ? status : status.with_context("copies are in " + done.copies);
   }
   Salvaged salvaged{
-      .changed = cut->changed, .last_kept = last, .copies = cut->copies, .report = {}};
-  if (!cut->changed) {
+      .changed = done.changed, .last_kept = last, .copies = done.copies, .report = {}};
+  if (!done.changed) {
     salvaged.report = fmt::format("store {} needs no salvage: its logs are undamaged", path);
     return salvaged;
   }
   salvaged.report = fmt::format(
       "store {}: {}. Every commit up to {} is kept; every later one is gone. The damaged files are "
       "in {}",
-      path, cut->what, salvaged.last_kept.value, cut->copies);
+      path, done.what, salvaged.last_kept.value, done.copies);
   return salvaged;
 }
 

@@ -51,8 +51,9 @@ void LevelDbRows::close() noexcept {
   db_.reset();
 }
 
-Status LevelDbRows::open(bool create) {
+Status LevelDbRows::open(bool create, std::vector<ShownLog> shown) {
   if (!create) env_.defer();
+  for (ShownLog& log : shown) env_.show(directory_.file(log.file), std::move(log.bytes));
   filter_.reset(leveldb::NewBloomFilterPolicy(kFilterBitsPerKey));
   cache_.reset(leveldb::NewLRUCache(options_.block_cache_bytes));
   leveldb::Options options;

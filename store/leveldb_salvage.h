@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cuts the damaged end off a store's write-ahead logs: the one place that throws acknowledged bytes
-// away, and only because an operator asked. It copies first and cuts second, so a crash in between
-// loses nothing and the salvage can be repeated.
+// Gives up what a damaged store has behind the damage: the one place that throws acknowledged bytes
+// away, and only because an operator asked. It first finds out, by reading only, what would be
+// left. Then it copies the damaged files, and lets the store take over what is left. So a crash at
+// any moment loses nothing, and the salvage can be repeated.
 
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "leveldb_directory.h"
 #include "log/log_recovery.h"
@@ -15,23 +17,33 @@
 
 namespace pv2 {
 
-/// What was done to the logs. A value.
-struct LogCut {
-  bool changed = false;
-  std::string copies;  ///< The directory with the logs as they were.
-  std::string what;    ///< "000005.log was cut at byte 4711 (a wrong checksum at ...)".
+/// What a salvage leaves out of LevelDB's logs. A value.
+struct SalvagePlan {
+  std::vector<ShownLog> shown;  ///< The logs that lose their ends, as they will be seen.
+  std::string what;             ///< "000005.log was cut at byte 4711 (a wrong checksum at ...)".
 };
 
-/// Takes the store's lock while it works. kNotSupported when the damage is not at the end of the
-/// logs.
-Result<LogCut> cut_damaged_logs(const LevelDbDirectory& directory);
+/// What was done. A value.
+struct SalvageReport {
+  bool changed = false;
+  std::string copies;  ///< The directory with the damaged files as they were.
+  std::string what;    ///< In words.
+};
+
+/// Reads only. kNotSupported when the damage is not at the end of the logs.
+Result<SalvagePlan> plan_salvage(const LevelDbDirectory& directory);
+
+/// Copies the logs that lose their ends, and notes that in `done`. The caller of this and of the
+/// following holds the store's lock.
+Status copy_logs(const LevelDbDirectory& directory, const SalvagePlan& plan, SalvageReport& done);
 
 /// Copies the files of a step log that is damaged, and notes that in `cut`. What is behind the
 /// damage is given up when the store is taken over. The caller holds the store's lock.
-Status give_up_damaged_log(const LevelDbDirectory& directory, const RecoveredLog& log, LogCut& cut);
+Status give_up_damaged_log(const LevelDbDirectory& directory, const RecoveredLog& log,
+                           SalvageReport& done);
 
-/// Sets PV2-DURABLE to `last` if it names a later commit or is damaged, and notes that in `cut`.
-/// The caller holds the store's lock.
-Status give_up_later_commits(const LevelDbDirectory& directory, CommitSequence last, LogCut& cut);
+/// Sets PV2-DURABLE to `last` if it names a later commit or is damaged, and notes that in `done`.
+Status give_up_later_commits(const LevelDbDirectory& directory, CommitSequence last,
+                             SalvageReport& done);
 
 }  // namespace pv2

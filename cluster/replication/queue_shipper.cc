@@ -120,7 +120,7 @@ void QueueShipper::read_now(const ShipperGround& ground, Question question, Foun
 
 void QueueShipper::read_part(const ShipperGround& ground, const Question& question, Found& found) {
   const StoredQueue& queue = question.queue;
-  // For each part anew: the directory of the peer may be a link, which somebody turns.
+  // Both ids are read for each part: the peer's directory may be a link that now leads elsewhere.
   const Result<std::string> own = read_id(ground.files, ground.layout.root());
   const Result<std::string> other = read_id(ground.files, question.peer_root);
   found.status = own.ok() ? other.status() : own.status();

@@ -19,7 +19,7 @@ namespace {
 struct LogFile {
   std::string name;
   std::string bytes;
-  std::size_t followed = 0;  // so many of its bytes are in the chain
+  std::size_t followed = 0;  // where its part of the chain ends, in bytes
 };
 
 class Reader {

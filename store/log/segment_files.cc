@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -67,6 +68,11 @@ class SystemFiles final : public SegmentFiles {
   }
   Result<std::unique_ptr<SegmentFile>> open(const std::string& path) override {
     return open_with(path, 0);
+  }
+  Result<std::uint64_t> free_bytes(const std::string& directory) override {
+    struct statvfs facts {};
+    if (::statvfs(directory.c_str(), &facts) != 0) return failed("looking at", directory);
+    return std::uint64_t{facts.f_bavail} * facts.f_frsize;
   }
   static Result<std::unique_ptr<SegmentFile>> open_with(const std::string& path, int flags) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | flags, 0644);

@@ -56,8 +56,8 @@ std::vector<SegmentPool::File>::iterator SegmentPool::largest() {
 
 std::optional<SegmentPool::File> SegmentPool::take() {
   MutexLock lock(files_mutex_);
+  if (!can_take()) return std::nullopt;
   const auto at = largest();
-  if (at == free_.end() || at->bytes == 0) return std::nullopt;
   File file = std::move(*at);
   free_.erase(at);
   ++in_use_;
@@ -67,13 +67,19 @@ std::optional<SegmentPool::File> SegmentPool::take() {
 
 bool SegmentPool::has_free() {
   MutexLock lock(files_mutex_);
+  return can_take();
+}
+
+// An earlier process may have left more files than are allowed now.
+bool SegmentPool::can_take() {
   const auto at = largest();
-  return at != free_.end() && at->bytes != 0;
+  return in_use_ < options_.files_max && at != free_.end() && at->bytes != 0;
 }
 
 Status SegmentPool::prepare() {
   File file;
   std::size_t bytes = 0;
+  bool has_another = false;
   {
     MutexLock lock(files_mutex_);
     bytes = wanted_;
@@ -86,18 +92,33 @@ Status SegmentPool::prepare() {
       if (in_use_ >= options_.files_max) return Status();
       file.name = fmt::format("{}{}", kFilePrefix, ++highest_);
     }
+    has_another = in_use_ != 0 || file.bytes != 0;
     ++in_use_;
   }
-  Status status = fill(file, bytes);
+  Status status = fill(file, bytes, has_another);
   MutexLock lock(files_mutex_);
   --in_use_;
   free_.push_back(std::move(file));
   return status;
 }
 
-Status SegmentPool::fill(File& file, std::size_t bytes) const {
+Status SegmentPool::fill(File& file, std::size_t bytes, bool keep_reserve) const {
   static const std::string zeros(kZerosAtOnce, '\0');
-  const auto opened = files_.create(directory_ + "/" + file.name);
+  const std::string path = directory_ + "/" + file.name;
+  const auto said = [](const Status& status) {
+    return status.with_context("making room for the log");
+  };
+  if (keep_reserve) {
+    const auto left = files_.free_bytes(directory_);
+    if (!left.ok()) return said(left.status());
+    if (*left < bytes - file.bytes + kReserveBytes) {
+      return said(Status(
+          StatusCode::kStorageFull,
+          fmt::format("the disk has {} bytes left, and {} are for commits", *left, kReserveBytes)));
+    }
+  }
+  // A file that had a name is not made again: its name would have to be synced.
+  const auto opened = file.bytes == 0 ? files_.create(path) : files_.open(path);
   Status status = opened.status();
   for (std::size_t at = file.bytes; status.ok() && at < bytes; at += zeros.size()) {
     status = (*opened)->write(at, std::string_view(zeros).substr(0, bytes - at));
@@ -106,7 +127,7 @@ Status SegmentPool::fill(File& file, std::size_t bytes) const {
   if (!status.ok() && opened.ok()) static_cast<void>((*opened)->cut(file.bytes).ok());
   if (status.ok()) status = (*opened)->sync();
   if (status.ok() && file.bytes == 0) status = sync_(directory_);
-  if (!status.ok()) return status.with_context("making room for the log");
+  if (!status.ok()) return said(status);
   file.bytes = bytes;
   return status;
 }

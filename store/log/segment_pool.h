@@ -45,7 +45,8 @@ class SegmentPool {
   /// A free file that an earlier process has left, under a name that is durable.
   void add(File file) PV2_EXCLUDES(files_mutex_);
   /// Makes sure that a file of the size that is wanted now is free, unless all are in use. Writes
-  /// to the disk, and syncs the names of new files. A failure loses no file.
+  /// to the disk, and syncs the names of new files. A failure loses no file. Unless it is the only
+  /// file, it leaves a reserve on the disk for commits and for the database.
   Status prepare() PV2_EXCLUDES(files_mutex_);
   /// The largest free file; nullopt: none is free.
   [[nodiscard]] std::optional<File> take() PV2_EXCLUDES(files_mutex_);
@@ -55,7 +56,11 @@ class SegmentPool {
   [[nodiscard]] bool has_free() PV2_EXCLUDES(files_mutex_);
 
  private:
-  Status fill(File& file, std::size_t bytes) const;
+  // What the disk has to have left when a file was filled.
+  static constexpr std::size_t kReserveBytes = std::size_t{1} << 20;
+
+  Status fill(File& file, std::size_t bytes, bool keep_reserve) const;
+  bool can_take() PV2_REQUIRES(files_mutex_);
   std::vector<File>::iterator largest() PV2_REQUIRES(files_mutex_);
 
   SegmentFiles& files_;

@@ -58,7 +58,7 @@ class StepLog {
   SegmentPool::File place_;           // its file
   std::unique_ptr<SegmentFile> file_;
   std::size_t used_ = 0;     // bytes of it
-  std::size_t indexed_ = 0;  // at least so many of them are, or will soon be, in its index
+  std::size_t indexed_ = 0;  // up to here the checkpointer was asked to index it
   bool asked_for_next_ = false;
 };
 

@@ -487,6 +487,14 @@ Result<std::unique_ptr<SegmentFile>> CrashEnv::open(const std::string& file) {
   return create(file);
 }
 
+Result<std::uint64_t> CrashEnv::free_bytes(const std::string& directory) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->off) return translated(power_is_off(directory));
+  if (state_->space == SIZE_MAX) return SIZE_MAX;
+  const std::size_t used = state_->used();
+  return used < state_->space ? state_->space - used : 0;
+}
+
 Result<std::unique_ptr<SegmentFile>> CrashEnv::create(const std::string& file) {
   leveldb::WritableFile* opened = nullptr;
   const leveldb::Status status = NewAppendableFile(file, &opened);

@@ -90,6 +90,7 @@ class CrashEnv final : public leveldb::EnvWrapper, public SegmentFiles {
   // SegmentFiles
   Result<std::unique_ptr<SegmentFile>> create(const std::string& file) override;
   Result<std::unique_ptr<SegmentFile>> open(const std::string& file) override;
+  Result<std::uint64_t> free_bytes(const std::string& directory) override;
 
   // leveldb::Env
   leveldb::Status NewSequentialFile(const std::string& file,

@@ -197,6 +197,29 @@ TEST_CASE(
   REQUIRE(after == before);
 }
 
+// The database's log is damaged, and what the step log has of that is in use again.
+TEST_CASE("a salvage of the database's log that is refused changes nothing") {
+  Ground ground(5);
+  ground.commit(250);
+  fs::path log;
+  for (const auto& entry : fs::directory_iterator(ground.path())) {
+    if (entry.path().extension() == ".log") log = entry.path();
+  }
+  const std::string bytes = read_file(log);
+  REQUIRE(bytes.size() > 1'000);
+  overwrite(log, bytes.size() / 4, "XXXX");
+  for (const fs::path& file : ground.log_files()) overwrite(file, 0, "XXXX");
+  const auto before = fingerprint(ground.path());
+
+  const auto salvage = LevelDbProcedureStore::salvage(ground.path());
+
+  INFO(salvage.status().to_string());
+  REQUIRE(salvage.status().code() == StatusCode::kNotSupported);
+  auto after = fingerprint(ground.path());
+  after[ground.path() + "/PV2-LOCK"] = before.at(ground.path() + "/PV2-LOCK");
+  REQUIRE(after == before);
+}
+
 TEST_CASE("without PV2-DURABLE the database still misses the end of the log that it needs") {
   Ground ground(3);
   ground.commit(60);

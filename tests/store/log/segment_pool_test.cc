@@ -91,6 +91,40 @@ TEST_CASE("files of an earlier process are used, and a new one takes a name that
   REQUIRE(ground.next()->name == "PV2-STEPS-8");
 }
 
+TEST_CASE("of more files than are allowed as many are used as are allowed") {
+  Ground ground({.bytes_min = 500, .bytes_max = 500, .files_max = 2});
+  for (int i = 1; i <= 4; ++i) ground.pool.add({"PV2-STEPS-" + std::to_string(i), 500});
+  const auto first = *ground.next();
+  REQUIRE(ground.next().has_value());
+  REQUIRE_FALSE(ground.pool.has_free());
+  REQUIRE_FALSE(ground.next().has_value());
+  ground.pool.give_back(first);
+  REQUIRE(ground.next().has_value());
+}
+
+TEST_CASE("a second file is made only if the disk keeps a reserve, and the first in any case") {
+  constexpr std::size_t kReserve = std::size_t{1} << 20;
+  Ground ground;
+  ground.env.set_space(5'000);
+  REQUIRE(ground.next().has_value());
+  ground.env.set_space(1'000 + 3'999 + kReserve);
+  const Status refused = ground.pool.prepare();
+  REQUIRE(refused.code() == StatusCode::kStorageFull);
+  REQUIRE_THAT(std::string(refused.message()), ContainsSubstring("1048576 are for commits"));
+  REQUIRE(ground.env.files().size() == 1);
+  ground.env.set_space(1'000 + 4'000 + kReserve);
+  REQUIRE(ground.pool.prepare().ok());
+}
+
+TEST_CASE("a free file that somebody has removed is not made again without its name") {
+  Ground ground;
+  const auto first = *ground.next();
+  ground.pool.give_back(first);
+  REQUIRE(ground.env.RemoveFile("store/" + first.name).ok());
+  REQUIRE_FALSE(ground.pool.prepare().ok());
+  REQUIRE(ground.env.files().empty());
+}
+
 TEST_CASE("a file that was prepared survives a power cut with all its bytes and its name") {
   Ground ground;
   const auto first = *ground.next();

@@ -37,6 +37,8 @@ class SegmentFiles {
   virtual Result<std::unique_ptr<SegmentFile>> create(const std::string& path) = 0;
   /// Opens `path` for writing; there has to be such a file.
   virtual Result<std::unique_ptr<SegmentFile>> open(const std::string& path) = 0;
+  /// How many bytes the file system of `directory` has for this process.
+  virtual Result<std::uint64_t> free_bytes(const std::string& directory) = 0;
 };
 
 /// Those of the operating system: pwrite and fdatasync. A full disk is kStorageFull.
