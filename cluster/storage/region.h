@@ -131,7 +131,7 @@ class Region : public std::enable_shared_from_this<Region> {
   void close(FlushDone done);
   /// For a server that is destroyed: drops every callback that still waits, without a call. Such a
   /// callback may keep the region, which keeps the callback. No work of the region runs any more.
-  void abandon() noexcept PV2_EXCLUDES(state_mutex_);
+  void abandon() PV2_EXCLUDES(state_mutex_);
 
   [[nodiscard]] const RegionInfo& info() const noexcept { return info_; }
   /// Above the sequence of every write of earlier openings, and above their open sequences.

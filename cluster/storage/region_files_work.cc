@@ -33,7 +33,7 @@ void Region::close(FlushDone done) {
   enqueue({.kind = Job::Kind::kClose, .done = std::move(done)});
 }
 
-void Region::abandon() noexcept {
+void Region::abandon() {
   // They go without the lock, and may take this region with them.
   const std::shared_ptr<Region> self = shared_from_this();
   std::deque<Job> jobs;
