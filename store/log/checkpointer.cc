@@ -26,12 +26,16 @@ Status Checkpointer::start() {
   return started;
 }
 
-void Checkpointer::stop() noexcept {
+void Checkpointer::stop_soon() noexcept {
   {
     MutexLock lock(work_mutex_);
     stopping_ = true;
   }
   wake_.notify_one();
+}
+
+void Checkpointer::stop() noexcept {
+  stop_soon();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -141,6 +145,11 @@ void Checkpointer::index_soon() {
     index_ = true;
   }
   wake_.notify_one();
+}
+
+bool Checkpointer::is_awaited() const {
+  MutexLock lock(work_mutex_);
+  return waiting_;
 }
 
 Status Checkpointer::failure() const {

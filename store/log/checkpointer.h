@@ -54,7 +54,9 @@ class Checkpointer {
 
   /// Starts its thread, if it has one.
   Status start();
-  /// Ends it; what it is doing is finished. Idempotent.
+  /// Its thread finishes what it is doing and begins nothing more. Does not wait for that.
+  void stop_soon() noexcept PV2_EXCLUDES(work_mutex_);
+  /// stop_soon(), and waits until the thread has ended. Idempotent.
   void stop() noexcept PV2_EXCLUDES(work_mutex_);
 
   /// The newest segment of the overlay, which lies in `file`, does not grow any more.
@@ -66,6 +68,8 @@ class Checkpointer {
   /// The newest segment has grown a lot since its rows were last looked for: the next read would
   /// have to index all that.
   void index_soon() PV2_EXCLUDES(work_mutex_);
+  /// Whether next_file() waits for the checkpointer's thread right now. Any thread may ask.
+  [[nodiscard]] bool is_awaited() const PV2_EXCLUDES(work_mutex_);
   /// The failure of a checkpoint, or OK.
   [[nodiscard]] Status failure() const PV2_EXCLUDES(work_mutex_);
 

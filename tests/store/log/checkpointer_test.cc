@@ -30,6 +30,7 @@ class Database final : public CheckpointWriter {
  public:
   Status write_checkpoint(const Overlay::Checkpoint& checkpoint, SegmentNumber next) override {
     std::unique_lock lock(mutex_);
+    ++begun_;
     changed_.notify_all();
     changed_.wait(lock, [this] { return !held_; });
     if (fails_) return Status(StatusCode::kIoError, "the database is on fire");
@@ -44,6 +45,15 @@ class Database final : public CheckpointWriter {
     const std::lock_guard lock(mutex_);
     held_ = held;
     changed_.notify_all();
+  }
+  /// Waits until so many checkpoints have been begun.
+  void wait_for_begun(int checkpoints) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return begun_ >= checkpoints; });
+  }
+  [[nodiscard]] int begun() const {
+    const std::lock_guard lock(mutex_);
+    return begun_;
   }
   void fail(bool fails) {
     const std::lock_guard lock(mutex_);
@@ -71,6 +81,7 @@ class Database final : public CheckpointWriter {
   std::condition_variable changed_;
   bool held_ = false;
   bool fails_ = false;
+  int begun_ = 0;
   std::vector<std::uint64_t> segments_;
   std::size_t rows_ = 0;
   std::uint64_t last_ = 0;
@@ -104,6 +115,10 @@ struct Ground {
     Unit unit(++commits);
     unit.insert(std::to_string(10'000'000 + commits), std::string(20, 'v'));
     return log.append(unit.list());
+  }
+  // Returns when the thread that appends waits for a file.
+  void wait_until_log_waits() const {
+    while (!checkpointer.is_awaited()) std::this_thread::yield();
   }
 };
 
@@ -212,6 +227,7 @@ TEST_CASE("while the database is held up, commits go on until all files are full
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return appended == kRoom; });
   }
+  ground.wait_until_log_waits();
   ground.database.hold(false);
   committer.join();
 
@@ -221,27 +237,48 @@ TEST_CASE("while the database is held up, commits go on until all files are full
 }
 
 TEST_CASE("a log that waits for the database is told of its failure") {
-  Ground ground(Kind::kOwn);
+  const bool in_checkpoint = GENERATE(false, true);
+  CAPTURE(in_checkpoint);
+  // With one file, a checkpoint is begun only because the log waits. With more, it is begun before.
+  const std::size_t files = in_checkpoint ? kFiles : 1;
+  Ground ground(Kind::kOwn, files);
   ground.database.hold(true);
   ground.database.fail(true);
-  for (std::size_t i = 0; i < kFiles * kPerSegment; ++i) REQUIRE(ground.append().ok());
-  std::thread opens([&] { ground.database.hold(false); });
-  const Status failed = ground.append();
-  opens.join();
+  for (std::size_t i = 0; i < files * kPerSegment; ++i) REQUIRE(ground.append().ok());
+  if (in_checkpoint) ground.database.wait_for_begun(1);
+  REQUIRE(ground.database.begun() == (in_checkpoint ? 1 : 0));
+
+  Status failed;
+  std::thread waits([&] { failed = ground.append(); });
+  ground.wait_until_log_waits();
+  ground.database.wait_for_begun(1);
+  ground.database.hold(false);
+  waits.join();
+
+  REQUIRE(failed.code() == StatusCode::kIoError);
   REQUIRE_THAT(std::string(failed.message()), ContainsSubstring("the database is on fire"));
+  REQUIRE(ground.append() == failed);
+  REQUIRE(ground.database.begun() == 1);
 }
 
 TEST_CASE("a checkpointer that stops finishes what it does and begins nothing more") {
   Ground ground(Kind::kOwn);
   ground.database.hold(true);
   for (std::size_t i = 0; i < kFiles * kPerSegment; ++i) REQUIRE(ground.append().ok());
-  std::thread opens([&] { ground.database.hold(false); });
+  // All three segments are full then, so a second checkpoint is due after the first.
+  Status appended(StatusCode::kInternal, "not answered");
+  std::thread waits([&] { appended = ground.append(); });
+  ground.wait_until_log_waits();
+  ground.database.wait_for_begun(1);
+
+  ground.checkpointer.stop_soon();
+  ground.database.hold(false);
   ground.checkpointer.stop();
-  opens.join();
-  const auto written = ground.database.segments();
-  REQUIRE(written.size() <= 1);
-  ground.checkpointer.stop();
-  REQUIRE(ground.database.segments() == written);
+  waits.join();
+
+  REQUIRE(ground.database.segments() == std::vector<std::uint64_t>{1});
+  REQUIRE(ground.database.begun() == 1);
+  REQUIRE(appended.to_string() == "OK");
 }
 
 TEST_CASE("a unit that is larger than any file makes its file grow, and is read back") {
