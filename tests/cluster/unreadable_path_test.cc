@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A path at which the file system fails, as a disk with a bad block or a server of files that does
-// not answer. Nobody takes it for a path at which nothing is: what would be made anew, replaced,
-// left out or removed then is kept.
+// A path that the file system cannot read, as with a bad block of the disk or a file server that
+// does not answer. It must not count as a path where nothing is. Each test has one piece of code
+// that would do harm if it did: make a queue again, replace its position, pass over a peer, leave
+// entries of a log out, or start a dead server. The code has to return the error instead, or to
+// count the peer as present, and the stored bytes stay.
 
 #include <leveldb/env.h>
 

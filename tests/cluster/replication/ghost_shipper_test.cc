@@ -41,14 +41,15 @@ class Story {
     world_.add_peer();
     for (const char* row : {"a", "b", "n", "z"}) REQUIRE(world_.put(row, "old").ok());
     REQUIRE(world_.put("n", "1").ok());
-    world_.run_until_shipped();  // so the servers know where the region is there
+    world_.run_until_shipped();  // now the servers know where the region is in the target
     for (const ServerName& server : source_.servers()) {
       const auto regions = source_.regions_on(server);
       if (std::ranges::any_of(regions, [](const auto& each) { return each.table == kTable; })) {
         ghost_ = server;
       }
     }
-    // No time passes meanwhile, so none of it is shipped.
+    // The clock stands still during these writes. A server ships when its timer goes off, so the
+    // ghost has shipped none of them.
     REQUIRE(world_.put("a", "1").ok());
     REQUIRE(world_.remove("b").ok());
     REQUIRE(world_.write({.kind = MutationKind::kIncrement, .row = "n", .amount = 5}).ok());

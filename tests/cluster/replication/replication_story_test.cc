@@ -114,7 +114,9 @@ TEST_CASE("rows that were written before and after their region moved end in ord
 TEST_CASE("what is written after a table was truncated or made anew comes to the other cluster") {
   TwoClusters world(1, 1);
   world.add_peer();
-  // The sequences of the region begin anew, so they are below those that were shipped.
+  // The target has seen the ten edits of these puts. The new table counts its sequences from the
+  // start, so its put has a lower sequence than they have. Its region has a later opening, which
+  // is compared first.
   for (int i = 0; i < 10; ++i) REQUIRE(world.put("a", std::to_string(i)).ok());
   world.run_until_shipped();
   REQUIRE(world.source.run(DisableTable(ports_elsewhere(), kTable)).status.ok());

@@ -15,14 +15,16 @@ namespace pv2 {
 
 /// Which entries of an audit are asked for. They are numbered from 1, the oldest.
 struct AuditRange {
-  std::uint64_t before = 0;  ///< Only those older than the entry of this number. 0: all.
-  std::uint64_t limit = 0;   ///< The newest of these, at most so many. 0: as many as fit.
+  /// Only entries with a lower number than this. 0: all entries.
+  std::uint64_t before = 0;
+  /// At most so many of these, and those are the newest. 0: as many as fit into the answer.
+  std::uint64_t limit = 0;
 };
 
 /// A page of an audit.
 struct RemoteAudit {
   std::vector<AuditEntry> entries{};  ///< Oldest first.
-  /// So many entries are older than these. They are read with `before` as earlier + 1.
+  /// How many entries are older than these. `before = earlier + 1` asks for the next page of them.
   std::uint64_t earlier = 0;
 };
 
