@@ -157,6 +157,8 @@ OrderTicket Repairs::repair_once(const Nonce& nonce, ProcedureId id, RepairVerb 
   // The order on its way may be the one that reuses the nonce, and will be refused.
   const bool is_other = refusal.code() == StatusCode::kKeyReused;
   const Result<bool> done = is_other ? was_carried_out(entry) : false;
+  // Perhaps this order was carried out, and its caller must not hear that it never will be.
+  if (!done.ok()) refusal = explained(done.status());
   Effects effects;
   if (done.ok() && *done) {
     effects.reply(std::move(reply), Ordered{.replayed = true});

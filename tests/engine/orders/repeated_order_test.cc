@@ -73,15 +73,17 @@ class GatedStore final : public WrappedStore {
   CommitList waiting_;
 };
 
-// Calls `then` once, while somebody reads rows.
+// Calls `then` once, while somebody reads rows; reads may fail.
 class InterruptedReads final : public WrappedStore {
  public:
   using WrappedStore::WrappedStore;
   Status scan(Space space, std::string_view prefix, const RowVisitor& visit) override {
     if (const auto act = std::exchange(then, nullptr)) act();
+    if (fails) return {StatusCode::kIoError, "the disk does not answer"};
     return WrappedStore::scan(space, prefix, visit);
   }
   std::function<void()> then;
+  bool fails = false;
 };
 
 // Fails at step 3; every undo fails for good. So each skip_step is followed by another parking.
@@ -237,6 +239,35 @@ TEST_CASE("an order that was carried out is known while another one under its no
   CHECK(other.status().code() == StatusCode::kKeyReused);
   CHECK(text_of(copy) == "replayed");
   CHECK(orders_in(engine, id) == 1);
+}
+
+TEST_CASE("a copy whose order cannot be looked for is not told that its nonce names another one") {
+  EngineWorld engine;
+  engine.world.scripts["a"] = stuck_everywhere();
+  ExecutorOptions options = engine.options();
+  auto interrupted = std::make_unique<InterruptedReads>(memory(engine.disk, engine.store_options));
+  InterruptedReads& store = *interrupted;
+  options.store = std::move(interrupted);
+  engine.open(std::move(options));
+  const ProcedureId id = engine.submit("a");
+  engine.run();
+  REQUIRE(text_of(order_once(engine, id, RepairVerb::kRetryNow)) == "OK");
+  engine.run();
+  Heard copy;
+  store.then = [&] {
+    store.fails = true;
+    order_once(engine, id, RepairVerb::kRetryNow, copy);
+    engine.run();
+    store.fails = false;
+  };
+
+  const auto other = order_once(engine, id, RepairVerb::kBypass);
+  engine.run();
+
+  CHECK(other.status().code() == StatusCode::kKeyReused);
+  REQUIRE(copy);
+  CHECK(copy->status().code() == StatusCode::kIoError);
+  CHECK(text_of(order_once(engine, id, RepairVerb::kRetryNow)) == "replayed");
 }
 
 TEST_CASE("a copy of an order that is not durable yet waits for its answer") {
