@@ -97,7 +97,8 @@ std::string to_bytes_within(std::vector<AuditEntry> entries, const AuditQueryMes
   std::size_t bytes = kFraming;
   while (begin > 0 && (query.limit == 0 || end - begin < query.limit)) {
     bytes += to_bytes(AuditEntryMessage{entries[begin - 1]}).size() + kFraming;
-    if (bytes > bytes_max) break;
+    // A page without entries would be asked for again and again.
+    if (bytes > bytes_max && begin != end) break;
     --begin;
   }
   entries.resize(end);

@@ -149,7 +149,8 @@ struct AuditMessage {
 /// The encoded locks, as many of them as fit into `bytes_max`.
 [[nodiscard]] std::string to_bytes_within(std::vector<LockInfo> infos, SteadyTime now,
                                           std::size_t bytes_max);
-/// The encoded page of an audit, `entries`: the newest of the query that fit into `bytes_max`.
+/// The encoded page of an audit, `entries`: the newest of the query that fit into `bytes_max`, and
+/// at least one if there is one.
 [[nodiscard]] std::string to_bytes_within(std::vector<AuditEntry> entries,
                                           const AuditQueryMessage& query, std::size_t bytes_max);
 

@@ -219,7 +219,7 @@ void ServiceCore::audit(Call call) {
   if (!message) return;
   auto entries = executor_.operate().audit(message->id);
   if (!entries.ok()) return refuse(executor_, *call, entries.status());
-  call->reply(remote::to_bytes_within(*std::move(entries), *message, answer_bytes_max_));
+  reply(*call, remote::to_bytes_within(*std::move(entries), *message, answer_bytes_max_));
 }
 
 ExecutorServiceCounts ServiceCore::counts() const {

@@ -153,6 +153,7 @@ TEST_CASE("an audit that does not fit into an answer is read in pages, the newes
 
 TEST_CASE("an answer that is too large fails at once, and is not asked for again") {
   ParkedWorld story;
+  REQUIRE(words(story.order(story.parked, RepairVerb::kRetryNow)) == "OK");
   story.world.stop_serving();
   story.world.service_options.answer_bytes_max = 20;
   story.world.serve();
@@ -163,7 +164,8 @@ TEST_CASE("an answer that is too large fails at once, and is not asked for again
       [&](auto done) { story.world.remote->explain(story.parked, std::move(done)); });
 
   for (const Status& status : {history.status(), explanation.status(),
-                               story.preview(story.parked, RepairVerb::kSkipStep).status()}) {
+                               story.preview(story.parked, RepairVerb::kSkipStep).status(),
+                               story.page(story.parked, {}).status()}) {
     CHECK(status.code() == StatusCode::kNotSupported);
     CHECK_THAT(std::string(status.message()), ContainsSubstring("ExecutorServiceOptions"));
   }
