@@ -22,6 +22,12 @@ std::vector<std::string> sorted_children(std::vector<std::string> names) {
   return names;
 }
 
+// Nothing is at a path of which an earlier part is a file: somebody has put a note where a
+// directory could be.
+bool is_absent(const leveldb::Status& status) {
+  return status.IsNotFound() || status.ToString().ends_with(": Not a directory");
+}
+
 }  // namespace
 
 Status translate_leveldb(const leveldb::Status& status, std::string_view act) {
@@ -29,7 +35,7 @@ Status translate_leveldb(const leveldb::Status& status, std::string_view act) {
   const std::string message = status.ToString();
   StatusCode code = StatusCode::kIoError;
   if (status.IsCorruption()) code = StatusCode::kCorruption;
-  if (status.IsNotFound()) code = StatusCode::kNotFound;
+  if (is_absent(status)) code = StatusCode::kNotFound;
   if (message.find("No space left on device") != std::string::npos ||
       message.find("Disk quota exceeded") != std::string::npos) {
     code = StatusCode::kStorageFull;
@@ -41,8 +47,9 @@ namespace {
 
 Status sync_with(int (*sync)(int), const std::string& directory) {
   const auto failed = [&](const char* act) {
-    return Status(StatusCode::kIoError, fmt::format("cannot {} directory {}: {}", act, directory,
-                                                    std::generic_category().message(errno)));
+    const StatusCode code = errno == ENOTDIR ? StatusCode::kNotFound : StatusCode::kIoError;
+    return Status(code, fmt::format("cannot {} directory {}: {}", act, directory,
+                                    std::generic_category().message(errno)));
   };
   const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return failed("open");
@@ -146,7 +153,7 @@ Result<bool> FileTree::is_there(const std::string& path) const {
   if (env_.FileExists(path)) return true;
   std::uint64_t bytes = 0;
   const leveldb::Status looked = env_.GetFileSize(path, &bytes);
-  if (looked.IsNotFound()) return false;
+  if (is_absent(looked)) return false;
   if (Status bad = translate_leveldb(looked, "looking for " + path); !bad.ok()) return bad;
   return true;
 }
@@ -154,7 +161,8 @@ Result<bool> FileTree::is_there(const std::string& path) const {
 Status FileTree::sync_directory_if_there(const std::string& directory) const {
   const Result<bool> there = is_there(directory);
   if (!there.ok()) return there.status();
-  return *there ? sync_(directory) : Status();
+  const Status synced = *there ? sync_(directory) : Status();
+  return synced.code() == StatusCode::kNotFound ? Status() : synced;  // a file is there
 }
 
 Result<std::vector<std::string>> FileTree::list(const std::string& directory) const {
@@ -166,7 +174,7 @@ Result<std::vector<std::string>> FileTree::list(const std::string& directory) co
 Result<std::vector<std::string>> FileTree::list_with_drafts(const std::string& directory) const {
   std::vector<std::string> names;
   const leveldb::Status status = env_.GetChildren(directory, &names);
-  if (status.IsNotFound()) return std::vector<std::string>();
+  if (is_absent(status)) return std::vector<std::string>();
   if (Status bad = translate_leveldb(status, "listing " + directory); !bad.ok()) return bad;
   return sorted_children(std::move(names));
 }
@@ -198,7 +206,7 @@ Status FileTree::rename(const std::string& from, const std::string& to) const {
 
 Status FileTree::remove_file(const std::string& path) const {
   const leveldb::Status status = env_.RemoveFile(path);
-  return status.IsNotFound() ? Status() : translate_leveldb(status, "removing " + path);
+  return is_absent(status) ? Status() : translate_leveldb(status, "removing " + path);
 }
 
 Status FileTree::remove_directory(const std::string& path) const {

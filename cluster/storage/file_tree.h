@@ -69,7 +69,8 @@ class FileTree {
   [[nodiscard]] Result<bool> is_there(const std::string& path) const;
   /// False also if it cannot be told: only where that errs on the safe side.
   [[nodiscard]] bool exists(const std::string& path) const { return env_.FileExists(path); }
-  /// The names in a directory, sorted, without drafts; none when the directory is absent.
+  /// The names in a directory, sorted, without drafts; none when the directory is absent, or is a
+  /// file.
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& directory) const;
   [[nodiscard]] Result<std::vector<std::string>> list_with_drafts(
       const std::string& directory) const;
@@ -93,7 +94,7 @@ class FileTree {
   Status remove_tree(const std::string& path) const;
 
   Status sync_directory(const std::string& directory) const { return sync_(directory); }
-  /// One that is not there any more: OK.
+  /// One that is not there any more, or is a file: OK.
   Status sync_directory_if_there(const std::string& directory) const;
   [[nodiscard]] leveldb::Env& env() const noexcept { return env_; }
 
