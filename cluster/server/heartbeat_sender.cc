@@ -50,6 +50,7 @@ void HeartbeatSender::ask() {
 
 void HeartbeatSender::leave(std::function<void()> done) {
   is_leaving_ = true;
+  context_.leased_until.reset();
   send(true, [done = std::move(done)](const CallOutcome&) { done(); });
 }
 
@@ -77,7 +78,7 @@ void HeartbeatSender::take(const CallOutcome& outcome) {
   heard_ = context_.tasks.now();
   if (reply.lease > Duration::zero()) {
     // The master counts from when it heard the heartbeat, which was not before it was sent.
-    context_.leased_until = sent + reply.lease;
+    if (!is_leaving_) context_.leased_until = sent + reply.lease;
     every_ = std::min(context_.options.heartbeat_every, reply.lease / kBeatsPerLease);
   }
   if (registered_) std::exchange(registered_, nullptr)();

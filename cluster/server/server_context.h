@@ -94,7 +94,7 @@ struct ServerContext {
   const ServerQueues queues;
   HeardEpoch epoch;
   /// Until then no master takes the server for dead because of its silence. None: no master has
-  /// answered yet.
+  /// answered yet, or the server leaves.
   std::optional<SteadyTime> leased_until;
   std::uint64_t requests = 0;  ///< Of clients, since the start.
   bool is_stopping = false;    ///< It gives its regions back, and begins no operation.
@@ -106,9 +106,10 @@ struct ServerContext {
     say(LogLevel::kError, to_string(name) + " ends: " + why.to_string());
     on_end(why);
   }
-  /// OK: the lease that the master has granted is not over. Asks nobody: a process that was stopped
-  /// finds it over at once.
+  /// OK: the lease that the master has granted is not over, nor has the server ended, or said that
+  /// it leaves. Asks nobody: a process that was stopped finds it over at once.
   [[nodiscard]] Status check_lease() const {
+    if (is_ended_) return {StatusCode::kUnavailable, to_string(name) + " has ended"};
     if (leased_until && tasks.now() < *leased_until) return {};
     return {StatusCode::kUnavailable, "no master was heard for the length of the lease: " +
                                           to_string(name) + " is perhaps taken for dead"};

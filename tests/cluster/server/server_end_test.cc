@@ -43,6 +43,26 @@ TEST_CASE("a server that has heard of no master for too long ends itself") {
   CHECK(world.process(server).end->code() == StatusCode::kDeadlineExceeded);
 }
 
+// Changes of peers do not wait for such a server, so it must not ship any more.
+TEST_CASE("a server that the master has taken for dead, or that leaves, has no lease") {
+  World world;
+  const ServerName server = world.start("rs1");
+  world.run_for(5s);
+  REQUIRE(world.process(server).check_lease().ok());
+
+  if (GENERATE(false, true)) {
+    world.dead.insert(server);
+    world.run_until([&] { return world.process(server).end.has_value(); });
+  } else {
+    world.process(server).server->stop([] {});
+    world.run_until([&] { return world.left.contains(server); });
+  }
+
+  CHECK(world.process(server).check_lease().code() == StatusCode::kUnavailable);
+  world.run_for(5s);
+  CHECK(world.process(server).check_lease().code() == StatusCode::kUnavailable);
+}
+
 TEST_CASE("a server that finds the fence while it opens a region ends itself") {
   World world;
   const ServerName server = world.start("rs1");

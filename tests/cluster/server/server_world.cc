@@ -44,7 +44,12 @@ ServerName ServerWorld::start(const std::string& host,
                 .files = files,
                 .queues = {process->work, process->calls, process->work, process->work,
                            process->meta_log, process->meta, process->meta},
-                .on_end = [end = &process->end](const Status& why) { *end = why; }});
+                .on_end = [end = &process->end](const Status& why) { *end = why; },
+                .make_replication =
+                    [&check = process->check_lease](const ReplicationGround& ground) {
+                      check = ground.check_lease;
+                      return Result<std::unique_ptr<ReplicationHost>>(nullptr);
+                    }});
   REQUIRE(started.status().to_string() == "OK");
   process->server = *std::move(started);
   const std::string address = process->server->address();

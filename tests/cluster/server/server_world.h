@@ -48,9 +48,10 @@ struct ServerProcess {
   bool holds_meta_log = false;
   bool holds_work = false;  ///< The rest of the work waits.
   std::unique_ptr<cluster::RegionServer> server;
-  std::optional<Status> end;          ///< Why the server has ended itself.
-  std::unique_ptr<FaultProxy> proxy;  ///< Clients come through it.
-  std::unique_ptr<RpcClient> link;    ///< The master's.
+  std::optional<Status> end;            ///< Why the server has ended itself.
+  std::function<Status()> check_lease;  ///< What replication asks before it ships.
+  std::unique_ptr<FaultProxy> proxy;    ///< Clients come through it.
+  std::unique_ptr<RpcClient> link;      ///< The master's.
 };
 
 /// Owned by one thread.
