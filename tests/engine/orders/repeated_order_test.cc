@@ -600,6 +600,45 @@ TEST_CASE("orders of a tree are deleted after its result, so a crash between mak
   }
 }
 
+TEST_CASE("orders about a member are deleted after the result of its root") {
+  bool crashed = true;
+  for (std::size_t at = 1; crashed; ++at) {
+    CAPTURE(at);
+    EngineWorld engine;
+    engine.store_options.limits = {.batch_operations = 16, .batch_bytes = 64 << 10};
+    engine.world.scripts["p"] = {.steps = 3, .children = {"a"}};
+    engine.world.scripts["a"] = stuck_everywhere();
+    engine.open();
+    const ProcedureId root = engine.submit("p");
+    engine.run();
+    const ProcedureId child{root.value + 1};
+    constexpr std::uint64_t kOrders = 20;
+    for (std::uint64_t number = 1; number < kOrders; ++number) {
+      REQUIRE(text_of(order_once(engine, child, RepairVerb::kRetryNow, {7, number})) == "OK");
+      engine.run();
+    }
+    REQUIRE(text_of(order_once(engine, child, RepairVerb::kBypass, {7, kOrders})) == "OK");
+    engine.run();
+    const std::size_t rows = rows_in_store(engine, RowKind::kAudit);
+    REQUIRE(rows == 2 * kOrders);
+    engine.faults().crash_after(engine.faults().commits() + at, FaultStore::AfterCrash::kFail);
+    engine.executor().async().acknowledge(root, [](const Status&) {});
+    engine.run();
+    crashed = engine.faults().crashed();
+    engine.open();
+
+    for (std::uint64_t number = 1; number <= kOrders; ++number) {
+      const auto verb = number == kOrders ? RepairVerb::kBypass : RepairVerb::kRetryNow;
+      const auto again = order_once(engine, child, verb, {7, number});
+      if (again.ok() && again->replayed) continue;
+      REQUIRE(again.status().code() == StatusCode::kExpired);
+    }
+    engine.run();
+    const bool kept = engine.executor().operate().audit(root).ok();
+    CHECK(rows_in_store(engine, RowKind::kAudit) == (kept ? rows : 0));
+  }
+}
+
 TEST_CASE("a member that an order named finds the order when its tree has ended") {
   const bool restart = GENERATE(false, true);
   EngineWorld engine;
