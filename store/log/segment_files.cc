@@ -43,12 +43,16 @@ class SystemFile final : public SegmentFile {
     }
     return Status();
   }
+  // Asks for the number of names alone. Who asks for the times, as fstat() does, makes Linux give
+  // the next write a new time (multigrain timestamps, since 6.13), which costs 40 us per sync.
   Status sync() override {
     if (::fdatasync(fd_) != 0) return failed("syncing", path_);
-    struct stat facts {};
-    if (::fstat(fd_, &facts) != 0) return failed("looking at", path_);
-    return facts.st_nlink != 0 ? Status()
-                               : Status(StatusCode::kIoError, path_ + " was removed in use");
+    struct statx facts {};
+    if (::statx(fd_, "", AT_EMPTY_PATH, STATX_NLINK, &facts) != 0) {
+      return failed("looking at", path_);
+    }
+    return facts.stx_nlink != 0 ? Status()
+                                : Status(StatusCode::kIoError, path_ + " was removed in use");
   }
   Status cut(std::uint64_t bytes) override {
     struct stat facts {};
