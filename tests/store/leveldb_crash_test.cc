@@ -2,11 +2,10 @@
 //
 // Crashes of the LevelDB store on a file system that loses what was not synced. Each round runs
 // random commits, cuts the power at a random operation of the file system, and looks at what a new
-// store finds. The seed is in every message, and PV2_CRASH_SEED repeats its choices, except the
+// store finds. The seed is in every message, and PV2_TEST_SEED repeats its choices, except the
 // time at which LevelDB's own thread merges tables.
 
 #include <condition_variable>
-#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <map>
@@ -15,17 +14,13 @@
 #include <vector>
 
 #include "pv2/base/random.h"
+#include "pv2/testing/seeds.h"
 #include "step_files.h"
 #include "store_fixture.h"
 #include "support/catch.h"
 
 namespace pv2::testing::leveldb_crash_test {
 namespace {
-
-std::uint64_t first_seed() {
-  const char* const text = std::getenv("PV2_CRASH_SEED");
-  return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
-}
 
 std::string key_of(int batch, int row) {
   std::string key = std::to_string(1'000'000 + batch) + "/" + std::to_string(row);
@@ -76,9 +71,7 @@ class Machine {
       }
       store.pump();
     }
-    for (const RecordingSink::Answer& answer : sink.answers()) {
-      if (answer.status.ok()) acknowledged_ = std::max(acknowledged_, answer.number);
-    }
+    acknowledged_ = std::max(acknowledged_, sink.last_acknowledged());
     env_.crash(torn);
   }
 
@@ -86,10 +79,7 @@ class Machine {
   void inspect() {
     env_.reboot();
     RecordingSink sink;
-    LevelDbProcedureStore store("store", {.committer = LevelDbOptions::Committer::kPump,
-                                          .env = env_.as_env(),
-                                          .segment_files = env_.as_segment_files(),
-                                          .sync_directory = env_.directory_sync()});
+    LevelDbProcedureStore store("store", on_crash_env(env_));
     const Status opened = store.recover_lease(sink);
     INFO(opened.to_string());
     REQUIRE(opened.ok());
@@ -133,8 +123,8 @@ class Machine {
     }
     REQUIRE(highest >= highest_seen_);
     highest_seen_ = highest;
-    // A commit that was in flight at the crash and survived counts as acknowledged from now on,
-    // because it was read.
+    // A commit that was in flight at the crash and survived is on the disk, so it has to stay there
+    // like one that was acknowledged.
     acknowledged_ = latest;
     started_ = latest;
     return status;
@@ -155,8 +145,9 @@ class Machine {
 TEST_CASE("after any power cut every acknowledged commit is there, whole and in order") {
   const auto torn =
       GENERATE(CrashEnv::TornTail::kNone, CrashEnv::TornTail::kRandom, CrashEnv::TornTail::kBytes);
-  for (std::uint64_t seed = first_seed(); seed < first_seed() + 40; ++seed) {
-    INFO("PV2_CRASH_SEED=" << seed << " repeats this, torn tail: " << static_cast<int>(torn));
+  const Seeds seeds = seeds_from_environment(40);
+  for (std::uint64_t seed = seeds.first; seed != seeds.first + seeds.count; ++seed) {
+    INFO("PV2_TEST_SEED=" << seed << " repeats this, torn tail: " << static_cast<int>(torn));
     Machine machine(seed);
     for (int life = 0; life < 8; ++life) machine.live(torn);
     machine.inspect();
@@ -167,10 +158,7 @@ TEST_CASE("a power cut at any point of creating a store leaves a place where it 
   for (std::size_t operation = 0;; ++operation) {
     INFO("power cut before operation " << operation);
     CrashEnv env(operation);
-    const LevelDbOptions options{.committer = LevelDbOptions::Committer::kPump,
-                                 .env = env.as_env(),
-                                 .segment_files = env.as_segment_files(),
-                                 .sync_directory = env.directory_sync()};
+    const LevelDbOptions options = on_crash_env(env);
     RecordingSink sink;
     bool created = false;
     {
@@ -277,11 +265,9 @@ class SecondLog {
   /// Commits rows until the power is off, or until one is acknowledged in the second log: it is cut
   /// then. Returns those that were acknowledged.
   std::vector<std::string> commit(CrashEnv::TornTail torn, const Cut& cut, const Hold& hold) {
-    LevelDbProcedureStore store("store", {.write_buffer_bytes = 64 << 10,
-                                          .committer = LevelDbOptions::Committer::kPump,
-                                          .env = env_.as_env(),
-                                          .segment_files = env_.as_segment_files(),
-                                          .sync_directory = env_.directory_sync()});
+    LevelDbOptions options = on_crash_env(env_);
+    options.write_buffer_bytes = 64 << 10;
+    LevelDbProcedureStore store("store", options);
     RecordingSink sink;
     REQUIRE(store.recover_lease(sink).ok());
     env_.set_fault([&](CrashEnv::Operation operation, const std::string& file) {
@@ -386,7 +372,7 @@ TEST_CASE("a log that lost a part of its unsynced tail is not damaged") {
   for (std::size_t size = ends[0]; size < ends[1]; ++size) {
     INFO("log cut to " << size << " of " << ends[1] << " bytes");
     CrashEnv copy;
-    for (const std::string& file : env.files()) copy.set_contents(file, env.contents(file));
+    copy_files(env, copy);
     std::string cut = whole.substr(0, size);
     if (with_zeros) cut.resize(whole.size());
     copy.set_contents(log, cut);
@@ -499,7 +485,7 @@ TEST_CASE(
   REQUIRE(whole.find("value of c") > before + 2 * record);
   const auto open_with = [&](std::string first, std::string second) {
     CrashEnv copy;
-    for (const std::string& file : env.files()) copy.set_contents(file, env.contents(file));
+    copy_files(env, copy);
     copy.set_contents(log, std::move(first));
     copy.set_contents("store/000099.log", std::move(second));
     Writer writer(copy);
@@ -541,7 +527,7 @@ TEST_CASE("any flipped bit in a log, the MANIFEST or CURRENT is refused, and no 
     const std::size_t bytes = steps ? frame_ends(whole).back() : whole.size();
     for (std::size_t bit = 0; bit < bytes * 8; ++bit) {
       CrashEnv copy;
-      for (const std::string& each : env.files()) copy.set_contents(each, env.contents(each));
+      copy_files(env, copy);
       std::string damaged = whole;
       damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
       copy.set_contents(file, damaged);

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <deque>
 #include <functional>
@@ -65,6 +66,15 @@ class RecordingSink final : public CommitSink {
   [[nodiscard]] std::vector<Answer> answers() const {
     MutexLock lock(answers_mutex_);
     return answers_;
+  }
+  /// The highest number of a request that is durable; 0: none is.
+  [[nodiscard]] int last_acknowledged() const {
+    MutexLock lock(answers_mutex_);
+    int last = 0;
+    for (const Answer& answer : answers_) {
+      if (answer.status.ok()) last = std::max(last, answer.number);
+    }
+    return last;
   }
   [[nodiscard]] std::size_t lists() const {
     MutexLock lock(answers_mutex_);
