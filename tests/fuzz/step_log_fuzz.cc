@@ -14,14 +14,13 @@
 #include <string>
 #include <string_view>
 
-#include "little_endian.h"
 #include "log/log_recovery.h"
 #include "log/overlay.h"
 #include "log/unit_frame.h"
 #include "pv2/base/assert.h"
-#include "pv2/base/crc32c.h"
 #include "pv2/store/leveldb_procedure_store.h"
-#include "support/crash_env.h"
+#include "store/log/log_fixture.h"
+#include "store/store_fixture.h"
 
 namespace {
 
@@ -48,35 +47,17 @@ class Input {
   std::string_view rest_;
 };
 
-std::string sealed(std::uint32_t batches, std::uint64_t segment, std::uint64_t first,
-                   std::string_view payload) {
-  std::string checked;
-  append_fixed32(checked, static_cast<std::uint32_t>(payload.size()));
-  append_fixed32(checked, batches);
-  append_fixed64(checked, segment);
-  append_fixed64(checked, first);
-  checked.append(payload);
-  std::string frame = "PV2U";
-  append_fixed32(frame, crc32c(checked));
-  return frame + checked;
-}
-
-struct Request : CommitRequest {};
-
 std::string well_formed(Input& input, std::uint64_t segment, std::uint64_t first) {
-  Request request;
-  request.sequence.value = first;
-  for (int rows = input.byte() % 4; rows > 0; --rows) {
-    const auto operation = static_cast<RowOperation>(1 + input.byte() % 4);
-    const std::string key(1, static_cast<char>('a' + input.byte() % 4));
-    const bool deletes = operation == RowOperation::kDelete;
-    request.batch.add(operation, Space::kHost, key, deletes ? "" : input.bytes(input.byte() % 8));
-  }
-  CommitList unit;
-  unit.push_back(request);
-  std::string frame(frame_bytes(unit), '\0');
-  write_frame(frame.data(), unit, {segment});
-  return frame;
+  testing::Unit unit(first);
+  unit.add([&](RowBatch& batch) {
+    for (int rows = input.byte() % 4; rows > 0; --rows) {
+      const auto operation = static_cast<RowOperation>(1 + input.byte() % 4);
+      const std::string key(1, static_cast<char>('a' + input.byte() % 4));
+      const bool deletes = operation == RowOperation::kDelete;
+      batch.add(operation, Space::kHost, key, deletes ? "" : input.bytes(input.byte() % 8));
+    }
+  });
+  return unit.frame(segment);
 }
 
 using Files = std::map<std::string, std::string>;
@@ -93,11 +74,12 @@ Files files_of(Input& input) {
         file += input.bytes(input.byte());
         break;
       case 1:
-        file += sealed(input.byte() % 4, input.byte() % 8, input.byte(),
-                       input.bytes(input.byte() % 64));
+        file += testing::sealed_frame(input.byte() % 4, input.byte() % 8, input.byte(),
+                                      input.bytes(input.byte() % 64));
         break;
       case 2:
-        file += sealed(1, UINT64_MAX - input.byte(), UINT64_MAX - input.byte(), "\0\0\0\0");
+        file += testing::sealed_frame(1, UINT64_MAX - input.byte(), UINT64_MAX - input.byte(),
+                                      "\0\0\0\0");
         break;
       case 3:
         segment += 1;
@@ -163,19 +145,12 @@ class NoSink final : public CommitSink {
   void on_committed(CommitList) noexcept override {}
 };
 
-LevelDbOptions on(testing::CrashEnv& env) {
-  return {.committer = LevelDbOptions::Committer::kPump,
-          .env = env.as_env(),
-          .segment_files = env.as_segment_files(),
-          .sync_directory = env.directory_sync()};
-}
-
 // A store without rows and without a log.
 const testing::CrashEnv& fresh_store() {
   static const auto env = [] {
     auto made = std::make_unique<testing::CrashEnv>();
     NoSink sink;
-    LevelDbProcedureStore store("store", on(*made));
+    LevelDbProcedureStore store("store", testing::on_crash_env(*made));
     PV2_ASSERT(store.recover_lease(sink).ok(), "a store can be made");
     store.close();
     return made;
@@ -212,14 +187,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   if (!with_store) return 0;
   NoSink sink;
-  LevelDbProcedureStore store("store", on(env));
+  LevelDbProcedureStore store("store", testing::on_crash_env(env));
   const Status opened = store.recover_lease(sink);
   PV2_ASSERT(opened.ok() == !log->damage.has_value(), "a damaged log is refused, and no other");
   PV2_ASSERT(opened.ok() || !opened.message().empty(), "a refusal has a reason");
   if (opened.ok()) {
     const Status read = store.scan(Space::kHost, "", [](const StoredRow&) { return Status(); });
     PV2_ASSERT(read.ok(), "a store that opens can be read");
-    Request request;
+    testing::Request request;
     request.batch.put(Space::kHost, "a", "new");
     store.commit(request);
     store.pump();
